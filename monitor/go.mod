@@ -1,0 +1,3 @@
+module shai.dev/monitor
+
+go 1.26

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The protocol between a task and the reference monitor, and the descriptor
+ * numbers that both sides and the system call filter agree on.
+ *
+ * This header is the only definition: the monitor's constants and layouts in
+ * monitor/internal/wire are tested against it.
+ *
+ * Transport: one SOCK_SEQPACKET socket per task at SHAI_FD_MONITOR; one record
+ * is one message; descriptors travel as SCM_RIGHTS. Integers are little-endian,
+ * structures have no padding, text is NUL-padded UTF-8 and always terminated.
+ * A record that is shorter or longer than its type says, has another version,
+ * or is of a type not listed for its direction ends the connection.
+ */
+#ifndef SHAI_WIRE_H
+#define SHAI_WIRE_H
+
+#include <stdint.h>
+
+#define SHAI_WIRE_VERSION 1
+#define SHAI_WIRE_MAX 65536 /* largest record, in bytes */
+
+/*
+ * Reserved descriptor numbers. The launcher fills the numbers that a task does
+ * not use with an O_PATH descriptor of /dev/null, so that no ordinary open can
+ * ever land on one; the filter forbids duplicating onto or away from them.
+ */
+#define SHAI_FD_MONITOR 3            /* messages to and from the monitor */
+#define SHAI_FD_CLASSES 4            /* uint32_t class[conduit], mapped read-only */
+#define SHAI_FD_COUNTERS 5           /* struct shai_counters, mapped shared */
+#define SHAI_FD_LISTEN 6             /* accept4 on it is answered by the monitor */
+#define SHAI_FD_CONNECTION 7         /* the user's connection, native writes */
+#define SHAI_FD_CONNECTION_CHECKED 8 /* the same, every write asks the monitor */
+#define SHAI_FD_KEYVALUE 9           /* restricted connection to the key-value store */
+#define SHAI_FD_CAPABILITY 16        /* directory capabilities: 16 numbers; the view is the first */
+#define SHAI_FD_CAPABILITY_COUNT 16
+#define SHAI_FD_PIPE 32 /* data pipes, 64 numbers */
+#define SHAI_FD_PIPE_COUNT 64
+#define SHAI_FD_CHANNEL 96 /* descriptor channels, native writes, 32 numbers */
+#define SHAI_FD_CHANNEL_COUNT 32
+#define SHAI_FD_CHANNEL_CHECKED 128 /* the same channels, every write asks the monitor */
+#define SHAI_FD_RESERVED_END 160
+
+/*
+ * The one system call instruction that may read a descriptor channel. libshai
+ * maps a page here when it is loaded: byte 0 is "syscall; ret". The filter
+ * compares seccomp_data.instruction_pointer with SHAI_GATE_RETURN.
+ */
+#define SHAI_GATE_ADDRESS 0x200000000000ULL
+#define SHAI_GATE_RETURN (SHAI_GATE_ADDRESS + 2)
+
+#define SHAI_NAME_MAX 96    /* instance, principal, conduit names, with NUL */
+#define SHAI_PREFIX_MAX 256 /* path prefixes, with NUL */
+#define SHAI_REASON_MAX 256 /* why something was refused, with NUL */
+#define SHAI_NONCE_SIZE 32
+#define SHAI_SIGNATURE_SIZE 64 /* Ed25519 */
+#define SHAI_BATCH_MAX 64      /* conduits in one SHAI_OPEN */
+#define SHAI_CLASSES_MAX 8192  /* classes in one capability set */
+
+/* What a client signs: SHAI_SIGNED_PREFIX principal "\n" lower-case-hex(nonce). */
+#define SHAI_SIGNED_PREFIX "shai-session-v1\n"
+
+enum shai_mode {
+	SHAI_MODE_BASELINE = 0, /* nothing is enforced */
+	SHAI_MODE_DYNAMIC = 1,  /* every open and every egress write asks the monitor */
+	SHAI_MODE_SHAI = 2,     /* the capability set runs natively */
+	SHAI_MODE_AUDIT = 3     /* decided and recorded like shai, never denied */
+};
+
+enum shai_type {
+	/* task to monitor */
+	SHAI_REGISTER = 1,     /* shai_register -> SHAI_REGISTERED */
+	SHAI_AUTHENTICATE = 2, /* shai_authenticate -> SHAI_BOUND; once per session */
+	SHAI_OPEN = 3,         /* shai_open -> SHAI_OPENED */
+	SHAI_RESET = 4,        /* header only, no answer: the session is over */
+	/* monitor to task */
+	SHAI_REGISTERED = 64, /* shai_registered, then capability_count shai_capability */
+	SHAI_CONNECTED = 65,  /* shai_connected, queued before accept4 returns */
+	SHAI_BOUND = 66,      /* shai_bound, then class_count uint32_t; descriptors per flags */
+	SHAI_OPENED = 67      /* shai_opened, with one descriptor per granted conduit, in order */
+};
+
+struct shai_header {
+	uint16_t version;  /* SHAI_WIRE_VERSION */
+	uint16_t type;     /* enum shai_type */
+	uint32_t size;     /* of the whole record, in bytes */
+	uint64_t sequence; /* an answer repeats its request's */
+};
+
+struct shai_register {
+	struct shai_header header;
+	char instance[SHAI_NAME_MAX]; /* "indexer", "search", "worker" */
+};
+
+enum shai_capability_kind {
+	SHAI_KIND_DIRECTORY = 1, /* number is a directory descriptor */
+	SHAI_KIND_PIPE = 2,      /* number is an end of a data pipe */
+	SHAI_KIND_CHANNEL = 3    /* number is an end of a descriptor channel */
+};
+
+#define SHAI_RIGHT_READ 1u
+#define SHAI_RIGHT_WRITE 2u /* write, create, rename, remove beneath it */
+
+struct shai_capability {
+	char prefix[SHAI_PREFIX_MAX]; /* the path that libshai maps onto the descriptor */
+	int32_t number;               /* a reserved descriptor number */
+	uint16_t kind;                /* enum shai_capability_kind */
+	uint16_t rights;              /* SHAI_RIGHT_* */
+};
+
+struct shai_registered {
+	struct shai_header header;
+	int32_t status; /* 0 or a positive errno */
+	uint32_t mode;  /* enum shai_mode */
+	char reason[SHAI_REASON_MAX];
+	uint32_t capability_count;
+	uint32_t conduit_count; /* entries of the class table */
+};
+
+struct shai_connected {
+	struct shai_header header;
+	uint8_t nonce[SHAI_NONCE_SIZE];
+	char peer[SHAI_NAME_MAX];   /* the peer's numeric address as the monitor saw it */
+	char region[SHAI_NAME_MAX]; /* derived from it; empty when unknown */
+	uint32_t mode;              /* enum shai_mode, for this whole session */
+	uint32_t slot;              /* which pipe and channel pair the session uses */
+};
+
+struct shai_authenticate {
+	struct shai_header header;
+	char principal[SHAI_NAME_MAX];
+	uint8_t signature[SHAI_SIGNATURE_SIZE];
+};
+
+#define SHAI_BOUND_RULESET 1u  /* first descriptor: Landlock ruleset to restrict oneself with */
+#define SHAI_BOUND_KEYVALUE 2u /* next descriptor: key-value connection */
+
+struct shai_bound {
+	struct shai_header header;
+	int32_t status; /* 0 or a positive errno; the session stays unbound on error */
+	uint32_t flags; /* SHAI_BOUND_* */
+	char reason[SHAI_REASON_MAX];
+	char instance[SHAI_NAME_MAX]; /* "worker(alice, de)" */
+	uint32_t class_count;         /* sorted class numbers of the capability set follow */
+	uint32_t reserved;
+};
+
+struct shai_open {
+	struct shai_header header;
+	uint32_t count; /* 1..SHAI_BATCH_MAX */
+	uint32_t reserved;
+	uint32_t conduit[SHAI_BATCH_MAX]; /* unused entries are 0 */
+};
+
+struct shai_opened {
+	struct shai_header header;
+	uint32_t count;
+	uint32_t reserved;
+	int32_t status[SHAI_BATCH_MAX]; /* 0: a descriptor is attached; else a positive errno */
+};
+
+/*
+ * A record on a descriptor channel (SOCK_SEQPACKET pair): one transfer. The
+ * length of the record gives the count: (length - 8) / 4, 0..SHAI_BATCH_MAX.
+ * "query" repeats the number that the requester put into its query.
+ */
+struct shai_transfer {
+	uint32_t query;
+	uint32_t reserved; /* 0 */
+	uint32_t conduit[SHAI_BATCH_MAX];
+};
+
+/* Fast-path counters, one page per task shared by its workers; relaxed atomics. */
+struct shai_counters {
+	uint64_t fast_opens;        /* opens the kernel allowed natively */
+	uint64_t slow_opens;        /* opens that went to the monitor */
+	uint64_t dropped_transfers; /* conduits received on a channel that could not be opened */
+	uint64_t transfers;         /* conduits received on channels */
+	uint64_t sessions;          /* sessions that ended */
+	uint64_t forks;             /* workers forked */
+};
+
+#endif
