@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package api
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// Problem is an error as it travels (RFC 9457): what went wrong, why, and what the
+// user can do about it.
+type Problem struct {
+	Title  string `json:"title"`            // operation and object: "start task syse/indexer"
+	Status int    `json:"status"`           // HTTP status
+	Detail string `json:"detail"`           // cause
+	Remedy string `json:"remedy,omitempty"` // what to do
+	// Errors are single findings with their positions, for manifests.
+	Errors []string `json:"errors,omitempty"`
+}
+
+// Error is "title: detail; remedy".
+func (p *Problem) Error() string {
+	text := p.Title
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	if p.Remedy != "" {
+		text += "; " + p.Remedy
+	}
+	return text
+}
+
+// NotFound is the problem of an object that does not exist.
+func NotFound(title, remedy, format string, arguments ...any) *Problem {
+	return &Problem{Title: title, Status: http.StatusNotFound, Detail: fmt.Sprintf(format, arguments...), Remedy: remedy}
+}
+
+// Invalid is the problem of a request that can never succeed as it stands.
+func Invalid(title, remedy, format string, arguments ...any) *Problem {
+	return &Problem{Title: title, Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf(format, arguments...), Remedy: remedy}
+}
+
+// Conflict is the problem of a request that the present state does not allow.
+func Conflict(title, remedy, format string, arguments ...any) *Problem {
+	return &Problem{Title: title, Status: http.StatusConflict, Detail: fmt.Sprintf(format, arguments...), Remedy: remedy}
+}
+
+// Unavailable is the problem of a monitor that cannot answer yet, or no longer.
+func Unavailable(title, remedy, format string, arguments ...any) *Problem {
+	return &Problem{Title: title, Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf(format, arguments...), Remedy: remedy}
+}

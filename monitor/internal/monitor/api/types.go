@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package api
+
+import (
+	"time"
+
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
+)
+
+// ApplyRequest carries manifests as they were written, so that the monitor's
+// errors point into the user's own files.
+type ApplyRequest struct {
+	Sources []manifest.Source `json:"sources"`
+	DryRun  bool              `json:"dryRun,omitempty"`
+	Prune   bool              `json:"prune,omitempty"` // objects that the sources do not name go
+}
+
+// ApplyResult says what an apply did, or would do.
+type ApplyResult struct {
+	Version  uint64         `json:"version"` // of the bundle now in force, counted from 1
+	Hash     string         `json:"hash"`    // its SHA-256, lower-case hex
+	DryRun   bool           `json:"dryRun,omitempty"`
+	Objects  []ObjectChange `json:"objects"`
+	Warnings []string       `json:"warnings,omitempty"`
+}
+
+// ObjectChange is one object of an apply.
+type ObjectChange struct {
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	Change string `json:"change"` // "created", "configured", "unchanged" or "pruned"
+}
+
+// Status is the state of one monitor.
+type Status struct {
+	Version   string            `json:"version"` // of the program
+	Started   time.Time         `json:"started"`
+	Ready     bool              `json:"ready"`
+	Reason    string            `json:"reason,omitempty"` // why it is not ready
+	Machine   sandbox.Report    `json:"machine"`
+	Bundle    *BundleStatus     `json:"bundle,omitempty"` // nil before the first apply
+	Pipelines []PipelineStatus  `json:"pipelines"`
+	Counters  map[string]uint64 `json:"counters"` // by metric name, without labels
+}
+
+// BundleStatus names the bundle in force.
+type BundleStatus struct {
+	Version uint64    `json:"version"`
+	Hash    string    `json:"hash"`
+	Applied time.Time `json:"applied"`
+	Objects int       `json:"objects"`
+}
+
+// PipelineStatus is the state of one pipeline.
+type PipelineStatus struct {
+	Name         string          `json:"name"`
+	Mode         string          `json:"mode"`
+	Revocation   string          `json:"revocation"`
+	Conduits     uint64          `json:"conduits"` // files, tuples and connections known
+	Classes      uint64          `json:"classes"`
+	Tasks        []TaskStatus    `json:"tasks"`
+	Sessions     []SessionStatus `json:"sessions"` // at most 100
+	SessionTotal int             `json:"sessionTotal"`
+}
+
+// TaskStatus is the state of one task.
+type TaskStatus struct {
+	Name        string     `json:"name"`
+	Run         string     `json:"run"`   // "Once" or "Always"
+	State       string     `json:"state"` // "Stopped", "Starting", "Running", "Succeeded" or "Failed"
+	Enforcement string     `json:"enforcement"`
+	PID         int        `json:"pid,omitempty"`
+	Restarts    int        `json:"restarts,omitempty"`
+	Since       *time.Time `json:"since,omitempty"`
+	Message     string     `json:"message,omitempty"` // how it ended, or why it does not start
+}
+
+// SessionStatus is one live session of a worker.
+type SessionStatus struct {
+	Instance  string    `json:"instance"` // "worker(alice, de)"
+	Task      string    `json:"task"`
+	Principal string    `json:"principal,omitempty"` // empty until it has authenticated
+	Region    string    `json:"region"`
+	Peer      string    `json:"peer"`
+	Slot      int       `json:"slot"`
+	Mode      string    `json:"mode"`
+	Since     time.Time `json:"since"`
+}
+
+// AnalyzeRequest chooses what to analyse.
+type AnalyzeRequest struct {
+	Pipeline string `json:"pipeline,omitempty"` // may be empty when there is only one
+	Full     bool   `json:"full,omitempty"`     // do not reuse earlier results
+}
+
+// Progress is one step of a running analysis.
+type Progress struct {
+	Phase string `json:"phase"` // "conduits", "classes", "instances", "views"
+	Done  uint64 `json:"done"`
+	Total uint64 `json:"total"` // 0 when unknown
+}
+
+// Analysis is the result of one run.
+type Analysis struct {
+	Pipeline             string        `json:"pipeline"`
+	Bundle               uint64        `json:"bundle"` // version analysed
+	Started              time.Time     `json:"started"`
+	DurationMicroseconds int64         `json:"durationMicroseconds"`
+	Conduits             uint64        `json:"conduits"`
+	Classes              uint64        `json:"classes"`
+	Instances            uint64        `json:"instances"`
+	Coverage             []Coverage    `json:"coverage"`
+	Blocked              []BlockedFlow `json:"blocked"`      // at most 100
+	BlockedTotal         uint64        `json:"blockedTotal"` // all of them
+	Mermaid              string        `json:"mermaid,omitempty"`
+	Text                 string        `json:"text,omitempty"`
+}
+
+// Coverage is how many of a task's expected accesses the analysis validated.
+type Coverage struct {
+	Task      string `json:"task"`
+	Access    string `json:"access"`   // "read" or "write"
+	Conduits  string `json:"conduits"` // name in the pipeline, such as "documents"
+	Instances uint64 `json:"instances"`
+	Expected  uint64 `json:"expected"`
+	Validated uint64 `json:"validated"`
+}
+
+// BlockedFlow is an expected access that the policies forbid.
+type BlockedFlow struct {
+	Instance   string `json:"instance"`
+	Access     string `json:"access"`
+	Conduit    string `json:"conduit"` // an example of its class
+	Count      uint64 `json:"count"`   // conduits it stands for
+	Policy     string `json:"policy"`
+	Obligation string `json:"obligation"`           // what is not met
+	Suggestion string `json:"suggestion,omitempty"` // the smallest change that would let it through
+}
+
+// Question is what explain is asked.
+type Question struct {
+	Pipeline  string `json:"pipeline,omitempty"` // may be empty when there is only one
+	Principal string `json:"principal"`
+	Region    string `json:"region,omitempty"`
+	Conduit   string `json:"conduit"`        // "/corpus/public/17.txt"
+	Access    string `json:"access"`         // "read" or "write"
+	Task      string `json:"task,omitempty"` // empty: the task with parameters
+}
+
+// Explanation is a decision with its derivation.
+type Explanation struct {
+	Question   Question   `json:"question"`
+	Allowed    bool       `json:"allowed"`
+	Instance   string     `json:"instance"`
+	Class      uint32     `json:"class,omitempty"`
+	Policy     string     `json:"policy"` // "friends(owner: \"alice\")"
+	Derivation Derivation `json:"derivation"`
+	Conditions []string   `json:"conditions,omitempty"` // facts the answer rests on
+	Nearest    string     `json:"nearest,omitempty"`    // the nearest thing that would have allowed it
+}
+
+// Derivation is one node of a proof, or of the failure to find one.
+type Derivation struct {
+	Statement string       `json:"statement"`
+	Holds     bool         `json:"holds"`
+	Because   []Derivation `json:"because,omitempty"`
+}
+
+// Fact is one tuple that stands in a conduit: Conduit says Says(Tuple…).
+type Fact struct {
+	Conduit string            `json:"conduit"`
+	Says    string            `json:"says"`
+	Tuple   []manifest.Scalar `json:"tuple"`
+}
+
+// FactChange is one atomic change of the state.
+type FactChange struct {
+	Remove []Fact `json:"remove,omitempty"`
+	Add    []Fact `json:"add,omitempty"`
+}
+
+// FactResult says what a change of facts did.
+type FactResult struct {
+	Removed              int   `json:"removed"` // tuples that stood and no longer do
+	Added                int   `json:"added"`   // tuples that did not stand before
+	Instances            int   `json:"instances"`
+	SessionsReset        int   `json:"sessionsReset"`
+	DurationMicroseconds int64 `json:"durationMicroseconds"`
+}
