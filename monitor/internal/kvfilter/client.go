@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package kvfilter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnknownUser is returned for a user that was never installed, or was removed.
+var ErrUnknownUser = errors.New("key-value user is not installed")
+
+const (
+	dialTimeout  = 5 * time.Second
+	replyTimeout = 30 * time.Second
+	batchSize    = 512 // users per pipelined batch: bounds the store's and our buffers
+)
+
+// User is what one task instance may do.
+type User struct {
+	Name   string // UserName(instance)
+	Grants []Grant
+}
+
+// Store installs users in a running key-value store and hands out connections
+// authenticated as them. Passwords are drawn here and never leave the process. It
+// is safe for concurrent use.
+type Store struct {
+	socket  string
+	secrets Secrets
+
+	exchange sync.Mutex // one pipeline at a time on the administrator's connection
+	admin    redis.Conn
+
+	mu        sync.RWMutex
+	passwords map[string]string // installed users only
+}
+
+// Open connects to the store as its administrator.
+func Open(ctx context.Context, socket string, secrets Secrets) (*Store, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	connection, err := dialer.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the key-value store at %s: %w; is redis-server running?", socket, err)
+	}
+	admin := redis.NewConn(connection, replyTimeout, replyTimeout)
+	if _, err := admin.Do(secrets.AuthCommand, secrets.Administrator, secrets.Password); err != nil {
+		_ = admin.Close()
+		return nil, fmt.Errorf("authenticate at the key-value store %s: %w; was it started with this monitor's configuration?", socket, err)
+	}
+	return &Store{socket: socket, secrets: secrets, admin: admin, passwords: make(map[string]string)}, nil
+}
+
+// Close ends the administrator's connection. Connections handed out stay open.
+func (s *Store) Close() error {
+	s.exchange.Lock()
+	defer s.exchange.Unlock()
+	return s.admin.Close()
+}
+
+// Install makes users able to do exactly what their grants say; a user that exists
+// is replaced in one step, and its open connections follow at once. On an error
+// every user of the call either has its old rights or its new ones, and none that
+// is new can be connected to; calling again completes the work.
+func (s *Store) Install(ctx context.Context, users []User) error {
+	for len(users) > 0 {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("install key-value users: %w", err)
+		}
+		batch := users[:min(batchSize, len(users))]
+		users = users[len(batch):]
+		if err := s.installBatch(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) installBatch(users []User) error {
+	commands := make([][]any, 0, len(users))
+	drawn := make(map[string]string, len(users))
+	for _, user := range users {
+		password, known := s.password(user.Name)
+		if !known {
+			password = randomHex()
+		}
+		rules, err := ACLRules(user.Name, HashPassword(password), user.Grants)
+		if err != nil {
+			return err
+		}
+		command := []any{"ACL", "SETUSER", user.Name}
+		for _, rule := range rules {
+			command = append(command, rule)
+		}
+		commands = append(commands, command)
+		drawn[user.Name] = password
+	}
+	if err := s.pipeline(commands); err != nil {
+		return fmt.Errorf("install %d key-value users: %w", len(users), err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, password := range drawn {
+		s.passwords[name] = password
+	}
+	return nil
+}
+
+// Remove deletes users; the store closes their connections. Users that do not
+// exist are no error.
+func (s *Store) Remove(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	for _, name := range names {
+		delete(s.passwords, name)
+	}
+	s.mu.Unlock()
+	command := []any{"ACL", "DELUSER"}
+	for _, name := range names {
+		if err := checkUserName(name); err != nil {
+			return err
+		}
+		command = append(command, name)
+	}
+	if err := s.pipeline([][]any{command}); err != nil {
+		return fmt.Errorf("remove %d key-value users: %w", len(names), err)
+	}
+	return nil
+}
+
+// pipeline sends the commands in one go and reads all their replies; the first
+// refusal is the error.
+func (s *Store) pipeline(commands [][]any) error {
+	s.exchange.Lock()
+	defer s.exchange.Unlock()
+	for _, command := range commands {
+		name, _ := command[0].(string)
+		if err := s.admin.Send(name, command[1:]...); err != nil {
+			return err
+		}
+	}
+	if err := s.admin.Flush(); err != nil {
+		return err
+	}
+	var refusal error
+	for range commands {
+		if _, err := s.admin.Receive(); err != nil && refusal == nil {
+			refusal = err
+		}
+	}
+	return refusal
+}
+
+func (s *Store) password(name string) (string, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	password, known := s.passwords[name]
+	return password, known
+}
+
+// Connect opens a connection that is about to be authenticated as the user: the
+// request is sent and its one reply is left for the task to read, so that a
+// session's start does not wait for the store. Should the store refuse, the
+// connection stays unauthenticated and can do nothing, since the default user is
+// off. The caller closes the file.
+func (s *Store) Connect(name string) (*os.File, error) {
+	password, known := s.password(name)
+	if !known {
+		return nil, fmt.Errorf("connect to the key-value store as %s: %w", name, ErrUnknownUser)
+	}
+	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the key-value store as %s: %w", name, err)
+	}
+	file := os.NewFile(uintptr(descriptor), "key-value connection of "+name)
+	if err := connectAndSend(descriptor, s.socket, authentication(s.secrets.AuthCommand, name, password)); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("connect to the key-value store %s as %s: %w", s.socket, name, err)
+	}
+	return file, nil
+}
+
+func connectAndSend(descriptor int, socket string, request []byte) error {
+	if err := unix.Connect(descriptor, &unix.SockaddrUnix{Name: socket}); err != nil {
+		return err
+	}
+	// A fresh socket's buffer holds a request of some 200 bytes at once; should it
+	// not, the caller gets an error rather than a half-authenticated connection.
+	sent, err := unix.SendmsgN(descriptor, request, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	if err != nil {
+		return err
+	}
+	if sent != len(request) {
+		return fmt.Errorf("sent %d of %d bytes of the authentication", sent, len(request))
+	}
+	return nil
+}
+
+// authentication is the request in the store's protocol (RESP2).
+func authentication(words ...string) []byte {
+	request := fmt.Appendf(nil, "*%d\r\n", len(words))
+	for _, word := range words {
+		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(word), word)
+	}
+	return request
+}

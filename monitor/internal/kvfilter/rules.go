@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package kvfilter restricts a task's connection to the key-value store (Redis 7
+// or Valkey) to exactly the tuples and commands that its instance may use. The
+// store itself filters, at native speed: every instance is an ACL user of its own,
+// and the task receives a socket that is already authenticated as that user.
+//
+// All decisions of this layer are in rules.go (what an instance may do) and
+// server.go (what nobody may do); client.go carries them out.
+package kvfilter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Access is what commands may do to the keys of a grant.
+type Access uint8
+
+// The rights the store tells apart. A command that needs a right which its grant
+// lacks is refused by the store, whatever the command list says.
+const (
+	Read Access = 1 << iota
+	Write
+)
+
+// Grant allows commands on keys. The commands of one grant never apply to the keys
+// of another.
+type Grant struct {
+	Access   Access
+	Commands []string // names as in the manifest, any case
+	Keys     []string // whole keys, never patterns
+}
+
+// commands that touch only the keys they are given, return at once, and show
+// nothing of the server. Whatever is not listed cannot be granted: scripting,
+// publish/subscribe, key enumeration, SORT (its BY and GET read other keys), COPY
+// and RENAME, blocking calls, transactions and administration.
+var grantable = map[string]Access{
+	"EXISTS": Read, "GET": Read, "GETRANGE": Read, "HEXISTS": Read, "HGET": Read,
+	"HGETALL": Read, "HLEN": Read, "HMGET": Read, "LINDEX": Read, "LLEN": Read,
+	"LRANGE": Read, "MGET": Read, "SCARD": Read, "SISMEMBER": Read, "SMEMBERS": Read,
+	"STRLEN": Read, "TTL": Read, "ZCARD": Read, "ZRANGE": Read, "ZSCORE": Read,
+	"APPEND": Write, "DEL": Write, "EXPIRE": Write, "HDEL": Write, "HSET": Write,
+	"LPUSH": Write, "LREM": Write, "LTRIM": Write, "MSET": Write, "RPUSH": Write,
+	"SADD": Write, "SET": Write, "SETEX": Write, "SREM": Write, "UNLINK": Write,
+	"ZADD": Write, "ZREM": Write,
+	"DECR": Read | Write, "GETDEL": Read | Write, "GETSET": Read | Write,
+	"HINCRBY": Read | Write, "INCR": Read | Write, "INCRBY": Read | Write,
+	"LPOP": Read | Write, "RPOP": Read | Write, "SPOP": Read | Write,
+}
+
+// ACLRules is the argument list of ACL SETUSER that makes the user able to do what
+// grants say and nothing else, whatever it could do before. passwordHash is the
+// lower-case hex SHA-256 of its password. The result depends only on the set of
+// grants, not on their order.
+func ACLRules(name, passwordHash string, grants []Grant) ([]string, error) {
+	if err := checkUserName(name); err != nil {
+		return nil, err
+	}
+	if hash, err := hex.DecodeString(passwordHash); err != nil || len(hash) != sha256.Size || strings.ToLower(passwordHash) != passwordHash {
+		return nil, fmt.Errorf("key-value user %s: password hash is not a lower-case hex SHA-256", name)
+	}
+	selectors := make(map[string][]string) // permission and commands -> key patterns
+	for _, grant := range grants {
+		head, patterns, err := selector(grant)
+		if err != nil {
+			return nil, fmt.Errorf("key-value user %s: %w", name, err)
+		}
+		if len(patterns) > 0 {
+			selectors[head] = append(selectors[head], patterns...)
+		}
+	}
+	rules := []string{"reset", "resetkeys", "resetchannels", "clearselectors", "-@all", "#" + passwordHash, "on"}
+	for _, head := range sortedKeys(selectors) {
+		patterns := selectors[head]
+		slices.Sort(patterns)
+		rules = append(rules, "(-@all "+head+" "+strings.Join(slices.Compact(patterns), " ")+")")
+	}
+	return rules, nil
+}
+
+// selector gives a grant's commands, canonically, and its key patterns. A selector
+// of its own per command list keeps SET on one key from combining with the right
+// to LTRIM another.
+func selector(grant Grant) (head string, patterns []string, err error) {
+	mark := map[Access]string{Read: "%R~", Write: "%W~", Read | Write: "%RW~"}[grant.Access]
+	if mark == "" {
+		return "", nil, fmt.Errorf("grant on %d keys names no access; use Read, Write or both", len(grant.Keys))
+	}
+	if len(grant.Commands) == 0 {
+		return "", nil, fmt.Errorf("grant on %d keys names no commands", len(grant.Keys))
+	}
+	commands := make([]string, 0, len(grant.Commands))
+	for _, command := range grant.Commands {
+		needs, known := grantable[strings.ToUpper(command)]
+		if !known {
+			return "", nil, fmt.Errorf("command %q cannot be granted: it is not known to touch only the keys it names", command)
+		}
+		if needs&^grant.Access != 0 {
+			return "", nil, fmt.Errorf("command %s needs more than the access granted; list it under the access it needs", strings.ToUpper(command))
+		}
+		commands = append(commands, "+"+strings.ToLower(command))
+	}
+	slices.Sort(commands)
+	for _, key := range grant.Keys {
+		pattern, err := escapeKey(key)
+		if err != nil {
+			return "", nil, err
+		}
+		patterns = append(patterns, quote(mark+pattern))
+	}
+	return strings.Join(slices.Compact(commands), " "), patterns, nil
+}
+
+// escapeKey is the glob that matches key and nothing else. The store refuses
+// white space in patterns; a wildcard in its place would grant more than asked, so
+// such a key cannot be granted.
+func escapeKey(key string) (string, error) {
+	if key == "" {
+		return "", fmt.Errorf("key is empty: an empty pattern grants nothing and hides a mistake")
+	}
+	var escaped strings.Builder
+	for i := range len(key) {
+		switch c := key[i]; {
+		case c <= ' ' || c == 0x7f:
+			return "", fmt.Errorf("key %q contains white space or a control character, which the store's access lists cannot express; rename the tuple", key)
+		case strings.IndexByte(`\*?[]`, c) >= 0:
+			escaped.WriteByte('\\')
+			escaped.WriteByte(c)
+		default:
+			escaped.WriteByte(c)
+		}
+	}
+	return escaped.String(), nil
+}
+
+// quote writes a token as the store's argument splitter reads it back: inside a
+// selector, quotes and backslashes would otherwise change its meaning.
+func quote(token string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(token) + `"`
+}
+
+// UserName is the ACL user of a task instance. Instance names contain characters
+// that the store's user names cannot.
+func UserName(instance string) string {
+	sum := sha256.Sum256([]byte(instance))
+	return "instance-" + hex.EncodeToString(sum[:16])
+}
+
+func checkUserName(name string) error {
+	if name == "" || name == "default" {
+		return fmt.Errorf("key-value user %q: the name is reserved", name)
+	}
+	for _, c := range []byte(name) {
+		if c <= ' ' || c >= 0x7f {
+			return fmt.Errorf("key-value user %q: the store's user names take printable ASCII without spaces; use UserName", name)
+		}
+	}
+	return nil
+}
+
+func sortedKeys(m map[string][]string) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

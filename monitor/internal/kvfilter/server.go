@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package kvfilter
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Secrets are known to the monitor and to the store, never to a task.
+type Secrets struct {
+	// AuthCommand is what AUTH is called in this store. A task does not know it,
+	// so it cannot authenticate its connection as anyone else, even with a
+	// password it has learned.
+	AuthCommand string
+	// Administrator is the monitor's own user.
+	Administrator string
+	Password      string
+}
+
+// NewSecrets draws fresh secrets. They are good for one run of the store.
+func NewSecrets() Secrets {
+	return Secrets{AuthCommand: "auth-" + randomHex(), Administrator: "shai-monitor", Password: randomHex()}
+}
+
+// randomHex is 256 random bits. crypto/rand.Read never fails.
+func randomHex() string {
+	var bits [32]byte
+	_, _ = rand.Read(bits[:])
+	return hex.EncodeToString(bits[:])
+}
+
+// HashPassword is a password as ACL rules carry it. The passwords here are random
+// 256-bit strings, for which a plain SHA-256 is enough.
+func HashPassword(password string) string {
+	sum := sha256.Sum256([]byte(password))
+	return hex.EncodeToString(sum[:])
+}
+
+// Server says where the store keeps its socket and its data.
+type Server struct {
+	Socket    string // absolute path of the unix socket; there is no network port
+	Directory string // absolute path; append-only file and snapshots
+	Persist   bool   // keep tuples across restarts (append-only file, fsync each second)
+}
+
+// Configuration is the text of the configuration file to start redis-server with.
+// It has the administrator's password hash and AUTH's secret name in it: write it
+// with mode 0600, outside anything a task can read.
+//
+// AUTH, HELLO, RESET and QUIT bypass access lists in the store (they must work
+// before authentication), so only renaming takes the first three away.
+func Configuration(server Server, secrets Secrets) (string, error) {
+	for _, path := range []string{server.Socket, server.Directory} {
+		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "\"\\\r\n") {
+			return "", fmt.Errorf("key-value store: path %q must be absolute, without quotes, backslashes and line breaks", path)
+		}
+	}
+	if err := checkUserName(secrets.Administrator); err != nil {
+		return "", err
+	}
+	appendOnly := "no"
+	if server.Persist {
+		appendOnly = "yes"
+	}
+	lines := []string{
+		"port 0",
+		fmt.Sprintf("unixsocket %q", server.Socket),
+		"unixsocketperm 700",
+		fmt.Sprintf("dir %q", server.Directory),
+		"databases 1",
+		"daemonize no",
+		`save ""`,
+		"appendonly " + appendOnly,
+		"appendfsync everysec",
+		"maxclients 20000",
+		"enable-protected-configs no",
+		"enable-debug-command no",
+		"enable-module-command no",
+		"acl-pubsub-default resetchannels",
+		"acllog-max-len 128",
+		"user default off resetpass resetkeys resetchannels -@all",
+		fmt.Sprintf("user %s on #%s ~* resetchannels +@all -@scripting -@pubsub", secrets.Administrator, HashPassword(secrets.Password)),
+		"rename-command AUTH " + secrets.AuthCommand,
+		`rename-command HELLO ""`,
+		`rename-command RESET ""`,
+	}
+	return strings.Join(lines, "\n") + "\n", nil
+}
