@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Limits that keep a malicious or mistaken policy from hanging the monitor.
+const (
+	MaxText         = 256 << 10 // bytes of a policy file
+	MaxClauses      = 256       // clauses in a policy
+	MaxLiterals     = 64        // literals in a clause, nested ones included
+	MaxDepth        = 8         // nesting of each, until and parentheses
+	MaxArguments    = 16        // arguments of a predicate, parameters of a policy
+	MaxVariables    = 64        // variables in a clause
+	MaxString       = 4 << 10   // bytes of a string literal or a computed string
+	DefaultSteps    = 100_000   // literals tried in one decision
+	maxEnumeration  = 4096      // tuples an "each" may walk during a comparison
+	maxCaseAnalysis = 64        // tuples over which a hypothesis is split
+)
+
+// Each limit has its error; match with errors.Is.
+var (
+	ErrTextTooLong      = errors.New("policy text is too long")
+	ErrTooManyClauses   = errors.New("policy has too many clauses")
+	ErrTooManyLiterals  = errors.New("clause has too many literals")
+	ErrTooDeep          = errors.New("clause is nested too deeply")
+	ErrTooManyArguments = errors.New("too many arguments")
+	ErrTooManyVariables = errors.New("clause has too many variables")
+	ErrStringTooLong    = errors.New("string is too long")
+	ErrTooManySteps     = errors.New("decision takes too many steps")
+)
+
+// Error is a mistake in a policy's text.
+type Error struct {
+	File     string // as given to Parse
+	Line     int    // from 1
+	Column   int    // in bytes, from 1
+	Message  string // what is wrong, naming the token
+	Expected string // what would be right there, "" when the message says it
+	Hint     string // the remedy, "" when there is none to suggest
+	Limit    error  // the limit that was exceeded, if that is the mistake
+}
+
+// Error returns everything in one line: file:line:column: message, expected …; hint.
+func (e *Error) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+	if e.Expected != "" {
+		text.WriteString(", expected " + e.Expected)
+	}
+	if e.Hint != "" {
+		text.WriteString("; " + e.Hint)
+	}
+	return text.String()
+}
+
+// Unwrap returns the exceeded limit, or nil.
+func (e *Error) Unwrap() error { return e.Limit }
+
+// Errors is every mistake found in a text, in the order of the text, never
+// empty. errors.As with *Error finds the first.
+type Errors []*Error
+
+// Error returns one mistake per line.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, mistake := range e {
+		lines[i] = mistake.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the single mistakes.
+func (e Errors) Unwrap() []error {
+	mistakes := make([]error, len(e))
+	for i, mistake := range e {
+		mistakes[i] = mistake
+	}
+	return mistakes
+}

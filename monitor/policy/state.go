@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// ConduitKind says what a conduit is made of. A kind never changes while the
+// conduit exists.
+type ConduitKind uint8
+
+// The kinds of conduit, in the words of cKindIs. DescriptorConduit is a channel
+// that transfers the right to open conduits and nothing else.
+const (
+	UnknownConduit ConduitKind = iota // satisfies no cKindIs
+	FileConduit
+	TupleConduit
+	ConnectionConduit
+	PipeConduit
+	DescriptorConduit
+)
+
+var conduitKinds = []string{"unknown", "file", "tuple", "connection", "pipe", "descriptor"}
+
+// String returns the kind as cKindIs writes it.
+func (k ConduitKind) String() string {
+	if int(k) < len(conduitKinds) {
+		return conduitKinds[k]
+	}
+	return conduitKinds[0]
+}
+
+// ParseConduitKind is the inverse of [ConduitKind.String]; "channel", the word of
+// the manifests, means descriptor.
+func ParseConduitKind(name string) (ConduitKind, error) {
+	if name == "channel" {
+		return DescriptorConduit, nil
+	}
+	for i, known := range conduitKinds[1:] {
+		if name == known {
+			return ConduitKind(i + 1), nil
+		}
+	}
+	return UnknownConduit, fmt.Errorf("conduit kind %q is unknown: use one of %s or channel",
+		name, strings.Join(conduitKinds[1:], ", "))
+}
+
+// Conduit is what decisions need to know of a conduit.
+type Conduit struct {
+	ID       int64       // dense number, from 1; 0 where it has none
+	Name     string      // path, key or address; never empty
+	Kind     ConduitKind // satisfies cKindIs
+	Length   int64       // bytes at present, for cCurrLenIs
+	Type     string      // declared shape of the content, for cTypeIs; "" satisfies none
+	Internal bool        // between tasks of the pipeline, for cIsInternal
+	Policy   *Policy     // nil: nobody may read or write
+}
+
+// Label returns what the conduit's policy demands of everything derived from its
+// data. Without a policy that is an obligation nobody satisfies.
+func (c Conduit) Label() Label {
+	if c.Policy == nil {
+		return nobody.Label(c.Name)
+	}
+	return c.Policy.Label(c.Name)
+}
+
+// Fact is a tuple standing in a conduit: Conduit says Relation(Arguments…).
+type Fact struct {
+	Conduit   string
+	Relation  string
+	Arguments []Value
+	// Offset is the tuple's place in the conduit where Positioned.
+	Offset     int64
+	Positioned bool
+}
+
+// Pattern selects facts.
+type Pattern struct {
+	Conduit   string  // "" for any conduit
+	Relation  string  // required
+	Arguments []Value // as many as the relation has; the zero Value for any
+	// Positioned selects only facts with an offset; Offset is then that offset,
+	// or the zero Value for any.
+	Positioned bool
+	Offset     Value
+}
+
+// Facts is a read-only view of the tuples that stand in conduits. Several
+// goroutines may use it at once.
+type Facts interface {
+	// Has reports whether any fact matches. It must be answered by an index:
+	// comparisons call it for every document class.
+	Has(pattern Pattern) bool
+	// Lookup calls yield with each match until yield returns false, ordered by
+	// conduit, then offset, then arguments ([Value.Compare]). A fact's Arguments
+	// may be reused by the implementation after yield returns.
+	Lookup(pattern Pattern, yield func(Fact) bool)
+}
+
+// Conduits is a read-only view of the conduits and their policies.
+type Conduits interface {
+	ConduitByName(name string) (Conduit, bool)
+	ConduitByID(id int64) (Conduit, bool)
+}
+
+// State is what rules are evaluated against. It must not change during a call
+// into this package.
+type State interface {
+	Facts
+	Conduits
+}
+
+// Session is the party for whom a task acts or who is connected, as the reference
+// monitor itself has verified it (or, in the offline analysis, as predicted).
+type Session struct {
+	Principal string     // name, or "task/<task name>" for a task without a user; "" when not authenticated
+	Key       string     // public key in hexadecimal, "" when not known; sKeyIs accepts either
+	IP        netip.Addr // peer address; the zero Addr satisfies no sIpIs
+	Region    string     // derived from IP by the monitor; "" satisfies no sRegionIs
+}
+
+// Update is the content of a write, as the monitor has parsed it. It must be
+// complete: a write with anything in it that is no tuple has no Update.
+type Update struct {
+	Facts     []Fact // what the conduit will say; Conduit is ignored
+	NewLength int64  // length in bytes afterwards, for cNewLenIs
+}
+
+// Environment is everything besides the state that a decision may depend on.
+type Environment struct {
+	Session *Session  // nil: nobody; all session predicates fail
+	Now     time.Time // the clock
+	// Target is the conduit that is written or by which data leaves, which the c…
+	// predicates speak of. MayWrite and MayLeave set it.
+	Target *Conduit
+	Update *Update // nil: unknown; willsay and cNewLenIs fail
+	// Explain asks for Decision.Derivation, which costs several times the decision.
+	Explain bool
+	// Steps overrides DefaultSteps when positive.
+	Steps int
+}
