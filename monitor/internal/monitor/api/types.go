@@ -7,6 +7,7 @@ import (
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/policy"
 )
 
 // ApplyRequest carries manifests as they were written, so that the monitor's
@@ -170,9 +171,9 @@ type Derivation struct {
 
 // Fact is one tuple that stands in a conduit: Conduit says Says(Tuple…).
 type Fact struct {
-	Conduit string            `json:"conduit"`
-	Says    string            `json:"says"`
-	Tuple   []manifest.Scalar `json:"tuple"`
+	Conduit string       `json:"conduit"`
+	Says    string       `json:"says"`
+	Tuple   policy.Tuple `json:"tuple"` // without wildcards
 }
 
 // FactChange is one atomic change of the state.

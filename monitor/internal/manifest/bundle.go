@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Bundle is a set of objects that fit together, immutable and named by its content.
+// Variables are not yet replaced in it: their values belong to a machine, the
+// bundle to all of them.
+type Bundle struct {
+	objects   []*object // by kind, then name
+	canonical []byte
+	hash      string
+}
+
+// Bundle checks that the objects fit together. The error is an [Errors] with
+// everything that is wrong, what [Parse] found included.
+func (s *Set) Bundle() (*Bundle, error) {
+	c := &checker{objects: map[string]*object{}, parameters: map[string][]string{}}
+	c.index(s.objects)
+	c.check(s.objects)
+	if err := append(slices.Clone(s.errors), c.errors...).orNil(); err != nil {
+		return nil, err
+	}
+	objects := slices.Clone(s.objects)
+	slices.SortFunc(objects, func(a, b *object) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)),
+			cmp.Compare(a.name, b.name),
+		)
+	})
+	return render(objects)
+}
+
+// Over puts the objects of s over those of a bundle: an object of the same kind and
+// name replaces the bundle's, the others stay. base may be nil.
+func (s *Set) Over(base *Bundle) *Set {
+	if base == nil {
+		return s
+	}
+	replaced := map[string]bool{}
+	for _, o := range s.objects {
+		replaced[o.key()] = true
+	}
+	merged := &Set{errors: s.errors}
+	for _, o := range base.objects {
+		if !replaced[o.key()] {
+			merged.objects = append(merged.objects, o)
+		}
+	}
+	merged.objects = append(merged.objects, s.objects...)
+	return merged
+}
+
+// document is an object as the canonical form holds it.
+type document struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Content
+}
+
+// Content is the part of a document that differs by kind.
+type Content struct {
+	Metadata any `json:"metadata"`
+	Spec     any `json:"spec"`
+}
+
+func (o *object) content() Content {
+	switch value := o.value.(type) {
+	case *Policy:
+		return Content{value.Metadata, value.Spec}
+	case *FactSource:
+		return Content{value.Metadata, value.Spec}
+	case *Principal:
+		return Content{value.Metadata, value.Spec}
+	case *Task:
+		return Content{value.Metadata, value.Spec}
+	case *Pipeline:
+		return Content{value.Metadata, value.Spec}
+	}
+	panic(fmt.Sprintf("manifest: no content for %T", o.value))
+}
+
+// canonical is the object as JSON with sorted keys and no white space.
+func (o *object) canonical() ([]byte, error) {
+	plain, err := json.Marshal(document{APIVersion: APIVersion, Kind: o.kind, Content: o.content()})
+	if err != nil {
+		return nil, fmt.Errorf("render %s: %w", o.label(), err)
+	}
+	// Through a map, whose keys encoding/json sorts: the hash must not depend on
+	// the order in which this package declares its fields.
+	reader := json.NewDecoder(bytes.NewReader(plain))
+	reader.UseNumber()
+	var tree any
+	if err := reader.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("render %s: %w", o.label(), err)
+	}
+	var out bytes.Buffer
+	writer := json.NewEncoder(&out)
+	writer.SetEscapeHTML(false)
+	if err := writer.Encode(tree); err != nil {
+		return nil, fmt.Errorf("render %s: %w", o.label(), err)
+	}
+	return out.Bytes(), nil
+}
+
+// render writes one canonical document a line and hashes them all.
+func render(objects []*object) (*Bundle, error) {
+	var out bytes.Buffer
+	for _, o := range objects {
+		line, err := o.canonical()
+		if err != nil {
+			return nil, err
+		}
+		// A line of JSON is a YAML document, so what is stored is itself a manifest.
+		out.WriteString("---\n")
+		out.Write(line)
+	}
+	sum := sha256.Sum256(out.Bytes())
+	return &Bundle{objects: objects, canonical: out.Bytes(), hash: hex.EncodeToString(sum[:])}, nil
+}
+
+// Canonical is the bundle's one rendering. [Restore] reads it back.
+func (b *Bundle) Canonical() []byte { return bytes.Clone(b.canonical) }
+
+// Hash is the SHA-256 of the canonical rendering, in lower-case hexadecimal.
+func (b *Bundle) Hash() string { return b.hash }
+
+// Len is the number of objects.
+func (b *Bundle) Len() int { return len(b.objects) }
+
+// Restore reads a canonical rendering. It refuses one that is not canonical: such
+// bytes were not written by this package, or have been altered.
+func Restore(canonical []byte) (*Bundle, error) {
+	b, err := Parse(Source{Name: "bundle", Text: string(canonical)}).Bundle()
+	if err != nil {
+		return nil, fmt.Errorf("restore bundle: %w", err)
+	}
+	if !bytes.Equal(b.canonical, canonical) {
+		return nil, fmt.Errorf("restore bundle: the stored bytes are not in canonical form; apply the manifests again")
+	}
+	return b, nil
+}
+
+// all lists the bundle's objects of one kind by name. The objects are shared, and
+// must not be altered.
+func all[T any](b *Bundle) []*T {
+	var list []*T
+	for _, o := range b.objects {
+		if value, ok := o.value.(*T); ok {
+			list = append(list, value)
+		}
+	}
+	return list
+}
+
+// Policies lists the bundle's policies by name. Callers must not alter them.
+func (b *Bundle) Policies() []*Policy { return all[Policy](b) }
+
+// FactSources lists the bundle's fact sources by name. Callers must not alter them.
+func (b *Bundle) FactSources() []*FactSource { return all[FactSource](b) }
+
+// Principals lists the bundle's principals by name. Callers must not alter them.
+func (b *Bundle) Principals() []*Principal { return all[Principal](b) }
+
+// Tasks lists the bundle's tasks by name. Callers must not alter them.
+func (b *Bundle) Tasks() []*Task { return all[Task](b) }
+
+// Pipelines lists the bundle's pipelines by name. Callers must not alter them.
+func (b *Bundle) Pipelines() []*Pipeline { return all[Pipeline](b) }

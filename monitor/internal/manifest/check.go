@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// checker finds what is wrong between the objects of a set. Every rule that spans
+// more than one field is a method of it, in this file, conduits.go, paths.go and
+// policies.go.
+type checker struct {
+	objects map[string]*object // by key
+	// parameters of each policy whose text could be parsed.
+	parameters map[string][]string
+	errors     Errors
+}
+
+// fail reports an error at a field, or at the nearest field around it that the
+// manifest has.
+func (c *checker) fail(o *object, path, hint, format string, arguments ...any) {
+	c.errors = append(c.errors, &Error{
+		Position: o.position(path), Object: o.label(), Field: path,
+		Message: fmt.Sprintf(format, arguments...), Hint: hint,
+	})
+}
+
+func (o *object) position(path string) Position {
+	for {
+		if p, ok := o.positions[path]; ok {
+			return p
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			return o.positions[""]
+		}
+		path = path[:cut]
+	}
+}
+
+// index registers the objects by name and reports duplicates.
+func (c *checker) index(objects []*object) {
+	for _, o := range objects {
+		if o.name == "" {
+			continue // reported as a missing field
+		}
+		if first, exists := c.objects[o.key()]; exists {
+			c.fail(o, "metadata.name", "rename or remove one of them",
+				"the object is given twice; the first is at %s", first.position(""))
+			continue
+		}
+		c.objects[o.key()] = o
+	}
+}
+
+// check runs every rule, in the order of the kinds: tasks refer to policies,
+// pipelines to both.
+func (c *checker) check(objects []*object) {
+	for _, o := range objects {
+		if policy, ok := o.value.(*Policy); ok {
+			c.policy(o, policy)
+		}
+	}
+	for _, o := range objects {
+		switch value := o.value.(type) {
+		case *FactSource:
+			c.factSource(o, value)
+		case *Principal:
+			c.principal(o, value)
+		case *Task:
+			c.task(o, value)
+		case *Pipeline:
+			c.pipeline(o, value)
+		}
+	}
+}
+
+func (c *checker) factSource(o *object, source *FactSource) {
+	spec := source.Spec
+	switch {
+	case o.broken:
+		return
+	case spec.File == nil && spec.Inline == nil:
+		c.fail(o, "spec", "", "the source is missing; expected file or inline")
+	case spec.File != nil && spec.Inline != nil:
+		c.fail(o, "spec.inline", "make two objects of them", "file and inline are both given; expected one")
+	}
+	if spec.File != nil {
+		c.pipelinePath(o, "spec.file.path", spec.File.Path)
+	}
+	for i, statement := range spec.Inline {
+		for j, tuple := range statement.Tuples {
+			if got, want := len(tuple.Values()), len(statement.Tuples[0].Values()); got != want {
+				c.fail(o, fmt.Sprintf("spec.inline[%d].tuples[%d]", i, j), "",
+					"the tuple has %d values; the first of %s has %d", got, statement.Says, want)
+			}
+		}
+	}
+}
+
+func (c *checker) principal(o *object, principal *Principal) {
+	if key := principal.Spec.PublicKey; !o.broken && !isHexadecimal(key, 64) {
+		c.fail(o, "spec.publicKey", "", "%q is not an Ed25519 public key; expected 64 hexadecimal digits", shorten(key))
+	}
+}
+
+func isHexadecimal(s string, length int) bool {
+	return len(s) == length && strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+func (c *checker) task(o *object, task *Task) {
+	spec := task.Spec
+	c.unique(o, "spec.parameters", spec.Parameters)
+	c.unique(o, "spec.reads", spec.Reads)
+	c.unique(o, "spec.writes", spec.Writes)
+	c.variables(o, "spec.environment", spec.Environment)
+	c.reference(o, "spec.taint", spec.Taint, spec.Parameters)
+}
+
+func (c *checker) pipeline(o *object, pipeline *Pipeline) {
+	spec := pipeline.Spec
+	c.variables(o, "spec.variables", spec.Variables)
+	c.unique(o, "spec.tasks", spec.Tasks)
+	conduits := c.conduits(o, spec)
+	for i, name := range spec.Tasks {
+		at := fmt.Sprintf("spec.tasks[%d]", i)
+		task, ok := c.objects["Task/"+name]
+		if !ok {
+			c.missing(o, at, "Task", name)
+			continue
+		}
+		c.flows(o, task, conduits)
+	}
+	for i, expectation := range spec.Expect {
+		c.expectation(o, fmt.Sprintf("spec.expect[%d]", i), expectation, spec.Tasks)
+	}
+}
+
+// expectation checks that an instance gets exactly the parameters it has.
+func (c *checker) expectation(o *object, at string, e Expectation, tasks []string) {
+	c.member(o, at+".task", e.Task, tasks)
+	task, ok := c.objects["Task/"+e.Task]
+	if !ok || task.broken {
+		return
+	}
+	parameters := task.value.(*Task).Spec.Parameters
+	c.unique(o, at+".from.parameters", e.From.Parameters)
+	for i, name := range e.From.Parameters {
+		if !contains(parameters, name) {
+			c.fail(o, fmt.Sprintf("%s.from.parameters[%d]", at, i), didYouMean(name, parameters),
+				"task %s has no parameter %q", e.Task, name)
+		}
+	}
+	for _, name := range parameters {
+		if !contains(e.From.Parameters, name) {
+			c.fail(o, at+".from.parameters", "", "parameter %q of task %s gets no value", name, e.Task)
+		}
+	}
+}
+
+// missing reports a reference to an object that does not exist.
+func (c *checker) missing(o *object, at, kind, name string) {
+	if name == "" {
+		return // reported where the name was decoded
+	}
+	c.fail(o, at, didYouMean(name, c.namesOf(kind)), "there is no %s %q", kind, name)
+}
+
+// member reports a task that is not one of the pipeline's.
+func (c *checker) member(o *object, at, name string, tasks []string) {
+	if name != "" && !contains(tasks, name) {
+		c.fail(o, at, didYouMean(name, tasks), "%q is not one of the pipeline's tasks", name)
+	}
+}
+
+func (c *checker) namesOf(kind string) []string {
+	var list []string
+	for _, o := range c.objects {
+		if o.kind == kind {
+			list = append(list, o.name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// unique reports repeated names.
+func (c *checker) unique(o *object, at string, list []string) {
+	for i, name := range list {
+		if name != "" && slices.Index(list, name) < i {
+			c.fail(o, fmt.Sprintf("%s[%d]", at, i), "keep one of them", "%q is listed twice", name)
+		}
+	}
+}
+
+// variables reports names that are repeated or that $(NAME) cannot refer to.
+func (c *checker) variables(o *object, at string, list []Variable) {
+	seen := map[string]bool{}
+	for i, variable := range list {
+		path := fmt.Sprintf("%s[%d].name", at, i)
+		switch {
+		case variable.Name == "":
+		case !isVariableName(variable.Name):
+			c.fail(o, path, "", "%q is not a variable name; expected letters, digits and underscores", variable.Name)
+		case seen[variable.Name]:
+			c.fail(o, path, "keep one of them", "%q is given twice", variable.Name)
+		}
+		seen[variable.Name] = true
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Descriptor numbers that the wire protocol reserves bound how many ends there are.
+const (
+	maxPipes    = 64
+	maxChannels = 32
+)
+
+// shape says which fields a kind of conduit needs and which it may have.
+type shape struct{ needs, takes []string }
+
+var shapes = map[string]shape{
+	KindFile:       {needs: []string{"paths"}, takes: []string{"ingress", "egress", "directory"}},
+	KindTuple:      {needs: []string{"paths", "access"}, takes: []string{"ingress", "egress"}},
+	KindPipe:       {needs: []string{"from", "to", "policy"}, takes: []string{"slots"}},
+	KindChannel:    {needs: []string{"from", "to", "policy"}, takes: []string{"slots"}},
+	KindConnection: {needs: []string{"listen", "task"}, takes: []string{"ingress", "egress"}},
+}
+
+// given lists the fields of a conduit that hold something, besides name and kind.
+func given(conduit Conduit) []string {
+	present := map[string]bool{
+		"ingress": conduit.Ingress, "egress": conduit.Egress, "directory": conduit.Directory,
+		"paths": len(conduit.Paths) > 0, "access": conduit.Access != nil, "slots": conduit.Slots > 0,
+		"from": conduit.From != "", "to": conduit.To != "", "policy": conduit.Policy != nil,
+		"listen": conduit.Listen != "", "task": conduit.Task != "",
+	}
+	var list []string
+	for name, there := range present {
+		if there {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// conduits checks a pipeline's conduits and returns them by name.
+func (c *checker) conduits(o *object, spec PipelineSpec) map[string]Conduit {
+	known := map[string]Conduit{}
+	for i, conduit := range spec.Conduits {
+		at := fmt.Sprintf("spec.conduits[%d]", i)
+		if _, twice := known[conduit.Name]; twice && conduit.Name != "" {
+			c.fail(o, at+".name", "rename or remove one of them", "conduit %q is given twice", conduit.Name)
+			continue
+		}
+		known[conduit.Name] = conduit
+		shape, ok := shapes[conduit.Kind]
+		if !ok {
+			continue // reported where the kind was decoded
+		}
+		c.shape(o, at, conduit, shape)
+		c.ends(o, at, conduit, spec.Tasks)
+		c.reference(o, at+".policy", conduit.Policy, nil)
+		for j, path := range conduit.Paths {
+			c.conduitPath(o, fmt.Sprintf("%s.paths[%d]", at, j), conduit.Kind, path)
+		}
+		if conduit.Kind == KindTuple && spec.KeyValue == nil && !o.broken {
+			c.fail(o, "spec", "", "keyValue is missing; conduit %q holds tuples", conduit.Name)
+		}
+	}
+	c.slots(o, spec.Conduits)
+	return known
+}
+
+// shape reports missing and misplaced fields.
+func (c *checker) shape(o *object, at string, conduit Conduit, s shape) {
+	present := given(conduit)
+	for _, name := range s.needs {
+		if _, stands := o.positions[at+"."+name]; !contains(present, name) && !stands {
+			c.fail(o, at+"."+name, "", "the field is missing; a conduit of kind %s needs %s",
+				conduit.Kind, strings.Join(s.needs, ", "))
+		}
+	}
+	for _, name := range present {
+		if !contains(s.needs, name) && !contains(s.takes, name) {
+			c.fail(o, at+"."+name, "", "a conduit of kind %s has no %s", conduit.Kind, name)
+		}
+	}
+}
+
+// ends checks the tasks and the address that a conduit names.
+func (c *checker) ends(o *object, at string, conduit Conduit, tasks []string) {
+	c.member(o, at+".from", conduit.From, tasks)
+	c.member(o, at+".to", conduit.To, tasks)
+	c.member(o, at+".task", conduit.Task, tasks)
+	if conduit.From != "" && conduit.From == conduit.To {
+		c.fail(o, at+".to", "", "the conduit begins and ends at %q; expected another task", conduit.To)
+	}
+	if conduit.Listen != "" && !strings.Contains(conduit.Listen, "$(") {
+		if _, err := netip.ParseAddrPort(conduit.Listen); err != nil {
+			c.fail(o, at+".listen", "", "%q is not an address; expected a form such as 127.0.0.1:8640", conduit.Listen)
+		}
+	}
+}
+
+// slots checks that all pipes and channels fit the reserved descriptor numbers.
+func (c *checker) slots(o *object, conduits []Conduit) {
+	pipes, channels := 0, 0
+	for i, conduit := range conduits {
+		at := fmt.Sprintf("spec.conduits[%d].slots", i)
+		switch conduit.Kind {
+		case KindPipe:
+			if pipes += max(1, conduit.Slots); pipes > maxPipes {
+				c.fail(o, at, "", "the pipeline has %d pipes; at most %d are possible", pipes, maxPipes)
+			}
+		case KindChannel:
+			if channels += max(1, conduit.Slots); channels > maxChannels {
+				c.fail(o, at, "", "the pipeline has %d channels; at most %d are possible", channels, maxChannels)
+			}
+		}
+	}
+}
+
+// flows checks that what a task reads and writes exists, and that it stands at the
+// right end of it.
+func (c *checker) flows(pipeline, task *object, conduits map[string]Conduit) {
+	spec := task.value.(*Task).Spec
+	known := make([]string, 0, len(conduits))
+	for name := range conduits {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	for i, name := range spec.Reads {
+		at := fmt.Sprintf("spec.reads[%d]", i)
+		conduit, ok := conduits[name]
+		switch {
+		case !ok:
+			c.unknownConduit(pipeline, task, at, name, known)
+		case conduit.To != "" && conduit.To != task.name:
+			c.fail(task, at, "", "%q ends at task %s in pipeline %s", name, conduit.To, pipeline.name)
+		}
+	}
+	for i, name := range spec.Writes {
+		at := fmt.Sprintf("spec.writes[%d]", i)
+		conduit, ok := conduits[name]
+		switch {
+		case !ok:
+			c.unknownConduit(pipeline, task, at, name, known)
+		case conduit.From != "" && conduit.From != task.name:
+			c.fail(task, at, "", "%q begins at task %s in pipeline %s", name, conduit.From, pipeline.name)
+		}
+	}
+}
+
+func (c *checker) unknownConduit(pipeline, task *object, at, name string, known []string) {
+	if name != "" {
+		c.fail(task, at, didYouMean(name, known), "pipeline %s has no conduit %q", pipeline.name, name)
+	}
+}

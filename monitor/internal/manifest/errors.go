@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Position is a place in a file, counted from 1. Zero is unknown.
+type Position struct {
+	File   string
+	Line   int
+	Column int
+}
+
+// String is "file:line:column", without what is unknown.
+func (p Position) String() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Error is one thing that is wrong with a manifest.
+type Error struct {
+	Position Position
+	Object   string // "Task indexer"; empty when the document does not say
+	Field    string // "spec.conduits[2].policy"; empty for the object as a whole
+	Message  string // what is wrong, and what was expected
+	Hint     string // what may have been meant
+}
+
+// Error is "file:line:column: object: field: message; hint".
+func (e *Error) Error() string {
+	parts := make([]string, 0, 4)
+	for _, part := range []string{e.Position.String(), e.Object, e.Field, e.Message} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	text := strings.Join(parts, ": ")
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return text
+}
+
+// Errors are all the errors of a set of manifests, in the order of the files.
+type Errors []*Error
+
+// Error is one error a line.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// orNil is the errors sorted by place, or nil as an error when there are none.
+func (e Errors) orNil() error {
+	if len(e) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(e)
+	slices.SortStableFunc(sorted, func(a, b *Error) int {
+		return cmp.Or(
+			cmp.Compare(a.Position.File, b.Position.File),
+			cmp.Compare(a.Position.Line, b.Position.Line),
+			cmp.Compare(a.Position.Column, b.Position.Column),
+		)
+	})
+	return sorted
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package manifest reads Shai's objects from YAML, strictly: an unknown field, a
+// wrong type or a dangling reference is an error with its place in the file. What
+// passes is a [Bundle], the one form in which policies, facts, tasks and pipelines
+// reach the monitor.
+//
+// The rule tags of the fields below are the schema: "required", "default=", "enum=",
+// "max=" (length of texts and lists, value of numbers), and "name" (a DNS label).
+package manifest
+
+import "shai.dev/monitor/policy"
+
+// APIVersion is the only version there is.
+const APIVersion = "shai.dev/v1alpha1"
+
+// Metadata names an object.
+type Metadata struct {
+	// Name is unique among the objects of its kind: a DNS label, at most 63 bytes.
+	Name string `json:"name" rule:"required,name"`
+	// Namespace is Kubernetes' and means nothing to the monitor.
+	Namespace   string            `json:"namespace,omitempty" rule:"max=63"`
+	Labels      map[string]string `json:"labels,omitempty" rule:"max=64"`
+	Annotations map[string]string `json:"annotations,omitempty" rule:"max=64"`
+}
+
+// Policy is policy text under a name that conduits and taints refer to.
+type Policy struct {
+	Metadata Metadata   `json:"metadata" rule:"required"`
+	Spec     PolicySpec `json:"spec" rule:"required"`
+}
+
+// PolicySpec is one policy of the policy language.
+type PolicySpec struct {
+	// Text holds exactly one policy. Its parameters are what references give
+	// arguments for. A hyphen in metadata.name is an underscore here.
+	Text string `json:"text" rule:"required,max=65536"`
+}
+
+// FactSource says where facts come from: exactly one of its fields is set.
+type FactSource struct {
+	Metadata Metadata       `json:"metadata" rule:"required"`
+	Spec     FactSourceSpec `json:"spec" rule:"required"`
+}
+
+// FactSourceSpec is where facts come from.
+type FactSourceSpec struct {
+	File   *FactFile       `json:"file,omitempty"`
+	Inline []FactStatement `json:"inline,omitempty" rule:"max=4096"`
+}
+
+// FactFile is a file of JSON lines, each a [FactStatement].
+type FactFile struct {
+	// Path begins with "/" and lies beneath the monitor's data directory.
+	Path string `json:"path" rule:"required,max=4096"`
+}
+
+// FactStatement says that tuples stand in a conduit: conduit says says(tuple) for
+// each tuple.
+type FactStatement struct {
+	Conduit string `json:"conduit" rule:"required,max=1024"`
+	Says    string `json:"says" rule:"required,max=64"`
+	// Tuples hold texts, whole numbers and RFC 3339 times.
+	Tuples []policy.Tuple `json:"tuples" rule:"max=65536"`
+}
+
+// Principal is a user or a service that can authenticate.
+type Principal struct {
+	Metadata Metadata      `json:"metadata" rule:"required"`
+	Spec     PrincipalSpec `json:"spec" rule:"required"`
+}
+
+// PrincipalSpec is what the monitor knows about a principal.
+type PrincipalSpec struct {
+	// PublicKey is an Ed25519 key: 64 hexadecimal digits.
+	PublicKey string `json:"publicKey" rule:"required,max=64"`
+	// Region, when set, is where the principal is expected to connect from.
+	Region string `json:"region,omitempty" rule:"max=63"`
+}
+
+// Task is a program that runs in a sandbox.
+type Task struct {
+	Metadata Metadata `json:"metadata" rule:"required"`
+	Spec     TaskSpec `json:"spec" rule:"required"`
+}
+
+// TaskSpec says what runs and what it is expected to do.
+type TaskSpec struct {
+	// Command is the program and its arguments; the program is an absolute path.
+	// $(NAME) is replaced.
+	Command []string `json:"command" rule:"required,max=256"`
+	// Runtime hierarchies are readable and executable: the interpreter, libraries.
+	Runtime []string `json:"runtime,omitempty" rule:"max=64"`
+	// Environment is all that the program finds in its environment besides what
+	// the monitor sets.
+	Environment []Variable `json:"environment,omitempty" rule:"max=256"`
+	// Run is Once (a program that ends) or Always (restarted when it ends).
+	Run string `json:"run,omitempty" rule:"default=Always,enum=Once|Always"`
+	// Parameters make one task many instances, such as a worker for each user.
+	Parameters []string `json:"parameters,omitempty" rule:"max=8"`
+	// Taint is the policy that everything the task writes is assumed to carry.
+	// "{user}" as an argument is the value of the parameter user.
+	Taint *PolicyReference `json:"taint" rule:"required"`
+	// Reads and Writes name the pipeline's conduits that the task is expected to
+	// use. They cost speed when wrong, never safety.
+	Reads  []string `json:"reads,omitempty" rule:"max=256"`
+	Writes []string `json:"writes,omitempty" rule:"max=256"`
+}
+
+// Variable is a named text.
+type Variable struct {
+	Name  string `json:"name" rule:"required,max=64"`
+	Value string `json:"value,omitempty" rule:"max=32768"`
+}
+
+// PolicyReference names a policy and gives its parameters their values.
+type PolicyReference struct {
+	Name      string            `json:"name" rule:"required,max=63"`
+	Arguments map[string]string `json:"arguments,omitempty" rule:"max=16"`
+}
+
+// Pipeline is tasks, the conduits between them, and how strictly they are held.
+type Pipeline struct {
+	Metadata Metadata     `json:"metadata" rule:"required"`
+	Spec     PipelineSpec `json:"spec" rule:"required"`
+}
+
+// PipelineSpec puts tasks and conduits together.
+type PipelineSpec struct {
+	// Mode is shai (the offline analysis' capabilities run natively), dynamic
+	// (every access is decided as it happens), audit (decided and recorded, never
+	// denied) or baseline (nothing is enforced).
+	Mode string `json:"mode,omitempty" rule:"default=shai,enum=shai|dynamic|audit|baseline"`
+	// Revocation says what a live session loses when facts change: lazy, nothing;
+	// immediate, at once.
+	Revocation string `json:"revocation,omitempty" rule:"default=lazy,enum=lazy|immediate"`
+	// Variables are values for $(NAME), unless the monitor's --define gives one.
+	Variables []Variable `json:"variables,omitempty" rule:"max=256"`
+	// Tasks are names of Task objects, in the order in which they start.
+	Tasks []string `json:"tasks" rule:"required,max=64"`
+	// Expect lists the instances of parametrised tasks to analyse ahead of time.
+	Expect   []Expectation `json:"expect,omitempty" rule:"max=64"`
+	Conduits []Conduit     `json:"conduits,omitempty" rule:"max=256"`
+	// KeyValue is the store that holds the conduits of kind tuple.
+	KeyValue *KeyValue `json:"keyValue,omitempty"`
+}
+
+// Expectation says which instances of a task to expect.
+type Expectation struct {
+	Task string    `json:"task" rule:"required,max=63"`
+	From FactQuery `json:"from" rule:"required"`
+}
+
+// FactQuery takes parameters from facts: for every tuple of Says in Conduit, one
+// instance whose parameters are the tuple's values, in this order.
+type FactQuery struct {
+	Conduit    string   `json:"conduit" rule:"required,max=1024"`
+	Says       string   `json:"says" rule:"required,max=64"`
+	Parameters []string `json:"parameters" rule:"required,max=8"`
+}
+
+// The kinds of conduits.
+const (
+	KindFile       = "file"
+	KindTuple      = "tuple"
+	KindPipe       = "pipe"
+	KindChannel    = "channel"
+	KindConnection = "connection"
+)
+
+// Conduit is a set of conduits of one kind. Which fields a kind takes is in
+// conduits.go.
+type Conduit struct {
+	Name string `json:"name" rule:"required,name"`
+	Kind string `json:"kind" rule:"required,enum=file|tuple|pipe|channel|connection"`
+	// Ingress marks data that comes from outside the pipeline.
+	Ingress bool `json:"ingress,omitempty"`
+	// Egress marks a connection by which data leaves.
+	Egress bool `json:"egress,omitempty"`
+	// Directory says that files made beneath the paths inherit their policy.
+	Directory bool `json:"directory,omitempty"`
+	// Paths of files ("/corpus/private/{owner}/**") or keys ("profile:{owner}");
+	// the most specific that matches decides.
+	Paths []ConduitPath `json:"paths,omitempty" rule:"max=256"`
+	// Access lists the store's commands that read and write a tuple.
+	Access *Commands `json:"access,omitempty"`
+	// Slots is how many pipes or channels there are, one for each worker.
+	Slots int `json:"slots,omitempty" rule:"max=32"`
+	// From and To are the tasks at a pipe's or channel's ends.
+	From   string           `json:"from,omitempty" rule:"max=63"`
+	To     string           `json:"to,omitempty" rule:"max=63"`
+	Policy *PolicyReference `json:"policy,omitempty"`
+	// Listen is the address ("127.0.0.1:8640") that Task accepts connections on.
+	Listen string `json:"listen,omitempty" rule:"max=255"`
+	Task   string `json:"task,omitempty" rule:"max=63"`
+}
+
+// ConduitPath gives the conduits that match a pattern their policy.
+type ConduitPath struct {
+	// Path may hold "{name}", which matches all or the middle of a segment and can
+	// be used in the policy's arguments, "*" for a segment, and a final "**" for all
+	// beneath.
+	Path   string           `json:"path" rule:"required,max=4096"`
+	Policy *PolicyReference `json:"policy" rule:"required"`
+}
+
+// Commands are those of the key-value store, by what they do to a tuple.
+type Commands struct {
+	Read  []string `json:"read,omitempty" rule:"max=32"`
+	Write []string `json:"write,omitempty" rule:"max=32"`
+}
+
+// KeyValue says how the monitor reaches the key-value store.
+type KeyValue struct {
+	// Socket is the path of the store's unix socket. $(NAME) is replaced.
+	Socket string `json:"socket" rule:"required,max=4096"`
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"regexp"
+	"strings"
+)
+
+var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
+
+// placeholders lists the names within braces.
+func placeholders(text string) []string {
+	var list []string
+	for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
+		list = append(list, match[1])
+	}
+	return list
+}
+
+// conduitPath checks a pattern and the arguments that take their values from it.
+func (c *checker) conduitPath(o *object, at, kind string, path ConduitPath) {
+	if path.Path == "" {
+		return // reported where it was decoded
+	}
+	if kind == KindFile {
+		c.pipelinePath(o, at+".path", path.Path)
+	}
+	c.segments(o, at+".path", path.Path)
+	found := placeholders(path.Path)
+	c.unique(o, at+".path", found)
+	for _, name := range found {
+		if !isVariableName(name) {
+			c.fail(o, at+".path", "", "{%s} is not a placeholder; expected letters, digits and underscores", name)
+		}
+	}
+	if rest := placeholder.ReplaceAllString(path.Path, ""); strings.ContainsAny(rest, "{}") {
+		c.fail(o, at+".path", "", "%q has an unmatched brace", path.Path)
+	}
+	c.reference(o, at+".policy", path.Policy, found)
+}
+
+// segments checks where wildcards stand: patterns are matched segment by segment,
+// so that "*" and "{owner}" can never swallow a "/".
+func (c *checker) segments(o *object, at, path string) {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		switch {
+		case segment == "**" && i != len(segments)-1:
+			c.fail(o, at, "", "** stands before the end of %q; expected it last", path)
+		case segment != "*" && segment != "**" && strings.Contains(segment, "*"):
+			c.fail(o, at, "", "%q mixes * with text; expected a whole segment", segment)
+		case len(placeholders(segment)) > 1:
+			c.fail(o, at, "put a / between them", "%q has two placeholders; expected at most one in a segment", segment)
+		}
+	}
+}
+
+// pipelinePath checks a path beneath the monitor's data directory. One that climbs
+// out of it, or that names a file in two ways, is refused.
+func (c *checker) pipelinePath(o *object, at, path string) {
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		c.fail(o, at, "", "%q does not begin with /; expected a path beneath the data directory", path)
+	case strings.ContainsRune(path, 0):
+		c.fail(o, at, "", "%q holds a NUL byte", path)
+	default:
+		for segment := range strings.SplitSeq(path[1:], "/") {
+			if segment == "" || segment == "." || segment == ".." {
+				c.fail(o, at, "", "%q has the segment %q; expected a plain path", path, segment)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"shai.dev/monitor/policy"
+)
+
+// policy parses and compiles a policy's text, and remembers its parameters.
+func (c *checker) policy(o *object, p *Policy) {
+	if o.broken || p.Spec.Text == "" {
+		return
+	}
+	template, err := policy.CompileText(p.Metadata.Name, []byte(p.Spec.Text))
+	if err != nil {
+		c.policyErrors(o, err)
+		return
+	}
+	c.parameters[o.name] = template.Parameters()
+	expected := strings.ReplaceAll(o.name, "-", "_")
+	if name := template.Name(); name != "" && name != expected {
+		c.fail(o, "spec.text", "make metadata.name and the text agree",
+			"the text declares policy %s; expected %s, after metadata.name", template.Name(), expected)
+	}
+}
+
+// policyErrors reports what is wrong with a text at its place in the manifest.
+func (c *checker) policyErrors(o *object, err error) {
+	var mistakes policy.Errors
+	if !errors.As(err, &mistakes) {
+		c.fail(o, "spec.text", "", "%v", err)
+		return
+	}
+	for _, mistake := range mistakes {
+		message := mistake.Message
+		if mistake.Expected != "" {
+			message += ", expected " + mistake.Expected
+		}
+		c.errors = append(c.errors, &Error{
+			Position: o.textPosition("spec.text", mistake.Line, mistake.Column),
+			Object:   o.label(), Field: "spec.text", Message: message, Hint: mistake.Hint,
+		})
+	}
+}
+
+// textPosition translates a place within a text field, counted from 1, into one in
+// the manifest. Where YAML has folded or unescaped the text there is no simple
+// correspondence, and the place is that of the field.
+func (o *object) textPosition(path string, line, column int) Position {
+	position := o.position(path)
+	node := o.texts[path]
+	if node == nil || o.source == nil {
+		return position
+	}
+	switch node.Style &^ yaml.TaggedStyle {
+	case yaml.LiteralStyle:
+		// The text begins on the line after the "|".
+		position.Line += line
+		position.Column = indentation(o.source.Text, node) + column
+	case 0:
+		if line == 1 && !strings.Contains(node.Value, "\n") {
+			position.Column += column - 1
+		}
+	}
+	return position
+}
+
+// indentation is how far the lines of a literal text are set in, in bytes: what the
+// first line that is not empty has in the file more than in the value.
+func indentation(file string, node *yaml.Node) int {
+	lines := strings.Split(file, "\n")
+	for i, value := range strings.Split(node.Value, "\n") {
+		at := node.Line + i
+		if strings.TrimSpace(value) != "" && at < len(lines) {
+			return max(0, strings.Index(lines[at], value))
+		}
+	}
+	return 0
+}
+
+// reference checks that a policy exists, and that it is given exactly its
+// parameters. An argument may use "{name}" for the names in known.
+func (c *checker) reference(o *object, at string, reference *PolicyReference, known []string) {
+	if reference == nil || reference.Name == "" {
+		return // optional, or reported where it was decoded
+	}
+	if _, exists := c.objects["Policy/"+reference.Name]; !exists {
+		c.missing(o, at+".name", "Policy", reference.Name)
+	}
+	arguments := slices.Sorted(maps.Keys(reference.Arguments))
+	if parameters, parsed := c.parameters[reference.Name]; parsed {
+		for _, name := range arguments {
+			if !contains(parameters, name) {
+				c.fail(o, join(at+".arguments", name), didYouMean(name, parameters),
+					"policy %s has no parameter %q", reference.Name, name)
+			}
+		}
+		for _, name := range parameters {
+			if !contains(arguments, name) {
+				c.fail(o, at+".arguments", "", "parameter %q of policy %s gets no value", name, reference.Name)
+			}
+		}
+	}
+	for _, argument := range arguments {
+		for _, name := range placeholders(reference.Arguments[argument]) {
+			if !contains(known, name) {
+				c.fail(o, join(at+".arguments", argument), didYouMean(name, known),
+					"{%s} stands for nothing here", name)
+			}
+		}
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// MaxSize is the largest manifest file, in bytes.
+const MaxSize = 8 << 20
+
+// Read reads manifest files. A directory stands for the .yaml, .yml and .json files
+// in it, by name, and not for those in directories beneath it; a kustomization.yaml
+// is left to kustomize. "-" is stdin.
+func Read(stdin io.Reader, paths ...string) ([]Source, error) {
+	var sources []Source
+	for _, path := range paths {
+		if path == "-" {
+			source, err := readAll("standard input", stdin)
+			if err != nil {
+				return nil, err
+			}
+			sources = append(sources, source)
+			continue
+		}
+		files, err := expand(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			source, err := readFile(file)
+			if err != nil {
+				return nil, err
+			}
+			sources = append(sources, source)
+		}
+	}
+	return sources, nil
+}
+
+// expand lists the manifest files that a path stands for.
+func expand(path string) ([]string, error) {
+	about, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	if !about.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	var files []string
+	for _, entry := range entries {
+		name := entry.Name()
+		suffix := filepath.Ext(name)
+		if entry.IsDir() || strings.TrimSuffix(name, suffix) == "kustomization" {
+			continue
+		}
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, suffix) {
+			files = append(files, filepath.Join(path, name))
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("read manifests: %s has no .yaml, .yml or .json file", path)
+	}
+	return files, nil
+}
+
+func readFile(path string) (Source, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Source{}, fmt.Errorf("read manifest: %w", err)
+	}
+	defer file.Close()
+	return readAll(path, file)
+}
+
+func readAll(name string, reader io.Reader) (Source, error) {
+	text, err := io.ReadAll(io.LimitReader(reader, MaxSize+1))
+	if err != nil {
+		return Source{}, fmt.Errorf("read manifest %s: %w", name, err)
+	}
+	if len(text) > MaxSize {
+		return Source{}, fmt.Errorf("read manifest %s: it is larger than %d bytes; split it, or give large facts as a file",
+			name, MaxSize)
+	}
+	return Source{Name: name, Text: string(text)}, nil
+}

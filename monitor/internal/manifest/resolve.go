@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Resolved is a pipeline with its tasks, all variables replaced.
+type Resolved struct {
+	Pipeline Pipeline
+	Tasks    []Task // in the pipeline's order
+}
+
+var (
+	variable     = regexp.MustCompile(`\$\(([^()]*)\)`)
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+func isVariableName(s string) bool { return variableName.MatchString(s) }
+
+// Resolve replaces $(NAME) in a pipeline and its tasks. Values come from define,
+// else from the pipeline's variables; one that neither gives is an error at its
+// place. Values are taken as they are: a $( within one is not replaced again.
+func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, error) {
+	index := map[string]*object{}
+	for _, o := range b.objects {
+		index[o.key()] = o
+	}
+	o, ok := index["Pipeline/"+pipeline]
+	if !ok {
+		return nil, Errors{{Object: "Pipeline " + pipeline, Message: "the bundle has no such pipeline"}}
+	}
+	r := &resolver{values: map[string]string{}}
+	resolved := &Resolved{Pipeline: *o.value.(*Pipeline)}
+	for _, v := range resolved.Pipeline.Spec.Variables {
+		r.values[v.Name] = v.Value
+	}
+	maps.Copy(r.values, define)
+	r.pipeline(o, &resolved.Pipeline.Spec)
+	for _, name := range resolved.Pipeline.Spec.Tasks {
+		object := index["Task/"+name]
+		task := *object.value.(*Task)
+		r.task(object, &task.Spec)
+		resolved.Tasks = append(resolved.Tasks, task)
+	}
+	return resolved, r.errors.orNil()
+}
+
+type resolver struct {
+	values map[string]string
+	errors Errors
+}
+
+// pipeline replaces variables in the fields that take them. Lists are copied
+// first: the bundle's own stay as they are.
+func (r *resolver) pipeline(o *object, spec *PipelineSpec) {
+	if spec.KeyValue != nil {
+		store := *spec.KeyValue
+		store.Socket = r.text(o, "spec.keyValue.socket", store.Socket)
+		spec.KeyValue = &store
+	}
+	spec.Conduits = slices.Clone(spec.Conduits)
+	for i := range spec.Conduits {
+		at := fmt.Sprintf("spec.conduits[%d].listen", i)
+		spec.Conduits[i].Listen = r.text(o, at, spec.Conduits[i].Listen)
+	}
+}
+
+func (r *resolver) task(o *object, spec *TaskSpec) {
+	spec.Command = r.list(o, "spec.command", spec.Command)
+	spec.Runtime = r.list(o, "spec.runtime", spec.Runtime)
+	spec.Environment = slices.Clone(spec.Environment)
+	for i := range spec.Environment {
+		at := fmt.Sprintf("spec.environment[%d].value", i)
+		spec.Environment[i].Value = r.text(o, at, spec.Environment[i].Value)
+	}
+}
+
+func (r *resolver) list(o *object, at string, texts []string) []string {
+	replaced := make([]string, len(texts))
+	for i, text := range texts {
+		replaced[i] = r.text(o, fmt.Sprintf("%s[%d]", at, i), text)
+	}
+	return replaced
+}
+
+func (r *resolver) text(o *object, at, text string) string {
+	return variable.ReplaceAllStringFunc(text, func(match string) string {
+		name := strings.TrimSuffix(strings.TrimPrefix(match, "$("), ")")
+		value, ok := r.values[name]
+		if !ok {
+			hint := didYouMean(name, slices.Sorted(maps.Keys(r.values)))
+			if !strings.HasPrefix(hint, "did you mean") {
+				hint = fmt.Sprintf("start the monitor with --define %s=…, or add it to the pipeline's spec.variables", name)
+			}
+			r.errors = append(r.errors, &Error{
+				Position: o.position(at), Object: o.label(), Field: at,
+				Message: fmt.Sprintf("$(%s) is not defined", name), Hint: hint,
+			})
+		}
+		return value
+	})
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// rule is a field's rule tag.
+type rule struct {
+	required bool
+	name     bool     // a DNS label
+	enum     []string // the values allowed
+	fallback string   // the value of an absent field
+	max      int      // length of a text or list, value of a number; 0 is no limit
+}
+
+// field is one field of a kind, as a manifest names it.
+type field struct {
+	name  string
+	index int
+	rule  rule
+}
+
+// fieldsOf lists the fields of a struct type. A malformed tag is a mistake in this
+// package, which its tests find.
+func fieldsOf(t reflect.Type) []field {
+	fields := make([]field, 0, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		fields = append(fields, field{name: name, index: i, rule: parseRule(t.Field(i).Tag.Get("rule"))})
+	}
+	return fields
+}
+
+func parseRule(tag string) rule {
+	var r rule
+	if tag == "" {
+		return r
+	}
+	for _, part := range strings.Split(tag, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		switch key {
+		case "required":
+			r.required = true
+		case "name":
+			r.name = true
+		case "enum":
+			r.enum = strings.Split(value, "|")
+		case "default":
+			r.fallback = value
+		case "max":
+			limit, err := strconv.Atoi(value)
+			if err != nil {
+				panic(fmt.Sprintf("manifest: rule %q: %v", tag, err))
+			}
+			r.max = limit
+		default:
+			panic(fmt.Sprintf("manifest: rule %q: unknown word %q", tag, key))
+		}
+	}
+	return r
+}
+
+// isLabel tells whether s is a DNS label: lower-case letters, digits and inner
+// hyphens, at most 63 bytes. It must also fit the wire's 96-byte names.
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
