@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Drives Sys-E with Locust, measures what enforcement costs, and runs the demo."""

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Fixtures: a small data directory as the corpus generator writes it, and a fake Sys-E."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadgen import population
+from loadgen.tests.fake_syse import FakeSysE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+REGIONS = ("us", "de", "fr")
+
+
+def write_data(directory: Path, people: int = 12, queries: int = 50) -> Path:
+    names = ["alice", "bob", "carol", *(f"user{number:05}" for number in range(4, people + 1))]
+    (directory / "facts").mkdir(parents=True)
+    with (directory / "keys.jsonl").open("w") as file:
+        for name in names:
+            seed = hashlib.sha256(f"shai-demo-key\n1\n{name}".encode()).hexdigest()
+            file.write(json.dumps({"user": name, "seed": seed}) + "\n")
+    homes = [[name, REGIONS[number % 3]] for number, name in enumerate(names)]
+    facts = [
+        {"conduit": "friends/alice", "says": "friend", "tuples": [["bob"]]},
+        {"conduit": "population", "says": "home", "tuples": homes},
+    ]
+    (directory / "facts" / "population.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+    (directory / "queries.txt").write_text("".join(f"tïtle {number} & co\n" for number in range(queries)))
+    return directory
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_data(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session")
+def people(data: Path) -> population.Population:
+    return population.load(data)
+
+
+@pytest.fixture
+def server(people: population.Population) -> Iterator[FakeSysE]:
+    with FakeSysE(people) as running:
+        yield running

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A small Sys-E for tests: the HTTP interface with real signature checks and no documents.
+
+Run as a program it prints its port, then serves until it is ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from loadgen.population import Population, load
+
+
+class FakeSysE(ThreadingHTTPServer):
+    """Counts connections and answers every search with one result that echoes the query."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, people: Population) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.people = people
+        self.connections: list[str] = []
+        self.logins: list[str] = []
+        self.misbehave = ""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return ("127.0.0.1", self.server_port)
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    server: FakeSysE
+
+    def setup(self) -> None:
+        super().setup()
+        self.principal = ""
+        self.nonce = f"{len(self.server.connections):064x}"
+        self.server.connections.append(self.client_address[0])
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        if parts.path == "/session":
+            self._answer(200, {"nonce": self.nonce, "region": "us", "principal": self.principal or None})
+        elif parts.path == "/search" and not self.principal:
+            self._answer(401, {"error": "log in first"})
+        elif parts.path == "/search":
+            text = parse_qs(parts.query)["q"][0]
+            result = {"id": 1, "title": text, "owner": "-", "visibility": "public", "snippet": "…"}
+            self._answer(200, {"query": text, "user": self.principal, "results": [result], "withheld": 0})
+        else:
+            self._answer(404, {"error": "no such page"})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        try:
+            key = Ed25519PrivateKey.from_private_bytes(self.server.people[body["principal"]].seed).public_key()
+            key.verify(bytes.fromhex(body["signature"]), f"shai-session-v1\n{body['principal']}\n{self.nonce}".encode())
+        except (KeyError, InvalidSignature):
+            self._answer(403, {"error": "wrong signature"})
+            return
+        self.principal = body["principal"]
+        self.server.logins.append(self.principal)
+        self._answer(200, {"principal": self.principal, "region": "us", "mode": "shai", "instance": "worker"})
+
+    def _answer(self, status: int, answer: dict[str, Any]) -> None:
+        misbehave = self.server.misbehave if self.path.startswith("/search") else ""
+        if misbehave == "close":
+            self.close_connection = True
+            return
+        if misbehave == "echo":
+            answer = {**answer, "query": "something else"}
+        if misbehave == "shape":
+            answer = {**answer, "results": [{"id": 1}]}
+        body = b"<html>" if misbehave == "html" else json.dumps(answer).encode()
+        self.send_response(500 if misbehave == "status" else status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    server = FakeSysE(load(parser.parse_args().data))
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

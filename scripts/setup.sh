@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Brings a machine to the state in which everything builds and runs: checks the
+# tool chains, installs missing Debian packages where it may, and makes the
+# Python environment. Safe to run again; a run that finds everything in place
+# changes nothing and needs no network.
+#
+# Usage: scripts/setup.sh [--check]
+#   --check  only look; say what is missing and exit 1
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly VENV=.venv
+readonly LOCK=requirements.lock
+
+check_only=no
+case "${1:-}" in
+  "") ;;
+  --check) check_only=yes ;;
+  *)
+    sed -n '4,11s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac
+
+say() { printf 'setup: %s\n' "$*"; }
+die() {
+  printf 'setup: %s\n' "$*" >&2
+  exit 1
+}
+
+# at_least WANTED FOUND: whether the dotted version FOUND is WANTED or newer.
+at_least() { [[ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" == "$1" ]]; }
+
+# --- Debian packages ---------------------------------------------------------
+# One line per package: its name, then a file or (without a slash) a command
+# that shows it is there, however it was installed.
+readonly PACKAGES="
+redis-server        redis-server
+dict-gcide          /usr/share/dictd/gcide.dict.dz
+maven               mvn
+libhiredis-dev      /usr/include/hiredis/hiredis.h
+libjansson-dev      /usr/include/jansson.h
+libhttp-parser-dev  /usr/include/http_parser.h
+libsodium-dev       /usr/include/sodium.h
+libcmocka-dev       /usr/include/cmocka.h
+clang               clang
+clang-format        clang-format
+shellcheck          shellcheck
+python3-venv        /usr/share/python-wheels
+"
+
+missing_packages() {
+  local package probe
+  while read -r package probe; do
+    [[ -z $package ]] && continue
+    case $probe in
+      /*) [[ -e $probe ]] || echo "$package" ;;
+      *) command -v "$probe" >/dev/null || echo "$package" ;;
+    esac
+  done <<<"$PACKAGES"
+}
+
+# The demo runs a Redis of its own on a private socket: the package must neither
+# start nor enable a system service.
+keep_services_down() {
+  local policy=/usr/sbin/policy-rc.d
+  [[ -e $policy ]] && return
+  printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null
+  "${root[@]}" chmod 755 "$policy"
+  # shellcheck disable=SC2064 # expand now: the array is gone in the trap
+  trap "${root[*]} rm -f $policy" EXIT
+}
+
+install_packages() {
+  local -a packages=("$@") root=()
+  if [[ $EUID -ne 0 ]]; then
+    command -v sudo >/dev/null && sudo -n true 2>/dev/null && root=(sudo -n)
+  fi
+  if ! command -v apt-get >/dev/null || [[ $EUID -ne 0 && ${#root[@]} -eq 0 ]]; then
+    die "please install: sudo apt-get install --no-install-recommends ${packages[*]}"
+  fi
+  say "installing ${packages[*]}"
+  keep_services_down
+  local -a apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
+  "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null 2>&1 ||
+    { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null; } ||
+    die "apt-get could not install: ${packages[*]} (its message is above)"
+  if [[ -d /run/systemd/system && " ${packages[*]} " == *" redis-server "* ]]; then
+    "${root[@]}" systemctl -q disable redis-server
+  fi
+}
+
+# --- tool chains -------------------------------------------------------------
+check_go() {
+  local wanted found
+  wanted=$(awk '$1 == "go" { print $2; exit }' monitor/go.mod)
+  command -v go >/dev/null || die "Go is missing: install Go $wanted or newer from https://go.dev/dl/ and put it on PATH"
+  found=$(GOTOOLCHAIN=local go env GOVERSION)
+  at_least "$wanted" "${found#go}" ||
+    die "Go $wanted or newer is needed, found ${found#go}: install a newer one from https://go.dev/dl/"
+}
+
+check_java() {
+  local found
+  command -v javac >/dev/null || die "a JDK is missing: sudo apt-get install openjdk-17-jdk-headless"
+  found=$(javac -version 2>&1 | awk '{ print $2 }')
+  at_least 17 "$found" || die "JDK 17 or newer is needed, found $found: sudo apt-get install openjdk-17-jdk-headless"
+}
+
+check_c() {
+  if ! command -v gcc >/dev/null || ! command -v make >/dev/null; then
+    die "a C compiler or make is missing: sudo apt-get install build-essential"
+  fi
+}
+
+# Prints the first Python that is new enough.
+find_python() {
+  local candidate
+  for candidate in python3 python3.11 python3.12 python3.13 python3.14; do
+    "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$candidate" && return
+  done
+  die "Python 3.11 or newer is missing: sudo apt-get install python3 python3-venv"
+}
+
+# --- Python environment ------------------------------------------------------
+venv_is_current() {
+  [[ -x $VENV/bin/python && -f $VENV/.lock.sha256 ]] && sha256sum --quiet --check "$VENV/.lock.sha256" >/dev/null 2>&1
+}
+
+make_venv() {
+  local python
+  python=$(find_python)
+  say "installing the locked Python packages into $VENV"
+  "$python" -m venv --clear "$VENV"
+  "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$LOCK" ||
+    die "pip could not install $LOCK (its message is above); the next run starts afresh"
+  sha256sum "$LOCK" >"$VENV/.lock.sha256"
+}
+
+# -----------------------------------------------------------------------------
+check_go
+check_java
+check_c
+find_python >/dev/null
+mapfile -t missing < <(missing_packages)
+if [[ $check_only == yes ]]; then
+  [[ ${#missing[@]} -eq 0 ]] || die "missing packages: ${missing[*]}"
+  venv_is_current || die "the Python environment is missing or older than $LOCK: run scripts/setup.sh"
+else
+  [[ ${#missing[@]} -eq 0 ]] || install_packages "${missing[@]}"
+  venv_is_current || make_venv
+fi
+say "everything is in place"
