@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func text(size int) *rapid.Generator[string] {
+	return rapid.Map(rapid.StringN(0, -1, size-1), func(s string) string { return strings.ReplaceAll(s, "\x00", "") })
+}
+
+var (
+	numbers   = rapid.SliceOfN(rapid.Uint32(), 1, BatchMax)
+	signature = rapid.Map(rapid.SliceOfN(rapid.Byte(), SignatureSize, SignatureSize),
+		func(b []byte) [SignatureSize]byte { return [SignatureSize]byte(b) })
+	nonce = rapid.Map(rapid.SliceOfN(rapid.Byte(), NonceSize, NonceSize),
+		func(b []byte) [NonceSize]byte { return [NonceSize]byte(b) })
+	mode       = rapid.Map(rapid.Uint32Range(0, 3), func(m uint32) Mode { return Mode(m) })
+	capability = rapid.Custom(func(t *rapid.T) Capability {
+		return Capability{Prefix: text(PrefixMax).Draw(t, "prefix"), Number: rapid.Int32().Draw(t, "number"),
+			Kind: Kind(rapid.Uint16Range(1, 3).Draw(t, "kind")), Rights: rapid.Uint16().Draw(t, "rights")}
+	})
+)
+
+func message(t *rapid.T) Message {
+	return rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) Message { return Register{Instance: text(NameMax).Draw(t, "instance")} }),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Authenticate{Principal: text(NameMax).Draw(t, "principal"), Signature: signature.Draw(t, "signature")}
+		}),
+		rapid.Custom(func(t *rapid.T) Message { return Open{Conduits: numbers.Draw(t, "conduits")} }),
+		rapid.Just[Message](Reset{}),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Registered{Status: rapid.Int32().Draw(t, "status"), Mode: mode.Draw(t, "mode"),
+				Reason: text(ReasonMax).Draw(t, "reason"), ConduitCount: rapid.Uint32().Draw(t, "count"),
+				Capabilities: rapid.SliceOfN(capability, 1, 40).Draw(t, "capabilities")}
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Connected{Nonce: nonce.Draw(t, "nonce"), Peer: text(NameMax).Draw(t, "peer"),
+				Region: text(NameMax).Draw(t, "region"), Mode: mode.Draw(t, "mode"), Slot: rapid.Uint32().Draw(t, "slot")}
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
+			classes := rapid.SliceOfN(rapid.Uint32(), 1, 300).Draw(t, "classes")
+			slices.Sort(classes)
+			return Bound{Status: rapid.Int32().Draw(t, "status"), Flags: rapid.Uint32().Draw(t, "flags"),
+				Reason: text(ReasonMax).Draw(t, "reason"), Instance: text(NameMax).Draw(t, "instance"), Classes: classes}
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Opened{Status: rapid.SliceOfN(rapid.Int32(), 1, BatchMax).Draw(t, "status")}
+		}),
+	).Draw(t, "message")
+}
+
+// decodeEither decodes in the one direction that message's type belongs to and
+// checks that the other refuses it.
+func decodeEither(t *rapid.T, kind Type, record []byte) (uint64, Message, error) {
+	permitted, refused := DecodeFromTask, DecodeFromMonitor
+	if kind >= TypeRegistered {
+		permitted, refused = refused, permitted
+	}
+	if _, _, err := refused(record); !errors.Is(err, ErrMalformed) {
+		t.Fatalf("type %d passes in the wrong direction: %v", kind, err)
+	}
+	return permitted(record)
+}
+
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sent, sequence := message(t), rapid.Uint64().Draw(t, "sequence")
+		record, err := Encode(sequence, sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gotSequence, got, err := decodeEither(t, sent.Type(), record)
+		if err != nil || gotSequence != sequence {
+			t.Fatalf("sequence %d, %v; want %d", gotSequence, err, sequence)
+		}
+		if difference := cmp.Diff(sent, got); difference != "" {
+			t.Fatal(difference)
+		}
+	})
+}
+
+// TestDamage makes one field of a valid record wrong at a time.
+func TestDamage(t *testing.T) {
+	damages := map[string]func(record []byte) []byte{
+		"version":   func(r []byte) []byte { r[0]++; return r },
+		"type":      func(r []byte) []byte { r[2] = 200; return r },
+		"size":      func(r []byte) []byte { r[4]++; return r },
+		"short":     func(r []byte) []byte { return r[:len(r)-1] },
+		"long":      func(r []byte) []byte { return append(r, 0) },
+		"long said": func(r []byte) []byte { r = append(r, 0); r[4]++; return r },
+		"empty":     func([]byte) []byte { return nil },
+	}
+	for name, damage := range damages {
+		for _, sent := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"}, Open{Conduits: []uint32{1}},
+			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{}, Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}}} {
+			record, err := Encode(1, sent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record = damage(record)
+			for direction, decode := range map[string]func([]byte) (uint64, Message, error){"task": DecodeFromTask, "monitor": DecodeFromMonitor} {
+				if _, got, err := decode(record); !errors.Is(err, ErrMalformed) {
+					t.Errorf("%T with wrong %s from %s: got %v, %v", sent, name, direction, got, err)
+				}
+			}
+		}
+	}
+}
+
+func TestMalformedContent(t *testing.T) {
+	header := binary.Size(headerLayout{})
+	tests := map[string]struct {
+		message Message
+		offset  int
+		value   []byte
+	}{
+		"unterminated text":     {Register{Instance: "search"}, header, bytes.Repeat([]byte{'x'}, NameMax)},
+		"byte after NUL":        {Register{Instance: "search"}, header + 10, []byte{'x'}},
+		"text not UTF-8":        {Register{Instance: "search"}, header, []byte{0xff}},
+		"no conduits":           {Open{Conduits: []uint32{1}}, header, []byte{0}},
+		"too many conduits":     {Open{Conduits: []uint32{1}}, header, []byte{BatchMax + 1}},
+		"unused conduit set":    {Open{Conduits: []uint32{1}}, header + 12, []byte{7}},
+		"reserved set":          {Open{Conduits: []uint32{1}}, header + 4, []byte{1}},
+		"unknown mode":          {Connected{}, header + NonceSize + 2*NameMax, []byte{9}},
+		"capability count lies": {Registered{}, header + 8 + ReasonMax, []byte{0xff, 0xff, 0xff, 0xff}},
+		"unknown kind":          {Registered{Capabilities: []Capability{{Kind: KindPipe}}}, binary.Size(registeredLayout{}) + PrefixMax + 4, []byte{9}},
+		"class count lies":      {Bound{}, header + 8 + ReasonMax + NameMax, []byte{0xff, 0xff, 0xff, 0xff}},
+		"classes unsorted":      {Bound{Classes: []uint32{1, 2}}, binary.Size(boundLayout{}), []byte{9}},
+	}
+	for name, test := range tests {
+		record, err := Encode(1, test.message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(record[test.offset:], test.value)
+		decode := DecodeFromTask
+		if test.message.Type() >= TypeRegistered {
+			decode = DecodeFromMonitor
+		}
+		if _, got, err := decode(record); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	for name, message := range map[string]Message{
+		"long text":     Register{Instance: strings.Repeat("x", NameMax)},
+		"NUL":           Register{Instance: "a\x00b"},
+		"not UTF-8":     Register{Instance: "\xff"},
+		"no conduits":   Open{},
+		"many conduits": Open{Conduits: make([]uint32, BatchMax+1)},
+		"many classes":  Bound{Classes: make([]uint32, ClassesMax+1)},
+		"unsorted":      Bound{Classes: []uint32{2, 1}},
+		"record size":   Registered{Capabilities: make([]Capability, 300)},
+	} {
+		if _, err := Encode(1, message); err == nil {
+			t.Errorf("%s was encoded", name)
+		}
+	}
+	if _, err := Encode(1, Bound{Classes: make([]uint32, ClassesMax)}); err != nil {
+		t.Errorf("the largest capability set: %v", err)
+	}
+}
+
+func TestTransfer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sent := Transfer{Query: rapid.Uint32().Draw(t, "query"), Conduits: rapid.SliceOfN(rapid.Uint32(), 1, BatchMax).Draw(t, "conduits")}
+		record, err := EncodeTransfer(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeTransfer(record)
+		if err != nil || !cmp.Equal(sent, got) {
+			t.Fatalf("got %v, %v; want %v", got, err, sent)
+		}
+	})
+	for _, size := range []int{0, 7, 9, 8 + 4*BatchMax + 4} {
+		if _, err := DecodeTransfer(make([]byte, size)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("a transfer of %d bytes: %v", size, err)
+		}
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		long := rapid.String().Draw(t, "text")
+		if _, err := Encode(1, Bound{Reason: Truncate(long, ReasonMax)}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzDecode checks that no record crashes a decoder and that whatever is
+// accepted is exactly what Encode makes of it.
+func FuzzDecode(f *testing.F) {
+	for _, message := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"}, Open{Conduits: []uint32{1, 2}}, Reset{},
+		Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{Region: "de"}, Bound{Classes: []uint32{1, 2}}, Opened{Status: []int32{0, 13}}} {
+		record, err := Encode(1, message)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(record)
+	}
+	f.Fuzz(func(t *testing.T, record []byte) {
+		for _, decode := range []func([]byte) (uint64, Message, error){DecodeFromTask, DecodeFromMonitor} {
+			sequence, message, err := decode(record)
+			if err != nil {
+				continue
+			}
+			again, err := Encode(sequence, message)
+			if err != nil || !bytes.Equal(record, again) {
+				t.Fatalf("%#v encodes to other bytes (%v)", message, err)
+			}
+		}
+	})
+}
+
+// FuzzDecodeTransfer is the same for descriptor channels.
+func FuzzDecodeTransfer(f *testing.F) {
+	f.Add(make([]byte, 12))
+	f.Fuzz(func(t *testing.T, record []byte) {
+		transfer, err := DecodeTransfer(record)
+		if err != nil {
+			return
+		}
+		if again, err := EncodeTransfer(transfer); err != nil || !bytes.Equal(record, again) {
+			t.Fatalf("%#v encodes to other bytes (%v)", transfer, err)
+		}
+	})
+}

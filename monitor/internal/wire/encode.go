@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Encode makes a record of message; an answer repeats its request's sequence.
+// It fails when a text or a list does not fit or could not be decoded again.
+func Encode(sequence uint64, message Message) ([]byte, error) {
+	encoder := encoder{header: headerLayout{Version: Version, Type: uint16(message.Type()), Sequence: sequence}}
+	layout, tail := encoder.layout(message)
+	if encoder.err != nil {
+		return nil, fmt.Errorf("encode %T: %w", message, encoder.err)
+	}
+	record, err := binary.Append(nil, binary.LittleEndian, layout)
+	if err == nil && tail != nil {
+		record, err = binary.Append(record, binary.LittleEndian, tail)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", message, err)
+	}
+	if len(record) > MaxRecord {
+		return nil, fmt.Errorf("encode %T: %d bytes, at most %d fit a record", message, len(record), MaxRecord)
+	}
+	binary.LittleEndian.PutUint32(record[sizeOffset:], uint32(len(record)))
+	return record, nil
+}
+
+// sizeOffset is where a header holds the record's size.
+const sizeOffset = 4
+
+// EncodeTransfer makes a record for a descriptor channel.
+func EncodeTransfer(transfer Transfer) ([]byte, error) {
+	if len(transfer.Conduits) > BatchMax {
+		return nil, fmt.Errorf("encode transfer: %d conduits, at most %d", len(transfer.Conduits), BatchMax)
+	}
+	record := binary.LittleEndian.AppendUint32(nil, transfer.Query)
+	record = binary.LittleEndian.AppendUint32(record, 0)
+	for _, conduit := range transfer.Conduits {
+		record = binary.LittleEndian.AppendUint32(record, conduit)
+	}
+	return record, nil
+}
+
+// encoder keeps the first error, so that layouts read like the header.
+type encoder struct {
+	header headerLayout
+	err    error
+}
+
+func (e *encoder) layout(message Message) (layout, tail any) {
+	switch m := message.(type) {
+	case Register:
+		layout := registerLayout{Header: e.header}
+		e.text(layout.Instance[:], "instance", m.Instance)
+		return layout, nil
+	case Authenticate:
+		layout := authenticateLayout{Header: e.header, Signature: m.Signature}
+		e.text(layout.Principal[:], "principal", m.Principal)
+		return layout, nil
+	case Open:
+		layout := openLayout{Header: e.header, Count: uint32(len(m.Conduits))}
+		e.batch(len(m.Conduits))
+		copy(layout.Conduit[:], m.Conduits)
+		return layout, nil
+	case Reset:
+		return e.header, nil
+	case Registered:
+		return e.registered(m)
+	case Connected:
+		layout := connectedLayout{Header: e.header, Nonce: m.Nonce, Mode: uint32(m.Mode), Slot: m.Slot}
+		e.text(layout.Peer[:], "peer", m.Peer)
+		e.text(layout.Region[:], "region", m.Region)
+		return layout, nil
+	case Bound:
+		return e.bound(m)
+	case Opened:
+		layout := openedLayout{Header: e.header, Count: uint32(len(m.Status))}
+		e.batch(len(m.Status))
+		copy(layout.Status[:], m.Status)
+		return layout, nil
+	}
+	e.fail("no layout for type %d", message.Type())
+	return nil, nil
+}
+
+func (e *encoder) registered(m Registered) (layout, tail any) {
+	fixed := registeredLayout{Header: e.header, Status: m.Status, Mode: uint32(m.Mode),
+		CapabilityCount: uint32(len(m.Capabilities)), ConduitCount: m.ConduitCount}
+	e.text(fixed.Reason[:], "reason", m.Reason)
+	capabilities := make([]capabilityLayout, len(m.Capabilities))
+	for i, c := range m.Capabilities {
+		capabilities[i] = capabilityLayout{Number: c.Number, Kind: uint16(c.Kind), Rights: c.Rights}
+		e.text(capabilities[i].Prefix[:], "prefix", c.Prefix)
+	}
+	return fixed, capabilities
+}
+
+func (e *encoder) bound(m Bound) (layout, tail any) {
+	fixed := boundLayout{Header: e.header, Status: m.Status, Flags: m.Flags, ClassCount: uint32(len(m.Classes))}
+	e.text(fixed.Reason[:], "reason", m.Reason)
+	e.text(fixed.Instance[:], "instance", m.Instance)
+	if len(m.Classes) > ClassesMax {
+		e.fail("%d classes, at most %d", len(m.Classes), ClassesMax)
+	}
+	if !slices.IsSorted(m.Classes) {
+		e.fail("classes are not sorted")
+	}
+	return fixed, m.Classes
+}
+
+func (e *encoder) batch(count int) {
+	if count < 1 || count > BatchMax {
+		e.fail("%d conduits, want 1 to %d", count, BatchMax)
+	}
+}
+
+func (e *encoder) text(field []byte, name, text string) {
+	switch {
+	case len(text) >= len(field):
+		e.fail("%s is %d bytes, at most %d fit", name, len(text), len(field)-1)
+	case strings.ContainsRune(text, 0) || !utf8.ValidString(text):
+		e.fail("%s %q is not UTF-8 text without NUL", name, text)
+	}
+	copy(field, text)
+}
+
+func (e *encoder) fail(format string, arguments ...any) {
+	if e.err == nil {
+		e.err = fmt.Errorf(format, arguments...)
+	}
+}
+
+// Truncate shortens text to what fits a field of size bytes with its NUL, on a
+// character's boundary. It is for reasons, which people read; names are never
+// shortened.
+func Truncate(text string, size int) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "?")
+	if len(text) < size {
+		return text
+	}
+	text = text[:size-1]
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return text
+}

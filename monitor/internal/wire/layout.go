@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package wire
+
+// The layouts below repeat the C structures field by field. They have no
+// padding, so encoding/binary's packed form is the C form; the layout test
+// compares both against the header.
+
+type headerLayout struct {
+	Version  uint16
+	Type     uint16
+	Size     uint32
+	Sequence uint64
+}
+
+type registerLayout struct {
+	Header   headerLayout
+	Instance [NameMax]byte
+}
+
+type capabilityLayout struct {
+	Prefix [PrefixMax]byte
+	Number int32
+	Kind   uint16
+	Rights uint16
+}
+
+type registeredLayout struct {
+	Header          headerLayout
+	Status          int32
+	Mode            uint32
+	Reason          [ReasonMax]byte
+	CapabilityCount uint32
+	ConduitCount    uint32
+}
+
+type connectedLayout struct {
+	Header headerLayout
+	Nonce  [NonceSize]byte
+	Peer   [NameMax]byte
+	Region [NameMax]byte
+	Mode   uint32
+	Slot   uint32
+}
+
+type authenticateLayout struct {
+	Header    headerLayout
+	Principal [NameMax]byte
+	Signature [SignatureSize]byte
+}
+
+type boundLayout struct {
+	Header     headerLayout
+	Status     int32
+	Flags      uint32
+	Reason     [ReasonMax]byte
+	Instance   [NameMax]byte
+	ClassCount uint32
+	Reserved   uint32
+}
+
+type openLayout struct {
+	Header   headerLayout
+	Count    uint32
+	Reserved uint32
+	Conduit  [BatchMax]uint32
+}
+
+type openedLayout struct {
+	Header   headerLayout
+	Count    uint32
+	Reserved uint32
+	Status   [BatchMax]int32
+}
+
+type transferLayout struct {
+	Query    uint32
+	Reserved uint32
+	Conduit  [BatchMax]uint32
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const headerPath = "../../../runtime/include/shai_wire.h"
+
+// constants maps every constant of the header to this package's value.
+var constants = map[string]uint64{
+	"SHAI_WIRE_VERSION": Version, "SHAI_WIRE_MAX": MaxRecord,
+	"SHAI_FD_MONITOR": FDMonitor, "SHAI_FD_CLASSES": FDClasses, "SHAI_FD_COUNTERS": FDCounters,
+	"SHAI_FD_LISTEN": FDListen, "SHAI_FD_CONNECTION": FDConnection,
+	"SHAI_FD_CONNECTION_CHECKED": FDConnectionChecked, "SHAI_FD_KEYVALUE": FDKeyValue,
+	"SHAI_FD_CAPABILITY": FDCapability, "SHAI_FD_CAPABILITY_COUNT": FDCapabilityCount,
+	"SHAI_FD_PIPE": FDPipe, "SHAI_FD_PIPE_COUNT": FDPipeCount,
+	"SHAI_FD_CHANNEL": FDChannel, "SHAI_FD_CHANNEL_COUNT": FDChannelCount,
+	"SHAI_FD_CHANNEL_CHECKED": FDChannelChecked, "SHAI_FD_RESERVED_END": FDReservedEnd,
+	"SHAI_GATE_ADDRESS": GateAddress, "SHAI_GATE_RETURN": GateReturn,
+	"SHAI_NAME_MAX": NameMax, "SHAI_PREFIX_MAX": PrefixMax, "SHAI_REASON_MAX": ReasonMax,
+	"SHAI_NONCE_SIZE": NonceSize, "SHAI_SIGNATURE_SIZE": SignatureSize,
+	"SHAI_BATCH_MAX": BatchMax, "SHAI_CLASSES_MAX": ClassesMax,
+	"SHAI_MODE_BASELINE": uint64(ModeBaseline), "SHAI_MODE_DYNAMIC": uint64(ModeDynamic),
+	"SHAI_MODE_SHAI": uint64(ModeShai), "SHAI_MODE_AUDIT": uint64(ModeAudit),
+	"SHAI_REGISTER": uint64(TypeRegister), "SHAI_AUTHENTICATE": uint64(TypeAuthenticate),
+	"SHAI_OPEN": uint64(TypeOpen), "SHAI_RESET": uint64(TypeReset),
+	"SHAI_REGISTERED": uint64(TypeRegistered), "SHAI_CONNECTED": uint64(TypeConnected),
+	"SHAI_BOUND": uint64(TypeBound), "SHAI_OPENED": uint64(TypeOpened),
+	"SHAI_KIND_DIRECTORY": uint64(KindDirectory), "SHAI_KIND_PIPE": uint64(KindPipe),
+	"SHAI_KIND_CHANNEL": uint64(KindChannel),
+	"SHAI_RIGHT_READ":   uint64(RightRead), "SHAI_RIGHT_WRITE": uint64(RightWrite),
+	"SHAI_BOUND_RULESET": uint64(BoundRuleset), "SHAI_BOUND_KEYVALUE": uint64(BoundKeyValue),
+}
+
+// structures maps every structure of the header to its layout here.
+var structures = map[string]any{
+	"shai_header": headerLayout{}, "shai_register": registerLayout{},
+	"shai_capability": capabilityLayout{}, "shai_registered": registeredLayout{},
+	"shai_connected": connectedLayout{}, "shai_authenticate": authenticateLayout{},
+	"shai_bound": boundLayout{}, "shai_open": openLayout{}, "shai_opened": openedLayout{},
+	"shai_transfer": transferLayout{}, "shai_counters": Counters{},
+}
+
+var (
+	defined    = regexp.MustCompile(`(?m)^#define (SHAI_\w+) `)
+	enumerated = regexp.MustCompile(`(?m)^\t(SHAI_\w+) = `)
+	structure  = regexp.MustCompile(`(?ms)^struct (shai_\w+) \{(.*?)^\};`)
+	field      = regexp.MustCompile(`(?m)^\t[\w ]+? (\w+)(?:\[\w+\])?;`)
+)
+
+// TestHeader compiles the header and compares everything it defines with this
+// package. A name of the header that is unknown here fails as well.
+func TestHeader(t *testing.T) {
+	header, err := os.ReadFile(headerPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]uint64{}
+	var program strings.Builder
+	program.WriteString("#include <stdio.h>\n#include <stddef.h>\n#include \"shai_wire.h\"\nint main(void) {\n")
+	printed := func(expression string, value uint64) {
+		want[expression] = value
+		fmt.Fprintf(&program, "printf(\"%s=%%llu\\n\", (unsigned long long)(%s));\n", expression, expression)
+	}
+	names := append(defined.FindAllStringSubmatch(string(header), -1), enumerated.FindAllStringSubmatch(string(header), -1)...)
+	for _, name := range names {
+		if value, known := constants[name[1]]; known {
+			printed(name[1], value)
+		} else if name[1] != "SHAI_SIGNED_PREFIX" {
+			t.Errorf("%s of the header is unknown to this package", name[1])
+		}
+	}
+	for _, match := range structure.FindAllStringSubmatch(string(header), -1) {
+		compareStructure(t, match[1], match[2], printed)
+	}
+	program.WriteString("printf(\"%s\", SHAI_SIGNED_PREFIX);\nreturn 0; }\n")
+
+	got, prefix := runC(t, program.String(), len(want))
+	for expression, value := range want {
+		if got[expression] != value {
+			t.Errorf("%s is %d in the header, %d here", expression, got[expression], value)
+		}
+	}
+	if prefix != SignedPrefix {
+		t.Errorf("SHAI_SIGNED_PREFIX is %q in the header, %q here", prefix, SignedPrefix)
+	}
+}
+
+func compareStructure(t *testing.T, name, body string, printed func(string, uint64)) {
+	layout, known := structures[name]
+	if !known {
+		t.Errorf("struct %s of the header is unknown to this package", name)
+		return
+	}
+	kind := reflect.TypeOf(layout)
+	printed("sizeof(struct "+name+")", uint64(binary.Size(layout)))
+	fields := field.FindAllStringSubmatch(body, -1)
+	if len(fields) != kind.NumField() {
+		t.Errorf("struct %s has %d fields in the header, %d here", name, len(fields), kind.NumField())
+		return
+	}
+	offset := 0
+	for i, match := range fields {
+		goName := strings.ReplaceAll(match[1], "_", "")
+		if !strings.EqualFold(goName, kind.Field(i).Name) {
+			t.Errorf("struct %s: field %d is %s in the header, %s here", name, i, match[1], kind.Field(i).Name)
+		}
+		size := binary.Size(reflect.Zero(kind.Field(i).Type).Interface())
+		printed(fmt.Sprintf("offsetof(struct %s, %s)", name, match[1]), uint64(offset))
+		printed(fmt.Sprintf("sizeof(((struct %s *)0)->%s)", name, match[1]), uint64(size))
+		offset += size
+	}
+}
+
+// runC returns what program prints: lines expression=value, then other text.
+func runC(t *testing.T, program string, lines int) (map[string]uint64, string) {
+	t.Helper()
+	directory := t.TempDir()
+	source, binaryPath := filepath.Join(directory, "layout.c"), filepath.Join(directory, "layout")
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	compile := exec.Command("gcc", "-Wall", "-I", filepath.Dir(headerPath), "-o", binaryPath, source)
+	if output, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, output)
+	}
+	output, err := exec.Command(binaryPath).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]uint64{}
+	parts := strings.SplitN(string(output), "\n", lines+1)
+	for _, line := range parts[:lines] {
+		expression, text, _ := strings.Cut(line, "=")
+		value, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		values[expression] = value
+	}
+	return values, parts[lines]
+}

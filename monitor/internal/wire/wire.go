@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package wire is the Go side of the protocol between a task and the reference
+// monitor. runtime/include/shai_wire.h is the only definition; a test compiles
+// that header and compares every constant, size and offset with this package.
+package wire
+
+import "errors"
+
+// Version of the protocol; a record of another version ends the connection.
+const Version = 1
+
+// MaxRecord is the size of the largest record, in bytes.
+const MaxRecord = 65536
+
+// Reserved descriptor numbers. The launcher fills those a task does not use, so
+// that no ordinary open can land on one.
+const (
+	FDMonitor           = 3   // messages to and from the monitor
+	FDClasses           = 4   // class table, mapped read-only
+	FDCounters          = 5   // [Counters], mapped shared
+	FDListen            = 6   // accept4 on it is answered by the monitor
+	FDConnection        = 7   // the user's connection, native writes
+	FDConnectionChecked = 8   // the same, every write asks the monitor
+	FDKeyValue          = 9   // restricted connection to the key-value store
+	FDCapability        = 16  // directory capabilities; the view is the first
+	FDCapabilityCount   = 16  //
+	FDPipe              = 32  // data pipes
+	FDPipeCount         = 64  //
+	FDChannel           = 96  // descriptor channels, native writes
+	FDChannelCount      = 32  //
+	FDChannelChecked    = 128 // the same channels, every write asks the monitor
+	FDReservedEnd       = 160 // the first number that is not reserved
+)
+
+// The one system call instruction that may read a descriptor channel.
+const (
+	GateAddress uint64 = 0x200000000000
+	GateReturn  uint64 = GateAddress + 2 // the instruction pointer a filter sees
+)
+
+// Sizes of fixed fields in bytes, the NUL of texts included.
+const (
+	NameMax       = 96
+	PrefixMax     = 256
+	ReasonMax     = 256
+	NonceSize     = 32
+	SignatureSize = 64
+	BatchMax      = 64   // conduits in one [Open]
+	ClassesMax    = 8192 // classes in one capability set
+)
+
+// SignedPrefix begins what a client signs; principal, newline and the nonce in
+// lower-case hexadecimal digits follow.
+const SignedPrefix = "shai-session-v1\n"
+
+// Mode says how a pipeline is enforced.
+type Mode uint32
+
+// The modes.
+const (
+	ModeBaseline Mode = 0 // nothing is enforced
+	ModeDynamic  Mode = 1 // every open and every egress write asks the monitor
+	ModeShai     Mode = 2 // the capability set runs natively
+	ModeAudit    Mode = 3 // decided and recorded like shai, never denied
+)
+
+// Type of a record.
+type Type uint16
+
+// Records from the task (below 64) and from the monitor.
+const (
+	TypeRegister     Type = 1
+	TypeAuthenticate Type = 2
+	TypeOpen         Type = 3
+	TypeReset        Type = 4
+	TypeRegistered   Type = 64
+	TypeConnected    Type = 65
+	TypeBound        Type = 66
+	TypeOpened       Type = 67
+)
+
+// Kind of a capability.
+type Kind uint16
+
+// The kinds.
+const (
+	KindDirectory Kind = 1 // a directory descriptor
+	KindPipe      Kind = 2 // an end of a data pipe
+	KindChannel   Kind = 3 // an end of a descriptor channel
+)
+
+// Rights of a capability.
+const (
+	RightRead  uint16 = 1
+	RightWrite uint16 = 2 // write, create, rename, remove beneath it
+)
+
+// Flags of a [Bound]: which descriptors come with it, in this order.
+const (
+	BoundRuleset  uint32 = 1 // Landlock ruleset to restrict oneself with
+	BoundKeyValue uint32 = 2 // key-value connection
+)
+
+// ErrMalformed is wrapped by every decoding error. The connection that a
+// malformed record came from is to be closed.
+var ErrMalformed = errors.New("malformed record")
+
+// Message is one record of the protocol, without its header.
+type Message interface{ Type() Type }
+
+// Register asks to be known as a task instance; answered by [Registered].
+type Register struct{ Instance string }
+
+// Authenticate relays a client's signature; answered by [Bound].
+type Authenticate struct {
+	Principal string
+	Signature [SignatureSize]byte // Ed25519
+}
+
+// Open asks for conduits by id; answered by [Opened].
+type Open struct{ Conduits []uint32 } // 1..BatchMax
+
+// Reset says that the session is over; there is no answer.
+type Reset struct{}
+
+// Capability is one descriptor that a task holds and the path it stands for.
+type Capability struct {
+	Prefix string
+	Number int32
+	Kind   Kind
+	Rights uint16
+}
+
+// Registered answers [Register].
+type Registered struct {
+	Status       int32 // 0 or a positive errno
+	Mode         Mode
+	Reason       string
+	ConduitCount uint32 // entries of the class table
+	Capabilities []Capability
+}
+
+// Connected is queued on a worker's socket before its accept4 returns.
+type Connected struct {
+	Nonce  [NonceSize]byte
+	Peer   string // numeric address as the monitor saw it
+	Region string // derived from it; empty when unknown
+	Mode   Mode   // for this whole session
+	Slot   uint32 // which pipe and channel pair the session uses
+}
+
+// Bound answers [Authenticate].
+type Bound struct {
+	Status   int32 // 0 or a positive errno; the session stays unbound on error
+	Flags    uint32
+	Reason   string
+	Instance string
+	Classes  []uint32 // ascending
+}
+
+// Opened answers [Open], one status for each conduit in its order. One
+// descriptor comes with each 0.
+type Opened struct{ Status []int32 }
+
+// Type implements [Message].
+func (Register) Type() Type { return TypeRegister }
+
+// Type implements [Message].
+func (Authenticate) Type() Type { return TypeAuthenticate }
+
+// Type implements [Message].
+func (Open) Type() Type { return TypeOpen }
+
+// Type implements [Message].
+func (Reset) Type() Type { return TypeReset }
+
+// Type implements [Message].
+func (Registered) Type() Type { return TypeRegistered }
+
+// Type implements [Message].
+func (Connected) Type() Type { return TypeConnected }
+
+// Type implements [Message].
+func (Bound) Type() Type { return TypeBound }
+
+// Type implements [Message].
+func (Opened) Type() Type { return TypeOpened }
+
+// Transfer is one record on a descriptor channel.
+type Transfer struct {
+	Query    uint32
+	Conduits []uint32 // 0..BatchMax
+}
+
+// Counters is the layout of the page at FDCounters. Workers add with relaxed
+// atomics; read its fields with sync/atomic.
+type Counters struct {
+	FastOpens        uint64
+	SlowOpens        uint64
+	DroppedTransfers uint64
+	Transfers        uint64
+	Sessions         uint64
+	Forks            uint64
+}
