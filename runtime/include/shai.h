@@ -51,7 +51,7 @@ extern "C" {
 
 /* Environment variables that the launcher sets. */
 #define SHAI_ENVIRONMENT_INSTANCE "SHAI_INSTANCE" /* what to register as when loaded */
-#define SHAI_ENVIRONMENT_MODE "SHAI_MODE"         /* "baseline", "dynamic", "shai", "audit" */
+#define SHAI_ENVIRONMENT_MODE     "SHAI_MODE"     /* "baseline", "dynamic", "shai", "audit" */
 
 /*
  * What failed last in this thread, for people: the thing, the cause and, where
@@ -132,7 +132,7 @@ struct shai_session {
 	char region[SHAI_NAME_MAX];   /* empty when unknown, and in mode baseline */
 	char instance[SHAI_NAME_MAX]; /* "worker(alice, de)"; empty until authenticated */
 	uint32_t withheld;            /* conduits the last shai_channel_receive dropped */
-	int timeout_milliseconds;     /* for an answer on the channel; set to 10000 by shai_accept */
+	int timeout_milliseconds; /* for an answer on the channel; set to 10000 by shai_accept */
 
 	/* Private from here. */
 	enum shai_session_state state;
@@ -213,8 +213,8 @@ struct shai_document {
  * when the sender is gone; EPROTO for a malformed record; ENOSYS without a gate.
  * EPIPE and EPROTO break the session.
  */
-SHAI_API ssize_t shai_channel_receive(struct shai_session *session, uint32_t query,
-    struct shai_document *out, size_t max);
+SHAI_API ssize_t shai_channel_receive(
+    struct shai_session *session, uint32_t query, struct shai_document *out, size_t max);
 
 /*
  * Opens conduits whose ids the caller already has, as shai_channel_receive does.
@@ -226,7 +226,7 @@ SHAI_API ssize_t shai_open(struct shai_session *session, const uint32_t *conduit
 /* --------------------------------------------------------- signed text */
 
 /* Room for shai_signed_text with its NUL, and for a nonce in hexadecimal with NUL. */
-#define SHAI_NONCE_HEX_SIZE (2 * SHAI_NONCE_SIZE + 1)
+#define SHAI_NONCE_HEX_SIZE   (2 * SHAI_NONCE_SIZE + 1)
 #define SHAI_SIGNED_TEXT_SIZE (sizeof(SHAI_SIGNED_PREFIX) + SHAI_NAME_MAX + SHAI_NONCE_HEX_SIZE)
 
 /* Writes the nonce in lower-case hexadecimal, with NUL. */
@@ -238,8 +238,8 @@ SHAI_API void shai_nonce_hex(const uint8_t nonce[SHAI_NONCE_SIZE], char out[SHAI
  * Returns its length without the NUL, or 0 when the principal is empty, longer
  * than SHAI_NAME_MAX - 1 bytes, or contains a line break.
  */
-SHAI_API size_t shai_signed_text(const uint8_t nonce[SHAI_NONCE_SIZE], const char *principal,
-    char out[SHAI_SIGNED_TEXT_SIZE]);
+SHAI_API size_t shai_signed_text(
+    const uint8_t nonce[SHAI_NONCE_SIZE], const char *principal, char out[SHAI_SIGNED_TEXT_SIZE]);
 
 /* ------------------------------------------------------------- counters */
 

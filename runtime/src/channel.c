@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The receiving end of a descriptor channel. What arrives was written by a task
+ * that has read everybody's data, so nothing but ids may come of it: a record
+ * that is not exactly a transfer breaks the session.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend.h"
+#include "counters.h"
+#include "documents.h"
+#include "failure.h"
+#include "records.h"
+
+static int64_t
+now_milliseconds(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Waits until there is something to read. Returns 0, or -1 after shai_fail. */
+static int
+wait_readable(int descriptor, int64_t deadline)
+{
+	struct pollfd wanted = {.fd = descriptor, .events = POLLIN};
+
+	for (;;) {
+		int64_t left = deadline - now_milliseconds();
+		int ready;
+
+		if (left < 0)
+			left = 0;
+		ready = poll(&wanted, 1, (int)left);
+		if (ready > 0)
+			return 0;
+		if (ready == 0)
+			return shai_fail(ETIMEDOUT, "channel: no answer in time");
+		if (errno != EINTR)
+			return shai_fail(errno, "channel: cannot wait: %s", strerror(errno));
+	}
+}
+
+/*
+ * Receives one transfer, whatever query it answers. Returns 0, or -1 after
+ * shai_fail; the session is broken for all but a timeout and a missing gate.
+ */
+static int
+receive_transfer(
+    struct shai_session *session, int64_t deadline, struct shai_transfer *transfer, size_t *count)
+{
+	/* One byte more than the largest transfer, for a longer record to show. */
+	uint8_t buffer[sizeof(*transfer) + 1];
+	const char *problem;
+	ssize_t length;
+
+	do {
+		if (wait_readable(session->channel, deadline) != 0)
+			return -1;
+		length = shai_backend_gate_read(session->channel, buffer, sizeof(buffer));
+	} while (length < 0 && (errno == EINTR || errno == EAGAIN));
+	if (length < 0 && errno == ENOSYS)
+		return shai_fail(ENOSYS, "channel: no gate to read it through; see `shai doctor`");
+	if (length < 0) {
+		shai_record_failure(errno, "channel: cannot read: %s", strerror(errno));
+		return shai_session_break(session);
+	}
+	if (length == 0) {
+		shai_record_failure(EPIPE, "channel: its sender is gone");
+		return shai_session_break(session);
+	}
+	problem =
+	    shai_decode_transfer((struct shai_bytes){buffer, (size_t)length}, transfer, count);
+	if (problem != NULL) {
+		shai_record_failure(EPROTO, "channel: transfer refused: %s", problem);
+		return shai_session_break(session);
+	}
+	return 0;
+}
+
+ssize_t
+shai_channel_receive(
+    struct shai_session *session, uint32_t query, struct shai_document *out, size_t max)
+{
+	struct shai_transfer transfer;
+	int64_t deadline = now_milliseconds() + session->timeout_milliseconds;
+	size_t count;
+
+	session->withheld = 0;
+	if (session->state != SHAI_SESSION_BOUND)
+		return shai_fail(ENOTCONN, "channel: the session is not bound to a user");
+	do
+		if (receive_transfer(session, deadline, &transfer, &count) != 0)
+			return -1;
+	while (transfer.query != query);
+	shai_count(transfers, count);
+	return shai_documents_open(session, transfer.conduit, count, out, max);
+}

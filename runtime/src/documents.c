@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * From conduit ids to open descriptors: natively where the session's capability
+ * set covers the conduit, by asking the monitor otherwise.
+ */
+#include "documents.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "classes.h"
+#include "counters.h"
+#include "exchange.h"
+#include "failure.h"
+#include "view.h"
+
+/*
+ * A part of the ids that is opened together: as many as could still be needed,
+ * so that one question to the monitor covers all of them.
+ */
+struct round {
+	size_t count;
+	uint32_t conduit[SHAI_BATCH_MAX];
+	int descriptor[SHAI_BATCH_MAX]; /* -1: not open */
+	size_t asked_count;
+	size_t asked[SHAI_BATCH_MAX]; /* indices of those the monitor is asked about */
+};
+
+/* Whether a conduit of this class is to be opened natively. */
+static bool
+covered(const struct shai_session *session, uint32_t class)
+{
+	if (class == 0 || session->mode == SHAI_MODE_DYNAMIC)
+		return false;
+	if (session->mode == SHAI_MODE_BASELINE)
+		return true;
+	return shai_class_member(session->classes, session->class_count, class);
+}
+
+/* Opens natively. Returns a descriptor, or -1 when that is not, or no longer, possible. */
+static int
+open_natively(const struct shai_session *session, uint32_t conduit)
+{
+	char name[SHAI_VIEW_NAME_SIZE];
+	uint32_t class = shai_class_of(conduit);
+	uint32_t tried = 0;
+
+	/* The second time round is for a conduit that changed its class meanwhile. */
+	for (int attempt = 0; attempt < 2; attempt++) {
+		int descriptor;
+
+		if (class == tried || !covered(session, class))
+			return -1;
+		shai_view_name(class, conduit, name);
+		descriptor = shai_backend_open_beneath(SHAI_FD_CAPABILITY, name);
+		if (descriptor >= 0)
+			return descriptor;
+		if (errno != ENOENT)
+			return -1;
+		tried = class;
+		class = shai_class_of(conduit);
+	}
+	return -1;
+}
+
+static void
+close_round(struct round *round)
+{
+	for (size_t i = 0; i < round->count; i++)
+		if (round->descriptor[i] >= 0)
+			(void)close(round->descriptor[i]);
+	round->count = 0;
+}
+
+/*
+ * Opens natively from conduits[0..count) until needed are open or as many are
+ * left for the monitor. Returns how many ids it has consumed.
+ */
+static size_t
+begin_round(struct round *round, const struct shai_session *session, const uint32_t *conduits,
+    size_t count, size_t needed)
+{
+	size_t opened = 0;
+	size_t i;
+
+	round->count = 0;
+	round->asked_count = 0;
+	for (i = 0; i < count && opened < needed && round->asked_count < needed; i++) {
+		int descriptor = -1;
+
+		if (conduits[i] != 0)
+			descriptor = open_natively(session, conduits[i]);
+		if (descriptor >= 0)
+			opened++;
+		else if (conduits[i] != 0 && session->mode != SHAI_MODE_BASELINE)
+			round->asked[round->asked_count++] = round->count;
+		round->conduit[round->count] = conduits[i];
+		round->descriptor[round->count++] = descriptor;
+	}
+	shai_count(fast_opens, opened);
+	return i;
+}
+
+/* Puts the answer's descriptors where they belong; NULL, or what is wrong with it. */
+static const char *
+distribute(struct round *round, const struct shai_opened *answer, struct shai_message *message)
+{
+	size_t granted = 0;
+	size_t next = 0;
+
+	for (size_t i = 0; i < round->asked_count; i++)
+		granted += answer->status[i] == 0;
+	if (granted != message->descriptor_count)
+		return "descriptors that do not match its grants";
+	for (size_t i = 0; i < round->asked_count; i++)
+		if (answer->status[i] == 0)
+			round->descriptor[round->asked[i]] = shai_message_take(message, next++);
+	return NULL;
+}
+
+/* Asks the monitor about what could not be opened natively. Returns 0, or -1 after shai_fail. */
+static int
+ask_monitor(struct round *round)
+{
+	struct shai_open request;
+	struct shai_opened answer;
+	struct shai_message message;
+	const char *problem;
+
+	memset(&request, 0, sizeof(request));
+	shai_encode_header(&request.header, SHAI_OPEN, sizeof(request), shai_exchange_sequence());
+	request.count = (uint32_t)round->asked_count;
+	for (size_t i = 0; i < round->asked_count; i++)
+		request.conduit[i] = round->conduit[round->asked[i]];
+	shai_count(slow_opens, round->asked_count);
+	if (shai_exchange_send(&request, sizeof(request)) != 0 ||
+	    shai_exchange_receive(&message) != 0)
+		return -1;
+	problem =
+	    shai_decode_opened(message.bytes, request.header.sequence, request.count, &answer);
+	if (problem == NULL)
+		problem = distribute(round, &answer, &message);
+	if (problem != NULL)
+		return shai_exchange_refuse(&message, "SHAI_OPENED", problem);
+	return 0;
+}
+
+/* Hands over at most max of what is open, in order. Returns how many. */
+static size_t
+finish_round(
+    struct round *round, struct shai_session *session, struct shai_document *out, size_t max)
+{
+	size_t filled = 0;
+
+	for (size_t i = 0; i < round->count; i++) {
+		if (round->descriptor[i] < 0) {
+			session->withheld++;
+		} else if (filled < max) {
+			out[filled].conduit = round->conduit[i];
+			out[filled++].descriptor = round->descriptor[i];
+			round->descriptor[i] = -1;
+		}
+	}
+	close_round(round);
+	return filled;
+}
+
+ssize_t
+shai_documents_open(struct shai_session *session, const uint32_t *conduits, size_t count,
+    struct shai_document *out, size_t max)
+{
+	struct round round;
+	size_t filled = 0;
+	size_t used = 0;
+
+	session->withheld = 0;
+	while (used < count && filled < max) {
+		used += begin_round(&round, session, conduits + used, count - used, max - filled);
+		if (round.asked_count > 0 && ask_monitor(&round) != 0) {
+			int error = errno;
+
+			close_round(&round);
+			while (filled > 0)
+				(void)close(out[--filled].descriptor);
+			errno = error;
+			return shai_session_break(session);
+		}
+		filled += finish_round(&round, session, out + filled, max - filled);
+	}
+	shai_count(dropped_transfers, session->withheld);
+	return (ssize_t)filled;
+}
+
+ssize_t
+shai_open(struct shai_session *session, const uint32_t *conduits, size_t count,
+    struct shai_document *out, size_t max)
+{
+	if (session->state != SHAI_SESSION_BOUND)
+		return shai_fail(ENOTCONN, "open: the session is not bound to a user");
+	if (count > SHAI_BATCH_MAX)
+		return shai_fail(EINVAL, "open: more than %d conduits at once", SHAI_BATCH_MAX);
+	return shai_documents_open(session, conduits, count, out, max);
+}

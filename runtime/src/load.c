@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What happens when the library is loaded, before the program's first line.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "exchange.h"
+#include "shai.h"
+
+#define EXIT_UNREGISTERED 71 /* EX_OSERR: it is not the program's fault */
+
+__attribute__((noreturn)) static void
+give_up(const char *what, const char *why)
+{
+	(void)fprintf(stderr, "libshai: %s: %s; the task does not start\n", what, why);
+	_exit(EXIT_UNREGISTERED);
+}
+
+__attribute__((constructor)) static void
+load(void)
+{
+	const char *instance = getenv(SHAI_ENVIRONMENT_INSTANCE);
+	int gate = shai_backend_map_gate();
+
+	if (instance == NULL || !shai_exchange_present())
+		return;
+	if (gate != 0)
+		give_up("channel gate", strerror(errno));
+	if (shai_register(instance) != 0)
+		give_up(instance, shai_reason());
+}

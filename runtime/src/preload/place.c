@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "preload.h"
+#include "registration.h"
+
+void *
+shai_next_function(const char *name)
+{
+	void *function = dlsym(RTLD_NEXT, name);
+
+	if (function == NULL) {
+		(void)fprintf(stderr, "libshai: this C library has no %s\n", name);
+		_exit(71);
+	}
+	return function;
+}
+
+/* Puts back the slash that normalising took. */
+static void
+keep_slash(struct shai_place *place, const char *path)
+{
+	size_t length = strlen(path);
+	size_t normal = strlen(place->buffer);
+
+	if (path[length - 1] != '/' || normal + 2 > sizeof(place->buffer))
+		return;
+	place->buffer[normal] = '/';
+	place->buffer[normal + 1] = '\0';
+}
+
+void
+shai_place_path(struct shai_place *place, const char *path)
+{
+	const struct shai_table *table = shai_table_current();
+	const struct shai_capability *capability = NULL;
+	const char *rest = NULL;
+
+	place->placement = SHAI_PLACE_OUTSIDE;
+	place->descriptor = AT_FDCWD;
+	place->name = path;
+	if (table->count == 0 || path == NULL ||
+	    shai_path_normalise(path, place->buffer, sizeof(place->buffer)) != 0)
+		return;
+	capability = shai_table_find(table, place->buffer, &rest);
+	if (capability == NULL)
+		return;
+	place->descriptor = capability->number;
+	place->rights = capability->rights;
+	place->name = rest;
+	place->placement = SHAI_PLACE_RESERVED;
+	if (capability->kind == SHAI_KIND_DIRECTORY) {
+		place->placement = SHAI_PLACE_DIRECTORY;
+		if (strcmp(rest, ".") != 0)
+			keep_slash(place, path);
+	}
+}
+
+bool
+shai_place_covered(struct shai_place *place, const char *path)
+{
+	shai_place_path(place, path);
+	return place->placement != SHAI_PLACE_OUTSIDE;
+}
+
+int
+shai_place_open(const struct shai_place *place, int flags, mode_t mode)
+{
+	if (place->placement == SHAI_PLACE_RESERVED) {
+		/* Closed before, or never given: say so now and not at the first read. */
+		if (fcntl(place->descriptor, F_GETFD) < 0) {
+			errno = ENXIO;
+			return -1;
+		}
+		return place->descriptor;
+	}
+	return (int)syscall(SYS_openat, place->descriptor, place->name, flags, mode);
+}
+
+int
+shai_place_look(const struct shai_place *place, bool follow)
+{
+	int flags = O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
+
+	return shai_place_open(place, flags, 0);
+}
+
+void
+shai_place_release(const struct shai_place *place, int descriptor)
+{
+	int error = errno;
+
+	if (place->placement != SHAI_PLACE_RESERVED)
+		(void)close(descriptor);
+	errno = error;
+}
+
+int
+shai_place_status(const struct shai_place *place, bool follow, struct stat *status)
+{
+	int descriptor = shai_place_look(place, follow);
+	int result;
+
+	if (descriptor < 0)
+		return -1;
+	result = (int)syscall(SYS_fstat, descriptor, status);
+	shai_place_release(place, descriptor);
+	return result;
+}
+
+int
+shai_place_refuse(void)
+{
+	errno = EPERM;
+	return -1;
+}

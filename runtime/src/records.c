@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "records.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "paths.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are read in place");
+_Static_assert(sizeof(struct shai_header) == 16, "no padding");
+_Static_assert(sizeof(struct shai_register) == 112, "no padding");
+_Static_assert(sizeof(struct shai_capability) == 264, "no padding");
+_Static_assert(sizeof(struct shai_registered) == 288, "no padding");
+_Static_assert(sizeof(struct shai_connected) == 248, "no padding");
+_Static_assert(sizeof(struct shai_authenticate) == 176, "no padding");
+_Static_assert(sizeof(struct shai_bound) == 384, "no padding");
+_Static_assert(sizeof(struct shai_open) == 280, "no padding");
+_Static_assert(sizeof(struct shai_opened) == 280, "no padding");
+_Static_assert(sizeof(struct shai_transfer) == 264, "no padding");
+
+/* Copies the fixed part out and checks the header; length must be at least size. */
+static const char *
+take_head(struct shai_bytes record, enum shai_type type, void *head, size_t size)
+{
+	struct shai_header header;
+
+	if (record.length < sizeof(header))
+		return "shorter than a header";
+	memcpy(&header, record.start, sizeof(header));
+	if (header.version != SHAI_WIRE_VERSION)
+		return "another protocol version";
+	if (header.type != type)
+		return "an unexpected type";
+	if (header.size != record.length)
+		return "a size that is not its length";
+	if (record.length < size)
+		return "shorter than its type";
+	memcpy(head, record.start, size);
+	return NULL;
+}
+
+static bool
+terminated(const char *text, size_t size)
+{
+	return memchr(text, '\0', size) != NULL;
+}
+
+static bool
+number_fits(const struct shai_capability *capability)
+{
+	int32_t n = capability->number;
+
+	switch (capability->kind) {
+	case SHAI_KIND_DIRECTORY:
+		return n >= SHAI_FD_CAPABILITY && n < SHAI_FD_CAPABILITY + SHAI_FD_CAPABILITY_COUNT;
+	case SHAI_KIND_PIPE:
+		return n >= SHAI_FD_PIPE && n < SHAI_FD_PIPE + SHAI_FD_PIPE_COUNT;
+	case SHAI_KIND_CHANNEL:
+		return n >= SHAI_FD_CHANNEL && n < SHAI_FD_RESERVED_END;
+	default:
+		return false;
+	}
+}
+
+static const char *
+check_capability(const struct shai_capability *capability)
+{
+	char normal[SHAI_PREFIX_MAX];
+
+	if (!terminated(capability->prefix, sizeof(capability->prefix)))
+		return "an unterminated prefix";
+	if (shai_path_normalise(capability->prefix, normal, sizeof(normal)) != 0 ||
+	    strcmp(capability->prefix, normal) != 0 || strcmp(normal, "/") == 0)
+		return "a prefix that is not a normal absolute path";
+	if (!number_fits(capability))
+		return "a descriptor number outside its kind's range";
+	if (capability->rights == 0 ||
+	    (capability->rights & ~(SHAI_RIGHT_READ | SHAI_RIGHT_WRITE)) != 0)
+		return "unknown rights";
+	return NULL;
+}
+
+const char *
+shai_decode_registered(struct shai_bytes record, uint64_t sequence, struct shai_registered *head,
+    struct shai_capability table[SHAI_TABLE_MAX])
+{
+	const char *problem = take_head(record, SHAI_REGISTERED, head, sizeof(*head));
+
+	if (problem != NULL)
+		return problem;
+	if (head->header.sequence != sequence)
+		return "another request's sequence";
+	if (!terminated(head->reason, sizeof(head->reason)))
+		return "an unterminated reason";
+	if (head->status < 0 || (head->status != 0 && head->capability_count != 0))
+		return "an impossible status";
+	if (head->mode > SHAI_MODE_AUDIT)
+		return "an unknown mode";
+	if (head->capability_count > SHAI_TABLE_MAX ||
+	    record.length != sizeof(*head) + head->capability_count * sizeof(table[0]))
+		return "a length that is not its count's";
+	memcpy(table, record.start + sizeof(*head), record.length - sizeof(*head));
+	for (uint32_t i = 0; i < head->capability_count && problem == NULL; i++)
+		problem = check_capability(&table[i]);
+	return problem;
+}
+
+const char *
+shai_decode_connected(struct shai_bytes record, struct shai_connected *out)
+{
+	const char *problem = take_head(record, SHAI_CONNECTED, out, sizeof(*out));
+
+	if (problem != NULL)
+		return problem;
+	if (record.length != sizeof(*out))
+		return "longer than its type";
+	if (!terminated(out->peer, sizeof(out->peer)) ||
+	    !terminated(out->region, sizeof(out->region)))
+		return "an unterminated text";
+	if (out->mode > SHAI_MODE_AUDIT)
+		return "an unknown mode";
+	if (out->slot >= SHAI_FD_CHANNEL_COUNT)
+		return "a slot out of range";
+	return NULL;
+}
+
+static const char *
+check_classes(const uint32_t *classes, uint32_t count)
+{
+	uint32_t previous = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (classes[i] <= previous)
+			return "classes that are not ascending";
+		previous = classes[i];
+	}
+	return NULL;
+}
+
+const char *
+shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound *head,
+    uint32_t classes[SHAI_CLASSES_MAX])
+{
+	const char *problem = take_head(record, SHAI_BOUND, head, sizeof(*head));
+
+	if (problem != NULL)
+		return problem;
+	if (head->header.sequence != sequence)
+		return "another request's sequence";
+	if (!terminated(head->reason, sizeof(head->reason)) ||
+	    !terminated(head->instance, sizeof(head->instance)))
+		return "an unterminated text";
+	if (head->reserved != 0 || (head->flags & ~(SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE)) != 0)
+		return "unknown flags";
+	if (head->status < 0 || (head->status != 0 && (head->flags | head->class_count) != 0))
+		return "an impossible status";
+	if (head->class_count > SHAI_CLASSES_MAX ||
+	    record.length != sizeof(*head) + head->class_count * sizeof(classes[0]))
+		return "a length that is not its count's";
+	memcpy(classes, record.start + sizeof(*head), record.length - sizeof(*head));
+	return check_classes(classes, head->class_count);
+}
+
+const char *
+shai_decode_opened(
+    struct shai_bytes record, uint64_t sequence, uint32_t asked, struct shai_opened *out)
+{
+	const char *problem = take_head(record, SHAI_OPENED, out, sizeof(*out));
+
+	if (problem != NULL)
+		return problem;
+	if (record.length != sizeof(*out))
+		return "longer than its type";
+	if (out->header.sequence != sequence)
+		return "another request's sequence";
+	if (out->count != asked || out->reserved != 0)
+		return "a count that was not asked for";
+	for (uint32_t i = 0; i < asked; i++)
+		if (out->status[i] < 0)
+			return "an impossible status";
+	return NULL;
+}
+
+const char *
+shai_decode_transfer(struct shai_bytes record, struct shai_transfer *out, size_t *count)
+{
+	const size_t head = offsetof(struct shai_transfer, conduit);
+
+	if (record.length < head)
+		return "shorter than a transfer's head";
+	if (record.length > sizeof(*out))
+		return "more conduits than a transfer may have";
+	if ((record.length - head) % sizeof(out->conduit[0]) != 0)
+		return "a fraction of a conduit id";
+	memset(out, 0, sizeof(*out));
+	memcpy(out, record.start, record.length);
+	if (out->reserved != 0)
+		return "something in its reserved field";
+	*count = (record.length - head) / sizeof(out->conduit[0]);
+	return NULL;
+}
+
+void
+shai_encode_header(struct shai_header *header, enum shai_type type, size_t size, uint64_t sequence)
+{
+	header->version = SHAI_WIRE_VERSION;
+	header->type = (uint16_t)type;
+	header->size = (uint32_t)size;
+	header->sequence = sequence;
+}
+
+int
+shai_encode_text(char *field, size_t size, const char *text)
+{
+	size_t length = strlen(text);
+
+	if (length >= size)
+		return -1;
+	memset(field, 0, size);
+	memcpy(field, text, length);
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Decoding of what arrives from the monitor and on descriptor channels. Pure:
+ * bytes in, structures out. Input is untrusted in form: every length, version,
+ * size, type, text and reserved field is checked before it is believed.
+ *
+ * Each decoder returns NULL, or a constant sentence part naming what is wrong
+ * with the record; its output is then unspecified and must not be used.
+ * Records need no alignment.
+ */
+#ifndef SHAI_RECORDS_H
+#define SHAI_RECORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shai_wire.h"
+
+/* As many capabilities as fit into one record. */
+#define SHAI_TABLE_MAX                                                                             \
+	((SHAI_WIRE_MAX - sizeof(struct shai_registered)) / sizeof(struct shai_capability))
+
+/* Where the bytes of one received record are. */
+struct shai_bytes {
+	const uint8_t *start;
+	size_t length;
+};
+
+const char *shai_decode_registered(struct shai_bytes record, uint64_t sequence,
+    struct shai_registered *head, struct shai_capability table[SHAI_TABLE_MAX]);
+
+/* SHAI_CONNECTED answers no request: its sequence is not looked at. */
+const char *shai_decode_connected(struct shai_bytes record, struct shai_connected *out);
+
+const char *shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound *head,
+    uint32_t classes[SHAI_CLASSES_MAX]);
+
+/* asked is the count of the request that is being answered. */
+const char *shai_decode_opened(
+    struct shai_bytes record, uint64_t sequence, uint32_t asked, struct shai_opened *out);
+
+/* *count becomes the number of conduits, 0..SHAI_BATCH_MAX. */
+const char *shai_decode_transfer(
+    struct shai_bytes record, struct shai_transfer *out, size_t *count);
+
+/* Fills a request's header. */
+void shai_encode_header(
+    struct shai_header *header, enum shai_type type, size_t size, uint64_t sequence);
+
+/*
+ * Copies text into a field of a record, padding with NULs.
+ * Returns 0, or -1 when text and its NUL do not fit.
+ */
+int shai_encode_text(char *field, size_t size, const char *text);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "registration.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "counters.h"
+#include "exchange.h"
+#include "failure.h"
+#include "shai.h"
+
+static struct shai_table empty_table;
+static struct shai_table *_Atomic current_table = &empty_table;
+static bool registered;
+static enum shai_mode registered_mode;
+
+const struct shai_table *
+shai_table_current(void)
+{
+	return current_table;
+}
+
+static bool
+environment_says_baseline(void)
+{
+	const char *mode = getenv(SHAI_ENVIRONMENT_MODE);
+
+	return mode != NULL && strcmp(mode, "baseline") == 0;
+}
+
+enum shai_mode
+shai_mode(void)
+{
+	if (registered)
+		return registered_mode;
+	return environment_says_baseline() ? SHAI_MODE_BASELINE : SHAI_MODE_SHAI;
+}
+
+size_t
+shai_capability_count(void)
+{
+	return current_table->count;
+}
+
+const struct shai_capability *
+shai_capability_at(size_t i)
+{
+	const struct shai_table *table = current_table;
+
+	return i < table->count ? &table->entry[i] : NULL;
+}
+
+int
+shai_path_lookup(const char *path, char *rest, size_t rest_size)
+{
+	char normal[SHAI_PATH_MAX];
+	const struct shai_capability *capability = NULL;
+	const char *found;
+
+	if (shai_path_normalise(path, normal, sizeof(normal)) == 0)
+		capability = shai_table_find(current_table, normal, &found);
+	if (capability == NULL)
+		return shai_fail(ENOENT, "path %.200s: no capability covers it", path);
+	if (strlen(found) >= rest_size)
+		return shai_fail(ENAMETOOLONG, "path %.200s: too long", path);
+	memcpy(rest, found, strlen(found) + 1);
+	return capability->number;
+}
+
+/*
+ * Puts a new table in force. The old one is kept: another thread may be looking
+ * into it, and tables are replaced once or twice in a task's life.
+ */
+static int
+adopt(const struct shai_registered *head, const struct shai_capability *entries)
+{
+	size_t size = head->capability_count * sizeof(entries[0]);
+	struct shai_table *table = malloc(sizeof(*table) + size);
+
+	if (table == NULL)
+		return shai_fail(ENOMEM, "capability table: out of memory");
+	table->count = head->capability_count;
+	memcpy(table->entry, entries, size);
+	current_table = table;
+	registered_mode = (enum shai_mode)head->mode;
+	registered = true;
+	return 0;
+}
+
+/*
+ * Baseline means that nothing is enforced: monitor and launcher have to agree on
+ * it, so that neither a stale variable nor a confused monitor switches it on alone.
+ */
+static const char *
+check_mode(const struct shai_registered *head)
+{
+	bool baseline = head->mode == SHAI_MODE_BASELINE;
+
+	if (environment_says_baseline() && !baseline)
+		return "a mode other than baseline, which " SHAI_ENVIRONMENT_MODE " says";
+	if (baseline && getenv(SHAI_ENVIRONMENT_MODE) != NULL && !environment_says_baseline())
+		return "mode baseline, which " SHAI_ENVIRONMENT_MODE " does not say";
+	return NULL;
+}
+
+static int
+receive_table(const char *instance, uint64_t sequence)
+{
+	static struct shai_capability entries[SHAI_TABLE_MAX];
+	struct shai_message message;
+	struct shai_registered head;
+	const char *problem;
+
+	if (shai_exchange_receive(&message) != 0)
+		return -1;
+	problem = shai_decode_registered(message.bytes, sequence, &head, entries);
+	if (problem == NULL && message.descriptor_count != 0)
+		problem = "descriptors that belong to no capability";
+	if (problem == NULL && head.status == 0)
+		problem = check_mode(&head);
+	if (problem != NULL)
+		return shai_exchange_refuse(&message, "SHAI_REGISTERED", problem);
+	if (head.status != 0)
+		return shai_fail(head.status, "registration as %s: refused by the monitor: %s",
+		    instance, head.reason);
+	return adopt(&head, entries);
+}
+
+int
+shai_register(const char *instance)
+{
+	struct shai_register request;
+
+	memset(&request, 0, sizeof(request));
+	shai_encode_header(
+	    &request.header, SHAI_REGISTER, sizeof(request), shai_exchange_sequence());
+	if (shai_encode_text(request.instance, sizeof(request.instance), instance) != 0)
+		return shai_fail(ENAMETOOLONG,
+		    "registration: instance name is longer than %d bytes", SHAI_NAME_MAX - 1);
+	if (shai_exchange_send(&request, sizeof(request)) != 0 ||
+	    receive_table(instance, request.header.sequence) != 0)
+		return -1;
+	shai_counters_map();
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The Linux backend: gate page, Landlock, native opens.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch.h"
+#include "backend.h"
+
+#define GATE_PAGE_SIZE 4096
+
+__asm__(SHAI_GATE_CALL_ASSEMBLY);
+
+/* Returns what the kernel returns: a result, or a negative errno. */
+long shai_gate_call(long number, long a, long b, long c);
+
+static bool gate_ready;
+
+int
+shai_backend_map_gate(void)
+{
+	static const uint8_t code[] = SHAI_GATE_BYTES;
+	void *address = (void *)(uintptr_t)SHAI_GATE_ADDRESS; /* NOLINT: fixed by the wire header */
+	void *page;
+
+	page = mmap(address, GATE_PAGE_SIZE, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (page == MAP_FAILED)
+		return -1;
+	/* Kernels before 4.17 take the address for a hint. */
+	if (page != address) {
+		(void)munmap(page, GATE_PAGE_SIZE);
+		errno = EEXIST;
+		return -1;
+	}
+	memcpy(page, code, sizeof(code));
+	if (mprotect(page, GATE_PAGE_SIZE, PROT_READ | PROT_EXEC) != 0) {
+		int error = errno;
+
+		(void)munmap(page, GATE_PAGE_SIZE);
+		errno = error;
+		return -1;
+	}
+	gate_ready = true;
+	return 0;
+}
+
+ssize_t
+shai_backend_gate_read(int descriptor, void *buffer, size_t size)
+{
+	long result;
+
+	if (!gate_ready) {
+		errno = ENOSYS;
+		return -1;
+	}
+	result = shai_gate_call(SYS_read, descriptor, (long)(uintptr_t)buffer, (long)size);
+	if (result < 0) {
+		errno = (int)-result;
+		return -1;
+	}
+	return result;
+}
+
+/*
+ * The system call itself and not openat(3), which our own preload layer, or
+ * somebody else's, interposes.
+ */
+int
+shai_backend_open_beneath(int directory, const char *name)
+{
+	return (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int
+shai_backend_restrict(int ruleset)
+{
+	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
+}
+
+int
+shai_backend_random(void *buffer, size_t size)
+{
+	/* Up to 256 bytes are never cut short. */
+	return getrandom(buffer, size, 0) == (ssize_t)size ? 0 : -1;
+}

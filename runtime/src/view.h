@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The layout of the view and membership in a capability set. Pure.
+ */
+#ifndef SHAI_VIEW_H
+#define SHAI_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Three decimal uint32 with two slashes and a NUL. */
+#define SHAI_VIEW_NAME_SIZE 33
+
+/* Conduits of one class are spread over directories of 1 << SHAI_VIEW_BUCKET_BITS. */
+#define SHAI_VIEW_BUCKET_BITS 10
+
+/* Writes "class/bucket/id", the conduit's name beneath the view. */
+void shai_view_name(uint32_t class, uint32_t conduit, char out[SHAI_VIEW_NAME_SIZE]);
+
+/* Whether class is among count strictly ascending classes. */
+bool shai_class_member(const uint32_t *classes, size_t count, uint32_t class);
+
+#endif
