@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package audit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// disk is a file system that fills up. It writes half of what does not fit, as real
+// ones do.
+type disk struct {
+	mutex    sync.Mutex
+	full     bool
+	syncFail bool
+	block    chan struct{} // when set, writes wait for it
+}
+
+func (d *disk) set(full, syncFail bool) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.full, d.syncFail = full, syncFail
+}
+
+func (d *disk) open(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return &diskFile{File: f, disk: d}, err
+}
+
+type diskFile struct {
+	*os.File
+	disk *disk
+}
+
+func (f *diskFile) Write(p []byte) (int, error) {
+	if f.disk.block != nil {
+		<-f.disk.block
+	}
+	f.disk.mutex.Lock()
+	defer f.disk.mutex.Unlock()
+	if !f.disk.full {
+		return f.File.Write(p)
+	}
+	n, err := f.File.Write(p[:len(p)/2])
+	if err == nil {
+		err = syscall.ENOSPC
+	}
+	return n, err
+}
+
+func (f *diskFile) Sync() error {
+	f.disk.mutex.Lock()
+	defer f.disk.mutex.Unlock()
+	if f.disk.syncFail {
+		return syscall.EIO
+	}
+	return f.File.Sync()
+}
+
+func TestFullDisk(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		full, syncFail bool
+		want           error
+	}{
+		{"no space", true, false, syscall.ENOSPC},
+		{"sync fails", false, true, syscall.EIO},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			directory, d := t.TempDir(), new(disk)
+			l := openLog(t, Options{Directory: directory, openFile: d.open, RefuseUnrecorded: true})
+			record(t, l, decision("/corpus/1"))
+			d.set(test.full, test.syncFail)
+			if err := l.Append(denial("/corpus/2")); err != nil {
+				t.Errorf("a denial before the failure is known: %v", err)
+			}
+			if err := l.Flush(context.Background()); !errors.Is(err, test.want) {
+				t.Errorf("flush: %v", err)
+			}
+			if err := l.Append(decision("/corpus/3")); !errors.Is(err, ErrFailing) || !errors.Is(err, test.want) {
+				t.Errorf("what is allowed while nothing can be recorded: %v", err)
+			}
+			if err := l.Append(denial("/corpus/4")); err != nil {
+				t.Errorf("a denial while nothing can be recorded: %v", err)
+			}
+			d.set(false, false)
+			if err := l.Flush(context.Background()); err != nil {
+				t.Errorf("flush after the failure is over: %v", err)
+			}
+			record(t, l, decision("/corpus/5"))
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			var conduits []string
+			for _, r := range search(t, directory, Query{}) {
+				conduits = append(conduits, r.Conduit)
+			}
+			if got := fmt.Sprint(conduits); got != "[/corpus/1 /corpus/2 /corpus/4 /corpus/5]" {
+				t.Errorf("recorded %s", got)
+			}
+			if v := verify(t, directory); v.Fault != "" {
+				t.Error(v.Fault)
+			}
+		})
+	}
+}
+
+// Without RefuseUnrecorded, an allow goes through: the twin of the test above.
+func TestFullDiskMayBeTolerated(t *testing.T) {
+	d := new(disk)
+	l := openLog(t, Options{Directory: t.TempDir(), openFile: d.open})
+	d.set(true, false)
+	record1 := l.Append(denial("/corpus/1"))
+	flush := l.Flush(context.Background())
+	record2 := l.Append(decision("/corpus/2"))
+	if record1 != nil || flush == nil || record2 != nil {
+		t.Errorf("append %v, flush %v, append %v", record1, flush, record2)
+	}
+	if err := l.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("close says %v; what was not written is lost without a word", err)
+	}
+}
+
+func TestStuckDiskDoesNotBlockDecisions(t *testing.T) {
+	directory, d := t.TempDir(), &disk{block: make(chan struct{})}
+	l := openLog(t, Options{Directory: directory, openFile: d.open, Queue: 4, MaxWait: time.Microsecond, RepeatWindow: -1})
+	lost := 0
+	for i := range 50 {
+		if err := l.Append(denial(fmt.Sprint("/corpus/", i))); errors.Is(err, ErrQueueFull) {
+			lost++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lost == 0 || l.Counters().Lost != uint64(lost) {
+		t.Fatalf("%d events given up, counted %d", lost, l.Counters().Lost)
+	}
+	close(d.block)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := search(t, directory, Query{Kinds: []Kind{Recovery}})
+	if len(got) != 1 || got[0].Reason != fmt.Sprintf("%d events were not recorded: the queue was full", lost) {
+		t.Errorf("the loss is recorded as %+v", got)
+	}
+}
+
+const writerVariable = "SHAI_TEST_AUDIT_WRITER"
+
+// TestMain lets the test program stand in for a monitor that is killed.
+func TestMain(m *testing.M) {
+	if directory := os.Getenv(writerVariable); directory != "" {
+		writeForever(directory)
+	}
+	os.Exit(m.Run())
+}
+
+// writeForever prints the number of every record that is in stable storage.
+func writeForever(directory string) {
+	l, err := Open(Options{Directory: directory, MaxFileSize: 8 << 10})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for i := 0; ; i++ {
+		l.Append(decision(fmt.Sprintf("/corpus/%d/%d", os.Getpid(), i)))
+		if i%10 == 0 {
+			if l.Flush(context.Background()) == nil {
+				fmt.Println(i)
+			}
+		}
+	}
+}
+
+func TestKilledWriterLosesNothingFlushed(t *testing.T) {
+	directory := t.TempDir()
+	for round := range 3 {
+		command := exec.Command(os.Args[0])
+		command.Env = append(os.Environ(), writerVariable+"="+directory)
+		output, err := command.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged := -1
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			fmt.Sscan(lines.Text(), &acknowledged)
+			if acknowledged >= 200+37*round {
+				break
+			}
+		}
+		command.Process.Kill()
+		command.Wait()
+		l := openLog(t, Options{Directory: directory})
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if v := verify(t, directory); v.Fault != "" {
+			t.Fatalf("round %d: %s", round, v.Fault)
+		}
+		got := search(t, directory, Query{Conduit: fmt.Sprintf("/corpus/%d/%d", command.Process.Pid, acknowledged)})
+		if len(got) != 1 {
+			t.Fatalf("round %d: record %d was acknowledged and is there %d times", round, acknowledged, len(got))
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package audit
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The log is a directory: records in files named after the first one in each, and
+// "head", which says how far the log went when it was last flushed.
+const (
+	filePattern = "audit-%020d.jsonl"
+	headName    = "head"
+)
+
+// maxLine is the longest line that is read, in bytes; a longer one is a fault.
+const maxLine = 1 << 20
+
+// readers are kept: following a busy log reads a little, often.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, maxLine) }}
+
+func fileName(directory string, first uint64) string {
+	return filepath.Join(directory, fmt.Sprintf(filePattern, first))
+}
+
+// list names the log's files, oldest first.
+func list(directory string) ([]string, error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, fmt.Errorf("read audit log: %w", err)
+	}
+	var files []string
+	for _, entry := range entries {
+		name := entry.Name()
+		if strings.HasPrefix(name, "audit-") && strings.HasSuffix(name, ".jsonl") && len(name) == len("audit-.jsonl")+20 {
+			files = append(files, filepath.Join(directory, name))
+		}
+	}
+	slices.Sort(files) // the numbers have a fixed width
+	return files, nil
+}
+
+// lines calls each with every line from offset on: its bytes without the newline,
+// where it begins, and whether it ends in a newline. It returns where it stopped
+// reading, which is the end of the last complete line. A line that is too long is
+// handed over incomplete and ends the reading.
+func lines(path string, offset int64, each func(line []byte, at int64, complete bool) error) (int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return offset, fmt.Errorf("read audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return offset, fmt.Errorf("read audit log: %w", err)
+	}
+	reader := readers.Get().(*bufio.Reader)
+	defer readers.Put(reader)
+	reader.Reset(file)
+	for {
+		line, err := reader.ReadSlice('\n')
+		switch {
+		case err == nil:
+			if err := each(line[:len(line)-1], offset, true); err != nil {
+				return offset, err
+			}
+			offset += int64(len(line))
+		case errors.Is(err, io.EOF) && len(line) == 0:
+			return offset, nil
+		case errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull):
+			return offset, each(line, offset, false)
+		default:
+			return offset, fmt.Errorf("read audit log %s: %w", path, err)
+		}
+	}
+}
+
+// syncDirectory makes a new file's name durable.
+func syncDirectory(directory string) error {
+	handle, err := os.Open(directory)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	return handle.Sync()
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Errors of Append. None of them may turn a denial into anything else.
+var (
+	// ErrQueueFull says that records come faster than the disk takes them. The
+	// event is counted and its loss recorded.
+	ErrQueueFull = errors.New("the audit queue is full")
+	// ErrFailing says that records cannot be written, and that the log is set to
+	// refuse what would go unrecorded.
+	ErrFailing = errors.New("the audit log cannot be written")
+	// ErrClosed says that the log was closed.
+	ErrClosed = errors.New("the audit log is closed")
+)
+
+// Options say where and how to record. Zero fields have usable defaults.
+type Options struct {
+	Directory    string        // made when it does not exist, mode 0700
+	MaxFileSize  int64         // a file is ended when it would grow beyond; 64 MiB
+	Queue        int           // events that may wait for the disk; 8192
+	MaxWait      time.Duration // how long Append waits when the queue is full; 5 ms
+	SyncInterval time.Duration // how long a decision may stay out of stable storage; 100 ms
+	RepeatWindow time.Duration // identical denials within it are counted; 1 s, negative is off
+	// RefuseUnrecorded makes Append fail for what is allowed while records cannot
+	// be written. The caller then has to refuse it.
+	RefuseUnrecorded bool
+
+	clock    func() time.Time
+	openFile func(path string) (file, error)
+}
+
+// file is what the log needs of a file.
+type file interface {
+	Write(p []byte) (int, error)
+	Sync() error
+	Truncate(size int64) error
+	Close() error
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxFileSize <= 0 {
+		o.MaxFileSize = 64 << 20
+	}
+	if o.Queue <= 0 {
+		o.Queue = 8192
+	}
+	if o.MaxWait <= 0 {
+		o.MaxWait = 5 * time.Millisecond
+	}
+	if o.SyncInterval <= 0 {
+		o.SyncInterval = 100 * time.Millisecond
+	}
+	if o.RepeatWindow == 0 {
+		o.RepeatWindow = time.Second
+	}
+	if o.clock == nil {
+		o.clock = time.Now
+	}
+	if o.openFile == nil {
+		o.openFile = func(path string) (file, error) {
+			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		}
+	}
+	return o
+}
+
+// Log is an open audit log. Its methods may be called concurrently.
+type Log struct {
+	options  Options
+	repeats  *repeats
+	queue    chan entry
+	flushes  chan chan error
+	stop     chan struct{}
+	stopped  chan struct{}
+	recovery string
+
+	closing sync.RWMutex // held for reading while an event is put into the queue
+	closed  bool
+
+	failure  atomic.Pointer[error]
+	written  atomic.Uint64
+	lost     atomic.Uint64
+	repeated atomic.Uint64
+	failures atomic.Uint64
+
+	changeMutex sync.Mutex
+	changed     chan struct{} // closed and replaced when records were written
+}
+
+type entry struct {
+	event Event
+	time  time.Time
+}
+
+// Open opens or begins a log and repairs its end: a torn last line is set aside and
+// the chain goes on after the last good record. One log may be open once.
+func Open(options Options) (*Log, error) {
+	options = options.withDefaults()
+	if err := os.MkdirAll(options.Directory, 0o700); err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	head, err := lockHead(options.Directory)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{
+		options: options,
+		repeats: newRepeats(options.RepeatWindow),
+		queue:   make(chan entry, options.Queue),
+		flushes: make(chan chan error),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+		changed: make(chan struct{}),
+	}
+	w, err := l.begin(head)
+	if err != nil {
+		head.Close()
+		return nil, err
+	}
+	go w.run()
+	return l, nil
+}
+
+// lockHead opens the head, and with it the right to write: the lock goes with the
+// process, however it ends.
+func lockHead(directory string) (*os.File, error) {
+	head, err := os.OpenFile(filepath.Join(directory, headName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	if err := syscall.Flock(int(head.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		head.Close()
+		return nil, fmt.Errorf("open audit log %s: %w; another monitor writes to it, stop that one or choose another --state",
+			directory, err)
+	}
+	return head, nil
+}
+
+// begin finds the end of the log and makes the writer that goes on from there.
+func (l *Log) begin(head *os.File) (*writer, error) {
+	directory := l.options.Directory
+	covered, headError := readHead(directory)
+	found, err := findEnd(directory)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{log: l, head: head, last: found.last, size: found.size}
+	if len(found.torn) > 0 {
+		name, err := found.setAside(directory, l.options.clock())
+		if err != nil {
+			return nil, err
+		}
+		l.recovery = fmt.Sprintf("%d bytes after record %d were not a record; they are in %s", len(found.torn), found.last.sequence, name)
+	}
+	if headError != nil {
+		l.recovery += fmt.Sprintf("; %v", headError)
+	} else if covered.sequence > found.last.sequence {
+		// The missing numbers stay missing: Verify goes on pointing at them.
+		w.last = covered
+		l.recovery += fmt.Sprintf("; records %d to %d are missing", found.last.sequence+1, covered.sequence)
+	}
+	path := found.file
+	if path == "" {
+		path = fileName(directory, w.last.sequence+1)
+	}
+	if w.file, err = l.options.openFile(path); err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	if err := syncDirectory(directory); err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	if l.recovery = strings.TrimPrefix(l.recovery, "; "); l.recovery != "" {
+		w.add(entry{Event{Kind: Recovery, Reason: boundedText(l.recovery, maxText)}, l.options.clock()})
+	}
+	return w, nil
+}
+
+// Recovery says what was repaired when the log was opened; empty when nothing was.
+func (l *Log) Recovery() string { return l.recovery }
+
+// Append records an event. It does not wait for the disk; when the queue is full it
+// waits for MaxWait and then gives the event up. An error for an event that is
+// Allowed means: refuse it when everything has to be recorded. A denial stays one
+// whatever Append returns.
+func (l *Log) Append(e Event) error {
+	if failure := l.Failing(); failure != nil && e.Allowed && l.options.RefuseUnrecorded {
+		return fmt.Errorf("%w: %w", ErrFailing, failure)
+	}
+	l.closing.RLock()
+	defer l.closing.RUnlock()
+	if l.closed {
+		return ErrClosed
+	}
+	now := l.options.clock()
+	e = bounded(e)
+	if e.Kind == Denial && l.repeats.absorb(e, now) {
+		l.repeated.Add(1)
+		return nil
+	}
+	select {
+	case l.queue <- entry{e, now}:
+		return nil
+	default:
+	}
+	wait := time.NewTimer(l.options.MaxWait)
+	defer wait.Stop()
+	select {
+	case l.queue <- entry{e, now}:
+		return nil
+	case <-wait.C:
+		l.lost.Add(1)
+		return ErrQueueFull
+	}
+}
+
+// Flush returns when everything appended before is in stable storage, or with the
+// reason why it is not.
+func (l *Log) Flush(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case l.flushes <- done:
+	case <-l.stopped:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Failing is why records cannot be written at present; nil when they can.
+func (l *Log) Failing() error {
+	if failure := l.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
+}
+
+// Counters are totals since the log was opened.
+type Counters struct {
+	Written  uint64 // records
+	Repeated uint64 // identical denials that were counted instead of recorded
+	Lost     uint64 // events given up because the queue was full
+	Failures uint64 // attempts to write that failed
+	Waiting  int    // events in the queue now
+}
+
+// Counters returns the totals.
+func (l *Log) Counters() Counters {
+	return Counters{l.written.Load(), l.repeated.Load(), l.lost.Load(), l.failures.Load(), len(l.queue)}
+}
+
+// Close writes what is waiting and closes the log. The error says what could not be
+// written.
+func (l *Log) Close() error {
+	l.closing.Lock()
+	already := l.closed
+	l.closed = true
+	l.closing.Unlock()
+	if already {
+		return ErrClosed
+	}
+	close(l.stop)
+	<-l.stopped
+	return l.Failing()
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package audit
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Matches tells whether the query chooses a record.
+func (q Query) Matches(r Record) bool {
+	switch {
+	case len(q.Kinds) > 0 && !slices.Contains(q.Kinds, r.Kind),
+		q.Principal != "" && q.Principal != r.Principal,
+		q.Task != "" && q.Task != r.Task,
+		q.Conduit != "" && q.Conduit != r.Conduit && (!strings.HasSuffix(q.Conduit, "/") || !strings.HasPrefix(r.Conduit, q.Conduit)),
+		!q.Since.IsZero() && r.Time.Before(q.Since),
+		q.Allowed != nil && *q.Allowed != r.Allowed:
+		return false
+	}
+	return true
+}
+
+// Search reads a log that nobody needs to have open. Damaged lines are passed over;
+// finding them is what [Verify] is for. Follow is ignored.
+func Search(ctx context.Context, directory string, query Query, each func(Record) error) error {
+	_, err := backlog(ctx, directory, query, each)
+	return err
+}
+
+// Query calls each for every matching record, oldest first. With query.Follow it
+// goes on with new ones until ctx ends or the log is closed, and returns nil.
+func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) error {
+	changed := l.change()
+	at, err := backlog(ctx, l.options.Directory, query, each)
+	for err == nil && query.Follow {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.stopped:
+			return nil
+		case <-changed:
+		}
+		changed = l.change() // taken before reading: what is written meanwhile wakes us again
+		at, err = advance(ctx, l.options.Directory, at, query, each)
+	}
+	if query.Follow && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Verify checks the whole chain.
+func (l *Log) Verify(ctx context.Context) (Verification, error) {
+	return Verify(ctx, l.options.Directory)
+}
+
+// place is where a reader is.
+type place struct {
+	file   string // empty before the first file
+	offset int64
+}
+
+// backlog hands over what the log holds and returns where it ends. With a limit it
+// reads files from the newest back, and no more of them than it needs.
+func backlog(ctx context.Context, directory string, query Query, each func(Record) error) (place, error) {
+	if query.Limit <= 0 {
+		return advance(ctx, directory, place{}, query, each)
+	}
+	files, err := list(directory)
+	if err != nil {
+		return place{}, err
+	}
+	var found []Record
+	var at place
+	for i := len(files) - 1; i >= 0 && len(found) < query.Limit; i-- {
+		var part []Record
+		offset, err := scan(ctx, files[i], 0, query, func(r Record) error {
+			if part = append(part, r); len(part) > 2*query.Limit {
+				part = slices.Clone(part[len(part)-query.Limit:])
+			}
+			return nil
+		})
+		if err != nil {
+			return at, err
+		}
+		if i == len(files)-1 {
+			at = place{files[i], offset}
+		}
+		found = append(part, found...)
+	}
+	for _, record := range found[max(0, len(found)-query.Limit):] {
+		if err := each(record); err != nil {
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+// advance hands over what was written since a place, and returns the new place.
+func advance(ctx context.Context, directory string, at place, query Query, each func(Record) error) (place, error) {
+	files, err := list(directory)
+	if err != nil {
+		return at, err
+	}
+	for _, file := range files {
+		if file < at.file {
+			continue
+		}
+		if file != at.file {
+			at = place{file: file}
+		}
+		if at.offset, err = scan(ctx, file, at.offset, query, each); err != nil {
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+// scan hands over the matching records of one file from an offset on, and returns
+// the end of its last complete line.
+func scan(ctx context.Context, file string, offset int64, query Query, each func(Record) error) (int64, error) {
+	return lines(file, offset, func(line []byte, _ int64, complete bool) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !complete {
+			return nil
+		}
+		record, err := open(line)
+		if err != nil || !query.Matches(record) {
+			return nil
+		}
+		return each(record)
+	})
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package audit
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// end is where a log left off.
+type end struct {
+	file string // the last file; empty when there is none
+	size int64  // of the part of it that is good, in bytes
+	last mark
+	torn []byte // what followed the good part
+}
+
+// findEnd reads the last records, back to the first file that has a good one.
+// Only the last file can end in a torn line; older ones were complete before the
+// next was begun.
+func findEnd(directory string) (end, error) {
+	files, err := list(directory)
+	if err != nil {
+		return end{}, err
+	}
+	found := end{last: mark{hash: origin}}
+	for i := len(files) - 1; i >= 0; i-- {
+		size, last, err := goodPart(files[i])
+		if err != nil {
+			return end{}, err
+		}
+		if i == len(files)-1 {
+			found.file, found.size = files[i], size
+			if found.torn, err = remainder(files[i], size); err != nil {
+				return end{}, err
+			}
+		}
+		if last.sequence > 0 {
+			found.last = last
+			break
+		}
+	}
+	return found, nil
+}
+
+// goodPart is the size of a file up to the end of its last undamaged record. A
+// damaged one in the middle is left where it is, for Verify to report.
+func goodPart(path string) (int64, mark, error) {
+	var size int64
+	last := mark{hash: origin}
+	_, err := lines(path, 0, func(line []byte, at int64, complete bool) error {
+		if !complete {
+			return nil
+		}
+		if record, err := open(line); err == nil {
+			last = mark{record.Sequence, record.Hash}
+			size = at + int64(len(line)) + 1
+		}
+		return nil
+	})
+	return size, last, err
+}
+
+func remainder(path string, from int64) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read audit log: %w", err)
+	}
+	return text[from:], nil
+}
+
+// setAside moves a torn end into a file of its own, which is on disk before the
+// log is cut: nothing is ever only in memory.
+func (e end) setAside(directory string, now time.Time) (string, error) {
+	path := filepath.Join(directory, fmt.Sprintf("torn-%020d-%s.bin", e.last.sequence+1, now.UTC().Format("20060102T150405.000000000")))
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("set aside the torn end of the audit log: %w", err)
+	}
+	_, err = file.Write(e.torn)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Truncate(e.file, e.size)
+	}
+	if err == nil {
+		err = syncDirectory(directory)
+	}
+	if err != nil {
+		return "", fmt.Errorf("set aside the torn end of the audit log: %w", err)
+	}
+	return filepath.Base(path), nil
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package audit
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// maxTail is how much the writer holds while the disk refuses it, in bytes. Beyond
+// that, events stay in the queue, and when that is full they are lost and counted.
+const maxTail = 1 << 20
+
+// writer is the goroutine that owns the files. What is not yet in stable storage it
+// keeps in tail, so that it can write it again after a failure: the log then ends
+// after the last synced record, and the same bytes follow.
+type writer struct {
+	log     *Log
+	file    file
+	head    *os.File
+	size    int64 // of the file up to which it is synced
+	tail    []byte
+	written int // bytes of tail that the file has
+	last    mark
+	count   uint64 // records in tail
+	urgent  bool   // tail has a record that should not wait
+	oldest  time.Time
+	told    uint64 // lost events already recorded
+}
+
+// urgent kinds are synced at once; the others within SyncInterval.
+func urgent(k Kind) bool { return k != Decision && k != Session }
+
+func (w *writer) run() {
+	defer close(w.log.stopped)
+	defer w.head.Close()
+	ticks := time.NewTicker(w.log.options.SyncInterval)
+	defer ticks.Stop()
+	w.commit(true)
+	for {
+		queue := w.log.queue
+		if len(w.tail) >= maxTail {
+			queue = nil
+		}
+		select {
+		case e := <-queue:
+			w.add(e)
+			w.drain()
+			if w.log.Failing() == nil { // else the next tick tries again, not every event
+				w.commit(false)
+			}
+		case <-ticks.C:
+			w.tick()
+			w.commit(false)
+		case done := <-w.log.flushes:
+			w.drain()
+			done <- w.commit(true)
+		case <-w.log.stop:
+			w.end()
+			return
+		}
+	}
+}
+
+// drain takes what is waiting, so that one sync serves many.
+func (w *writer) drain() {
+	for len(w.tail) < maxTail {
+		select {
+		case e := <-w.log.queue:
+			w.add(e)
+		default:
+			return
+		}
+	}
+}
+
+// tick adds what is due: counted denials, and how many events were lost.
+func (w *writer) tick() {
+	w.summarise(false)
+	if lost := w.log.lost.Load(); lost > w.told && w.log.Failing() == nil {
+		w.add(entry{Event{Kind: Recovery, Reason: fmt.Sprintf("%d events were not recorded: the queue was full", lost-w.told)},
+			w.log.options.clock()})
+		w.told = lost
+	}
+}
+
+func (w *writer) summarise(all bool) {
+	now := w.log.options.clock()
+	for _, event := range w.log.repeats.due(now, all) {
+		w.add(entry{event, now})
+	}
+}
+
+func (w *writer) end() {
+	for {
+		before := w.last.sequence
+		w.drain()
+		w.commit(true)
+		if w.last.sequence == before || w.log.Failing() != nil {
+			break
+		}
+	}
+	w.summarise(true)
+	w.tick()
+	w.commit(true)
+	w.file.Close()
+}
+
+// add puts an event at the end of the chain.
+func (w *writer) add(e entry) {
+	w.rotate()
+	line, hash, err := seal(unsealed{Sequence: w.last.sequence + 1, Time: e.time.UTC(), Previous: w.last.hash, Event: e.event})
+	if err != nil {
+		// Only a time outside of years 0 to 9999 cannot be rendered.
+		w.log.lost.Add(1)
+		return
+	}
+	if len(w.tail) == 0 {
+		w.oldest = e.time
+	}
+	w.last = mark{w.last.sequence + 1, hash}
+	w.tail = append(w.tail, line...)
+	w.count++
+	w.urgent = w.urgent || urgent(e.event.Kind)
+}
+
+// commit writes the tail, and syncs it when forced, when it holds something urgent
+// or when it has waited long enough.
+func (w *writer) commit(force bool) error {
+	if len(w.tail) == 0 {
+		return w.log.Failing()
+	}
+	if w.written < len(w.tail) {
+		n, err := w.file.Write(w.tail[w.written:])
+		w.written += n
+		if err != nil {
+			return w.fail("write", err)
+		}
+		w.log.announce()
+	}
+	waited := w.log.options.clock().Sub(w.oldest)
+	if !force && !w.urgent && waited < w.log.options.SyncInterval && len(w.tail) < maxTail {
+		return nil
+	}
+	if err := w.file.Sync(); err != nil {
+		return w.fail("sync", err)
+	}
+	if err := writeHead(w.head, w.last); err != nil {
+		return w.fail("write head of", err)
+	}
+	w.size += int64(len(w.tail))
+	w.log.written.Add(w.count)
+	w.tail, w.written, w.count, w.urgent = w.tail[:0], 0, 0, false
+	w.log.failure.Store(nil)
+	return nil
+}
+
+// fail cuts the file back to what is synced: the tail will be written again, whole.
+// After a failed sync the kernel may have dropped the pages, so that trying to sync
+// again would succeed without them.
+func (w *writer) fail(operation string, err error) error {
+	w.log.failures.Add(1)
+	if cut := w.file.Truncate(w.size); cut == nil {
+		w.written = 0
+	} else {
+		err = fmt.Errorf("%w; cut it back: %w", err, cut)
+	}
+	err = fmt.Errorf("%s audit log %s: %w; free space or choose another --state", operation, w.log.options.Directory, err)
+	w.log.failure.Store(&err)
+	return err
+}
+
+// rotate begins another file when this one is full. A failure leaves it growing.
+func (w *writer) rotate() {
+	if w.size+int64(len(w.tail)) < w.log.options.MaxFileSize || w.log.Failing() != nil {
+		return
+	}
+	if w.commit(true) != nil || w.size == 0 {
+		return
+	}
+	next, err := w.log.options.openFile(fileName(w.log.options.Directory, w.last.sequence+1))
+	if err != nil {
+		w.log.failures.Add(1)
+		return
+	}
+	if err := syncDirectory(w.log.options.Directory); err != nil {
+		next.Close()
+		w.log.failures.Add(1)
+		return
+	}
+	w.file.Close()
+	w.file, w.size = next, 0
+}
+
+// announce wakes those who follow the log.
+func (l *Log) announce() {
+	l.changeMutex.Lock()
+	defer l.changeMutex.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+func (l *Log) change() <-chan struct{} {
+	l.changeMutex.Lock()
+	defer l.changeMutex.Unlock()
+	return l.changed
+}
