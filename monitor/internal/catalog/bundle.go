@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"shai.dev/monitor/policy"
+)
+
+// Bundle is what a monitor enforces: policies, which conduits carry them, who may
+// authenticate, and facts. It is named by its content.
+type Bundle struct {
+	Version    uint64        `json:"version"` // set by Apply, counted from 1
+	Hash       string        `json:"hash"`    // of the manifests, lower-case hex SHA-256
+	Manifest   []byte        `json:"manifest,omitempty"`
+	Policies   []PolicyText  `json:"policies"`
+	Rules      []Rule        `json:"rules"`
+	Principals []Principal   `json:"principals,omitempty"`
+	Facts      []policy.Fact `json:"facts,omitempty"` // those that come and go with the bundle
+}
+
+// PolicyText is one policy under the name that references use.
+type PolicyText struct {
+	Name string `json:"name"`
+	File string `json:"file"` // for messages
+	Text string `json:"text"`
+}
+
+// Reference names a policy and gives its parameters their values.
+type Reference struct {
+	Policy    string            `json:"policy"`
+	Arguments map[string]string `json:"arguments,omitempty"`
+}
+
+// Rule gives the conduits that match a path their policy.
+type Rule struct {
+	Set      string             `json:"set"` // the conduits' name in a pipeline: "syse/documents"
+	Kind     policy.ConduitKind `json:"kind"`
+	Internal bool               `json:"internal,omitempty"` // between tasks of the pipeline, for cIsInternal
+	Ingress  bool               `json:"ingress,omitempty"`  // files that the view links
+	// Path may hold {name} within a segment, "*" as a segment and a final "**".
+	Path string `json:"path"`
+	// Policy's arguments may hold {name} as well.
+	Policy Reference `json:"policy"`
+}
+
+// Principal is a party that can authenticate.
+type Principal struct {
+	Name      string `json:"name"`
+	PublicKey string `json:"publicKey"` // Ed25519, 64 hexadecimal digits
+	Region    string `json:"region,omitempty"`
+}
+
+// ruleset is a bundle made ready for use. It is immutable but for the cache.
+type ruleset struct {
+	bundle     Bundle
+	templates  map[string]*policy.Template
+	nameSafe   map[string]bool // policies that cannot tell conduits of one class apart
+	patterns   []pattern       // of bundle.Rules, in their order
+	principals map[string]ed25519.PublicKey
+}
+
+// compileBundle checks everything in a bundle that can be wrong.
+func compileBundle(bundle Bundle) (*ruleset, error) {
+	r := &ruleset{
+		bundle: bundle, templates: make(map[string]*policy.Template), nameSafe: make(map[string]bool),
+		principals: make(map[string]ed25519.PublicKey),
+	}
+	for _, text := range bundle.Policies {
+		if r.templates[text.Name] != nil {
+			return nil, fmt.Errorf("policy %s is given twice; rename one", text.Name)
+		}
+		template, err := policy.CompileText(text.File, []byte(text.Text))
+		if err != nil {
+			return nil, fmt.Errorf("policy %s: %w", text.Name, err)
+		}
+		r.templates[text.Name] = template
+		r.nameSafe[text.Name] = nameSafe(text.Text)
+	}
+	for _, rule := range bundle.Rules {
+		p, err := r.checkRule(rule)
+		if err != nil {
+			return nil, fmt.Errorf("conduits %s: %w", rule.Set, err)
+		}
+		r.patterns = append(r.patterns, p)
+	}
+	if err := checkAmbiguity(r.patterns); err != nil {
+		return nil, err
+	}
+	for _, principal := range bundle.Principals {
+		key, err := parsePublicKey(principal.PublicKey)
+		if err != nil {
+			return nil, fmt.Errorf("principal %s: %w", principal.Name, err)
+		}
+		r.principals[principal.Name] = key
+	}
+	return r, nil
+}
+
+func (r *ruleset) checkRule(rule Rule) (pattern, error) {
+	p, err := parsePattern(rule.Path)
+	if err != nil {
+		return pattern{}, err
+	}
+	template := r.templates[rule.Policy.Policy]
+	if template == nil {
+		return pattern{}, fmt.Errorf("path %s: policy %q does not exist; the bundle has %s", rule.Path, rule.Policy.Policy, strings.Join(sortedKeys(r.templates), ", "))
+	}
+	if _, err := template.Bind(rule.Policy.Arguments); err != nil {
+		return pattern{}, fmt.Errorf("path %s: %w", rule.Path, err)
+	}
+	return p, p.checkReferences(rule.Policy.Arguments)
+}
+
+// hasHoles reports whether the policy of a rule depends on the conduit's name.
+func (r Rule) hasHoles() bool {
+	for _, value := range r.Policy.Arguments {
+		if strings.Contains(value, "{") {
+			return true
+		}
+	}
+	return false
+}
+
+func parsePublicKey(text string) (ed25519.PublicKey, error) {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("public key %.80q is not an Ed25519 key of 64 hexadecimal digits", text)
+	}
+	return key, nil
+}
+
+// decide is the policy that a conduit of this name carries, by the most specific
+// rule. Without one there is none, and nobody has access.
+func (r *ruleset) decide(name string) (Rule, Reference, bool) {
+	at, bound := mostSpecific(r.patterns, name)
+	if at < 0 {
+		return Rule{}, Reference{}, false
+	}
+	rule := r.bundle.Rules[at]
+	return rule, Reference{rule.Policy.Policy, fill(rule.Policy.Arguments, bound)}, true
+}
+
+// bind is the policy that a reference names.
+func (r *ruleset) bind(reference Reference) (*policy.Policy, error) {
+	template := r.templates[reference.Policy]
+	if template == nil {
+		return nil, fmt.Errorf("policy %q does not exist", reference.Policy)
+	}
+	return template.Bind(reference.Arguments)
+}
+
+// factChange is what of the bundles' own facts comes and goes between two bundles.
+// Facts that stand in both are left alone: they may have been changed since.
+func factChange(old, next []policy.Fact) (remove, add []policy.Fact) {
+	index := func(facts []policy.Fact) map[string]bool {
+		m := make(map[string]bool, len(facts))
+		for _, fact := range facts {
+			m[factKey(fact)] = true
+		}
+		return m
+	}
+	inOld, inNext := index(old), index(next)
+	for _, fact := range old {
+		if !inNext[factKey(fact)] {
+			remove = append(remove, fact)
+		}
+	}
+	for _, fact := range next {
+		if !inOld[factKey(fact)] {
+			add = append(add, fact)
+		}
+	}
+	return remove, add
+}
+
+func factKey(fact policy.Fact) string {
+	key := groupKey{fact.Conduit, fact.Relation, len(fact.Arguments)}
+	return string(append(encodeGroup(key), encodeTuple(fact.Arguments)...))
+}
+
+func (b Bundle) encode() ([]byte, error) {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("encode bundle: %w", err)
+	}
+	return text, nil
+}
+
+// clone keeps a caller's later changes out of the state.
+func (b Bundle) clone() Bundle {
+	b.Manifest = slices.Clone(b.Manifest)
+	b.Policies, b.Rules = slices.Clone(b.Policies), slices.Clone(b.Rules)
+	b.Principals, b.Facts = slices.Clone(b.Principals), slices.Clone(b.Facts)
+	return b
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package catalog is what the monitor knows, durably: the bundle in force, facts,
+// conduits with their classes, and the instances that were seen and not analysed.
+// Readers work on an immutable [State]; writers replace it in one step, after the
+// change is on disk. Whatever was acknowledged survives kill -9 at any point.
+//
+// The database (go.etcd.io/bbolt) is the truth. The class table and the view on
+// disk are derived from it; [View.Verify] repairs them after a crash.
+package catalog
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"shai.dev/monitor/policy"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrInUse    = errors.New("catalog is in use by another process")
+	ErrDiskFull = errors.New("disk is full")
+	// ErrView says that a change is durable and in force, and that the view on
+	// disk could not follow. Links that would have given too much access are gone.
+	ErrView = errors.New("view does not agree with the catalog")
+)
+
+// Buckets of the database.
+var (
+	bucketMeta        = []byte("meta")        // "schema", "bundle", "version"
+	bucketFacts       = []byte("facts")       // factstore.go
+	bucketConduits    = []byte("conduits")    // id (4 bytes, big-endian) -> flags, class (4 bytes, little-endian), name
+	bucketNames       = []byte("names")       // name -> id
+	bucketClasses     = []byte("classes")     // number (4 bytes, big-endian) -> classRecord as JSON
+	bucketPredictions = []byte("predictions") // task, NUL, parameters as JSON -> nothing
+)
+
+const schema = "1"
+
+// Catalog is the durable state of one monitor. It is safe for concurrent use.
+type Catalog struct {
+	database *bbolt.DB
+	table    *ClassTable
+	state    atomic.Pointer[State]
+
+	writing sync.Mutex // one change at a time
+	view    *View      // nil: no view is kept
+}
+
+// Open opens the catalog in a directory, which is created when it is missing. It
+// fails with ErrInUse when another process has it open.
+func Open(dir string) (*Catalog, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	file := filepath.Join(dir, "catalog.db")
+	database, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("open catalog %s: %w; stop the other monitor first", file, ErrInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open catalog %s: %w", file, diskFull(err))
+	}
+	c := &Catalog{database: database}
+	if err := c.recover(dir); err != nil {
+		_ = database.Close()
+		return nil, fmt.Errorf("open catalog %s: %w", file, err)
+	}
+	return c, nil
+}
+
+// Close ends all use of the catalog; states obtained from it must not be used any
+// more.
+func (c *Catalog) Close() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return errors.Join(c.table.close(), c.database.Close())
+}
+
+// State is the present state. It stays as it is while the catalog goes on.
+func (c *Catalog) State() *State { return c.state.Load() }
+
+// ClassTable is the file that tasks map: see [ClassTable].
+func (c *Catalog) ClassTable() *ClassTable { return c.table }
+
+func (c *Catalog) recover(dir string) error {
+	if err := c.database.Update(createBuckets); err != nil {
+		return diskFull(err)
+	}
+	var state *State
+	err := c.database.View(func(tx *bbolt.Tx) (err error) {
+		state, err = c.load(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.table, err = openClassTable(filepath.Join(dir, "classes"), state.conduits)
+	if err != nil {
+		return diskFull(err)
+	}
+	c.state.Store(state)
+	return nil
+}
+
+func createBuckets(tx *bbolt.Tx) error {
+	for _, name := range [][]byte{bucketMeta, bucketFacts, bucketConduits, bucketNames, bucketClasses, bucketPredictions} {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	meta := tx.Bucket(bucketMeta)
+	switch found := meta.Get([]byte("schema")); {
+	case found == nil:
+		return meta.Put([]byte("schema"), []byte(schema))
+	case string(found) != schema:
+		return fmt.Errorf("the catalog has schema %s and this program knows %s; use the program that wrote it", found, schema)
+	}
+	return nil
+}
+
+// load reads everything that is kept in memory.
+func (c *Catalog) load(tx *bbolt.Tx) (*State, error) {
+	state := &State{catalog: c}
+	var bundle Bundle
+	if text := tx.Bucket(bucketMeta).Get([]byte("bundle")); text != nil {
+		if err := json.Unmarshal(text, &bundle); err != nil {
+			return nil, fmt.Errorf("read bundle: %w; restore the catalog from a copy", err)
+		}
+	}
+	if text := tx.Bucket(bucketMeta).Get([]byte("version")); len(text) == 8 {
+		state.factsVersion = binary.BigEndian.Uint64(text)
+	}
+	var err error
+	if state.rules, err = compileBundle(bundle); err != nil {
+		return nil, fmt.Errorf("bundle %s: %w; apply the manifests with the program that wrote it, or a corrected bundle on an empty catalog", bundle.Hash, err)
+	}
+	if state.factIndex, err = loadFacts(tx.Bucket(bucketFacts)); err != nil {
+		return nil, err
+	}
+	if state.classes, state.index, err = loadClasses(tx.Bucket(bucketClasses), state.rules); err != nil {
+		return nil, err
+	}
+	state.conduits, err = loadConduits(tx.Bucket(bucketConduits), state.classes)
+	return state, err
+}
+
+func loadClasses(bucket *bbolt.Bucket, rules *ruleset) ([]ClassInfo, *classIndex, error) {
+	classes, index := make([]ClassInfo, 1), newClassIndex()
+	binder := newBinder(rules)
+	err := bucket.ForEach(func(key, value []byte) error {
+		var record classRecord
+		number := binary.BigEndian.Uint32(key)
+		if err := json.Unmarshal(value, &record); err != nil || int(number) != len(classes) {
+			return fmt.Errorf("read class %d: malformed (%w); restore the catalog from a copy", number, err)
+		}
+		classes = append(classes, ClassInfo{Class: record.class(number, binder)})
+		index.add(record.key(), number, record.Set, record.Reference.Policy, classes[number].Policy)
+		return nil
+	})
+	return classes, index, err
+}
+
+// class is the record's class; it is retired when the bundle's policy is another.
+func (r classRecord) class(number uint32, binder *binder) *Class {
+	class := &Class{Number: number, Set: r.Set, Kind: r.Kind, Internal: r.Internal, Reference: r.Reference, Mentions: r.Mentions}
+	if bound, err := binder.bind(r.Reference); err == nil {
+		if id := bound.ID(); string(id[:]) == string(r.PolicyID) {
+			class.Policy = bound
+		}
+	}
+	return class
+}
+
+func loadConduits(bucket *bbolt.Bucket, classes []ClassInfo) (*conduitTable, error) {
+	table := &conduitTable{}
+	err := bucket.ForEach(func(key, value []byte) error {
+		id := binary.BigEndian.Uint32(key)
+		conduit, err := decodeConduit(value)
+		if err != nil || id != table.last+1 || int(conduit.class) >= len(classes) {
+			return fmt.Errorf("read conduit %d: malformed; restore the catalog from a copy", id)
+		}
+		for int(id/pageSize) >= len(table.pages) {
+			table.pages = append(table.pages, new([pageSize]uint32))
+		}
+		table.pages[id/pageSize][id%pageSize], table.last = conduit.class, id
+		if info := &classes[conduit.class]; conduit.class != 0 {
+			if info.Members++; info.Members == 1 {
+				info.Representative = id
+			}
+		}
+		return nil
+	})
+	return table, err
+}
+
+// conduitRecord is a conduit on disk.
+type conduitRecord struct {
+	gone  bool // forgotten: keeps its number in case it comes back
+	class uint32
+	name  string
+}
+
+func (r conduitRecord) encode() []byte {
+	out := make([]byte, 5, 5+len(r.name))
+	if r.gone {
+		out[0] = 1
+	}
+	binary.LittleEndian.PutUint32(out[1:], r.class)
+	return append(out, r.name...)
+}
+
+func decodeConduit(value []byte) (conduitRecord, error) {
+	if len(value) < 6 {
+		return conduitRecord{}, fmt.Errorf("conduit record of %d bytes", len(value))
+	}
+	return conduitRecord{gone: value[0]&1 != 0, class: binary.LittleEndian.Uint32(value[1:]), name: string(value[5:])}, nil
+}
+
+func (c *Catalog) nameOf(id uint32) (name string, ok bool) {
+	_ = c.database.View(func(tx *bbolt.Tx) error {
+		record, err := decodeConduit(tx.Bucket(bucketConduits).Get(numberKey(id)))
+		name, ok = record.name, err == nil
+		return nil
+	})
+	return name, ok
+}
+
+func (c *Catalog) idOf(name string) (id uint32, ok bool) {
+	if name == "" {
+		return 0, false
+	}
+	_ = c.database.View(func(tx *bbolt.Tx) error {
+		if value := tx.Bucket(bucketNames).Get([]byte(name)); len(value) == 4 {
+			id, ok = binary.BigEndian.Uint32(value), true
+		}
+		return nil
+	})
+	return id, ok
+}
+
+func numberKey(number uint32) []byte { return binary.BigEndian.AppendUint32(nil, number) }
+
+// diskFull names the remedy where the disk is the cause.
+func diskFull(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: nothing was changed; free some space and try again: %w", ErrDiskFull, err)
+	}
+	return err
+}
+
+// binder binds policies, each once.
+type binder struct {
+	rules *ruleset
+	bound map[string]*policy.Policy
+}
+
+func newBinder(rules *ruleset) *binder {
+	return &binder{rules: rules, bound: make(map[string]*policy.Policy)}
+}
+
+func (b *binder) bind(reference Reference) (*policy.Policy, error) {
+	key := reference.key()
+	if bound, known := b.bound[key]; known {
+		return bound, nil
+	}
+	bound, err := b.rules.bind(reference)
+	if err == nil {
+		b.bound[key] = bound
+	}
+	return bound, err
+}
+
+func (r Reference) key() string {
+	key := r.Policy
+	for _, parameter := range sortedKeys(r.Arguments) {
+		key += "\xff" + parameter + "\xff" + r.Arguments[parameter]
+	}
+	return key
+}

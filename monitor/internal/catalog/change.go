@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.etcd.io/bbolt"
+
+	"shai.dev/monitor/policy"
+)
+
+// Move is a conduit that changed its class; 0 is no class.
+type Move struct{ ID, From, To uint32 }
+
+// Change is what one durable step did.
+type Change struct {
+	Before, After  *State
+	Added, Removed []policy.Fact // facts that truly came and went
+	Moved          []Move        // in ascending order of ID
+	// Classes are those whose analysis may differ: new, retired, revived, or with a
+	// first member gained or the last one lost. Ascending.
+	Classes []uint32
+	// Bundle tells that the bundle changed, and with it anything else.
+	Bundle bool
+}
+
+// draft is the next state while it is being made.
+type draft struct {
+	tx     *bbolt.Tx
+	change *Change
+	next   *State
+	binder *binder
+	keys   map[string]uint32 // classes this draft made, by key
+	own    bool              // next.classes is no longer the previous state's
+	touch  map[uint32]bool   // for Change.Classes
+	moves  map[uint32]Move   // by conduit
+}
+
+// commit makes one durable step: all of work, or nothing of it.
+func (c *Catalog) commit(operation string, work func(*draft) error) (*Change, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	previous := c.state.Load()
+	copied := *previous
+	d := &draft{
+		next: &copied, change: &Change{Before: previous}, binder: newBinder(previous.rules),
+		keys: make(map[string]uint32), touch: make(map[uint32]bool), moves: make(map[uint32]Move),
+	}
+	err := c.database.Update(func(tx *bbolt.Tx) error {
+		d.tx = tx
+		if err := work(d); err != nil {
+			return err
+		}
+		return d.finish()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", operation, diskFull(err))
+	}
+	d.change.After = d.next
+	for key, number := range d.keys {
+		class := d.next.classes[number]
+		d.next.index.add(key, number, class.Set, class.Reference.Policy, class.Policy)
+	}
+	c.state.Store(d.next)
+	return d.change, c.follow(d.change)
+}
+
+// follow brings what is derived in step with the database: links first, so that the
+// table never names a class in which a conduit is not linked yet.
+func (c *Catalog) follow(change *Change) error {
+	var failures []error
+	if c.view != nil {
+		failures = append(failures, c.view.move(change.After, change.Moved))
+	}
+	failures = append(failures, c.table.apply(change.Moved))
+	if err := errors.Join(failures...); err != nil {
+		return fmt.Errorf("%w: %w; it is repaired by Verify, at the latest when the monitor starts", ErrView, err)
+	}
+	return nil
+}
+
+// finish stores what the draft has gathered.
+func (d *draft) finish() error {
+	d.change.Moved = make([]Move, 0, len(d.moves))
+	for _, id := range sortedKeys(d.moves) {
+		if move := d.moves[id]; move.From != move.To {
+			d.change.Moved = append(d.change.Moved, move)
+		}
+	}
+	d.change.Classes = sortedKeys(d.touch)
+	if len(d.change.Moved) > 0 {
+		d.next.conduits = d.next.conduits.with(d.change.Moved)
+		d.elect()
+	}
+	for _, key := range sortedKeys(d.keys) {
+		if err := d.tx.Bucket(bucketClasses).Put(numberKey(d.keys[key]), []byte(key)); err != nil {
+			return err
+		}
+	}
+	if len(d.change.Added)+len(d.change.Removed)+len(d.change.Classes) == 0 && !d.change.Bundle {
+		return nil
+	}
+	d.next.factsVersion++
+	return d.tx.Bucket(bucketMeta).Put([]byte("version"), binary.BigEndian.AppendUint64(nil, d.next.factsVersion))
+}
+
+// elect gives each class that lost its representative another.
+func (d *draft) elect() {
+	for _, move := range d.change.Moved {
+		if info := &d.next.classes[move.From]; move.From != 0 && info.Representative == move.ID {
+			info.Representative = 0
+			if info.Members > 0 {
+				info.Representative = d.next.conduits.another(move.From)
+			}
+		}
+		if info := &d.next.classes[move.To]; move.To != 0 && info.Representative == 0 {
+			info.Representative = move.ID
+		}
+	}
+}
+
+func (d *draft) ownClasses() {
+	if !d.own {
+		d.own = true
+		d.next.classes = slices.Clone(d.next.classes)
+	}
+}
+
+// classify is the class in which a name belongs now; a new one is made if need be.
+func (d *draft) classify(name string) (uint32, error) {
+	record, ok, err := d.next.rules.classRecordOf(name, d.next.factIndex, d.binder.bind)
+	if err != nil || !ok {
+		return 0, err
+	}
+	return d.classOf(record), nil
+}
+
+func (d *draft) classOf(record classRecord) uint32 {
+	key := record.key()
+	if number, known := d.next.index.number(key); known {
+		return number
+	}
+	if number, known := d.keys[key]; known {
+		return number
+	}
+	d.ownClasses()
+	number := uint32(len(d.next.classes)) //nolint:gosec // bounded by the conduits
+	d.next.classes = append(d.next.classes, ClassInfo{Class: record.class(number, d.binder)})
+	d.keys[key] = number
+	d.touch[number] = true
+	return number
+}
+
+// move puts a conduit into a class and stores its record, whose class is the old one.
+func (d *draft) move(id uint32, record conduitRecord, to uint32) error {
+	from := record.class
+	if record.class = to; from != to {
+		d.count(from, -1)
+		d.count(to, +1)
+	}
+	if first, again := d.moves[id]; again {
+		d.moves[id] = Move{ID: id, From: first.From, To: to}
+	} else if from != to {
+		d.moves[id] = Move{ID: id, From: from, To: to}
+	}
+	return d.tx.Bucket(bucketConduits).Put(numberKey(id), record.encode())
+}
+
+// count keeps a class' members; a class that becomes empty, or stops being so, is
+// to be analysed.
+func (d *draft) count(class uint32, by int32) {
+	if class == 0 {
+		return
+	}
+	d.ownClasses()
+	info := &d.next.classes[class]
+	info.Members = uint32(int32(info.Members) + by) //nolint:gosec // counts conduits, whose numbers are below 2^31
+	if info.Members == 0 || info.Members == 1 && by > 0 {
+		d.touch[class] = true
+	}
+}
+
+// facts changes facts and the classes of the conduits that they mention.
+func (d *draft) facts(remove, add []policy.Fact) error {
+	for _, fact := range slices.Concat(remove, add) {
+		if err := checkFact(fact); err != nil {
+			return err
+		}
+	}
+	changes := groupChanges(remove, add)
+	next, added, removed := d.next.factIndex.changed(changes)
+	if len(added)+len(removed) == 0 {
+		return nil
+	}
+	bucket := d.tx.Bucket(bucketFacts)
+	for _, change := range groupChanges(removed, added) {
+		if err := storeFacts(bucket, change); err != nil {
+			return err
+		}
+	}
+	d.next.factIndex = next
+	d.change.Added = append(d.change.Added, added...)
+	d.change.Removed = append(d.change.Removed, removed...)
+	return d.reclassify(mentioned(slices.Concat(added, removed)))
+}
+
+// mentioned lists the names that facts mention, sorted: they may be conduits'.
+func mentioned(facts []policy.Fact) []string {
+	names := make(map[string]bool)
+	for _, fact := range facts {
+		names[fact.Conduit] = true
+		for _, argument := range fact.Arguments {
+			if argument.Kind() == policy.StringValue {
+				names[argument.Text()] = true
+			}
+		}
+	}
+	return sortedKeys(names)
+}
+
+func (d *draft) reclassify(names []string) error {
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		key := d.tx.Bucket(bucketNames).Get([]byte(name))
+		if key == nil {
+			continue
+		}
+		record, err := decodeConduit(d.tx.Bucket(bucketConduits).Get(key))
+		if err != nil || record.gone {
+			continue
+		}
+		to, err := d.classify(name)
+		if err != nil {
+			return err
+		}
+		if to == record.class {
+			continue
+		}
+		if err := d.move(binary.BigEndian.Uint32(key), record, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFact(fact policy.Fact) error {
+	switch {
+	case fact.Positioned:
+		return fmt.Errorf("fact in %q has an offset; the catalog keeps facts without", fact.Conduit)
+	case fact.Conduit == "" || fact.Relation == "":
+		return fmt.Errorf("fact %q says %q has no conduit or no relation", fact.Conduit, fact.Relation)
+	case len(fact.Conduit) > 1024 || len(fact.Relation) > 64:
+		return fmt.Errorf("fact in %.80q has a conduit longer than 1024 or a relation longer than 64 bytes", fact.Conduit)
+	case len(fact.Arguments) > policy.MaxArguments:
+		return fmt.Errorf("fact in %q has %d values; at most %d are allowed", fact.Conduit, len(fact.Arguments), policy.MaxArguments)
+	}
+	for _, argument := range fact.Arguments {
+		switch {
+		case argument.Kind() == policy.Wildcard:
+			return fmt.Errorf("fact in %q has an empty value; a fact needs a string, a number or a time", fact.Conduit)
+		case len(argument.Text()) > policy.MaxString:
+			return fmt.Errorf("fact in %q has a value of %d bytes; at most %d are allowed", fact.Conduit, len(argument.Text()), policy.MaxString)
+		}
+	}
+	return nil
+}
+
+// ChangeFacts removes, then adds, in one durable step: no reader sees half of it. A
+// fact in both lists stands afterwards. Facts that are there already, or not there,
+// are no error and are left out of the Change. An error wrapping ErrView comes
+// with the Change, which is in force.
+func (c *Catalog) ChangeFacts(remove, add []policy.Fact) (*Change, error) {
+	return c.commit("change facts", func(d *draft) error { return d.facts(remove, add) })
+}
+
+// AddFacts is ChangeFacts without removals.
+func (c *Catalog) AddFacts(facts ...policy.Fact) (*Change, error) { return c.ChangeFacts(nil, facts) }
+
+// RemoveFacts is ChangeFacts without additions.
+func (c *Catalog) RemoveFacts(facts ...policy.Fact) (*Change, error) {
+	return c.ChangeFacts(facts, nil)
+}
+
+// Apply puts a bundle in force, in one durable step. A bundle with the same content
+// hash as the one in force changes nothing.
+func (c *Catalog) Apply(bundle Bundle) (*Change, error) {
+	bundle = bundle.clone()
+	rules, err := compileBundle(bundle)
+	if err != nil {
+		return nil, fmt.Errorf("apply bundle: %w", err)
+	}
+	return c.commit("apply bundle", func(d *draft) error {
+		old := d.next.rules.bundle
+		if old.Version > 0 && old.Hash == bundle.Hash {
+			return nil
+		}
+		rules.bundle.Version = old.Version + 1
+		return d.apply(rules, old)
+	})
+}
+
+func (d *draft) apply(rules *ruleset, old Bundle) error {
+	text, err := rules.bundle.encode()
+	if err != nil {
+		return err
+	}
+	if err := d.tx.Bucket(bucketMeta).Put([]byte("bundle"), text); err != nil {
+		return err
+	}
+	d.change.Bundle = true
+	d.next.rules, d.binder = rules, newBinder(rules)
+	d.rebind()
+	if err := d.facts(factChange(old.Facts, rules.bundle.Facts)); err != nil {
+		return err
+	}
+	for _, rule := range rules.bundle.Rules {
+		// A class before its first conduit: a pipe, or a directory that files are
+		// yet to be made in.
+		if bound, err := d.binder.bind(rule.Policy); err == nil && !rule.hasHoles() {
+			id := bound.ID()
+			d.classOf(classRecord{Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Reference: Reference{rule.Policy.Policy, fill(rule.Policy.Arguments, nil)}, PolicyID: id[:]})
+		}
+	}
+	return d.reclassifyAll()
+}
+
+// rebind retires the classes whose policy is gone and revives those whose policy is
+// back.
+func (d *draft) rebind() {
+	d.ownClasses()
+	old := d.next.index
+	d.next.index = newClassIndex()
+	for key, number := range old.keys {
+		info := &d.next.classes[number]
+		var record classRecord
+		if err := json.Unmarshal([]byte(key), &record); err != nil {
+			bug("class %d has the key %q: %v", number, key, err)
+		}
+		class := record.class(number, d.binder)
+		if (class.Policy == nil) != (info.Policy == nil) {
+			d.touch[number] = true
+		}
+		info.Class = class
+	}
+	keys := make([]string, len(d.next.classes))
+	for key, number := range old.keys {
+		keys[number] = key
+	}
+	for _, info := range d.next.classes[1:] {
+		d.next.index.add(keys[info.Number], info.Number, info.Set, info.Reference.Policy, info.Policy)
+	}
+}
+
+func (d *draft) reclassifyAll() error {
+	type entry struct {
+		id     uint32
+		record conduitRecord
+	}
+	var moves []entry
+	err := d.tx.Bucket(bucketConduits).ForEach(func(key, value []byte) error {
+		record, err := decodeConduit(value)
+		if err != nil || record.gone {
+			return err
+		}
+		to, err := d.classify(record.name)
+		if err == nil && to != record.class {
+			moves = append(moves, entry{binary.BigEndian.Uint32(key), record})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, entry := range moves {
+		to, err := d.classify(entry.record.name)
+		if err != nil {
+			return err
+		}
+		if err := d.move(entry.id, entry.record, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// registerBatch bounds a transaction's memory.
+const registerBatch = 100_000
+
+// Register makes conduits known and returns their numbers, in the order of names: 0
+// where no rule of the bundle covers the name. Names that are known keep their
+// numbers. Each batch of 100,000 is durable by itself.
+func (c *Catalog) Register(names []string) ([]uint32, *Change, error) {
+	ids := make([]uint32, 0, len(names))
+	total := &Change{Before: c.State(), After: c.State()}
+	for start := 0; start < len(names) || start == 0; start += registerBatch {
+		batch := names[start:min(start+registerBatch, len(names))]
+		var added []uint32
+		change, err := c.commit("register conduits", func(d *draft) (err error) {
+			added, err = d.register(batch)
+			return err
+		})
+		if change != nil {
+			ids = append(ids, added...)
+			total.After = change.After
+			total.Moved = append(total.Moved, change.Moved...)
+			total.Classes = append(total.Classes, change.Classes...)
+		}
+		if err != nil {
+			return ids, total, err
+		}
+	}
+	slices.Sort(total.Classes)
+	total.Classes = slices.Compact(total.Classes)
+	return ids, total, nil
+}
+
+func (d *draft) register(names []string) ([]uint32, error) {
+	ids := make([]uint32, len(names))
+	last := d.next.conduits.last
+	fresh := make(map[string]uint32)
+	for i, name := range names {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+		if id, known := fresh[name]; known {
+			ids[i] = id
+			continue
+		}
+		to, err := d.classify(name)
+		if err != nil {
+			return nil, err
+		}
+		if key := d.tx.Bucket(bucketNames).Get([]byte(name)); key != nil {
+			record, err := decodeConduit(d.tx.Bucket(bucketConduits).Get(key))
+			if err != nil {
+				return nil, fmt.Errorf("read conduit %s: %w", name, err)
+			}
+			ids[i], record.gone = binary.BigEndian.Uint32(key), false
+			if err := d.move(ids[i], record, to); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if to == 0 {
+			continue
+		}
+		last++
+		ids[i], fresh[name] = last, last
+		if err := d.move(last, conduitRecord{name: name}, to); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range sortedKeys(fresh) {
+		if err := d.tx.Bucket(bucketNames).Put([]byte(name), numberKey(fresh[name])); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// Forget takes conduits out of their classes, for good or until they are registered
+// again under the same number. Unknown names are no error.
+func (c *Catalog) Forget(names []string) (*Change, error) {
+	return c.commit("forget conduits", func(d *draft) error {
+		for _, name := range names {
+			if name == "" {
+				continue
+			}
+			key := d.tx.Bucket(bucketNames).Get([]byte(name))
+			if key == nil {
+				continue
+			}
+			record, err := decodeConduit(d.tx.Bucket(bucketConduits).Get(key))
+			if err != nil {
+				return fmt.Errorf("read conduit %s: %w", name, err)
+			}
+			record.gone = true
+			if err := d.move(binary.BigEndian.Uint32(key), record, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// checkName refuses names that could be confused with others or leave the data
+// directory.
+func checkName(name string) error {
+	switch {
+	case name == "" || len(name) > 1024:
+		return fmt.Errorf("conduit name of %d bytes; expected 1 to 1024", len(name))
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("conduit name %q is not printable UTF-8; rename it", name)
+	}
+	for i, part := range strings.Split(name, "/") {
+		if part == "" && i > 0 || part == "." || part == ".." {
+			return fmt.Errorf("conduit name %q has the segment %q", name, part)
+		}
+	}
+	return nil
+}

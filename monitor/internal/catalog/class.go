@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"shai.dev/monitor/policy"
+)
+
+// Class is a set of conduits that no decision can tell apart: same set in the
+// pipeline, same kind, same canonical policy, and the same facts about them.
+type Class struct {
+	Number    uint32
+	Set       string
+	Kind      policy.ConduitKind
+	Internal  bool
+	Reference Reference
+	Policy    *policy.Policy // nil: retired, its policy is no longer in the bundle
+	// Mentions are the facts in which the conduit's name stands, with "this" in its
+	// place, for people.
+	Mentions []string
+}
+
+// ClassInfo is a class as one state sees it.
+type ClassInfo struct {
+	*Class
+	Members        uint32 // conduits in it
+	Representative uint32 // one of them, 0 when there is none
+}
+
+// classRecord is a class on disk.
+type classRecord struct {
+	Set       string             `json:"set"`
+	Kind      policy.ConduitKind `json:"kind"`
+	Internal  bool               `json:"internal,omitempty"`
+	Reference Reference          `json:"reference"`
+	PolicyID  []byte             `json:"policyId"`
+	Mentions  []string           `json:"mentions,omitempty"`
+	Own       string             `json:"own,omitempty"` // the conduit, where its name alone can decide
+}
+
+func (r classRecord) key() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		bug("encode class: %v", err)
+	}
+	return string(text)
+}
+
+// classRecordOf describes the class in which a conduit belongs; ok is false when no
+// rule gives it a policy.
+func (r *ruleset) classRecordOf(name string, facts *factIndex, bind func(Reference) (*policy.Policy, error)) (record classRecord, ok bool, err error) {
+	rule, reference, ok := r.decide(name)
+	if !ok {
+		return classRecord{}, false, nil
+	}
+	bound, err := bind(reference)
+	if err != nil {
+		return classRecord{}, false, fmt.Errorf("conduit %s: %w", name, err)
+	}
+	id := bound.ID()
+	record = classRecord{
+		Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Reference: reference, PolicyID: id[:],
+		Mentions: facts.mentionsOf(name),
+	}
+	if !r.nameSafe[reference.Policy] {
+		record.Own = name
+	}
+	return record, true, nil
+}
+
+// mentionsOf lists the facts in which name stands, sorted, with this in its place.
+func (x *factIndex) mentionsOf(name string) []string {
+	var mentions []string
+	value := policy.String(name)
+	for _, key := range x.mentioning(value) {
+		g := x.group(*key)
+		conduit := fmt.Sprintf("%q", key.conduit)
+		if key.conduit == name {
+			conduit = "this"
+		}
+		seen := make(map[int]bool)
+		for position := range key.arity {
+			arguments := make([]policy.Value, key.arity)
+			if key.conduit != name {
+				arguments[position] = value
+			}
+			g.matches(arguments, func(tuple []policy.Value) bool {
+				at, _ := g.find(tuple)
+				if !seen[at] {
+					seen[at] = true
+					mentions = append(mentions, conduit+" says "+key.relation+mentionTuple(tuple, value))
+				}
+				return true
+			})
+		}
+		if key.arity == 0 {
+			mentions = append(mentions, conduit+" says "+key.relation+"()")
+		}
+	}
+	slices.Sort(mentions)
+	return mentions
+}
+
+func mentionTuple(tuple []policy.Value, name policy.Value) string {
+	texts := make([]string, len(tuple))
+	for i, value := range tuple {
+		if texts[i] = value.String(); value == name {
+			texts[i] = "this"
+		}
+	}
+	return "(" + strings.Join(texts, ", ") + ")"
+}
+
+// bug ends the program on what cannot happen. No input may lead here.
+func bug(format string, arguments ...any) {
+	panic("catalog: " + fmt.Sprintf(format, arguments...))
+}

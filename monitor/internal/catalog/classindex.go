@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"strings"
+	"sync"
+
+	"shai.dev/monitor/policy"
+)
+
+// classIndex finds the classes of one bundle. Classes are only ever added, so all
+// states of the bundle share it and leave out what is newer than they are.
+type classIndex struct {
+	mu       sync.RWMutex
+	keys     map[string]uint32 // classRecord.key
+	sets     map[string][]uint32
+	policies map[string][]uint32
+}
+
+func newClassIndex() *classIndex {
+	return &classIndex{keys: make(map[string]uint32), sets: make(map[string][]uint32), policies: make(map[string][]uint32)}
+}
+
+// add lists a class under its key. A retired class (no policy) is found by key only.
+func (x *classIndex) add(key string, number uint32, set, name string, bound *policy.Policy) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.keys[key] = number
+	if bound == nil {
+		return
+	}
+	x.sets[set] = append(x.sets[set], number)
+	var arguments []string
+	for _, value := range bound.Arguments() {
+		arguments = append(arguments, value)
+	}
+	at := policyKey(set, name, arguments)
+	x.policies[at] = append(x.policies[at], number)
+}
+
+func (x *classIndex) number(key string) (uint32, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	number, ok := x.keys[key]
+	return number, ok
+}
+
+func (x *classIndex) bySet(set string) []uint32 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.sets[set]
+}
+
+func (x *classIndex) byPolicy(set, name string, arguments []string) []uint32 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.policies[policyKey(set, name, arguments)]
+}
+
+// policyKey joins with a byte that neither names nor UTF-8 texts contain.
+func policyKey(set, name string, arguments []string) string {
+	return set + "\xff" + name + "\xff" + strings.Join(arguments, "\xff")
+}

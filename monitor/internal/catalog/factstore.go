@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"shai.dev/monitor/policy"
+)
+
+// Facts on disk: each group is cut into chunks of sorted tuples. A chunk's key is
+// the group's, then the tuple below which nothing of the chunk lies (empty for a
+// group's first chunk), so that one changed tuple rewrites a few kilobytes and four
+// million tuples are some ten thousand keys rather than four million.
+//
+//	key:   length(conduit) conduit length(relation) relation arity lower-bound
+//	value: tuples, each its values, each kind, then length and text or 8 bytes
+//
+// Lengths are unsigned varints. The order of encoded tuples is by bytes, which
+// is not [policy.Value.Compare]'s; groups are sorted again when they are read.
+
+// chunkTuples is the most tuples a chunk holds; twice as many are split.
+const chunkTuples = 128
+
+func encodeGroup(key groupKey) []byte {
+	out := binary.AppendUvarint(nil, uint64(len(key.conduit)))
+	out = append(out, key.conduit...)
+	out = binary.AppendUvarint(out, uint64(len(key.relation)))
+	out = append(out, key.relation...)
+	return binary.AppendUvarint(out, uint64(key.arity)) //nolint:gosec // never negative
+}
+
+func encodeTuple(tuple []policy.Value) []byte {
+	var out []byte
+	for _, value := range tuple {
+		out = append(out, byte(value.Kind()))
+		switch value.Kind() {
+		case policy.StringValue:
+			out = binary.AppendUvarint(out, uint64(len(value.Text())))
+			out = append(out, value.Text()...)
+		case policy.IntegerValue:
+			out = binary.BigEndian.AppendUint64(out, uint64(value.Number())) //nolint:gosec // read back the same way
+		case policy.TimeValue:
+			out = binary.BigEndian.AppendUint64(out, uint64(value.Instant().UnixNano())) //nolint:gosec // read back the same way
+		}
+	}
+	return out
+}
+
+// decoder reads what the encoders wrote; the first malformed byte stops it.
+type decoder struct {
+	rest   []byte
+	broken bool
+	intern map[string]string // shares equal texts; may be nil
+}
+
+func (d *decoder) bytes(count uint64) []byte {
+	if count > uint64(len(d.rest)) {
+		d.broken = true
+		return nil
+	}
+	out := d.rest[:count]
+	d.rest = d.rest[count:]
+	return out
+}
+
+func (d *decoder) uvarint() uint64 {
+	value, used := binary.Uvarint(d.rest)
+	if used <= 0 {
+		d.broken = true
+		return 0
+	}
+	d.rest = d.rest[used:]
+	return value
+}
+
+func (d *decoder) text() string {
+	raw := d.bytes(d.uvarint())
+	if shared, known := d.intern[string(raw)]; known {
+		return shared
+	}
+	text := string(raw)
+	if d.intern != nil {
+		d.intern[text] = text
+	}
+	return text
+}
+
+func (d *decoder) value() policy.Value {
+	kind := d.bytes(1)
+	if d.broken {
+		return policy.Value{}
+	}
+	switch policy.ValueKind(kind[0]) {
+	case policy.StringValue:
+		return policy.String(d.text())
+	case policy.IntegerValue:
+		if raw := d.bytes(8); !d.broken {
+			return policy.Integer(int64(binary.BigEndian.Uint64(raw))) //nolint:gosec // written the same way
+		}
+	case policy.TimeValue:
+		if raw := d.bytes(8); !d.broken {
+			return policy.Time(time.Unix(0, int64(binary.BigEndian.Uint64(raw)))) //nolint:gosec // written the same way
+		}
+	}
+	d.broken = true
+	return policy.Value{}
+}
+
+func (d *decoder) group() groupKey {
+	key := groupKey{conduit: d.text(), relation: d.text()}
+	key.arity = int(d.uvarint() & 0xff)
+	return key
+}
+
+// tuples splits a chunk into encoded tuples.
+func splitChunk(value []byte, arity int) ([][]byte, error) {
+	var tuples [][]byte
+	d := &decoder{rest: value}
+	for len(d.rest) > 0 || arity == 0 && len(tuples) == 0 {
+		before := d.rest
+		for range arity {
+			d.value()
+		}
+		if d.broken {
+			return nil, fmt.Errorf("read facts: a chunk of %d bytes is malformed after %d tuples; restore the catalog from a copy", len(value), len(tuples))
+		}
+		tuples = append(tuples, before[:len(before)-len(d.rest)])
+	}
+	return tuples, nil
+}
+
+// storeFacts writes one group's change. Tuples it adds may stand already, tuples it
+// removes may be missing.
+func storeFacts(bucket *bbolt.Bucket, change *groupChange) error {
+	prefix := encodeGroup(change.key)
+	pending := make(map[string][][]byte) // by chunk key
+	fresh := isFresh(bucket, prefix)
+	locate := func(tuple []byte) string {
+		if fresh {
+			return string(prefix)
+		}
+		return string(chunkOf(bucket, prefix, tuple))
+	}
+	keep := make(map[string]bool, len(change.add))
+	for _, tuple := range change.add {
+		encoded := encodeTuple(tuple)
+		keep[string(encoded)] = true
+		at := locate(encoded)
+		pending[at] = append(pending[at], encoded)
+	}
+	drop := make(map[string]bool, len(change.remove))
+	for _, tuple := range change.remove {
+		encoded := encodeTuple(tuple)
+		if !keep[string(encoded)] {
+			drop[string(encoded)] = true
+			at := locate(encoded)
+			pending[at] = append(pending[at], nil)
+		}
+	}
+	for _, at := range sortedKeys(pending) {
+		if err := rewriteChunk(bucket, prefix, []byte(at), pending[at], drop, change.key.arity); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isFresh reports whether the group has no chunk yet: a bulk import need not look
+// for the place of each tuple.
+func isFresh(bucket *bbolt.Bucket, prefix []byte) bool {
+	key, _ := bucket.Cursor().Seek(prefix)
+	return !bytes.HasPrefix(key, prefix)
+}
+
+// chunkOf is the key of the chunk in which the tuple belongs.
+func chunkOf(bucket *bbolt.Bucket, prefix, tuple []byte) []byte {
+	cursor := bucket.Cursor()
+	target := append(slices.Clone(prefix), tuple...)
+	key, _ := cursor.Seek(target)
+	if bytes.Equal(key, target) {
+		return key
+	}
+	if key == nil {
+		key, _ = cursor.Last()
+	} else {
+		key, _ = cursor.Prev()
+	}
+	// A longer group key cannot begin with this prefix: all its parts carry lengths.
+	if bytes.HasPrefix(key, prefix) {
+		return key
+	}
+	return prefix
+}
+
+func rewriteChunk(bucket *bbolt.Bucket, prefix, key []byte, add [][]byte, drop map[string]bool, arity int) error {
+	var tuples [][]byte
+	if value := bucket.Get(key); value != nil {
+		old, err := splitChunk(value, arity)
+		if err != nil {
+			return err
+		}
+		for _, tuple := range old {
+			if !drop[string(tuple)] {
+				tuples = append(tuples, tuple)
+			}
+		}
+	}
+	for _, tuple := range add {
+		if tuple != nil || arity == 0 && len(drop) == 0 {
+			tuples = append(tuples, tuple)
+		}
+	}
+	slices.SortFunc(tuples, bytes.Compare)
+	tuples = slices.CompactFunc(tuples, bytes.Equal)
+	if len(tuples) == 0 {
+		return bucket.Delete(key)
+	}
+	if arity == 0 {
+		return bucket.Put(key, []byte{})
+	}
+	size := len(tuples)
+	if size > 2*chunkTuples {
+		size = chunkTuples
+	}
+	for first := true; len(tuples) > 0; first = false {
+		count := min(size, len(tuples))
+		at := key
+		if !first {
+			at = append(slices.Clone(prefix), tuples[0]...)
+		}
+		// Put keeps the value until the transaction ends: it needs a copy of its own.
+		if err := bucket.Put(slices.Clone(at), bytes.Join(tuples[:count], nil)); err != nil {
+			return fmt.Errorf("store facts: %w", err)
+		}
+		tuples = tuples[count:]
+	}
+	return nil
+}
+
+// loadFacts reads all facts into an index.
+func loadFacts(bucket *bbolt.Bucket) (*factIndex, error) {
+	intern := make(map[string]string)
+	var changes []*groupChange
+	err := bucket.ForEach(func(key, value []byte) error {
+		d := &decoder{rest: key, intern: intern}
+		group := d.group()
+		if d.broken {
+			return fmt.Errorf("read facts: key %x is malformed; restore the catalog from a copy", key)
+		}
+		if len(changes) == 0 || changes[len(changes)-1].key != group {
+			changes = append(changes, &groupChange{key: group})
+		}
+		change := changes[len(changes)-1]
+		tuples, err := decodeChunk(value, group.arity, intern)
+		change.add = append(change.add, tuples...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	index, _, _ := new(factIndex).changed(changes)
+	return index, nil
+}
+
+func decodeChunk(value []byte, arity int, intern map[string]string) ([][]policy.Value, error) {
+	encoded, err := splitChunk(value, arity)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]policy.Value, 0, len(encoded)*arity)
+	tuples := make([][]policy.Value, len(encoded))
+	for i, raw := range encoded {
+		d := &decoder{rest: raw, intern: intern}
+		for range arity {
+			values = append(values, d.value())
+		}
+		tuples[i] = values[i*arity : (i+1)*arity : (i+1)*arity]
+	}
+	return tuples, nil
+}

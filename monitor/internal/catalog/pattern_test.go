@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func mustPattern(t testing.TB, text string) pattern {
+	t.Helper()
+	p, err := parsePattern(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestPatternMatch(t *testing.T) {
+	bound := func(pairs ...string) map[string]string {
+		m := make(map[string]string)
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i]] = pairs[i+1]
+		}
+		return m
+	}
+	cases := []struct {
+		pattern, name string
+		want          map[string]string // nil: no match
+	}{
+		{"/corpus/public/**", "/corpus/public/17.txt", bound()},
+		{"/corpus/public/**", "/corpus/public/a/b", bound()},
+		{"/corpus/public/**", "/corpus/public", nil},
+		{"/corpus/public/**", "/corpus/public/", nil},
+		{"/corpus/public/**", "/corpus/publicity/1", nil},
+		{"/corpus/private/{owner}/**", "/corpus/private/alice/1.txt", bound("owner", "alice")},
+		{"/corpus/private/{owner}/**", "/corpus/private/alice", nil},
+		{"/corpus/private/{owner}/**", "/corpus/private//1.txt", nil},
+		{"profile:{owner}", "profile:alice", bound("owner", "alice")},
+		{"profile:{owner}", "profile:", nil},
+		{"profile:{owner}", "profile:alice/x", nil},
+		{"/a/*/c", "/a/b/c", bound()},
+		{"/a/*/c", "/a/b/d", nil},
+		{"/a/x{n}y/{m}", "/a/x1y/2", bound("n", "1", "m", "2")},
+		{"/a/x{n}y/{m}", "/a/xy/2", nil},
+		{"/a", "/a", bound()},
+		{"/a", "/a/b", nil},
+		{"/a/b", "/a", nil},
+	}
+	for _, c := range cases {
+		got, ok := mustPattern(t, c.pattern).match(c.name)
+		if ok != (c.want != nil) || ok && len(got)+len(c.want) > 0 && !cmp.Equal(got, c.want) {
+			t.Errorf("%s on %s: %v, %v; want %v", c.pattern, c.name, got, ok, c.want)
+		}
+	}
+}
+
+func TestPatternErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"/a/**/b":    "last segment",
+		"/{a}/{a}":   "twice",
+		"/a//b":      "empty segment",
+		"/a/":        "empty segment",
+		"/a/../b":    `".."`,
+		"/a*":        "whole segment",
+		"/{a":        "{name}",
+		"/a}":        "} without {",
+		"/{}":        "{name}",
+		"/{a}{b}":    "{name}",
+		"/{a{b}}":    "{name}",
+		"/x/{a}/b}c": "} without {",
+	} {
+		if _, err := parsePattern(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want an error with %q", text, err, want)
+		}
+	}
+}
+
+func TestMostSpecificPattern(t *testing.T) {
+	patterns := []pattern{
+		mustPattern(t, "/corpus/**"), mustPattern(t, "/corpus/{kind}/**"), mustPattern(t, "/corpus/private/{owner}/**"),
+		mustPattern(t, "/corpus/private/alice/**"), mustPattern(t, "/corpus/private/alice/diary.txt"),
+	}
+	if err := checkAmbiguity(patterns); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{
+		"/corpus/x": 0, "/corpus/x/y": 1, "/corpus/private/bob/1": 2, "/corpus/private/alice/1": 3, "/corpus/private/alice/diary.txt": 4, "/else": -1,
+	} {
+		for range 2 { // and in the other order
+			got, _ := mostSpecific(patterns, name)
+			if got != want {
+				t.Errorf("%s: pattern %d, want %d", name, got, want)
+			}
+		}
+	}
+}
+
+func TestAmbiguousPatternsNameBoth(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"/a/{x}/c", "/a/b/{y}"}, {"/a/**", "/a/**"}, {"/a/{x}", "/a/*"}, {"/x{a}", "/{a}x"}, {"/{a}/**", "/{b}/**"},
+	} {
+		err := checkAmbiguity([]pattern{mustPattern(t, pair[0]), mustPattern(t, pair[1])})
+		if err == nil || !strings.Contains(err.Error(), pair[0]) || !strings.Contains(err.Error(), pair[1]) {
+			t.Errorf("%v: %v", pair, err)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	got := fill(map[string]string{"owner": "{who}", "list": "friends/{who}-{n}", "plain": "x{", "other": "{else}"}, map[string]string{"who": "alice", "n": "{who}"})
+	want := map[string]string{"owner": "alice", "list": "friends/alice-{who}", "plain": "x{", "other": "{else}"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	p := mustPattern(t, "/a/{owner}/**")
+	if err := p.checkReferences(map[string]string{"owner": "{owner}", "x": "y"}); err != nil {
+		t.Error(err)
+	}
+	if err := p.checkReferences(map[string]string{"owner": "{onwer}"}); err == nil || !strings.Contains(err.Error(), "{onwer}") {
+		t.Errorf("a misspelt hole: %v", err)
+	}
+}
+
+var segmentTexts = []string{"a", "b", "ab", "*", "{x}", "a{x}", "{x}b", "a{x}b"}
+
+// within and meets agree with what the patterns match, name by name.
+func TestPatternOrderAgreesWithMatching(t *testing.T) {
+	draw := func(rt *rapid.T, label string) pattern {
+		count := rapid.IntRange(1, 3).Draw(rt, label+" length")
+		text := ""
+		for i := range count {
+			part := rapid.SampledFrom(segmentTexts).Draw(rt, label)
+			text += "/" + strings.ReplaceAll(part, "x", string(rune('p'+i)))
+		}
+		if rapid.Bool().Draw(rt, label+" rest") {
+			text += "/**"
+		}
+		p, err := parsePattern(text)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		return p
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		p, q := draw(rt, "p"), draw(rt, "q")
+		for range 20 {
+			name := ""
+			for range rapid.IntRange(1, 4).Draw(rt, "length") {
+				name += "/" + rapid.SampledFrom([]string{"a", "b", "ab", "aab", "abb", "aabb", "c"}).Draw(rt, "part")
+			}
+			_, inP := p.match(name)
+			_, inQ := q.match(name)
+			if inP && !inQ && p.within(q) {
+				rt.Fatalf("%s within %s, but %s", p.text, q.text, name)
+			}
+			if inP && inQ && !p.meets(q) {
+				rt.Fatalf("%s does not meet %s, but %s", p.text, q.text, name)
+			}
+		}
+	})
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// sortedKeys lists a map's keys in order: nothing here depends on how a map is
+// walked.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"crypto/ed25519"
+	"slices"
+
+	"shai.dev/monitor/policy"
+)
+
+// State is the catalog at one moment: facts, conduits with their classes, and the
+// bundle. It is immutable, implements [policy.State], and is safe for concurrent
+// use for as long as the catalog is open.
+type State struct {
+	*factIndex
+	catalog      *Catalog
+	rules        *ruleset
+	index        *classIndex
+	conduits     *conduitTable
+	classes      []ClassInfo // by number; the first is unused
+	factsVersion uint64
+}
+
+// Bundle is the bundle in force; Version 0 before the first Apply.
+func (s *State) Bundle() Bundle { return s.rules.bundle.clone() }
+
+// BundleHash names the bundle in force.
+func (s *State) BundleHash() string { return s.rules.bundle.Hash }
+
+// FactsVersion counts the changes of facts and of classes. Two states of one catalog
+// with the same version and bundle decide alike.
+func (s *State) FactsVersion() uint64 { return s.factsVersion }
+
+// Facts is how many tuples stand.
+func (s *State) Facts() int { return s.tuples }
+
+// Conduits is the highest conduit number.
+func (s *State) Conduits() uint32 { return s.conduits.last }
+
+// ClassOf is the class of a conduit, 0 when it has none: then nobody has access.
+func (s *State) ClassOf(id uint32) uint32 { return s.conduits.class(id) }
+
+// Classes is the number of classes ever made; numbers run from 1 to it.
+func (s *State) Classes() uint32 { return uint32(len(s.classes) - 1) } //nolint:gosec // numbers are uint32
+
+// Class is a class by number; its *Class is nil when there is none.
+func (s *State) Class(number uint32) ClassInfo {
+	if number == 0 || int(number) >= len(s.classes) {
+		return ClassInfo{}
+	}
+	return s.classes[number]
+}
+
+// ClassesOf lists the classes of a set in ascending order, retired ones left out.
+func (s *State) ClassesOf(set string) []uint32 {
+	return s.live(s.index.bySet(set))
+}
+
+// ClassesWith lists the classes of a set whose policy is the one of that name with
+// those arguments, in the order of the template's parameters.
+func (s *State) ClassesWith(set, name string, arguments []string) []uint32 {
+	return s.live(s.index.byPolicy(set, name, arguments))
+}
+
+// live drops the classes that this state does not know or that are retired.
+func (s *State) live(numbers []uint32) []uint32 {
+	out := make([]uint32, 0, len(numbers))
+	for _, number := range numbers {
+		if class := s.Class(number); class.Class != nil && class.Policy != nil {
+			out = append(out, number)
+		}
+	}
+	return out
+}
+
+// Template is a policy of the bundle by name, nil when there is none.
+func (s *State) Template(name string) *policy.Template { return s.rules.templates[name] }
+
+// Templates lists the names of the policies that a set's rules refer to, sorted.
+func (s *State) Templates(set string) []string {
+	var names []string
+	for _, rule := range s.rules.bundle.Rules {
+		if rule.Set == set {
+			names = append(names, rule.Policy.Policy)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Bind is the policy that a reference names.
+func (s *State) Bind(reference Reference) (*policy.Policy, error) { return s.rules.bind(reference) }
+
+// Name is a conduit's name; ok is false for a number that has none.
+func (s *State) Name(id uint32) (name string, ok bool) {
+	if id == 0 || id > s.conduits.last {
+		return "", false
+	}
+	return s.catalog.nameOf(id)
+}
+
+// ID is a conduit's number; ok is false for a name that is not registered.
+func (s *State) ID(name string) (id uint32, ok bool) {
+	id, ok = s.catalog.idOf(name)
+	return id, ok && id <= s.conduits.last
+}
+
+// ConduitByName implements [policy.Conduits].
+func (s *State) ConduitByName(name string) (policy.Conduit, bool) {
+	id, ok := s.ID(name)
+	if !ok {
+		return policy.Conduit{}, false
+	}
+	return s.conduit(id, name), true
+}
+
+// ConduitByID implements [policy.Conduits].
+func (s *State) ConduitByID(id int64) (policy.Conduit, bool) {
+	if id <= 0 || id > int64(s.conduits.last) {
+		return policy.Conduit{}, false
+	}
+	name, ok := s.Name(uint32(id)) //nolint:gosec // bounded above
+	if !ok {
+		return policy.Conduit{}, false
+	}
+	return s.conduit(uint32(id), name), true //nolint:gosec // bounded above
+}
+
+// Decide is what a conduit of this name would be, whether it is registered or not;
+// ok is false when no rule covers it.
+func (s *State) Decide(name string) (conduit policy.Conduit, ok bool) {
+	if conduit, ok = s.ConduitByName(name); ok {
+		return conduit, conduit.Policy != nil
+	}
+	rule, reference, ok := s.rules.decide(name)
+	if !ok {
+		return policy.Conduit{}, false
+	}
+	bound, err := s.rules.bind(reference)
+	if err != nil {
+		return policy.Conduit{}, false
+	}
+	return policy.Conduit{Name: name, Kind: rule.Kind, Internal: rule.Internal, Policy: bound}, true
+}
+
+// Conduit is what decisions need to know of a class' member. Its length is not
+// known here: whoever decides on cCurrLenIs must fill it in.
+func (s *State) conduit(id uint32, name string) policy.Conduit {
+	class := s.Class(s.ClassOf(id))
+	if class.Class == nil {
+		return policy.Conduit{ID: int64(id), Name: name}
+	}
+	return policy.Conduit{ID: int64(id), Name: name, Kind: class.Kind, Internal: class.Internal, Policy: class.Policy}
+}
+
+// Members lists the conduits of a class in ascending order. Callers must not alter
+// the list.
+func (s *State) Members(class uint32) []uint32 { return s.conduits.members(class) }
+
+// PrincipalKey is the key that a principal authenticates with: from the bundle, else
+// from the fact "population" says key(Principal, Hex). A principal with two
+// different keys has none.
+func (s *State) PrincipalKey(name string) (ed25519.PublicKey, bool) {
+	if key, ok := s.rules.principals[name]; ok {
+		return key, true
+	}
+	var found ed25519.PublicKey
+	count := 0
+	s.Lookup(policy.Pattern{Conduit: "population", Relation: "key", Arguments: []policy.Value{policy.String(name), {}}}, func(fact policy.Fact) bool {
+		count++
+		key, err := parsePublicKey(fact.Arguments[1].Text())
+		if err == nil {
+			found = key
+		}
+		return true
+	})
+	return found, count == 1 && found != nil
+}

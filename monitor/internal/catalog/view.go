@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// View is the directory tree that capability sets are made of: every file of an
+// ingress set is hard-linked once, as <class>/<bucket>/<id>, bucket = id >> 10. An
+// instance's capability set is then a set of class directories. Paths of documents
+// are resolved beneath the data directory and through no symbolic link.
+type View struct {
+	catalog *Catalog
+	data    *os.File // the data directory
+	root    *os.File // the view's
+	path    string
+
+	mu   sync.Mutex
+	made map[string]bool // directories that exist
+}
+
+// viewBucket is how many conduits share a directory, as a shift.
+const viewBucket = 10
+
+// Progress is told how far a long operation is; total is 0 when it is not known.
+type Progress func(done, total uint64)
+
+// AttachView keeps a view of the documents beneath data in the directory path, which
+// is made when it is missing; both must be on one file system. From now on every
+// change moves links before it is acknowledged. Call Verify next: it links
+// what is missing.
+func (c *Catalog) AttachView(data, path string) (*View, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // tasks of other users search it; classes are granted one by one
+		return nil, fmt.Errorf("make view: %w", err)
+	}
+	v := &View{catalog: c, path: path, made: make(map[string]bool)}
+	var err error
+	if v.data, err = openDirectory(data); err != nil {
+		return nil, fmt.Errorf("open data directory: %w", err)
+	}
+	if v.root, err = openDirectory(path); err != nil {
+		_ = v.data.Close()
+		return nil, fmt.Errorf("open view: %w", err)
+	}
+	if err := v.sameFileSystem(); err != nil {
+		_ = v.Close()
+		return nil, err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.view = v
+	return v, nil
+}
+
+func openDirectory(path string) (*os.File, error) {
+	descriptor, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(descriptor), path), nil
+}
+
+// sameFileSystem tries a link rather than comparing device numbers, which bind
+// mounts share and subvolumes do not.
+func (v *View) sameFileSystem() error {
+	probe, err := os.CreateTemp(v.data.Name(), ".shai-link-")
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // documents of somebody else: the first link will tell
+	}
+	if err != nil {
+		return fmt.Errorf("try a link from the data directory: %w", diskFull(err))
+	}
+	defer os.Remove(probe.Name())
+	defer probe.Close()
+	target := filepath.Join(v.path, filepath.Base(probe.Name()))
+	if err := os.Link(probe.Name(), target); err != nil {
+		return fmt.Errorf("view %s cannot link files of %s: %w; put both on one file system", v.path, v.data.Name(), err)
+	}
+	return os.Remove(target)
+}
+
+// Path is the view's directory.
+func (v *View) Path() string { return v.path }
+
+// ClassDirectory is the directory that holds a class' links. It exists once the
+// class has a conduit.
+func (v *View) ClassDirectory(class uint32) string {
+	return filepath.Join(v.path, strconv.FormatUint(uint64(class), 10))
+}
+
+// EnsureClassDirectories makes the directories of classes that have none yet: a
+// capability must name a directory that exists.
+func (v *View) EnsureClassDirectories(classes []uint32) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, class := range classes {
+		if err := v.mkdir(strconv.FormatUint(uint64(class), 10)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close releases the view's directories. The catalog must not change afterwards.
+func (v *View) Close() error { return errors.Join(v.data.Close(), v.root.Close()) }
+
+func linkPath(class, id uint32) string {
+	return fmt.Sprintf("%d/%d/%d", class, id>>viewBucket, id)
+}
+
+// viewed reports whether a class' conduits are linked.
+func (s *State) viewed(class uint32) bool {
+	info := s.Class(class)
+	if info.Class == nil {
+		return false
+	}
+	for _, rule := range s.rules.bundle.Rules {
+		if rule.Set == info.Set && rule.Ingress {
+			return true
+		}
+	}
+	return false
+}
+
+// move takes links along with their conduits. A link that cannot be moved is
+// removed: what is missing is asked of the monitor, what is too much is a leak.
+func (v *View) move(state *State, moves []Move) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var failures []error
+	for _, move := range moves {
+		if err := v.moveOne(state, move); err != nil {
+			failures = append(failures, fmt.Errorf("conduit %d: %w", move.ID, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (v *View) moveOne(state *State, move Move) error {
+	if move.From == 0 {
+		if state.viewed(move.To) {
+			return v.link(state, move.ID, move.To)
+		}
+		return nil
+	}
+	from := linkPath(move.From, move.ID)
+	if !state.viewed(move.To) {
+		return v.unlink(from)
+	}
+	err := v.mkdirFor(move.To, move.ID)
+	if err == nil {
+		err = unix.Renameat(int(v.root.Fd()), from, int(v.root.Fd()), linkPath(move.To, move.ID))
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return v.link(state, move.ID, move.To)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("move link %s: %w", from, diskFull(err)), v.unlink(from))
+	}
+	return nil
+}
+
+func (v *View) unlink(path string) error {
+	err := unix.Unlinkat(int(v.root.Fd()), path, 0)
+	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("remove link %s: %w", path, err)
+	}
+	return nil
+}
+
+func (v *View) mkdirFor(class, id uint32) error {
+	directory := strconv.FormatUint(uint64(class), 10)
+	if err := v.mkdir(directory); err != nil {
+		return err
+	}
+	return v.mkdir(fmt.Sprintf("%s/%d", directory, id>>viewBucket))
+}
+
+func (v *View) mkdir(path string) error {
+	if v.made[path] {
+		return nil
+	}
+	if err := unix.Mkdirat(int(v.root.Fd()), path, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("make view directory %s: %w", path, diskFull(err))
+	}
+	v.made[path] = true
+	return nil
+}
+
+// link links one document. A document that is not there is no error: its conduit
+// may be known before its file is, and nobody can read what is not there.
+func (v *View) link(state *State, id, class uint32) error {
+	name, ok := state.catalog.nameOf(id)
+	if !ok {
+		return fmt.Errorf("conduit %d has no name", id)
+	}
+	parent, base, err := v.parent(name)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	if err := v.mkdirFor(class, id); err != nil {
+		return err
+	}
+	return v.linkAt(parent, base, name, linkPath(class, id))
+}
+
+// linkAt links the file base of a directory and checks what was linked rather than
+// what stood there before: only a regular file may be in the view.
+func (v *View) linkAt(parent int, base, name, target string) error {
+	err := unix.Linkat(parent, base, int(v.root.Fd()), target, 0)
+	if errors.Is(err, unix.EEXIST) {
+		if err = v.unlink(target); err == nil {
+			err = unix.Linkat(parent, base, int(v.root.Fd()), target, 0)
+		}
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("link document %s: %w", name, diskFull(err))
+	}
+	var info unix.Stat_t
+	if err := unix.Fstatat(int(v.root.Fd()), target, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("check link of %s: %w", name, err)
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFREG {
+		return errors.Join(fmt.Errorf("document %s is not a regular file; only files can be conduits of this kind", name), v.unlink(target))
+	}
+	return nil
+}
+
+// parent opens the directory in which a document stands.
+func (v *View) parent(name string) (descriptor int, base string, err error) {
+	relative := strings.TrimPrefix(name, "/")
+	directory := filepath.Dir(relative)
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	descriptor, err = unix.Openat2(int(v.data.Fd()), directory, &how)
+	if err != nil {
+		return -1, "", fmt.Errorf("open directory of document %s: %w", name, err)
+	}
+	return descriptor, filepath.Base(relative), nil
+}
+
+// Repairs is what Verify found and put right.
+type Repairs struct {
+	Documents uint64 // conduits of the view
+	Linked    uint64 // links that were missing
+	Removed   uint64 // links that should not have been there, or named another file
+	Absent    uint64 // conduits whose document does not exist
+	Entries   uint64 // entries of the class table that were wrong
+}
+
+// Verify makes the view and the class table agree with the catalog: links that give
+// too much go first, then missing ones are made. It can be stopped at any point and
+// run again. No change of the catalog happens meanwhile.
+func (v *View) Verify(ctx context.Context, progress Progress) (Repairs, error) {
+	v.catalog.writing.Lock()
+	defer v.catalog.writing.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	state := v.catalog.State()
+	var repairs Repairs
+	for id := uint32(1); id <= state.Conduits(); id++ {
+		if v.catalog.table.Entry(id) != state.ClassOf(id) {
+			repairs.Entries++
+		}
+	}
+	if err := v.catalog.table.repair(state.conduits); err != nil {
+		return repairs, err
+	}
+	clear(v.made)
+	sweep := &sweep{view: v, state: state, repairs: &repairs}
+	if err := sweep.removeWrong(ctx); err != nil {
+		return repairs, fmt.Errorf("verify view: %w", err)
+	}
+	if err := sweep.linkMissing(ctx, progress); err != nil {
+		return repairs, fmt.Errorf("verify view: %w", err)
+	}
+	return repairs, nil
+}
