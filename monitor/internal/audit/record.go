@@ -24,6 +24,9 @@ const (
 	Recovery Kind = "recovery" // a torn line was set aside, or records were lost
 )
 
+// Kinds lists them all.
+var Kinds = []Kind{Decision, Denial, Binding, Session, Taint, Bundle, Fact, Mode, Task, Analysis, Recovery}
+
 // Event is what the monitor reports. Empty fields are left out of the record.
 type Event struct {
 	Kind      Kind     `json:"kind"`

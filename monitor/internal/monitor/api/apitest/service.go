@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package apitest has a monitor that answers from fields, for tests of what talks
+// to one.
+package apitest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/policy"
+)
+
+// Service is a fake monitor core. Manifests are really checked; everything else is
+// made up. When Err is set, every method answers with it.
+type Service struct {
+	Err error
+
+	mutex   sync.Mutex
+	bundle  *manifest.Bundle
+	version uint64
+	calls   []string
+}
+
+var _ api.Service = (*Service)(nil)
+
+// Began is when everything in the fake's answers happened.
+var Began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Calls lists what was asked, one line each.
+func (s *Service) Calls() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return append([]string{}, s.calls...)
+}
+
+func (s *Service) call(format string, arguments ...any) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.calls = append(s.calls, fmt.Sprintf(format, arguments...))
+	return s.Err
+}
+
+// Ready implements [api.Service].
+func (s *Service) Ready(context.Context) error { return s.call("ready") }
+
+// Apply implements [api.Service].
+func (s *Service) Apply(_ context.Context, request api.ApplyRequest) (api.ApplyResult, error) {
+	if err := s.call("apply %d sources, dry run %t, prune %t", len(request.Sources), request.DryRun, request.Prune); err != nil {
+		return api.ApplyResult{}, err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	set := manifest.Parse(request.Sources...)
+	if !request.Prune {
+		set = set.Over(s.bundle)
+	}
+	bundle, err := set.Bundle()
+	if err != nil {
+		return api.ApplyResult{}, err
+	}
+	result := api.ApplyResult{Version: s.version + 1, Hash: bundle.Hash(), DryRun: request.DryRun}
+	for _, change := range bundle.Changes(s.bundle) {
+		result.Objects = append(result.Objects, api.ObjectChange{Kind: change.Kind, Name: change.Name, Change: change.What})
+	}
+	if !request.DryRun {
+		s.bundle, s.version = bundle, s.version+1
+	}
+	return result, nil
+}
+
+// Status implements [api.Service].
+func (s *Service) Status(context.Context) (api.Status, error) {
+	since := Began
+	pipeline := Pipeline("syse", "shai")
+	pipeline.Tasks = []api.TaskStatus{
+		{Name: "indexer", Run: "Once", State: "Succeeded", Enforcement: "full"},
+		{Name: "worker", Run: "Always", State: "Running", Enforcement: "full", PID: 4711, Restarts: 1, Since: &since},
+	}
+	pipeline.Sessions = []api.SessionStatus{{Instance: "worker(alice, de)", Task: "worker", Principal: "alice", Region: "de",
+		Peer: "127.0.1.1:40000", Slot: 3, Mode: "shai", Since: Began}}
+	pipeline.SessionTotal = 1
+	return api.Status{
+		Version: "test", Started: Began, Ready: true,
+		Machine:   Machine("full"),
+		Bundle:    &api.BundleStatus{Version: 1, Hash: "00ff", Applied: Began, Objects: 17},
+		Pipelines: []api.PipelineStatus{pipeline},
+		Counters:  map[string]uint64{"shai_sessions_total": 12, "shai_denials_total": 3},
+	}, s.call("status")
+}
+
+// Pipeline is a pipeline without tasks.
+func Pipeline(name, mode string) api.PipelineStatus {
+	return api.PipelineStatus{Name: name, Mode: mode, Revocation: "lazy", Conduits: 20000, Classes: 4003}
+}
+
+// Machine is a report of a machine whose enforcement is "full" or "none".
+func Machine(enforcement string) sandbox.Report {
+	report := sandbox.Report{System: "linux 6.18.1 x86_64", Backend: "landlock+seccomp", Enforcement: enforcement}
+	landlock := sandbox.Feature{Name: "Landlock", Found: "ABI 7", Needed: "ABI 4 (Linux 6.7)", Present: true, Effect: "confines file access"}
+	if enforcement == "none" {
+		landlock.Found, landlock.Present = "missing", false
+	}
+	report.Features = []sandbox.Feature{landlock}
+	return report
+}
+
+// Analyze implements [api.Service].
+func (s *Service) Analyze(_ context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis, error) {
+	if err := s.call("analyze %s, full %t", request.Pipeline, request.Full); err != nil {
+		return api.Analysis{}, err
+	}
+	for done := uint64(0); done <= 2000; done += 1000 {
+		progress(api.Progress{Phase: "instances", Done: done, Total: 2000})
+	}
+	return s.analysis(), nil
+}
+
+// LatestAnalysis implements [api.Service].
+func (s *Service) LatestAnalysis(_ context.Context, pipeline string) (api.Analysis, error) {
+	return s.analysis(), s.call("latest analysis %s", pipeline)
+}
+
+func (s *Service) analysis() api.Analysis {
+	return api.Analysis{
+		Pipeline: "syse", Bundle: 1, Started: Began, DurationMicroseconds: 181_000, Conduits: 20000, Classes: 4003, Instances: 2003,
+		Coverage: []api.Coverage{
+			{Task: "indexer", Access: "read", Conduits: "documents", Instances: 1, Expected: 20000, Validated: 20000},
+			{Task: "worker", Access: "read", Conduits: "documents", Instances: 2000, Expected: 12_345_678, Validated: 12_000_000},
+		},
+		Blocked: []api.BlockedFlow{{Instance: "worker(carol, us)", Access: "read", Conduit: "/corpus/private/alice/3.txt", Count: 4,
+			Policy: `private(owner: "alice")`, Obligation: `sKeyIs("alice") does not hold`, Suggestion: `add "friends/alice" says friend("carol")`}},
+		BlockedTotal: 1, Mermaid: "flowchart LR\n  documents --> indexer\n", Text: "documents -> indexer\n",
+	}
+}
+
+// Explain implements [api.Service].
+func (s *Service) Explain(_ context.Context, q api.Question) (api.Explanation, error) {
+	return api.Explanation{
+		Question: q, Allowed: true, Instance: "worker(" + q.Principal + ", de)", Class: 17, Policy: `friends(owner: "alice")`,
+		Derivation: api.Derivation{Statement: "worker(bob, de) may read " + q.Conduit, Holds: true, Because: []api.Derivation{
+			{Statement: `clause 1: sKeyIs("alice")`, Holds: false},
+			{Statement: "clause 2", Holds: true, Because: []api.Derivation{
+				{Statement: `"friends/alice" says friend("bob")`, Holds: true},
+			}},
+		}},
+		Conditions: []string{`"friends/alice" says friend("bob")`},
+	}, s.call("explain %+v", q)
+}
+
+// ChangeFacts implements [api.Service].
+func (s *Service) ChangeFacts(_ context.Context, change api.FactChange) (api.FactResult, error) {
+	return api.FactResult{Removed: len(change.Remove), Added: len(change.Add), Instances: 2, DurationMicroseconds: 310},
+		s.call("facts -%v +%v", change.Remove, change.Add)
+}
+
+// SetMode implements [api.Service].
+func (s *Service) SetMode(_ context.Context, pipeline, mode string) (api.PipelineStatus, error) {
+	return Pipeline(pipeline, mode), s.call("mode %s %s", pipeline, mode)
+}
+
+// StartTask implements [api.Service].
+func (s *Service) StartTask(_ context.Context, pipeline, task string) (api.TaskStatus, error) {
+	return api.TaskStatus{Name: task, Run: "Always", State: "Running", Enforcement: "full", PID: 4711}, s.call("start %s/%s", pipeline, task)
+}
+
+// StopTask implements [api.Service].
+func (s *Service) StopTask(_ context.Context, pipeline, task string) (api.TaskStatus, error) {
+	return api.TaskStatus{Name: task, Run: "Always", State: "Stopped"}, s.call("stop %s/%s", pipeline, task)
+}
+
+// WaitTask implements [api.Service]; a task called "broken" has failed.
+func (s *Service) WaitTask(_ context.Context, pipeline, task string) (api.TaskStatus, error) {
+	status := api.TaskStatus{Name: task, Run: "Once", State: "Succeeded"}
+	if task == "broken" {
+		status.State, status.Message = "Failed", "exit status 3"
+	}
+	return status, s.call("wait %s/%s", pipeline, task)
+}
+
+// Log is an audit log with a few records in it.
+func Log(t testing.TB) *audit.Log {
+	t.Helper()
+	log, err := audit.Open(audit.Options{Directory: filepath.Join(t.TempDir(), "audit")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	for _, event := range []audit.Event{
+		{Kind: audit.Bundle, Operation: "apply", Allowed: true, Reason: "version 1"},
+		{Kind: audit.Binding, Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Principal: "bob", Operation: "authenticate", Allowed: true, LatencyMicroseconds: 90},
+		{Kind: audit.Denial, Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Principal: "bob", Operation: "open",
+			Conduit: "/corpus/private/alice/3.txt", Policy: `private(owner: "alice")`, Reason: `no read clause holds: sKeyIs("alice")`, LatencyMicroseconds: 35},
+	} {
+		if err := log.Append(event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// Serve answers for the service on a socket in a temporary directory until the test
+// ends, and returns the socket's path.
+func Serve(t testing.TB, handler *api.Handler, endpoints api.Endpoints) (string, []net.Listener) {
+	t.Helper()
+	if endpoints.Socket == "" {
+		endpoints.Socket = filepath.Join(t.TempDir(), "shai.sock")
+	}
+	listeners, err := endpoints.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- api.Serve(ctx, listeners, handler.Mux()) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return endpoints.Socket, listeners
+}
+
+// Fact is "conduit says relation(values…)".
+func Fact(conduit, says string, values ...policy.Value) api.Fact {
+	return api.Fact{Conduit: conduit, Says: says, Tuple: policy.NewTuple(values...)}
+}

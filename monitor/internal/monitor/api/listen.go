@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Endpoints say where the server listens. The socket is for this machine's owner of
+// the monitor; the address is for others, who must show a client certificate.
+type Endpoints struct {
+	Socket      string // path of a unix socket, mode 0600
+	Listen      string // TCP address; empty is none
+	Certificate string // PEM files, all three needed with Listen
+	Key         string
+	ClientCA    string
+}
+
+// Open listens on the endpoints. Nothing is left open on an error.
+func (e Endpoints) Open() ([]net.Listener, error) {
+	var listeners []net.Listener
+	if e.Socket != "" {
+		listener, err := listenUnix(e.Socket)
+		if err != nil {
+			return nil, err
+		}
+		listeners = append(listeners, listener)
+	}
+	if e.Listen != "" {
+		listener, err := e.listenTLS()
+		if err != nil {
+			closeAll(listeners)
+			return nil, err
+		}
+		listeners = append(listeners, listener)
+	}
+	if len(listeners) == 0 {
+		return nil, errors.New("listen: neither a socket nor an address is given; give --socket")
+	}
+	return listeners, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, listener := range listeners {
+		listener.Close()
+	}
+}
+
+// listenUnix makes the socket. One that a dead monitor left behind is replaced; one
+// that answers is not.
+func listenUnix(path string) (net.Listener, error) {
+	if connection, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		connection.Close()
+		return nil, fmt.Errorf("listen on %s: another monitor answers there; stop it, or choose another --socket", path)
+	}
+	if about, err := os.Lstat(path); err == nil {
+		if about.Mode().Type() != os.ModeSocket {
+			return nil, fmt.Errorf("listen on %s: there is a file that is not a socket; remove it, or choose another --socket", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("listen on %s: replace the socket of an earlier monitor: %w", path, err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	listener, err := (&net.ListenConfig{Control: privateSocket}).Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; a socket's path may have 107 bytes", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	return listener, nil
+}
+
+func (e Endpoints) listenTLS() (net.Listener, error) {
+	if e.Certificate == "" || e.Key == "" || e.ClientCA == "" {
+		return nil, fmt.Errorf("listen on %s: an address needs --certificate, --key and --client-ca; without them anybody could command the monitor", e.Listen)
+	}
+	certificate, err := tls.LoadX509KeyPair(e.Certificate, e.Key)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: read certificate %s and key %s: %w", e.Listen, e.Certificate, e.Key, err)
+	}
+	authorities, err := readAuthorities(e.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", e.Listen, err)
+	}
+	listener, err := net.Listen("tcp", e.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another --listen", e.Listen, err)
+	}
+	return tls.NewListener(listener, &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		ClientCAs:    authorities,
+		MinVersion:   tls.VersionTLS13,
+		NextProtos:   []string{"h2", "http/1.1"},
+	}), nil
+}
+
+func readAuthorities(path string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("read certificate authority %s: it holds no PEM certificate", path)
+	}
+	return pool, nil
+}
+
+// closing is the key of a context that ends when the server begins to shut down,
+// before the contexts of its requests do.
+type closing struct{}
+
+// untilClosing is ctx, ended by the server's shutdown: for requests that would
+// otherwise go on for ever.
+func untilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
+	limited, cancel := context.WithCancel(ctx)
+	if shutdown, ok := ctx.Value(closing{}).(context.Context); ok {
+		context.AfterFunc(shutdown, cancel)
+	}
+	return limited, cancel
+}
+
+// Serve answers on the listeners until ctx ends, then lets running requests finish
+// for a few seconds. It closes the listeners.
+func Serve(ctx context.Context, listeners []net.Listener, handler http.Handler) error {
+	shutdown, begin := context.WithCancel(context.Background())
+	defer begin()
+	requests, end := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), closing{}, shutdown))
+	defer end()
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+	}
+	failed := make(chan error, len(listeners))
+	for _, listener := range listeners {
+		go func() { failed <- server.Serve(listener) }()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		err = fmt.Errorf("serve: %w", err)
+	}
+	begin()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if server.Shutdown(grace) != nil {
+		end()
+		server.Close()
+	}
+	return err
+}
