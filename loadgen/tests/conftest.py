@@ -21,7 +21,13 @@ REGIONS = ("us", "de", "fr")
 
 def write_data(directory: Path, people: int = 12, queries: int = 50) -> Path:
     names = ["alice", "bob", "carol", *(f"user{number:05}" for number in range(4, people + 1))]
-    (directory / "facts").mkdir(parents=True)
+    (directory / "facts").mkdir(parents=True, exist_ok=True)
+    private = directory / "corpus" / "private" / "bob"
+    private.mkdir(parents=True)
+    (private / "7.txt").write_text("title: bob's diary\nowner: bob\nvisibility: private\n\nDear diary\n")
+    with (directory / "profiles.jsonl").open("w") as file:
+        for name in names:
+            file.write(json.dumps({"user": name, "friends": [], "interests": ["ünits"]}) + "\n")
     with (directory / "keys.jsonl").open("w") as file:
         for name in names:
             seed = hashlib.sha256(f"shai-demo-key\n1\n{name}".encode()).hexdigest()
@@ -50,3 +56,7 @@ def people(data: Path) -> population.Population:
 def server(people: population.Population) -> Iterator[FakeSysE]:
     with FakeSysE(people) as running:
         yield running
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write golden files anew instead of comparing")

@@ -26,9 +26,10 @@ class FakeSysE(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, people: Population) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, people: Population, port: int = 0, *, leaky: bool = False) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.people = people
+        self.leaky = leaky
         self.connections: list[str] = []
         self.logins: list[str] = []
         self.misbehave = ""
@@ -62,12 +63,16 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         if parts.path == "/session":
             self._answer(200, {"nonce": self.nonce, "region": "us", "principal": self.principal or None})
+        elif parts.path == "/healthz":
+            self._answer(200, {})
         elif parts.path == "/search" and not self.principal:
             self._answer(401, {"error": "log in first"})
         elif parts.path == "/search":
             text = parse_qs(parts.query)["q"][0]
-            result = {"id": 1, "title": text, "owner": "-", "visibility": "public", "snippet": "…"}
-            self._answer(200, {"query": text, "user": self.principal, "results": [result], "withheld": 0})
+            results = [{"id": 1, "title": text, "owner": "-", "visibility": "public", "snippet": "…"}]
+            if text.startswith("bob's") and (self.principal == "bob" or self.server.leaky):
+                results.append({"id": 2, "title": text, "owner": "bob", "visibility": "private", "snippet": "…"})
+            self._answer(200, {"query": text, "user": self.principal, "results": results, "withheld": 0})
         else:
             self._answer(404, {"error": "no such page"})
 
@@ -105,7 +110,10 @@ class _Handler(BaseHTTPRequestHandler):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    server = FakeSysE(load(parser.parse_args().data))
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--leaky", action="store_true")
+    options = parser.parse_args()
+    server = FakeSysE(load(options.data), options.port, leaky=options.leaky)
     print(server.server_port, flush=True)
     server.serve_forever()
 

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the slices of a plan against stacks that are up, and takes what each costs."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from loadgen import processes
+from loadgen.orders import Order
+from loadgen.plan import MODES
+from loadgen.samples import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from loadgen.orders import Outcome
+    from loadgen.plan import Plan
+
+SETTLE_SECONDS = 0.3
+"""After the load of a slice: time for the last sessions to be reset, counted as its cost."""
+
+MAXIMUM_FAILURES = 0.01
+"""Share of failed requests above which a slice means nothing."""
+
+
+class MeasurementError(Exception):
+    """A slice cannot be believed; the text says which and why."""
+
+
+class Load(Protocol):
+    """What runs an order; `loadgen.orders.Driver` does."""
+
+    def run(self, order: Order) -> Outcome:
+        """Run one slice of load."""
+
+
+class Stack(Protocol):
+    """A running pipeline that serves one or more modes."""
+
+    @property
+    def host(self) -> str:
+        """The address as a URL."""
+
+    def enter(self, mode: str) -> None:
+        """Switch to ``mode``; sessions that begin from now on run in it."""
+
+    def interceptions(self) -> dict[str, int]:
+        """Count how often it involved the monitor up to now, by kind."""
+
+    def tasks(self) -> list[int]:
+        """List the process ids of its running tasks."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One slice to come."""
+
+    round: int
+    order: int
+    mode: str
+    session_length: int
+    seed: int
+
+
+def schedule(plan: Plan, seed: int) -> Iterator[Turn]:
+    """Yield all slices: lengths as blocks in each round, modes in random order within a block.
+
+    The modes of a block share a seed, so that they serve the same users and queries.
+    """
+    source = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    order = 0
+    for number in range(plan.rounds):
+        for length in plan.session_lengths:
+            slice_seed = source.randrange(1 << 31)
+            for mode in source.sample(MODES, len(MODES)):
+                yield Turn(number, order, mode, length, slice_seed)
+                order += 1
+
+
+class Meter:
+    """Measures turns. ``stacks`` gives the stack of each mode, ``shared`` the processes they all use."""
+
+    def __init__(self, load: Load, stacks: dict[str, Stack], shared: list[int], plan: Plan) -> None:
+        self._load = load
+        self._stacks = stacks
+        self._shared = shared
+        self._plan = plan
+
+    def warm_up(self, seconds: float) -> None:
+        """Run every mode without recording it, so that compilers and caches are warm."""
+        for mode in MODES:
+            self._stacks[mode].enter(mode)
+            outcome = self._load.run(Order(self._stacks[mode].host, 8, seconds, self._plan.concurrent_users, seed=0))
+            _believe(outcome, f"warming up mode {mode}")
+
+    def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
+        """Run one slice; MeasurementError when it failed."""
+        stack = self._stacks[turn.mode]
+        stack.enter(turn.mode)
+        tasks = stack.tasks()
+        order = Order(
+            stack.host,
+            turn.session_length,
+            self._plan.slice_seconds,
+            self._plan.concurrent_users,
+            turn.seed,
+            mispredicted,
+        )
+        before = stack.interceptions()
+        cpu = self._cpu(tasks)
+        outcome = self._load.run(order)
+        time.sleep(SETTLE_SECONDS)
+        cpu = self._cpu(tasks) - cpu
+        after = stack.interceptions()
+        _believe(outcome, f"mode {turn.mode}, {turn.session_length or 'unlimited'} queries a session")
+        return Sample(
+            round=turn.round,
+            order=turn.order,
+            mode=turn.mode,
+            session_length=turn.session_length,
+            mispredicted=mispredicted,
+            seed=turn.seed,
+            queries=outcome.queries,
+            sessions=outcome.sessions,
+            failures=outcome.failures,
+            seconds=round(outcome.seconds, 6),
+            cpu_seconds=cpu / 1e9,
+            driver_cpu_seconds=round(outcome.driver_cpu_seconds, 6),
+            latency_p50_ms=outcome.search_milliseconds["p50"],
+            latency_p90_ms=outcome.search_milliseconds["p90"],
+            latency_p99_ms=outcome.search_milliseconds["p99"],
+            interceptions={kind: after[kind] - before.get(kind, 0) for kind in after},
+        )
+
+    def _cpu(self, tasks: list[int]) -> int:
+        """CPU nanoseconds up to now: the tasks with their workers, and the shared processes alone.
+
+        The monitor is the parent of every stack's tasks; only its own time belongs here.
+        """
+        return sum(map(processes.tree_nanoseconds, tasks)) + sum(map(processes.cpu_nanoseconds, self._shared))
+
+
+def run(plan: Plan, seed: int, meter: Meter, record: Callable[[Sample], None]) -> list[Sample]:
+    """Measure the whole plan; ``record`` is told of each sample as it is made."""
+    samples = []
+    for turn in schedule(plan, seed):
+        sample = meter.measure(turn)
+        record(sample)
+        samples.append(sample)
+    return samples
+
+
+def _believe(outcome: Outcome, what: str) -> None:
+    requests = outcome.queries + outcome.failures
+    if not outcome.queries or not outcome.sessions or outcome.failures > MAXIMUM_FAILURES * requests:
+        causes = "; ".join(outcome.errors) or "no request was answered"
+        raise MeasurementError(f"{what}: {outcome.failures} of {requests} requests failed: {causes}")

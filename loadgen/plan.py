@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How much the demo does at each size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loadgen.users import UNLIMITED
+
+MODES = ("baseline", "dynamic", "shai")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One size. A round runs every mode once at every session length, ``slice_seconds`` each."""
+
+    name: str
+    corpus: str
+    """Where text comes from: "gcide" (Debian's dict-gcide) or "generated" (from the seed)."""
+    documents: int
+    users: int
+    friends: int
+    rounds: int
+    slice_seconds: float
+    session_lengths: tuple[int, ...]
+    concurrent_users: int = 24
+
+    @property
+    def slices(self) -> int:
+        """How many slices the whole measurement has."""
+        return self.rounds * len(self.session_lengths) * len(MODES)
+
+    @property
+    def seconds(self) -> float:
+        """Expected time of the measurement, with what a slice costs around its load."""
+        return self.slices * (self.slice_seconds + 0.8)
+
+
+_LENGTHS = (1, 8, 32, UNLIMITED)
+_PAPER_LENGTHS = (1, 2, 4, 8, 16, 32, UNLIMITED)
+
+PLANS = {
+    plan.name: plan
+    for plan in (
+        Plan("smoke", "gcide", 2_000, 300, 20, rounds=1, slice_seconds=2.0, session_lengths=_LENGTHS),
+        Plan("quick", "gcide", 25_000, 2_000, 100, rounds=7, slice_seconds=2.5, session_lengths=_LENGTHS),
+        Plan(
+            "standard",
+            "gcide",
+            120_000,
+            10_000,
+            100,
+            rounds=12,
+            slice_seconds=5.0,
+            session_lengths=_PAPER_LENGTHS,
+        ),
+        Plan(
+            "paper",
+            "generated",
+            1_000_000,
+            40_000,
+            100,
+            rounds=40,
+            slice_seconds=20.0,
+            session_lengths=_PAPER_LENGTHS,
+        ),
+    )
+}

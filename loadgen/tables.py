@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The overhead table beside the paper's figures, for a terminal and for the README.
+
+python -m loadgen.tables out/demo/results.json [--markdown]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+PAPER = {
+    # Table I of the paper: throughput overhead in percent by session length (0: 20k queries).
+    1: {"dynamic": 7.21, "shai": 4.74},
+    2: {"dynamic": 4.97, "shai": 2.64},
+    4: {"dynamic": 3.76, "shai": 1.25},
+    8: {"dynamic": 3.00, "shai": 0.45},
+    16: {"dynamic": 2.95, "shai": 0.10},
+    32: {"dynamic": 2.77, "shai": 0.10},
+    0: {"dynamic": 2.52, "shai": 0.02},
+}
+PAPER_MILLISECONDS_PER_QUERY = 77
+"""CPU time of a query in the paper: 24 cores, about 310 queries a second."""
+
+HEADINGS = (
+    "queries per session",
+    "mode",
+    "queries/s",
+    "CPU µs/query",
+    "CPU µs/session",
+    "CPU overhead [95 %]",
+    "throughput overhead [95 %]",
+    "paper",
+)
+_SATURATED = 0.95
+
+
+def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return the table's cells; an effect that its interval swallows says so."""
+    found: list[tuple[str, ...]] = []
+    for entry in results["throughput"]:
+        length = entry["sessionLength"]
+        for mode in ("baseline", "dynamic", "shai"):
+            figures = entry[mode]
+            paper = PAPER.get(length, {}).get(mode)
+            found.append(
+                (
+                    ("unlimited" if length == 0 else str(length)) if mode == "baseline" else "",
+                    mode,
+                    f"{figures['queriesPerSecond']['estimate']:.0f}",
+                    f"{figures['cpuMicrosPerQuery']['estimate']:.0f}",
+                    f"{figures['cpuMicrosPerSession']['estimate']:.0f}",
+                    percent(figures["cpuOverhead"]) if "cpuOverhead" in figures else "",
+                    percent(figures["overhead"]) if "overhead" in figures else "",
+                    f"{paper:.2f} %" if paper is not None else "",
+                )
+            )
+    return found
+
+
+def percent(figure: dict[str, Any]) -> str:
+    """Write an overhead with its interval, and whether it is below the noise."""
+    text = f"{figure['estimate'] * 100:.2f} %"
+    if figure["low"] is None:
+        return f"{text} [one round: no interval]"
+    text += f" [{figure['low'] * 100:.2f}, {figure['high'] * 100:.2f}]"
+    return f"{text} below the noise" if figure["belowNoise"] else text
+
+
+def micros(figure: dict[str, Any]) -> str:
+    """Write a cost in microseconds with its interval, and whether it is below the noise."""
+    text = f"{figure['estimate']:.1f} µs"
+    if figure["low"] is None:
+        return f"{text} [one round: no interval]"
+    text += f" [{figure['low']:.1f}, {figure['high']:.1f}]"
+    return f"{text} below the noise" if figure["belowNoise"] else text
+
+
+def remarks(results: dict[str, Any]) -> list[str]:
+    """Return what belongs below the table: absolute costs, interceptions, caveats."""
+    last = results["throughput"][-1]
+    lines = [
+        f"CPU added by mode {mode}: {micros(last[mode]['addedCpuMicrosPerQuery'])} per query in the longest sessions, "
+        f"{micros(results['addedPerSession'][mode])} per session"
+        for mode in ("dynamic", "shai")
+    ]
+    lines += [
+        f"Monitor involved in mode {mode}: {found['perSession']:.2f} per session, {found['perQuery']:.2f} per query"
+        for mode, found in results["interceptions"].items()
+        if mode != "baseline"
+    ]
+    base = results["throughput"][0]["baseline"]["cpuMicrosPerQuery"]["estimate"]
+    lines.append(
+        f"A query cost the paper about {PAPER_MILLISECONDS_PER_QUERY} ms of CPU, here {base / 1000:.2f} ms: the same "
+        "added cost weighs more here, so compare the absolute figures too."
+    )
+    shares = [entry[mode]["driverShare"] for entry in results["throughput"] for mode in ("baseline", "dynamic", "shai")]
+    if max(shares) > _SATURATED:
+        lines.append(
+            f"The load generator was busy {max(shares):.0%} of a slice: throughput is its limit, not the system's; "
+            "trust the CPU columns."
+        )
+    return lines
+
+
+def show(results: dict[str, Any], console: Console) -> None:
+    """Print the table and its remarks."""
+    size = results["size"]
+    title = f"Sys-E, size {size['name']}: {size['documents']} documents, {size['users']} users, {size['rounds']} rounds"
+    table = Table(title=title)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading == "mode" else "right")
+    for row in rows(results):
+        table.add_row(*row, end_section=row[1] == "shai")
+    console.print(table)
+    for line in remarks(results):
+        console.print(line)
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """Return the table and its remarks for the README."""
+    lines = ["| " + " | ".join(HEADINGS) + " |", "|" + " ---: |" * len(HEADINGS)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows(results)]
+    found, size = results["machine"], results["size"]
+    origin = (
+        f"Measured on {found['processor']}, {found['cores']} cores, {found['system']}; size {size['name']}: "
+        f"{size['documents']} documents, {size['users']} users, {size['rounds']} rounds, seed {results['seed']}."
+    )
+    return "\n".join([*lines, "", origin, "", *(f"- {line}" for line in remarks(results))]) + "\n"
+
+
+def main() -> int:
+    """Print the table of a results.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--markdown", action="store_true", help="as the README shows it")
+    options = parser.parse_args()
+    try:
+        results = json.loads(options.results.read_text())
+    except (OSError, ValueError) as error:
+        print(f"cannot read {options.results}: {error}; `make demo` writes it", file=sys.stderr)
+        return 1
+    if options.markdown:
+        print(markdown(results), end="")
+    else:
+        show(results, Console())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Stands in for what the demo starts, so that its own behaviour can be tested alone.
+
+    fake_shai.py java …            writes a small data directory (the corpus generator)
+    fake_shai.py shai monitor …    a monitor whose tasks are plain processes, unconfined
+    fake_shai.py shai COMMAND …    its command line
+
+Every command is carried out by the monitor's process, reached through its socket.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socketserver
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from loadgen.monitor import _UnixConnection
+from loadgen.tests.conftest import write_data
+
+METRICS = """# HELP shai_interceptions_total Times a task involved the reference monitor, by kind.
+# TYPE shai_interceptions_total counter
+shai_interceptions_total{{kind="accept",pipeline="syse"}} {count}
+shai_interceptions_total{{kind="send",pipeline="syse-baseline"}} 0
+"""
+DENIAL = {"conduit": "/corpus/private/bob/7.txt", "allowed": False, "operation": "open", "reason": "not bob"}
+
+
+class FakeMonitor(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+
+    def __init__(self, socket: str, data: Path) -> None:
+        super().__init__(socket, _Handler)
+        self.data = data
+        self.pipelines: dict[str, dict[str, Any]] = {}
+        self.tasks: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
+        self.reads = 0
+
+    def do_apply(self, *words: str) -> Any:
+        path = Path(words[words.index("-f") + 1])
+        for file in path.glob("*.yaml"):
+            for document in yaml.safe_load_all(file.read_text()):
+                if document["kind"] == "Pipeline":
+                    self.pipelines[document["metadata"]["name"]] = document["spec"]
+        return {"objects": []}
+
+    def do_status(self, *_: str) -> Any:
+        names = {
+            name: [{"name": task, "pid": process.pid} for (owner, task), process in self.tasks.items() if owner == name]
+            for name in self.pipelines
+        }
+        return {"pipelines": [{"name": name, "tasks": tasks} for name, tasks in names.items()]}
+
+    def do_analyze(self, *_: str) -> Any:
+        coverage = {"task": "worker", "access": "read", "conduits": "documents", "expected": 10, "validated": 9}
+        return {"conduits": 100, "classes": 9, "instances": 12, "coverage": [coverage]}
+
+    def do_pipeline(self, _mode: str, name: str, mode: str, *_: str) -> Any:
+        self.pipelines[name]["mode"] = mode
+
+    def do_task(self, action: str, pipeline: str, task: str, *_: str) -> Any:
+        if action == "stop":
+            process = self.tasks.pop((pipeline, task))
+            process.terminate()
+            process.wait()
+        elif task == "indexer":
+            time.sleep(0.3)
+        else:
+            self.tasks[pipeline, task] = subprocess.Popen(self._command(pipeline, task))
+
+    def do_audit(self, *_: str) -> Any:
+        return [DENIAL]
+
+    def _command(self, pipeline: str, task: str) -> list[str]:
+        if task != "worker":
+            return ["sleep", "600"]
+        spec = self.pipelines[pipeline]
+        listen = next(conduit["listen"] for conduit in spec["conduits"] if conduit["kind"] == "connection")
+        fault = next(variable["value"] for variable in spec["variables"] if variable["name"] == "FAULT")
+        words = [sys.executable, "-m", "loadgen.tests.fake_syse", "--data", str(self.data)]
+        words += ["--port", listen.rpartition(":")[2]]
+        return [*words, "--leaky"] if fault != "none" and spec["mode"] == "baseline" else words
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeMonitor
+
+    def do_GET(self) -> None:
+        self.server.reads += 1
+        self._answer(200, METRICS.format(count=self.server.reads * 100).encode())
+
+    def do_POST(self) -> None:
+        words = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        try:
+            answer = getattr(self.server, f"do_{words[0]}")(*words[1:])
+        except (LookupError, OSError) as error:
+            self._answer(500, repr(error).encode())
+        else:
+            self._answer(200, json.dumps(answer).encode())
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self) -> str:
+        return "local"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def monitor(words: list[str]) -> int:
+    server = FakeMonitor(words[words.index("--socket") + 1], Path(words[words.index("--data") + 1]))
+    if os.environ.get("FAKE_STUBBORN"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    server.serve_forever()
+    return 0
+
+
+def command(words: list[str]) -> int:
+    at = words.index("--socket")
+    connection = _UnixConnection(Path(words[at + 1]))
+    try:
+        connection.request("POST", "/", json.dumps(words[:at]))
+    except OSError as error:
+        print(f"no monitor: {error}", file=sys.stderr)
+        return 1
+    answer = connection.getresponse()
+    print(answer.read().decode(), file=sys.stdout if answer.status == 200 else sys.stderr)
+    return int(answer.status != 200)
+
+
+def main() -> int:
+    program, *words = sys.argv[1:]
+    if program == "java":
+        write_data(Path(words[words.index("--out") + 1]))
+        return 0
+    return monitor(words) if words[0] == "monitor" else command(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Where the demo finds what was built and keeps what it makes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SOCKET_PATH_MAXIMUM = 90
+"""Socket addresses hold 107 bytes; leaves room for the names beneath the run directory."""
+
+
+class WorkspaceError(Exception):
+    """The machine or the checkout is not ready; the text names what is missing and the remedy."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Paths of one demo run, all absolute."""
+
+    root: Path
+    output: Path
+    size: str
+
+    @property
+    def shai(self) -> Path:
+        """The command line and monitor."""
+        return self.root / "build" / "bin" / "shai"
+
+    @property
+    def syse(self) -> Path:
+        """Sys-E's programs."""
+        return self.root / "build" / "syse"
+
+    @property
+    def examples(self) -> Path:
+        """The manifests that Kubernetes uses too."""
+        return self.root / "crds" / "examples" / "syse"
+
+    @property
+    def data(self) -> Path:
+        """Corpus, facts and index; kept between runs of the same size."""
+        return self.output / self.size / "data"
+
+    @property
+    def state(self) -> Path:
+        """The monitor's durable state; made anew by each run."""
+        return self.output / self.size / "state"
+
+    @property
+    def manifests(self) -> Path:
+        """Pipelines derived from the example."""
+        return self.output / "manifests"
+
+    @property
+    def logs(self) -> Path:
+        """One log per process."""
+        return self.output / "logs"
+
+    def prepare(self) -> None:
+        """Check that everything is built, and make the directories; WorkspaceError otherwise."""
+        for path in (self.shai, self.syse / "syse.jar", self.syse / "syse-frontend"):
+            if not path.exists():
+                raise WorkspaceError(f"{path} is missing: run `make build`")
+        shutil.rmtree(self.state, ignore_errors=True)
+        for path in (self.data, self.state, self.manifests, self.logs):
+            path.mkdir(parents=True, exist_ok=True)
+        self.state.chmod(0o700)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep a second demo out of the same output directory."""
+        self.output.mkdir(parents=True, exist_ok=True)
+        with (self.output / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise WorkspaceError(f"another demo is running in {self.output}: end it first (Ctrl-C there)") from None
+            yield
+
+    @contextmanager
+    def run_directory(self) -> Iterator[Path]:
+        """Make a private directory for sockets whose path is short enough for one; it goes with the run."""
+        short = len(str(self.output)) <= _SOCKET_PATH_MAXIMUM
+        path = Path(tempfile.mkdtemp(prefix="run-" if short else "shai-", dir=self.output if short else None))
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def java() -> tuple[Path, Path]:
+    """Find the Java program and its home, both as real paths, as the sandbox needs them."""
+    found = shutil.which("java")
+    if found is None:
+        raise WorkspaceError("java is not on PATH: run `make setup`")
+    program = Path(found).resolve()
+    return program, program.parent.parent
+
+
+def check_ports(addresses: Sequence[tuple[str, int]]) -> None:
+    """Raise WorkspaceError when something listens on one of the addresses already."""
+    for host, port in addresses:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                raise WorkspaceError(
+                    f"{host}:{port}: {os.strerror(error.errno or 0)}; end the program that listens there "
+                    f"(`ss -ltnp 'sport = :{port}'` names it) or choose another with --port"
+                ) from error
+
+
+def cores() -> tuple[set[int], set[int]]:
+    """Split the cores: one for the load generator, the others for the system; the same when there is one."""
+    available = sorted(os.sched_getaffinity(0))
+    load = {available[-1]}
+    return set(available[:-1]) or load, load
