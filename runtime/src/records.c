@@ -39,10 +39,18 @@ take_head(struct shai_bytes record, enum shai_type type, void *head, size_t size
 	return NULL;
 }
 
+/* NUL-terminated, and nothing after the NUL: two readers could else see two texts. */
 static bool
-terminated(const char *text, size_t size)
+padded(const char *text, size_t size)
 {
-	return memchr(text, '\0', size) != NULL;
+	size_t length = strnlen(text, size);
+
+	if (length == size)
+		return false;
+	while (length < size)
+		if (text[length++] != '\0')
+			return false;
+	return true;
 }
 
 static bool
@@ -67,8 +75,8 @@ check_capability(const struct shai_capability *capability)
 {
 	char normal[SHAI_PREFIX_MAX];
 
-	if (!terminated(capability->prefix, sizeof(capability->prefix)))
-		return "an unterminated prefix";
+	if (!padded(capability->prefix, sizeof(capability->prefix)))
+		return "a prefix that is not padded with NULs";
 	if (shai_path_normalise(capability->prefix, normal, sizeof(normal)) != 0 ||
 	    strcmp(capability->prefix, normal) != 0 || strcmp(normal, "/") == 0)
 		return "a prefix that is not a normal absolute path";
@@ -90,8 +98,8 @@ shai_decode_registered(struct shai_bytes record, uint64_t sequence, struct shai_
 		return problem;
 	if (head->header.sequence != sequence)
 		return "another request's sequence";
-	if (!terminated(head->reason, sizeof(head->reason)))
-		return "an unterminated reason";
+	if (!padded(head->reason, sizeof(head->reason)))
+		return "a reason that is not padded with NULs";
 	if (head->status < 0 || (head->status != 0 && head->capability_count != 0))
 		return "an impossible status";
 	if (head->mode > SHAI_MODE_AUDIT)
@@ -114,9 +122,8 @@ shai_decode_connected(struct shai_bytes record, struct shai_connected *out)
 		return problem;
 	if (record.length != sizeof(*out))
 		return "longer than its type";
-	if (!terminated(out->peer, sizeof(out->peer)) ||
-	    !terminated(out->region, sizeof(out->region)))
-		return "an unterminated text";
+	if (!padded(out->peer, sizeof(out->peer)) || !padded(out->region, sizeof(out->region)))
+		return "a text that is not padded with NULs";
 	if (out->mode > SHAI_MODE_AUDIT)
 		return "an unknown mode";
 	if (out->slot >= SHAI_FD_CHANNEL_COUNT)
@@ -147,9 +154,9 @@ shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound
 		return problem;
 	if (head->header.sequence != sequence)
 		return "another request's sequence";
-	if (!terminated(head->reason, sizeof(head->reason)) ||
-	    !terminated(head->instance, sizeof(head->instance)))
-		return "an unterminated text";
+	if (!padded(head->reason, sizeof(head->reason)) ||
+	    !padded(head->instance, sizeof(head->instance)))
+		return "a text that is not padded with NULs";
 	if (head->reserved != 0 || (head->flags & ~(SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE)) != 0)
 		return "unknown flags";
 	if (head->status < 0 || (head->status != 0 && (head->flags | head->class_count) != 0))
@@ -175,8 +182,8 @@ shai_decode_opened(
 		return "another request's sequence";
 	if (out->count != asked || out->reserved != 0)
 		return "a count that was not asked for";
-	for (uint32_t i = 0; i < asked; i++)
-		if (out->status[i] < 0)
+	for (uint32_t i = 0; i < SHAI_BATCH_MAX; i++)
+		if (out->status[i] < 0 || (i >= asked && out->status[i] != 0))
 			return "an impossible status";
 	return NULL;
 }

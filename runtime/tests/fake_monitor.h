@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A monitor for tests, in the same process: its answers are queued on the other
+ * end of descriptor 3 before the library asks, and its questions read afterwards.
+ * It places real descriptors at the reserved numbers; what the kernel would
+ * enforce is not there unless a test says so.
+ */
+#ifndef SHAI_TESTS_FAKE_MONITOR_H
+#define SHAI_TESTS_FAKE_MONITOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "shai.h"
+
+/* Conduits 1..FAKE_CONDUITS exist; conduit i contains "document i\n". */
+#define FAKE_CONDUITS       1100
+#define FAKE_CLASSES        5
+#define FAKE_CLASS(conduit) ((conduit) % FAKE_CLASSES + 1)
+
+struct fake_monitor {
+	int socket;         /* the monitor's end of descriptor 3 */
+	int channel;        /* the sending end of channel 0 */
+	int listener_port;  /* TCP, loopback */
+	char directory[32]; /* temporary; holds view/ and classes */
+	uint64_t sequence;  /* of the next request the library will make */
+};
+
+/* Sends a record with descriptors, as they are: nothing is checked or completed. */
+void fake_send(struct fake_monitor *fake, const void *record, size_t length, const int *descriptors,
+    size_t count);
+
+/* Receives the library's next record; returns its length, 0 when the library hung up. */
+size_t fake_receive(struct fake_monitor *fake, void *record, size_t size);
+
+/* Valid records to send or to spoil. */
+struct shai_connected fake_connected(enum shai_mode mode);
+struct fake_bound {
+	struct shai_bound head;
+	uint32_t classes[FAKE_CLASSES];
+};
+struct fake_bound fake_bound(struct fake_monitor *fake, uint32_t flags, uint32_t class_count);
+
+/* Connects a client to the listener; returns its socket. */
+int fake_connect(const struct fake_monitor *fake);
+
+/* Sends a transfer on channel 0. */
+void fake_transfer(
+    const struct fake_monitor *fake, uint32_t query, const uint32_t *conduits, size_t count);
+
+/* A Landlock ruleset that allows reading beneath directory only; -1 where there is no Landlock. */
+int fake_ruleset(const char *directory);
+
+/* A descriptor of nothing in particular. */
+int fake_descriptor(void);
+
+/* How many descriptors this process has open. */
+size_t fake_descriptor_count(void);
+
+/* Ends the process when a condition does not hold; scenarios run in their own process. */
+#define EXPECT(condition)                                                                          \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			(void)fprintf(stderr, "%s:%d: not so: %s (errno %m; %s)\n", __FILE__,      \
+			    __LINE__, #condition, shai_reason());                                  \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+/*
+ * Runs a scenario in a forked process with a fresh fake monitor, for the library
+ * keeps state per process. Descriptors 3 to 6, 16 and 96 are there; the fake's own are
+ * far above the reserved ones. Returns the process's exit status: 0 if it came to its
+ * end; 128 and the signal if it was killed.
+ */
+typedef void fake_scenario(struct fake_monitor *fake, size_t variant);
+int fake_run(fake_scenario *scenario, size_t variant);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A worker that does what its user tells it, for tests of a monitor and its
+ * sandbox from the inside. The zygote keeps WORKERS workers alive; a session is a
+ * text conversation over the user's connection, one command a line, one answer a
+ * line:
+ *
+ *	nonce                      the session's nonce in hexadecimal
+ *	authenticate NAME HEX      bind the session: "bound INSTANCE" or "error E reason"
+ *	open ID ...                open conduits: "opened ID ..., withheld N"
+ *	receive QUERY              take a transfer from the channel: as open
+ *	read ID                    the first line of a conduit, through shai_open
+ *	native PATH                open(2) by plain path: "descriptor" or "error E"
+ *	beneath PATH               openat(2) relative to the view's descriptor number
+ *	raw                        recvfrom(2) on the channel without the gate
+ *	query TEXT                 write a line to the query pipe
+ *	get KEY | push KEY VALUE   a command to the key-value store; its first reply line
+ *	mode                       the session's mode
+ *	crash                      die with SIGABRT
+ *	quit                       end the session
+ */
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shai.h"
+
+#define WORKERS 3
+#define LINE	4096
+
+static struct shai_session session;
+
+static void
+answer(const char *format, ...)
+{
+	va_list arguments;
+	char line[LINE];
+
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line) - 1, format, arguments);
+	va_end(arguments);
+	strcat(line, "\n");
+	for (size_t done = 0, size = strlen(line); done < size;) {
+		ssize_t n = write(session.connection, line + done, size - done);
+
+		if (n <= 0)
+			_exit(3);
+		done += (size_t)n;
+	}
+}
+
+static void
+answer_error(const char *reason)
+{
+	answer("error %s %s", strerrorname_np(errno), reason);
+}
+
+static void
+authenticate(char *name, const char *hex)
+{
+	uint8_t signature[SHAI_SIGNATURE_SIZE] = {0};
+
+	for (size_t i = 0; hex != NULL && i < sizeof(signature) && strlen(hex) >= 2 * i + 2; i++)
+		sscanf(hex + 2 * i, "%2hhx", &signature[i]);
+	if (shai_authenticate(&session, name, signature) == -1)
+		answer_error(shai_reason());
+	else
+		answer("bound %s", session.instance);
+}
+
+static void
+answer_opened(struct shai_document *documents, ssize_t count)
+{
+	char line[LINE - 64] = "opened";
+
+	if (count == -1) {
+		answer_error(shai_reason());
+		return;
+	}
+	for (ssize_t i = 0; i < count; i++) {
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " %u", documents[i].conduit);
+		close(documents[i].descriptor);
+	}
+	answer("%s, withheld %u", line, session.withheld);
+}
+
+static size_t
+numbers(char *list, uint32_t *out, size_t max)
+{
+	size_t count = 0;
+
+	for (char *word = strtok(list, " "); word != NULL && count < max; word = strtok(NULL, " "))
+		out[count++] = (uint32_t)strtoul(word, NULL, 10);
+	return (count);
+}
+
+static void
+open_conduits(char *list)
+{
+	struct shai_document documents[SHAI_BATCH_MAX];
+	uint32_t ids[SHAI_BATCH_MAX];
+	size_t count = numbers(list, ids, SHAI_BATCH_MAX);
+
+	answer_opened(documents, shai_open(&session, ids, count, documents, SHAI_BATCH_MAX));
+}
+
+static void
+read_conduit(char *id)
+{
+	struct shai_document document;
+	uint32_t number = (uint32_t)strtoul(id, NULL, 10);
+	char text[256] = "";
+
+	if (shai_open(&session, &number, 1, &document, 1) != 1) {
+		answer("error %s withheld %u", strerrorname_np(EACCES), session.withheld);
+		return;
+	}
+	if (read(document.descriptor, text, sizeof(text) - 1) == -1)
+		answer_error("read");
+	else
+		answer("text %.*s", (int)strcspn(text, "\n"), text);
+	close(document.descriptor);
+}
+
+static void
+answer_descriptor(int descriptor)
+{
+	if (descriptor == -1) {
+		answer_error("");
+		return;
+	}
+	close(descriptor);
+	answer("descriptor");
+}
+
+static void
+read_raw(void)
+{
+	char record[sizeof(struct shai_transfer)];
+
+	if (recvfrom(SHAI_FD_CHANNEL, record, sizeof(record), MSG_DONTWAIT, NULL, NULL) == -1)
+		answer_error("");
+	else
+		answer("record");
+}
+
+/* One command in RESP, and the first line of what comes back. */
+static void
+key_value(const char *verb, char *arguments)
+{
+	char request[LINE], reply[LINE] = "";
+	char *key = strtok(arguments, " "), *value = strtok(NULL, " ");
+	int size;
+
+	if (session.keyvalue == -1 || key == NULL) {
+		answer("error ENOTCONN no key-value connection");
+		return;
+	}
+	if (value == NULL)
+		size = snprintf(request, sizeof(request), "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(verb), verb,
+		    strlen(key), key);
+	else
+		size = snprintf(request, sizeof(request), "*3\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+		    strlen(verb), verb, strlen(key), key, strlen(value), value);
+	if (write(session.keyvalue, request, (size_t)size) != size ||
+	    read(session.keyvalue, reply, sizeof(reply) - 1) <= 0) {
+		answer_error("key-value");
+		return;
+	}
+	answer("reply %.*s", (int)strcspn(reply, "\r\n"), reply);
+}
+
+static void
+command(char *line)
+{
+	char nonce[SHAI_NONCE_HEX_SIZE];
+	struct shai_document documents[SHAI_BATCH_MAX];
+	char *rest = strchr(line, ' ');
+
+	if (rest != NULL)
+		*rest++ = '\0';
+	else
+		rest = line + strlen(line);
+	if (strcmp(line, "nonce") == 0) {
+		shai_nonce_hex(session.nonce, nonce);
+		answer("nonce %s", nonce);
+	} else if (strcmp(line, "authenticate") == 0) {
+		char *name = strtok(rest, " ");
+
+		authenticate(name == NULL ? rest : name, strtok(NULL, " "));
+	} else if (strcmp(line, "open") == 0)
+		open_conduits(rest);
+	else if (strcmp(line, "read") == 0)
+		read_conduit(rest);
+	else if (strcmp(line, "receive") == 0)
+		answer_opened(documents,
+		    shai_channel_receive(&session, (uint32_t)strtoul(rest, NULL, 10), documents, SHAI_BATCH_MAX));
+	else if (strcmp(line, "native") == 0)
+		answer_descriptor(open(rest, O_RDONLY));
+	else if (strcmp(line, "beneath") == 0)
+		answer_descriptor(openat(SHAI_FD_CAPABILITY, rest, O_RDONLY));
+	else if (strcmp(line, "raw") == 0)
+		read_raw();
+	else if (strcmp(line, "query") == 0)
+		answer(dprintf(session.query_pipe, "%s\n", rest) > 0 ? "written" : "error");
+	else if (strcmp(line, "get") == 0)
+		key_value("GET", rest);
+	else if (strcmp(line, "push") == 0)
+		key_value("LPUSH", rest);
+	else if (strcmp(line, "mode") == 0)
+		answer("mode %d", (int)session.mode);
+	else if (strcmp(line, "crash") == 0)
+		abort();
+	else
+		answer("error EINVAL unknown command %s", line);
+}
+
+static void
+work(void)
+{
+	char line[LINE];
+	FILE *input;
+
+	if (shai_accept(&session) == -1)
+		_exit(2);
+	input = fdopen(session.connection, "r");
+	while (input != NULL && fgets(line, sizeof(line), input) != NULL) {
+		line[strcspn(line, "\r\n")] = '\0';
+		if (strcmp(line, "quit") == 0)
+			break;
+		command(line);
+	}
+	shai_reset(&session);
+	_exit(0);
+}
+
+int
+main(void)
+{
+	pid_t pid;
+
+	for (unsigned slot = 0;; slot++) {
+		if (slot >= WORKERS && wait(NULL) == -1)
+			return (1);
+		pid = shai_fork_worker(slot % WORKERS);
+		if (pid == 0)
+			work();
+		if (pid == -1)
+			return (1);
+		if (slot == 0)
+			dprintf(STDOUT_FILENO, "ready\n");
+	}
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka needs the headers above. */
+#include <cmocka.h>
+
+#include "shai.h"
+#include "view.h"
+
+static void
+names_are_class_bucket_id(void **state)
+{
+	static const struct {
+		uint32_t class, conduit;
+		const char *name;
+	} cases[] = {
+	    {1, 1, "1/0/1"},
+	    {110, 1023, "110/0/1023"},
+	    {110, 1024, "110/1/1024"},
+	    {UINT32_MAX, UINT32_MAX, "4294967295/4194303/4294967295"},
+	    {0, 0, "0/0/0"},
+	};
+	char name[SHAI_VIEW_NAME_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		shai_view_name(cases[i].class, cases[i].conduit, name);
+		assert_string_equal(name, cases[i].name);
+	}
+}
+
+/* Every set of up to 40 even numbers: exactly its own members are found. */
+static void
+members_are_found_and_nothing_else(void **state)
+{
+	uint32_t classes[40];
+
+	(void)state;
+	for (uint32_t i = 0; i < 40; i++)
+		classes[i] = 2 * i + 2;
+	for (uint32_t count = 0; count <= 40; count++)
+		for (uint32_t class = 0; class < 90; class ++)
+			assert_int_equal(shai_class_member(classes, count, class),
+			    class != 0 && class % 2 == 0 && class <= 2 * count);
+}
+
+static void
+the_signed_text_is_prefix_principal_nonce(void **state)
+{
+	uint8_t nonce[SHAI_NONCE_SIZE] = {0x00, 0x0a, 0xff};
+	char text[SHAI_SIGNED_TEXT_SIZE];
+	char longest[SHAI_NAME_MAX + 1];
+	size_t length = shai_signed_text(nonce, "alice", text);
+
+	(void)state;
+	assert_string_equal(text,
+	    "shai-session-v1\nalice\n"
+	    "000aff0000000000000000000000000000000000000000000000000000000000");
+	assert_int_equal(length, strlen(text));
+	memset(longest, 'x', sizeof(longest));
+	longest[SHAI_NAME_MAX] = '\0';
+	assert_int_equal(shai_signed_text(nonce, longest, text), 0);
+	longest[SHAI_NAME_MAX - 1] = '\0';
+	assert_int_equal(shai_signed_text(nonce, longest, text), 16 + 95 + 1 + 64);
+	assert_int_equal(shai_signed_text(nonce, "", text), 0);
+	assert_int_equal(shai_signed_text(nonce, "alice\nbob", text), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(names_are_class_bucket_id),
+	    cmocka_unit_test(members_are_found_and_nothing_else),
+	    cmocka_unit_test(the_signed_text_is_prefix_principal_nonce),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
