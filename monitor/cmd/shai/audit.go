@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"shai.dev/monitor/internal/audit"
+)
+
+// auditFlags are the command line of shai audit.
+type auditFlags struct {
+	kinds           []string
+	since           string
+	allowed, denied bool
+	query           audit.Query
+}
+
+func (p *program) auditCommand() *cobra.Command {
+	var flags auditFlags
+	command := &cobra.Command{
+		Use:   "audit",
+		Short: "Show and verify what the monitor decided",
+		Long: `Show audit records, oldest first: slow-path decisions, denials, session bindings, and
+changes of bundles, facts and modes. Records form a chain of hashes; "shai audit
+verify" finds the first one that is altered or missing.`,
+		Example: `  shai audit --kind denial --principal bob
+  shai audit --conduit /corpus/private/ --since 10m
+  shai audit --follow --output json`,
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return flags.resolve(time.Now()) },
+		RunE:    p.does(func(ctx context.Context, _ []string) error { return p.audit(ctx, flags.query) }),
+	}
+	f := command.Flags()
+	f.StringSliceVar(&flags.kinds, "kind", nil, "kinds of records: "+strings.Join(kindNames(), ", "))
+	f.StringVar(&flags.query.Principal, "principal", "", "user")
+	f.StringVar(&flags.query.Conduit, "conduit", "", "conduit, or everything beneath a path that ends in /")
+	f.StringVar(&flags.query.Task, "task", "", "task")
+	f.StringVar(&flags.since, "since", "", "not older than a duration (10m) or an RFC 3339 time")
+	f.BoolVar(&flags.allowed, "allowed", false, "only what was allowed")
+	f.BoolVar(&flags.denied, "denied", false, "only what was denied")
+	f.IntVar(&flags.query.Limit, "limit", 100, "the latest so many; 0 is all")
+	f.BoolVar(&flags.query.Follow, "follow", false, "go on with new records until interrupted")
+	command.MarkFlagsMutuallyExclusive("allowed", "denied")
+	_ = command.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
+	command.AddCommand(p.auditVerifyCommand())
+	return command
+}
+
+func kindNames() []string {
+	names := make([]string, len(audit.Kinds))
+	for i, kind := range audit.Kinds {
+		names[i] = string(kind)
+	}
+	return names
+}
+
+// resolve turns the flags into a query.
+func (f *auditFlags) resolve(now time.Time) error {
+	for _, kind := range f.kinds {
+		if !slices.Contains(kindNames(), kind) {
+			return fmt.Errorf("--kind %q is not known; expected %s", kind, strings.Join(kindNames(), ", "))
+		}
+		f.query.Kinds = append(f.query.Kinds, audit.Kind(kind))
+	}
+	if f.allowed || f.denied {
+		f.query.Allowed = &f.allowed
+	}
+	if f.query.Limit < 0 {
+		return fmt.Errorf("--limit %d: expected 0 or more", f.query.Limit)
+	}
+	if f.since == "" {
+		return nil
+	}
+	if age, err := time.ParseDuration(f.since); err == nil {
+		f.query.Since = now.Add(-age)
+		return nil
+	}
+	instant, err := time.Parse(time.RFC3339, f.since)
+	if err != nil {
+		return fmt.Errorf("--since %q: expected a duration such as 10m, or a time such as 2026-03-01T12:00:00Z", f.since)
+	}
+	f.query.Since = instant
+	return nil
+}
+
+// audit prints records. As JSON they are one list, or one object a line when there
+// is no end to them.
+func (p *program) audit(ctx context.Context, query audit.Query) error {
+	client, err := p.client()
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.output == "text":
+		return client.Query(ctx, query, func(r audit.Record) error { return printRecord(p.stdout, r) })
+	case query.Follow && p.output == "json":
+		encoder := json.NewEncoder(p.stdout)
+		return client.Query(ctx, query, func(r audit.Record) error { return encoder.Encode(r) })
+	case query.Follow:
+		return client.Query(ctx, query, func(r audit.Record) error {
+			io.WriteString(p.stdout, "---\n")
+			return printYAML(p.stdout, r)
+		})
+	}
+	records := []audit.Record{}
+	err = client.Query(ctx, query, func(r audit.Record) error { records = append(records, r); return nil })
+	if err != nil {
+		return err
+	}
+	return p.print(records, nil)
+}
+
+// printRecord writes a record on one line: when, what, who, why.
+func printRecord(w io.Writer, r audit.Record) error {
+	words := []string{fmt.Sprintf("#%d", r.Sequence), r.Time.Format("2006-01-02T15:04:05.000Z"), string(r.Kind)}
+	switch r.Kind {
+	case audit.Decision, audit.Binding:
+		words = append(words, map[bool]string{true: "allowed", false: "denied"}[r.Allowed])
+	}
+	words = append(words, r.Operation, r.Conduit)
+	if who := either(r.Instance, either(r.Task, r.Principal)); who != "" {
+		words = append(words, "by "+who)
+	}
+	if r.Policy != "" {
+		words = append(words, "policy "+r.Policy)
+	}
+	if r.Clause != "" {
+		words = append(words, "clause "+r.Clause)
+	}
+	line := strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), " ")
+	if r.Reason != "" {
+		line += ": " + r.Reason
+	}
+	if r.Repeated > 0 {
+		line += fmt.Sprintf(" (%d times)", r.Repeated)
+	}
+	if r.LatencyMicroseconds > 0 {
+		line += fmt.Sprintf(" [%d µs]", r.LatencyMicroseconds)
+	}
+	_, err := fmt.Fprintln(w, printable(line))
+	return err
+}
+
+// printable escapes control characters: names of files are chosen by tasks, and
+// must not command the terminal of whoever reads about them.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '�'
+		}
+		return r
+	}, line)
+}
+
+func (p *program) auditVerifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify [DIRECTORY]",
+		Short: "Check the chain of records; fails at the first altered or missing one",
+		Long: `Check that no audit record was altered or removed. Without a directory the monitor
+checks its own log; with one, the log in it is checked here, and no monitor is needed.`,
+		Example: `  shai audit verify
+  shai audit verify /var/lib/shai/audit`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: p.does(func(ctx context.Context, arguments []string) error {
+			verification, err := p.verification(ctx, arguments)
+			if err != nil {
+				return err
+			}
+			err = p.print(verification, func(w io.Writer) {
+				if verification.Fault == "" {
+					fmt.Fprintf(w, "%d records in %d files: the chain is whole\n", verification.Records, verification.Files)
+					return
+				}
+				fmt.Fprintf(w, "%d records are good, then: %s\n", verification.Records, verification.Fault)
+			})
+			if err == nil && verification.Fault != "" {
+				return errSaid
+			}
+			return err
+		}),
+	}
+}
+
+func (p *program) verification(ctx context.Context, arguments []string) (audit.Verification, error) {
+	if len(arguments) == 1 {
+		return audit.Verify(ctx, arguments[0])
+	}
+	client, err := p.client()
+	if err != nil {
+		return audit.Verification{}, err
+	}
+	return client.Verify(ctx)
+}

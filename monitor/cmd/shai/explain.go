@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+func (p *program) explainCommand() *cobra.Command {
+	var question api.Question
+	command := &cobra.Command{
+		Use:   "explain --principal NAME --conduit PATH",
+		Short: "Say who may read or write what, and why",
+		Long: `Decide one access on the current state and print the derivation: which clause holds or
+fails, on which facts, and the nearest thing that would have allowed it. Nothing is
+changed and nothing is recorded.`,
+		Example: `  shai explain --principal bob --region de --conduit /corpus/friends/alice/1.txt
+  shai explain --task search --conduit /index/0/segments_1 --access write`,
+		Args: cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			if question.Principal == "" && question.Task == "" {
+				return fmt.Errorf("who is it that wants to %s %s? Give --principal, or --task for a task without users", question.Access, question.Conduit)
+			}
+			if question.Access != "read" && question.Access != "write" {
+				return fmt.Errorf("--access %q is not known; expected read or write", question.Access)
+			}
+			return nil
+		},
+		RunE: p.does(func(ctx context.Context, _ []string) error {
+			client, err := p.client()
+			if err != nil {
+				return err
+			}
+			explanation, err := client.Explain(ctx, question)
+			if err != nil {
+				return err
+			}
+			return p.print(explanation, func(w io.Writer) { printExplanation(w, explanation) })
+		}),
+	}
+	flags := command.Flags()
+	flags.StringVar(&question.Principal, "principal", "", "user on whose behalf the access is made")
+	flags.StringVar(&question.Region, "region", "", "region that the user connects from")
+	flags.StringVar(&question.Conduit, "conduit", "", "what is accessed, by its name in the pipeline: /corpus/public/17.txt")
+	flags.StringVar(&question.Access, "access", "read", "read or write")
+	flags.StringVar(&question.Task, "task", "", "task that makes the access; default the one that has a user")
+	flags.StringVar(&question.Pipeline, "pipeline", "", "pipeline; may be left out when there is one")
+	_ = command.MarkFlagRequired("conduit")
+	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
+	_ = command.RegisterFlagCompletionFunc("access", cobra.FixedCompletions([]string{"read", "write"}, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func printExplanation(w io.Writer, e api.Explanation) {
+	verdict := "denied"
+	if e.Allowed {
+		verdict = "allowed"
+	}
+	fmt.Fprintf(w, "%s: %s of %s by %s\n", verdict, e.Question.Access, e.Question.Conduit, e.Instance)
+	fmt.Fprintf(w, "policy: %s\n\n", either(e.Policy, "none"))
+	printDerivation(w, e.Derivation, 0)
+	if len(e.Conditions) > 0 {
+		fmt.Fprintln(w, "\nthis holds as long as:")
+		for _, condition := range e.Conditions {
+			fmt.Fprintf(w, "  %s\n", condition)
+		}
+	}
+	if e.Nearest != "" {
+		fmt.Fprintf(w, "\nit would be allowed with: %s\n", e.Nearest)
+	}
+}
+
+// printDerivation writes a proof as an indented list; + holds and - does not.
+func printDerivation(w io.Writer, d api.Derivation, depth int) {
+	if d.Statement == "" && len(d.Because) == 0 {
+		return
+	}
+	mark := "-"
+	if d.Holds {
+		mark = "+"
+	}
+	fmt.Fprintf(w, "%s%s %s\n", strings.Repeat("  ", depth), mark, d.Statement)
+	for _, reason := range d.Because {
+		printDerivation(w, reason, depth+1)
+	}
+}

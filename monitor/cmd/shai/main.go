@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Command shai runs the reference monitor and talks to it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"shai.dev/monitor/internal/monitor"
+	"shai.dev/monitor/internal/sandbox"
+)
+
+func main() {
+	sandbox.LaunchMain()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	program := &program{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		environment: os.Getenv,
+		probe:       func() sandbox.Report { return sandbox.New().Probe() },
+		monitor:     monitor.Run,
+	}
+	os.Exit(program.run(ctx, os.Args[1:]))
+}

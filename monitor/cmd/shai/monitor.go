@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"shai.dev/monitor/internal/monitor"
+)
+
+// monitorFlags are the command line of shai monitor.
+type monitorFlags struct {
+	data, state, library, secrets string
+	listen, clientCA              string
+	define                        []string
+	cpus                          string
+	logFormat                     string
+}
+
+func (p *program) monitorCommand() *cobra.Command {
+	var flags monitorFlags
+	command := &cobra.Command{
+		Use:   "monitor --data DIR --state DIR",
+		Short: "Run the reference monitor",
+		Long: `Run the reference monitor until it is interrupted. It starts tasks in their sandboxes,
+binds sessions to users, decides what the offline analysis did not foresee, and
+records it. It listens on --socket, and with --listen on an address too, where it
+answers only to clients with a certificate by --client-ca.`,
+		Example: `  shai monitor --data /srv/data --state /var/lib/shai
+  shai monitor --data out/data --state out/state --socket out/shai.sock --define JAVA=/usr/bin/java
+  shai monitor --data /srv/data --state /var/lib/shai --listen :8443 \
+    --certificate monitor.pem --key monitor.key --client-ca operators.pem`,
+		Args: cobra.NoArgs,
+		RunE: p.does(func(ctx context.Context, _ []string) error {
+			options, err := p.monitorOptions(flags)
+			if err != nil {
+				return err
+			}
+			return p.monitor(ctx, options)
+		}),
+	}
+	f := command.Flags()
+	f.StringVar(&flags.data, "data", "", "directory of the pipelines' files: /corpus/x in a manifest is DIR/corpus/x")
+	f.StringVar(&flags.state, "state", "", "directory of the monitor's own state, on the same file system as --data")
+	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests; may be repeated")
+	f.StringVar(&flags.library, "library", "", "directory with libshai.so; by default it is looked for beside the program")
+	f.StringVar(&flags.secrets, "secrets", "", "file with the key-value store's secrets")
+	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3; default all")
+	f.StringVar(&flags.listen, "listen", "", "address to listen on besides the socket; needs --certificate, --key and --client-ca")
+	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the authority that vouches for clients")
+	f.StringVar(&flags.logFormat, "log-format", "text", "text or json")
+	_ = command.MarkFlagRequired("data")
+	_ = command.MarkFlagRequired("state")
+	_ = command.MarkFlagDirname("data")
+	_ = command.MarkFlagDirname("state")
+	return command
+}
+
+// monitorOptions checks the command line and makes all paths absolute.
+func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, err error) {
+	options = monitor.Options{
+		Listen: flags.listen, Certificate: p.target.Certificate, Key: p.target.Key, ClientCA: flags.clientCA,
+		Secrets: flags.secrets, Version: version(),
+	}
+	if options.Data, err = realDirectory(flags.data); err != nil {
+		return options, fmt.Errorf("--data: %w; make it, or name another", err)
+	}
+	if err := os.MkdirAll(flags.state, 0o700); err != nil {
+		return options, fmt.Errorf("--state: %w", err)
+	}
+	if options.State, err = realDirectory(flags.state); err != nil {
+		return options, fmt.Errorf("--state: %w", err)
+	}
+	if options.Socket, err = filepath.Abs(p.target.Socket); err != nil {
+		return options, fmt.Errorf("--socket: %w", err)
+	}
+	if options.Define, err = definitions(flags.define); err != nil {
+		return options, err
+	}
+	if options.CPUs, err = processors(flags.cpus); err != nil {
+		return options, err
+	}
+	if options.Library, err = libraryDirectory(flags.library); err != nil {
+		return options, err
+	}
+	options.Logger, err = p.logger(flags.logFormat)
+	return options, err
+}
+
+// realDirectory is a directory's path without symbolic links: the monitor compares
+// it with the real paths of files.
+func realDirectory(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := filepath.EvalSymlinks(absolute)
+	if err != nil {
+		return "", err
+	}
+	about, err := os.Stat(resolved)
+	if err != nil {
+		return "", err
+	}
+	if !about.IsDir() {
+		return "", fmt.Errorf("%s is not a directory", path)
+	}
+	return resolved, nil
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func definitions(list []string) (map[string]string, error) {
+	defined := map[string]string{}
+	for _, one := range list {
+		name, value, ok := strings.Cut(one, "=")
+		if !ok || !variableName.MatchString(name) {
+			return nil, fmt.Errorf("--define %q: expected NAME=VALUE", one)
+		}
+		if _, twice := defined[name]; twice {
+			return nil, fmt.Errorf("--define %s is given twice", name)
+		}
+		defined[name] = value
+	}
+	return defined, nil
+}
+
+// maxProcessor is the largest number of a processor (the kernel's CPU_SETSIZE).
+const maxProcessor = 1023
+
+// processors reads a list such as "0,2-3".
+func processors(text string) ([]int, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var list []int
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err1 := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if err1 != nil || err2 != nil || first < 0 || last < first || last > maxProcessor {
+			return nil, fmt.Errorf("--cpus %q: expected numbers and ranges such as 0,2-3", text)
+		}
+		for n := first; n <= last; n++ {
+			list = append(list, n)
+		}
+	}
+	return list, nil
+}
+
+// libraryDirectory finds libshai.so: where it is said to be, or beside the program
+// in the layouts of the build directory and of an installation.
+func libraryDirectory(given string) (string, error) {
+	candidates := []string{given}
+	if given == "" {
+		program, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("find libshai.so: %w; give --library", err)
+		}
+		beside := filepath.Dir(program)
+		candidates = []string{filepath.Join(beside, "../runtime"), filepath.Join(beside, "../lib/shai"), "/usr/lib/shai"}
+	}
+	for _, candidate := range candidates {
+		if _, err := os.Stat(filepath.Join(candidate, "libshai.so")); err == nil {
+			return realDirectory(candidate)
+		}
+	}
+	return "", fmt.Errorf("find libshai.so: it is not in %s; build it with make build, or give --library", strings.Join(candidates, ", "))
+}
+
+func (p *program) logger(format string) (*slog.Logger, error) {
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(p.stderr, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(p.stderr, nil)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q is not known; expected text or json", format)
+}

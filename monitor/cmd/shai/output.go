@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// print writes a result the way --output says: the value itself for programs, or
+// what text writes for people.
+func (p *program) print(value any, text func(w io.Writer)) error {
+	switch p.output {
+	case "json":
+		encoder := json.NewEncoder(p.stdout)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(value)
+	case "yaml":
+		return printYAML(p.stdout, value)
+	}
+	var built strings.Builder
+	text(&built)
+	_, err := io.WriteString(p.stdout, built.String())
+	return err
+}
+
+// printYAML writes a value with the field names and the order of its JSON.
+func printYAML(w io.Writer, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return err
+	}
+	plain(&node)
+	encoder := yaml.NewEncoder(w)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&node); err != nil {
+		return err
+	}
+	return encoder.Close()
+}
+
+// plain takes JSON's braces and quotes off.
+func plain(node *yaml.Node) {
+	if len(node.Content) > 0 || node.Kind == yaml.ScalarNode {
+		node.Style = 0
+	}
+	for _, child := range node.Content {
+		plain(child)
+	}
+}
+
+// table writes rows with aligned columns.
+func table(w io.Writer, rows [][]string) {
+	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(aligned, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	aligned.Flush()
+}
+
+// grouped writes a count with a space between thousands.
+func grouped(n uint64) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + " " + digits[i:]
+	}
+	return digits
+}
+
+// either is s, or other where there is nothing to show.
+func either(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+func (p *program) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Show what the monitor enforces and what runs", Example: "  shai status\n  shai status --output json",
+		Args: cobra.NoArgs,
+		RunE: p.does(func(ctx context.Context, _ []string) error {
+			client, err := p.client()
+			if err != nil {
+				return err
+			}
+			status, err := client.Status(ctx)
+			if err != nil {
+				return err
+			}
+			return p.print(status, func(w io.Writer) { printStatus(w, status) })
+		}),
+	}
+}
+
+func printStatus(w io.Writer, s api.Status) {
+	ready := "ready"
+	if !s.Ready {
+		ready = "not ready: " + s.Reason
+	}
+	fmt.Fprintf(w, "monitor %s, since %s, %s\n", s.Version, s.Started.Format(time.RFC3339), ready)
+	fmt.Fprintf(w, "machine %s, %s: enforcement %s\n", s.Machine.System, s.Machine.Backend, s.Machine.Enforcement)
+	if s.Bundle == nil {
+		fmt.Fprintln(w, "bundle: none yet; see shai apply")
+	} else {
+		fmt.Fprintf(w, "bundle %d (%.12s), %d objects, applied %s\n", s.Bundle.Version, s.Bundle.Hash, s.Bundle.Objects,
+			s.Bundle.Applied.Format(time.RFC3339))
+	}
+	if len(s.Pipelines) > 0 {
+		fmt.Fprintln(w)
+		printPipelines(w, s.Pipelines)
+	}
+	for _, pipeline := range s.Pipelines {
+		printSessions(w, pipeline)
+	}
+	if len(s.Counters) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Counters)) {
+		fmt.Fprintf(w, "%s %s\n", name, grouped(s.Counters[name]))
+	}
+}
+
+func printSessions(w io.Writer, pipeline api.PipelineStatus) {
+	if len(pipeline.Sessions) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	rows := [][]string{{"SESSION", "PEER", "REGION", "SLOT", "MODE", "SINCE"}}
+	for _, s := range pipeline.Sessions {
+		rows = append(rows, []string{s.Instance, s.Peer, either(s.Region, "-"), strconv.Itoa(s.Slot), s.Mode, s.Since.Format(time.RFC3339)})
+	}
+	table(w, rows)
+	if hidden := pipeline.SessionTotal - len(pipeline.Sessions); hidden > 0 {
+		fmt.Fprintf(w, "… and %d more\n", hidden)
+	}
+}
+
+// about is what shai version prints.
+type about struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the source
+	Go       string `json:"go"`
+	System   string `json:"system"`
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Say which version this is", Example: "  shai version", Args: cobra.NoArgs,
+		RunE: p.does(func(context.Context, []string) error {
+			a := about{Version: version(), Revision: revision(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+			return p.print(a, func(w io.Writer) { fmt.Fprintf(w, "shai %s, %s, %s\n", a.Version, a.Go, a.System) })
+		}),
+	}
+}
+
+// release is set by the linker for releases.
+var release = ""
+
+// version is the release, or the revision that a development build was made from.
+func version() string {
+	if release != "" {
+		return release
+	}
+	if r := revision(); r != "" {
+		return fmt.Sprintf("development (%.12s)", r)
+	}
+	return "development"
+}
+
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return setting.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+func (p *program) taskCommand() *cobra.Command {
+	var wait bool
+	start := p.taskActionCommand("start", "Start a task in its sandbox",
+		"  shai task start syse search\n  shai task start syse indexer --wait",
+		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
+			status, err := client.StartTask(ctx, pipeline, task)
+			if err == nil && wait {
+				status, err = client.WaitTask(ctx, pipeline, task)
+			}
+			return status, err
+		})
+	start.Flags().BoolVar(&wait, "wait", false, "return when the task has ended; the exit code is 1 when it failed")
+	stop := p.taskActionCommand("stop", "Stop a task and every process it forked", "  shai task stop syse search",
+		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
+			return client.StopTask(ctx, pipeline, task)
+		})
+	await := p.taskActionCommand("wait", "Wait until a task has ended", "  shai task wait syse indexer",
+		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
+			return client.WaitTask(ctx, pipeline, task)
+		})
+	return group("task", "Start, stop and list tasks", start, stop, await, p.taskListCommand())
+}
+
+type taskAction func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error)
+
+func (p *program) taskActionCommand(verb, short, example string, do taskAction) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " PIPELINE TASK", Short: short, Example: example,
+		Args:              exactly("PIPELINE", "TASK"),
+		ValidArgsFunction: p.completeTasks,
+		RunE: p.does(func(ctx context.Context, arguments []string) error {
+			client, err := p.client()
+			if err != nil {
+				return err
+			}
+			status, err := do(ctx, client, arguments[0], arguments[1])
+			if err != nil {
+				return err
+			}
+			err = p.print(status, func(w io.Writer) { printTask(w, arguments[0], status) })
+			if err == nil && status.State == "Failed" {
+				return errSaid
+			}
+			return err
+		}),
+	}
+}
+
+func printTask(w io.Writer, pipeline string, status api.TaskStatus) {
+	fmt.Fprintf(w, "task %s/%s: %s", pipeline, status.Name, status.State)
+	if status.PID != 0 {
+		fmt.Fprintf(w, ", process %d", status.PID)
+	}
+	if status.Enforcement != "" {
+		fmt.Fprintf(w, ", enforcement %s", status.Enforcement)
+	}
+	if status.Message != "" {
+		fmt.Fprintf(w, ": %s", status.Message)
+	}
+	fmt.Fprintln(w)
+}
+
+func (p *program) taskListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list [PIPELINE]", Short: "List tasks and their state", Example: "  shai task list\n  shai task list syse",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completePipelines,
+		RunE: p.does(func(ctx context.Context, arguments []string) error {
+			pipelines, err := p.pipelines(ctx, arguments)
+			if err != nil {
+				return err
+			}
+			tasks := map[string][]api.TaskStatus{}
+			for _, pipeline := range pipelines {
+				tasks[pipeline.Name] = pipeline.Tasks
+			}
+			return p.print(tasks, func(w io.Writer) {
+				rows := [][]string{{"PIPELINE", "TASK", "STATE", "RUN", "PROCESS", "RESTARTS", "ENFORCEMENT", "MESSAGE"}}
+				for _, pipeline := range pipelines {
+					for _, t := range pipeline.Tasks {
+						process := "-"
+						if t.PID != 0 {
+							process = strconv.Itoa(t.PID)
+						}
+						rows = append(rows, []string{pipeline.Name, t.Name, t.State, t.Run, process, strconv.Itoa(t.Restarts),
+							either(t.Enforcement, "-"), t.Message})
+					}
+				}
+				table(w, rows)
+			})
+		}),
+	}
+}
+
+// pipelines asks for all pipelines, or for the one that is named.
+func (p *program) pipelines(ctx context.Context, names []string) ([]api.PipelineStatus, error) {
+	client, err := p.client()
+	if err != nil {
+		return nil, err
+	}
+	status, err := client.Status(ctx)
+	if err != nil || len(names) == 0 {
+		return status.Pipelines, err
+	}
+	for _, pipeline := range status.Pipelines {
+		if pipeline.Name == names[0] {
+			return []api.PipelineStatus{pipeline}, nil
+		}
+	}
+	return nil, api.NotFound("pipeline "+names[0], "see shai pipeline list", "there is no such pipeline")
+}
