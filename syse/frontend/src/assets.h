@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What the zygote loads once and every worker shares: the page and the
+ * advertisements.
+ */
+#ifndef SYSE_ASSETS_H
+#define SYSE_ASSETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ASSETS_FILE_MAX   (256 * 1024)
+#define ASSETS_POLICY_MAX 512
+
+struct assets {
+	char *page; /* HTML with exactly one <style> and one <script> element */
+	size_t page_length;
+	const char *style; /* the inside of the page's style element, used by all HTML answers */
+	size_t style_length;
+	/* Content-Security-Policy that admits exactly this style and this script. */
+	char content_policy[ASSETS_POLICY_MAX];
+	char *advertisement_text;
+	const char **advertisement;
+	size_t advertisement_count; /* at least 1 */
+};
+
+/*
+ * Loads the page and the advertisements (one a line; empty lines and those that
+ * begin with "#" are none). Returns false with the reason: the file, what is
+ * wrong with it, and what is expected.
+ */
+bool assets_load(struct assets *assets, const char *page, const char *advertisements, char *reason,
+    size_t reason_size);
+
+void assets_release(struct assets *assets);
+
+/* The advertisement for a query: always the same one for the same text. */
+const char *assets_advertisement(const struct assets *assets, const char *query, size_t size);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A document of the corpus: header lines "title: …", "owner: …",
+ * "visibility: …", an empty line, then the text.
+ */
+#ifndef SYSE_DOCUMENT_H
+#define SYSE_DOCUMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "snippet.h"
+#include "terms.h"
+
+#define DOCUMENT_READ_MAX  65536 /* bytes of a document that are looked at */
+#define DOCUMENT_TITLE_MAX 256   /* longer ones are cut */
+#define DOCUMENT_FIELD_MAX 96
+/* The excerpt, two ellipses. */
+#define DOCUMENT_SNIPPET_MAX (SNIPPET_SIZE + 8)
+
+struct field {
+	size_t length;
+	char data[DOCUMENT_FIELD_MAX];
+};
+
+/* What is shown of a document. Text may be invalid UTF-8: writers replace that. */
+struct document {
+	uint32_t id;
+	bool interesting; /* it speaks of one of the user's interests */
+	size_t title_length;
+	char title[DOCUMENT_TITLE_MAX];
+	struct field owner;      /* "-" for public documents */
+	struct field visibility; /* "public", "friends", "private"; whatever the file says */
+	size_t snippet_length;
+	char snippet[DOCUMENT_SNIPPET_MAX];
+};
+
+/* Fills in all but the id from the file's bytes. */
+void document_parse(struct document *document, const char *data, size_t size,
+    const struct terms *query, const struct terms *interests);
+
+/*
+ * Reads an open document and parses it. The descriptor stays the caller's.
+ * Returns 0 or -1 with errno of read(2).
+ */
+int document_read(struct document *document, int descriptor, const struct terms *query,
+    const struct terms *interests);
+
+/* Moves the interesting ones to the front; otherwise the order stays. */
+void document_personalise(struct document *documents, size_t count);
+
+#endif

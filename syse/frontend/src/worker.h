@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * One worker: a process that serves one user's session, from accepting the
+ * connection until it ends.
+ */
+#ifndef SYSE_WORKER_H
+#define SYSE_WORKER_H
+
+#include <stdint.h>
+
+#include "assets.h"
+#include "keys.h"
+#include "keyvalue.h"
+#include "settings.h"
+#include "shai.h"
+
+struct worker {
+	const struct settings *settings;
+	const struct assets *assets;
+	const struct keys *keys; /* empty unless the mode is baseline */
+	/* Of the present session: */
+	struct shai_session session;
+	struct keyvalue keyvalue;
+	char principal[SHAI_NAME_MAX]; /* empty until authenticated */
+	unsigned failed_logins;
+	uint32_t next_query; /* number of the next query */
+};
+
+/* Exit statuses of a worker process. */
+#define WORKER_SERVED 0
+#define WORKER_FAILED 1 /* could not accept; standard error says why */
+
+/*
+ * Accepts one session and serves it; in mode baseline one after the other without
+ * end. The zygote's child calls it and exits with what it returns.
+ */
+int worker_run(struct worker *worker);
+
+/* Serves an accepted session until it ends; the caller resets it. */
+void worker_serve(struct worker *worker);
+
+#endif
