@@ -4,7 +4,9 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,17 +16,19 @@ type ConditionKind string
 
 // The kinds of state condition.
 const (
-	FactPresent     ConditionKind = "present"   // Conduit says Relation(Tuple)
-	FactAbsent      ConditionKind = "absent"    // nothing in Conduit matches Relation(Tuple); Tuple may hold wildcards
-	FactsUnchanged  ConditionKind = "unchanged" // the tuples matching Relation(Tuple) in Conduit have this Digest
-	ClockBefore     ConditionKind = "before"    // now < Time
-	ClockFrom       ConditionKind = "from"      // now >= Time
-	PrincipalIs     ConditionKind = "principal" // prediction: the session is authenticated as Value (name or key)
-	RegionIs        ConditionKind = "region"    // prediction: the session comes from region Value
-	AddressIs       ConditionKind = "address"   // prediction: the session comes from address Value
-	ConduitExists   ConditionKind = "exists"    // a conduit with id Number exists
-	ConduitPolicyIs ConditionKind = "policy"    // the conduit with id Number has the policy whose ID is Digest
-	ConduitLengthIs ConditionKind = "length"    // Conduit is Number bytes long
+	FactPresent      ConditionKind = "present"      // Conduit says Relation(Tuple)
+	FactAbsent       ConditionKind = "absent"       // nothing in Conduit matches Relation(Tuple); Tuple may hold wildcards
+	FactPresentAt    ConditionKind = "present-at"   // Conduit@Number says Relation(Tuple)
+	FactsUnchanged   ConditionKind = "unchanged"    // the tuples matching Relation(Tuple) in Conduit have this Digest
+	FactsUnchangedAt ConditionKind = "unchanged-at" // the same for tuples with an offset
+	ClockBefore      ConditionKind = "before"       // now < Time
+	ClockFrom        ConditionKind = "from"         // now >= Time
+	PrincipalIs      ConditionKind = "principal"    // prediction: the session is authenticated as Value (name or key)
+	RegionIs         ConditionKind = "region"       // prediction: the session comes from region Value
+	AddressIs        ConditionKind = "address"      // prediction: the session comes from address Value
+	ConduitExists    ConditionKind = "exists"       // a conduit with id Number exists
+	ConduitPolicyIs  ConditionKind = "policy"       // the conduit with id Number has the policy whose ID is Digest
+	ConduitLengthIs  ConditionKind = "length"       // Conduit is Number bytes long
 )
 
 // Condition is one part of the state that a decision rests on. Conditions are
@@ -79,4 +83,88 @@ func Until(conditions []Condition) (instant time.Time, ok bool) {
 		}
 	}
 	return instant, ok
+}
+
+// Holds reports whether the condition is true now. Predictions are checked against
+// environment.Session, clock conditions against environment.Now. A condition of an
+// unknown kind does not hold.
+func (c Condition) Holds(state State, environment Environment) bool {
+	switch c.Kind {
+	case FactPresent, FactAbsent:
+		pattern := Pattern{Conduit: c.Conduit, Relation: c.Relation, Arguments: c.Tuple.Values()}
+		return c.Conduit != "" && state.Has(pattern) == (c.Kind == FactPresent)
+	case FactPresentAt:
+		return c.Conduit != "" && state.Has(Pattern{Conduit: c.Conduit, Relation: c.Relation, Arguments: c.Tuple.Values(),
+			Positioned: true, Offset: Integer(c.Number)})
+	case FactsUnchanged, FactsUnchangedAt:
+		return c.unchanged(state)
+	case ClockBefore:
+		return c.Time.kind == TimeValue && !environment.Now.IsZero() && Time(environment.Now).number < c.Time.number
+	case ClockFrom:
+		return c.Time.kind == TimeValue && !environment.Now.IsZero() && Time(environment.Now).number >= c.Time.number
+	case PrincipalIs, RegionIs, AddressIs:
+		return c.predicted(environment.Session)
+	case ConduitExists, ConduitPolicyIs:
+		conduit, found := state.ConduitByID(c.Number)
+		return found && (c.Kind == ConduitExists || c.policyIs(conduit.Policy))
+	case ConduitLengthIs:
+		conduit, found := state.ConduitByName(c.Conduit)
+		return found && conduit.Length == c.Number
+	}
+	return false
+}
+
+func (c Condition) unchanged(state State) bool {
+	digest := newDigest()
+	state.Lookup(Pattern{Conduit: c.Conduit, Relation: c.Relation, Arguments: c.Tuple.Values(),
+		Positioned: c.Kind == FactsUnchangedAt}, func(fact Fact) bool {
+		digest.add(fact)
+		return true
+	})
+	return c.Conduit != "" && digest.String() == c.Digest
+}
+
+func (c Condition) predicted(session *Session) bool {
+	switch {
+	case session == nil || c.Value == "":
+		return false
+	case c.Kind == PrincipalIs:
+		return session.Principal == c.Value || session.Key == c.Value
+	case c.Kind == RegionIs:
+		return session.Region == c.Value
+	default:
+		return session.IP.IsValid() && session.IP.Unmap().WithZone("").String() == c.Value
+	}
+}
+
+func (c Condition) policyIs(p *Policy) bool {
+	if p == nil {
+		p = nobody
+	}
+	return p.id.String() == c.Digest
+}
+
+// String writes the condition for people.
+func (c Condition) String() string {
+	switch c.Kind {
+	case FactPresent:
+		return strconv.Quote(c.Conduit) + " says " + c.Relation + c.Tuple.String()
+	case FactAbsent:
+		return strconv.Quote(c.Conduit) + " does not say " + c.Relation + c.Tuple.String()
+	case FactPresentAt:
+		return fmt.Sprintf("%q@%d says %s%s", c.Conduit, c.Number, c.Relation, c.Tuple)
+	case FactsUnchanged, FactsUnchangedAt:
+		return "what " + strconv.Quote(c.Conduit) + " says of " + c.Relation + c.Tuple.String() + " is unchanged"
+	case ClockBefore:
+		return "before " + c.Time.String()
+	case ClockFrom:
+		return "from " + c.Time.String()
+	case ConduitExists:
+		return fmt.Sprintf("conduit %d exists", c.Number)
+	case ConduitPolicyIs:
+		return fmt.Sprintf("conduit %d has policy %s", c.Number, c.Digest)
+	case ConduitLengthIs:
+		return fmt.Sprintf("%q is %d bytes long", c.Conduit, c.Number)
+	}
+	return "the session's " + string(c.Kind) + " is " + strconv.Quote(c.Value)
 }

@@ -18,7 +18,6 @@ const (
 	MaxVariables    = 64        // variables in a clause
 	MaxString       = 4 << 10   // bytes of a string literal or a computed string
 	DefaultSteps    = 100_000   // literals tried in one decision
-	maxEnumeration  = 4096      // tuples an "each" may walk during a comparison
 	maxCaseAnalysis = 64        // tuples over which a hypothesis is split
 )
 

@@ -134,7 +134,7 @@ type Update struct {
 // Environment is everything besides the state that a decision may depend on.
 type Environment struct {
 	Session *Session  // nil: nobody; all session predicates fail
-	Now     time.Time // the clock
+	Now     time.Time // the clock; with the zero Time everything about time fails
 	// Target is the conduit that is written or by which data leaves, which the c…
 	// predicates speak of. MayWrite and MayLeave set it.
 	Target *Conduit

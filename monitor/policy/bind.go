@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Template is a compiled policy whose parameters are not bound yet. It is
+// immutable and safe for concurrent use.
+type Template struct {
+	name        string
+	file        string
+	parameters  []string
+	read        []lowered
+	update      []lowered
+	obligations []loweredObligation
+}
+
+// Name returns the declared name, "" for bare clauses.
+func (t *Template) Name() string { return t.name }
+
+// Parameters returns the declared parameters in order.
+func (t *Template) Parameters() []string { return slices.Clone(t.parameters) }
+
+// Bind gives every parameter its value. A missing or undeclared argument is an
+// error.
+func (t *Template) Bind(arguments map[string]string) (*Policy, error) {
+	values := make([]string, len(t.parameters))
+	for i, parameter := range t.parameters {
+		value, given := arguments[parameter]
+		if !given {
+			return nil, fmt.Errorf("bind policy %s: argument %q is missing: it takes (%s)", t.name, parameter, strings.Join(t.parameters, ", "))
+		}
+		values[i] = value
+	}
+	for _, given := range slices.Sorted(maps.Keys(arguments)) {
+		if !slices.Contains(t.parameters, given) {
+			hint := ""
+			if closest := nearest(given, t.parameters); closest != "" {
+				hint = "; did you mean " + closest + "?"
+			}
+			return nil, fmt.Errorf("bind policy %s: there is no parameter %q: it takes (%s)%s", t.name, given, strings.Join(t.parameters, ", "), hint)
+		}
+	}
+	return t.BindValues(values...)
+}
+
+// BindValues is Bind with the values in the order of Parameters.
+func (t *Template) BindValues(values ...string) (*Policy, error) {
+	if len(values) != len(t.parameters) {
+		return nil, fmt.Errorf("bind policy %s: %d arguments given: it takes (%s)", t.name, len(values), strings.Join(t.parameters, ", "))
+	}
+	terms := make([]Value, len(values))
+	for i, value := range values {
+		if len(value) > MaxString {
+			return nil, fmt.Errorf("bind policy %s: argument %s has %d bytes: %w (at most %d)",
+				t.name, t.parameters[i], len(value), ErrStringTooLong, MaxString)
+		}
+		terms[i] = String(value)
+	}
+	p := &Policy{template: t, values: slices.Clone(values)}
+	p.rules[readRule] = t.rule(t.read, terms)
+	p.rules[updateRule] = t.rule(t.update, terms)
+	p.obligations = t.bindObligations(t.obligations, p, terms)
+	p.sealKeys(p.obligations, string(p.canonical()))
+	p.finish()
+	return p, nil
+}
+
+// rule is a compiled read or update rule: clauses in canonical order, each once.
+type rule struct{ clauses []clause }
+
+func (t *Template) rule(clauses []lowered, values []Value) *rule {
+	bound := &rule{}
+	for _, template := range clauses {
+		if c, satisfiable := template.bind(values); satisfiable {
+			bound.clauses = append(bound.clauses, c)
+		}
+	}
+	bound.clauses = canonical(bound.clauses, (*clause).appendTo)
+	return bound
+}
+
+// canonical sorts items by their canonical bytes and drops duplicates.
+func canonical[T any](items []T, appendTo func(*T, []byte) []byte) []T {
+	type written struct {
+		item  T
+		bytes []byte
+	}
+	all := make([]written, len(items))
+	for i := range items {
+		all[i] = written{items[i], appendTo(&items[i], nil)}
+	}
+	slices.SortStableFunc(all, func(a, b written) int { return bytes.Compare(a.bytes, b.bytes) })
+	all = slices.CompactFunc(all, func(a, b written) bool { return bytes.Equal(a.bytes, b.bytes) })
+	var kept []T
+	for _, each := range all {
+		kept = append(kept, each.item)
+	}
+	return kept
+}
+
+// bind substitutes parameters and puts the conjunction into canonical form; it
+// reports false when the conjunction can never hold.
+func (c lowered) bind(values []Value) (clause, bool) {
+	mapping := func(term Value) Value {
+		if term.kind == kindParameter {
+			return values[term.number]
+		}
+		return term
+	}
+	body := make([]literal, len(c.body))
+	for i := range c.body {
+		body[i] = c.body[i].replace(mapping)
+	}
+	return arrange(body, c.names, c.position)
+}
+
+// arrange normalises and orders a body that is known to be range restricted.
+func arrange(body []literal, names []string, position Position) (clause, bool) {
+	body, satisfiable := normalise(body)
+	if !satisfiable {
+		return clause{}, false
+	}
+	plan := newPlanner(names, false)
+	ordered, stuck := plan.order(body)
+	if stuck != nil {
+		bug("binding parameters unbound a variable in " + signatures[stuck[0].op].name)
+	}
+	return plan.finish(ordered, position), true
+}
+
+// obligation says that derived data may be read only by whom rule allows, until an
+// exit is taken.
+type obligation struct {
+	policy *Policy
+	name   ruleName
+	exits  []exit
+	key    string // canonical bytes of rule and exits
+	usesIt bool   // whether the meaning depends on this
+}
+
+// exit ends an obligation when its condition holds for a flow; the obligations
+// behind it apply from then on.
+type exit struct {
+	condition rule // of one clause
+	behind    []*obligation
+}
+
+func (e *exit) clause() *clause { return &e.condition.clauses[0] }
+
+func (o *obligation) rule() *rule { return o.policy.rules[o.name] }
+
+func (t *Template) bindObligations(templates []loweredObligation, p *Policy, values []Value) []*obligation {
+	var bound []*obligation
+	for _, template := range templates {
+		o := &obligation{policy: p, name: template.rule}
+		if o.rule().unconditional() {
+			continue // anybody may read: nothing to enforce
+		}
+		for _, loweredExit := range template.exits {
+			if condition, satisfiable := loweredExit.condition.bind(values); satisfiable {
+				o.exits = append(o.exits, exit{rule{[]clause{condition}}, t.bindObligations(loweredExit.behind, p, values)})
+			}
+		}
+		o.exits = canonical(o.exits, (*exit).appendTo)
+		o.key = string(o.appendTo(nil))
+		o.usesIt = o.mentionsThis()
+		bound = append(bound, o)
+	}
+	return canonical(bound, func(o **obligation, out []byte) []byte { return append(out, (*o).key...) })
+}
+
+// unconditional reports whether a clause of the rule always holds.
+func (r *rule) unconditional() bool {
+	return slices.ContainsFunc(r.clauses, func(c clause) bool { return len(c.body) == 0 })
+}
+
+func (r *rule) appendTo(out []byte) []byte {
+	out = binary.AppendUvarint(out, uint64(len(r.clauses)))
+	for i := range r.clauses {
+		out = r.clauses[i].appendTo(out)
+	}
+	return out
+}
+
+func (o *obligation) appendTo(out []byte) []byte {
+	out = o.rule().appendTo(append(out, byte(o.name)))
+	out = binary.AppendUvarint(out, uint64(len(o.exits)))
+	for i := range o.exits {
+		out = o.exits[i].appendTo(out)
+	}
+	return out
+}
+
+func (e *exit) appendTo(out []byte) []byte {
+	out = e.condition.appendTo(out)
+	out = binary.AppendUvarint(out, uint64(len(e.behind)))
+	for _, behind := range e.behind {
+		out = behind.appendTo(out)
+	}
+	return out
+}
+
+func (c *clause) mentionsThis() bool {
+	return slices.ContainsFunc(c.body, func(l literal) bool { return l.mentionsThis() })
+}
+
+// refersToThis reports whether a literal compares with one of the policy's own
+// rules.
+func (c *clause) refersToThis() bool {
+	var refers func(body []literal) bool
+	refers = func(body []literal) bool {
+		return slices.ContainsFunc(body, func(l literal) bool {
+			return l.references != nil && (l.references[0].base.kind == kindThis || l.references[1].base.kind == kindThis) ||
+				l.content != nil && refers(l.content.condition)
+		})
+	}
+	return refers(c.body)
+}
+
+func (r *rule) mentionsThis() bool {
+	return slices.ContainsFunc(r.clauses, func(c clause) bool { return c.mentionsThis() })
+}
+
+func (o *obligation) mentionsThis() bool {
+	return o.rule().mentionsThis() || slices.ContainsFunc(o.exits, func(e exit) bool {
+		return e.condition.mentionsThis() || slices.ContainsFunc(e.behind, (*obligation).mentionsThis)
+	})
+}
+
+// ID identifies a policy: the SHA-256 of its canonical form.
+type ID [sha256.Size]byte
+
+// String returns the identity in hexadecimal.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// MarshalText writes the identity in hexadecimal.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (id *ID) UnmarshalText(text []byte) error {
+	decoded, err := hex.DecodeString(string(text))
+	if err != nil || len(decoded) != len(id) {
+		return fmt.Errorf("read policy id %.80q: want %d hexadecimal digits", text, 2*len(id))
+	}
+	copy(id[:], decoded)
+	return nil
+}
+
+// Policy is a compiled policy with its arguments bound. It is immutable and safe
+// for concurrent use. Policies with equal IDs behave identically.
+type Policy struct {
+	id          ID
+	template    *Template
+	values      []string // of the parameters
+	rules       [2]*rule // read, update
+	obligations []*obligation
+	usesIt      bool
+}
+
+// canonical returns the bytes that are the policy's meaning.
+func (p *Policy) canonical() []byte {
+	out := p.rules[readRule].appendTo([]byte("shai-policy-v1\n"))
+	out = p.rules[updateRule].appendTo(out)
+	for _, o := range p.obligations {
+		out = o.appendTo(out)
+	}
+	return out
+}
+
+// sealKeys makes the keys of obligations whose exits speak of this.read and the
+// like depend on the whole policy.
+func (p *Policy) sealKeys(obligations []*obligation, meaning string) {
+	for _, o := range obligations {
+		for _, e := range o.exits {
+			p.sealKeys(e.behind, meaning)
+		}
+		if slices.ContainsFunc(o.exits, func(e exit) bool { return e.clause().refersToThis() }) {
+			o.key += meaning
+		}
+	}
+}
+
+func (p *Policy) finish() {
+	p.id = sha256.Sum256(p.canonical())
+	p.usesIt = p.rules[readRule].mentionsThis() || p.rules[updateRule].mentionsThis() ||
+		slices.ContainsFunc(p.obligations, func(o *obligation) bool { return o.usesIt })
+}
+
+// nobody stands in where a conduit has no policy: nobody may read, write, or read
+// what is derived.
+var nobody = func() *Policy {
+	t := &Template{name: "nobody", file: "built in", obligations: []loweredObligation{{rule: readRule}}}
+	p, err := t.BindValues()
+	if err != nil {
+		bug(err.Error())
+	}
+	return p
+}()
+
+// ID returns the policy's identity.
+func (p *Policy) ID() ID { return p.id }
+
+// Name returns the template's name.
+func (p *Policy) Name() string { return p.template.name }
+
+// Template returns what the policy was bound from.
+func (p *Policy) Template() *Template { return p.template }
+
+// Arguments yields the bound parameters in the order of declaration.
+func (p *Policy) Arguments() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for i, parameter := range p.template.parameters {
+			if !yield(parameter, p.values[i]) {
+				return
+			}
+		}
+	}
+}
+
+// String returns the policy as a conduit names it: friends(owner: "bob").
+func (p *Policy) String() string {
+	name := p.template.name
+	if name == "" {
+		name = "policy of " + p.template.file
+	}
+	if len(p.values) == 0 {
+		return name
+	}
+	arguments := make([]string, len(p.values))
+	for i, parameter := range p.template.parameters {
+		arguments[i] = parameter + ": " + String(p.values[i]).String()
+	}
+	return name + "(" + strings.Join(arguments, ", ") + ")"
+}
+
+// MentionsThis reports whether any rule depends on which conduit the policy
+// stands on. If not, two conduits with this policy never differ.
+func (p *Policy) MentionsThis() bool { return p.usesIt }
+
+// Rule is a read or update rule standing on a conduit. The zero Rule lets nobody
+// do anything.
+type Rule struct {
+	policy *Policy
+	name   ruleName
+	this   string
+}
+
+// Read returns the read rule as it stands on the named conduit.
+func (p *Policy) Read(conduit string) Rule { return Rule{p, readRule, conduit} }
+
+// Update returns the update rule as it stands on the named conduit.
+func (p *Policy) Update(conduit string) Rule { return Rule{p, updateRule, conduit} }
+
+// String names the rule for people.
+func (r Rule) String() string {
+	return fmt.Sprintf("%s of %s", r.name, r.owner())
+}
+
+func (r Rule) owner() *Policy {
+	if r.policy == nil {
+		return nobody
+	}
+	return r.policy
+}
+
+func (r Rule) compiled() *rule { return r.owner().rules[r.name] }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import "slices"
+
+// Candidates returns, in ascending order, argument lists (in the order of
+// Parameters) for which the comparison taint ⊒ label may succeed. They are found
+// through the facts' indexes, not by trying: the template's clauses are run
+// backwards, with the parameters as variables. The caller still has to decide each
+// with MayRead. complete promises that every other argument list is denied.
+func (t *Template) Candidates(taint Label, state State, environment Environment) (bindings [][]string, complete bool) {
+	if len(t.parameters) == 0 {
+		return [][]string{{}}, true
+	}
+	if len(t.obligations) == 0 {
+		return nil, false // demands nothing, whatever the arguments
+	}
+	// Every obligation of the label has to be covered; what can cover the first one
+	// is a superset of what can cover all.
+	clauses := t.read
+	if t.obligations[0].rule == updateRule {
+		clauses = t.update
+	}
+	complete = true
+	var found [][]string
+	for _, held := range taint.duties {
+		premises := held.rule().compiled().clauses
+		if len(premises) == 0 {
+			return nil, false // keeps data from everybody, and so covers everything
+		}
+		for _, template := range clauses {
+			more, all := t.backwards(template, &premises[0], held.rule(), state, environment)
+			found, complete = append(found, more...), complete && all
+		}
+		complete = complete && !splittable(&premises[0])
+	}
+	slices.SortFunc(found, slices.Compare[[]string])
+	return slices.CompactFunc(found, slices.Equal[[]string]), complete
+}
+
+// splittable reports whether the comparison may go case by case over the premise,
+// which running a template backwards does not follow.
+func splittable(premise *clause) bool {
+	return slices.ContainsFunc(premise.body, func(l literal) bool { return l.op == opSays })
+}
+
+// backwards solves one clause of the template from a premise of the taint.
+func (t *Template) backwards(template lowered, premise *clause, owner Rule, state State, environment Environment) (found [][]string, complete bool) {
+	if len(template.names)+len(t.parameters) > MaxVariables {
+		return nil, false
+	}
+	open, ok := t.opened(template)
+	if !ok {
+		return nil, false
+	}
+	p := newProver(state, &environment)
+	defer p.release()
+	p.comparing, p.anyConduit = true, true
+	p.hypotheses = append(p.hypotheses, hypothesis{premise.body, frozenValues[:premise.variables], owner.this, owner.owner()})
+	p.open(Rule{}, &open.clause)
+	complete = true
+	p.prove(open.clause.body, 0, func() bool {
+		arguments := make([]string, len(open.parameters))
+		for i, number := range open.parameters {
+			if number < 0 {
+				complete = false
+				return true
+			}
+			switch value := p.bindings[number]; value.kind {
+			case StringValue:
+				arguments[i] = value.text
+			case Wildcard:
+				complete = false
+				return true
+			default:
+				return false // arguments are strings: bound to anything else the clause cannot hold
+			}
+		}
+		found = append(found, arguments)
+		return false
+	})
+	return found, complete && p.budget.err == nil
+}
+
+// opened is a template clause with parameters as variables.
+type opened struct {
+	clause     clause
+	parameters []int64 // their variables; -1 where the clause does not mention one
+}
+
+// opened drops the literals that only restrict further (each, isAsRestrictive and
+// whatever stays unready): the result is run to find candidates, not to decide.
+// Clauses that depend on the conduit the policy stands on in other ways are not
+// opened, for it is not known here.
+func (t *Template) opened(template lowered) (opened, bool) {
+	from := int64(len(template.names))
+	mapping := func(term Value) Value {
+		if term.kind == kindParameter {
+			return Value{kind: kindVariable, number: from + term.number}
+		}
+		return term
+	}
+	var body []literal
+	for i := range template.body {
+		l := template.body[i].replace(mapping)
+		if l.isEach() || l.op == opAtLeast {
+			continue
+		}
+		if l.mentionsThis() {
+			return opened{}, false
+		}
+		body = append(body, l)
+	}
+	plan := newPlanner(append(slices.Clone(template.names), t.parameters...), true)
+	ordered, _ := plan.order(body)
+	result := opened{clause: plan.finish(ordered, template.position)}
+	for i := range t.parameters {
+		result.parameters = append(result.parameters, plan.numbers[from+int64(i)])
+	}
+	return result, true
+}

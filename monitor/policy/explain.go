@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Derivation explains a decision: a tree of what was shown, or of what failed.
+type Derivation struct {
+	Holds    bool          `json:"holds"`
+	Text     string        `json:"text"`             // one line
+	Source   string        `json:"source,omitempty"` // file:line:column of the clause or literal
+	Children []*Derivation `json:"children,omitempty"`
+	parent   *Derivation
+}
+
+// String returns the derivation as an indented text.
+func (d *Derivation) String() string {
+	if d == nil {
+		return ""
+	}
+	var out strings.Builder
+	d.write(&out, 0)
+	return out.String()
+}
+
+func (d *Derivation) write(out *strings.Builder, depth int) {
+	sign := "no  "
+	if d.Holds {
+		sign = "yes "
+	}
+	out.WriteString(strings.Repeat("  ", depth) + sign + d.Text)
+	if d.Source != "" {
+		out.WriteString("  [" + d.Source + "]")
+	}
+	out.WriteByte('\n')
+	for _, child := range d.Children {
+		child.write(out, depth+1)
+	}
+}
+
+// holds marks the node; it always returns true, for use in a return statement.
+func (d *Derivation) holds() bool {
+	if d != nil {
+		d.Holds = true
+	}
+	return true
+}
+
+// enterRule opens a node below the current one and makes it the current one; nil
+// when nobody asked for explanations. The same goes for its two siblings.
+func (p *prover) enterRule(rule Rule) *Derivation {
+	if p.tree == nil {
+		return nil
+	}
+	return p.enter(rule.String(), "")
+}
+
+func (p *prover) enterClause(before string, c *clause, owner Rule) *Derivation {
+	if p.tree == nil {
+		return nil
+	}
+	return p.enter(before+"{ "+c.text(owner.this)+" } ("+owner.String()+")", owner.owner().source(c.position))
+}
+
+func (p *prover) enterDuty(before string, d duty) *Derivation {
+	if p.tree == nil {
+		return nil
+	}
+	return p.enter(before+d.String(), "")
+}
+
+func (p *prover) enter(text, source string) *Derivation {
+	node := &Derivation{Text: text, Source: source, parent: p.tree}
+	p.tree.Children = append(p.tree.Children, node)
+	p.tree = node
+	return node
+}
+
+func (p *prover) leave(node *Derivation) {
+	if node != nil {
+		p.tree = node.parent
+	}
+}
+
+func (p *Policy) source(position Position) string {
+	if position.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d:%d", p.template.file, position.Line, position.Column)
+}
+
+// explainClause adds what became of one clause: every literal as it was shown, or
+// the one that failed last.
+func (p *prover) explainClause(c *clause, owner Rule, proved bool) {
+	if p.tree == nil {
+		return
+	}
+	node := p.enterClause("clause ", c, owner)
+	defer p.leave(node)
+	node.Holds = proved
+	if !proved {
+		if p.failure.literal != nil && p.failure.clause == c {
+			node.Children = append(node.Children, &Derivation{
+				Text: p.failure.text() + ": " + p.failure.advice(), Source: owner.owner().source(p.failure.literal.position)})
+		}
+		return
+	}
+	for i := range c.body {
+		l := &c.body[i]
+		node.Children = append(node.Children, &Derivation{Holds: true, Source: owner.owner().source(l.position),
+			Text: l.text(func(term Value) string { return showBound(c, p.bindings, owner.this, term) })})
+	}
+}
+
+// showBound writes a term with what its variable is bound to.
+func showBound(c *clause, bindings []Value, this string, term Value) string {
+	if term.kind == kindVariable && int(term.number) < len(bindings) {
+		if value := bindings[term.number]; value.concrete() || value.kind == kindNow {
+			return value.String()
+		}
+	}
+	return c.show(term, this)
+}
+
+// text writes the failed literal with what was known when it failed.
+func (f *failure) text() string {
+	return f.literal.text(func(term Value) string { return showBound(f.clause, f.bindings, f.owner.this, term) })
+}
+
+// advice says what would have made the literal hold.
+func (f *failure) advice() string {
+	switch f.literal.op {
+	case opSays:
+		return "there is no such fact; adding it would let this through"
+	case opEach:
+		return "a tuple breaks the condition; removing it would let this through"
+	case opWillsay, opEachWillsay:
+		return "the content that is written does not meet it, or is not known"
+	case opKey, opRegion, opIP:
+		return "the reader is not known to meet it"
+	case opKind, opInternal, opName, opContentType, opID:
+		return "the conduit is another one"
+	case opAtLeast:
+		return "that rule is not as restrictive"
+	case opExists, opHasPolicy:
+		return "there is no such conduit"
+	}
+	return "it does not hold"
+}
+
+// reason writes the nearest failure as part of a sentence; "" when every clause was
+// missing.
+func (p *prover) reason() string {
+	switch {
+	case p.budget.err != nil:
+		return p.budget.err.Error()
+	case p.failure.literal == nil:
+		return "no clause allows it"
+	}
+	source := p.failure.owner.owner().source(p.failure.literal.position)
+	if source != "" {
+		source = " (" + source + ")"
+	}
+	return "nearest: " + p.failure.text() + source + ": " + p.failure.advice()
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import "strings"
+
+// nearest returns the candidate that was probably meant by word: the one with the
+// fewest edits, at most two and fewer than half the word, ignoring case; "" if
+// there is none. Ties go to the earlier candidate.
+func nearest(word string, candidates []string) string {
+	best, fewest := "", 3
+	for _, candidate := range candidates {
+		edits := distance(strings.ToLower(word), strings.ToLower(candidate))
+		if edits < fewest && edits*2 < len(word) {
+			best, fewest = candidate, edits
+		}
+	}
+	return best
+}
+
+// distance is the number of insertions, deletions, substitutions and swaps of
+// neighbours that turn one word into the other.
+func distance(from, to string) int {
+	if len(from) > 64 || len(to) > 64 {
+		return max(len(from), len(to))
+	}
+	rows := [3][]int{make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)}
+	for j := range rows[0] {
+		rows[1][j] = j
+	}
+	before, previous, current := rows[0], rows[1], rows[2]
+	for i := 1; i <= len(from); i++ {
+		current[0] = i
+		for j := 1; j <= len(to); j++ {
+			cost := 1
+			if from[i-1] == to[j-1] {
+				cost = 0
+			}
+			current[j] = min(previous[j]+1, current[j-1]+1, previous[j-1]+cost)
+			if i > 1 && j > 1 && from[i-1] == to[j-2] && from[i-2] == to[j-1] {
+				current[j] = min(current[j], before[j-2]+1)
+			}
+		}
+		before, previous, current = previous, current, before
+	}
+	return previous[len(to)]
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Position is a place in a policy's text: line and column in bytes, from 1.
+type Position struct{ Line, Column int32 }
+
+type tokenKind uint8
+
+const (
+	endOfText tokenKind = iota
+	nameToken           // lower-case word, keywords included
+	variableToken
+	anonymousToken // _
+	valueToken     // string, number or time
+	symbolToken    // ( ) { } , . .. @ :-
+)
+
+type token struct {
+	position Position
+	kind     tokenKind
+	text     string // as written; for strings, quoted
+	value    Value  // of a valueToken
+}
+
+// String names the token in messages.
+func (t token) String() string {
+	if t.kind == endOfText {
+		return "end of text"
+	}
+	if len(t.text) > 40 {
+		return strings.ToValidUTF8(t.text[:40], "") + "…"
+	}
+	if t.kind == valueToken {
+		return t.text
+	}
+	return "`" + t.text + "`"
+}
+
+// lexer splits a text into tokens; comments are set aside for the parser.
+type lexer struct {
+	filename string
+	text     string
+	offset   int
+	line     int32
+	lineFrom int // offset of the line's first byte
+	comments []string
+}
+
+func (l *lexer) position() Position {
+	return Position{l.line, int32(l.offset-l.lineFrom) + 1}
+}
+
+func (l *lexer) failure(position Position, expected, hint, format string, arguments ...any) *Error {
+	return &Error{File: l.filename, Line: int(position.Line), Column: int(position.Column),
+		Message: fmt.Sprintf(format, arguments...), Expected: expected, Hint: hint}
+}
+
+func (l *lexer) skipSpace() {
+	for l.offset < len(l.text) {
+		switch c := l.text[l.offset]; {
+		case c == '\n':
+			l.offset++
+			l.line++
+			l.lineFrom = l.offset
+		case c == ' ' || c == '\t' || c == '\r':
+			l.offset++
+		case c == '#':
+			comment, _, _ := strings.Cut(l.text[l.offset+1:], "\n")
+			l.offset += 1 + len(comment)
+			l.comments = append(l.comments, strings.TrimSpace(comment))
+		default:
+			return
+		}
+	}
+}
+
+// next returns the next token. After an error it has moved past the offending
+// bytes, so that calling it again makes progress.
+func (l *lexer) next() (token, *Error) {
+	l.skipSpace()
+	position := l.position()
+	if l.offset == len(l.text) {
+		return token{position: position}, nil
+	}
+	rest := l.text[l.offset:]
+	switch c := rest[0]; {
+	case c >= 'a' && c <= 'z':
+		return l.take(nameToken, nameLength(rest)), nil
+	case c >= 'A' && c <= 'Z':
+		return l.take(variableToken, wordLength(rest)), nil
+	case c == '_':
+		return l.underscore(wordLength(rest))
+	case c == '"':
+		return l.quoted()
+	case c >= '0' && c <= '9', c == '-' && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9':
+		return l.number()
+	}
+	for _, symbol := range []string{":-", "..", "(", ")", "{", "}", ",", ".", "@"} {
+		if strings.HasPrefix(rest, symbol) {
+			return l.take(symbolToken, len(symbol)), nil
+		}
+	}
+	return l.stray()
+}
+
+func (l *lexer) stray() (token, *Error) {
+	position := l.position()
+	character, size := utf8.DecodeRuneInString(l.text[l.offset:])
+	l.offset += size
+	if character == utf8.RuneError && size == 1 {
+		return token{}, l.failure(position, "", "save the file as UTF-8", "byte %#02x is not UTF-8", l.text[l.offset-1])
+	}
+	hint := ""
+	switch character {
+	case '\'', '‘', '’', '“', '”':
+		hint = `strings stand in straight double quotes, "like this"`
+	case ';':
+		hint = "clauses end in a full stop, literals are separated by commas"
+	case ':':
+		hint = "head and body are separated by :-"
+	case '/', '%':
+		hint = "comments start with #"
+	}
+	return token{}, l.failure(position, "", hint, "unexpected character %q", character)
+}
+
+func (l *lexer) take(kind tokenKind, length int) token {
+	taken := token{position: l.position(), kind: kind, text: l.text[l.offset : l.offset+length]}
+	l.offset += length
+	return taken
+}
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}
+
+func wordLength(text string) int {
+	length := 1
+	for length < len(text) && isWord(text[length]) {
+		length++
+	}
+	return length
+}
+
+// nameLength also takes hyphens between words: there is no minus operator, and
+// Kubernetes names are written with them.
+func nameLength(text string) int {
+	length := wordLength(text)
+	for length+1 < len(text) && text[length] == '-' && isWord(text[length+1]) {
+		length += 1 + wordLength(text[length+1:])
+	}
+	return length
+}
+
+func (l *lexer) underscore(length int) (token, *Error) {
+	if length == 1 {
+		return l.take(anonymousToken, 1), nil
+	}
+	position := l.position()
+	word := l.take(variableToken, length)
+	return word, l.failure(position, "`_` alone or a variable that begins with a capital", "",
+		"a variable cannot begin with an underscore: %s", word)
+}
+
+func (l *lexer) quoted() (token, *Error) {
+	position := l.position()
+	line, _, _ := strings.Cut(l.text[l.offset:], "\n")
+	length := 1
+	for length < len(line) && line[length] != '"' {
+		if line[length] == '\\' {
+			length++
+		}
+		length++
+	}
+	if length >= len(line) {
+		l.offset += len(line)
+		return token{}, l.failure(position, "", `close it with "; a line break inside a string is written \n`,
+			"the string is not closed on its line")
+	}
+	taken := l.take(valueToken, length+1)
+	text, err := strconv.Unquote(taken.text)
+	if err != nil {
+		return token{}, l.failure(position, "", `escapes are \" \\ \n \t \xHH \uHHHH`, "the string %s has an invalid escape", taken)
+	}
+	if len(text) > MaxString {
+		mistake := l.failure(position, "", "", "the string has %d bytes, the limit is %d", len(text), MaxString)
+		mistake.Limit = ErrStringTooLong
+		return token{}, mistake
+	}
+	taken.value = String(text)
+	return taken, nil
+}
+
+// number takes an integer or an RFC 3339 time. "0..L" is an integer and a range.
+func (l *lexer) number() (token, *Error) {
+	position := l.position()
+	rest := l.text[l.offset:]
+	if len(rest) > 4 && rest[4] == '-' && rest[0] != '-' {
+		return l.instant()
+	}
+	length := 1
+	for length < len(rest) && isWord(rest[length]) {
+		length++
+	}
+	taken := l.take(valueToken, length)
+	number, err := strconv.ParseInt(taken.text, 10, 64)
+	if err != nil {
+		return token{}, l.failure(position, fmt.Sprintf("a whole number from %d to %d", math.MinInt64, math.MaxInt64), "",
+			"%s is not a 64-bit integer", taken)
+	}
+	taken.value = Integer(number)
+	return taken, nil
+}
+
+func (l *lexer) instant() (token, *Error) {
+	position := l.position()
+	rest := l.text[l.offset:]
+	length := 0
+	for length < len(rest) && (isWord(rest[length]) || strings.IndexByte("-:+", rest[length]) >= 0 ||
+		rest[length] == '.' && length+1 < len(rest) && rest[length+1] >= '0' && rest[length+1] <= '9') {
+		length++
+	}
+	taken := l.take(valueToken, length)
+	instant, err := time.Parse(time.RFC3339Nano, taken.text)
+	if err != nil {
+		return token{}, l.failure(position, "a time as in RFC 3339, such as 2027-01-31T00:00:00Z", "", "%s is not a time", taken)
+	}
+	if instant.Before(earliest) || instant.After(latest) {
+		return token{}, l.failure(position, "a time between the years 1678 and 2262", "", "%s is out of range", taken)
+	}
+	taken.value = Time(instant)
+	return taken, nil
+}

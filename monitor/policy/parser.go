@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxMistakes is how many mistakes one Parse reports before it gives up.
+const maxMistakes = 20
+
+// Parse reads a policy file. filename is only used in messages. The error is an
+// [Errors] with every mistake found. Whether predicates exist and variables are
+// bound is checked by [File.Compile].
+func Parse(filename string, text []byte) (*File, error) {
+	if len(text) > MaxText {
+		return nil, Errors{{File: filename, Line: 1, Column: 1, Limit: ErrTextTooLong,
+			Message: fmt.Sprintf("the text has %d bytes, the limit is %d", len(text), MaxText)}}
+	}
+	p := &parser{lexer: lexer{filename: filename, text: string(text), line: 1}}
+	p.advance()
+	file := p.file()
+	if len(p.mistakes) > 0 {
+		return nil, p.mistakes
+	}
+	return file, nil
+}
+
+// parser is a recursive descent over one token of look-ahead. Methods that find
+// a mistake record it and panic with abandoned; clause and declaration level
+// recover and go on behind the next full stop or brace.
+type parser struct {
+	lexer    lexer
+	token    token
+	previous token
+	mistakes Errors
+	depth    int
+	literals int
+}
+
+type abandoned struct{}
+
+func (p *parser) advance() {
+	p.previous = p.token
+	for {
+		next, mistake := p.lexer.next()
+		if mistake == nil {
+			p.token = next
+			return
+		}
+		p.record(mistake)
+		if next.text != "" {
+			p.token = next
+			return
+		}
+	}
+}
+
+func (p *parser) record(mistake *Error) {
+	p.mistakes = append(p.mistakes, mistake)
+	if len(p.mistakes) >= maxMistakes {
+		// Whatever follows would only repeat what is reported already.
+		p.lexer.offset = len(p.lexer.text)
+	}
+}
+
+func (p *parser) fail(position Position, expected, hint, format string, arguments ...any) {
+	p.record(p.lexer.failure(position, expected, hint, format, arguments...))
+	panic(abandoned{})
+}
+
+func (p *parser) failLimit(position Position, limit error, format string, arguments ...any) {
+	mistake := p.lexer.failure(position, "", "", format, arguments...)
+	mistake.Limit = limit
+	p.record(mistake)
+	panic(abandoned{})
+}
+
+// attempt runs parse and reports whether it came to its end.
+func (p *parser) attempt(parse func()) (finished bool) {
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			if _, ours := thrown.(abandoned); !ours {
+				panic(thrown)
+			}
+		}
+	}()
+	parse()
+	return true
+}
+
+func (p *parser) at(text string) bool {
+	return p.token.text == text && (p.token.kind == symbolToken || p.token.kind == nameToken)
+}
+
+func (p *parser) accept(text string) bool {
+	if p.at(text) {
+		p.advance()
+		return true
+	}
+	return false
+}
+
+func (p *parser) expect(text, context string) {
+	if !p.accept(text) {
+		p.fail(p.token.position, "`"+text+"` "+context, "", "unexpected %s", p.token)
+	}
+}
+
+// comments hands over the comments seen so far.
+func (p *parser) comments() []string {
+	taken := p.lexer.comments
+	p.lexer.comments = nil
+	return taken
+}
+
+func (p *parser) file() *File {
+	file := &File{Name: p.lexer.filename}
+	switch {
+	case p.at("policy"):
+		for p.token.kind != endOfText {
+			p.attempt(func() { p.declaration(file) })
+		}
+	case p.token.kind == endOfText:
+		p.record(p.lexer.failure(p.token.position, "`policy` or a clause such as `read :- sKeyIs(\"alice\").`", "", "the text holds no policy"))
+	default:
+		bare := &Declaration{Position: p.token.position}
+		p.clauses(bare, endOfText)
+		file.Policies = append(file.Policies, bare)
+	}
+	file.trailing = p.comments()
+	return file
+}
+
+func (p *parser) declaration(file *File) {
+	declaration := &Declaration{Position: p.token.position, comments: p.comments()}
+	if !p.at("policy") {
+		position, found := p.token.position, p.token
+		for p.token.kind != endOfText && !p.at("policy") {
+			p.advance()
+		}
+		p.fail(position, "`policy`", "a file holds either policy blocks or bare clauses", "unexpected %s", found)
+	}
+	p.advance()
+	if p.token.kind != nameToken {
+		p.skipBlock()
+		p.fail(p.previous.position, "a name that begins with a lower-case letter", "", "the policy has no name")
+	}
+	declaration.Name = p.token.text
+	for _, earlier := range file.Policies {
+		if earlier.Name == declaration.Name {
+			p.record(p.lexer.failure(p.token.position, "", "rename one of them",
+				"policy %s is declared twice, first on line %d", declaration.Name, earlier.Position.Line))
+		}
+	}
+	p.advance()
+	if !p.attempt(func() { p.parameters(declaration) }) {
+		p.skipBlock()
+		panic(abandoned{})
+	}
+	p.clauses(declaration, symbolToken)
+	file.Policies = append(file.Policies, declaration)
+}
+
+func (p *parser) skipBlock() {
+	for p.token.kind != endOfText && !p.at("}") && !p.at("policy") {
+		p.advance()
+	}
+	p.accept("}")
+}
+
+func (p *parser) parameters(declaration *Declaration) {
+	if p.accept("(") {
+		for {
+			if p.token.kind != nameToken {
+				p.fail(p.token.position, "a parameter name that begins with a lower-case letter", "", "unexpected %s", p.token)
+			}
+			name := p.token.text
+			if reserved[name] {
+				p.fail(p.token.position, "another name", "", "the word %s cannot name a parameter", name)
+			}
+			if slices.Contains(declaration.Parameters, name) {
+				p.fail(p.token.position, "", "", "parameter %s is declared twice", name)
+			}
+			if len(declaration.Parameters) == MaxArguments {
+				p.failLimit(p.token.position, ErrTooManyArguments, "the policy has more than %d parameters", MaxArguments)
+			}
+			declaration.Parameters = append(declaration.Parameters, name)
+			p.advance()
+			if !p.accept(",") {
+				break
+			}
+		}
+		p.expect(")", "after the parameters")
+	}
+	p.expect("{", "before the clauses")
+}
+
+// clauses reads up to `}`, or to the end of the text where no block was opened.
+func (p *parser) clauses(declaration *Declaration, closing tokenKind) {
+	for {
+		switch {
+		case closing == symbolToken && p.at("}"):
+			declaration.trailing = p.comments()
+			p.advance()
+			return
+		case p.token.kind == endOfText:
+			if closing == symbolToken {
+				p.record(p.lexer.failure(p.token.position, "`}`", "", "the block of policy %s is not closed", declaration.Name))
+			}
+			return
+		}
+		if !p.attempt(func() { p.clause(declaration) }) {
+			p.resume()
+		}
+	}
+}
+
+// resume moves behind the clause in which a mistake was found: to its full stop
+// (which, unlike the one in this.read, follows a closing sign), or to the next head.
+func (p *parser) resume() {
+	for p.token.kind != endOfText && !p.at("}") {
+		switch before := p.previous.text; before {
+		case ")", "}", "true":
+			if p.accept(".") {
+				return
+			}
+		case "(", ",", ".", "until":
+		default:
+			if _, head := parseRuleName(p.token.text); head && p.token.kind == nameToken {
+				return
+			}
+		}
+		p.advance()
+	}
+}
+
+func (p *parser) clause(declaration *Declaration) {
+	clause := &clauseSyntax{position: p.token.position}
+	head, known := parseRuleName(p.token.text)
+	if p.token.kind != nameToken || !known {
+		hint := ""
+		if closest := nearest(p.token.text, ruleNames[:]); closest != "" {
+			hint = "did you mean " + closest + "?"
+		} else if p.at("policy") {
+			hint = "a file holds either policy blocks or bare clauses; is a `}` missing?"
+		}
+		p.fail(p.token.position, "a rule: `read`, `update` or `declassify`", hint, "unexpected %s", p.token)
+	}
+	clause.head = head
+	if len(declaration.clauses) == MaxClauses {
+		p.failLimit(p.token.position, ErrTooManyClauses, "the policy has more than %d clauses", MaxClauses)
+	}
+	p.advance()
+	if p.at(".") {
+		p.fail(p.token.position, "`:-`", "a rule that always holds is written `"+head.String()+" :- true.`", "the clause has no body")
+	}
+	p.expect(":-", "after "+head.String())
+	p.literals = 0
+	clause.body = p.body()
+	if !p.at(".") {
+		p.fail(p.token.position, "`,` and another literal, or `.` at the clause's end", "", "unexpected %s", p.token)
+	}
+	clause.comments = p.comments()
+	p.advance()
+	declaration.clauses = append(declaration.clauses, clause)
+}
+
+// body reads literals separated by commas, and the untils between them.
+func (p *parser) body() []*literalSyntax {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > MaxDepth {
+		p.failLimit(p.token.position, ErrTooDeep, "more than %d levels of nesting", MaxDepth)
+	}
+	var literals []*literalSyntax
+	for {
+		if literal := p.literal(); literal != nil {
+			literals = append(literals, literal)
+		}
+		if !p.accept(",") {
+			break
+		}
+	}
+	if p.at("until") {
+		until := &literalSyntax{position: p.token.position, form: untilForm, left: literals}
+		p.advance()
+		until.inner = p.body()
+		return []*literalSyntax{until}
+	}
+	return literals
+}
+
+// literal reads one literal; nil stands for true.
+func (p *parser) literal() *literalSyntax {
+	p.literals++
+	if p.literals > MaxLiterals {
+		p.failLimit(p.token.position, ErrTooManyLiterals, "the clause has more than %d literals", MaxLiterals)
+	}
+	literal := &literalSyntax{position: p.token.position}
+	switch {
+	case p.accept("true"):
+		return nil
+	case p.accept("("):
+		literal.form = groupForm
+		literal.inner = p.body()
+		p.expect(")", "to close the group")
+	case p.at("each"):
+		p.each(literal)
+	case p.token.kind == nameToken && !reserved[p.token.text]:
+		p.predicateOrSays(literal)
+	case p.at("this"), p.token.kind == variableToken, p.token.kind == valueToken:
+		literal.conduit = p.term()
+		p.says(literal)
+	default:
+		p.fail(p.token.position, "a predicate such as `sKeyIs(K)`, or `C says t(X)`", "", "unexpected %s", p.token)
+	}
+	return literal
+}
+
+// predicateOrSays decides by the token behind the name: a parenthesis opens a
+// predicate's arguments, anything else makes the name the conduit that says.
+func (p *parser) predicateOrSays(literal *literalSyntax) {
+	name := p.token
+	p.advance()
+	if p.at("(") {
+		literal.name = name.text
+		literal.arguments = p.arguments()
+		return
+	}
+	literal.conduit = termSyntax{position: name.position, form: nameTerm, name: name.text}
+	p.says(literal)
+}
+
+func (p *parser) each(literal *literalSyntax) {
+	literal.form = eachForm
+	p.advance()
+	p.expect("in", "after each")
+	literal.conduit = p.term()
+	p.place(literal)
+	p.verb(literal)
+	p.expect("{", "before the condition that each tuple has to meet")
+	literal.inner = p.body()
+	p.expect("}", "after the condition")
+}
+
+func (p *parser) says(literal *literalSyntax) {
+	literal.form = saysForm
+	p.place(literal)
+	if literal.rangeEnd != nil {
+		p.fail(literal.rangeEnd.position, "one offset", "a range belongs into `each in C@From..To says …`", "a range does not fit here")
+	}
+	p.verb(literal)
+}
+
+// place reads an optional @offset or @from..to.
+func (p *parser) place(literal *literalSyntax) {
+	if !p.accept("@") {
+		return
+	}
+	offset := p.term()
+	literal.offset = &offset
+	if p.accept("..") {
+		rangeEnd := p.term()
+		literal.rangeEnd = &rangeEnd
+	}
+}
+
+func (p *parser) verb(literal *literalSyntax) {
+	switch {
+	case p.accept("says"):
+	case p.accept("willsay"):
+		literal.willsay = true
+	default:
+		hint := ""
+		if strings.HasPrefix(p.token.text, "say") || strings.HasPrefix(p.token.text, "will") {
+			hint = "did you mean says or willsay?"
+		}
+		p.fail(p.token.position, "`says` or `willsay` after the conduit", hint, "unexpected %s", p.token)
+	}
+	if p.token.kind != nameToken || reserved[p.token.text] {
+		p.fail(p.token.position, "a relation such as `friend(K)`", "", "unexpected %s", p.token)
+	}
+	literal.name = p.token.text
+	p.advance()
+	literal.arguments = p.arguments()
+}
+
+func (p *parser) arguments() []termSyntax {
+	position := p.token.position
+	p.expect("(", "before the arguments")
+	var arguments []termSyntax
+	if p.accept(")") {
+		return nil
+	}
+	for {
+		if len(arguments) == MaxArguments {
+			p.failLimit(position, ErrTooManyArguments, "more than %d arguments", MaxArguments)
+		}
+		arguments = append(arguments, p.term())
+		if !p.accept(",") {
+			break
+		}
+	}
+	if !p.accept(")") {
+		p.fail(p.token.position, "`,` and another argument, or `)`", "", "unexpected %s", p.token)
+	}
+	return arguments
+}
+
+func (p *parser) term() termSyntax {
+	term := termSyntax{position: p.token.position, name: p.token.text, value: p.token.value}
+	switch p.token.kind {
+	case valueToken:
+		term.name = ""
+		p.advance()
+		return term
+	case anonymousToken:
+		term.form, term.name = anonymousTerm, ""
+		p.advance()
+		return term
+	case variableToken:
+		term.form = variableTerm
+	case nameToken:
+		term.form = nameTerm
+		if rule, isRule := parseRuleName(term.name); isRule {
+			term.form, term.rule, term.name = referenceTerm, rule, ""
+		} else if term.name == "this" {
+			term.form = thisTerm
+		}
+	default:
+		p.fail(p.token.position, "a variable, a string, a number, a time, a parameter or `this`", "", "unexpected %s", p.token)
+	}
+	p.advance()
+	if term.form != referenceTerm && p.at(".") && (term.form == variableTerm || term.form == thisTerm) {
+		p.advance()
+		rule, isRule := parseRuleName(p.token.text)
+		if !isRule {
+			p.fail(p.token.position, "`read`, `update` or `declassify`", "", "unexpected %s after %s.", p.token, term.name)
+		}
+		term.form, term.rule = referenceTerm, rule
+		p.advance()
+	}
+	return term
+}

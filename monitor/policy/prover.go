@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import "sync"
+
+// prover shows that a conjunction holds. It is used in two ways:
+//
+//   - evaluation: session, target and update are given (hypotheses is empty);
+//   - comparison: they are left open, and whatever the hypotheses say of them may
+//     be used. The hypotheses' variables are frozen: fixed but unknown values.
+//
+// In both, the state answers what is about facts and conduits, and everything it
+// was asked for with success becomes a condition.
+type prover struct {
+	state       State
+	environment Environment
+	comparing   bool
+	anyConduit  bool // an unbound conduit means any: only for running a policy backwards
+	hypotheses  []hypothesis
+	frozen      int64 // next unused number of a frozen value
+
+	owner    Rule // the rule (or the rule beside the exit) being shown
+	clause   *clause
+	bindings []Value // of clause's variables; a Wildcard is unbound
+	trail    []int64 // variables in the order in which they were bound
+	scratch  []Value // stack of pattern arguments
+
+	conditions []Condition
+	policies   []boundPolicy // met through hasPol, by number
+	budget     *budget       // own, or that of the decision around a nested comparison
+	own        budget
+	nesting    int // depth of each conditions
+	failure    failure
+	tree       *Derivation // where explanations go; nil when nobody asked
+}
+
+// hypothesis is a conjunction that may be taken for granted.
+type hypothesis struct {
+	body     []literal
+	bindings []Value // of its variables: frozen or known
+	this     string
+	policy   *Policy
+}
+
+func (h *hypothesis) value(term Value) Value {
+	switch term.kind {
+	case kindVariable:
+		return h.bindings[term.number]
+	case kindThis:
+		return String(h.this)
+	}
+	return term
+}
+
+type boundPolicy struct {
+	policy *Policy
+	this   string
+}
+
+// budget bounds one decision, nested comparisons included.
+type budget struct {
+	steps int
+	depth int
+	err   error
+}
+
+// failure is the literal nearest to success among those that did not hold.
+type failure struct {
+	literal   *literal
+	owner     Rule
+	clause    *clause
+	remaining int // literals of the clause still to show, this one included
+	bindings  []Value
+}
+
+// frozenValues are the values of a hypothesis' variables.
+var frozenValues = func() (values [MaxVariables]Value) {
+	for i := range values {
+		values[i] = Value{kind: kindFrozen, number: int64(i)}
+	}
+	return values
+}()
+
+var provers = sync.Pool{New: func() any { return new(prover) }}
+
+// maxRetained bounds the buffers of provers that wait for their next use.
+const maxRetained = 256
+
+// newProver returns a prover for one decision; give it back with release.
+func newProver(state State, environment *Environment) *prover {
+	p := provers.Get().(*prover)
+	steps := environment.Steps
+	if steps <= 0 {
+		steps = DefaultSteps
+	}
+	p.state, p.environment = state, *environment
+	p.own = budget{steps: steps}
+	p.budget = &p.own
+	return p
+}
+
+func (p *prover) release() {
+	if cap(p.conditions) > maxRetained || cap(p.scratch) > maxRetained {
+		return // one unusual decision should not occupy memory for ever
+	}
+	// What stays behind in these refers to policies and strings for a while longer.
+	*p = prover{
+		hypotheses: p.hypotheses[:0], bindings: p.bindings[:0], trail: p.trail[:0], scratch: p.scratch[:0],
+		conditions: p.conditions[:0], failure: failure{bindings: p.failure.bindings[:0]},
+	}
+	provers.Put(p)
+}
+
+// mark remembers how far bindings and conditions have come.
+type mark struct{ trail, conditions int }
+
+func (p *prover) mark() mark { return mark{len(p.trail), len(p.conditions)} }
+
+func (p *prover) undo(to mark) {
+	p.unbind(to.trail)
+	p.conditions = p.conditions[:to.conditions]
+}
+
+func (p *prover) unbind(trail int) {
+	for _, variable := range p.trail[trail:] {
+		p.bindings[variable] = Value{}
+	}
+	p.trail = p.trail[:trail]
+}
+
+// step counts one literal; it reports false when the decision has had enough.
+func (p *prover) step() bool {
+	if p.budget.steps <= 0 {
+		p.budget.err = ErrTooManySteps
+		return false
+	}
+	p.budget.steps--
+	return true
+}
+
+func (p *prover) require(condition Condition) { p.conditions = append(p.conditions, condition) }
+
+// value resolves a term; the result is a Wildcard for an unbound variable.
+func (p *prover) value(term Value) Value {
+	switch term.kind {
+	case kindVariable:
+		return p.bindings[term.number]
+	case kindThis:
+		return String(p.owner.this)
+	}
+	return term
+}
+
+// exact resolves the clock to this very instant. What is concluded from it holds
+// only now, which becomes a condition.
+func (p *prover) exact(value Value) Value {
+	if value.kind != kindNow || p.environment.Now.IsZero() {
+		return value // without a clock nothing can be concluded from it
+	}
+	instant := Time(p.environment.Now)
+	p.requireFrom(instant)
+	p.requireBefore(Value{kind: TimeValue, number: instant.number + 1})
+	return instant
+}
+
+func (p *prover) requireFrom(instant Value) { p.require(Condition{Kind: ClockFrom, Time: instant}) }
+
+func (p *prover) requireBefore(instant Value) { p.require(Condition{Kind: ClockBefore, Time: instant}) }
+
+// unify makes a term of the clause equal to value, binding it if it is unbound.
+func (p *prover) unify(term, value Value) bool {
+	if value.kind == Wildcard {
+		return false
+	}
+	resolved := p.value(term)
+	if resolved.kind == Wildcard {
+		p.bindings[term.number] = value
+		p.trail = append(p.trail, term.number)
+		return true
+	}
+	return resolved == value
+}
+
+// open prepares for showing a clause of a rule.
+func (p *prover) open(owner Rule, c *clause) {
+	p.owner, p.clause = owner, c
+	if cap(p.bindings) < c.variables {
+		p.bindings = make([]Value, c.variables, MaxVariables)
+	}
+	p.bindings = p.bindings[:c.variables]
+	clear(p.bindings)
+	p.trail = p.trail[:0]
+}
+
+// prove shows the literals of body from index i on and then done (nil: nothing
+// more). On success bindings and conditions stay, otherwise they are undone.
+func (p *prover) prove(body []literal, i int, done func() bool) bool {
+	if i == len(body) {
+		return done == nil || done()
+	}
+	if !p.step() {
+		return false
+	}
+	l := &body[i]
+	start := p.mark()
+	var matched bool // whether the literal itself held in some way
+	var proved bool
+	switch {
+	case l.op == opSays || l.op == opWillsay:
+		matched, proved = p.proveContent(body, i, done)
+	case l.op.speaksOfFlow() || l.op == opHasPolicy || l.op == opExists:
+		matched, proved = p.proveFlow(body, i, done)
+	default:
+		matched = p.holds(l)
+		proved = matched && p.prove(body, i+1, done)
+	}
+	if proved {
+		return true
+	}
+	if !matched {
+		p.note(l, len(body)-i)
+	}
+	p.undo(start)
+	return false
+}
+
+// note records a literal that did not hold, if it came nearer than earlier ones.
+func (p *prover) note(l *literal, remaining int) {
+	if p.nesting > 0 || p.failure.literal != nil && p.failure.remaining <= remaining {
+		return
+	}
+	p.failure.literal, p.failure.owner, p.failure.clause, p.failure.remaining = l, p.owner, p.clause, remaining
+	p.failure.bindings = append(p.failure.bindings[:0], p.bindings...)
+}
+
+// holds decides literals that hold in at most one way.
+func (p *prover) holds(l *literal) bool {
+	switch {
+	case l.op == opEq && p.value(l.arguments[0]).kind == Wildcard:
+		return p.unify(l.arguments[0], p.value(l.arguments[1]))
+	case l.op == opEq && p.value(l.arguments[1]).kind == Wildcard:
+		return p.unify(l.arguments[1], p.value(l.arguments[0]))
+	case l.op.relational():
+		return p.relation(l.op, p.value(l.arguments[0]), p.value(l.arguments[1]))
+	case l.op.arithmetic() || l.op == opConcat:
+		return p.computation(l)
+	case l.op == opType:
+		if name, ok := kindName(p.exact(p.value(l.arguments[0]))); ok {
+			return p.unify(l.arguments[1], name)
+		}
+		return p.assumed(l)
+	case l.op == opTime:
+		return p.unify(l.arguments[0], Value{kind: kindNow})
+	case l.op == opPrefix:
+		return p.prefix(l)
+	case l.op == opEach || l.op == opEachWillsay:
+		return p.each(l)
+	case l.op == opAtLeast:
+		return p.atLeast(l)
+	}
+	bug("no way to show " + signatures[l.op].name)
+	return false
+}
+
+// assumed looks for a hypothesis that is the literal, unifying its arguments.
+func (p *prover) assumed(l *literal) bool {
+	for h := range p.hypotheses {
+		for j := range p.hypotheses[h].body {
+			if p.matches(l, &p.hypotheses[h], &p.hypotheses[h].body[j]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// matches unifies a literal with one of a hypothesis, argument by argument.
+func (p *prover) matches(l *literal, h *hypothesis, assumed *literal) bool {
+	if assumed.op != l.op || len(assumed.arguments) != len(l.arguments) {
+		return false
+	}
+	start := len(p.trail)
+	if l.content != nil && !p.samePlace(l.content, h, assumed.content) {
+		p.unbind(start)
+		return false
+	}
+	for i, argument := range l.arguments {
+		if !p.unify(argument, h.value(assumed.arguments[i])) {
+			p.unbind(start)
+			return false
+		}
+	}
+	return true
+}
+
+// samePlace unifies where two tuples stand. An assumed tuple at a known offset also
+// stands somewhere in the conduit.
+func (p *prover) samePlace(c *content, h *hypothesis, assumed *content) bool {
+	if c.relation != assumed.relation || !p.unify(c.conduit, h.value(assumed.conduit)) {
+		return false
+	}
+	return !c.positioned || assumed.positioned && p.unify(c.offset, h.value(assumed.offset))
+}
+
+// computation decides arithmetic and concat.
+func (p *prover) computation(l *literal) bool {
+	x, y, z := p.value(l.arguments[0]), p.value(l.arguments[1]), p.value(l.arguments[2])
+	if p.comparing && (x.kind >= kindNow || y.kind >= kindNow || z.kind >= kindNow) && p.assumed(l) {
+		return true
+	}
+	x, y, z = p.exact(x), p.exact(y), p.exact(z)
+	if x.kind > TimeValue || y.kind > TimeValue || z.kind > TimeValue {
+		return false
+	}
+	values, ok := compute(l.op, x, y, z)
+	if !ok {
+		return false
+	}
+	for i, argument := range l.arguments {
+		if argument = p.value(argument); argument.kind != Wildcard {
+			continue
+		}
+		if !p.unify(l.arguments[i], values[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// relation decides a relation between two values.
+func (p *prover) relation(op operation, left, right Value) bool {
+	switch {
+	case left.concrete() && right.concrete():
+		return relate(op, left, right)
+	case left == right:
+		return op == opEq || op == opLe || op == opGe
+	case left.kind == kindPolicy && right.kind == kindPolicy:
+		return op == opNeq
+	}
+	if p.assumedRelation(op, left, right) {
+		return true
+	}
+	switch {
+	case left.kind == kindNow && right.concrete():
+		return p.clock(op, right)
+	case right.kind == kindNow && left.concrete():
+		return p.clock(mirrored(op), left)
+	}
+	return false
+}
+
+// assumedRelation derives a relation from one assumed relation.
+func (p *prover) assumedRelation(op operation, left, right Value) bool {
+	for i := range p.hypotheses {
+		h := &p.hypotheses[i]
+		for j := range h.body {
+			assumed := &h.body[j]
+			if !assumed.op.relational() {
+				continue
+			}
+			first, second := h.value(assumed.arguments[0]), h.value(assumed.arguments[1])
+			if follows(assumed.op, first, second, op, left, right) ||
+				follows(mirrored(assumed.op), second, first, op, left, right) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func follows(premise operation, first, second Value, op operation, left, right Value) bool {
+	switch {
+	case first == right && second == left:
+		first, second, premise = second, first, mirrored(premise)
+		fallthrough
+	case first == left && second == right:
+		return implies(premise, op)
+	case first == left:
+		return second.concrete() && second.kind == right.kind && impliesBound(premise, second, op, right)
+	case first == right:
+		// The constant is on the left: look at it from the other side.
+		return second.concrete() && second.kind == left.kind && impliesBound(premise, second, mirrored(op), left)
+	}
+	return false
+}
+
+// clock decides a relation between now and a constant, and says until when it
+// stays decided.
+func (p *prover) clock(op operation, limit Value) bool {
+	now := Time(p.environment.Now)
+	if p.environment.Now.IsZero() || !relate(op, now, limit) {
+		return false
+	}
+	if limit.kind != TimeValue {
+		return true // neq with another kind, for ever
+	}
+	after := Value{kind: TimeValue, number: limit.number + 1}
+	switch op {
+	case opLt:
+		p.requireBefore(limit)
+	case opLe:
+		p.requireBefore(after)
+	case opGt:
+		p.requireFrom(after)
+	case opGe:
+		p.requireFrom(limit)
+	case opEq:
+		p.requireFrom(limit)
+		p.requireBefore(after)
+	case opNeq:
+		if now.number < limit.number {
+			p.requireBefore(limit)
+		} else {
+			p.requireFrom(after)
+		}
+	}
+	return true
+}
+
+// prefix decides ipPrefix; an assumed narrower prefix implies a wider one.
+func (p *prover) prefix(l *literal) bool {
+	address, prefix := p.value(l.arguments[0]), p.value(l.arguments[1])
+	if address.concrete() && prefix.concrete() {
+		return within(address, prefix)
+	}
+	for i := range p.hypotheses {
+		h := &p.hypotheses[i]
+		for j := range h.body {
+			assumed := &h.body[j]
+			if assumed.op != opPrefix || h.value(assumed.arguments[0]) != address {
+				continue
+			}
+			narrower := h.value(assumed.arguments[1])
+			if narrower == prefix || narrower.concrete() && prefix.concrete() && within(narrower, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
