@@ -63,6 +63,23 @@ func (s *State) ClassesWith(set, name string, arguments []string) []uint32 {
 	return s.live(s.index.byPolicy(set, name, arguments))
 }
 
+// ClassesOfPolicy lists the classes of a set whose policy is the one of that name,
+// whatever its arguments.
+func (s *State) ClassesOfPolicy(set, name string) []uint32 {
+	classes := s.ClassesOf(set)
+	return slices.DeleteFunc(classes, func(class uint32) bool { return s.Class(class).Reference.Policy != name })
+}
+
+// PolicyText is the text of a policy of the bundle by name.
+func (s *State) PolicyText(name string) (string, bool) {
+	for _, text := range s.rules.bundle.Policies {
+		if text.Name == name {
+			return text.Text, true
+		}
+	}
+	return "", false
+}
+
 // live drops the classes that this state does not know or that are retired.
 func (s *State) live(numbers []uint32) []uint32 {
 	out := make([]uint32, 0, len(numbers))

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"slices"
+	"time"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
+)
+
+// A state condition is kept as 64 bits: enough to find the accesses that rest on a
+// fact when it changes. Two conditions with the same bits cost one needless
+// decision. Conditions in full come from deciding again, with Explain.
+type conditionHash uint64
+
+// never is the expiry of an access that time does not end.
+const never = math.MaxInt64
+
+// footprint is what an access rests on: sorted hashes, and the instant (Unix
+// nanoseconds) from which it no longer holds by the passing of time alone.
+type footprint struct {
+	hashes []conditionHash
+	until  int64
+}
+
+// footprintOf keeps the conditions that a change of state can break. Predictions
+// are what makes the instance; conditions on the conduit's own name are what makes
+// the class, and a conduit for which they change moves to another class.
+func footprintOf(conditions []policy.Condition, own string) footprint {
+	f := footprint{until: never}
+	for _, condition := range conditions {
+		switch condition.Kind {
+		case policy.FactPresent, policy.FactAbsent, policy.FactsUnchanged:
+			if !mentions(condition, own) {
+				f.hashes = append(f.hashes, hashCondition(condition))
+			}
+		case policy.ConduitExists, policy.ConduitPolicyIs:
+			f.hashes = append(f.hashes, hashConduit(condition.Number))
+		}
+	}
+	if until, ok := policy.Until(conditions); ok {
+		f.until = until.UnixNano()
+	}
+	slices.Sort(f.hashes)
+	f.hashes = slices.Compact(f.hashes)
+	return f
+}
+
+func mentions(condition policy.Condition, own string) bool {
+	return condition.Conduit == own || slices.Contains(condition.Tuple.Values(), policy.String(own))
+}
+
+// hashCondition is of the exact fact where the condition names one, and of all the
+// relation's facts in the conduit where it holds a wildcard.
+func hashCondition(condition policy.Condition) conditionHash {
+	values := condition.Tuple.Values()
+	for _, value := range values {
+		if value.Kind() == policy.Wildcard {
+			return hashRelation(condition.Conduit, condition.Relation)
+		}
+	}
+	if condition.Kind == policy.FactsUnchanged {
+		return hashRelation(condition.Conduit, condition.Relation)
+	}
+	return hashFact(condition.Conduit, condition.Relation, values)
+}
+
+func hashFact(conduit, relation string, values []policy.Value) conditionHash {
+	h := fnv.New64a()
+	writeText(h.Write, conduit)
+	writeText(h.Write, relation)
+	for _, value := range values {
+		writeText(h.Write, value.String())
+	}
+	return conditionHash(h.Sum64())
+}
+
+func hashRelation(conduit, relation string) conditionHash {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte{'*'})
+	writeText(h.Write, conduit)
+	writeText(h.Write, relation)
+	return conditionHash(h.Sum64())
+}
+
+func hashConduit(id int64) conditionHash {
+	h := fnv.New64a()
+	_, _ = h.Write(binary.BigEndian.AppendUint64([]byte{'#'}, uint64(id))) //nolint:gosec // only hashed
+	return conditionHash(h.Sum64())
+}
+
+func writeText(write func([]byte) (int, error), text string) {
+	var length [4]byte
+	binary.BigEndian.PutUint32(length[:], uint32(len(text))) //nolint:gosec // texts are at most a few kilobytes
+	_, _ = write(length[:])
+	_, _ = write([]byte(text))
+}
+
+// changedHashes are the conditions that a change of the catalog may have broken.
+func changedHashes(change *catalog.Change) []conditionHash {
+	var hashes []conditionHash
+	for _, facts := range [][]policy.Fact{change.Added, change.Removed} {
+		for _, fact := range facts {
+			hashes = append(hashes, hashFact(fact.Conduit, fact.Relation, fact.Arguments), hashRelation(fact.Conduit, fact.Relation))
+		}
+	}
+	for _, move := range change.Moved {
+		hashes = append(hashes, hashConduit(int64(move.ID)))
+	}
+	slices.Sort(hashes)
+	return slices.Compact(hashes)
+}
+
+func instant(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }

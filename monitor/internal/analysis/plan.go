@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package analysis is the offline analysis: it decides ahead of time every access
+// that a pipeline's tasks are expected to make, for every expected instance of
+// them, by class of conduits rather than by conduit. What it finds is an instance's
+// capability set; what it does not find is decided by the monitor when it happens,
+// with the same functions of package policy.
+//
+// It is pure: a catalog state, a plan and the time go in, a [Result] comes out,
+// and the same inputs give the same bytes. A change of facts or classes turns one
+// result into the next by looking again only at what the change can affect.
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
+)
+
+// Plan is what is expected of one pipeline. A mistake in it costs speed, never
+// safety.
+type Plan struct {
+	Pipeline string
+	Tasks    []Task
+	Sets     []Set
+}
+
+// Task is one task and the accesses expected of it.
+type Task struct {
+	Name       string
+	Parameters []string          // "user" and "region" become the session
+	Taint      catalog.Reference // arguments may hold {parameter}
+	Reads      []string          // names of sets
+	Writes     []string
+	Expect     []Expectation // where the instances come from, of a task with parameters
+}
+
+// Expectation takes instances from facts: each tuple of Says in Conduit gives the
+// named parameters their values.
+type Expectation struct {
+	Conduit    string
+	Says       string
+	Parameters []string
+}
+
+// Set is a named set of conduits of a pipeline.
+type Set struct {
+	Name     string // "documents"
+	Catalog  string // its name in the catalog: "syse/documents"
+	Kind     policy.ConduitKind
+	Ingress  bool
+	Egress   bool
+	Paths    []string           // of files and tuples
+	Policy   *catalog.Reference // of pipes and channels
+	From, To string             // tasks at the ends of a pipe or channel
+}
+
+// PlanOf reads a plan from manifests.
+func PlanOf(resolved *manifest.Resolved) (*Plan, error) {
+	spec := resolved.Pipeline.Spec
+	plan := &Plan{Pipeline: resolved.Pipeline.Metadata.Name}
+	for _, conduit := range spec.Conduits {
+		kind, err := policy.ParseConduitKind(conduit.Kind)
+		if err != nil {
+			return nil, fmt.Errorf("pipeline %s: conduit %s: %w", plan.Pipeline, conduit.Name, err)
+		}
+		set := Set{
+			Name: conduit.Name, Catalog: plan.Pipeline + "/" + conduit.Name, Kind: kind,
+			Ingress: conduit.Ingress, Egress: conduit.Egress, From: conduit.From, To: conduit.To,
+		}
+		for _, path := range conduit.Paths {
+			set.Paths = append(set.Paths, path.Path)
+		}
+		if conduit.Policy != nil {
+			set.Policy = &catalog.Reference{Policy: conduit.Policy.Name, Arguments: conduit.Policy.Arguments}
+		}
+		plan.Sets = append(plan.Sets, set)
+	}
+	for _, task := range resolved.Tasks {
+		plan.Tasks = append(plan.Tasks, planTask(task, spec.Expect))
+	}
+	return plan, nil
+}
+
+func planTask(task manifest.Task, expected []manifest.Expectation) Task {
+	out := Task{
+		Name: task.Metadata.Name, Parameters: task.Spec.Parameters,
+		Reads: task.Spec.Reads, Writes: task.Spec.Writes,
+	}
+	if task.Spec.Taint != nil {
+		out.Taint = catalog.Reference{Policy: task.Spec.Taint.Name, Arguments: task.Spec.Taint.Arguments}
+	}
+	for _, expectation := range expected {
+		if expectation.Task == out.Name {
+			out.Expect = append(out.Expect, Expectation{
+				Conduit: expectation.From.Conduit, Says: expectation.From.Says, Parameters: expectation.From.Parameters,
+			})
+		}
+	}
+	return out
+}
+
+func (p *Plan) set(name string) *Set {
+	for i := range p.Sets {
+		if p.Sets[i].Name == name {
+			return &p.Sets[i]
+		}
+	}
+	return nil
+}
+
+func (p *Plan) task(name string) *Task {
+	for i := range p.Tasks {
+		if p.Tasks[i].Name == name {
+			return &p.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// Instance is a task with values for its parameters, in their order.
+type Instance struct {
+	Task      string
+	Arguments []string
+}
+
+// Name is "indexer", or "worker(alice, de)".
+func (i Instance) Name() string {
+	if len(i.Arguments) == 0 {
+		return i.Task
+	}
+	return i.Task + "(" + strings.Join(i.Arguments, ", ") + ")"
+}
+
+func (i Instance) compare(other Instance) int {
+	return cmp.Or(strings.Compare(i.Task, other.Task), slices.Compare(i.Arguments, other.Arguments))
+}
+
+// Instances lists the expected instances: one of each task without parameters, and
+// those that the facts name.
+func (p *Plan) Instances(facts policy.Facts) []Instance {
+	var instances []Instance
+	for i := range p.Tasks {
+		instances = append(instances, p.Tasks[i].instances(facts)...)
+	}
+	slices.SortFunc(instances, Instance.compare)
+	return slices.CompactFunc(instances, func(a, b Instance) bool { return a.compare(b) == 0 })
+}
+
+func (t *Task) instances(facts policy.Facts) []Instance {
+	if len(t.Parameters) == 0 {
+		return []Instance{{Task: t.Name}}
+	}
+	var instances []Instance
+	for _, expectation := range t.Expect {
+		order := expectation.order(t.Parameters)
+		if order == nil {
+			continue
+		}
+		pattern := policy.Pattern{Conduit: expectation.Conduit, Relation: expectation.Says, Arguments: make([]policy.Value, len(expectation.Parameters))}
+		facts.Lookup(pattern, func(fact policy.Fact) bool {
+			arguments := make([]string, len(order))
+			for i, at := range order {
+				if arguments[i] = fact.Arguments[at].Text(); arguments[i] == "" {
+					return true // a number or an empty text names no user and no region
+				}
+			}
+			instances = append(instances, Instance{Task: t.Name, Arguments: arguments})
+			return true
+		})
+	}
+	return instances
+}
+
+// order maps the task's parameters to places in the expectation's tuples; nil when
+// one is missing.
+func (e Expectation) order(parameters []string) []int {
+	order := make([]int, len(parameters))
+	for i, parameter := range parameters {
+		if order[i] = slices.Index(e.Parameters, parameter); order[i] < 0 {
+			return nil
+		}
+	}
+	return order
+}
+
+// values names an instance's arguments.
+func (t *Task) values(instance Instance) map[string]string {
+	values := make(map[string]string, len(t.Parameters))
+	for i, parameter := range t.Parameters {
+		if i < len(instance.Arguments) {
+			values[parameter] = instance.Arguments[i]
+		}
+	}
+	return values
+}
+
+// fillPlaceholders replaces {name} by its value; an unknown name stays as it is.
+func fillPlaceholders(text string, values map[string]string) string {
+	var out strings.Builder
+	for {
+		before, after, opened := strings.Cut(text, "{")
+		out.WriteString(before)
+		if !opened {
+			return out.String()
+		}
+		name, following, closed := strings.Cut(after, "}")
+		value, known := values[name]
+		if !closed || !known {
+			out.WriteByte('{')
+			text = after
+			continue
+		}
+		out.WriteString(value)
+		text = following
+	}
+}
+
+// fillAny gives every placeholder of a path the same value.
+func fillAny(path, value string) string {
+	var out strings.Builder
+	for {
+		before, after, opened := strings.Cut(path, "{")
+		out.WriteString(before)
+		_, following, closed := strings.Cut(after, "}")
+		if !opened || !closed {
+			return out.String()
+		}
+		out.WriteString(value)
+		path = following
+	}
+}

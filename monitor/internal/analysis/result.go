@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"shai.dev/monitor/internal/catalog"
+)
+
+// Result is the analysis of one plan on one state. It is immutable and safe for
+// concurrent use; Update and Expire make the next one.
+type Result struct {
+	plan         *Plan
+	state        *catalog.State
+	BundleHash   string
+	FactsVersion uint64
+	Analysed     time.Time // the clock of the run
+
+	instances []*Capabilities // by task, then arguments
+	index     *conditionIndex
+}
+
+func newResult(plan *Plan, state *catalog.State, now time.Time, instances []*Capabilities) *Result {
+	return &Result{
+		plan: plan, state: state, BundleHash: state.BundleHash(), FactsVersion: state.FactsVersion(),
+		Analysed: now, instances: instances, index: newConditionIndex(instances),
+	}
+}
+
+// Instances lists everything that was analysed, by task, then arguments. Callers
+// must not alter it.
+func (r *Result) Instances() []*Capabilities { return r.instances }
+
+// Instance is the capability set of one instance; ok is false when it was not
+// analysed.
+func (r *Result) Instance(instance Instance) (*Capabilities, bool) {
+	at, found := r.find(instance)
+	if !found {
+		return nil, false
+	}
+	return r.instances[at], true
+}
+
+func (r *Result) find(instance Instance) (int, bool) {
+	return slices.BinarySearchFunc(r.instances, instance, func(c *Capabilities, i Instance) int { return c.Instance.compare(i) })
+}
+
+// Current reports whether the result still belongs to the state. A result that does
+// not must not be used for new sessions.
+func (r *Result) Current(state *catalog.State) bool {
+	return r.BundleHash == state.BundleHash() && r.FactsVersion == state.FactsVersion()
+}
+
+// NextExpiry is the first instant at which an access ends by the passing of time;
+// call Expire then. ok is false when none does.
+func (r *Result) NextExpiry() (at time.Time, ok bool) {
+	next := int64(never)
+	for _, c := range r.instances {
+		next = min(next, c.nextExpiry())
+	}
+	return instant(next), next != never
+}
+
+// conditionIndex finds the instances whose accesses rest on a condition. Two arrays
+// sorted by hash hold what a full run found; what updates add is in a map. Entries
+// that no longer hold are left: they cost a look at one instance.
+type conditionIndex struct {
+	hashes    []conditionHash
+	instances []*instanceName
+
+	mu    sync.RWMutex
+	added map[conditionHash][]*instanceName
+}
+
+// instanceName outlives the capability sets of an instance.
+type instanceName = Instance
+
+func newConditionIndex(all []*Capabilities) *conditionIndex {
+	type entry struct {
+		hash conditionHash
+		of   uint32
+	}
+	count := 0
+	for _, c := range all {
+		count += len(c.readsOn.hashes) + len(c.writesOn.hashes) + len(c.othersOn.hashes)
+	}
+	entries := make([]entry, 0, count)
+	for i, c := range all {
+		for _, f := range []*footprints{&c.readsOn, &c.writesOn, &c.othersOn} {
+			for _, hash := range f.hashes {
+				entries = append(entries, entry{hash, uint32(i)}) //nolint:gosec // instances
+			}
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		switch {
+		case a.hash < b.hash:
+			return -1
+		case a.hash > b.hash:
+			return 1
+		}
+		return int(a.of) - int(b.of)
+	})
+	entries = slices.Compact(entries)
+	x := &conditionIndex{added: make(map[conditionHash][]*instanceName)}
+	x.hashes = make([]conditionHash, len(entries))
+	x.instances = make([]*instanceName, len(entries))
+	for i, e := range entries {
+		x.hashes[i], x.instances[i] = e.hash, &all[e.of].Instance
+	}
+	return x
+}
+
+// resting lists the instances with an access that may rest on one of the hashes.
+func (x *conditionIndex) resting(hashes []conditionHash) []*instanceName {
+	var found []*instanceName
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, hash := range hashes {
+		at, _ := slices.BinarySearch(x.hashes, hash)
+		for ; at < len(x.hashes) && x.hashes[at] == hash; at++ {
+			found = append(found, x.instances[at])
+		}
+		found = append(found, x.added[hash]...)
+	}
+	slices.SortFunc(found, func(a, b *instanceName) int { return a.compare(*b) })
+	return slices.CompactFunc(found, func(a, b *instanceName) bool { return a.compare(*b) == 0 })
+}
+
+// add lists an instance whose accesses changed under its conditions.
+func (x *conditionIndex) add(c *Capabilities) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, f := range []*footprints{&c.readsOn, &c.writesOn, &c.othersOn} {
+		for _, hash := range f.hashes {
+			known := slices.ContainsFunc(x.added[hash], func(i *instanceName) bool { return i.compare(c.Instance) == 0 })
+			at, found := slices.BinarySearch(x.hashes, hash)
+			for ; found && !known && at < len(x.hashes) && x.hashes[at] == hash; at++ {
+				known = x.instances[at].compare(c.Instance) == 0
+			}
+			if !known {
+				x.added[hash] = append(x.added[hash], &c.Instance)
+			}
+		}
+	}
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
+)
+
+// Options of a run.
+type Options struct {
+	Now time.Time // the clock; required
+	// Parallel is how many instances are analysed at once; 0 is one for each CPU.
+	// The result does not depend on it.
+	Parallel int
+	// Progress, when set, is called from one goroutine at a time with the number
+	// of instances that are done.
+	Progress func(done, total uint64)
+}
+
+// engine is one run over one state.
+type engine struct {
+	plan    *Plan
+	state   *catalog.State
+	now     time.Time
+	targets *targets
+}
+
+func newEngine(plan *Plan, state *catalog.State, now time.Time) *engine {
+	return &engine{plan: plan, state: state, now: now, targets: newTargets(state)}
+}
+
+// Run analyses a plan from nothing. It stops early when ctx does.
+func Run(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
+	e := newEngine(plan, state, options.Now)
+	for _, set := range plan.Sets {
+		e.targets.prepare(set.Catalog)
+	}
+	instances := plan.Instances(state)
+	all := make([]*Capabilities, len(instances))
+	err := parallel(ctx, len(instances), options, func(i int) {
+		all[i] = e.analyse(instances[i], workersWithin(options, len(instances)))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("analyse pipeline %s: %w", plan.Pipeline, err)
+	}
+	return newResult(plan, state, options.Now, all), nil
+}
+
+// RunInstance analyses one instance, expected or not.
+func RunInstance(plan *Plan, state *catalog.State, instance Instance, now time.Time) (*Capabilities, error) {
+	if _, err := newSubject(plan, state, instance); err != nil {
+		return nil, err
+	}
+	e := newEngine(plan, state, now)
+	return e.analyse(instance, 1), nil
+}
+
+// workersWithin is how many goroutines may share one instance: a lone indexer over
+// eighty thousand classes should use all CPUs, forty thousand users need no help.
+func workersWithin(options Options, instances int) int {
+	if instances >= 64 {
+		return 1
+	}
+	return workers(options)
+}
+
+func workers(options Options) int {
+	if options.Parallel > 0 {
+		return options.Parallel
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// parallel calls work for 0..count-1 on several goroutines.
+func parallel(ctx context.Context, count int, options Options, work func(int)) error {
+	var next, done atomic.Int64
+	var reporting sync.Mutex
+	var group sync.WaitGroup
+	for range min(workers(options), count) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= count {
+					return
+				}
+				work(i)
+				if finished := done.Add(1); options.Progress != nil && (finished%256 == 0 || int(finished) == count) {
+					reporting.Lock()
+					options.Progress(uint64(finished), uint64(count)) //nolint:gosec // never negative
+					reporting.Unlock()
+				}
+			}
+		})
+	}
+	group.Wait()
+	return ctx.Err()
+}
+
+// analyse decides all of an instance's expected accesses.
+func (e *engine) analyse(instance Instance, workers int) *Capabilities {
+	out := &Capabilities{Instance: instance}
+	who, err := newSubject(e.plan, e.state, instance)
+	if err != nil {
+		return out // its taint cannot be built: no access, and coverage shows it
+	}
+	reads := make(map[uint32]footprint)
+	writes := make(map[uint32]footprint)
+	for _, name := range who.task.Reads {
+		if set := e.plan.set(name); set != nil {
+			e.tryClasses(who, read, e.candidates(who, set), reads, workers)
+		}
+	}
+	for _, name := range who.task.Writes {
+		if set := e.plan.set(name); set != nil {
+			e.tryClasses(who, write, e.state.ClassesOf(set.Catalog), writes, workers)
+		}
+	}
+	out.setReads(reads)
+	out.setWrites(writes)
+	e.tryOthers(who, out)
+	return out
+}
+
+// candidates are the classes of a set that the instance may be able to read: found
+// through the facts where the policy allows it, all of them where not.
+func (e *engine) candidates(who *subject, set *Set) []uint32 {
+	var classes []uint32
+	for _, name := range e.state.Templates(set.Catalog) {
+		classes = append(classes, e.candidatesOf(who, set.Catalog, name)...)
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
+}
+
+func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
+	template := e.state.Template(name)
+	if template == nil {
+		return nil
+	}
+	if len(template.Parameters()) == 0 {
+		return e.state.ClassesWith(set, name, nil)
+	}
+	bindings, complete := template.Candidates(who.taint, e.state, policy.Environment{Session: who.session, Now: e.now})
+	if !complete {
+		return e.state.ClassesOfPolicy(set, name)
+	}
+	var classes []uint32
+	for _, binding := range bindings {
+		classes = append(classes, e.state.ClassesWith(set, name, binding)...)
+	}
+	return classes
+}
+
+// tryClasses decides one access for each class and keeps what holds.
+func (e *engine) tryClasses(who *subject, what access, classes []uint32, holds map[uint32]footprint, workers int) {
+	// The share of one goroutine has to be worth starting it.
+	const share = 512
+	if workers = min(workers, len(classes)/share); workers < 2 {
+		for _, class := range classes {
+			if f, ok := e.try(who, what, class); ok {
+				holds[class] = f
+			}
+		}
+		return
+	}
+	found := make([]*footprint, len(classes))
+	_ = parallel(context.Background(), (len(classes)+share-1)/share, Options{Parallel: workers}, func(part int) {
+		for i := part * share; i < min((part+1)*share, len(classes)); i++ {
+			if f, ok := e.try(who, what, classes[i]); ok {
+				found[i] = &f
+			}
+		}
+	})
+	for i, class := range classes {
+		if found[i] != nil {
+			holds[class] = *found[i]
+		}
+	}
+}
+
+func (e *engine) try(who *subject, what access, class uint32) (footprint, bool) {
+	to := e.targets.get(class)
+	if to == nil {
+		return footprint{}, false
+	}
+	decision := decide(who, what, to, e.state, e.now, false)
+	if !validated(decision) {
+		return footprint{}, false
+	}
+	return footprintOf(decision.Conditions, to.name), true
+}
+
+// tryOthers decides the expected accesses to conduits without a class.
+func (e *engine) tryOthers(who *subject, out *Capabilities) {
+	type found struct {
+		other Other
+		f     footprint
+	}
+	var all []found
+	for _, list := range []struct {
+		sets []string
+		what access
+	}{{who.task.Reads, read}, {who.task.Writes, write}} {
+		for _, name := range list.sets {
+			set := e.plan.set(name)
+			if set == nil {
+				continue
+			}
+			for _, to := range e.singles(who, set) {
+				what := list.what
+				if set.Egress && what == write {
+					what = leave
+				}
+				if decision := decide(who, what, to, e.state, e.now, false); validated(decision) {
+					all = append(all, found{Other{set.Name, to.conduit.Name, what != read}, footprintOf(decision.Conditions, "")})
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b found) int { return a.other.compare(b.other) })
+	for _, one := range all {
+		out.Others = append(out.Others, one.other)
+		out.othersOn.add(one.f)
+	}
+	out.othersOn.compact()
+}
+
+// singles are a set's conduits that have no class: pipes, channels and connections
+// as such, and of tuples those that carry the instance's own user in their name.
+func (e *engine) singles(who *subject, set *Set) []*target {
+	switch set.Kind {
+	case policy.TupleConduit:
+		return e.tuples(who, set)
+	case policy.FileConduit:
+		return nil
+	}
+	conduit := policy.Conduit{Name: set.Name, Kind: set.Kind, Internal: set.From != "" && set.To != ""}
+	if set.Policy != nil {
+		bound, err := e.state.Bind(*set.Policy)
+		if err != nil {
+			return nil
+		}
+		conduit.Policy = bound
+	}
+	return []*target{{conduit: conduit, label: conduit.Label(), name: conduit.Name}}
+}
+
+func (e *engine) tuples(who *subject, set *Set) []*target {
+	var out []*target
+	for _, path := range set.Paths {
+		name := path
+		if value := who.session.Principal; value != "" {
+			name = fillAny(path, value)
+		}
+		conduit, ok := e.state.Decide(name)
+		if ok && conduit.Kind == policy.TupleConduit {
+			out = append(out, &target{conduit: conduit, label: conduit.Label(), name: name})
+		}
+	}
+	return out
+}
+
+// setReads sorts what was found.
+func (c *Capabilities) setReads(holds map[uint32]footprint) {
+	c.Reads, c.readsOn = flatten(holds)
+}
+
+func (c *Capabilities) setWrites(holds map[uint32]footprint) {
+	c.Writes, c.writesOn = flatten(holds)
+}
+
+func flatten(holds map[uint32]footprint) ([]uint32, footprints) {
+	classes := make([]uint32, 0, len(holds))
+	for class := range holds {
+		classes = append(classes, class)
+	}
+	slices.Sort(classes)
+	var on footprints
+	on.ends = make([]uint32, 0, len(classes))
+	for _, class := range classes {
+		on.add(holds[class])
+	}
+	on.compact()
+	return classes, on
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"fmt"
+	"time"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
+)
+
+// subject is an instance made ready for decisions.
+type subject struct {
+	instance Instance
+	task     *Task
+	taint    policy.Label
+	session  *policy.Session
+}
+
+// newSubject binds the taint. An instance whose taint cannot be built has no access.
+func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, error) {
+	task := plan.task(instance.Task)
+	if task == nil || len(task.Parameters) != len(instance.Arguments) {
+		return nil, fmt.Errorf("instance %s: pipeline %s has no such task with %d parameters", instance.Name(), plan.Pipeline, len(instance.Arguments))
+	}
+	values := task.values(instance)
+	arguments := make(map[string]string, len(task.Taint.Arguments))
+	for parameter, value := range task.Taint.Arguments {
+		arguments[parameter] = fillPlaceholders(value, values)
+	}
+	bound, err := state.Bind(catalog.Reference{Policy: task.Taint.Policy, Arguments: arguments})
+	if err != nil {
+		return nil, fmt.Errorf("taint of %s: %w", instance.Name(), err)
+	}
+	s := &subject{instance: instance, task: task, taint: bound.Label(instance.Name())}
+	s.session = &policy.Session{Principal: values["user"], Region: values["region"]}
+	if s.session.Principal == "" {
+		s.session.Principal = "task/" + task.Name
+	}
+	return s, nil
+}
+
+// target is a class (or a single conduit) made ready for decisions.
+type target struct {
+	class   uint32
+	conduit policy.Conduit
+	label   policy.Label
+	name    string // of the representative; conditions on it are the class' own
+}
+
+// targets prepares classes, each once for all instances.
+type targets struct {
+	state   *catalog.State
+	byClass []*target
+}
+
+func newTargets(state *catalog.State) *targets {
+	return &targets{state: state, byClass: make([]*target, state.Classes()+1)}
+}
+
+// prepare makes the classes of a set ready. Not for concurrent use; get is.
+func (t *targets) prepare(set string) {
+	for _, class := range t.state.ClassesOf(set) {
+		if t.byClass[class] == nil {
+			t.byClass[class] = newTarget(t.state, class)
+		}
+	}
+}
+
+// get is nil for a class that nobody can have access to at present.
+func (t *targets) get(class uint32) *target {
+	if int(class) < len(t.byClass) && t.byClass[class] != nil {
+		return t.byClass[class]
+	}
+	return newTarget(t.state, class)
+}
+
+// newTarget takes the representative's place. A class that has no conduit yet is
+// decided under a name that stands in no fact, which is right only if its conduits'
+// names do not; otherwise it waits for its first conduit.
+func newTarget(state *catalog.State, class uint32) *target {
+	info := state.Class(class)
+	if info.Class == nil || info.Policy == nil {
+		return nil
+	}
+	name := fmt.Sprintf("\x00class %d", class)
+	var id int64
+	if info.Representative != 0 {
+		var ok bool
+		if name, ok = state.Name(info.Representative); !ok {
+			return nil
+		}
+		id = int64(info.Representative)
+	} else if len(info.Mentions) > 0 {
+		return nil
+	}
+	conduit := policy.Conduit{ID: id, Name: name, Kind: info.Kind, Internal: info.Internal, Policy: info.Policy}
+	return &target{class: class, conduit: conduit, label: conduit.Label(), name: name}
+}
+
+// access is what an instance wants to do.
+type access uint8
+
+const (
+	read access = iota
+	write
+	leave
+)
+
+func (a access) String() string { return [...]string{"read", "write", "write"}[a] }
+
+// decide is the one place where the analysis takes a decision.
+func decide(who *subject, what access, to *target, state policy.State, now time.Time, explain bool) policy.Decision {
+	environment := policy.Environment{Session: who.session, Now: now, Explain: explain}
+	switch what {
+	case read:
+		return policy.MayRead(who.taint, to.label, state, environment)
+	case write:
+		return policy.MayWrite(who.taint, to.conduit, state, environment)
+	default:
+		return policy.MayLeave(who.taint, to.conduit, state, environment)
+	}
+}
+
+// validated reports whether a decision holds for as long as its state conditions
+// do. A conduit's length is not the catalog's to know, and changes with every write:
+// what rests on it is decided when it happens.
+func validated(decision policy.Decision) bool {
+	if !decision.Allowed {
+		return false
+	}
+	for _, condition := range decision.Conditions {
+		if condition.Kind == policy.ConduitLengthIs || condition.Kind == policy.AddressIs {
+			return false
+		}
+	}
+	return true
+}

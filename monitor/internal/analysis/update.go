@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"context"
+	"slices"
+
+	"shai.dev/monitor/internal/catalog"
+)
+
+// Affected is an instance whose capability set changed.
+type Affected struct {
+	Instance     Instance
+	Gained, Lost []uint32      // readable classes
+	Before       *Capabilities // nil: it was not expected before
+	After        *Capabilities // nil: it is no longer expected
+}
+
+// dirty is what has to be decided again for one instance.
+type dirty struct {
+	all    bool
+	others bool
+	reads  map[uint32]bool
+	writes map[uint32]bool
+}
+
+func (d *dirty) mark(m *map[uint32]bool, class uint32) {
+	if *m == nil {
+		*m = make(map[uint32]bool)
+	}
+	(*m)[class] = true
+}
+
+// update is one step from a result to the next.
+type update struct {
+	old    *Result
+	engine *engine
+	dirty  map[int]*dirty // by place in instances
+	// instances that are expected now; those that are new have no capability set.
+	instances []*Capabilities
+	fresh     map[int]bool
+	gone      []*Capabilities
+	options   Options
+}
+
+// Update is the result after a change of the catalog, and the instances that it
+// affects: those with an access that rests on a changed fact, and those that a new
+// fact or class may give one. It equals a full run on the new state; after a change
+// of the bundle it is one.
+func (r *Result) Update(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
+	if change.Bundle || r.state != change.Before && !r.Current(change.Before) {
+		next, err := Run(ctx, r.plan, change.After, options)
+		if err != nil {
+			return nil, nil, err
+		}
+		return next, difference(r.instances, next.instances), nil
+	}
+	u := r.begin(change.After, options)
+	u.expect(change)
+	u.broken(changedHashes(change))
+	u.classes(change)
+	if err := u.enabled(ctx, change); err != nil {
+		return nil, nil, err
+	}
+	return u.finish(ctx)
+}
+
+// Expire is the result at a later time, when accesses have ended. State conditions
+// that begin to hold with time are not foreseen: such accesses are decided when
+// they happen, until the next full run.
+func (r *Result) Expire(ctx context.Context, options Options) (*Result, []Affected, error) {
+	u := r.begin(r.state, options)
+	now := options.Now.UnixNano()
+	for i, c := range u.instances {
+		d := &dirty{}
+		for _, e := range c.readsOn.expires {
+			if e.until <= now {
+				d.mark(&d.reads, c.Reads[e.access])
+			}
+		}
+		for _, e := range c.writesOn.expires {
+			if e.until <= now {
+				d.mark(&d.writes, c.Writes[e.access])
+			}
+		}
+		for _, e := range c.othersOn.expires {
+			d.others = d.others || e.until <= now
+		}
+		if d.others || d.reads != nil || d.writes != nil {
+			u.dirty[i] = d
+		}
+	}
+	return u.finish(ctx)
+}
+
+func (r *Result) begin(state *catalog.State, options Options) *update {
+	return &update{
+		old: r, options: options, instances: r.instances, dirty: make(map[int]*dirty),
+		engine: &engine{plan: r.plan, state: state, now: options.Now, targets: &targets{state: state}},
+	}
+}
+
+func (u *update) at(i int) *dirty {
+	d := u.dirty[i]
+	if d == nil {
+		d = &dirty{}
+		u.dirty[i] = d
+	}
+	return d
+}
+
+// expect brings the list of instances in step with the facts that name them.
+func (u *update) expect(change *catalog.Change) {
+	if !u.old.plan.expects(change) {
+		return
+	}
+	expected := u.old.plan.Instances(u.engine.state)
+	u.fresh = make(map[int]bool)
+	next := make([]*Capabilities, len(expected))
+	for i, instance := range expected {
+		if at, found := u.old.find(instance); found {
+			next[i] = u.old.instances[at]
+			continue
+		}
+		next[i] = &Capabilities{Instance: instance}
+		u.fresh[i] = true
+	}
+	for _, c := range u.old.instances {
+		if _, stays := slices.BinarySearchFunc(expected, c.Instance, Instance.compare); !stays {
+			u.gone = append(u.gone, c)
+		}
+	}
+	u.instances = next
+	for i := range u.fresh {
+		u.at(i).all = true
+	}
+}
+
+// expects reports whether a change touches the facts that name instances.
+func (p *Plan) expects(change *catalog.Change) bool {
+	for _, task := range p.Tasks {
+		for _, expectation := range task.Expect {
+			for _, fact := range slices.Concat(change.Added, change.Removed) {
+				if fact.Conduit == expectation.Conduit && fact.Relation == expectation.Says {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// broken marks the accesses that rest on what changed.
+func (u *update) broken(hashes []conditionHash) {
+	for _, name := range u.old.index.resting(hashes) {
+		i, found := slices.BinarySearchFunc(u.instances, *name, func(c *Capabilities, n Instance) int { return c.Instance.compare(n) })
+		if !found || u.fresh[i] {
+			continue
+		}
+		c := u.instances[i]
+		for j, class := range c.Reads {
+			if c.readsOn.restsOn(j, hashes) {
+				d := u.at(i)
+				d.mark(&d.reads, class)
+			}
+		}
+		for j, class := range c.Writes {
+			if c.writesOn.restsOn(j, hashes) {
+				d := u.at(i)
+				d.mark(&d.writes, class)
+			}
+		}
+		for j := range c.Others {
+			if c.othersOn.restsOn(j, hashes) {
+				u.at(i).others = true
+			}
+		}
+	}
+}
+
+// classes marks classes that are new, or that got their first conduit or lost their
+// last, for every instance that is expected to use them.
+func (u *update) classes(change *catalog.Change) {
+	for _, class := range change.Classes {
+		info := change.After.Class(class)
+		for i, c := range u.instances {
+			task := u.old.plan.task(c.Instance.Task)
+			if task == nil || u.fresh[i] {
+				continue
+			}
+			if u.old.plan.lists(task.Reads, info.Set) {
+				d := u.at(i)
+				d.mark(&d.reads, class)
+			}
+			if u.old.plan.lists(task.Writes, info.Set) {
+				d := u.at(i)
+				d.mark(&d.writes, class)
+			}
+		}
+	}
+}
+
+// lists reports whether one of the named sets is the catalog's.
+func (p *Plan) lists(names []string, set string) bool {
+	for _, name := range names {
+		if s := p.set(name); s != nil && s.Catalog == set {
+			return true
+		}
+	}
+	return false
+}
+
+// finish decides again what is marked.
+func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
+	order := make([]int, 0, len(u.dirty))
+	for i := range u.dirty {
+		order = append(order, i)
+	}
+	slices.Sort(order)
+	redone := make([]*Capabilities, len(order))
+	err := parallel(ctx, len(order), u.options, func(at int) {
+		redone[at] = u.engine.again(u.instances[order[at]], u.dirty[order[at]])
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	next := &Result{
+		plan: u.old.plan, state: u.engine.state, BundleHash: u.engine.state.BundleHash(), FactsVersion: u.engine.state.FactsVersion(),
+		Analysed: u.options.Now, instances: slices.Clone(u.instances), index: u.old.index,
+	}
+	var affected []Affected
+	for at, i := range order {
+		before, after := next.instances[i], redone[at]
+		next.instances[i] = after
+		next.index.add(after)
+		if u.fresh[i] {
+			before = nil
+		}
+		if a := compare(before, after); a != nil {
+			affected = append(affected, *a)
+		}
+	}
+	for _, c := range u.gone {
+		affected = append(affected, *compare(c, nil))
+	}
+	slices.SortFunc(affected, func(a, b Affected) int { return a.Instance.compare(b.Instance) })
+	return next, affected, nil
+}
+
+// again is an instance's capability set with the marked accesses decided anew.
+func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
+	if d.all {
+		return e.analyse(c.Instance, 1)
+	}
+	who, err := newSubject(e.plan, e.state, c.Instance)
+	if err != nil {
+		return &Capabilities{Instance: c.Instance}
+	}
+	out := &Capabilities{Instance: c.Instance, Reads: c.Reads, readsOn: c.readsOn, Writes: c.Writes, writesOn: c.writesOn, Others: c.Others, othersOn: c.othersOn}
+	if len(d.reads) > 0 {
+		out.setReads(e.retry(who, read, c.Reads, &c.readsOn, d.reads))
+	}
+	if len(d.writes) > 0 {
+		out.setWrites(e.retry(who, write, c.Writes, &c.writesOn, d.writes))
+	}
+	if d.others {
+		out.Others, out.othersOn = nil, footprints{}
+		e.tryOthers(who, out)
+	}
+	return out
+}
+
+func (e *engine) retry(who *subject, what access, classes []uint32, on *footprints, again map[uint32]bool) map[uint32]footprint {
+	holds := make(map[uint32]footprint, len(classes))
+	for i, class := range classes {
+		if !again[class] {
+			holds[class] = on.of(i)
+		}
+	}
+	for class := range again {
+		if f, ok := e.try(who, what, class); ok {
+			holds[class] = f
+		}
+	}
+	return holds
+}
+
+// compare is nil when both sets give the same accesses.
+func compare(before, after *Capabilities) *Affected {
+	a := &Affected{Before: before, After: after}
+	var old, now Capabilities
+	if before != nil {
+		a.Instance, old = before.Instance, *before
+	}
+	if after != nil {
+		a.Instance, now = after.Instance, *after
+	}
+	a.Gained, a.Lost = minus(now.Reads, old.Reads), minus(old.Reads, now.Reads)
+	if before != nil && after != nil && len(a.Gained)+len(a.Lost) == 0 &&
+		slices.Equal(old.Writes, now.Writes) && slices.Equal(old.Others, now.Others) {
+		return nil
+	}
+	return a
+}
+
+// minus is what of the ascending list a is not in b.
+func minus(a, b []uint32) []uint32 {
+	var left []uint32
+	for _, class := range a {
+		for len(b) > 0 && b[0] < class {
+			b = b[1:]
+		}
+		if len(b) == 0 || b[0] != class {
+			left = append(left, class)
+		}
+	}
+	return left
+}
+
+// difference compares two lists of instances, both in order.
+func difference(before, after []*Capabilities) []Affected {
+	var affected []Affected
+	for len(before)+len(after) > 0 {
+		order := 0
+		switch {
+		case len(before) == 0:
+			order = 1
+		case len(after) == 0:
+			order = -1
+		default:
+			order = before[0].Instance.compare(after[0].Instance)
+		}
+		var old, now *Capabilities
+		if order <= 0 {
+			old, before = before[0], before[1:]
+		}
+		if order >= 0 {
+			now, after = after[0], after[1:]
+		}
+		if a := compare(old, now); a != nil {
+			affected = append(affected, *a)
+		}
+	}
+	return affected
+}
