@@ -74,7 +74,7 @@ class FakeMonitor(socketserver.ThreadingUnixStreamServer):
         elif task == "indexer":
             time.sleep(0.3)
         else:
-            self.tasks[pipeline, task] = subprocess.Popen(self._command(pipeline, task))
+            self.tasks[pipeline, task] = subprocess.Popen(self._command(pipeline, task), start_new_session=True)
 
     def do_audit(self, *_: str) -> Any:
         return [DENIAL]
@@ -121,9 +121,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 def monitor(words: list[str]) -> int:
     server = FakeMonitor(words[words.index("--socket") + 1], Path(words[words.index("--data") + 1]))
-    if os.environ.get("FAKE_STUBBORN"):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    server.serve_forever()
+    stubborn = os.environ.get("FAKE_STUBBORN")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if stubborn else lambda *_: sys.exit(0))
+    try:
+        server.serve_forever()
+    finally:
+        for process in server.tasks.values():
+            process.terminate()
     return 0
 
 

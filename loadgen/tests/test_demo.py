@@ -168,7 +168,7 @@ def test_killed_itself_the_kernel_ends_its_processes(run: Run) -> None:
     process = run.start()
     wait_for(process, "[4/8]")
     process.kill()
-    process.wait()
+    process.communicate(timeout=30)
     deadline = time.monotonic() + 10
     while run.left_over() and time.monotonic() < deadline:
         time.sleep(0.1)
