@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"slices"
+
+	"golang.org/x/net/bpf"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// Values of scalar arguments that run natively.
+var (
+	duplicatingCommands = []uint32{0, 1030} // F_DUPFD, F_DUPFD_CLOEXEC
+	descriptorCommands  = []uint32{
+		1, 2, 3, 4, // F_GETFD, F_SETFD, F_GETFL, F_SETFL
+		5, 6, 7, 36, 37, 38, // F_GETLK, F_SETLK, F_SETLKW and their open-file-description kin
+		1031, 1032, 1033, 1034, // F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS
+	}
+	deviceRequests = []uint32{
+		0x5401, 0x5413, // TCGETS (isatty), TIOCGWINSZ
+		0x541b, 0x5421, // FIONREAD, FIONBIO
+		0x5450, 0x5451, // FIONCLEX, FIOCLEX
+	}
+	// PR_SET_DUMPABLE is not among them: a task that makes itself unreadable
+	// could not be asked which path it means, and a debuggable one is not the
+	// task's decision either.
+	processOptions = []uint32{
+		1, 2, 3, // PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE
+		15, 16, // PR_SET_NAME, PR_GET_NAME (HotSpot names its threads)
+		21, 23, // PR_GET_SECCOMP, PR_CAPBSET_READ
+		29, 30, // PR_SET_TIMERSLACK, PR_GET_TIMERSLACK
+		38, 39, // PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS
+		41, 42, // PR_SET_THP_DISABLE, PR_GET_THP_DISABLE
+		0x53564d41, // PR_SET_VMA (glibc and HotSpot name anonymous memory)
+	}
+)
+
+const (
+	// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; NEWTIME
+	// does not exist for clone, where its bit is part of the exit signal.
+	namespaceFlags = 0x7e020000
+	cloneParent    = 0x8000 // would leave the task's process tree
+)
+
+// code is a piece of a filter that ends in an answer on every path.
+type code []bpf.Instruction
+
+func answer(value uint32) code { return code{bpf.RetConstant{Val: value}} }
+
+func equal(a, b code) bool { return slices.Equal(a, b) }
+
+// branch compares the accumulator. Conditional jumps reach 255 instructions;
+// beyond that an unconditional one carries on.
+func branch(test bpf.JumpTest, value uint32, yes, no code) code {
+	var head code
+	if len(no) <= 255 {
+		head = code{bpf.JumpIf{Cond: test, Val: value, SkipTrue: uint8(len(no))}}
+	} else {
+		head = code{
+			bpf.JumpIf{Cond: test, Val: value, SkipFalse: 1},
+			bpf.Jump{Skip: uint32(len(no))},
+		}
+	}
+	return slices.Concat(head, no, yes)
+}
+
+// argument loads the low word of an argument. Descriptors and the values that
+// the filter compares are 32 bits for the kernel, which ignores the high word.
+func argument(index int, then code) code {
+	return slices.Concat(code{bpf.LoadAbsolute{Off: uint32(offsetArguments + 8*index), Size: 4}}, then)
+}
+
+// within tests low <= accumulator < end.
+func within(low, end uint32, yes, no code) code {
+	return branch(bpf.JumpGreaterOrEqual, low, branch(bpf.JumpGreaterOrEqual, end, no, yes), no)
+}
+
+// equals tests an argument against a list.
+func equals(index int, values []uint32, yes, no code) code {
+	result := no
+	for _, value := range slices.Backward(values) {
+		result = branch(bpf.JumpEqual, value, yes, result)
+	}
+	return argument(index, result)
+}
+
+// withBits tests whether an argument has any of the bits.
+func withBits(index int, bits uint32, yes, no code) code {
+	return argument(index, branch(bpf.JumpBitsSet, bits, yes, no))
+}
+
+// capabilities tests that every one of the arguments is a capability descriptor.
+func capabilities(indices []int, yes, no code) code {
+	result := yes
+	for _, index := range slices.Backward(indices) {
+		result = argument(index, within(wire.FDCapability, wire.FDCapability+wire.FDCapabilityCount, result, no))
+	}
+	return result
+}
+
+// channel tests for an end of a descriptor channel. The checked twins are ends
+// of the same two-way sockets, so reading them is restricted alike.
+func channel(index int, yes, no code) code {
+	return argument(index, within(wire.FDChannel, wire.FDReservedEnd, yes, no))
+}
+
+// checked tests for a descriptor whose writes the monitor decides on.
+func checked(index int, yes, no code) code {
+	return argument(index, branch(bpf.JumpEqual, wire.FDConnectionChecked, yes,
+		within(wire.FDChannelChecked, wire.FDReservedEnd, yes, no)))
+}
+
+// reserved tests whether any of the arguments is a reserved number.
+func reserved(indices []int, yes, no code) code {
+	result := no
+	for _, index := range slices.Backward(indices) {
+		result = argument(index, within(wire.FDMonitor, wire.FDReservedEnd, yes, result))
+	}
+	return result
+}
+
+// fromGate tests that libshai's one instruction made the call.
+func fromGate(yes, no code) code {
+	low := slices.Concat(code{bpf.LoadAbsolute{Off: offsetPointerLow, Size: 4}},
+		branch(bpf.JumpEqual, uint32(wire.GateReturn&0xffffffff), yes, no))
+	return slices.Concat(code{bpf.LoadAbsolute{Off: offsetPointerHigh, Size: 4}},
+		branch(bpf.JumpEqual, uint32(wire.GateReturn>>32), low, no))
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"context"
+	"fmt"
+)
+
+// backend implements [Backend] with Landlock and seccomp.
+type backend struct{}
+
+// New returns the backend of this operating system.
+func New() Backend { return backend{} }
+
+// Start implements [Backend].
+func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
+	here := machine{landlock: landlockABI(), notification: notificationAvailable() && filterFlagAvailable()}
+	todo, err := planOf(spec, here)
+	if err != nil {
+		return nil, err
+	}
+	launch, err := begin(spec, decider, todo)
+	if err != nil {
+		return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
+	}
+	task, err := launch.finish(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
+	}
+	return task, nil
+}
+
+// PrepareRuleset implements [Backend].
+func (backend) PrepareRuleset(directories []Directory) (*Ruleset, error) {
+	return prepareRuleset(directories)
+}
+
+// Probe implements [Backend].
+func (backend) Probe() Report { return probe() }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build !linux || !amd64
+
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+)
+
+// backend refuses everything: nothing is ever started unconfined because the
+// machine cannot confine it.
+type backend struct{}
+
+// New returns the backend of this operating system.
+func New() Backend { return backend{} }
+
+// LaunchMain does nothing where no launcher is needed.
+func LaunchMain() {}
+
+func unsupported() error {
+	return fmt.Errorf("%s on %s has no sandbox backend (Linux 6.7 on amd64 has): %w", runtime.GOOS, runtime.GOARCH, ErrUnsupported)
+}
+
+// Start implements [Backend].
+func (backend) Start(context.Context, Spec, Decider) (Task, error) { return nil, unsupported() }
+
+// PrepareRuleset implements [Backend].
+func (backend) PrepareRuleset([]Directory) (*Ruleset, error) { return nil, unsupported() }
+
+// Probe implements [Backend].
+func (backend) Probe() Report {
+	missing := Feature{Name: "backend", Found: "missing", Needed: "Linux 6.7 on amd64", Effect: "confines tasks"}
+	return Report{System: runtime.GOOS + " " + runtime.GOARCH, Backend: "none",
+		Enforcement: judge([]Feature{missing}, nil), Features: []Feature{missing}}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"golang.org/x/net/bpf"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// FilterSpec is what a system call filter depends on.
+type FilterSpec struct {
+	Waived Protection
+	// SignalsScoped says that Landlock confines signals to the task (ABI 6).
+	SignalsScoped bool
+}
+
+// Answers of a filter, from linux/seccomp.h.
+const (
+	answerKill   = 0x80000000 // SECCOMP_RET_KILL_PROCESS
+	answerErrno  = 0x00050000
+	answerNotify = 0x7fc00000
+	answerAllow  = 0x7fff0000
+)
+
+// Offsets in struct seccomp_data; arguments are 64 bits, low word first.
+const (
+	offsetNumber      = 0
+	offsetArch        = 4
+	offsetPointerLow  = 8
+	offsetPointerHigh = 12
+	offsetArguments   = 16
+)
+
+const (
+	archX8664   = 0xc000003e // AUDIT_ARCH_X86_64
+	x32Bit      = 0x40000000 // __X32_SYSCALL_BIT
+	errnoENOSYS = 38
+	openPath    = 0x200000 // O_PATH
+)
+
+// hotCalls are decided before the binary search. Unconditionally native calls
+// need no place here: since Linux 5.11 the kernel remembers that their answer
+// never depends on arguments and does not run the filter at all.
+var hotCalls = []string{"read", "write", "openat", "newfstatat"}
+
+// Filter computes the seccomp program of a task. It is pure; the supervisor
+// trusts that a notification it receives passed exactly this program.
+func Filter(spec FilterSpec) []bpf.Instruction {
+	program := code{
+		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: archX8664, SkipTrue: 1},
+		bpf.RetConstant{Val: answerKill}, // 32-bit entry: its numbers mean other calls
+		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
+		bpf.RetConstant{Val: answerKill},
+	}
+	hot := search(spec.intervals())
+	for i := len(hotCalls) - 1; i >= 0; i-- {
+		for _, call := range calls {
+			if call.name == hotCalls[i] {
+				hot = branch(bpf.JumpEqual, call.number, spec.rule(call), hot)
+			}
+		}
+	}
+	return append(program, hot...)
+}
+
+// interval is a run of neighbouring numbers with the same rule.
+type interval struct {
+	start uint32
+	rule  code
+}
+
+func (spec FilterSpec) intervals() []interval {
+	var runs []interval
+	for _, call := range calls {
+		rule := spec.rule(callOf(call.number))
+		if len(runs) == 0 || !equal(runs[len(runs)-1].rule, rule) {
+			runs = append(runs, interval{start: call.number, rule: rule})
+		}
+	}
+	return append(runs, interval{start: uint32(len(calls)), rule: answer(answerNotify)})
+}
+
+// search is a binary search for the interval of the number in the accumulator.
+func search(runs []interval) code {
+	if len(runs) == 1 {
+		return runs[0].rule
+	}
+	middle := len(runs) / 2
+	return branch(bpf.JumpGreaterOrEqual, runs[middle].start, search(runs[middle:]), search(runs[:middle]))
+}
+
+// rule is what happens to one call once its number is known. All checks of the
+// layer are here and in arguments.go's building blocks.
+func (spec FilterSpec) rule(call call) code {
+	allow, ask := answer(answerAllow), answer(answerNotify)
+	waived := func(p Protection) bool { return spec.Waived&p != 0 }
+	switch call.treatment {
+	case native:
+		return allow
+	case absent:
+		return answer(answerErrno | errnoENOSYS)
+	case mediated, refusedPath:
+		return choose(waived(PathMediation), allow, ask)
+	case beneathCapability:
+		return choose(waived(PathMediation), allow, capabilities(call.arguments, allow, ask))
+	case opening:
+		withoutPath := withBits(2, openPath, ask, allow)
+		return choose(waived(PathMediation), allow, capabilities(call.arguments, withoutPath, ask))
+	case execution:
+		return choose(waived(ExecRefusal), allow, ask)
+	case signalling:
+		return choose(spec.SignalsScoped, allow, ask)
+	case gatedRead:
+		return choose(waived(ChannelGate), allow, channel(call.arguments[0], fromGate(allow, ask), allow))
+	case reading:
+		return choose(waived(ChannelGate), allow, channel(call.arguments[0], ask, allow))
+	case writing, bulkWriting:
+		return checked(call.arguments[0], ask, allow)
+	case copying:
+		target := checked(call.arguments[1], ask, allow)
+		return choose(waived(ChannelGate), target, channel(call.arguments[0], ask, target))
+	case messaging:
+		return equals(call.arguments[0], []uint32{wire.FDMonitor}, allow, ask)
+	case duplicating:
+		return choose(waived(ReservedFDs), allow, reserved(call.arguments, ask, allow))
+	}
+	return spec.valueRule(call, allow, ask)
+}
+
+// valueRule is the part of rule for calls that have allow-lists of values.
+func (spec FilterSpec) valueRule(call call, allow, ask code) code {
+	switch call.treatment {
+	case controlling:
+		duplication := choose(spec.Waived&ReservedFDs != 0, allow, reserved(call.arguments, ask, allow))
+		return equals(1, duplicatingCommands, duplication, equals(1, descriptorCommands, allow, ask))
+	case deviceControl:
+		listed := equals(1, deviceRequests, allow, ask)
+		return choose(spec.Waived&ChannelGate != 0, listed, channel(call.arguments[0], ask, listed))
+	case processOption:
+		return equals(0, processOptions, allow, ask)
+	case cloning:
+		return withBits(0, namespaceFlags|cloneParent, ask, allow)
+	case ownLimits:
+		return equals(0, []uint32{0}, allow, ask)
+	}
+	// accepting, refused and unclassified: the supervisor answers.
+	return ask
+}
+
+func choose(condition bool, yes, no code) code {
+	if condition {
+		return yes
+	}
+	return no
+}

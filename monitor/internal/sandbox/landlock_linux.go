@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// landlockABI is the kernel's Landlock version, 0 where it is missing or off.
+func landlockABI() int {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(version)
+}
+
+// rulesetAttributes is struct landlock_ruleset_attr up to ABI 7. Kernels accept
+// a shorter structure than theirs; zero fields of a longer one, too.
+type rulesetAttributes struct{ files, network, scope uint64 }
+
+// createRuleset builds a ruleset in the kernel. The descriptor is the caller's.
+func (p perimeter) createRuleset() (int, error) {
+	attributes := rulesetAttributes{p.Files, p.Network, p.Scope}
+	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
+	if errno != 0 {
+		return -1, fmt.Errorf("create Landlock ruleset: %w", errno)
+	}
+	for _, grant := range p.Grants {
+		if err := grant.add(int(ruleset)); err != nil {
+			unix.Close(int(ruleset))
+			return -1, err
+		}
+	}
+	return int(ruleset), nil
+}
+
+func (g grant) add(ruleset int) error {
+	parent, err := unix.Open(g.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("grant %s: %w", g.Path, err)
+	}
+	defer unix.Close(parent)
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: g.Access, Parent_fd: int32(parent)}
+	add := func() unix.Errno {
+		_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
+			uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+		return errno
+	}
+	errno := add()
+	if errno == unix.EINVAL {
+		// A rule on a file may not name rights of directories.
+		rule.Allowed_access &= accessOnFiles
+		errno = add()
+	}
+	if errno != 0 {
+		return fmt.Errorf("grant %s rights %#x: %w", g.Path, g.Access, errno)
+	}
+	return nil
+}
+
+// restrictSelf confines the calling thread, which must already have
+// no_new_privs, and whatever it will start.
+func restrictSelf(ruleset int) error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
+		return fmt.Errorf("restrict with Landlock ruleset: %w", errno)
+	}
+	return nil
+}
+
+// prepareRuleset builds the layer of [readPerimeter].
+func prepareRuleset(directories []Directory) (*Ruleset, error) {
+	if abi := landlockABI(); abi < neededLandlock {
+		return nil, fmt.Errorf("Landlock ABI %d found, ABI %d needed (Linux 6.7): %w", abi, neededLandlock, ErrUnsupported)
+	}
+	ruleset, err := readPerimeter(directories).createRuleset()
+	if err != nil {
+		return nil, fmt.Errorf("prepare ruleset of %d directories: %w", len(directories), err)
+	}
+	return &Ruleset{File: os.NewFile(uintptr(ruleset), "landlock ruleset")}, nil
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// handlers answer the calls that are not simply refused. A handler answers the
+// request itself when it succeeds, and otherwise returns why not.
+var handlers map[string]func(*request) error
+
+func init() {
+	const here = unix.AT_FDCWD
+	handlers = map[string]func(*request) error{
+		"open":  func(r *request) error { return r.open(here, 0, r.Arguments[1], r.Arguments[2]) },
+		"creat": func(r *request) error { return r.open(here, 0, creating, r.Arguments[1]) },
+		"openat": func(r *request) error {
+			return r.open(r.descriptor(0), 1, uint64(uint32(r.Arguments[2])), r.Arguments[3])
+		},
+		"openat2":         (*request).open2,
+		"stat":            func(r *request) error { return r.stat(here, 0, 1, 0) },
+		"lstat":           func(r *request) error { return r.stat(here, 0, 1, unix.AT_SYMLINK_NOFOLLOW) },
+		"newfstatat":      func(r *request) error { return r.stat(r.descriptor(0), 1, 2, r.descriptor(3)) },
+		"statx":           (*request).statx,
+		"statfs":          (*request).statfs,
+		"access":          func(r *request) error { return r.access(here, 0, r.descriptor(1), 0) },
+		"faccessat":       func(r *request) error { return r.access(r.descriptor(0), 1, r.descriptor(2), 0) },
+		"faccessat2":      func(r *request) error { return r.access(r.descriptor(0), 1, r.descriptor(2), r.descriptor(3)) },
+		"readlink":        func(r *request) error { return r.readlink(here, 0, 1) },
+		"readlinkat":      func(r *request) error { return r.readlink(r.descriptor(0), 1, 2) },
+		"execve":          (*request).execute,
+		"execveat":        (*request).execute,
+		"accept":          (*request).accept,
+		"accept4":         (*request).accept,
+		"write":           (*request).send,
+		"writev":          (*request).send,
+		"sendto":          (*request).send,
+		"kill":            (*request).signal,
+		"tgkill":          (*request).signal,
+		"rt_sigqueueinfo": (*request).signal, "rt_tgsigqueueinfo": (*request).signal,
+	}
+}
+
+const creating = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
+
+// execute allows the launcher's exec of the task's program, and no other. It
+// may proceed although its path is in memory: the memory is the launcher's,
+// which is this very binary, and no code of the task has run yet.
+func (r *request) execute() error {
+	if int(r.PID) == r.supervisor.task.pid && r.supervisor.mayExecute.CompareAndSwap(true, false) {
+		return r.proceed()
+	}
+	return errRefused
+}
+
+// permit decides on a pinned file; looking at it has flags O_PATH.
+func (r *request) permit(file *pinned, flags int) error {
+	if !strings.HasPrefix(file.path, "/") {
+		return errRefused // a pipe, a socket or the like: no path, nothing to decide on
+	}
+	process, err := r.process()
+	if err != nil {
+		return err
+	}
+	switch r.supervisor.permits.of(file.path, flags, process) {
+	case permitted:
+		return nil
+	case forbidden:
+		return errRefused
+	}
+	question := OpenRequest{Task: r.supervisor.task, PID: process, Path: file.path, Flags: flags, New: file.missing != ""}
+	return r.decide(func(ctx context.Context, decider Decider) Verdict { return decider.Open(ctx, question) })
+}
+
+// open2 is openat2. Of its restrictions on resolution, links can be ruled out;
+// jumping links always are. Others are refused, not ignored.
+func (r *request) open2() error {
+	const known = unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS
+	var how [unix.SizeofOpenHow]byte
+	if r.Arguments[3] != uint64(len(how)) {
+		return unix.E2BIG
+	}
+	if err := r.read(r.Arguments[2], how[:]); err != nil {
+		return err
+	}
+	flags, mode := binary.LittleEndian.Uint64(how[0:]), binary.LittleEndian.Uint64(how[8:])
+	resolve := binary.LittleEndian.Uint64(how[16:])
+	if resolve&^known != 0 {
+		return errRefused
+	}
+	if flags>>32 != 0 {
+		return unix.EINVAL
+	}
+	path, err := r.text(r.Arguments[1])
+	if err != nil {
+		return err
+	}
+	return r.openPath(r.descriptor(0), path, int(flags), uint32(mode), resolve&unix.RESOLVE_NO_SYMLINKS != 0)
+}
+
+func (r *request) open(directory, pathArgument int, flags, mode uint64) error {
+	path, err := r.text(r.Arguments[pathArgument])
+	if err != nil {
+		return err
+	}
+	return r.openPath(directory, path, int(uint32(flags)), uint32(mode), false)
+}
+
+func (r *request) openPath(directory int, path string, flags int, mode uint32, noLinks bool) error {
+	if flags&tempFile != 0 {
+		return unix.EOPNOTSUPP
+	}
+	if flags&unix.O_PATH != 0 {
+		flags &= unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC // as the kernel does
+	}
+	exclusive := flags&unix.O_CREAT != 0 && flags&unix.O_EXCL != 0
+	file, err := r.resolve(path, resolution{
+		directory: directory, noLinks: noLinks, create: flags&unix.O_CREAT != 0,
+		follow: flags&unix.O_NOFOLLOW == 0 && !exclusive,
+	})
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	if err := openable(file, flags, exclusive); err != nil {
+		return err
+	}
+	if err := r.permit(file, flags); err != nil {
+		return err
+	}
+	opened, err := r.reopen(file, flags, mode)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(opened)
+	return r.give(opened, flags&unix.O_CLOEXEC)
+}
+
+// openable refuses what an open of the pinned file would refuse or block on.
+func openable(file *pinned, flags int, exclusive bool) error {
+	if file.missing != "" {
+		return nil
+	}
+	kind := file.stat.Mode & unix.S_IFMT
+	switch {
+	case exclusive:
+		return unix.EEXIST
+	case flags&unix.O_DIRECTORY != 0 && kind != unix.S_IFDIR:
+		return unix.ENOTDIR
+	case flags&unix.O_PATH != 0:
+		return nil
+	case kind == unix.S_IFLNK:
+		return unix.ELOOP
+	case kind == unix.S_IFDIR && flags&(accessMode|unix.O_CREAT) != 0:
+		return unix.EISDIR
+	case kind == unix.S_IFREG || kind == unix.S_IFDIR || harmless[file.path]:
+		return nil
+	}
+	return errRefused // devices, named pipes, sockets: opening acts on something else than a file
+}
+
+// reopen opens the pinned file itself, or creates what was missing in the pinned
+// directory. Nothing is looked up by a name that could have changed meanwhile.
+func (r *request) reopen(file *pinned, flags int, mode uint32) (int, error) {
+	keep := flags &^ (unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW)
+	if file.missing == "" {
+		if flags&unix.O_PATH != 0 {
+			return unix.FcntlInt(uintptr(file.descriptor), unix.F_DUPFD_CLOEXEC, 0)
+		}
+		return unix.Open("/proc/self/fd/"+strconv.Itoa(file.descriptor), keep|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	}
+	text, err := r.status("Umask")
+	if err != nil {
+		return -1, err
+	}
+	mask, err := strconv.ParseUint(text, 8, 32)
+	if err != nil {
+		return -1, unix.EACCES
+	}
+	// Exclusively: the decision was on a new file. Whoever loses a race for the
+	// name is told so.
+	return unix.Openat(file.descriptor, file.missing,
+		keep|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode&0o7777&^uint32(mask))
+}
+
+// give injects a descriptor at the lowest free number and returns that number
+// from the call, in one step. When it fails (the task has too many open, or is
+// gone) the call fails; the caller closes its copy either way.
+func (r *request) give(descriptor, closeOnExec int) error {
+	errno := r.supervisor.listener.inject(injection{ID: r.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND,
+		Source: uint32(descriptor), NewFlags: uint32(closeOnExec)})
+	switch errno {
+	case 0, unix.ENOENT:
+		return nil
+	}
+	return errno
+}
+
+// look pins a file for a call that only looks at it. An empty path with
+// AT_EMPTY_PATH means a descriptor that the task holds: no decision, and nil.
+func (r *request) look(directory, pathArgument, flags int) (*pinned, error) {
+	path := ""
+	if address := r.Arguments[pathArgument]; address != 0 || flags&unix.AT_EMPTY_PATH == 0 {
+		var err error
+		if path, err = r.text(address); err != nil {
+			return nil, err
+		}
+	}
+	if path == "" && flags&unix.AT_EMPTY_PATH != 0 {
+		return r.held(directory)
+	}
+	file, err := r.resolve(path, resolution{directory: directory, follow: flags&unix.AT_SYMLINK_NOFOLLOW == 0})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.permit(file, unix.O_PATH); err != nil {
+		file.close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// held pins what one of the caller's own descriptors refers to.
+func (r *request) held(descriptor int) (*pinned, error) {
+	link := "fd/" + strconv.Itoa(descriptor)
+	if descriptor == unix.AT_FDCWD {
+		link = "cwd"
+	}
+	file, err := unix.Open(r.proc(link), unix.O_PATH|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil, unix.EBADF
+	case err != nil:
+		return nil, err
+	case !r.supervisor.listener.valid(r.ID):
+		unix.Close(file)
+		return nil, errGone
+	}
+	return &pinned{descriptor: file}, nil
+}
+
+func (r *request) stat(directory, pathArgument, resultArgument, flags int) error {
+	file, err := r.look(directory, pathArgument, flags)
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	var stat unix.Stat_t // the kernel's own layout on this architecture
+	if err := unix.Fstat(file.descriptor, &stat); err != nil {
+		return err
+	}
+	return r.result(r.Arguments[resultArgument], unsafe.Slice((*byte)(unsafe.Pointer(&stat)), unsafe.Sizeof(stat)))
+}
+
+func (r *request) statx() error {
+	flags := r.descriptor(2)
+	file, err := r.look(r.descriptor(0), 1, flags)
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	var stat unix.Statx_t
+	synchronise := flags & (unix.AT_STATX_FORCE_SYNC | unix.AT_STATX_DONT_SYNC)
+	if err := unix.Statx(file.descriptor, "", unix.AT_EMPTY_PATH|synchronise, r.descriptor(3), &stat); err != nil {
+		return err
+	}
+	return r.result(r.Arguments[4], unsafe.Slice((*byte)(unsafe.Pointer(&stat)), unsafe.Sizeof(stat)))
+}
+
+func (r *request) statfs() error {
+	file, err := r.look(unix.AT_FDCWD, 0, 0)
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(file.descriptor, &system); err != nil {
+		return err
+	}
+	return r.result(r.Arguments[1], unsafe.Slice((*byte)(unsafe.Pointer(&system)), unsafe.Sizeof(system)))
+}
+
+func (r *request) result(address uint64, data []byte) error {
+	if err := r.write(address, data); err != nil {
+		return err
+	}
+	return r.succeed(0)
+}
+
+// access answers for what an open would be answered: what the backend permits
+// only for reading is not writable.
+func (r *request) access(directory, pathArgument, mode, flags int) error {
+	file, err := r.look(directory, pathArgument, flags)
+	if err != nil {
+		return err
+	}
+	defer file.close()
+	if mode&unix.W_OK != 0 && beneathAny(file.path, r.supervisor.permits.runtime) {
+		return unix.EACCES
+	}
+	if err := unix.Faccessat(file.descriptor, "", uint32(mode), flags&unix.AT_EACCESS|unix.AT_EMPTY_PATH); err != nil {
+		return err
+	}
+	return r.succeed(0)
+}
+
+// readlink reads a link itself. Those beneath the caller's own /proc/<pid>
+// (java looks for its home by /proc/self/exe) tell what it has anyway.
+func (r *request) readlink(directory, pathArgument, resultArgument int) error {
+	path, err := r.text(r.Arguments[pathArgument])
+	if err != nil {
+		return err
+	}
+	size := min(r.descriptor(resultArgument+1), pathMax)
+	if size <= 0 {
+		return unix.EINVAL
+	}
+	if path == "" {
+		return errRefused // a link that was pinned by O_PATH
+	}
+	link, err := r.resolve(path, resolution{directory: directory})
+	if err != nil {
+		return err
+	}
+	defer link.close()
+	if link.stat.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return unix.EINVAL
+	}
+	target, err := r.permittedTarget(link)
+	if err != nil {
+		return err
+	}
+	target = target[:min(len(target), size)]
+	if err := r.write(r.Arguments[resultArgument], []byte(target)); err != nil {
+		return err
+	}
+	return r.succeed(len(target))
+}
+
+// ownLink names the jumping links that a process may read about itself.
+func ownLink(rest string) bool {
+	return rest == "exe" || rest == "cwd" || rest == "root" || strings.HasPrefix(rest, "fd/")
+}
+
+func (r *request) permittedTarget(link *pinned) (string, error) {
+	process, err := r.process()
+	if err != nil {
+		return "", err
+	}
+	owner, rest, isProcess := processOf(link.path)
+	switch {
+	case link.path == "/proc/self" || link.path == "/proc/thread-self":
+		return r.selfLink(strings.TrimPrefix(link.path, "/proc/"))
+	case isProcess && owner == process && ownLink(rest):
+		return os.Readlink(link.path)
+	}
+	if err := r.permit(link, unix.O_PATH); err != nil {
+		return "", err
+	}
+	return readLink(link.descriptor)
+}
+
+// signal is for kernels whose Landlock does not scope signals: only processes of
+// the task can be signalled. The target is a scalar, so the call may proceed.
+func (r *request) signal() error {
+	target := r.descriptor(0)
+	if target < -1 {
+		target = -target
+	}
+	group, err := syscall.Getpgid(target)
+	if target == 0 || target != -1 && err == nil && group == r.supervisor.task.pid {
+		return r.proceed()
+	}
+	return errRefused
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	pageSize = 4096
+	pathMax  = 4096 // with NUL, as in the kernel
+)
+
+// errGone says that the caller of a request died or gave up. There is nobody to
+// answer.
+var errGone = errors.New("the caller is gone")
+
+// text reads a NUL-terminated path from the caller's memory, once: whatever the
+// caller's other threads write there afterwards is never looked at.
+//
+// The notification's validity is checked after reading. If it is still valid,
+// the caller waited all the time, so its number was not given to another
+// process and the bytes are its own.
+func (r *request) text(address uint64) (string, error) {
+	path := make([]byte, 0, 256)
+	for len(path) < pathMax {
+		position := address + uint64(len(path))
+		size := min(pageSize-int(position%pageSize), pathMax-len(path))
+		chunk := make([]byte, size)
+		if err := r.read(position, chunk); err != nil {
+			return "", err
+		}
+		if end := bytes.IndexByte(chunk, 0); end >= 0 {
+			return string(append(path, chunk[:end]...)), nil
+		}
+		path = append(path, chunk...)
+	}
+	return "", unix.ENAMETOOLONG
+}
+
+// read fills data from the caller's memory: EFAULT where it cannot be read,
+// errGone when the caller is.
+func (r *request) read(address uint64, data []byte) error {
+	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
+	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(data)}}
+	count, err := unix.ProcessVMReadv(int(r.PID), local, remote, 0)
+	return r.transferred(count, len(data), err)
+}
+
+// write puts data into the caller's memory. Between the check of validity and
+// the write the caller can only be killed; its number would have to be given to
+// a new process of ours within that instant, and pids are handed out in turn.
+func (r *request) write(address uint64, data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	if !r.supervisor.listener.valid(r.ID) {
+		return errGone
+	}
+	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
+	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(data)}}
+	count, err := unix.ProcessVMWritev(int(r.PID), local, remote, 0)
+	return r.transferred(count, len(data), err)
+}
+
+func (r *request) transferred(count, want int, err error) error {
+	if !r.supervisor.listener.valid(r.ID) {
+		return errGone
+	}
+	switch {
+	case errors.Is(err, unix.EPERM):
+		// The task cannot be read (it is not dumpable): without its path there
+		// is no decision.
+		return unix.EACCES
+	case err != nil || count != want:
+		return unix.EFAULT
+	}
+	return nil
+}
+
+// status returns a field of the calling thread's /proc/<tid>/status.
+func (r *request) status(field string) (string, error) {
+	text, err := os.ReadFile(r.proc("status"))
+	if err != nil {
+		return "", errGone
+	}
+	_, rest, found := bytes.Cut(text, []byte("\n"+field+":\t"))
+	if !found || !r.supervisor.listener.valid(r.ID) {
+		return "", errGone
+	}
+	value, _, _ := bytes.Cut(rest, []byte("\n"))
+	return string(value), nil
+}

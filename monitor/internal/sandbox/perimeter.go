@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Landlock's file system rights, from linux/landlock.h, with the ABI that
+// introduced each one.
+const (
+	accessExecute   = 1 << 0
+	accessWriteFile = 1 << 1
+	accessReadFile  = 1 << 2
+	accessReadDir   = 1 << 3
+	accessRemoveDir = 1 << 4
+	accessRemove    = 1 << 5
+	accessMakeDir   = 1 << 7
+	accessMakeFile  = 1 << 8
+	accessFirstABI  = 1<<13 - 1 // all of ABI 1
+	accessRefer     = 1 << 13   // ABI 2
+	accessTruncate  = 1 << 14   // ABI 3
+	accessIoctl     = 1 << 15   // ABI 5
+
+	// accessOnFiles are the rights that a rule on something else than a
+	// directory may name.
+	accessOnFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate | accessIoctl
+
+	accessNetwork = 1<<0 | 1<<1 // bind and connect of TCP, ABI 4
+	scopeAbstract = 1 << 0      // abstract UNIX sockets, ABI 6
+	scopeSignal   = 1 << 1      // signals, ABI 6
+)
+
+const (
+	neededLandlock = 4 // the first ABI with network rules
+	scopedLandlock = 6 // the first ABI that scopes signals
+)
+
+// perimeter is a Landlock domain as data: everything handled is refused but for
+// the grants.
+type perimeter struct {
+	Files   uint64 // handled file system rights
+	Network uint64 // handled network rights; none is ever granted
+	Scope   uint64
+	Grants  []grant
+}
+
+// grant is one rule of a perimeter.
+type grant struct {
+	Path   string
+	Access uint64
+}
+
+// taskPerimeter computes the domain of a task for a kernel's Landlock ABI. All
+// rights that the kernel knows are handled, so that what is not granted is
+// refused.
+func taskPerimeter(abi int, spec Spec) (perimeter, error) {
+	if abi < neededLandlock {
+		return perimeter{}, fmt.Errorf("Landlock ABI %d found, ABI %d needed (Linux 6.7): %w", abi, neededLandlock, ErrUnsupported)
+	}
+	domain := perimeter{Files: handledFiles(abi), Network: accessNetwork}
+	if abi >= scopedLandlock {
+		domain.Scope = scopeAbstract | scopeSignal
+	}
+	for _, path := range spec.Runtime {
+		domain.Grants = append(domain.Grants, grant{path, accessOf(Read | Execute)})
+	}
+	for _, directory := range spec.Perimeter {
+		domain.Grants = append(domain.Grants, grant{directory.Path, accessOf(directory.Rights)})
+	}
+	return domain, nil
+}
+
+// readPerimeter computes the layer with which a worker narrows itself to its
+// session. It handles reading only: a layer that handles a right refuses it
+// everywhere it is not granted again, and what a task may write was settled
+// when it started. Every layer refuses REFER unless it grants it (or renames
+// between directories fail with EXDEV), so writable directories get it again.
+func readPerimeter(directories []Directory) perimeter {
+	layer := perimeter{Files: accessReadFile | accessReadDir, Grants: make([]grant, 0, len(directories))}
+	if slices.ContainsFunc(directories, func(d Directory) bool { return d.Rights&Write != 0 }) {
+		layer.Files |= accessRefer
+	}
+	for _, directory := range directories {
+		access := accessOf(directory.Rights) & layer.Files
+		if access != 0 {
+			layer.Grants = append(layer.Grants, grant{directory.Path, access})
+		}
+	}
+	return layer
+}
+
+// accessOf translates rights. Making devices, sockets, pipes and symbolic links
+// is never granted, and neither are ioctls on devices.
+func accessOf(rights Rights) uint64 {
+	var access uint64
+	if rights&Read != 0 {
+		access |= accessReadFile | accessReadDir
+	}
+	if rights&Write != 0 {
+		access |= accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir | accessRefer
+	}
+	if rights&Execute != 0 {
+		access |= accessExecute
+	}
+	return access
+}
+
+func handledFiles(abi int) uint64 {
+	handled := uint64(accessFirstABI)
+	if abi >= 2 {
+		handled |= accessRefer
+	}
+	if abi >= 3 {
+		handled |= accessTruncate
+	}
+	if abi >= 5 {
+		handled |= accessIoctl
+	}
+	return handled
+}

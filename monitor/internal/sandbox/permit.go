@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// permission is what the backend itself says about a path.
+type permission uint8
+
+const (
+	askMonitor permission = iota
+	permitted
+	forbidden
+)
+
+// permits are the paths that the backend answers for without asking, all checks
+// of the mediated calls in one place. Paths are real paths of pinned files.
+type permits struct {
+	runtime []string // hierarchies: reading
+	named   []string // everything the specification names: their ancestors may be looked at
+}
+
+// permitsOf collects them. A hierarchy counts under the name it was given and
+// under its real one.
+func permitsOf(spec Spec) permits {
+	return permits{runtime: realPaths(spec.Runtime), named: realPaths(spec.paths())}
+}
+
+func realPaths(paths []string) []string {
+	var result []string
+	for _, path := range paths {
+		result = append(result, filepath.Clean(path))
+		if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+			result = append(result, real)
+		}
+	}
+	return result
+}
+
+const (
+	accessMode = 0x3      // O_ACCMODE
+	truncate   = 0x200    // O_TRUNC
+	tempFile   = 0x400000 // __O_TMPFILE without O_DIRECTORY
+)
+
+// harmless are the devices that neither keep nor carry data.
+var harmless = map[string]bool{
+	"/dev/null": true, "/dev/zero": true, "/dev/full": true, "/dev/random": true, "/dev/urandom": true,
+}
+
+// ownProcess matches what a process may read about itself beneath /proc/<pid>:
+// HotSpot and libc look for limits, control groups and their own mappings.
+var ownProcess = regexp.MustCompile(`^(task/[0-9]+/)?(auxv|cgroup|cmdline|comm|limits|maps|mountinfo|mounts|oom_score|schedstat|smaps|smaps_rollup|stat|statm|status)$|^(task/[0-9]+|task|fd|fdinfo)?$`)
+
+// of answers for an open of a path with flags by a process.
+func (p permits) of(path string, flags, process int) permission {
+	reading := flags&accessMode == syscall.O_RDONLY && flags&(truncate|tempFile) == 0
+	looking := flags&openPath != 0
+	if owner, rest, isProcess := processOf(path); isProcess {
+		switch {
+		case owner != process:
+			// Not even where /proc is part of the runtime: the monitor opens on the
+			// task's behalf and may look into processes that the task must not.
+			return forbidden
+		case (reading || looking) && ownProcess.MatchString(rest):
+			return permitted
+		}
+		return askMonitor
+	}
+	switch {
+	case harmless[path]:
+		return permitted
+	case (reading || looking) && beneathAny(path, p.runtime):
+		return permitted
+	case looking && p.ancestor(path):
+		return permitted
+	}
+	return askMonitor
+}
+
+// ancestor says whether path leads to something the task was given by name.
+func (p permits) ancestor(path string) bool {
+	for _, named := range p.named {
+		if beneath(named, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// processOf splits "/proc/12/maps" into 12 and "maps".
+func processOf(path string) (process int, rest string, ok bool) {
+	inProc, found := strings.CutPrefix(path, "/proc/")
+	if !found {
+		return 0, "", false
+	}
+	number, rest, _ := strings.Cut(inProc, "/")
+	process, err := strconv.Atoi(number)
+	return process, rest, err == nil
+}
+
+func beneathAny(path string, roots []string) bool {
+	for _, root := range roots {
+		if beneath(path, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// beneath says whether path is root or lies under it.
+func beneath(path, root string) bool {
+	if root == "/" {
+		return true
+	}
+	rest, found := strings.CutPrefix(path, root)
+	return found && (rest == "" || rest[0] == '/')
+}

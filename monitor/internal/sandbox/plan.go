@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/net/bpf"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// plan is all that the launcher does, computed beforehand: it carries out what
+// it reads and decides nothing.
+type plan struct {
+	Name             string
+	Command          []string
+	Environment      []string
+	WorkingDirectory string
+	// Numbers of the inherited descriptors, in the order of inheritance.
+	Numbers      []int
+	Capabilities []string // directories, for FDCapability and up
+	CPUs         []int
+	Perimeter    *perimeter           // nil: no Landlock domain
+	Filter       []bpf.RawInstruction // empty: no filter
+}
+
+// machine is what a plan depends on besides the specification.
+type machine struct {
+	landlock     int  // ABI
+	notification bool // seccomp user notification with killable waiting
+}
+
+// planOf checks a specification and computes what to do. It does no I/O.
+func planOf(spec Spec, on machine) (plan, error) {
+	if err := spec.check(); err != nil {
+		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
+	}
+	result := plan{
+		Name: spec.Name, Command: spec.Command, Environment: spec.Environment,
+		WorkingDirectory: spec.WorkingDirectory, CPUs: spec.CPUs,
+		Numbers: slices.Sorted(maps.Keys(spec.Descriptors)),
+	}
+	for _, capability := range spec.Capabilities {
+		result.Capabilities = append(result.Capabilities, capability.Path)
+	}
+	if !spec.Confined {
+		return result, nil
+	}
+	// The domain is computed, and thereby the machine checked, even where a test
+	// waives it.
+	domain, err := taskPerimeter(on.landlock, spec)
+	if err == nil && !on.notification {
+		err = fmt.Errorf("seccomp user notification with killable waiting not found (Linux 5.19 has it): %w", ErrUnsupported)
+	}
+	if err != nil {
+		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
+	}
+	if spec.Waived&Perimeter == 0 {
+		result.Perimeter = &domain
+	}
+	if spec.Waived&SyscallFilter == 0 {
+		scoped := domain.Scope&scopeSignal != 0 && spec.Waived&Perimeter == 0
+		result.Filter, err = bpf.Assemble(Filter(FilterSpec{Waived: spec.Waived, SignalsScoped: scoped}))
+	}
+	return result, err
+}
+
+func (spec Spec) check() error {
+	if len(spec.Command) == 0 || !filepath.IsAbs(spec.Command[0]) {
+		return fmt.Errorf("command %q does not begin with an absolute path", spec.Command)
+	}
+	if len(spec.Capabilities) > wire.FDCapabilityCount {
+		return fmt.Errorf("%d capabilities, at most %d have a number", len(spec.Capabilities), wire.FDCapabilityCount)
+	}
+	for number, file := range spec.Descriptors {
+		isCapability := number >= wire.FDCapability && number < wire.FDCapability+wire.FDCapabilityCount
+		if number < wire.FDMonitor || number >= wire.FDReservedEnd || isCapability || file == nil {
+			return fmt.Errorf("descriptor %d is not a reserved number for a file", number)
+		}
+	}
+	for _, path := range spec.paths() {
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("%q is not an absolute path", path)
+		}
+	}
+	return nil
+}
+
+// paths are all directories that a specification names.
+func (spec Spec) paths() []string {
+	paths := slices.Clone(spec.Runtime)
+	for _, directory := range spec.Perimeter {
+		paths = append(paths, directory.Path)
+	}
+	for _, capability := range spec.Capabilities {
+		paths = append(paths, capability.Path)
+	}
+	if spec.WorkingDirectory != "" {
+		paths = append(paths, spec.WorkingDirectory)
+	}
+	return paths
+}

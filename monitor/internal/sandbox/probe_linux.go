@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// probe examines the kernel without changing anything.
+func probe() Report {
+	abi := landlockABI()
+	needed := []Feature{
+		architecture(),
+		{Name: "Landlock", Found: found(abi > 0, fmt.Sprintf("ABI %d", abi)), Needed: "ABI 4 (Linux 6.7)",
+			Present: abi >= neededLandlock, Effect: "confines files, and TCP bind and connect"},
+		{Name: "seccomp user notification", Found: found(notificationAvailable(), "present"), Needed: "Linux 5.14 (with descriptor injection)",
+			Present: notificationAvailable(), Effect: "the monitor answers opens that are not native"},
+		{Name: "killable waiting", Found: found(filterFlagAvailable(), "present"), Needed: "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19)",
+			Present: filterFlagAvailable(), Effect: "signals do not restart calls that the monitor is answering"},
+	}
+	optional := []Feature{
+		{Name: "Landlock device ioctl", Found: found(abi >= 5, "present"), Needed: "ABI 5 (Linux 6.10)",
+			Present: abi >= 5, Effect: "device ioctls are refused by Landlock, not only by the filter"},
+		{Name: "Landlock scopes", Found: found(abi >= scopedLandlock, "present"), Needed: "ABI 6 (Linux 6.12)",
+			Present: abi >= scopedLandlock, Effect: "signals stay inside the task natively; otherwise the monitor checks each"},
+		yama(),
+	}
+	return Report{System: system(), Backend: "landlock+seccomp", Enforcement: judge(needed, optional),
+		Features: slices.Concat(needed, optional)}
+}
+
+func found(present bool, text string) string {
+	if !present {
+		return "missing"
+	}
+	return text
+}
+
+func architecture() Feature {
+	return Feature{Name: "architecture", Found: runtime.GOARCH, Needed: "amd64", Present: runtime.GOARCH == "amd64",
+		Effect: "the filter knows this system call table"}
+}
+
+func system() string {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return "linux"
+	}
+	return fmt.Sprintf("linux %s %s", unix.ByteSliceToString(name.Release[:]), unix.ByteSliceToString(name.Machine[:]))
+}
+
+func notificationAvailable() bool {
+	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	return errno == 0
+}
+
+// filterFlagAvailable asks for the flag with no program at all: a kernel that
+// knows it fails on the missing program, others on the flag.
+func filterFlagAvailable() bool {
+	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, 0)
+	return errno == unix.EFAULT
+}
+
+// yama restricts who may read another process's memory. The monitor is the
+// tasks' ancestor, which scope 1 permits.
+func yama() Feature {
+	text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	scope := strings.TrimSpace(string(text))
+	feature := Feature{Name: "Yama ptrace scope", Found: "scope " + scope, Needed: "at most scope 1, or privileges",
+		Present: scope == "0" || scope == "1" || os.Geteuid() == 0 && scope == "2",
+		Effect:  "the monitor may read the paths that its tasks ask for"}
+	if err != nil {
+		feature.Found, feature.Present = "not active", true
+	}
+	return feature
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// notification is struct seccomp_notif.
+type notification struct {
+	ID        uint64
+	PID       uint32 // of the calling thread
+	Flags     uint32
+	Number    uint32
+	Arch      uint32
+	Pointer   uint64
+	Arguments [6]uint64
+}
+
+// response is struct seccomp_notif_resp.
+type response struct {
+	ID    uint64
+	Value int64
+	Error int32 // negative errno
+	Flags uint32
+}
+
+// injection is struct seccomp_notif_addfd.
+type injection struct {
+	ID       uint64
+	Flags    uint32
+	Source   uint32
+	New      uint32
+	NewFlags uint32
+}
+
+// structureRoom is what receive and respond hand to the kernel: its structures
+// may grow, and it copies its own size.
+const structureRoom = 256
+
+// listener is a seccomp notification descriptor.
+type listener int
+
+// receive returns the next request. ENOENT says that its caller died meanwhile.
+func (l listener) receive() (notification, unix.Errno) {
+	var room [structureRoom / 8]uint64 // aligned, and zeroed as the kernel demands
+	errno := l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&room))
+	return *(*notification)(unsafe.Pointer(&room)), errno
+}
+
+// respond ends a request. ENOENT says that its caller died meanwhile.
+func (l listener) respond(r response) unix.Errno {
+	var room [structureRoom / 8]uint64
+	*(*response)(unsafe.Pointer(&room)) = r
+	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&room))
+}
+
+// valid says whether the request's caller still waits for the answer.
+func (l listener) valid(id uint64) bool {
+	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
+}
+
+// inject places a descriptor in the caller's process.
+func (l listener) inject(i injection) unix.Errno {
+	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&i))
+}
+
+// wakeSynchronously asks the scheduler to hand over directly (Linux 6.6); where
+// it is missing, requests are only slower.
+func (l listener) wakeSynchronously() {
+	unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+}
+
+func (l listener) ioctl(request uintptr, structure unsafe.Pointer) unix.Errno {
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l), request, uintptr(structure))
+		if errno != unix.EINTR {
+			return errno
+		}
+	}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// requestsAtATime bounds how many requests of one task are worked on. Those
+	// that wait for a connection do not count.
+	requestsAtATime = 64
+	// decisionTime is how long a decision may take; then it is a denial.
+	decisionTime = 30 * time.Second
+)
+
+// supervisor answers the notifications of one task: of the program and of
+// everything it forks.
+type supervisor struct {
+	task     *task
+	listener listener
+	decider  Decider
+	permits  permits
+	// mayExecute is the one exec of the launcher; it is spent before the task's
+	// program has run an instruction.
+	mayExecute atomic.Bool
+	slots      chan struct{}
+	running    sync.WaitGroup
+	context    context.Context
+	cancel     context.CancelFunc
+	wake       int // eventfd that ends the loop
+}
+
+// newSupervisor takes over the listener.
+func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervisor, error) {
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		unix.Close(int(l))
+		return nil, fmt.Errorf("create eventfd: %w", err)
+	}
+	l.wakeSynchronously()
+	s := &supervisor{task: task, listener: l, decider: decider, permits: permitsOf(spec),
+		slots: make(chan struct{}, requestsAtATime), wake: wake}
+	s.context, s.cancel = context.WithCancel(context.Background())
+	s.mayExecute.Store(true)
+	return s, nil
+}
+
+// serve receives requests until the task has ended or stop is called, and
+// closes the listener once nobody uses it any more.
+func (s *supervisor) serve() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for s.next() {
+	}
+	s.cancel()
+	s.running.Wait()
+	unix.Close(int(s.listener))
+	unix.Close(s.wake)
+}
+
+// stop ends serve. Calls that wait for an answer fail with ENOSYS then, and so
+// do later ones: closed is closed.
+func (s *supervisor) stop() {
+	unix.Write(s.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+}
+
+// next waits for one request and starts to handle it. It polls first, because
+// receiving alone would not notice that the last process of the task is gone.
+func (s *supervisor) next() bool {
+	poll := []unix.PollFd{{Fd: int32(s.listener), Events: unix.POLLIN}, {Fd: int32(s.wake), Events: unix.POLLIN}}
+	if _, err := unix.Poll(poll, -1); err != nil {
+		return err == unix.EINTR
+	}
+	if poll[1].Revents != 0 {
+		return false
+	}
+	if poll[0].Revents&unix.POLLIN == 0 {
+		return poll[0].Revents == 0
+	}
+	notification, errno := s.listener.receive()
+	switch errno {
+	case 0:
+		r := &request{notification: notification, supervisor: s, call: callOf(notification.Number)}
+		s.running.Add(1)
+		go r.handle()
+		return true
+	case unix.ENOENT: // the caller died between poll and here
+		return true
+	}
+	return false
+}
+
+// request is one notification that is being answered.
+type request struct {
+	notification
+	supervisor *supervisor
+	call       call
+}
+
+// handle answers exactly once, whatever happens.
+func (r *request) handle() {
+	defer r.supervisor.running.Done()
+	defer func() {
+		if failure := recover(); failure != nil {
+			r.refuse()
+		}
+	}()
+	if r.call.treatment != accepting {
+		r.supervisor.slots <- struct{}{}
+		defer func() { <-r.supervisor.slots }()
+	}
+	handler, known := handlers[r.call.name]
+	if !known {
+		r.refuse()
+		return
+	}
+	err := handler(r)
+	var errno unix.Errno
+	switch {
+	case err == nil || errors.Is(err, errGone):
+	case errors.Is(err, errRefused):
+		r.refuse()
+	case errors.As(err, &errno) && errno != 0:
+		r.fail(errno)
+	default:
+		r.fail(unix.EACCES)
+	}
+}
+
+// errRefused ends a request with a refusal that the monitor hears of.
+var errRefused = errors.New("refused")
+
+// refuse answers with the call's own error and reports it.
+func (r *request) refuse() {
+	errno := refusalOf(r.call)
+	r.fail(errno)
+	if r.supervisor.decider == nil {
+		return
+	}
+	defer func() { _ = recover() }() // a report that fails must not take the task's others down
+	process, err := r.process()
+	if err != nil {
+		process = int(r.PID)
+	}
+	r.supervisor.decider.Refused(r.supervisor.task, process, r.call.name, errno)
+}
+
+// fail answers with an error. That the caller is gone meanwhile changes nothing.
+func (r *request) fail(errno syscall.Errno) {
+	r.supervisor.listener.respond(response{ID: r.ID, Error: -int32(errno)})
+}
+
+// succeed answers with a value.
+func (r *request) succeed(value int) error {
+	r.supervisor.listener.respond(response{ID: r.ID, Value: int64(value)})
+	return nil
+}
+
+// proceed lets the kernel execute the call. It may only be used where what was
+// decided on cannot change any more: scalar arguments, and the one exec before
+// the task's program runs. Never for a call that takes a path (whose memory
+// another thread can rewrite).
+func (r *request) proceed() error {
+	r.supervisor.listener.respond(response{ID: r.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
+	return nil
+}
+
+// descriptor is an argument as the kernel takes it: the low word.
+func (r *request) descriptor(index int) int { return int(int32(r.Arguments[index])) }
+
+func (r *request) proc(file string) string {
+	return "/proc/" + strconv.Itoa(int(r.PID)) + "/" + file
+}
+
+// process is the caller's process id; notifications carry the thread's.
+func (r *request) process() (int, error) {
+	text, err := r.status("Tgid")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+// decide asks the monitor. It runs apart, so that a decision that never comes
+// holds up neither the caller beyond decisionTime nor the task's end.
+func (r *request) decide(ask func(ctx context.Context, decider Decider) Verdict) error {
+	if r.supervisor.decider == nil {
+		return unix.EACCES
+	}
+	ctx, cancel := context.WithTimeout(r.supervisor.context, decisionTime)
+	defer cancel()
+	answers := make(chan Verdict, 1)
+	go func() {
+		verdict := Verdict{Errno: unix.EACCES, Reason: "the decision failed"}
+		defer func() {
+			_ = recover() // a panic leaves the denial in place
+			answers <- verdict
+		}()
+		verdict = ask(ctx, r.supervisor.decider)
+	}()
+	select {
+	case verdict := <-answers:
+		if ctx.Err() != nil {
+			return unix.EACCES
+		}
+		if verdict.Errno != 0 {
+			return verdict.Errno
+		}
+		return nil
+	case <-ctx.Done():
+		return unix.EACCES
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// treatment says what the filter does with a system call.
+type treatment uint8
+
+const (
+	// unclassified is the zero value: a call that this table does not know is
+	// refused, with ENOSYS so that libraries fall back to an older one.
+	unclassified      treatment = iota
+	native                      // runs in the kernel, whatever its arguments
+	refused                     // refused by the supervisor, which reports it
+	refusedPath                 // the same; belongs to path mediation, for waivers
+	absent                      // ENOSYS from the filter itself
+	mediated                    // takes a path: the supervisor does it on the task's behalf
+	execution                   // execve and execveat: allowed once, by the supervisor
+	accepting                   // answered by the monitor on FDListen, otherwise refused
+	signalling                  // native where Landlock scopes signals, else the supervisor checks the target
+	gatedRead                   // args: descriptor; channels only from libshai's instruction
+	reading                     // args: descriptors read from; never a channel
+	writing                     // args: descriptor; a checked one asks the monitor
+	bulkWriting                 // args: descriptors written to; never a checked one
+	copying                     // args: descriptor read from, descriptor written to
+	messaging                   // args: descriptor; messages (which can carry descriptors) only on FDMonitor
+	duplicating                 // args: numbers that must not be reserved
+	beneathCapability           // args: directory descriptors; native when all are capabilities, else refused
+	// The rest look at particular values.
+	opening       // openat: native beneath a capability without O_PATH, else mediated
+	controlling   // fcntl: an allow-list of commands, duplication as duplicating
+	deviceControl // ioctl: an allow-list of requests
+	processOption // prctl: an allow-list of options
+	cloning       // clone: no new namespaces
+	ownLimits     // prlimit64: only on oneself
+)
+
+// classification lists every system call under its treatment. Numbers in
+// parentheses name the arguments that the treatment looks at, where it needs
+// any.
+var classification = map[treatment]string{
+	native: `close fstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
+		pipe select sched_yield mremap msync mincore madvise pause nanosleep getitimer alarm setitimer getpid
+		shutdown getsockname getpeername setsockopt getsockopt fork vfork exit wait4 uname flock fsync fdatasync
+		ftruncate getdents getcwd fchdir umask gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid
+		getegid getppid getpgrp getgroups getresuid getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait
+		rt_sigsuspend sigaltstack fstatfs getpriority sched_getparam sched_getscheduler sched_get_priority_max
+		sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall arch_prctl setrlimit gettid
+		readahead time futex sched_getaffinity epoll_create remap_file_pages getdents64 set_tid_address
+		restart_syscall fadvise64 timer_create timer_settime timer_gettime timer_getoverrun timer_delete
+		clock_gettime clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl mbind set_mempolicy get_mempolicy
+		waitid ioprio_get pselect6 ppoll set_robust_list get_robust_list sync_file_range epoll_pwait signalfd
+		timerfd_create eventfd fallocate timerfd_settime timerfd_gettime signalfd4 eventfd2 epoll_create1 pipe2
+		getcpu sched_getattr getrandom membarrier mlock2 pkey_mprotect pkey_alloc pkey_free rseq close_range
+		epoll_pwait2 futex_waitv landlock_restrict_self cachestat map_shadow_stack futex_wake futex_wait
+		futex_requeue mseal vmsplice`,
+
+	// Its flags are in memory, out of the filter's sight. Libraries fall back to
+	// clone on ENOSYS, and on nothing else.
+	absent: `clone3`,
+
+	mediated: `open stat lstat access creat readlink statfs newfstatat readlinkat faccessat statx openat2 faccessat2`,
+	opening:  `openat(0)`,
+
+	execution:  `execve execveat`,
+	accepting:  `accept accept4`,
+	signalling: `kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo`,
+
+	gatedRead:         `read(0) recvfrom(0)`,
+	reading:           `readv(0) pread64(0) preadv(0) preadv2(0)`,
+	writing:           `write(0) writev(0) sendto(0)`,
+	bulkWriting:       `pwrite64(0) pwritev(0) pwritev2(0)`,
+	copying:           `sendfile(1,0) splice(0,2) tee(0,1) copy_file_range(0,2)`,
+	messaging:         `sendmsg(0) recvmsg(0)`,
+	duplicating:       `dup(0) dup2(0,1) dup3(0,1)`,
+	beneathCapability: `mkdirat(0) mknodat(0) unlinkat(0) renameat(0,2) renameat2(0,2) linkat(0,2) symlinkat(1)`,
+
+	controlling:   `fcntl(0)`,
+	deviceControl: `ioctl(0)`,
+	processOption: `prctl`,
+	cloning:       `clone`,
+	ownLimits:     `prlimit64`,
+
+	// Landlock does not confine chdir, metadata changes and the like; by path
+	// they are refused. Those by descriptor change metadata of what a task may
+	// only read, so they are refused as well.
+	refusedPath: `truncate chdir rename mkdir rmdir link unlink symlink chmod fchmod chown fchown lchown utime mknod
+		utimes fchownat futimesat fchmodat utimensat fchmodat2 setxattr lsetxattr fsetxattr getxattr lgetxattr
+		fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr setxattrat getxattrat
+		listxattrat removexattrat inotify_init inotify_init1 inotify_add_watch inotify_rm_watch file_getattr
+		file_setattr`,
+
+	refused: `shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink
+		mq_timedsend mq_timedreceive mq_notify mq_getsetattr
+		socket connect bind listen socketpair recvmmsg sendmmsg
+		ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd
+		pidfd_send_signal move_pages migrate_pages set_mempolicy_home_node
+		io_setup io_destroy io_getevents io_submit io_cancel io_pgetevents io_uring_setup io_uring_enter
+		io_uring_register
+		setpgid setsid setuid setgid setreuid setregid setgroups setresuid setresgid setfsuid setfsgid capset
+		setpriority sched_setparam sched_setscheduler sched_setattr sched_setaffinity ioprio_set personality
+		unshare setns chroot pivot_root mount umount2 open_tree move_mount fsopen fsconfig fsmount fspick
+		mount_setattr open_tree_attr statmount listmount name_to_handle_at open_by_handle_at
+		fanotify_init fanotify_mark memfd_create memfd_secret userfaultfd perf_event_open bpf seccomp
+		landlock_create_ruleset landlock_add_rule lsm_get_self_attr lsm_set_self_attr lsm_list_modules
+		add_key request_key keyctl syslog sysfs ustat uselib vhangup modify_ldt _sysctl adjtimex sync syncfs acct
+		settimeofday clock_settime clock_adjtime swapon swapoff reboot sethostname setdomainname iopl ioperm
+		create_module init_module delete_module finit_module get_kernel_syms query_module kexec_load
+		kexec_file_load quotactl quotactl_fd nfsservctl getpmsg putpmsg afs_syscall tuxcall security vserver
+		set_thread_area get_thread_area lookup_dcookie epoll_ctl_old epoll_wait_old uretprobe`,
+}
+
+// call is one entry of the classified table.
+type call struct {
+	number    uint32
+	name      string
+	treatment treatment
+	arguments []int
+}
+
+// calls is the classified table, by number.
+var calls = classify()
+
+func classify() []call {
+	table := make([]call, len(callNames))
+	numbers := map[string]int{}
+	for number, name := range callNames {
+		table[number] = call{number: uint32(number), name: name}
+		numbers[name] = number
+	}
+	for treatment, list := range classification {
+		for _, word := range strings.Fields(list) {
+			name, arguments := splitArguments(word)
+			number, known := numbers[name]
+			if !known || name == "" || table[number].treatment != unclassified {
+				panic(fmt.Sprintf("bug: system call %q is unknown or classified twice", name))
+			}
+			table[number].treatment, table[number].arguments = treatment, arguments
+		}
+	}
+	return table
+}
+
+// splitArguments turns "tee(0,1)" into "tee" and its argument numbers.
+func splitArguments(word string) (name string, arguments []int) {
+	name, list, _ := strings.Cut(strings.TrimSuffix(word, ")"), "(")
+	for _, digit := range strings.ReplaceAll(list, ",", "") {
+		arguments = append(arguments, int(digit-'0'))
+	}
+	return name, arguments
+}
+
+// callOf looks a number up; unknown numbers are unclassified.
+func callOf(number uint32) call {
+	if int(number) < len(calls) && calls[number].name != "" {
+		return calls[number]
+	}
+	return call{number: number, name: fmt.Sprintf("system call %d", number)}
+}
+
+// refusalOf is the error with which a call of this kind is refused.
+func refusalOf(refused call) syscall.Errno {
+	switch refused.treatment {
+	case unclassified:
+		return syscall.ENOSYS
+	case mediated, opening, refusedPath, beneathCapability, gatedRead, reading, execution:
+		return syscall.EACCES
+	case deviceControl:
+		return syscall.ENOTTY
+	}
+	return syscall.EPERM
+}

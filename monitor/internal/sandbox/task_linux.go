@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// task is a started program and what keeps it.
+type task struct {
+	name       string
+	pid        int
+	pidfd      int // of the program; open until done
+	control    *net.UnixConn
+	supervisor *supervisor // nil without a filter
+	done       chan struct{}
+	err        error // valid once done is closed
+	stopOnce   sync.Once
+}
+
+var _ Task = (*task)(nil)
+
+func (t *task) Name() string          { return t.name }
+func (t *task) PID() int              { return t.pid }
+func (t *task) Done() <-chan struct{} { return t.done }
+
+func (t *task) Err() error {
+	select {
+	case <-t.done:
+		return t.err
+	default:
+		return nil
+	}
+}
+
+// Stop implements [Task].
+func (t *task) Stop(ctx context.Context) error {
+	t.stopOnce.Do(func() {
+		// By pidfd: the number may be somebody else's by now. That the program has
+		// already ended is fine.
+		_ = unix.PidfdSendSignal(t.pidfd, unix.SIGTERM, nil, 0)
+	})
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+	}
+	t.kill()
+	<-t.done // killed processes cannot refuse
+	return nil
+}
+
+// kill tells the keeper to kill every process of the task. The end of this side
+// of the socket is the message; so the monitor's death is the same message.
+func (t *task) kill() { _ = t.control.CloseWrite() }
+
+// launch is a start under way.
+type launch struct {
+	spec    Spec
+	decider Decider
+	keeper  *exec.Cmd
+	control *net.UnixConn
+	status  *os.File
+}
+
+// begin starts the keeper.
+func begin(spec Spec, decider Decider, todo plan) (*launch, error) {
+	planFile, err := memoryFile(todo)
+	if err != nil {
+		return nil, err
+	}
+	defer planFile.Close()
+	statusRead, statusWrite, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("create status pipe: %w", err)
+	}
+	defer statusWrite.Close()
+	control, far, err := controlPair()
+	if err != nil {
+		statusRead.Close()
+		return nil, err
+	}
+	defer far.Close()
+	keeper := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{keeperName}, Env: launcherEnvironment,
+		Stdout: spec.Stdout, Stderr: spec.Stderr,
+		ExtraFiles:  []*os.File{planFile, statusWrite, far},
+		SysProcAttr: &unix.SysProcAttr{Setsid: true}, // out of reach of the terminal's Ctrl-C
+	}
+	// A nil *os.File in an interface is not nil.
+	if spec.Stdout == nil {
+		keeper.Stdout = nil
+	}
+	if spec.Stderr == nil {
+		keeper.Stderr = nil
+	}
+	for _, number := range slices.Sorted(maps.Keys(spec.Descriptors)) {
+		keeper.ExtraFiles = append(keeper.ExtraFiles, spec.Descriptors[number])
+	}
+	if err := keeper.Start(); err != nil {
+		statusRead.Close()
+		control.Close()
+		return nil, fmt.Errorf("start keeper: %w", err)
+	}
+	return &launch{spec: spec, decider: decider, keeper: keeper, control: control, status: statusRead}, nil
+}
+
+// memoryFile holds the plan, so that neither a file system nor an argument
+// vector shows it.
+func memoryFile(todo plan) (*os.File, error) {
+	text, err := json.Marshal(todo)
+	if err != nil {
+		return nil, fmt.Errorf("encode launch plan: %w", err)
+	}
+	descriptor, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create launch plan: %w", err)
+	}
+	file := os.NewFile(uintptr(descriptor), "plan")
+	if _, err := file.Write(text); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("write launch plan: %w", err)
+	}
+	return file, nil
+}
+
+func controlPair() (*net.UnixConn, *os.File, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create control socket: %w", err)
+	}
+	near, far := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control")
+	defer near.Close()
+	connection, err := net.FileConn(near)
+	if err != nil {
+		far.Close()
+		return nil, nil, fmt.Errorf("use control socket: %w", err)
+	}
+	return connection.(*net.UnixConn), far, nil
+}
+
+// finish waits until the sandbox is in force and the program has begun. On an
+// error nothing is left running. It owns the launch.
+func (l *launch) finish(ctx context.Context) (*task, error) {
+	abandon := context.AfterFunc(ctx, func() { _ = l.control.CloseWrite() })
+	defer abandon()
+	t := &task{name: l.spec.Name, pidfd: -1, control: l.control, done: make(chan struct{})}
+	messages := make(chan received)
+	go l.receive(messages)
+	notify := -1
+	needsListener := l.spec.Confined && l.spec.Waived&SyscallFilter == 0
+	for t.pid == 0 || needsListener && notify < 0 {
+		message, open := <-messages
+		if !open || message.Kind == "ended" {
+			return nil, l.failed(ctx, t, messages, notify)
+		}
+		if message.Kind == "started" {
+			t.pid = message.PID
+		}
+		if message.listener >= 0 {
+			notify = message.listener
+		}
+	}
+	if notify >= 0 {
+		var err error
+		if t.supervisor, err = newSupervisor(t, listener(notify), l.spec, l.decider); err != nil {
+			return nil, errors.Join(err, l.failed(ctx, t, messages, -1))
+		}
+		go t.supervisor.serve()
+	}
+	// Opened while the keeper has not reaped it, or not at all.
+	t.pidfd, _ = unix.PidfdOpen(t.pid, 0)
+	text, err := readStatus(l.status)
+	if err != nil || text != "" || ctx.Err() != nil {
+		if t.supervisor != nil {
+			t.supervisor.stop()
+		}
+		return nil, errors.Join(err, l.explain(ctx, text, t, messages))
+	}
+	l.status.Close()
+	go t.wait(l.keeper, messages)
+	return t, nil
+}
+
+// failed ends a launch that did not get as far as a supervisor.
+func (l *launch) failed(ctx context.Context, t *task, messages <-chan received, notify int) error {
+	if notify >= 0 {
+		unix.Close(notify)
+	}
+	_ = l.control.CloseWrite()
+	text, _ := readStatus(l.status)
+	return l.explain(ctx, text, t, messages)
+}
+
+// explain waits until nothing is left of a failed launch and says why it failed.
+func (l *launch) explain(ctx context.Context, text string, t *task, messages <-chan received) error {
+	_ = l.control.CloseWrite()
+	l.status.Close()
+	t.wait(l.keeper, messages)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case text != "":
+		return errors.New(text)
+	case t.err != nil:
+		return t.err
+	}
+	return errors.New("the launcher ended without a word")
+}
+
+// received is a control message with the descriptor that came with it, or -1.
+type received struct {
+	controlMessage
+	listener int
+}
+
+// receive delivers control messages until the keeper is gone.
+func (l *launch) receive(messages chan<- received) {
+	defer close(messages)
+	record, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+	for {
+		size, rightsSize, _, _, err := l.control.ReadMsgUnix(record, rights)
+		if err != nil || size == 0 {
+			return
+		}
+		message := received{listener: descriptorIn(rights[:rightsSize])}
+		if json.Unmarshal(record[:size], &message.controlMessage) != nil {
+			return
+		}
+		messages <- message
+	}
+}
+
+func descriptorIn(rights []byte) int {
+	control, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(control) == 0 {
+		return -1
+	}
+	descriptors, err := unix.ParseUnixRights(&control[0])
+	if err != nil || len(descriptors) == 0 {
+		return -1
+	}
+	return descriptors[0]
+}
+
+// wait watches a running task to its end and cleans up after it.
+func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
+	t.err = errors.New("its keeper died")
+	reported := false
+	for message := range messages {
+		if message.Kind == "ended" {
+			t.err, reported = endOf(unix.WaitStatus(message.Status)), true
+		}
+		if message.listener >= 0 {
+			unix.Close(message.listener)
+		}
+	}
+	if !reported && t.pid != 0 {
+		// The keeper was killed; the program dies with it (PR_SET_PDEATHSIG), what
+		// it forked is left to us.
+		_ = unix.Kill(-t.pid, unix.SIGKILL)
+	}
+	_ = keeper.Wait()
+	t.control.Close()
+	if t.supervisor != nil {
+		t.supervisor.stop()
+	}
+	if t.pidfd >= 0 {
+		unix.Close(t.pidfd)
+	}
+	close(t.done)
+}
+
+func endOf(status unix.WaitStatus) error {
+	switch {
+	case status.Signaled():
+		return fmt.Errorf("killed by %s", unix.SignalName(status.Signal()))
+	case status.ExitStatus() != 0:
+		return fmt.Errorf("exited with status %d", status.ExitStatus())
+	}
+	return nil
+}
