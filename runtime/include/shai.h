@@ -51,7 +51,7 @@ extern "C" {
 
 /* Environment variables that the launcher sets. */
 #define SHAI_ENVIRONMENT_INSTANCE "SHAI_INSTANCE" /* what to register as when loaded */
-#define SHAI_ENVIRONMENT_MODE     "SHAI_MODE"     /* "baseline", "dynamic", "shai", "audit" */
+#define SHAI_ENVIRONMENT_MODE "SHAI_MODE"         /* "baseline", "dynamic", "shai", "audit" */
 
 /*
  * What failed last in this thread, for people: the thing, the cause and, where
@@ -226,7 +226,7 @@ SHAI_API ssize_t shai_open(struct shai_session *session, const uint32_t *conduit
 /* --------------------------------------------------------- signed text */
 
 /* Room for shai_signed_text with its NUL, and for a nonce in hexadecimal with NUL. */
-#define SHAI_NONCE_HEX_SIZE   (2 * SHAI_NONCE_SIZE + 1)
+#define SHAI_NONCE_HEX_SIZE (2 * SHAI_NONCE_SIZE + 1)
 #define SHAI_SIGNED_TEXT_SIZE (sizeof(SHAI_SIGNED_PREFIX) + SHAI_NAME_MAX + SHAI_NONCE_HEX_SIZE)
 
 /* Writes the nonce in lower-case hexadecimal, with NUL. */

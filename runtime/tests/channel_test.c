@@ -138,7 +138,7 @@ later_conduits_replace_dropped_ones(struct fake_monitor *fake, size_t variant)
 	size_t before = fake_descriptor_count();
 
 	(void)variant;
-	bind_session(SHAI_MODE_DYNAMIC, 0);
+	bind_session(SHAI_MODE_DYNAMIC, FAKE_CLASSES); /* which are nothing in this mode */
 	queue_opened(fake, 2, (int32_t[]){0, EACCES});
 	queue_opened(fake, 1, (int32_t[]){0});
 	fake_transfer(fake, 1, (uint32_t[]){1, 2, 3, 4}, 4);
@@ -148,6 +148,21 @@ later_conduits_replace_dropped_ones(struct fake_monitor *fake, size_t variant)
 	expect_asked(fake, 2, (uint32_t[]){1, 2});
 	expect_asked(fake, 1, (uint32_t[]){3});
 	expect_not_asked(fake);
+	EXPECT(fake_descriptor_count() == before + 2);
+}
+
+/* The monitor was asked about two because either might have been refused. */
+static void
+what_is_not_needed_is_closed(struct fake_monitor *fake, size_t variant)
+{
+	size_t before = fake_descriptor_count();
+
+	(void)variant;
+	bind_session(SHAI_MODE_SHAI, 2);
+	queue_opened(fake, 2, (int32_t[]){0, 0});
+	EXPECT(shai_open(&session, (uint32_t[]){2, 1, 3}, 3, documents, 2) == 2);
+	EXPECT(documents[0].conduit == 2 && documents[1].conduit == 1);
+	EXPECT(session.withheld == 0);
 	EXPECT(fake_descriptor_count() == before + 2);
 }
 
@@ -304,6 +319,46 @@ a_spoiled_answer_leaves_nothing_open(struct fake_monitor *fake, size_t variant)
 	EXPECT(fake_descriptor_count() == before);
 }
 
+/* The first question is answered well, the second one not: nothing of the first remains. */
+static void
+a_later_spoiled_answer_leaves_nothing_open(struct fake_monitor *fake, size_t variant)
+{
+	size_t before = fake_descriptor_count();
+
+	(void)variant;
+	bind_session(SHAI_MODE_DYNAMIC, 0);
+	queue_opened(fake, 2, (int32_t[]){0, EACCES});
+	queue_opened(fake, 2, (int32_t[]){0, 0}); /* to a question about one */
+	EXPECT(shai_open(&session, (uint32_t[]){1, 2, 3}, 3, documents, 2) == -1);
+	EXPECT(errno == EPROTO && session.state == SHAI_SESSION_BROKEN);
+	EXPECT(fake_descriptor_count() == before);
+}
+
+/* A full batch is granted, and more descriptors come than a record may carry. */
+static void
+surplus_descriptors_are_refused(struct fake_monitor *fake, size_t variant)
+{
+	struct shai_opened answer;
+	uint32_t conduits[SHAI_BATCH_MAX];
+	int descriptors[SHAI_BATCH_MAX + 6];
+	size_t before;
+
+	(void)variant;
+	for (uint32_t i = 0; i < SHAI_BATCH_MAX; i++)
+		conduits[i] = i + 1;
+	for (size_t i = 0; i < SHAI_BATCH_MAX + 6; i++)
+		descriptors[i] = fake_descriptor();
+	bind_session(SHAI_MODE_DYNAMIC, 0);
+	memset(&answer, 0, sizeof(answer));
+	shai_encode_header(&answer.header, SHAI_OPENED, sizeof(answer), fake->sequence);
+	answer.count = SHAI_BATCH_MAX;
+	before = fake_descriptor_count();
+	fake_send(fake, &answer, sizeof(answer), descriptors, SHAI_BATCH_MAX + 6);
+	EXPECT(shai_open(&session, conduits, SHAI_BATCH_MAX, documents, SHAI_BATCH_MAX) == -1);
+	EXPECT(errno == EPROTO && session.state == SHAI_SESSION_BROKEN);
+	EXPECT(fake_descriptor_count() == before);
+}
+
 static void
 limits_are_checked(struct fake_monitor *fake, size_t variant)
 {
@@ -335,6 +390,7 @@ RUN(covered_conduits_open_natively, 2)
 RUN(stale_answers_are_discarded, 1)
 RUN(uncovered_conduits_are_asked_for_once, 1)
 RUN(later_conduits_replace_dropped_ones, 1)
+RUN(what_is_not_needed_is_closed, 1)
 RUN(baseline_never_asks, 1)
 RUN(a_moved_conduit_is_found_in_its_new_class, 3)
 RUN(a_grown_table_is_mapped_anew, 1)
@@ -343,6 +399,8 @@ RUN(a_spoiled_transfer_breaks, SPOILED_TRANSFERS)
 RUN(passed_descriptors_do_not_arrive, 1)
 RUN(a_gone_sender_breaks, 1)
 RUN(a_spoiled_answer_leaves_nothing_open, SPOILED_OPENED)
+RUN(a_later_spoiled_answer_leaves_nothing_open, 1)
+RUN(surplus_descriptors_are_refused, 1)
 RUN(limits_are_checked, 1)
 
 int
@@ -353,6 +411,7 @@ main(void)
 	    cmocka_unit_test(test_stale_answers_are_discarded),
 	    cmocka_unit_test(test_uncovered_conduits_are_asked_for_once),
 	    cmocka_unit_test(test_later_conduits_replace_dropped_ones),
+	    cmocka_unit_test(test_what_is_not_needed_is_closed),
 	    cmocka_unit_test(test_baseline_never_asks),
 	    cmocka_unit_test(test_a_moved_conduit_is_found_in_its_new_class),
 	    cmocka_unit_test(test_a_grown_table_is_mapped_anew),
@@ -361,6 +420,8 @@ main(void)
 	    cmocka_unit_test(test_passed_descriptors_do_not_arrive),
 	    cmocka_unit_test(test_a_gone_sender_breaks),
 	    cmocka_unit_test(test_a_spoiled_answer_leaves_nothing_open),
+	    cmocka_unit_test(test_a_later_spoiled_answer_leaves_nothing_open),
+	    cmocka_unit_test(test_surplus_descriptors_are_refused),
 	    cmocka_unit_test(test_limits_are_checked),
 	};
 

@@ -17,8 +17,8 @@
 #include "shai.h"
 
 /* Conduits 1..FAKE_CONDUITS exist; conduit i contains "document i\n". */
-#define FAKE_CONDUITS       1100
-#define FAKE_CLASSES        5
+#define FAKE_CONDUITS 1100
+#define FAKE_CLASSES 5
 #define FAKE_CLASS(conduit) ((conduit) % FAKE_CLASSES + 1)
 
 struct fake_monitor {

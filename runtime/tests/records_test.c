@@ -16,7 +16,7 @@
 #include "records.h"
 
 #define SEQUENCE 42
-#define ENTRIES  3
+#define ENTRIES 3
 
 struct registered_record {
 	struct shai_registered head;
