@@ -46,6 +46,9 @@ func Connect(target Target) (*Client, error) {
 			base: "http://monitor", name: target.Socket,
 		}, nil
 	}
+	if target.Certificate == "" || target.Key == "" || target.ServerCA == "" {
+		return nil, fmt.Errorf("connect to %s: --server needs --certificate, --key and --server-ca", target.Server)
+	}
 	certificate, err := tls.LoadX509KeyPair(target.Certificate, target.Key)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: read client certificate %q and key %q: %w", target.Server, target.Certificate, target.Key, err)

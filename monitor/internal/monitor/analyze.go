@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+)
+
+// analysed is a pipeline's plan and, once it has run, the analysis in force.
+type analysed struct {
+	plan   *analysis.Plan
+	result *analysis.Result // nil before the first run
+	report api.Analysis     // of the last full run
+}
+
+func (m *Monitor) analysisPath(pipeline string) string {
+	return filepath.Join(m.options.State, "analysis-"+pipeline)
+}
+
+// Analyze implements [api.Service].
+func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis, error) {
+	p, err := m.pipeline("analyse", request.Pipeline)
+	if err != nil {
+		return api.Analysis{}, err
+	}
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	return m.analyze(ctx, p, progress)
+}
+
+// analyze runs the analysis and puts its result in force. Called with changing held.
+func (m *Monitor) analyze(ctx context.Context, p *pipeline, progress func(api.Progress)) (api.Analysis, error) {
+	begun := time.Now()
+	options := analysis.Options{Now: begun, Progress: func(done, total uint64) {
+		progress(api.Progress{Phase: "instances", Done: done, Total: total})
+	}}
+	result, err := analysis.Run(ctx, p.plan, m.state(), options)
+	if err != nil {
+		return api.Analysis{}, fmt.Errorf("analyse pipeline %s: %w", p.name, err)
+	}
+	took := time.Since(begun)
+	if err := result.Save(m.analysisPath(p.name)); err != nil {
+		return api.Analysis{}, err
+	}
+	if err := p.install(ctx, result, progress); err != nil {
+		return api.Analysis{}, err
+	}
+	if err := m.catalog.DropPredictions(p.name); err != nil {
+		return api.Analysis{}, err
+	}
+	report := reportOf(p, result, m.state(), begun, took)
+	m.mu.Lock()
+	m.analyses[p.name] = &analysed{plan: p.plan, result: result, report: report}
+	m.mu.Unlock()
+	m.record(audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyse", Allowed: true,
+		Reason: fmt.Sprintf("%d instances in %v", report.Instances, took.Round(time.Microsecond))})
+	return report, nil
+}
+
+// LatestAnalysis implements [api.Service].
+func (m *Monitor) LatestAnalysis(_ context.Context, name string) (api.Analysis, error) {
+	p, err := m.pipeline("latest analysis", name)
+	if err != nil {
+		return api.Analysis{}, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if known := m.analyses[p.name]; known != nil && known.result != nil {
+		return known.report, nil
+	}
+	return api.Analysis{}, api.NotFound("latest analysis", "run shai analyze", "pipeline %s has not been analysed", p.name)
+}
+
+// install prepares the capability set of every instance that was analysed and puts
+// them all in force at once.
+func (p *pipeline) install(ctx context.Context, result *analysis.Result, progress func(api.Progress)) error {
+	if p.currentMode() == wire.ModeBaseline {
+		return nil
+	}
+	if err := p.openKeyValue(ctx); err != nil {
+		return err
+	}
+	sets := map[string]*capabilitySet{}
+	instances := result.Instances()
+	for i, found := range instances {
+		task := p.tasks[found.Instance.Task]
+		if len(task.spec.Parameters) == 0 {
+			continue
+		}
+		holds, err := p.prepareAnalysed(task, found)
+		if err != nil {
+			return err
+		}
+		sets[holds.subject.instance] = holds
+		if i%64 == 0 {
+			progress(api.Progress{Phase: "capability sets", Done: uint64(i), Total: uint64(len(instances))})
+		}
+	}
+	progress(api.Progress{Phase: "capability sets", Done: uint64(len(instances)), Total: uint64(len(instances))})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Sessions that begin in this moment may still hold the sets that go; their
+	// descriptors are closed when nobody refers to them any more.
+	p.sets = sets
+	return nil
+}
+
+// prepareAnalysed builds the capability set of an instance that was analysed.
+func (p *pipeline) prepareAnalysed(task *runningTask, found *analysis.Capabilities) (*capabilitySet, error) {
+	values := map[string]string{}
+	for i, parameter := range task.spec.Parameters {
+		values[parameter] = found.Instance.Arguments[i]
+	}
+	readable := p.documentClasses(found.Reads)
+	if err := p.monitor.view.EnsureClassDirectories(readable); err != nil {
+		return nil, err
+	}
+	return p.prepare(task, values, readable, true)
+}
+
+// documentClasses leaves the classes whose conduits the view links.
+func (p *pipeline) documentClasses(classes []uint32) []uint32 {
+	state := p.monitor.state()
+	linked := map[string]bool{}
+	for _, set := range p.plan.Sets {
+		linked[set.Catalog] = set.Ingress
+	}
+	var list []uint32
+	for _, number := range classes {
+		if class := state.Class(number); class.Class != nil && linked[class.Set] {
+			list = append(list, number)
+		}
+	}
+	return list
+}
+
+// readableView is the part of the view that a task without parameters may read: the
+// whole of it where every class is, else class by class.
+func (t *runningTask) readableView() ([]sandbox.Directory, error) {
+	p, m := t.pipeline, t.pipeline.monitor
+	found, err := analysis.RunInstance(p.plan, m.state(), analysis.Instance{Task: t.name}, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("analyse task %s: %w", t.name, err)
+	}
+	readable, all := p.documentClasses(found.Reads), 0
+	for _, set := range p.plan.Sets {
+		if set.Ingress {
+			all += len(p.documentClasses(m.state().ClassesOf(set.Catalog)))
+		}
+	}
+	if len(readable) == 0 {
+		return nil, nil
+	}
+	if len(readable) == all {
+		return []sandbox.Directory{{Path: m.view.Path(), Rights: sandbox.Read}}, nil
+	}
+	if err := m.view.EnsureClassDirectories(readable); err != nil {
+		return nil, err
+	}
+	list := make([]sandbox.Directory, len(readable))
+	for i, class := range readable {
+		list[i] = sandbox.Directory{Path: m.view.ClassDirectory(class), Rights: sandbox.Read}
+	}
+	return list, nil
+}
+
+// loadAnalysis takes up a stored result that still fits the state; its capability
+// sets are prepared when the first task starts. Without one every access is decided
+// as it happens, until the next run.
+func (m *Monitor) loadAnalysis(p *pipeline) error {
+	result, err := analysis.Load(m.analysisPath(p.name), p.plan, m.state())
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, analysis.ErrStale) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	report := reportOf(p, result, m.state(), result.Analysed, 0)
+	m.mu.Lock()
+	m.analyses[p.name] = &analysed{plan: p.plan, result: result, report: report}
+	m.mu.Unlock()
+	return nil
+}
+
+func reportOf(p *pipeline, result *analysis.Result, state interface{ Conduits() uint32 }, started time.Time, took time.Duration) api.Analysis {
+	return api.Analysis{
+		Pipeline: p.name, Started: started, DurationMicroseconds: took.Microseconds(),
+		Conduits: uint64(state.Conduits()), Instances: uint64(len(result.Instances())),
+	}
+}

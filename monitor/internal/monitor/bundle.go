@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
+)
+
+// setName is a pipeline's conduits as the catalog names them: "syse/documents".
+func setName(pipeline, conduit string) string { return pipeline + "/" + conduit }
+
+// catalogBundle turns manifests into what the catalog enforces. Fact files are read
+// beneath the data directory; a bad line is an error that names file and line.
+func catalogBundle(bundle *manifest.Bundle, data string) (catalog.Bundle, error) {
+	out := catalog.Bundle{Manifest: bundle.Canonical()}
+	for _, p := range bundle.Policies() {
+		out.Policies = append(out.Policies, catalog.PolicyText{
+			Name: p.Metadata.Name, File: p.Metadata.Name, Text: p.Spec.Text,
+		})
+	}
+	for _, principal := range bundle.Principals() {
+		out.Principals = append(out.Principals, catalog.Principal{
+			Name: principal.Metadata.Name, PublicKey: principal.Spec.PublicKey, Region: principal.Spec.Region,
+		})
+	}
+	for _, p := range bundle.Pipelines() {
+		for _, conduit := range p.Spec.Conduits {
+			rules, err := conduitRules(p.Metadata.Name, conduit)
+			if err != nil {
+				return catalog.Bundle{}, err
+			}
+			out.Rules = append(out.Rules, rules...)
+		}
+	}
+	for _, source := range bundle.FactSources() {
+		facts, err := factsOf(source, data)
+		if err != nil {
+			return catalog.Bundle{}, fmt.Errorf("FactSource %s: %w", source.Metadata.Name, err)
+		}
+		out.Facts = append(out.Facts, facts...)
+	}
+	out.Hash = contentHash(bundle.Hash(), out.Facts)
+	return out, nil
+}
+
+func conduitRules(pipeline string, conduit manifest.Conduit) ([]catalog.Rule, error) {
+	kind, err := policy.ParseConduitKind(conduit.Kind)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline %s: conduit %s: %w", pipeline, conduit.Name, err)
+	}
+	var rules []catalog.Rule
+	for _, path := range conduit.Paths {
+		rules = append(rules, catalog.Rule{
+			Set: setName(pipeline, conduit.Name), Kind: kind,
+			Ingress: conduit.Ingress, Internal: !conduit.Ingress && !conduit.Egress,
+			Path:   path.Path,
+			Policy: catalog.Reference{Policy: path.Policy.Name, Arguments: path.Policy.Arguments},
+		})
+	}
+	return rules, nil
+}
+
+// contentHash names manifests together with the facts that their files hold, so
+// that a changed file is a changed bundle.
+func contentHash(manifests string, facts []policy.Fact) string {
+	sum := sha256.New()
+	sum.Write([]byte(manifests))
+	for _, fact := range facts {
+		fmt.Fprintf(sum, "%q %q %s\n", fact.Conduit, fact.Relation, policy.NewTuple(fact.Arguments...))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// factsOf reads one source of facts.
+func factsOf(source *manifest.FactSource, data string) ([]policy.Fact, error) {
+	var facts []policy.Fact
+	for _, statement := range source.Spec.Inline {
+		facts = appendStatement(facts, statement)
+	}
+	if source.Spec.File == nil {
+		return facts, nil
+	}
+	name := filepath.Join(data, source.Spec.File.Path)
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read facts: %w; make the file, or correct spec.file.path", err)
+	}
+	defer file.Close()
+	lines := bufio.NewReaderSize(file, 1<<20)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			var statement manifest.FactStatement
+			decoder := json.NewDecoder(bytes.NewReader(line))
+			decoder.DisallowUnknownFields()
+			if err := decoder.Decode(&statement); err != nil {
+				return nil, fmt.Errorf("%s:%d: not a fact statement: %w; expected {\"conduit\":…,\"says\":…,\"tuples\":[[…]]}", name, number, err)
+			}
+			if statement.Conduit == "" || statement.Says == "" {
+				return nil, fmt.Errorf("%s:%d: conduit and says must not be empty", name, number)
+			}
+			facts = appendStatement(facts, statement)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				return nil, fmt.Errorf("read facts %s: %w", name, err)
+			}
+			return facts, nil
+		}
+	}
+}
+
+func appendStatement(facts []policy.Fact, statement manifest.FactStatement) []policy.Fact {
+	for _, tuple := range statement.Tuples {
+		facts = append(facts, policy.Fact{
+			Conduit: statement.Conduit, Relation: statement.Says, Arguments: tuple.Values(),
+		})
+	}
+	return facts
+}
+
+// isBeneath says whether name is directory or stands beneath it, by name alone.
+func isBeneath(directory, name string) bool {
+	return name == directory || strings.HasPrefix(name, strings.TrimSuffix(directory, "/")+"/")
+}

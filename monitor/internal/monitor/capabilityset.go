@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/kvfilter"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// capabilitySet is what one instance of a task with parameters holds, in the forms
+// in which a worker gets it: prepared ahead of need, immutable, shared by all
+// sessions of the instance.
+type capabilitySet struct {
+	subject  subject
+	classes  []uint32         // readable, ascending; empty where nothing was analysed
+	ruleset  *sandbox.Ruleset // the perimeter for exactly those classes
+	keyValue string           // user of the key-value store, "" when the instance uses none
+	analysed bool
+}
+
+func (c *capabilitySet) holdsClass(class uint32) bool {
+	_, found := slices.BinarySearch(c.classes, class)
+	return found
+}
+
+func (c *capabilitySet) close() {
+	if c.ruleset != nil {
+		c.ruleset.File.Close()
+	}
+}
+
+// parametersOf names the values that a session gives to a task's parameters. The
+// monitor verifies two: the user and the region. Any other parameter stays unbound
+// and its taint cannot be built, which refuses the session.
+func parametersOf(principal, region string) map[string]string {
+	return map[string]string{"user": principal, "region": region}
+}
+
+// instanceName is "worker(alice, de)": the task and its parameters in their order.
+func instanceName(task string, parameters []string, values map[string]string) string {
+	if len(parameters) == 0 {
+		return task
+	}
+	listed := make([]string, len(parameters))
+	for i, name := range parameters {
+		listed[i] = values[name]
+	}
+	return task + "(" + strings.Join(listed, ", ") + ")"
+}
+
+// bind verifies who the user is and finds the instance's capability set. The second
+// result says how: "analysed" or "mispredicted".
+func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error) {
+	if s.bound() != nil {
+		return nil, "", fmt.Errorf("the session is bound already; open another connection for another user")
+	}
+	key, known := s.pipeline.monitor.publicKey(request.Principal)
+	if !known {
+		return nil, "", fmt.Errorf("principal %q is not known; register its public key", request.Principal)
+	}
+	text := wire.SignedPrefix + request.Principal + "\n" + hex.EncodeToString(s.nonce[:])
+	if !ed25519.Verify(key, []byte(text), request.Signature[:]) {
+		return nil, "", fmt.Errorf("the signature is not %s's over this connection's nonce", request.Principal)
+	}
+	s.pipeline.monitor.binding.RLock()
+	defer s.pipeline.monitor.binding.RUnlock()
+	holds, err := s.pipeline.capabilities(s.task, parametersOf(request.Principal, s.region))
+	if err != nil {
+		return nil, "", err
+	}
+	decision := decide(holds.subject, opLeave, s.pipeline.egress, s.pipeline.monitor.state(), time.Now())
+	if !decision.Allowed {
+		return nil, "", fmt.Errorf("nothing may leave to %s: %s", request.Principal, decision.Reason)
+	}
+	s.mu.Lock()
+	s.holds = holds
+	s.mu.Unlock()
+	if holds.analysed {
+		return holds, "analysed", nil
+	}
+	return holds, "mispredicted", nil
+}
+
+// answerBound sends the capability set that the session's mode grants: its classes
+// run natively in modes shai and audit; in mode dynamic every open is asked for, so
+// the perimeter is empty.
+func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabilitySet) error {
+	if holds == nil {
+		return s.send(sequence, bound)
+	}
+	ruleset := s.pipeline.monitor.nothing
+	if s.mode != wire.ModeDynamic {
+		bound.Classes, ruleset = holds.classes, holds.ruleset
+	}
+	bound.Flags = wire.BoundRuleset
+	files := []*os.File{ruleset.File}
+	if holds.keyValue != "" {
+		connection, err := s.pipeline.keyValue.Connect(holds.keyValue)
+		if err != nil {
+			return fmt.Errorf("connect %s to the key-value store: %w", holds.subject.instance, err)
+		}
+		defer connection.Close()
+		bound.Flags |= wire.BoundKeyValue
+		files = append(files, connection)
+	}
+	return s.send(sequence, bound, files...)
+}
+
+// capabilities is the prepared set of an instance, or, where the analysis did not
+// foresee it, one without any class, so that every access asks. The instance is
+// then remembered for the next analysis.
+func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*capabilitySet, error) {
+	name := instanceName(task.name, task.spec.Parameters, values)
+	p.mu.Lock()
+	holds := p.sets[name]
+	p.mu.Unlock()
+	if holds != nil {
+		return holds, nil
+	}
+	holds, err := p.prepare(task, values, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	p.monitor.predict(p.name, task.name, values)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.sets[name]; other != nil {
+		holds.close()
+		return other, nil
+	}
+	p.sets[name] = holds
+	return holds, nil
+}
+
+// prepare builds a capability set: taint, perimeter, key-value user.
+func (p *pipeline) prepare(task *runningTask, values map[string]string, classes []uint32, analysed bool) (*capabilitySet, error) {
+	name := instanceName(task.name, task.spec.Parameters, values)
+	taint, err := p.taintOf(task.spec, name, values)
+	if err != nil {
+		return nil, err
+	}
+	holds := &capabilitySet{
+		subject: subject{
+			task: task.name, instance: name, taint: taint,
+			session: &policy.Session{Principal: values["user"], Region: values["region"]},
+		},
+		classes: classes, analysed: analysed,
+	}
+	directories := make([]sandbox.Directory, len(classes))
+	for i, class := range classes {
+		directories[i] = sandbox.Directory{Path: p.monitor.view.ClassDirectory(class), Rights: sandbox.Read}
+	}
+	if holds.ruleset, err = p.monitor.backend.PrepareRuleset(directories); err != nil {
+		return nil, fmt.Errorf("prepare perimeter of %s: %w", name, err)
+	}
+	grants := p.tupleGrants(task.spec, holds.subject, values)
+	if len(grants) > 0 && p.keyValue != nil {
+		user := kvfilter.User{Name: kvfilter.UserName(name), Grants: grants}
+		if err := p.keyValue.Install(context.Background(), []kvfilter.User{user}); err != nil {
+			holds.close()
+			return nil, fmt.Errorf("prepare key-value user of %s: %w", name, err)
+		}
+		holds.keyValue = user.Name
+	}
+	return holds, nil
+}
+
+// taintOf builds an instance's taint from its task's manifest.
+func (p *pipeline) taintOf(spec manifest.TaskSpec, name string, values map[string]string) (policy.Label, error) {
+	arguments := map[string]string{}
+	for parameter, value := range spec.Taint.Arguments {
+		for known, actual := range values {
+			value = strings.ReplaceAll(value, "{"+known+"}", actual)
+		}
+		arguments[parameter] = value
+	}
+	bound, err := p.monitor.bindPolicy(spec.Taint.Name, arguments)
+	if err != nil {
+		return policy.Label{}, fmt.Errorf("taint of %s: %w", name, err)
+	}
+	return bound.Label(name), nil
+}
+
+// tupleGrants decides which tuples the instance may use: those whose placeholders
+// are filled with its own parameters, as far as the policies allow.
+func (p *pipeline) tupleGrants(spec manifest.TaskSpec, who subject, values map[string]string) []kvfilter.Grant {
+	var grants []kvfilter.Grant
+	state, now := p.monitor.state(), time.Now()
+	for _, conduit := range p.spec.Conduits {
+		if conduit.Kind != manifest.KindTuple || conduit.Access == nil {
+			continue
+		}
+		for _, pattern := range conduit.Paths {
+			for _, value := range slices.Compact(slices.Sorted(maps.Values(values))) {
+				target, err := p.tuple(pattern, value)
+				if err != nil {
+					continue // arguments this value cannot fill: nothing to grant
+				}
+				if slices.Contains(spec.Reads, conduit.Name) && decide(who, opRead, target, state, now).Allowed {
+					grants = append(grants, kvfilter.Grant{
+						Access: kvfilter.Read, Commands: conduit.Access.Read, Keys: []string{target.Name},
+					})
+				}
+				if slices.Contains(spec.Writes, conduit.Name) && decide(who, opWrite, target, state, now).Allowed {
+					grants = append(grants, kvfilter.Grant{
+						Access: kvfilter.Write, Commands: conduit.Access.Write, Keys: []string{target.Name},
+					})
+				}
+			}
+		}
+	}
+	return grants
+}
+
+// tuple is the conduit of a key pattern with every placeholder filled by value.
+func (p *pipeline) tuple(pattern manifest.ConduitPath, value string) (policy.Conduit, error) {
+	fill := func(text string) string { return fillPlaceholders(text, value) }
+	arguments := map[string]string{}
+	for name, argument := range pattern.Policy.Arguments {
+		arguments[name] = fill(argument)
+	}
+	bound, err := p.monitor.bindPolicy(pattern.Policy.Name, arguments)
+	if err != nil {
+		return policy.Conduit{}, err
+	}
+	return policy.Conduit{Name: fill(pattern.Path), Kind: policy.TupleConduit, Policy: bound}, nil
+}
+
+// fillPlaceholders replaces every "{name}" in text.
+func fillPlaceholders(text, value string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		_, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			out.WriteString("{" + rest)
+			return out.String()
+		}
+		out.WriteString(value)
+		text = after
+	}
+}
+
+// openConduit opens one document for a session, deciding first unless its class is
+// in the capability set.
+func (p *pipeline) openConduit(holds *capabilitySet, id uint32, mode wire.Mode) (*os.File, unix.Errno) {
+	document, found := p.monitor.document(id)
+	if !found {
+		p.refused(holds.subject, "open", fmt.Sprintf("conduit %d", id), "no conduit has this number")
+		return nil, unix.ENOENT
+	}
+	if mode == wire.ModeDynamic || !holds.holdsClass(document.class) {
+		if decision := p.decide(holds.subject, opRead, document.conduit, mode); !decision.Allowed {
+			return nil, unix.EACCES
+		}
+	}
+	number, err := unix.Open(document.path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		p.refused(holds.subject, "open", document.conduit.Name, "open the document: "+err.Error())
+		return nil, unix.EIO
+	}
+	return os.NewFile(uintptr(number), document.path), 0
+}

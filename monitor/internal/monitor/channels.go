@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// conduitPair is both ends of one slot of a pipe or descriptor channel. The
+// monitor keeps both open for as long as the pipeline lives, so that a task that
+// restarts, and every new worker, gets the same conduit again.
+type conduitPair struct {
+	reader, writer *os.File
+}
+
+func (c conduitPair) close() {
+	c.reader.Close()
+	c.writer.Close()
+}
+
+// newPipe makes a data pipe. Writes up to PIPE_BUF (4096 bytes) are atomic, pipe(7).
+func newPipe(name string) (conduitPair, error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return conduitPair{}, fmt.Errorf("make pipe %s: %w", name, err)
+	}
+	return conduitPair{reader: os.NewFile(uintptr(ends[0]), name), writer: os.NewFile(uintptr(ends[1]), name)}, nil
+}
+
+// newChannel makes a descriptor channel: records keep their boundaries, and each
+// end can be used in one direction only.
+func newChannel(name string) (conduitPair, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return conduitPair{}, fmt.Errorf("make channel %s: %w", name, err)
+	}
+	pair := conduitPair{reader: os.NewFile(uintptr(ends[0]), name), writer: os.NewFile(uintptr(ends[1]), name)}
+	if err := unix.Shutdown(ends[0], unix.SHUT_WR); err != nil {
+		pair.close()
+		return conduitPair{}, fmt.Errorf("make channel %s: shut the reading end for writing: %w", name, err)
+	}
+	return pair, nil
+}
+
+// drain discards what an ended session left unread, so that the next session on
+// the same slot starts with an empty channel.
+func (c conduitPair) drain() {
+	var record [512]byte
+	for {
+		_, _, err := unix.Recvfrom(int(c.reader.Fd()), record[:], unix.MSG_DONTWAIT)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return // EAGAIN: empty
+		}
+	}
+}

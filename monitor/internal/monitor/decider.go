@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+)
+
+// A pipeline answers its tasks' sandboxes.
+var _ sandbox.Decider = (*pipeline)(nil)
+
+// Open decides on a path that the kernel did not open natively.
+func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.Verdict {
+	begun := time.Now()
+	defer func() { p.intercepted(interceptPath, time.Since(begun)) }()
+	who, mode := p.subjectOf(request.Task, request.PID)
+	conduit, known := p.monitor.conduitAt(request.Path)
+	if !known {
+		// Probes for files that do not concern any policy are part of how
+		// interpreters start; they are refused, and counted rather than recorded.
+		p.monitor.metrics.refusals.WithLabelValues(p.name, "path").Inc()
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: "no conduit and not part of the task's runtime"}
+	}
+	what := opRead
+	if request.New || request.Flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_TRUNC|unix.O_CREAT) != 0 {
+		what = opWrite
+	}
+	decision := p.decide(who, what, conduit, mode)
+	if !decision.Allowed {
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: decision.Reason}
+	}
+	return sandbox.Verdict{Reason: decision.Reason}
+}
+
+// Accept waits for a user's connection for one worker and prepares what the worker
+// gets with it.
+func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, pid int) (*sandbox.Accepted, error) {
+	task := p.taskOf(started)
+	if task == nil || p.acceptor == nil {
+		return nil, errors.New("the task has no connection to accept")
+	}
+	task.idle(1)
+	defer task.idle(-1)
+	got, err := p.acceptor.next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	defer func() { p.intercepted(interceptAccept, time.Since(begun)) }()
+	placed, err := p.beginSession(task, pid, got)
+	if err != nil {
+		got.connection.Close()
+		return nil, err
+	}
+	return placed, nil
+}
+
+// beginSession creates the session and everything that is placed in its worker.
+func (p *pipeline) beginSession(task *runningTask, pid int, got accepted) (_ *sandbox.Accepted, err error) {
+	s, err := newSession(p, task, pid, got)
+	if err != nil {
+		return nil, err
+	}
+	descriptors := map[int]*os.File{}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for number, file := range descriptors {
+			if file != got.connection {
+				file.Close()
+			}
+			delete(descriptors, number)
+		}
+		if s.endpoint != nil {
+			s.endpoint.close()
+		}
+		unix.Close(s.pidfd)
+	}()
+	if s.endpoint, descriptors[wire.FDMonitor], err = newEndpoint(); err != nil {
+		delete(descriptors, wire.FDMonitor)
+		return nil, err
+	}
+	if err = p.takeSlot(s, descriptors); err != nil {
+		return nil, err
+	}
+	connection := wire.FDConnection
+	if s.mode == wire.ModeDynamic {
+		connection = wire.FDConnectionChecked
+	}
+	descriptors[connection] = got.connection
+	connected := wire.Connected{
+		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot),
+	}
+	if err = s.send(0, connected); err != nil {
+		p.releaseSlot(s)
+		return nil, err
+	}
+	go s.serve()
+	return &sandbox.Accepted{Descriptors: descriptors, Connection: connection}, nil
+}
+
+// duplicate is another descriptor of the same file, for a sandbox that closes what
+// it is given.
+func duplicate(file *os.File) (*os.File, error) {
+	number, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate %s: %w", file.Name(), err)
+	}
+	return os.NewFile(uintptr(number), file.Name()), nil
+}
+
+// Send decides on one write by which data leaves a task in mode dynamic: to the
+// user's connection, or into a descriptor channel.
+func (p *pipeline) Send(_ context.Context, started sandbox.Task, pid int, number int) sandbox.Verdict {
+	begun := time.Now()
+	defer func() { p.intercepted(interceptSend, time.Since(begun)) }()
+	if number == wire.FDConnectionChecked {
+		s := p.sessionOf(pid)
+		if s == nil {
+			return sandbox.Verdict{Errno: unix.EPERM, Reason: "no session"}
+		}
+		holds := s.bound()
+		if holds == nil {
+			return sandbox.Verdict{} // nothing of any user has been read yet
+		}
+		decision := p.decide(holds.subject, opLeave, p.egress, s.mode)
+		return verdict(decision.Allowed, decision.Reason)
+	}
+	task := p.taskOf(started)
+	if task == nil {
+		return sandbox.Verdict{Errno: unix.EPERM, Reason: "unknown task"}
+	}
+	conduit, ok := task.channelAt(number)
+	if !ok {
+		return sandbox.Verdict{Errno: unix.EPERM, Reason: "no channel has this number"}
+	}
+	decision := p.decide(task.subject, opWrite, conduit, wire.ModeDynamic)
+	return verdict(decision.Allowed, decision.Reason)
+}
+
+func verdict(allowed bool, reason string) sandbox.Verdict {
+	if allowed {
+		return sandbox.Verdict{Reason: reason}
+	}
+	return sandbox.Verdict{Errno: unix.EPERM, Reason: reason}
+}
+
+// Refused hears of a system call that the sandbox refused by itself.
+func (p *pipeline) Refused(started sandbox.Task, pid int, call string, errno syscall.Errno) {
+	who, _ := p.subjectOf(started, pid)
+	p.refused(who, call, "", fmt.Sprintf("system call refused with %s", unix.ErrnoName(errno)))
+}

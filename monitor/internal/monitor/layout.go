@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/wire"
+)
+
+// viewPrefix is the path by which every task sees the documents it may read.
+const viewPrefix = "/shai/view"
+
+// end is one end of one slot of a pipe or channel.
+type end struct {
+	conduit string
+	slot    int
+	writer  bool
+	checked bool // the twin of a channel whose writes ask the monitor
+}
+
+// placement puts one descriptor at a reserved number of a task and gives it the
+// path by which the task's program knows it.
+type placement struct {
+	capability wire.Capability
+	directory  string // pipeline path, for directories; viewPrefix for the view
+	end        end    // for pipes and channels
+}
+
+// layout decides which reserved number of a task means what. It follows the order
+// of the pipeline's conduits, so the same manifest gives the same numbers.
+//
+// A task with parameters gets the ends of its pipes and channels one slot at a
+// time, with each session, always at the first number of their kind; sessionOf
+// lists those.
+func layout(pipeline manifest.PipelineSpec, task string, spec manifest.TaskSpec) ([]placement, error) {
+	l := &planner{task: task, spec: spec}
+	l.directory(viewPrefix, viewPrefix, wire.RightRead)
+	for _, conduit := range pipeline.Conduits {
+		switch conduit.Kind {
+		case manifest.KindFile:
+			l.files(conduit)
+		case manifest.KindPipe:
+			l.pipe(conduit)
+		case manifest.KindChannel:
+			l.channel(conduit)
+		}
+	}
+	return l.placements, l.err
+}
+
+type planner struct {
+	task                         string
+	spec                         manifest.TaskSpec
+	placements                   []placement
+	directories, pipes, channels int
+	err                          error
+}
+
+func (l *planner) fail(format string, arguments ...any) {
+	if l.err == nil {
+		l.err = fmt.Errorf("lay out task "+l.task+": "+format, arguments...)
+	}
+}
+
+func (l *planner) directory(prefix, directory string, rights uint16) {
+	if l.directories >= wire.FDCapabilityCount {
+		l.fail("more than %d directories; put some beneath a common one", wire.FDCapabilityCount)
+		return
+	}
+	l.placements = append(l.placements, placement{
+		capability: wire.Capability{
+			Prefix: prefix, Number: int32(wire.FDCapability + l.directories), Kind: wire.KindDirectory, Rights: rights,
+		},
+		directory: directory,
+	})
+	l.directories++
+}
+
+// files gives the directories whose files inherit a policy; single documents are
+// reached through the view.
+func (l *planner) files(conduit manifest.Conduit) {
+	reads, writes := slices.Contains(l.spec.Reads, conduit.Name), slices.Contains(l.spec.Writes, conduit.Name)
+	if !conduit.Directory || !reads && !writes {
+		return
+	}
+	rights := wire.RightRead
+	if writes {
+		rights |= wire.RightWrite
+	}
+	for _, p := range conduit.Paths {
+		directory := path.Clean(strings.TrimSuffix(p.Path, "**"))
+		l.directory(directory, directory, rights)
+	}
+}
+
+func (l *planner) pipe(conduit manifest.Conduit) {
+	if conduit.From != l.task && conduit.To != l.task {
+		return
+	}
+	slots := max(conduit.Slots, 1)
+	if l.pipes+slots > wire.FDPipeCount {
+		l.fail("more than %d pipe ends; use fewer slots", wire.FDPipeCount)
+		return
+	}
+	writer := conduit.From == l.task
+	for slot := range slots {
+		l.placements = append(l.placements, placement{
+			capability: wire.Capability{
+				Prefix: slotPath("/shai/pipe/", conduit, slot),
+				Number: int32(wire.FDPipe + l.pipes), Kind: wire.KindPipe, Rights: rightOf(writer),
+			},
+			end: end{conduit: conduit.Name, slot: slot, writer: writer},
+		})
+		l.pipes++
+	}
+}
+
+// channel gives the sender both twins of every slot: the native one and the one
+// whose writes ask the monitor. Which of the two a session reads, its mode decides.
+func (l *planner) channel(conduit manifest.Conduit) {
+	if conduit.From != l.task && conduit.To != l.task {
+		return
+	}
+	slots := max(conduit.Slots, 1)
+	if l.channels+slots > wire.FDChannelCount {
+		l.fail("more than %d channel ends; use fewer slots", wire.FDChannelCount)
+		return
+	}
+	writer := conduit.From == l.task
+	for slot := range slots {
+		number := l.channels
+		l.channels++
+		l.placements = append(l.placements, placement{
+			capability: wire.Capability{
+				Prefix: slotPath("/shai/channel/", conduit, slot),
+				Number: int32(wire.FDChannel + number), Kind: wire.KindChannel, Rights: rightOf(writer),
+			},
+			end: end{conduit: conduit.Name, slot: slot, writer: writer},
+		})
+		if writer {
+			l.placements = append(l.placements, placement{
+				capability: wire.Capability{
+					Prefix: slotPath("/shai/channel-checked/", conduit, slot),
+					Number: int32(wire.FDChannelChecked + number), Kind: wire.KindChannel, Rights: rightOf(writer),
+				},
+				end: end{conduit: conduit.Name, slot: slot, writer: writer, checked: true},
+			})
+		}
+	}
+}
+
+// slotPath is the path of one slot; a conduit with a single slot has no number.
+func slotPath(root string, conduit manifest.Conduit, slot int) string {
+	if conduit.Slots <= 1 {
+		return root + conduit.Name
+	}
+	return root + conduit.Name + "/" + strconv.Itoa(slot)
+}
+
+func rightOf(writer bool) uint16 {
+	if writer {
+		return wire.RightWrite
+	}
+	return wire.RightRead
+}

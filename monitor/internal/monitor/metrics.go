@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Kinds of interceptions: each is one time that a task's progress waited for the
+// monitor, except reset, which waits for nothing.
+const (
+	interceptRegister     = "register"
+	interceptAccept       = "accept"
+	interceptAuthenticate = "authenticate"
+	interceptOpen         = "open"
+	interceptPath         = "path"
+	interceptSend         = "send"
+	interceptReset        = "reset"
+)
+
+// metrics are the monitor's Prometheus metrics. Safe for concurrent use.
+type metrics struct {
+	registry      *prometheus.Registry
+	interceptions *prometheus.CounterVec // pipeline, kind
+	sessions      *prometheus.CounterVec // pipeline, mode
+	refusals      *prometheus.CounterVec // pipeline, operation
+	bindings      *prometheus.CounterVec // pipeline, result
+	active        *prometheus.GaugeVec   // pipeline
+	latency       *prometheus.HistogramVec
+	factChange    prometheus.Histogram
+	restarts      *prometheus.CounterVec
+	auditFailures prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		interceptions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_interceptions_total",
+			Help: "Times a task involved the reference monitor, by kind.",
+		}, []string{"pipeline", "kind"}),
+		sessions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_sessions_total",
+			Help: "Sessions that have ended, by the mode they ran in.",
+		}, []string{"pipeline", "mode"}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_refusals_total",
+			Help: "Accesses and system calls that were refused, by operation.",
+		}, []string{"pipeline", "operation"}),
+		bindings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_session_bindings_total",
+			Help: "Attempts to bind a session to a principal, by result: analysed, mispredicted or refused.",
+		}, []string{"pipeline", "result"}),
+		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "shai_sessions_active",
+			Help: "Sessions that are open now.",
+		}, []string{"pipeline"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "shai_decision_seconds",
+			Help:    "Time the monitor took for a decision, by kind of interception.",
+			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
+		}, []string{"kind"}),
+		factChange: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "shai_fact_change_seconds",
+			Help:    "Time from a change of facts to updated capability sets, without the write to disk.",
+			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 10),
+		}),
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_task_restarts_total",
+			Help: "Tasks that ended unexpectedly and were started again.",
+		}, []string{"pipeline", "task"}),
+		auditFailures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shai_audit_failures_total",
+			Help: "Audit records that could not be written.",
+		}),
+	}
+	m.registry.MustRegister(m.interceptions, m.sessions, m.refusals, m.bindings, m.active, m.latency,
+		m.factChange, m.restarts, m.auditFailures,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// counters gives every counter and gauge summed over its labels, for status.
+func (m *metrics) counters() map[string]uint64 {
+	sums := map[string]uint64{}
+	families, err := m.registry.Gather()
+	if err != nil {
+		return sums // a collector's own fault; status goes without
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			switch {
+			case metric.GetCounter() != nil:
+				sums[family.GetName()] += uint64(metric.GetCounter().GetValue())
+			case metric.GetGauge() != nil && family.GetName() == "shai_sessions_active":
+				sums[family.GetName()] += uint64(metric.GetGauge().GetValue())
+			}
+		}
+	}
+	return sums
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/kvfilter"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// pipeline is one pipeline of the bundle at work: its tasks, the conduits between
+// them, and its sessions. It answers its tasks' sandboxes (see decider.go).
+type pipeline struct {
+	monitor  *Monitor
+	name     string
+	spec     manifest.PipelineSpec
+	plan     *analysis.Plan
+	order    []string // task names
+	tasks    map[string]*runningTask
+	egress   policy.Conduit
+	mode     atomic.Uint32 // wire.Mode
+	acceptor *acceptor     // nil until the task that listens starts
+	keyValue *kvfilter.Store
+
+	pairs   map[string][]conduitPair // pipes and channels by conduit and slot
+	checked map[string][]conduitPair // the channels' twins whose writes ask
+
+	mu       sync.Mutex
+	sets     map[string]*capabilitySet // by instance
+	sessions map[int]*session          // by worker process id
+	free     []int                     // slots without a session
+}
+
+// newPipeline makes a resolved pipeline ready to start tasks; nothing runs yet.
+func newPipeline(m *Monitor, resolved *manifest.Resolved) (_ *pipeline, err error) {
+	spec := resolved.Pipeline.Spec
+	p := &pipeline{
+		monitor: m, name: resolved.Pipeline.Metadata.Name, spec: spec,
+		tasks: map[string]*runningTask{}, pairs: map[string][]conduitPair{}, checked: map[string][]conduitPair{},
+		sets: map[string]*capabilitySet{}, sessions: map[int]*session{},
+	}
+	defer func() {
+		if err != nil {
+			p.closeConduits()
+		}
+	}()
+	if p.plan, err = analysis.PlanOf(resolved); err != nil {
+		return nil, err
+	}
+	mode, err := modeOf(spec.Mode)
+	if err != nil {
+		return nil, err
+	}
+	p.mode.Store(uint32(mode))
+	for _, conduit := range spec.Conduits {
+		if err := p.makeConduit(conduit); err != nil {
+			return nil, err
+		}
+	}
+	for _, task := range resolved.Tasks {
+		running, err := newRunningTask(p, task)
+		if err != nil {
+			return nil, err
+		}
+		p.order = append(p.order, running.name)
+		p.tasks[running.name] = running
+	}
+	return p, nil
+}
+
+// makeConduit creates what stands between tasks.
+func (p *pipeline) makeConduit(conduit manifest.Conduit) error {
+	slots := max(conduit.Slots, 1)
+	switch conduit.Kind {
+	case manifest.KindConnection:
+		if conduit.Egress {
+			p.egress = policy.Conduit{Name: conduit.Name, Kind: policy.ConnectionConduit}
+		}
+	case manifest.KindPipe, manifest.KindChannel:
+		for slot := range slots {
+			name := fmt.Sprintf("%s/%s/%d", p.name, conduit.Name, slot)
+			if conduit.Kind == manifest.KindPipe {
+				pair, err := newPipe(name)
+				if err != nil {
+					return err
+				}
+				p.pairs[conduit.Name] = append(p.pairs[conduit.Name], pair)
+				continue
+			}
+			for _, pairs := range []map[string][]conduitPair{p.pairs, p.checked} {
+				pair, err := newChannel(name)
+				if err != nil {
+					return err
+				}
+				pairs[conduit.Name] = append(pairs[conduit.Name], pair)
+			}
+		}
+		if slots > len(p.free) {
+			p.free = p.free[:0]
+			for slot := range slots {
+				p.free = append(p.free, slots-1-slot)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pipeline) closeConduits() {
+	for _, pairs := range []map[string][]conduitPair{p.pairs, p.checked} {
+		for _, slots := range pairs {
+			for _, pair := range slots {
+				pair.close()
+			}
+		}
+	}
+	if p.acceptor != nil {
+		p.acceptor.close()
+	}
+}
+
+func (p *pipeline) currentMode() wire.Mode { return wire.Mode(p.mode.Load()) }
+
+var modes = []string{wire.ModeBaseline: "baseline", wire.ModeDynamic: "dynamic", wire.ModeShai: "shai", wire.ModeAudit: "audit"}
+
+func modeOf(name string) (wire.Mode, error) {
+	for mode, known := range modes {
+		if name == known {
+			return wire.Mode(mode), nil
+		}
+	}
+	return 0, fmt.Errorf("mode %q is unknown; use shai, dynamic, audit or baseline", name)
+}
+
+// intercepted counts one involvement of the monitor and how long it took.
+func (p *pipeline) intercepted(kind string, took time.Duration) {
+	p.monitor.metrics.interceptions.WithLabelValues(p.name, kind).Inc()
+	p.monitor.metrics.latency.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// record writes an audit record. The error matters to whoever is about to allow
+// something.
+func (p *pipeline) record(event audit.Event) error {
+	event.Pipeline = p.name
+	err := p.monitor.audit.Append(event)
+	if err != nil {
+		p.monitor.metrics.auditFailures.Inc()
+	}
+	return err
+}
+
+// taskOf finds the pipeline's task that a sandbox started.
+func (p *pipeline) taskOf(started sandbox.Task) *runningTask { return p.tasks[started.Name()] }
+
+// subjectOf is for whom a process acts: a session's user, else its task.
+func (p *pipeline) subjectOf(started sandbox.Task, pid int) (subject, wire.Mode) {
+	if s := p.sessionOf(pid); s != nil {
+		return s.subject(), s.mode
+	}
+	if task := p.taskOf(started); task != nil {
+		return task.subject, p.currentMode()
+	}
+	return subject{task: started.Name(), instance: started.Name()}, wire.ModeShai
+}
+
+func (p *pipeline) sessionOf(pid int) *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sessions[pid]
+}
+
+var errNoSlot = errors.New("every slot has a session; the pipeline's conduits have too few slots for its workers")
+
+// takeSlot gives the session a slot and the ends that its worker holds.
+func (p *pipeline) takeSlot(s *session, descriptors map[int]*os.File) error {
+	p.mu.Lock()
+	if len(p.free) == 0 {
+		p.mu.Unlock()
+		return errNoSlot
+	}
+	s.slot = p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.sessions[s.pid] = s
+	p.mu.Unlock()
+	p.monitor.metrics.active.WithLabelValues(p.name).Inc()
+	for _, place := range s.task.perSession {
+		file, err := duplicate(p.endFile(place, s.slot, s.mode))
+		if err != nil {
+			p.releaseSlot(s)
+			return err
+		}
+		descriptors[int(place.capability.Number)] = file
+	}
+	return nil
+}
+
+// endFile is the end that a placement of the slot stands for.
+func (p *pipeline) endFile(place placement, slot int, mode wire.Mode) *os.File {
+	pairs := p.pairs[place.end.conduit]
+	if place.end.checked || place.capability.Kind == wire.KindChannel && !place.end.writer && mode == wire.ModeDynamic {
+		pairs = p.checked[place.end.conduit]
+	}
+	if place.end.writer {
+		return pairs[slot].writer
+	}
+	return pairs[slot].reader
+}
+
+// releaseSlot empties the slot's channels and makes it free again.
+func (p *pipeline) releaseSlot(s *session) {
+	for _, place := range s.task.perSession {
+		if place.capability.Kind == wire.KindChannel {
+			p.pairs[place.end.conduit][s.slot].drain()
+			p.checked[place.end.conduit][s.slot].drain()
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sessions[s.pid] == s {
+		delete(p.sessions, s.pid)
+	}
+	p.free = append(p.free, s.slot)
+	p.monitor.metrics.active.WithLabelValues(p.name).Dec()
+}
+
+// endSession is the last act of a session whose worker has gone.
+func (p *pipeline) endSession(s *session) {
+	p.releaseSlot(s)
+	if s.bound() != nil {
+		p.monitor.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/sandbox"
+)
+
+// stopTimeout is how long tasks have to end by themselves when the monitor stops.
+const stopTimeout = 5 * time.Second
+
+// Run is the monitor's life: it recovers what was durable, serves until ctx ends,
+// then stops every task. It returns nil after a clean stop.
+func Run(ctx context.Context, options Options) (err error) {
+	m, err := Open(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return m.serveAPI(ctx)
+}
+
+// Open recovers a monitor's state and prepares its pipelines; no task runs yet.
+// The caller must Close it.
+func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	m := &Monitor{
+		options: options, logger: options.Logger, context: ctx, started: time.Now(), backend: sandbox.New(),
+		metrics: newMetrics(), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
+	}
+	m.machine = m.backend.Probe()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	if err := os.MkdirAll(options.State, 0o700); err != nil {
+		return nil, fmt.Errorf("open state directory: %w", err)
+	}
+	m.audit, err = audit.Open(audit.Options{Directory: filepath.Join(options.State, "audit"), RefuseUnrecorded: true})
+	if err != nil {
+		return nil, err
+	}
+	if recovered := m.audit.Recovery(); recovered != "" {
+		m.logger.Warn("audit log was repaired", "what", recovered)
+	}
+	if m.catalog, err = catalog.Open(filepath.Join(options.State, "catalog")); err != nil {
+		return nil, err
+	}
+	root, err := viewDirectory(options.State)
+	if err != nil {
+		return nil, err
+	}
+	if m.view, err = m.catalog.AttachView(options.Data, root); err != nil {
+		return nil, err
+	}
+	if m.nothing, err = m.backend.PrepareRuleset(nil); err != nil {
+		return nil, err
+	}
+	return m, m.recover(ctx)
+}
+
+// viewDirectory finds or makes the directory of the view. Its name is random: it
+// stands in every worker's perimeter, and no worker shall be able to name it before
+// its user is known (docs/enforcement.md, "Limits").
+func viewDirectory(state string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(state, "view-*"))
+	if err != nil {
+		return "", fmt.Errorf("find view: %w", err)
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	if len(found) > 1 {
+		return "", fmt.Errorf("find view: %s holds %d of them; keep the one that was written last", state, len(found))
+	}
+	var name [16]byte
+	if _, err := rand.Read(name[:]); err != nil {
+		return "", fmt.Errorf("name view: %w", err)
+	}
+	return filepath.Join(state, "view-"+hex.EncodeToString(name[:])), nil
+}
+
+// recover makes the bundle that was in force run again.
+func (m *Monitor) recover(ctx context.Context) error {
+	stored := m.state().Bundle()
+	if stored.Version == 0 {
+		return nil
+	}
+	bundle, err := manifest.Restore(stored.Manifest)
+	if err != nil {
+		return fmt.Errorf("recover bundle: %w", err)
+	}
+	resolved, err := m.resolve(bundle)
+	if err != nil {
+		return fmt.Errorf("recover bundle: %w", err)
+	}
+	if _, err := m.view.Verify(ctx, nil); err != nil {
+		return fmt.Errorf("recover view: %w", err)
+	}
+	m.refreshRegions()
+	if err := m.rebuild(ctx, bundle, resolved); err != nil {
+		return err
+	}
+	for _, p := range m.pipelines {
+		if err := m.loadAnalysis(p); err != nil {
+			// Not fatal: without a result every access is decided as it happens.
+			m.logger.Warn("stored analysis is not used", "pipeline", p.name, "error", err)
+		}
+	}
+	return nil
+}
+
+// serveAPI answers requests until ctx ends.
+func (m *Monitor) serveAPI(ctx context.Context) error {
+	handler := api.Handler{
+		Service: m, Audit: m.audit,
+		Metrics: promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}),
+	}
+	listeners, err := api.Endpoints{
+		Socket: m.options.Socket, Listen: m.options.Listen,
+		Certificate: m.options.Certificate, Key: m.options.Key, ClientCA: m.options.ClientCA,
+	}.Open()
+	if err != nil {
+		return err
+	}
+	m.logger.Info("ready", "socket", m.options.Socket)
+	return api.Serve(ctx, listeners, handler.Mux())
+}
+
+// Close stops every task and releases everything.
+func (m *Monitor) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	for _, p := range m.pipelines {
+		p.shutdown(ctx)
+	}
+	var failures []error
+	if m.nothing != nil {
+		failures = append(failures, m.nothing.File.Close())
+	}
+	if m.view != nil {
+		failures = append(failures, m.view.Close())
+	}
+	if m.catalog != nil {
+		failures = append(failures, m.catalog.Close())
+	}
+	if m.audit != nil {
+		failures = append(failures, m.audit.Close())
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+var _ api.Service = (*Monitor)(nil)
+
+// maxSessionsShown bounds the sessions in a status.
+const maxSessionsShown = 100
+
+// Ready implements [api.Service].
+func (m *Monitor) Ready(context.Context) error {
+	if m.machine.Enforcement == "none" {
+		return api.Unavailable("confine tasks", "run shai doctor", "this machine cannot enforce anything")
+	}
+	return m.audit.Failing()
+}
+
+// Status implements [api.Service].
+func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
+	status := api.Status{
+		Version: m.options.Version, Started: m.started, Ready: true, Machine: m.machine,
+		Pipelines: []api.PipelineStatus{}, Counters: m.metrics.counters(),
+	}
+	if err := m.Ready(ctx); err != nil {
+		status.Ready, status.Reason = false, err.Error()
+	}
+	m.mu.RLock()
+	bundle, applied := m.bundle, m.applied
+	pipelines := slices.Collect(maps.Values(m.pipelines))
+	m.mu.RUnlock()
+	if bundle != nil {
+		inForce := m.state().Bundle()
+		status.Bundle = &api.BundleStatus{Version: inForce.Version, Hash: inForce.Hash, Applied: applied, Objects: bundle.Len()}
+	}
+	slices.SortFunc(pipelines, func(a, b *pipeline) int { return cmp.Compare(a.name, b.name) })
+	for _, p := range pipelines {
+		status.Pipelines = append(status.Pipelines, p.status())
+	}
+	return status, nil
+}
+
+func (p *pipeline) status() api.PipelineStatus {
+	state := p.monitor.state()
+	status := api.PipelineStatus{
+		Name: p.name, Mode: modes[p.currentMode()], Revocation: p.spec.Revocation,
+		Conduits: uint64(state.Conduits()), Classes: uint64(state.Classes()),
+		Tasks: []api.TaskStatus{}, Sessions: []api.SessionStatus{},
+	}
+	for _, name := range p.order {
+		status.Tasks = append(status.Tasks, p.tasks[name].status())
+	}
+	sessions := p.liveSessions()
+	status.SessionTotal = len(sessions)
+	for _, s := range sessions[:min(len(sessions), maxSessionsShown)] {
+		status.Sessions = append(status.Sessions, s.status())
+	}
+	return status
+}
+
+// liveSessions lists the pipeline's sessions by slot.
+func (p *pipeline) liveSessions() []*session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sessions := slices.Collect(maps.Values(p.sessions))
+	slices.SortFunc(sessions, func(a, b *session) int { return cmp.Compare(a.slot, b.slot) })
+	return sessions
+}
+
+func (s *session) status() api.SessionStatus {
+	who := s.subject()
+	status := api.SessionStatus{
+		Instance: who.instance, Task: s.task.name, Region: s.region, Peer: s.peer.String(),
+		Slot: s.slot, Mode: modes[s.mode], Since: s.started,
+	}
+	if who.session != nil {
+		status.Principal = who.session.Principal
+	}
+	return status
+}
+
+// pipeline finds a pipeline by name; an empty name means the only one.
+func (m *Monitor) pipeline(title, name string) (*pipeline, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	names := slices.Sorted(maps.Keys(m.pipelines))
+	if name == "" && len(names) == 1 {
+		name = names[0]
+	}
+	if p := m.pipelines[name]; p != nil {
+		return p, nil
+	}
+	if len(names) == 0 {
+		return nil, api.NotFound(title, "apply manifests first: shai apply -f FILE", "there is no pipeline")
+	}
+	return nil, api.NotFound(title, "name one of: "+strings.Join(names, ", "), "there is no pipeline %q", name)
+}
+
+// SetMode implements [api.Service].
+func (m *Monitor) SetMode(ctx context.Context, name, mode string) (api.PipelineStatus, error) {
+	title := "set mode of pipeline " + name
+	p, err := m.pipeline(title, name)
+	if err != nil {
+		return api.PipelineStatus{}, err
+	}
+	next, err := modeOf(mode)
+	if err != nil {
+		return api.PipelineStatus{}, api.Invalid(title, "", "%v", err)
+	}
+	previous := p.currentMode()
+	if (next == wire.ModeBaseline) != (previous == wire.ModeBaseline) {
+		return api.PipelineStatus{}, api.Conflict(title, "set spec.mode in the manifest and apply it: the tasks are then restarted",
+			"a sandbox cannot be put on or taken off a running task")
+	}
+	p.mode.Store(uint32(next))
+	if err := p.record(audit.Event{
+		Kind: audit.Mode, Operation: "set mode", Allowed: true, Reason: modes[previous] + " to " + mode,
+	}); err != nil {
+		m.logger.Error("audit record is lost", "error", err)
+	}
+	return p.status(), nil
+}
+
+// task finds a task of a pipeline.
+func (m *Monitor) task(title, pipelineName, name string) (*runningTask, error) {
+	p, err := m.pipeline(title, pipelineName)
+	if err != nil {
+		return nil, err
+	}
+	if t := p.tasks[name]; t != nil {
+		return t, nil
+	}
+	return nil, api.NotFound(title, "name one of: "+strings.Join(p.order, ", "), "pipeline %s has no task %q", p.name, name)
+}
+
+// StartTask implements [api.Service].
+func (m *Monitor) StartTask(ctx context.Context, pipelineName, name string) (api.TaskStatus, error) {
+	title := "start task " + pipelineName + "/" + name
+	t, err := m.task(title, pipelineName, name)
+	if err != nil {
+		return api.TaskStatus{}, err
+	}
+	if err := t.pipeline.startTask(ctx, name); err != nil {
+		return api.TaskStatus{}, api.Conflict(title, "", "%v", err)
+	}
+	return t.status(), nil
+}
+
+// StopTask implements [api.Service].
+func (m *Monitor) StopTask(ctx context.Context, pipelineName, name string) (api.TaskStatus, error) {
+	title := "stop task " + pipelineName + "/" + name
+	t, err := m.task(title, pipelineName, name)
+	if err != nil {
+		return api.TaskStatus{}, err
+	}
+	if err := t.stop(ctx); err != nil {
+		return api.TaskStatus{}, api.Conflict(title, "", "%v", err)
+	}
+	return m.waitEnded(ctx, t)
+}
+
+// WaitTask implements [api.Service]. A task that runs always is waited for until it
+// can serve; one that runs once, until it has ended.
+func (m *Monitor) WaitTask(ctx context.Context, pipelineName, name string) (api.TaskStatus, error) {
+	t, err := m.task("wait for task "+pipelineName+"/"+name, pipelineName, name)
+	if err != nil {
+		return api.TaskStatus{}, err
+	}
+	if t.spec.Run == "Once" {
+		return m.waitEnded(ctx, t)
+	}
+	t.mu.Lock()
+	ready := t.ready
+	t.mu.Unlock()
+	return waitFor(ctx, t, ready)
+}
+
+func (m *Monitor) waitEnded(ctx context.Context, t *runningTask) (api.TaskStatus, error) {
+	t.mu.Lock()
+	ended := t.ended
+	t.mu.Unlock()
+	return waitFor(ctx, t, ended)
+}
+
+// waitFor waits for a task's event; nil means that it was never started.
+func waitFor(ctx context.Context, t *runningTask, event <-chan struct{}) (api.TaskStatus, error) {
+	if event == nil {
+		return t.status(), nil
+	}
+	select {
+	case <-event:
+		return t.status(), nil
+	case <-ctx.Done():
+		return t.status(), ctx.Err()
+	}
+}
+
+// Explain implements [api.Service].
+func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explanation, error) {
+	title := "explain"
+	p, err := m.pipeline(title, question.Pipeline)
+	if err != nil {
+		return api.Explanation{}, err
+	}
+	who, err := p.askedSubject(question)
+	if err != nil {
+		return api.Explanation{}, api.Invalid(title, "", "%v", err)
+	}
+	state := m.state()
+	conduit, found := state.Decide(question.Conduit)
+	if !found {
+		return api.Explanation{}, api.NotFound(title, "use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
+			"no rule of the bundle covers the conduit %q", question.Conduit)
+	}
+	environment := policy.Environment{Session: who.session, Now: time.Now(), Explain: true}
+	var decision policy.Decision
+	switch question.Access {
+	case "read", "":
+		decision = policy.MayRead(who.taint, conduit.Label(), state, environment)
+	case "write":
+		decision = policy.MayWrite(who.taint, conduit, state, environment)
+	default:
+		return api.Explanation{}, api.Invalid(title, "ask for read or write", "access %q is unknown", question.Access)
+	}
+	question.Pipeline = p.name
+	answer := api.Explanation{
+		Question: question, Allowed: decision.Allowed, Instance: who.instance, Policy: conduit.Policy.String(),
+		Class: state.ClassOf(uint32(conduit.ID)), Derivation: derivationOf(decision.Derivation),
+	}
+	for _, condition := range decision.Conditions {
+		answer.Conditions = append(answer.Conditions, condition.String())
+	}
+	if !decision.Allowed {
+		answer.Nearest = decision.Reason
+	}
+	return answer, nil
+}
+
+// askedSubject is the instance that a question is about.
+func (p *pipeline) askedSubject(question api.Question) (subject, error) {
+	task := p.tasks[question.Task]
+	for _, name := range p.order {
+		if task == nil && question.Task == "" && len(p.tasks[name].spec.Parameters) > 0 {
+			task = p.tasks[name]
+		}
+	}
+	if task == nil {
+		return subject{}, api.NotFound("explain", "name one of: "+strings.Join(p.order, ", "), "pipeline %s has no task %q", p.name, question.Task)
+	}
+	if len(task.spec.Parameters) == 0 {
+		return task.subject, nil
+	}
+	values := parametersOf(question.Principal, question.Region)
+	name := instanceName(task.name, task.spec.Parameters, values)
+	taint, err := p.taintOf(task.spec, name, values)
+	if err != nil {
+		return subject{}, err
+	}
+	return subject{
+		task: task.name, instance: name, taint: taint,
+		session: &policy.Session{Principal: question.Principal, Region: question.Region},
+	}, nil
+}
+
+func derivationOf(d *policy.Derivation) api.Derivation {
+	if d == nil {
+		return api.Derivation{}
+	}
+	out := api.Derivation{Statement: d.Text, Holds: d.Holds}
+	for _, child := range d.Children {
+		out.Because = append(out.Because, derivationOf(child))
+	}
+	return out
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/wire"
+)
+
+// maxAttempts is how often a client may try to authenticate on one connection.
+const maxAttempts = 3
+
+// session is one user's connection and the worker that serves it, from accept4 to
+// the worker's end.
+type session struct {
+	pipeline *pipeline
+	task     *runningTask
+	slot     int
+	pid      int
+	pidfd    int
+	peer     netip.Addr
+	region   string
+	mode     wire.Mode
+	nonce    [wire.NonceSize]byte
+	started  time.Time
+	endpoint *endpoint
+
+	mu       sync.Mutex
+	holds    *capabilitySet // nil until the user has authenticated
+	attempts int
+}
+
+// bound is the capability set of the authenticated user, nil before.
+func (s *session) bound() *capabilitySet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holds
+}
+
+// requestRule says when a message may come. A message without a rule ends the
+// session.
+type requestRule struct {
+	kind         string // of interception
+	needsBinding bool
+	limit        int // how often in one session; 0: any number
+	serve        func(*session, uint64, wire.Message) error
+}
+
+var sessionRequests = map[wire.Type]requestRule{
+	wire.TypeAuthenticate: {kind: interceptAuthenticate, limit: maxAttempts, serve: (*session).authenticate},
+	wire.TypeOpen:         {kind: interceptOpen, needsBinding: true, serve: (*session).open},
+	wire.TypeReset:        {kind: interceptReset, limit: 1, serve: (*session).reset},
+}
+
+var errReset = errors.New("session over")
+
+// newSession prepares a session for a connection; the caller places its
+// descriptors in the worker and then calls serve.
+func newSession(p *pipeline, task *runningTask, pid int, got accepted) (*session, error) {
+	s := &session{
+		pipeline: p, task: task, pid: pid, peer: got.peer,
+		region: p.monitor.regionOf(got.peer), mode: p.currentMode(), started: time.Now(),
+	}
+	if _, err := rand.Read(s.nonce[:]); err != nil {
+		return nil, fmt.Errorf("draw nonce: %w", err)
+	}
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open worker %d: %w", pid, err)
+	}
+	s.pidfd = pidfd
+	return s, nil
+}
+
+// serve answers the worker's messages until it has gone.
+func (s *session) serve() {
+	defer s.end()
+	counts := map[wire.Type]int{}
+	buffer := make([]byte, 1024) // the largest record of a task is 280 bytes
+	for {
+		size, err := s.endpoint.receive(buffer)
+		if err == nil {
+			err = s.handle(buffer[:size], counts)
+		}
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, errReset):
+			return
+		case err != nil:
+			s.pipeline.refused(s.subject(), "message", "", err.Error())
+			s.kill()
+			return
+		}
+	}
+}
+
+// handle checks a record against the table of requests and serves it.
+func (s *session) handle(record []byte, counts map[wire.Type]int) error {
+	sequence, message, err := wire.DecodeFromTask(record)
+	if err != nil {
+		return err
+	}
+	rule, listed := sessionRequests[message.Type()]
+	counts[message.Type()]++
+	switch {
+	case !listed:
+		return fmt.Errorf("message %d has no place in a session", message.Type())
+	case rule.needsBinding && s.bound() == nil:
+		return fmt.Errorf("message %d before the user has authenticated", message.Type())
+	case rule.limit > 0 && counts[message.Type()] > rule.limit:
+		return fmt.Errorf("message %d more than %d times in one session", message.Type(), rule.limit)
+	}
+	begun := time.Now()
+	err = rule.serve(s, sequence, message)
+	s.pipeline.intercepted(rule.kind, time.Since(begun))
+	return err
+}
+
+func (s *session) reset(uint64, wire.Message) error { return errReset }
+
+// subject is for whom the session acts: its user, or an unbound worker.
+func (s *session) subject() subject {
+	if holds := s.bound(); holds != nil {
+		return holds.subject
+	}
+	return subject{task: s.task.name, instance: s.task.name + "(unbound)"}
+}
+
+// authenticate verifies the client's signature and binds the worker to the
+// instance of its user and region. The answer carries the prepared capability set.
+func (s *session) authenticate(sequence uint64, message wire.Message) error {
+	request := message.(wire.Authenticate)
+	begun := time.Now()
+	holds, result, err := s.bind(request)
+	event := audit.Event{
+		Kind: audit.Binding, Task: s.task.name, Principal: request.Principal, Operation: "authenticate",
+		Conduit: s.peer.String(), Allowed: err == nil,
+	}
+	bound := wire.Bound{}
+	if err != nil {
+		bound.Status, bound.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
+		event.Reason, result = err.Error(), "refused"
+	} else {
+		bound.Instance = wire.Truncate(holds.subject.instance, wire.NameMax)
+		event.Instance, event.Reason = holds.subject.instance, result
+	}
+	event.LatencyMicroseconds = time.Since(begun).Microseconds()
+	s.pipeline.monitor.metrics.bindings.WithLabelValues(s.pipeline.name, result).Inc()
+	s.pipeline.record(event)
+	return s.answerBound(sequence, bound, holds)
+}
+
+// open decides on conduits outside the capability set, and on all of them in mode
+// dynamic, and hands over descriptors for those that are allowed.
+func (s *session) open(sequence uint64, message wire.Message) error {
+	request := message.(wire.Open)
+	holds := s.bound()
+	answer := wire.Opened{Status: make([]int32, len(request.Conduits))}
+	files := make([]*os.File, 0, len(request.Conduits))
+	defer func() {
+		for _, file := range files {
+			file.Close()
+		}
+	}()
+	for i, id := range request.Conduits {
+		file, errno := s.pipeline.openConduit(holds, id, s.mode)
+		answer.Status[i] = int32(errno)
+		if errno == 0 {
+			files = append(files, file)
+		}
+	}
+	return s.send(sequence, answer, files...)
+}
+
+func (s *session) send(sequence uint64, message wire.Message, files ...*os.File) error {
+	record, err := wire.Encode(sequence, message)
+	if err != nil {
+		return err
+	}
+	return s.endpoint.send(record, files...)
+}
+
+// kill ends the worker at once; nothing of the session survives it.
+func (s *session) kill() {
+	// ESRCH: it has gone already, which is what is wanted.
+	_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
+}
+
+// end releases what the session held. The worker has exited, or is about to.
+func (s *session) end() {
+	s.endpoint.close()
+	unix.Close(s.pidfd)
+	s.pipeline.endSession(s)
+}
