@@ -20,6 +20,7 @@ type Template struct {
 	name        string
 	file        string
 	parameters  []string
+	types       []ValueKind // of the parameters
 	read        []lowered
 	update      []lowered
 	obligations []loweredObligation
@@ -61,11 +62,10 @@ func (t *Template) BindValues(values ...string) (*Policy, error) {
 	}
 	terms := make([]Value, len(values))
 	for i, value := range values {
-		if len(value) > MaxString {
-			return nil, fmt.Errorf("bind policy %s: argument %s has %d bytes: %w (at most %d)",
-				t.name, t.parameters[i], len(value), ErrStringTooLong, MaxString)
+		var err error
+		if terms[i], err = parseArgument(t.types[i], value); err != nil {
+			return nil, fmt.Errorf("bind policy %s: argument %s: %w", t.name, t.parameters[i], err)
 		}
-		terms[i] = String(value)
 	}
 	p := &Policy{template: t, values: slices.Clone(values)}
 	p.rules[readRule] = t.rule(t.read, terms)

@@ -67,14 +67,17 @@ func (t *Template) backwards(template lowered, premise *clause, owner Rule, stat
 				complete = false
 				return true
 			}
-			switch value := p.bindings[number]; value.kind {
-			case StringValue:
-				arguments[i] = value.text
-			case Wildcard:
+			value := p.bindings[number]
+			switch {
+			case value.kind == Wildcard:
 				complete = false
 				return true
+			case value.kind != t.types[i]:
+				return false // an argument has its parameter's type: bound to another the clause cannot hold
+			case value.kind == StringValue:
+				arguments[i] = value.text
 			default:
-				return false // arguments are strings: bound to anything else the clause cannot hold
+				arguments[i] = value.String()
 			}
 		}
 		found = append(found, arguments)

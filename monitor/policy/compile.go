@@ -76,7 +76,7 @@ func (c *compiler) fail(position Position, expected, hint, format string, argume
 }
 
 func (c *compiler) template() *Template {
-	t := &Template{name: c.declaration.Name, file: c.file, parameters: c.declaration.Parameters}
+	t := &Template{name: c.declaration.Name, file: c.file, parameters: c.declaration.Parameters, types: c.declaration.Types}
 	var alternatives [][]loweredObligation
 	var last Position
 	for _, clause := range c.declaration.clauses {

@@ -206,15 +206,10 @@ func impliesBound(premise operation, bound Value, conclusion operation, limit Va
 
 // kindName is the word vType uses.
 func kindName(value Value) (Value, bool) {
-	switch value.kind {
-	case StringValue:
-		return String("string"), true
-	case IntegerValue:
-		return String("integer"), true
-	case TimeValue:
-		return String("time"), true
+	if !value.concrete() {
+		return Value{}, false
 	}
-	return Value{}, false
+	return String(typeNames[value.kind]), true
 }
 
 // within reports whether the address (or, where it is written with a length, the

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,13 @@ func (d *Declaration) format(out *bytes.Buffer) {
 		indent = "  "
 		out.WriteString("policy " + d.Name)
 		if len(d.Parameters) > 0 {
-			out.WriteString("(" + strings.Join(d.Parameters, ", ") + ")")
+			parameters := slices.Clone(d.Parameters)
+			for i, kind := range d.Types {
+				if kind != StringValue {
+					parameters[i] += ": " + typeNames[kind]
+				}
+			}
+			out.WriteString("(" + strings.Join(parameters, ", ") + ")")
 		}
 		out.WriteString(" {\n")
 	}

@@ -22,7 +22,7 @@ const (
 	variableToken
 	anonymousToken // _
 	valueToken     // string, number or time
-	symbolToken    // ( ) { } , . .. @ :-
+	symbolToken    // ( ) { } , . .. @ : :-
 )
 
 type token struct {
@@ -105,7 +105,7 @@ func (l *lexer) next() (token, *Error) {
 	case c >= '0' && c <= '9', c == '-' && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9':
 		return l.number()
 	}
-	for _, symbol := range []string{":-", "..", "(", ")", "{", "}", ",", ".", "@"} {
+	for _, symbol := range []string{":-", ":", "..", "(", ")", "{", "}", ",", ".", "@"} {
 		if strings.HasPrefix(rest, symbol) {
 			return l.take(symbolToken, len(symbol)), nil
 		}
@@ -126,8 +126,6 @@ func (l *lexer) stray() (token, *Error) {
 		hint = `strings stand in straight double quotes, "like this"`
 	case ';':
 		hint = "clauses end in a full stop, literals are separated by commas"
-	case ':':
-		hint = "head and body are separated by :-"
 	case '/', '%':
 		hint = "comments start with #"
 	}

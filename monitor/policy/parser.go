@@ -187,8 +187,9 @@ func (p *parser) parameters(declaration *Declaration) {
 			if len(declaration.Parameters) == MaxArguments {
 				p.failLimit(p.token.position, ErrTooManyArguments, "the policy has more than %d parameters", MaxArguments)
 			}
-			declaration.Parameters = append(declaration.Parameters, name)
 			p.advance()
+			declaration.Parameters = append(declaration.Parameters, name)
+			declaration.Types = append(declaration.Types, p.parameterType())
 			if !p.accept(",") {
 				break
 			}
@@ -196,6 +197,20 @@ func (p *parser) parameters(declaration *Declaration) {
 		p.expect(")", "after the parameters")
 	}
 	p.expect("{", "before the clauses")
+}
+
+// parameterType reads what may follow a parameter's name: `: time`.
+func (p *parser) parameterType() ValueKind {
+	if !p.accept(":") {
+		return StringValue
+	}
+	for kind, name := range typeNames {
+		if name != "" && p.accept(name) {
+			return ValueKind(kind)
+		}
+	}
+	p.fail(p.token.position, "`string`, `integer` or `time`", "", "unexpected %s as a parameter's type", p.token)
+	return Wildcard
 }
 
 // clauses reads up to `}`, or to the end of the text where no block was opened.

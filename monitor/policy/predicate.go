@@ -65,7 +65,7 @@ var signatures = [operations]signature{
 	opDiv:         {name: "div", arity: 3, modes: []uint8{0b110}},
 	opRem:         {name: "rem", arity: 3, modes: []uint8{0b110}},
 	opConcat:      {name: "concat", arity: 3, modes: []uint8{0b110, 0b101, 0b011}},
-	opType:        {name: "vType", arity: 2, modes: []uint8{0b01}, words: []string{"string", "integer", "time"}, word: 1},
+	opType:        {name: "vType", arity: 2, modes: []uint8{0b01}, words: typeNames[StringValue:], word: 1},
 	opEq:          {name: "eq", arity: 2, modes: []uint8{0b10, 0b01}},
 	opNeq:         {name: "neq", arity: 2},
 	opLt:          {name: "lt", arity: 2},

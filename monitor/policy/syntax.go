@@ -14,6 +14,7 @@ type File struct {
 type Declaration struct {
 	Name       string
 	Parameters []string
+	Types      []ValueKind // of the parameters; StringValue unless written, as in `end: time`
 	Position   Position
 
 	comments []string

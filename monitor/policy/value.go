@@ -31,6 +31,31 @@ const (
 	kindPolicy    // a policy met through hasPol, by number in the prover
 )
 
+// typeNames are the types that parameters can have, in the words of vType.
+var typeNames = [...]string{StringValue: "string", IntegerValue: "integer", TimeValue: "time"}
+
+// parseArgument reads a parameter's value as its type wants it.
+func parseArgument(kind ValueKind, text string) (Value, error) {
+	switch kind {
+	case IntegerValue:
+		number, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return Value{}, fmt.Errorf("%q is not a 64-bit integer", text)
+		}
+		return Integer(number), nil
+	case TimeValue:
+		instant, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil || instant.Before(earliest) || instant.After(latest) {
+			return Value{}, fmt.Errorf("%q is not a time as in RFC 3339 between 1678 and 2262, such as 2027-01-31T00:00:00Z", text)
+		}
+		return Time(instant), nil
+	}
+	if len(text) > MaxString {
+		return Value{}, fmt.Errorf("%w: %d bytes, the limit is %d", ErrStringTooLong, len(text), MaxString)
+	}
+	return String(text), nil
+}
+
 // Value is a string, a 64-bit integer or an instant. Values are comparable with
 // == and usable as map keys.
 type Value struct {

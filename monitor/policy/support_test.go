@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noon is the clock of tests that do not say otherwise.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// mustBind compiles a text with one policy and binds it.
+func mustBind(t testing.TB, text string, values ...string) *Policy {
+	t.Helper()
+	template, err := CompileText("test.pol", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mustBindTemplate(t, template, values...)
+}
+
+func mustBindTemplate(t testing.TB, template *Template, values ...string) *Policy {
+	t.Helper()
+	p, err := template.BindValues(values...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func mustLibrary(t testing.TB, name string, values ...string) *Policy {
+	t.Helper()
+	template, found := LibraryTemplate(name)
+	if !found {
+		t.Fatalf("the library has no policy %s", name)
+	}
+	return mustBindTemplate(t, template, values...)
+}
+
+// mustFact reads `conduit says relation ["value", 1, {"time":…}]`, with an optional
+// @offset behind the conduit.
+func mustFact(t testing.TB, text string) Fact {
+	t.Helper()
+	place, said, ok := strings.Cut(text, " says ")
+	relation, list, spaced := strings.Cut(said, " ")
+	if !ok || !spaced {
+		t.Fatalf("fact %q: want `conduit says relation [values]`", text)
+	}
+	fact := Fact{Conduit: place, Relation: relation}
+	if err := json.Unmarshal([]byte(list), &fact.Arguments); err != nil {
+		t.Fatalf("fact %q: %v", text, err)
+	}
+	if conduit, offset, positioned := strings.Cut(place, "@"); positioned {
+		fact.Conduit, fact.Positioned = conduit, true
+		if err := json.Unmarshal([]byte(offset), &fact.Offset); err != nil {
+			t.Fatalf("fact %q: %v", text, err)
+		}
+	}
+	return fact
+}
+
+func mustFacts(t testing.TB, texts ...string) *FactBase {
+	t.Helper()
+	base := NewFactBase()
+	for _, text := range texts {
+		if _, err := base.Add(mustFact(t, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base
+}
+
+func stateOf(t testing.TB, facts ...string) State {
+	t.Helper()
+	return StateOf(mustFacts(t, facts...), NewConduitTable())
+}
+
+func session(principal, region string) *Session {
+	return &Session{Principal: principal, Region: region}
+}
+
+func conditionTexts(conditions []Condition) []string {
+	var texts []string
+	for _, condition := range conditions {
+		texts = append(texts, condition.String())
+	}
+	return texts
+}
+
+// checkConditions asserts what every allowed decision promises: its conditions hold
+// in the state it was made in.
+func checkConditions(t testing.TB, decision Decision, state State, environment Environment) {
+	t.Helper()
+	for _, condition := range decision.Conditions {
+		if !condition.Holds(state, environment) {
+			t.Errorf("condition %s of an allowed decision does not hold where it was made", condition)
+		}
+	}
+	if !decision.Allowed && (len(decision.Conditions) > 0 || decision.Reason == "") {
+		t.Errorf("a denial has conditions %v and reason %q; want none, and a reason", decision.Conditions, decision.Reason)
+	}
+}
