@@ -32,7 +32,7 @@ append_friends(struct text *line, const json_t *friends, size_t capacity)
 			continue;
 		if (!first)
 			text_string(line, ",");
-		text_json(line, json_string_value(element), json_string_length(element));
+		text_json_plain(line, json_string_value(element), json_string_length(element));
 		if (line->overflowed || line->length > capacity) {
 			*line = before;
 			return false;
@@ -53,7 +53,7 @@ search_line(struct text *line, const struct worker *worker, uint32_t number, con
 	/* What must not be lost comes first; friends get the room that is left. */
 	text_init(&tail, storage, sizeof storage);
 	text_string(&tail, "],\"text\":");
-	text_json(&tail, text, size);
+	text_json_plain(&tail, text, size);
 	text_string(&tail, ",\"count\":");
 	text_number(&tail, count);
 	text_string(&tail, worker->session.mode == SHAI_MODE_DYNAMIC ? ",\"checked\":true}\n"
@@ -61,7 +61,7 @@ search_line(struct text *line, const struct worker *worker, uint32_t number, con
 	text_string(line, "{\"query\":");
 	text_number(line, number);
 	text_string(line, ",\"user\":");
-	text_json_string(line, worker->principal);
+	text_json_plain(line, worker->principal, strlen(worker->principal));
 	text_string(line, ",\"friends\":[");
 	complete = append_friends(
 	    line, friends, line->capacity > tail.length ? line->capacity - tail.length : 0);

@@ -74,13 +74,28 @@ json_escape(unsigned char c, char storage[7])
 	default:
 		break;
 	}
-	if (c >= 0x20 && c != 0x7F && c != '<' && c != '>' && c != '&')
+	if (c >= 0x20 && c != 0x7F)
 		return NULL;
 	memcpy(storage, "\\u00", 4);
 	storage[4] = DIGITS[c >> 4];
 	storage[5] = DIGITS[c & 15];
 	storage[6] = '\0';
 	return storage;
+}
+
+static const char *
+json_html_escape(unsigned char c, char storage[7])
+{
+	switch (c) {
+	case '<':
+		return "\\u003c";
+	case '>':
+		return "\\u003e";
+	case '&':
+		return "\\u0026";
+	default:
+		return json_escape(c, storage);
+	}
 }
 
 static const char *
@@ -136,6 +151,14 @@ escaped(
 
 void
 text_json(struct text *text, const char *data, size_t size)
+{
+	text_append(text, "\"", 1);
+	escaped(text, data, size, json_html_escape);
+	text_append(text, "\"", 1);
+}
+
+void
+text_json_plain(struct text *text, const char *data, size_t size)
 {
 	text_append(text, "\"", 1);
 	escaped(text, data, size, json_escape);

@@ -24,16 +24,18 @@ void text_string(struct text *text, const char *string);
 void text_number(struct text *text, uint64_t number);
 
 /*
- * The two ways in which foreign data enters an answer. Both replace what is not
+ * The ways in which foreign data enters an answer. All replace what is not
  * UTF-8 by U+FFFD.
  *
  * text_json: a JSON string with its quotes (RFC 8259). "<", ">" and "&" are
- * escaped too, so that an answer that is mistaken for HTML does no harm.
+ * escaped too, so that an answer that is mistaken for HTML does no harm; not so by
+ * text_json_plain, for readers that are programs and lines that must be short.
  *
  * text_html: character data or the inside of a quoted attribute. Control
  * characters other than tab and line breaks are replaced.
  */
 void text_json(struct text *text, const char *data, size_t size);
+void text_json_plain(struct text *text, const char *data, size_t size);
 void text_json_string(struct text *text, const char *string);
 void text_html(struct text *text, const char *data, size_t size);
 void text_html_string(struct text *text, const char *string);

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness import FrontEnd, required
+
+from .harness import FrontEnd, required
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,7 +25,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -92,7 +92,7 @@ class FrontEnd:
 
     # ------------------------------------------------------------- start, stop
 
-    def __enter__(self) -> FrontEnd:
+    def __enter__(self) -> Self:
         """Start Redis, the engine, the monitor and the front end."""
         (self.directory / "view").mkdir()
         (self.directory / "classes").write_bytes(bytes(4 * 4096))
@@ -368,7 +368,7 @@ class Client:
         """Connect on the first request."""
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         """Return the client itself."""
         return self
 

@@ -7,7 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from harness import AUDIT, BASELINE, DYNAMIC, FrontEnd, eventually
+
+from .harness import AUDIT, BASELINE, DYNAMIC, FrontEnd, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable

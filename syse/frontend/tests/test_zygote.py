@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The zygote keeps exactly as many workers as it was told, whatever happens to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .harness import AUDIT, BUILD, FrontEnd, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def descriptors(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def test_killed_workers_are_replaced(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(workers=8)
+    assert eventually(lambda: len(front_end.children()) == 8)
+    before = front_end.children()
+    for pid in before[:3]:
+        os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: len(front_end.children()) == 8 and len(set(front_end.children()) - set(before)) == 3)
+    assert "killed by signal 9" in front_end.errors()
+    assert front_end.counters()["forks"] == 11
+
+
+def test_a_thousand_sessions_leave_nothing_behind(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(mode=AUDIT, workers=1)
+    assert eventually(lambda: len(front_end.children()) == 1)
+    before = descriptors(front_end.pid)
+    for _ in range(1000):
+        with front_end.client() as client:
+            assert client.ask("GET", "/healthz")[0] == 200
+    assert eventually(lambda: front_end.resets == 1000)
+    assert eventually(lambda: front_end.counters()["forks"] == 1001)
+    assert descriptors(front_end.pid) == before
+    assert len(front_end.children()) == 1
+    assert threads(front_end.pid) == 1
+    assert front_end.errors() == ""
+
+
+def test_baseline_workers_serve_a_thousand_sessions_without_a_fork(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(workers=2)
+    number = front_end.document("blue", "blue")
+    front_end.engine = lambda _query: [number]
+    assert eventually(lambda: len(front_end.children()) == 2)
+    workers = front_end.children()
+    session(front_end, "alice")
+    session(front_end, "alice")
+    before = [descriptors(pid) for pid in workers]
+    for i in range(1000):
+        session(front_end, ("alice", "bob", "carol")[i % 3])
+    assert eventually(lambda: front_end.counters()["sessions"] == 1002)
+    # Each worker may meanwhile have opened its one key-value connection.
+    assert all(descriptors(pid) - count <= 1 for pid, count in zip(workers, before, strict=True))
+    assert front_end.children() == workers
+    assert front_end.counters()["forks"] == 2
+
+
+def session(front_end: FrontEnd, user: str) -> None:
+    with front_end.client() as client:
+        assert client.login(user)[0] == 200
+        answer = client.json("GET", "/search?q=blue")[1]
+        assert answer["user"] == user
+        assert len(answer["results"]) == 1
+
+
+def test_dying_workers_are_replaced_ever_more_slowly(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(mode=AUDIT, workers=1)
+    front_end.listener.shutdown(2)  # accept4 fails from now on
+    assert eventually(lambda: "6 times in a row" in front_end.errors(), seconds=15)
+    errors = front_end.errors()
+    assert "accept a session:" in errors
+    waits = [int(line.split(" ms")[0].rsplit(" ", 1)[1]) for line in errors.splitlines() if line.endswith(" ms")]
+    assert waits[:6] == [20, 40, 80, 160, 320, 640]
+    assert front_end.stop() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_everything(start: Callable[..., FrontEnd], number: int) -> None:
+    front_end = start(workers=8)
+    assert eventually(lambda: len(front_end.children()) == 8)
+    workers = front_end.children()
+    with front_end.client() as client:
+        client.login("alice")
+        os.kill(front_end.pid, number)
+        front_end.status = os.waitstatus_to_exitcode(os.waitpid(front_end.pid, 0)[1])
+    assert front_end.status == 0
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+
+
+def test_workers_do_not_outlive_the_zygote(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(workers=4)
+    assert eventually(lambda: len(front_end.children()) == 4)
+    workers = front_end.children()
+    os.kill(front_end.pid, signal.SIGKILL)
+    front_end.status = os.waitstatus_to_exitcode(os.waitpid(front_end.pid, 0)[1])
+    assert eventually(lambda: not [pid for pid in workers if alive(pid)])
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+PAGE = ["--page", str(BUILD / "page.html")]
+ADVERTISEMENTS = ["--advertisements", str(BUILD / "advertisements.txt")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        ([], "--advertisements and --page are needed"),
+        ([*PAGE, "--advertisements", "/nowhere"], "read /nowhere: No such file or directory"),
+        ([*ADVERTISEMENTS, "--page", "/dev/null"], "exactly one <style> and one <script>"),
+        ([*PAGE, "--advertisements", "/dev/null"], "it holds no advertisement"),
+        ([*PAGE, "--advertisements", "/bin/true"], "it must be UTF-8 text"),
+        ([*PAGE, *ADVERTISEMENTS], "mode baseline needs --keys and --keyvalue"),
+        ([*PAGE, *ADVERTISEMENTS, "--keys", "/dev/null", "--keyvalue", "x"], "the file holds no keys"),
+        ([*PAGE, *ADVERTISEMENTS, "--workers", "33"], "--workers 33: a number from 1 to 32 is expected"),
+        ([*PAGE, *ADVERTISEMENTS, "--workers", "2x"], "--workers 2x: a number from 1 to 32 is expected"),
+        ([*PAGE, *ADVERTISEMENTS, "surplus"], "unexpected argument surplus"),
+        (["--no-such-option"], "no-such-option"),
+    ],
+)
+def test_a_wrong_command_line_is_named(arguments: list[str], cause: str) -> None:
+    command = [str(BUILD / "syse-frontend"), *arguments]
+    result = subprocess.run(
+        command,
+        env={"SHAI_MODE": "baseline"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=10,
+    )
+    assert result.returncode == 1
+    assert cause in result.stderr
+
+
+def test_help_lists_every_option() -> None:
+    result = subprocess.run([str(BUILD / "syse-frontend"), "--help"], capture_output=True, text=True, check=True)
+    source = (Path(__file__).parents[1] / "src" / "main.c").read_text(encoding="utf-8")
+    for option in ("workers", "results", "keys", "keyvalue", "idle-timeout", "answer-timeout"):
+        assert f'"{option}"' in source
+        assert f"--{option}" in result.stdout
