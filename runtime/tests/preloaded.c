@@ -21,6 +21,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK(condition)                                                                           \
@@ -36,8 +37,10 @@
 static const char *volatile host_file = "/etc/passwd";
 
 /*
- * Refuses with EDOM, which nothing else returns here: the path calls without a
- * directory, and the *at calls that are not relative to a capability (16..31).
+ * Refuses with EDOM, which nothing else returns here, what the real filter sends
+ * to the monitor: path calls without a directory, *at calls that are not relative
+ * to a capability (16..31), and O_PATH opens and access checks in the view (16).
+ * Those of the index (17) are let through, as if the monitor had answered.
  */
 static void
 refuse_mediated_calls(void)
@@ -65,12 +68,20 @@ refuse_mediated_calls(void)
 	    REFUSE(SYS_chmod),
 	    REFUSE(SYS_utimes),
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 6, 0),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mkdirat, 5, 0),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlinkat, 4, 0),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat, 3, 0),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_linkat, 2, 0),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_faccessat, 1, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_faccessat, 7, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mkdirat, 9, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlinkat, 8, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat, 7, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_linkat, 6, 0),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	    /* openat */
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+	    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_PATH, 0, 3),
+	    /* openat with O_PATH, and faccessat */
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 17, 0, 5),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	    /* whatever is native when relative to a capability */
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
 	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 32, 2, 0),
 	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 16, 0, 1),
@@ -165,6 +176,7 @@ statuses(void)
 	CHECK(statvfs("/index", &system) == 0 && system.f_bsize > 0);
 	CHECK(access("/shai/view/3/0/17", R_OK) == 0);
 	CHECK(access("/shai/view/3/0/18", F_OK) == -1 && errno == ENOENT);
+	CHECK(access("/shai/view/3/0/17", W_OK) == -1 && errno == EDOM); /* asks */
 }
 
 static void
@@ -195,6 +207,27 @@ names(void)
 	CHECK(rmdir("/index/0") == -1 && errno == ENOTEMPTY);
 	CHECK(unlink("/index/0/b") == 0); /* renaming onto its own link did nothing */
 	CHECK(remove("/index/0/c") == 0 && remove("/index/0") == 0);
+}
+
+/* Looking at a file must not drop the process's locks on it, as opening and closing it does. */
+static void
+locks_survive_looking(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct stat status;
+	int descriptor = open("/index/write.lock", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+	int result = -1;
+
+	CHECK(descriptor >= 0 && fcntl(descriptor, F_SETLK, &lock) == 0);
+	CHECK(stat("/index/write.lock", &status) == 0);
+	CHECK(access("/index/write.lock", R_OK | W_OK) == 0);
+	free(realpath("/index/write.lock", NULL));
+	if (fork() == 0) {
+		CHECK(fcntl(descriptor, F_GETLK, &lock) == 0);
+		_exit(lock.l_type == F_UNLCK);
+	}
+	CHECK(wait(&result) > 0 && result == 0);
+	CHECK(close(descriptor) == 0 && unlink("/index/write.lock") == 0);
 }
 
 static void
@@ -230,6 +263,7 @@ main(void)
 	reading();
 	statuses();
 	names();
+	locks_survive_looking();
 	pipes_and_channels();
 	(void)printf("preloaded: all is well\n");
 	return 0;

@@ -84,12 +84,26 @@ shai_place_open(const struct shai_place *place, int flags, mode_t mode)
 	return (int)syscall(SYS_openat, place->descriptor, place->name, flags, mode);
 }
 
+/*
+ * The filter sends every O_PATH open to the monitor, because Landlock lets all of
+ * them pass; a plain open beneath a capability runs natively. So a plain one is
+ * tried, but only where the task cannot write: closing a descriptor drops the
+ * process's record locks on the file (that of an O_PATH one does not), and
+ * Lucene looks at its lock file while it holds the lock. O_NONBLOCK, for a FIFO
+ * would wait for its writer.
+ */
 int
 shai_place_look(const struct shai_place *place, bool follow)
 {
-	int flags = O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
+	int flags = O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
+	int descriptor;
 
-	return shai_place_open(place, flags, 0);
+	if ((place->rights & SHAI_RIGHT_WRITE) == 0) {
+		descriptor = shai_place_open(place, flags | O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+		if (descriptor >= 0 || errno == ENOENT || errno == ENOTDIR)
+			return descriptor;
+	}
+	return shai_place_open(place, flags | O_PATH, 0);
 }
 
 void

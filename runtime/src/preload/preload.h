@@ -60,7 +60,7 @@ bool shai_place_covered(struct shai_place *place, const char *path);
 int shai_place_open(const struct shai_place *place, int flags, mode_t mode);
 
 /*
- * A descriptor (O_PATH where possible) for looking at what the place names, to be
+ * A descriptor for looking at what the place names, not for reading it, to be
  * given back with shai_place_release. Returns -1 with errno.
  */
 int shai_place_look(const struct shai_place *place, bool follow);

@@ -152,15 +152,32 @@ statx(int directory, const char *restrict path, int flags, unsigned int mask,
 }
 
 static int
-access_place(const struct shai_place *place, int mode)
+access_reserved(const struct shai_place *place, int mode)
 {
-	if (place->placement != SHAI_PLACE_RESERVED)
-		return (int)syscall(SYS_faccessat, place->descriptor, place->name, mode);
 	if (((mode & R_OK) != 0 && (place->rights & SHAI_RIGHT_READ) == 0) ||
 	    ((mode & W_OK) != 0 && (place->rights & SHAI_RIGHT_WRITE) == 0) || (mode & X_OK) != 0) {
 		errno = EACCES;
 		return -1;
 	}
+	return 0;
+}
+
+/* faccessat is the monitor's to answer; whether something may be read shows natively. */
+static int
+access_place(const struct shai_place *place, int mode)
+{
+	int descriptor;
+
+	if (place->placement == SHAI_PLACE_RESERVED)
+		return access_reserved(place, mode);
+	if ((mode & (W_OK | X_OK)) != 0 || (place->rights & SHAI_RIGHT_WRITE) != 0)
+		return (int)syscall(SYS_faccessat, place->descriptor, place->name, mode);
+	descriptor = shai_place_open(place, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	if (descriptor < 0 && errno != ENOENT && errno != ENOTDIR)
+		return (int)syscall(SYS_faccessat, place->descriptor, place->name, mode);
+	if (descriptor < 0)
+		return -1;
+	shai_place_release(place, descriptor);
 	return 0;
 }
 
