@@ -38,7 +38,7 @@ func nameSafe(text string) bool {
 		if variable == "this" {
 			variable, other = other, variable
 		}
-		if other != "this" || !slices.Contains(arguments, variable) || isConstant(variable) {
+		if other != "this" || !slices.Contains(arguments, variable) || isConstant(variable) || strings.Count(match, "this") > 1 {
 			return match
 		}
 		return strings.ReplaceAll(match, "this", "")
