@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause
+package dev.shai.syse.engine;
+
+import dev.shai.syse.CommandFailure;
+import dev.shai.syse.index.IndexFields;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.IndexNotFoundException;
+import org.apache.lucene.index.IndexReader;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.NumericDocValues;
+import org.apache.lucene.index.ReaderUtil;
+import org.apache.lucene.search.ScoreDoc;
+import org.apache.lucene.store.Directory;
+import org.apache.lucene.store.FSDirectory;
+import org.apache.lucene.store.MMapDirectory;
+import org.apache.lucene.store.NoLockFactory;
+import org.apache.lucene.util.IOUtils;
+
+/**
+ * One commit of one shard, open for searching. The shards beside it are open too, but only their
+ * term dictionaries are ever read, so that scores are those of the whole index.
+ *
+ * <p>Reference-counted by {@link ShardReaders}; holders never close it themselves.
+ */
+final class ShardReader {
+    private final DirectoryReader own;
+    private final StatisticsSearcher searcher;
+    private final int[][] conduitsByLeaf;
+
+    private ShardReader(DirectoryReader own, List<DirectoryReader> others) throws IOException {
+        this.own = own;
+        List<IndexReader> everything = new ArrayList<>(others);
+        everything.add(own);
+        this.searcher = new StatisticsSearcher(own, everything);
+        this.conduitsByLeaf = new int[own.leaves().size()][];
+        for (LeafReaderContext leaf : own.leaves()) {
+            conduitsByLeaf[leaf.ord] = readConduits(leaf);
+        }
+        own.getReaderCacheHelper().addClosedListener(key -> IOUtils.close(others));
+    }
+
+    /**
+     * Opens a shard.
+     *
+     * @param shard the folder of the shard; the other shards are its siblings "0", "1", …
+     * @throws CommandFailure when there is no index, or one whose shards do not belong together
+     */
+    static ShardReader open(Path shard) throws IOException {
+        if (!Files.isDirectory(shard)) {
+            throw noIndex(shard);
+        }
+        DirectoryReader own;
+        try {
+            own = openDirectory(shard);
+        } catch (IndexNotFoundException none) {
+            throw noIndex(shard);
+        }
+        return open(shard, own)
+                .orElseThrow(
+                        () ->
+                                new CommandFailure(
+                                        shard
+                                                + " and the shards beside it were not built together:"
+                                                + " run the indexer"));
+    }
+
+    /** The current commit if it is another one and complete. */
+    Optional<ShardReader> reopen(Path shard) throws IOException {
+        DirectoryReader changed = DirectoryReader.openIfChanged(own);
+        return changed == null ? Optional.empty() : open(shard, changed);
+    }
+
+    /** Takes over {@code own}; empty while the other shards are of another build. */
+    private static Optional<ShardReader> open(Path shard, DirectoryReader own) throws IOException {
+        List<DirectoryReader> others = new ArrayList<>();
+        boolean complete = false;
+        try {
+            complete = openOthers(shard, own, others);
+            return complete ? Optional.of(new ShardReader(own, others)) : Optional.empty();
+        } finally {
+            if (!complete) {
+                IOUtils.close(others);
+                own.close();
+            }
+        }
+    }
+
+    private static boolean openOthers(Path shard, DirectoryReader own, List<DirectoryReader> others)
+            throws IOException {
+        int shards = Integer.parseInt(commitData(own, IndexFields.COMMIT_SHARDS));
+        for (int number = 0; number < shards; number++) {
+            Path sibling = shard.resolveSibling(Integer.toString(number));
+            // A shard that is kept elsewhere: scores then go by the shards that are here.
+            if (sibling.equals(shard) || !Files.isDirectory(sibling)) {
+                continue;
+            }
+            DirectoryReader other = openDirectory(sibling);
+            others.add(other);
+            String build = commitData(own, IndexFields.COMMIT_BUILD);
+            if (!build.equals(commitData(other, IndexFields.COMMIT_BUILD))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static String commitData(DirectoryReader reader, String key) throws IOException {
+        String value = reader.getIndexCommit().getUserData().get(key);
+        if (value == null) {
+            throw new CommandFailure(
+                    "the index was not made by this indexer (no \"" + key + "\"): run the indexer");
+        }
+        return value;
+    }
+
+    private static DirectoryReader openDirectory(Path folder) throws IOException {
+        Directory directory = FSDirectory.open(folder, NoLockFactory.INSTANCE);
+        if (directory instanceof MMapDirectory mapped) {
+            mapped.setPreload(MMapDirectory.ALL_FILES);
+        }
+        return DirectoryReader.open(directory);
+    }
+
+    private static CommandFailure noIndex(Path shard) {
+        return new CommandFailure(shard + " holds no index: run the indexer first");
+    }
+
+    private static int[] readConduits(LeafReaderContext leaf) throws IOException {
+        int[] conduits = new int[leaf.reader().maxDoc()];
+        NumericDocValues values = leaf.reader().getNumericDocValues(IndexFields.CONDUIT);
+        for (int document = 0; document < conduits.length; document++) {
+            if (values == null || !values.advanceExact(document)) {
+                throw new CommandFailure("a document without conduit number: run the indexer");
+            }
+            conduits[document] = (int) values.longValue();
+        }
+        return conduits;
+    }
+
+    StatisticsSearcher searcher() {
+        return searcher;
+    }
+
+    /** The reader whose life is this one's life. */
+    DirectoryReader reader() {
+        return own;
+    }
+
+    /** What Lucene found as conduit numbers. */
+    Hits hits(ScoreDoc[] found) {
+        int[] conduits = new int[found.length];
+        float[] scores = new float[found.length];
+        for (int i = 0; i < found.length; i++) {
+            int leaf = ReaderUtil.subIndex(found[i].doc, own.leaves());
+            conduits[i] = conduitsByLeaf[leaf][found[i].doc - own.leaves().get(leaf).docBase];
+            scores[i] = found[i].score;
+        }
+        return new Hits(conduits, scores);
+    }
+}
