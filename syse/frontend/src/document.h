@@ -13,8 +13,8 @@
 #include "snippet.h"
 #include "terms.h"
 
-#define DOCUMENT_READ_MAX  65536 /* bytes of a document that are looked at */
-#define DOCUMENT_TITLE_MAX 256   /* longer ones are cut */
+#define DOCUMENT_READ_MAX 65536 /* bytes of a document that are looked at */
+#define DOCUMENT_TITLE_MAX 256  /* longer ones are cut */
 #define DOCUMENT_FIELD_MAX 96
 /* The excerpt, two ellipses. */
 #define DOCUMENT_SNIPPET_MAX (SNIPPET_SIZE + 8)

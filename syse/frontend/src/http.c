@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #define LINGER_MILLISECONDS 500
-#define LINGER_BYTES        (1024 * 1024)
-#define FIELD_NAME_MAX      32 /* longer names are none that matter here */
+#define LINGER_BYTES (1024 * 1024)
+#define FIELD_NAME_MAX 32 /* longer names are none that matter here */
 
 /* What the parser's callbacks know while one request is read. */
 struct reading {
@@ -145,6 +145,8 @@ on_headers_complete(http_parser *parser)
 	request->method = parser->method;
 	request->cross_site = reading->site_length == sizeof CROSS - 1 &&
 			      memcmp(reading->site, CROSS, sizeof CROSS - 1) == 0;
+	if (parser->http_major != 1)
+		return refuse(request, 505, "HTTP/1.1 is spoken here");
 	if (parser->method == HTTP_CONNECT)
 		return refuse(request, 405, "this is no proxy");
 	if (parser->content_length != ULLONG_MAX && parser->content_length > HTTP_BODY_MAX)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #define HTTP_HEADER_MAX 16384 /* request line and header together, in bytes */
-#define HTTP_BODY_MAX   65536
+#define HTTP_BODY_MAX 65536
 #define HTTP_ACCEPT_MAX 512 /* what exceeds it is ignored */
 
 struct http_connection {

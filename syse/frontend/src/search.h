@@ -12,9 +12,9 @@
 #include "document.h"
 #include "worker.h"
 
-#define SEARCH_TEXT_MAX  1024 /* bytes of a query's text */
-#define SEARCH_LINE_MAX  4095 /* bytes of the line for the engine: one atomic write to a pipe */
-#define SEARCH_COUNT_MAX 64   /* SHAI_BATCH_MAX */
+#define SEARCH_TEXT_MAX 1024 /* bytes of a query's text */
+#define SEARCH_LINE_MAX 4095 /* bytes of the line for the engine: one atomic write to a pipe */
+#define SEARCH_COUNT_MAX 64  /* SHAI_BATCH_MAX */
 
 struct answer {
 	const char *query; /* borrowed from the caller of search_run */

@@ -8,8 +8,8 @@
 #include "terms.h"
 #include "text.h"
 
-#define SNIPPET_SIZE     240 /* bytes of the document that are shown, at most */
-#define SNIPPET_BEFORE   80  /* of these, before the hit */
+#define SNIPPET_SIZE 240  /* bytes of the document that are shown, at most */
+#define SNIPPET_BEFORE 80 /* of these, before the hit */
 #define SNIPPET_ELLIPSIS "\xe2\x80\xa6"
 
 /*

@@ -12,11 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLOTS_MAX                32
-#define AT_ONCE_MILLISECONDS     1000 /* a worker that failed within this time died at once */
+#define SLOTS_MAX 32
+#define AT_ONCE_MILLISECONDS 1000 /* a worker that failed within this time died at once */
 #define DELAY_FIRST_MILLISECONDS 20
-#define DELAY_MAX_MILLISECONDS   5000
-#define STOP_MILLISECONDS        2000 /* until a worker that does not stop is killed */
+#define DELAY_MAX_MILLISECONDS 5000
+#define STOP_MILLISECONDS 2000 /* until a worker that does not stop is killed */
 
 struct slot {
 	pid_t pid; /* 0 while there is no worker */

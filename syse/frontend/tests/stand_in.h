@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Stands in for libshai in test programs: a session over a socket pair, with a
+ * search engine that always finds the same documents and a key-value store whose
+ * replies are written beforehand. Nothing is confined.
+ */
+#ifndef SYSE_TESTS_STAND_IN_H
+#define SYSE_TESTS_STAND_IN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shai.h"
+
+/* What the stand-in answers; set before use. */
+struct stand_in {
+	enum shai_mode mode;
+	bool refuse_login;            /* shai_authenticate fails with EACCES */
+	int receive_error;            /* errno of shai_channel_receive; 0 for none */
+	const char *const *documents; /* whole files, best first; NULL-terminated */
+	uint32_t withheld;
+};
+extern struct stand_in stand_in;
+
+/*
+ * Makes *session one that is connected, or bound; returns the client's end of the
+ * connection. Query lines can be read from *queries.
+ */
+int stand_in_session(struct shai_session *session, bool bound, int *queries);
+
+/* Closes what stand_in_session has opened, except the client's end and *queries. */
+void stand_in_end(struct shai_session *session);
+
+#endif
