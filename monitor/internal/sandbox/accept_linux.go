@@ -51,7 +51,7 @@ func (r *request) awaitConnection(ctx context.Context, process int) (*Accepted, 
 	go func() {
 		outcome := result{err: unix.ECONNABORTED}
 		defer func() {
-			_ = recover() // a panic is a denial
+			recovered(recover()) // leaves the denial in place
 			results <- outcome
 		}()
 		accepted, err := r.supervisor.decider.Accept(ctx, r.supervisor.task, process)

@@ -23,6 +23,9 @@ var (
 		0x541b, 0x5421, // FIONREAD, FIONBIO
 		0x5450, 0x5451, // FIONCLEX, FIOCLEX
 	}
+	// java.nio makes a pair when its first file is opened. SOCK_STREAM, with
+	// SOCK_NONBLOCK and SOCK_CLOEXEC.
+	streamTypes = []uint32{1, 1 | 0x800, 1 | 0x80000, 1 | 0x80800}
 	// PR_SET_DUMPABLE is not among them: a task that makes itself unreadable
 	// could not be asked which path it means, and a debuggable one is not the
 	// task's decision either.
@@ -41,6 +44,7 @@ const (
 	// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; NEWTIME
 	// does not exist for clone, where its bit is part of the exit signal.
 	namespaceFlags = 0x7e020000
+	unixDomain     = 1      // AF_UNIX
 	cloneParent    = 0x8000 // would leave the task's process tree
 )
 

@@ -93,7 +93,7 @@ func search(runs []interval) code {
 }
 
 // rule is what happens to one call once its number is known. All checks of the
-// layer are here and in arguments.go's building blocks.
+// layer are here and in the building blocks of arguments.go.
 func (spec FilterSpec) rule(call call) code {
 	allow, ask := answer(answerAllow), answer(answerNotify)
 	waived := func(p Protection) bool { return spec.Waived&p != 0 }
@@ -145,6 +145,8 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 		return withBits(0, namespaceFlags|cloneParent, ask, allow)
 	case ownLimits:
 		return equals(0, []uint32{0}, allow, ask)
+	case pairing:
+		return equals(0, []uint32{unixDomain}, equals(1, streamTypes, allow, ask), ask)
 	}
 	// accepting, refused and unclassified: the supervisor answers.
 	return ask

@@ -65,8 +65,9 @@ func (r *request) execute() error {
 	return errRefused
 }
 
-// permit decides on a pinned file; looking at it has flags O_PATH.
-func (r *request) permit(file *pinned, flags int) error {
+// permit decides on a pinned file; looking at it has flags O_PATH. What pins a
+// file that the perimeter makes readable anyway needs no further decision.
+func (r *request) permit(file *pinned, flags int, pin bool) error {
 	if !strings.HasPrefix(file.path, "/") {
 		return errRefused // a pipe, a socket or the like: no path, nothing to decide on
 	}
@@ -74,7 +75,11 @@ func (r *request) permit(file *pinned, flags int) error {
 	if err != nil {
 		return err
 	}
-	switch r.supervisor.permits.of(file.path, flags, process) {
+	by := caller{process, process == r.supervisor.task.pid}
+	if pin && r.supervisor.permits.mayRead(file.path, by) {
+		return nil
+	}
+	switch r.supervisor.permits.of(file.path, flags, by) {
 	case permitted:
 		return nil
 	case forbidden:
@@ -122,8 +127,11 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 	if flags&tempFile != 0 {
 		return unix.EOPNOTSUPP
 	}
-	if flags&unix.O_PATH != 0 {
-		flags &= unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC // as the kernel does
+	pin := flags&unix.O_PATH != 0
+	if pin {
+		// The kernel injects no O_PATH descriptors. A read-only one can do all that
+		// they can and more, so reading is what is decided on.
+		flags &= unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	}
 	exclusive := flags&unix.O_CREAT != 0 && flags&unix.O_EXCL != 0
 	file, err := r.resolve(path, resolution{
@@ -137,7 +145,7 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 	if err := openable(file, flags, exclusive); err != nil {
 		return err
 	}
-	if err := r.permit(file, flags); err != nil {
+	if err := r.permit(file, flags, pin); err != nil {
 		return err
 	}
 	opened, err := r.reopen(file, flags, mode)
@@ -159,8 +167,6 @@ func openable(file *pinned, flags int, exclusive bool) error {
 		return unix.EEXIST
 	case flags&unix.O_DIRECTORY != 0 && kind != unix.S_IFDIR:
 		return unix.ENOTDIR
-	case flags&unix.O_PATH != 0:
-		return nil
 	case kind == unix.S_IFLNK:
 		return unix.ELOOP
 	case kind == unix.S_IFDIR && flags&(accessMode|unix.O_CREAT) != 0:
@@ -176,9 +182,6 @@ func openable(file *pinned, flags int, exclusive bool) error {
 func (r *request) reopen(file *pinned, flags int, mode uint32) (int, error) {
 	keep := flags &^ (unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW)
 	if file.missing == "" {
-		if flags&unix.O_PATH != 0 {
-			return unix.FcntlInt(uintptr(file.descriptor), unix.F_DUPFD_CLOEXEC, 0)
-		}
 		return unix.Open("/proc/self/fd/"+strconv.Itoa(file.descriptor), keep|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	}
 	text, err := r.status("Umask")
@@ -225,7 +228,7 @@ func (r *request) look(directory, pathArgument, flags int) (*pinned, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.permit(file, unix.O_PATH); err != nil {
+	if err := r.permit(file, unix.O_PATH, false); err != nil {
 		file.close()
 		return nil, err
 	}
@@ -366,7 +369,7 @@ func (r *request) permittedTarget(link *pinned) (string, error) {
 	case isProcess && owner == process && ownLink(rest):
 		return os.Readlink(link.path)
 	}
-	if err := r.permit(link, unix.O_PATH); err != nil {
+	if err := r.permit(link, unix.O_PATH, false); err != nil {
 		return "", err
 	}
 	return readLink(link.descriptor)

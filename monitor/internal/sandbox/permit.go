@@ -24,12 +24,24 @@ const (
 type permits struct {
 	runtime []string // hierarchies: reading
 	named   []string // everything the specification names: their ancestors may be looked at
+	written []string // what the task may write: looking
+	read    []string // what the perimeter lets the program itself read
 }
 
 // permitsOf collects them. A hierarchy counts under the name it was given and
 // under its real one.
 func permitsOf(spec Spec) permits {
-	return permits{runtime: realPaths(spec.Runtime), named: realPaths(spec.paths())}
+	var written, read []string
+	for _, directory := range spec.Perimeter {
+		if directory.Rights&Write != 0 {
+			written = append(written, directory.Path)
+		}
+		if directory.Rights&Read != 0 {
+			read = append(read, directory.Path)
+		}
+	}
+	return permits{runtime: realPaths(spec.Runtime), named: realPaths(spec.paths()),
+		written: realPaths(written), read: realPaths(read)}
 }
 
 func realPaths(paths []string) []string {
@@ -58,13 +70,19 @@ var harmless = map[string]bool{
 // HotSpot and libc look for limits, control groups and their own mappings.
 var ownProcess = regexp.MustCompile(`^(task/[0-9]+/)?(auxv|cgroup|cmdline|comm|limits|maps|mountinfo|mounts|oom_score|schedstat|smaps|smaps_rollup|stat|statm|status)$|^(task/[0-9]+|task|fd|fdinfo)?$`)
 
-// of answers for an open of a path with flags by a process.
-func (p permits) of(path string, flags, process int) permission {
+// caller is the process that asks.
+type caller struct {
+	process int
+	program bool // the task's program itself, not something it forked
+}
+
+// of answers for an open of a path with flags.
+func (p permits) of(path string, flags int, by caller) permission {
 	reading := flags&accessMode == syscall.O_RDONLY && flags&(truncate|tempFile) == 0
 	looking := flags&openPath != 0
 	if owner, rest, isProcess := processOf(path); isProcess {
 		switch {
-		case owner != process:
+		case owner != by.process:
 			// Not even where /proc is part of the runtime: the monitor opens on the
 			// task's behalf and may look into processes that the task must not.
 			return forbidden
@@ -78,10 +96,22 @@ func (p permits) of(path string, flags, process int) permission {
 		return permitted
 	case (reading || looking) && beneathAny(path, p.runtime):
 		return permitted
-	case looking && p.ancestor(path):
+	case looking && p.mayLook(path, by):
 		return permitted
 	}
 	return askMonitor
+}
+
+// mayLook is about metadata. What the program may open natively it may look at.
+// Its forks may have narrowed themselves to a session since, which nobody can
+// see from here, so for them the monitor is asked.
+func (p permits) mayLook(path string, by caller) bool {
+	return p.ancestor(path) || beneathAny(path, p.written) || p.mayRead(path, by)
+}
+
+// mayRead says whether the caller could have opened path natively.
+func (p permits) mayRead(path string, by caller) bool {
+	return by.program && beneathAny(path, p.read)
 }
 
 // ancestor says whether path leads to something the task was given by name.

@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -115,7 +117,8 @@ func (r *request) handle() {
 	defer r.supervisor.running.Done()
 	defer func() {
 		if failure := recover(); failure != nil {
-			r.refuse()
+			recovered(failure)
+			r.fail(unix.EACCES)
 		}
 	}()
 	if r.call.treatment != accepting {
@@ -140,6 +143,14 @@ func (r *request) handle() {
 	}
 }
 
+// recovered logs a panic. It was somebody's bug, the call at hand is denied, and
+// the other tasks of this monitor go on.
+func recovered(failure any) {
+	if failure != nil {
+		slog.Error("bug: panic while a task's request was decided; it is denied", "panic", failure, "stack", string(debug.Stack()))
+	}
+}
+
 // errRefused ends a request with a refusal that the monitor hears of.
 var errRefused = errors.New("refused")
 
@@ -150,7 +161,7 @@ func (r *request) refuse() {
 	if r.supervisor.decider == nil {
 		return
 	}
-	defer func() { _ = recover() }() // a report that fails must not take the task's others down
+	defer func() { recovered(recover()) }()
 	process, err := r.process()
 	if err != nil {
 		process = int(r.PID)
@@ -206,7 +217,7 @@ func (r *request) decide(ask func(ctx context.Context, decider Decider) Verdict)
 	go func() {
 		verdict := Verdict{Errno: unix.EACCES, Reason: "the decision failed"}
 		defer func() {
-			_ = recover() // a panic leaves the denial in place
+			recovered(recover()) // leaves the denial in place
 			answers <- verdict
 		}()
 		verdict = ask(ctx, r.supervisor.decider)

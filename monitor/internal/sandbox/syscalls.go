@@ -38,6 +38,7 @@ const (
 	processOption // prctl: an allow-list of options
 	cloning       // clone: no new namespaces
 	ownLimits     // prlimit64: only on oneself
+	pairing       // socketpair: only streams, which are pipes once messages are refused
 )
 
 // classification lists every system call under its treatment. Numbers in
@@ -85,6 +86,7 @@ var classification = map[treatment]string{
 	processOption: `prctl`,
 	cloning:       `clone`,
 	ownLimits:     `prlimit64`,
+	pairing:       `socketpair`,
 
 	// Landlock does not confine chdir, metadata changes and the like; by path
 	// they are refused. Those by descriptor change metadata of what a task may
@@ -97,7 +99,7 @@ var classification = map[treatment]string{
 
 	refused: `shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink
 		mq_timedsend mq_timedreceive mq_notify mq_getsetattr
-		socket connect bind listen socketpair recvmmsg sendmmsg
+		socket connect bind listen recvmmsg sendmmsg
 		ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd
 		pidfd_send_signal move_pages migrate_pages set_mempolicy_home_node
 		io_setup io_destroy io_getevents io_submit io_cancel io_pgetevents io_uring_setup io_uring_enter

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"golang.org/x/net/bpf"
+	"pgregory.net/rapid"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+const (
+	x86       = archX8664
+	i386      = 0x40000003
+	elsewhere = 0x7f0000001000 // an instruction pointer that is not the gate's
+)
+
+// numberOf looks a call's number up by name.
+func numberOf(name string) uint32 {
+	for number, known := range callNames {
+		if known == name {
+			return uint32(number)
+		}
+	}
+	panic("no system call " + name)
+}
+
+// evaluate runs a filter in the interpreter. The interpreter reads packets, which
+// are big-endian; seccomp_data's words are put accordingly.
+func evaluate(t interface{ Fatal(...any) }, filter *bpf.VM, arch, number uint32, pointer uint64, arguments ...uint64) uint32 {
+	var data [64]byte
+	word := func(offset int, value uint32) { binary.BigEndian.PutUint32(data[offset:], value) }
+	word(offsetNumber, number)
+	word(offsetArch, arch)
+	word(offsetPointerLow, uint32(pointer))
+	word(offsetPointerHigh, uint32(pointer>>32))
+	for i, argument := range arguments {
+		word(offsetArguments+8*i, uint32(argument))
+		word(offsetArguments+8*i+4, uint32(argument>>32))
+	}
+	result, err := filter.Run(data[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(result)
+}
+
+func interpreter(t *testing.T, spec FilterSpec) *bpf.VM {
+	t.Helper()
+	filter, err := bpf.NewVM(Filter(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filter
+}
+
+const (
+	allow  = uint32(answerAllow)
+	notify = uint32(answerNotify)
+	kill   = uint32(answerKill)
+	enosys = uint32(answerErrno | errnoENOSYS)
+)
+
+func TestFilterArguments(t *testing.T) {
+	const gate = wire.GateReturn
+	tests := []struct {
+		name      string
+		pointer   uint64
+		arguments []uint64
+		want      uint32
+	}{
+		{"read", elsewhere, []uint64{0}, allow},
+		{"read", elsewhere, []uint64{95}, allow},
+		{"read", elsewhere, []uint64{96}, notify},
+		{"read", elsewhere, []uint64{1<<32 | 96}, notify}, // the kernel ignores the high word
+		{"read", elsewhere, []uint64{159}, notify},
+		{"read", elsewhere, []uint64{160}, allow},
+		{"read", gate, []uint64{96}, allow},
+		{"read", gate - 2, []uint64{96}, notify},
+		{"read", gate & 0xffffffff, []uint64{96}, notify},
+		{"read", gate + 1<<32, []uint64{96}, notify},
+		{"recvfrom", elsewhere, []uint64{100}, notify},
+		{"recvfrom", gate, []uint64{100}, allow},
+		{"readv", gate, []uint64{100}, notify},
+		{"preadv2", elsewhere, []uint64{100}, notify},
+		{"preadv2", elsewhere, []uint64{200}, allow},
+		{"splice", elsewhere, []uint64{100, 0, 200}, notify},
+		{"splice", elsewhere, []uint64{200, 0, 8}, notify},
+		{"splice", elsewhere, []uint64{200, 0, 201}, allow},
+		{"sendfile", elsewhere, []uint64{200, 100}, notify},
+		{"sendfile", elsewhere, []uint64{130, 200}, notify},
+		{"tee", elsewhere, []uint64{100, 200}, notify},
+		{"copy_file_range", elsewhere, []uint64{200, 0, 8}, notify},
+		{"write", elsewhere, []uint64{1}, allow},
+		{"write", elsewhere, []uint64{7}, allow},
+		{"write", elsewhere, []uint64{8}, notify},
+		{"write", elsewhere, []uint64{96}, allow},
+		{"write", elsewhere, []uint64{127}, allow},
+		{"write", elsewhere, []uint64{128}, notify},
+		{"writev", elsewhere, []uint64{159}, notify},
+		{"sendto", elsewhere, []uint64{128}, notify},
+		{"pwrite64", elsewhere, []uint64{8}, notify},
+		{"sendmsg", elsewhere, []uint64{3}, allow},
+		{"sendmsg", elsewhere, []uint64{7}, notify},
+		{"recvmsg", elsewhere, []uint64{3}, allow},
+		{"recvmsg", elsewhere, []uint64{200}, notify},
+		{"dup", elsewhere, []uint64{2}, allow},
+		{"dup", elsewhere, []uint64{3}, notify},
+		{"dup2", elsewhere, []uint64{200, 159}, notify},
+		{"dup2", elsewhere, []uint64{200, 201}, allow},
+		{"dup3", elsewhere, []uint64{128, 200}, notify},
+		{"fcntl", elsewhere, []uint64{96, 0}, notify},
+		{"fcntl", elsewhere, []uint64{96, 1030}, notify},
+		{"fcntl", elsewhere, []uint64{96, 3}, allow},
+		{"fcntl", elsewhere, []uint64{200, 0}, allow},
+		{"fcntl", elsewhere, []uint64{200, 8}, notify}, // F_SETOWN
+		{"openat", elsewhere, []uint64{16, 0, 0}, allow},
+		{"openat", elsewhere, []uint64{31, 0, 0}, allow},
+		{"openat", elsewhere, []uint64{16, 0, openPath}, notify},
+		{"openat", elsewhere, []uint64{15, 0, 0}, notify},
+		{"openat", elsewhere, []uint64{32, 0, 0}, notify},
+		{"openat", elsewhere, []uint64{0xffffff9c, 0, 0}, notify},
+		{"openat2", elsewhere, []uint64{16}, notify},
+		{"newfstatat", elsewhere, []uint64{16}, notify},
+		{"renameat2", elsewhere, []uint64{16, 0, 17}, allow},
+		{"renameat2", elsewhere, []uint64{16, 0, 0xffffff9c}, notify},
+		{"linkat", elsewhere, []uint64{200, 0, 16}, notify},
+		{"symlinkat", elsewhere, []uint64{0, 200}, notify},
+		{"clone", elsewhere, []uint64{0x003d0f00}, allow}, // pthread_create
+		{"clone", elsewhere, []uint64{0x10000000 | 17}, notify},
+		{"clone", elsewhere, []uint64{0x8000}, notify},
+		{"clone3", elsewhere, nil, enosys},
+		{"prctl", elsewhere, []uint64{15}, allow},
+		{"prctl", elsewhere, []uint64{4}, notify}, // PR_SET_DUMPABLE
+		{"prctl", elsewhere, []uint64{22}, notify},
+		{"ioctl", elsewhere, []uint64{1, 0x5401}, allow},
+		{"ioctl", elsewhere, []uint64{1, 0x5412}, notify}, // TIOCSTI
+		{"ioctl", elsewhere, []uint64{96, 0x541b}, notify},
+		{"prlimit64", elsewhere, []uint64{0}, allow},
+		{"prlimit64", elsewhere, []uint64{1}, notify},
+		{"socketpair", elsewhere, []uint64{1, 1}, allow},
+		{"socketpair", elsewhere, []uint64{1, 2}, notify},
+		{"socketpair", elsewhere, []uint64{16, 3}, notify},
+		{"kill", elsewhere, []uint64{1}, allow},
+		{"execve", elsewhere, nil, notify},
+		{"accept4", elsewhere, []uint64{6}, notify},
+		{"futex", elsewhere, nil, allow},
+	}
+	filter := interpreter(t, FilterSpec{SignalsScoped: true})
+	for _, test := range tests {
+		if got := evaluate(t, filter, x86, numberOf(test.name), test.pointer, test.arguments...); got != test.want {
+			t.Errorf("%s%v at %#x: %#x, want %#x", test.name, test.arguments, test.pointer, got, test.want)
+		}
+	}
+}
+
+// TestFilterEntries: 32-bit and x32 entries kill, whatever the call.
+func TestFilterEntries(t *testing.T) {
+	filter := interpreter(t, FilterSpec{})
+	for _, call := range calls {
+		if got := evaluate(t, filter, i386, call.number, elsewhere); got != kill {
+			t.Errorf("32-bit call %d: %#x", call.number, got)
+		}
+		if got := evaluate(t, filter, x86, call.number|x32Bit, elsewhere); got != kill {
+			t.Errorf("x32 call %d: %#x", call.number, got)
+		}
+	}
+	if got := evaluate(t, filter, x86, 0xffffffff, elsewhere); got != kill {
+		t.Errorf("call -1: %#x", got)
+	}
+}
+
+// TestFilterTable: calls that need no look at arguments do what the table says,
+// and all others ask when nothing about their arguments is right.
+func TestFilterTable(t *testing.T) {
+	filter := interpreter(t, FilterSpec{})
+	wrong := []uint64{100, 100, 100, 100, 100, 100} // a channel's number everywhere
+	for _, call := range calls {
+		call = callOf(call.number)
+		want := notify
+		switch call.treatment {
+		case native:
+			want = allow
+		case absent:
+			want = enosys
+		case writing, bulkWriting, cloning:
+			continue // 100 is right for these
+		}
+		if got := evaluate(t, filter, x86, call.number, elsewhere, wrong...); got != want {
+			t.Errorf("%s: %#x, want %#x", call.name, got, want)
+		}
+	}
+}
+
+// TestFilterProperties checks the whole argument space of what matters most.
+func TestFilterProperties(t *testing.T) {
+	filter := interpreter(t, FilterSpec{SignalsScoped: true})
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Uint32().Draw(t, "number")
+		if rapid.Bool().Draw(t, "known") {
+			number = rapid.Uint32Range(0, uint32(len(callNames)+50)).Draw(t, "number in the table")
+		}
+		arguments := rapid.SliceOfN(rapid.OneOf(rapid.Uint64Range(0, 170), rapid.Uint64()), 6, 6).Draw(t, "arguments")
+		got := evaluate(t, filter, x86, number, elsewhere, arguments...)
+		name := callOf(number).name
+		descriptor := uint32(arguments[0])
+		switch {
+		case number >= x32Bit && got != kill:
+			t.Fatalf("x32 number %#x: %#x", number, got)
+		case number < x32Bit && callOf(number).treatment == unclassified && got != notify:
+			t.Fatalf("unknown number %d: %#x", number, got)
+		case name == "read" && descriptor >= wire.FDChannel && descriptor < wire.FDReservedEnd && got != notify:
+			t.Fatalf("read of channel %d: %#x", descriptor, got)
+		case name == "openat" && got == allow && (descriptor < wire.FDCapability || descriptor >= wire.FDCapability+wire.FDCapabilityCount):
+			t.Fatalf("openat of %d runs natively", descriptor)
+		}
+	})
+}
+
+// TestFilterWaivers: every waiver changes an answer, and only in its own domain.
+func TestFilterWaivers(t *testing.T) {
+	tests := map[Protection]struct {
+		name      string
+		arguments []uint64
+	}{
+		PathMediation: {"open", nil},
+		ChannelGate:   {"read", []uint64{96}},
+		ReservedFDs:   {"dup", []uint64{8}},
+		ExecRefusal:   {"execve", nil},
+	}
+	for waived := range tests {
+		filter := interpreter(t, FilterSpec{Waived: waived, SignalsScoped: true})
+		for protection, test := range tests {
+			want := notify
+			if protection == waived {
+				want = allow
+			}
+			if got := evaluate(t, filter, x86, numberOf(test.name), elsewhere, test.arguments...); got != want {
+				t.Errorf("%s%v with %d waived: %#x, want %#x", test.name, test.arguments, waived, got, want)
+			}
+		}
+	}
+}
+
+// TestFilterSize: the kernel takes 4096 instructions; hot calls take few steps.
+func TestFilterSize(t *testing.T) {
+	for _, spec := range []FilterSpec{{}, {SignalsScoped: true}, {Waived: PathMediation}} {
+		filter := Filter(spec)
+		if len(filter) > 2048 {
+			t.Errorf("%d instructions", len(filter))
+		}
+		if _, err := bpf.Assemble(filter); err != nil {
+			t.Error(err)
+		}
+	}
+}
