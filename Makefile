@@ -55,7 +55,7 @@ demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP
 .PHONY: test
 test: build ## Run every test of every language
 	@scripts/suites.sh test \
-	  monitor 'go test -C monitor ./...' \
+	  monitor 'scripts/go-test.sh' \
 	  runtime '$(MAKE) -C runtime test' \
 	  syse-frontend '$(MAKE) -C syse/frontend test' \
 	  syse-java 'scripts/maven.sh test' \

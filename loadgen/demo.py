@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from loadgen import corpus, enforcement, measurement, population, processes, profiles, results, stack, tables, workspace
+from loadgen import corpus, enforcement, measurement, population, processes, results, stack, stores, tables, workspace
 from loadgen.manifests import ManifestError
 from loadgen.monitor import Monitor, MonitorError
 from loadgen.orders import Driver, DriverError
@@ -50,7 +50,7 @@ FAILURES = (
     measurement.MeasurementError,
     population.PopulationError,
     processes.ProcessGoneError,
-    profiles.StoreError,
+    stores.StoreError,
     workspace.WorkspaceError,
 )
 """What may go wrong on a user's machine: reported in a line, without a trace of calls."""
@@ -106,40 +106,44 @@ class Demo:
             raise ProcessFailedError(f"{name} ended with status {status}:\n{tail(log)}")
 
     def _start(self, supervisor: Supervisor, run_directory: Path) -> Monitor:
-        with self._progress.step(3, "start: key-value store, monitor, policies, facts, pipelines") as tell:
-            store = run_directory / "redis.sock"
-            self._start_store(supervisor, store)
-            count = profiles.load(store, self._place.data / "profiles.jsonl")
-            monitor = self._start_monitor(supervisor, run_directory, store)
+        with self._progress.step(3, "start: key-value stores, monitor, policies, facts, pipelines") as tell:
+            monitor = Monitor(self._place.shai, run_directory / "shai.sock")
+            files = monitor.call("keyvalue", "configure", "--directory", str(run_directory / "keyvalue"))
+            confined = stores.confined_store(files, Path(files["secrets"]).read_text())
+            plain = stores.open_store(run_directory)
+            for store in (confined, plain):
+                self._start_store(supervisor, store)
+            self._start_monitor(supervisor, monitor, confined, files["secrets"])
             tell("applying manifests")
             monitor.call("apply", "-f", str(self._place.examples))
-            self._family.write(self._place.manifests)
+            self._family.write(self._place.manifests, plain.socket)
             monitor.call("apply", "-f", str(self._place.manifests))
-            tell(f"{count} profiles, {1 + len(stack.VARIANTS)} pipelines")
+            tell(f"{1 + len(stack.VARIANTS)} pipelines")
         return monitor
 
-    def _start_store(self, supervisor: Supervisor, store: Path) -> None:
-        log = self._place.logs / "redis.log"
-        command = [
-            "redis-server", "--port", "0", "--unixsocket", str(store), "--unixsocketperm", "700",
-            "--save", "", "--appendonly", "no", "--dir", str(store.parent),
-        ]  # fmt: skip
-        process = supervisor.start("key-value store", command, log)
-        supervisor.wait_until(store.exists, process, "key-value store", log, _START_SECONDS)
+    def _start_store(self, supervisor: Supervisor, store: stores.Store) -> None:
+        log = self._place.logs / f"{store.socket.stem}.log"
+        process = supervisor.start(store.name, store.command, log)
+        supervisor.wait_until(store.socket.exists, process, store.name, log, _START_SECONDS)
+        stores.load_profiles(store, self._place.data / "profiles.jsonl")
         self._shared.append(process.pid)
 
-    def _start_monitor(self, supervisor: Supervisor, run_directory: Path, store: Path) -> Monitor:
+    def _start_monitor(self, supervisor: Supervisor, monitor: Monitor, store: stores.Store, secrets: str) -> None:
         log = self._place.logs / "monitor.log"
-        monitor = Monitor(self._place.shai, run_directory / "shai.sock")
-        defines = {"JAVA": self._java, "JAVA_HOME": self._java_home, "SYSE": self._place.syse, "REDIS_SOCKET": store}
+        defines = {
+            "JAVA": self._java,
+            "JAVA_HOME": self._java_home,
+            "SYSE": self._place.syse,
+            "REDIS_SOCKET": store.socket,
+        }
         command: list[str | Path] = [
             self._place.shai, "monitor", "--data", self._place.data, "--state", self._place.state,
-            "--socket", monitor.socket, *(f"--define={name}={value}" for name, value in defines.items()),
+            "--socket", monitor.socket, "--secrets", secrets,
+            *(f"--define={name}={value}" for name, value in defines.items()),
         ]  # fmt: skip
         process = supervisor.start("monitor", command, log)
         supervisor.wait_until(monitor.is_ready, process, "monitor", log, _START_SECONDS)
         self._shared.append(process.pid)
-        return monitor
 
     def _index(self, monitor: Monitor) -> None:
         with self._progress.step(4, "index: Lucene, as a confined task"):

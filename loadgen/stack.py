@@ -112,8 +112,12 @@ class Family:
         """List where the pipelines listen."""
         return [(self._host, self._port + offset) for offset in (0, *(variant.offset for variant in VARIANTS))]
 
-    def write(self, directory: Path) -> None:
-        """Write the variants' manifests, and the example's own when it has to move to another port."""
+    def write(self, directory: Path, open_store: Path) -> None:
+        """Write the variants' manifests, and the example's own when it has to move to another port.
+
+        Mode baseline has no monitor that could open the confined store to it: ``open_store``
+        is the socket of the one that it uses.
+        """
         for path in directory.glob("*.yaml"):
             path.unlink()
         for variant in VARIANTS:
@@ -125,6 +129,8 @@ class Family:
                 fault=variant.fault,
                 without=frozenset({"indexer"}),  # they serve from the index that the example's indexer wrote
             )
+            if variant.mode == "baseline":
+                pipeline["spec"]["keyValue"] = {"socket": str(open_store)}
             manifests.write(directory / f"{variant.name}.yaml", pipeline)
         if self._moved:
             moved = manifests.derive(self._example, self.name, mode=self._example["spec"]["mode"], port=self._port)

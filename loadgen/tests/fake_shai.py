@@ -131,6 +131,19 @@ def monitor(words: list[str]) -> int:
     return 0
 
 
+def configure(directory: Path) -> int:
+    """Write what `shai keyvalue configure` does, which needs no monitor."""
+    directory.mkdir()
+    files = {name: str(directory / name) for name in ("configuration", "secrets", "socket")}
+    socket = files["socket"]
+    Path(files["configuration"]).write_text(
+        f'port 0\nunixsocket "{socket}"\ndir "{directory}"\nsave ""\nuser m on >p ~* +@all\n'
+    )
+    Path(files["secrets"]).write_text('{"AuthCommand": "AUTH", "Administrator": "m", "Password": "p"}')
+    print(json.dumps(files))
+    return 0
+
+
 def command(words: list[str]) -> int:
     at = words.index("--socket")
     connection = _UnixConnection(Path(words[at + 1]))
@@ -149,6 +162,8 @@ def main() -> int:
     if program == "java":
         write_data(Path(words[words.index("--out") + 1]))
         return 0
+    if words[0] == "keyvalue":
+        return configure(Path(words[words.index("--directory") + 1]))
     return monitor(words) if words[0] == "monitor" else command(words)
 
 

@@ -7,18 +7,19 @@ import json
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from loadgen import corpus, enforcement, manifests, monitor, profiles, stack
+from loadgen import corpus, enforcement, manifests, monitor, stack, stores
 from loadgen.plan import PLANS
 from loadgen.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from loadgen.population import Population
     from loadgen.tests.fake_syse import FakeSysE
@@ -52,17 +53,18 @@ def test_a_variant_differs_in_what_was_asked_and_in_nothing_else() -> None:
 
 def test_written_manifests_are_read_back(tmp_path: Path) -> None:
     (tmp_path / "stale.yaml").write_text("kind: Pipeline")
-    stack.Family(EXAMPLE, None).write(tmp_path)
+    stack.Family(EXAMPLE, None).write(tmp_path, Path("/run/open.sock"))
     assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(variant.name for variant in stack.VARIANTS)
     for variant in stack.VARIANTS:
         pipeline = manifests.read_pipeline(tmp_path / f"{variant.name}.yaml")
         assert pipeline["spec"]["mode"] == variant.mode
         assert manifests.listening_address(pipeline)[1] == 8640 + variant.offset
+        assert (pipeline["spec"]["keyValue"]["socket"] == "/run/open.sock") is (variant.mode == "baseline")
 
 
 def test_another_port_moves_the_example_too(tmp_path: Path) -> None:
     family = stack.Family(EXAMPLE, 9000)
-    family.write(tmp_path)
+    family.write(tmp_path, Path("/run/open.sock"))
     assert manifests.listening_address(manifests.read_pipeline(tmp_path / "syse.yaml")) == ("127.0.0.1", 9000)
     assert family.addresses() == [("127.0.0.1", port) for port in range(9000, 9004)]
 
@@ -98,19 +100,39 @@ def test_a_monitor_that_is_gone_is_named(tmp_path: Path) -> None:
     assert not gone.is_ready()
 
 
-def test_profiles_reach_the_store(data: Path, tmp_path: Path) -> None:
-    path = tmp_path / "redis.sock"
-    command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as store:
+def confined_store(directory: Path) -> stores.Store:
+    """A store with a renamed AUTH and no rights for the default user, as shai configures it."""
+    files = {name: str(directory / name) for name in ("configuration", "secrets", "socket")}
+    (directory / "configuration").write_text(
+        f'port 0\nunixsocket "{files["socket"]}"\ndir "{directory}"\nsave ""\n'
+        "user default off\nuser monitor on >word ~* +@all\nrename-command AUTH enter\n"
+    )
+    return stores.confined_store(files, '{"AuthCommand":"enter","Administrator":"monitor","Password":"word"}')
+
+
+@pytest.mark.parametrize("make", [stores.open_store, confined_store])
+def test_profiles_reach_the_store(data: Path, tmp_path: Path, make: Callable[[Path], stores.Store]) -> None:
+    store = make(tmp_path)
+    with subprocess.Popen(store.command, stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 10
-        while not path.exists() and time.monotonic() < deadline:
+        while not store.socket.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         try:
-            assert profiles.load(path, data / "profiles.jsonl") == 12
-            found = subprocess.check_output(["redis-cli", "-s", str(path), "--raw", "GET", "profile:bob"], text=True)
+            assert stores.load_profiles(store, data / "profiles.jsonl") == 12
+            if store.login is not None:
+                with pytest.raises(stores.StoreError, match="profile:alice: expected OK, got b'-NOAUTH"):
+                    stores.load_profiles(replace(store, login=None), data / "profiles.jsonl")
+                return
+            command = ["redis-cli", "-s", str(store.socket), "--raw", "GET", "profile:bob"]
+            found = subprocess.check_output(command, text=True)
         finally:
-            store.terminate()
+            process.terminate()
     assert json.loads(found) == {"user": "bob", "friends": [], "interests": ["ünits"]}
+
+
+def test_damaged_secrets_are_named(tmp_path: Path) -> None:
+    with pytest.raises(stores.StoreError, match="secrets: not the secrets of a key-value store"):
+        stores.confined_store({"secrets": str(tmp_path / "secrets")}, "{}")
 
 
 def test_the_corpus_is_made_once_per_order(tmp_path: Path) -> None:
