@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "html.h"
 
+#include <string.h>
+
 #include "names.h"
 
 static void
@@ -56,14 +58,24 @@ html_marked(struct text *out, const struct terms *terms, const char *data, size_
 	text_html(out, data + at, size - at);
 }
 
+/* The style's class for a visibility. Foreign text never becomes a class itself. */
+static const char *
+badge_class(const struct field *visibility)
+{
+	static const char *const KNOWN[] = {"public", "friends", "private"};
+
+	for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
+		if (strlen(KNOWN[i]) == visibility->length &&
+		    memcmp(KNOWN[i], visibility->data, visibility->length) == 0)
+			return KNOWN[i];
+	return "";
+}
+
 static void
-append_badge(struct text *body, const struct field *field, const char *label)
+append_badge(struct text *body, const char *class, const char *label, const struct field *field)
 {
 	text_string(body, "<span class=\"badge ");
-	/* Only for known words does the style have a class; the value itself is just text. */
-	text_string(body, field->length > 0 && field->data[0] == 'p' && field->length == 6
-			      ? "public"
-			      : "restricted");
+	text_string(body, class);
 	text_string(body, "\">");
 	text_string(body, label);
 	text_html(body, field->data, field->length);
@@ -76,9 +88,9 @@ append_result(struct text *body, const struct answer *answer, const struct docum
 	text_string(body, "<li class=\"result\"><h2>");
 	html_marked(body, &answer->terms, document->title, document->title_length);
 	text_string(body, "</h2><p class=\"badges\">");
-	append_badge(body, &document->visibility, "");
+	append_badge(body, badge_class(&document->visibility), "", &document->visibility);
 	if (document->owner.length > 1)
-		append_badge(body, &document->owner, "by ");
+		append_badge(body, "", "by ", &document->owner);
 	text_string(body, "</p><p>");
 	html_marked(body, &answer->terms, document->snippet, document->snippet_length);
 	text_string(body, "</p></li>\n");
@@ -122,8 +134,10 @@ html_results(struct response *response, const struct worker *worker, const struc
 	begin_page(response, answer->query, answer->query_length);
 	text_string(body, "<span class=\"who\">");
 	text_html_string(body, worker->principal);
-	text_string(body, " · ");
-	text_html_string(body, worker->session.instance);
+	if (strcmp(worker->session.instance, worker->principal) != 0) {
+		text_string(body, " · ");
+		text_html_string(body, worker->session.instance);
+	}
 	text_string(body, " · mode ");
 	text_string(body, name_of_mode(worker->session.mode));
 	text_string(body, "</span></header>\n<main>\n");

@@ -189,8 +189,9 @@ keys_verify(const struct keys *keys, const char *principal, const uint8_t nonce[
 	if (crypto_sign_verify_detached(
 		signature, (const unsigned char *)text, size, key->public) != 0) {
 		snprintf(reason, reason_size,
-		    "the signature is not that of \"%s\" over this connection's nonce; "
-		    "ask GET /session for the nonce on the same connection",
+		    "the signature is not that of \"%s\" over this connection's nonce; check the "
+		    "login key, "
+		    "and that the nonce is from GET /session on the same connection",
 		    principal);
 		return false;
 	}
