@@ -46,8 +46,9 @@ type update struct {
 
 // Update is the result after a change of the catalog, and the instances that it
 // affects: those with an access that rests on a changed fact, and those that a new
-// fact or class may give one. It equals a full run on the new state; after a change
-// of the bundle it is one.
+// fact or class may give one. Its accesses are those of a full run on the new state;
+// an access that held keeps the conditions it was found with as long as they hold.
+// After a change of the bundle it is a full run.
 func (r *Result) Update(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
 	if change.Bundle || r.state != change.Before && !r.Current(change.Before) {
 		next, err := Run(ctx, r.plan, change.After, options)

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
+)
+
+var now = time.Date(2017, 6, 1, 0, 0, 0, 0, time.UTC)
+
+// sysE reads the pipeline that is shipped with the project.
+func sysE(t testing.TB) (*Plan, catalog.Bundle) {
+	t.Helper()
+	var sources []manifest.Source
+	files, err := filepath.Glob("../../../crds/examples/syse/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no manifests: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, manifest.Source{Name: file, Text: string(text)})
+	}
+	bundle, err := manifest.Parse(sources...).Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	define := map[string]string{"JAVA": "/j", "JAVA_HOME": "/h", "SYSE": "/s", "REDIS_SOCKET": "/r"}
+	resolved, err := bundle.Resolve("syse", define)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := PlanOf(resolved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan, catalogBundle(t, bundle, plan)
+}
+
+// catalogBundle is what the monitor makes of manifests.
+func catalogBundle(t testing.TB, bundle *manifest.Bundle, plan *Plan) catalog.Bundle {
+	t.Helper()
+	out := catalog.Bundle{Hash: bundle.Hash()}
+	for _, p := range bundle.Policies() {
+		out.Policies = append(out.Policies, catalog.PolicyText{Name: p.Metadata.Name, File: p.Metadata.Name, Text: p.Spec.Text})
+	}
+	for _, pipeline := range bundle.Pipelines() {
+		for i, conduit := range pipeline.Spec.Conduits {
+			for _, path := range conduit.Paths {
+				out.Rules = append(out.Rules, catalog.Rule{
+					Set: plan.Sets[i].Catalog, Kind: plan.Sets[i].Kind, Ingress: conduit.Ingress, Internal: !conduit.Ingress && !conduit.Egress,
+					Path: path.Path, Policy: catalog.Reference{Policy: path.Policy.Name, Arguments: path.Policy.Arguments},
+				})
+			}
+		}
+	}
+	return out
+}
+
+func newCatalog(t testing.TB, bundle catalog.Bundle) *catalog.Catalog {
+	t.Helper()
+	dir, err := os.MkdirTemp(t.TempDir(), "catalog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.Apply(bundle); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func fact(conduit, relation string, values ...string) policy.Fact {
+	f := policy.Fact{Conduit: conduit, Relation: relation}
+	for _, value := range values {
+		f.Arguments = append(f.Arguments, policy.String(value))
+	}
+	return f
+}
+
+// village is Sys-E with a few users: alice and bob are friends, carol is nobody's;
+// dave is bob's friend. One public document is blocked in de.
+func village(t testing.TB) (*Plan, *catalog.Catalog) {
+	t.Helper()
+	plan, bundle := sysE(t)
+	c := newCatalog(t, bundle)
+	var names []string
+	var facts []policy.Fact
+	for i, user := range []string{"alice", "bob", "carol", "dave"} {
+		for _, kind := range []string{"private", "friends", "circles"} {
+			names = append(names, fmt.Sprintf("/corpus/%s/%s/1.txt", kind, user), fmt.Sprintf("/corpus/%s/%s/2.txt", kind, user))
+		}
+		facts = append(facts, fact("population", "home", user, []string{"de", "us", "de", "fr"}[i]))
+	}
+	names = append(names, "/corpus/public/1.txt", "/corpus/public/2.txt", "/corpus/public/3.txt")
+	facts = append(facts,
+		fact("friends/alice", "friend", "bob"), fact("friends/bob", "friend", "alice"),
+		fact("friends/bob", "friend", "dave"), fact("friends/dave", "friend", "bob"),
+		fact("blacklist/de", "blocked", "/corpus/public/1.txt"),
+		fact("blacklist/us", "blocked", "/corpus/private/alice/1.txt"))
+	if _, _, err := c.Register(names); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AddFacts(facts...); err != nil {
+		t.Fatal(err)
+	}
+	return plan, c
+}
+
+func run(t testing.TB, plan *Plan, c *catalog.Catalog) *Result {
+	t.Helper()
+	result, err := Run(context.Background(), plan, c.State(), Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// readable lists the documents that an instance may read.
+func readable(t testing.TB, r *Result, c *catalog.Catalog, instance Instance) map[string]bool {
+	t.Helper()
+	capabilities, ok := r.Instance(instance)
+	if !ok {
+		t.Fatalf("%s was not analysed", instance.Name())
+	}
+	names := make(map[string]bool)
+	s := c.State()
+	for id := uint32(1); id <= s.Conduits(); id++ {
+		if name, _ := s.Name(id); capabilities.MayRead(s.ClassOf(id)) {
+			names[name] = true
+		}
+	}
+	return names
+}
