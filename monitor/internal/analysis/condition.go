@@ -36,8 +36,9 @@ func footprintOf(conditions []policy.Condition, own string) footprint {
 	for _, condition := range conditions {
 		switch condition.Kind {
 		case policy.FactPresent, policy.FactAbsent, policy.FactsUnchanged:
-			if !mentions(condition, own) {
-				f.hashes = append(f.hashes, hashCondition(condition))
+			values := condition.Tuple.Values()
+			if condition.Conduit != own && !slices.Contains(values, policy.String(own)) {
+				f.hashes = append(f.hashes, hashCondition(condition, values))
 			}
 		case policy.ConduitExists, policy.ConduitPolicyIs:
 			f.hashes = append(f.hashes, hashConduit(condition.Number))
@@ -51,20 +52,14 @@ func footprintOf(conditions []policy.Condition, own string) footprint {
 	return f
 }
 
-func mentions(condition policy.Condition, own string) bool {
-	return condition.Conduit == own || slices.Contains(condition.Tuple.Values(), policy.String(own))
-}
-
 // hashCondition is of the exact fact where the condition names one, and of all the
 // relation's facts in the conduit where it holds a wildcard.
-func hashCondition(condition policy.Condition) conditionHash {
-	values := condition.Tuple.Values()
+func hashCondition(condition policy.Condition, values []policy.Value) conditionHash {
+	exact := condition.Kind != policy.FactsUnchanged
 	for _, value := range values {
-		if value.Kind() == policy.Wildcard {
-			return hashRelation(condition.Conduit, condition.Relation)
-		}
+		exact = exact && value.Kind() != policy.Wildcard
 	}
-	if condition.Kind == policy.FactsUnchanged {
+	if !exact {
 		return hashRelation(condition.Conduit, condition.Relation)
 	}
 	return hashFact(condition.Conduit, condition.Relation, values)
