@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// openDescriptors counts what this process has open.
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	check(t, err)
+	return len(entries)
+}
+
+// eventually waits for a condition that other processes bring about.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Errorf("never: %s", what)
+}
+
+// leakFree runs something a few times and checks that no descriptor stays open.
+func leakFree(t *testing.T, round func(t *testing.T)) {
+	t.Helper()
+	once := func() { t.Run("round", round) } // its cleanups run before we count
+	once()                                   // warms the runtime's own up
+	settled := func() int {
+		runtime.GC() // closes files that tests of this package dropped
+		return openDescriptors(t)
+	}
+	before := settled()
+	for range 3 {
+		once()
+	}
+	eventually(t, "as many descriptors as before", func() bool { return settled() <= before })
+}
+
+// TestRace: another thread rewrites the path all the time. Whatever is opened is
+// what was decided on (trap 1).
+func TestRace(t *testing.T) {
+	spec, decider := world(t, "race $G/allowed.txt $S/secret.txt 2000")
+	spec.Perimeter = nil // mediation alone
+	succeeded, errno, got := attempt(t, spec, decider)
+	if !succeeded || strings.Contains(got.output, "secret") {
+		t.Errorf("succeeded %v, errno %v, the secret came out: %v", succeeded, errno, strings.Contains(got.output, "secret"))
+	}
+	if !strings.Contains(got.output, "allowed") {
+		t.Error("nothing was opened")
+	}
+	asked := 0
+	for _, open := range decider.opens {
+		if strings.HasSuffix(open.Path, "secret.txt") {
+			asked++
+		}
+	}
+	if asked == 0 {
+		t.Error("the other path was never seen: the test did not race")
+	}
+}
+
+// TestNoRoomForDescriptor: injection fails with EMFILE, which is the task's
+// answer, and the monitor keeps nothing (trap 2).
+func TestNoRoomForDescriptor(t *testing.T) {
+	leakFree(t, func(t *testing.T) {
+		spec, decider := world(t, "exhaust $G/allowed.txt")
+		program := spec.Command
+		spec.Command = append([]string{"/bin/sh", "-c", `ulimit -n 600; exec "$@"`, "sh"}, program...)
+		spec.Runtime, spec.Waived = runtimeOf(spec.Runtime...), ExecRefusal
+		if _, errno, got := attempt(t, spec, decider); errno != unix.EMFILE {
+			t.Errorf("errno %v, want EMFILE: %v %s", errno, got.err, got.output)
+		}
+	})
+}
+
+// TestDecisions: everything but a timely yes is a denial.
+func TestDecisions(t *testing.T) {
+	tests := map[string]struct {
+		decider Decider
+		want    bool
+	}{
+		"yes":        {&scripted{open: func(OpenRequest) Verdict { return Verdict{} }}, true},
+		"no":         {&scripted{open: func(OpenRequest) Verdict { return Verdict{Errno: unix.EACCES} }}, false},
+		"panic":      {&scripted{open: func(OpenRequest) Verdict { panic("expected by the test") }}, false},
+		"no decider": {nil, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			spec, _ := world(t, "open $S/secret.txt")
+			if succeeded, _, got := attempt(t, spec, test.decider); succeeded != test.want {
+				t.Errorf("succeeded %v: %v %s", succeeded, got.err, got.output)
+			}
+		})
+	}
+}
+
+// TestDeathWhileDeciding: the task is killed while the monitor decides. Later
+// requests of other tasks are answered and nothing leaks (traps 2, 8 and 9).
+func TestDeathWhileDeciding(t *testing.T) {
+	leakFree(t, func(t *testing.T) {
+		asked, decided := make(chan struct{}), make(chan struct{})
+		spec, _ := world(t, "open $S/secret.txt")
+		decider := &scripted{open: func(OpenRequest) Verdict {
+			close(asked)
+			<-decided
+			return Verdict{}
+		}}
+		task, err := New().Start(t.Context(), spec, decider)
+		check(t, err)
+		<-asked
+		check(t, unix.Kill(task.PID(), unix.SIGKILL))
+		<-task.Done()
+		close(decided)
+		if err := task.Err(); err == nil || err.Error() != "killed by SIGKILL" {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// TestSlowDecision: one task's slow decision does not hold up another's (trap 9).
+func TestSlowDecision(t *testing.T) {
+	asked, decided := make(chan struct{}), make(chan struct{})
+	slow, _ := world(t, "open $S/secret.txt")
+	task, err := New().Start(t.Context(), slow, &scripted{open: func(OpenRequest) Verdict {
+		close(asked)
+		<-decided
+		return Verdict{}
+	}})
+	check(t, err)
+	<-asked
+	quick, decider := world(t, "open $G/allowed.txt")
+	if succeeded, errno, _ := attempt(t, quick, decider); !succeeded {
+		t.Errorf("the other task failed with %v", errno)
+	}
+	close(decided)
+	<-task.Done()
+	if task.Err() != nil {
+		t.Errorf("the slow task ended with %v", task.Err())
+	}
+}
+
+// session is what a test's monitor hands a worker, and the far ends.
+func session(t *testing.T) (*Accepted, *os.File, *os.File) {
+	t.Helper()
+	pair := func() (near, far *os.File) {
+		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		check(t, err)
+		return os.NewFile(uintptr(ends[0]), "near"), os.NewFile(uintptr(ends[1]), "far")
+	}
+	connection, client := pair()
+	monitor, server := pair()
+	_, err := server.Write([]byte("x"))
+	check(t, err)
+	return &Accepted{Descriptors: map[int]*os.File{wire.FDConnection: connection, wire.FDMonitor: monitor},
+		Connection: wire.FDConnection}, client, server
+}
+
+// TestAccept: many workers wait at a time; each gets its connection and its own
+// monitor socket in place of the inherited one.
+func TestAccept(t *testing.T) {
+	const workers = 100 // more than requests at a time
+	leakFree(t, func(t *testing.T) {
+		spec, decider := world(t, "serve 100")
+		release := make(chan struct{})
+		var waiting atomic.Int32
+		decider.accept = func(ctx context.Context, task Task, pid int) (*Accepted, error) {
+			if pid == task.PID() {
+				t.Errorf("accept asked for the program, not for a worker")
+			}
+			waiting.Add(1)
+			<-release
+			accepted, client, server := session(t)
+			go func() {
+				greeting := make([]byte, 5)
+				if _, err := io.ReadFull(client, greeting); err != nil || string(greeting) != "hello" {
+					t.Errorf("the client read %q, %v", greeting, err)
+				}
+				client.Close()
+				server.Close()
+			}()
+			return accepted, nil
+		}
+		task, err := New().Start(t.Context(), spec, decider)
+		check(t, err)
+		eventually(t, "all workers wait", func() bool { return waiting.Load() == workers })
+		close(release)
+		<-task.Done()
+		if task.Err() != nil {
+			t.Errorf("a worker failed: %v, refused %v", task.Err(), decider.refused)
+		}
+	})
+}
+
+// TestAcceptEndsWithTheWorker: a worker is killed while it waits; the monitor's
+// Accept is told, and what it still returns is closed.
+func TestAcceptEndsWithTheWorker(t *testing.T) {
+	leakFree(t, func(t *testing.T) {
+		spec, decider := world(t, "killed-waiting")
+		told := make(chan error, 1)
+		decider.accept = func(ctx context.Context, _ Task, _ int) (*Accepted, error) {
+			<-ctx.Done()
+			told <- ctx.Err()
+			accepted, client, server := session(t)
+			client.Close()
+			server.Close()
+			return accepted, nil
+		}
+		if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
+			t.Errorf("errno %v: %v %s", errno, got.err, got.output)
+		}
+		select {
+		case <-told:
+		case <-time.After(patience):
+			t.Error("the monitor was not told")
+		}
+	})
+}
+
+// TestAcceptRefusals: an error, a panic, nothing at all and nonsense are
+// denials.
+func TestAcceptRefusals(t *testing.T) {
+	tests := map[string]func(t *testing.T) (*Accepted, error){
+		"error":   func(*testing.T) (*Accepted, error) { return nil, errors.New("expected by the test") },
+		"panic":   func(*testing.T) (*Accepted, error) { panic("expected by the test") },
+		"nothing": func(*testing.T) (*Accepted, error) { return nil, nil },
+		"no connection": func(t *testing.T) (*Accepted, error) {
+			accepted, client, server := session(t)
+			client.Close()
+			server.Close()
+			accepted.Connection = wire.FDConnectionChecked
+			return accepted, nil
+		},
+		"a number that is not reserved": func(t *testing.T) (*Accepted, error) {
+			accepted, client, server := session(t)
+			client.Close()
+			server.Close()
+			accepted.Descriptors[1] = accepted.Descriptors[wire.FDMonitor]
+			delete(accepted.Descriptors, wire.FDMonitor)
+			return accepted, nil
+		},
+	}
+	for name, answer := range tests {
+		t.Run(name, func(t *testing.T) {
+			leakFree(t, func(t *testing.T) {
+				spec, decider := world(t, "serve 1")
+				decider.accept = func(context.Context, Task, int) (*Accepted, error) { return answer(t) }
+				if succeeded, _, _ := attempt(t, spec, decider); succeeded {
+					t.Error("the worker got a connection")
+				}
+			})
+		})
+	}
+}
+
+// TestSend: the monitor decides on each write to a checked number.
+func TestSend(t *testing.T) {
+	for _, try := range []string{"write 8", "writev 8", "sendto 8", "write 128", "sendto 128"} {
+		for _, allowed := range []bool{true, false} {
+			spec, decider := world(t, try)
+			var asked atomic.Int32
+			decider.send = func(number int) Verdict {
+				asked.Add(1)
+				if !allowed || !strings.HasSuffix(try, map[int]string{8: "8", 128: "128"}[number]) {
+					return Verdict{Errno: unix.EACCES}
+				}
+				return Verdict{}
+			}
+			succeeded, errno, got := attempt(t, spec, decider)
+			if succeeded != allowed || asked.Load() != 1 || !allowed && errno != unix.EPERM {
+				t.Errorf("%s, allowed %v: succeeded %v, errno %v, asked %d: %s", try, allowed, succeeded, errno, asked.Load(), got.output)
+			}
+		}
+	}
+}
+
+// TestIdentity: decisions are on the name by which a file was reached. A hard
+// link is another name; a replaced file is what the name means now (trap 5).
+func TestIdentity(t *testing.T) {
+	g := newGround(t)
+	check(t, os.Link(g.secret+"/secret.txt", g.granted+"/linked.txt"))
+	for try, want := range map[string]string{
+		"open $G/linked.txt": g.granted + "/linked.txt", "open $S/secret.txt": g.secret + "/secret.txt",
+		"open $S/../granted/link": g.granted + "/allowed.txt", "create $W/new": g.written + "/new",
+	} {
+		var asked OpenRequest
+		attempt(t, g.spec(t, try), &scripted{open: func(request OpenRequest) Verdict { asked = request; return Verdict{} }})
+		if asked.Path != want || asked.New != strings.HasPrefix(try, "create") {
+			t.Errorf("%s: asked for %q, new %v; want %q", try, asked.Path, asked.New, want)
+		}
+	}
+}
+
+// TestReplacedWhileDeciding: the file that was decided on is the one that is
+// opened, although its name means another by then.
+func TestReplacedWhileDeciding(t *testing.T) {
+	g := newGround(t)
+	decider := &scripted{open: func(request OpenRequest) Verdict {
+		check(t, os.Rename(filepath.Join(g.secret, "secret.txt"), request.Path))
+		return Verdict{}
+	}}
+	if _, _, got := attempt(t, g.spec(t, "open $G/allowed.txt"), decider); got.output != "allowed" {
+		t.Errorf("shown: %q", got.output)
+	}
+}
+
+// TestOtherProcesses: where /proc is part of the runtime, a task still sees no
+// process but its own.
+func TestOtherProcesses(t *testing.T) {
+	for try, want := range map[string]bool{"open /proc/$P/environ": false, "open /proc/$P/maps": false,
+		"open /proc/self/maps": true, "stat /proc/$P": false, "open /proc/uptime": true} {
+		spec, decider := world(t, try)
+		spec.Runtime = append(spec.Runtime, "/proc")
+		if succeeded, errno, got := attempt(t, spec, decider); succeeded != want {
+			t.Errorf("%s: succeeded %v, errno %v: %s", try, succeeded, errno, got.output)
+		}
+	}
+}
