@@ -110,7 +110,7 @@ func printAnalysis(w io.Writer, a api.Analysis) {
 		fmt.Fprintln(w, "\nno expected flow is blocked")
 		return
 	}
-	fmt.Fprintf(w, "\n%s blocked flows:\n", grouped(a.BlockedTotal))
+	fmt.Fprintf(w, "\nblocked flows: %s\n", grouped(a.BlockedTotal))
 	for _, flow := range a.Blocked {
 		fmt.Fprintf(w, "  %s may not %s %s", flow.Instance, flow.Access, flow.Conduit)
 		if flow.Count > 1 {

@@ -177,7 +177,7 @@ checks its own log; with one, the log in it is checked here, and no monitor is n
 			}
 			err = p.print(verification, func(w io.Writer) {
 				if verification.Fault == "" {
-					fmt.Fprintf(w, "%d records in %d files: the chain is whole\n", verification.Records, verification.Files)
+					fmt.Fprintf(w, "%d records in %s: the chain is whole\n", verification.Records, counted(verification.Files, "file"))
 					return
 				}
 				fmt.Fprintf(w, "%d records are good, then: %s\n", verification.Records, verification.Fault)

@@ -34,7 +34,7 @@ func (p *program) changeFactsCommand(verb, short, example string, change func(ap
 loses is the pipeline's revocation setting. Values are texts; with --typed they are
 JSON: "text", 17 or {"time": "2026-03-01T12:00:00Z"}.`,
 		Example: example,
-		Args:    cobra.MinimumNArgs(3),
+		Args:    takes("CONDUIT", "RELATION", "VALUE…"),
 		RunE: p.does(func(ctx context.Context, arguments []string) error {
 			tuple, err := tupleOf(arguments[2:], typed)
 			if err != nil {

@@ -84,3 +84,11 @@ func either(s, other string) string {
 	}
 	return s
 }
+
+// counted is "1 file" or "2 files".
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

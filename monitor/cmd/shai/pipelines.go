@@ -30,7 +30,7 @@ access is decided as it happens), audit (decided and recorded, never denied) or
 baseline (nothing is enforced).`,
 		Example: "  shai pipeline mode syse dynamic",
 		Args: func(command *cobra.Command, arguments []string) error {
-			if err := exactly("PIPELINE", "MODE")(command, arguments); err != nil {
+			if err := takes("PIPELINE", "MODE")(command, arguments); err != nil {
 				return err
 			}
 			if !slices.Contains(modes, arguments[1]) {

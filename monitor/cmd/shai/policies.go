@@ -48,7 +48,7 @@ error is shown with its line. The exit code is 1 when there is one.`,
 		Example: `  shai policy check friends.pol
   shai policy check crds/examples/syse
   shai policy check - < manifests.yaml`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes("FILE…"),
 		RunE: p.does(func(_ context.Context, arguments []string) error {
 			result, sources, err := p.check(arguments)
 			if err != nil {
@@ -156,10 +156,13 @@ func printChecked(w io.Writer, result checked, texts map[string]string) {
 		}
 	}
 	if len(result.Findings) > 0 {
-		fmt.Fprintf(w, "%d errors in %d files\n", len(result.Findings), result.Files)
+		fmt.Fprintf(w, "%s in %s\n", counted(len(result.Findings), "error"), counted(result.Files, "file"))
 		return
 	}
-	fmt.Fprintf(w, "%d files, %d policies: no errors\n", result.Files, len(result.Policies))
+	fmt.Fprintf(w, "no errors in %s\n", counted(result.Files, "file"))
+	for _, name := range result.Policies {
+		fmt.Fprintf(w, "  policy %s\n", name)
+	}
 }
 
 // printLine shows a line with a caret under a column, which counts bytes. Tabs stay
@@ -192,7 +195,7 @@ func (p *program) policyFormatCommand() *cobra.Command {
 		Short: "Print policy files in their standard form",
 		Example: `  shai policy format friends.pol
   shai policy format --write policies/*.pol`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes("FILE…"),
 		RunE: p.does(func(_ context.Context, arguments []string) error {
 			for _, path := range arguments {
 				if err := p.format(path, write); err != nil {

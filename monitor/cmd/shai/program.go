@@ -48,7 +48,7 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return exitOK
@@ -58,6 +58,10 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 		fmt.Fprintln(p.stderr, "shai: interrupted")
 		return exitFailure
 	}
+	if !p.started {
+		fmt.Fprintf(p.stderr, "shai: %v; see %s --help\n", err, command.CommandPath())
+		return exitUsage
+	}
 	fmt.Fprintf(p.stderr, "shai: %v\n", err)
 	var problem *api.Problem
 	if errors.As(err, &problem) {
@@ -65,10 +69,7 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 			fmt.Fprintf(p.stderr, "  %s\n", strings.ReplaceAll(one, "\n", "\n  "))
 		}
 	}
-	if p.started {
-		return exitFailure
-	}
-	return exitUsage
+	return exitFailure
 }
 
 // errSaid ends a command that failed and has already said why on its output.
@@ -92,14 +93,12 @@ with "shai status", "shai explain" and "shai audit".`,
 		Version:       version(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
-	})
+	onlyCommands(root)
 	p.flags(root)
 	root.AddCommand(
 		p.applyCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(), p.policyCommand(),
 		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.pipelineCommand(), p.taskCommand(),
-		p.statusCommand(), p.versionCommand(),
+		p.statusCommand(), p.keyValueCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -138,32 +137,37 @@ func (p *program) does(do action) func(*cobra.Command, []string) error {
 
 // group is a command that only has commands beneath it.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	command := &cobra.Command{
-		Use: use, Short: short,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if len(arguments) == 0 {
-				return command.Help()
-			}
-			hint := ""
-			if near := command.SuggestionsFor(arguments[0]); len(near) > 0 {
-				hint = fmt.Sprintf("; did you mean %q?", near[0])
-			}
-			return fmt.Errorf("unknown command %q for %q%s", arguments[0], command.CommandPath(), hint)
-		},
-	}
-	command.SuggestionsMinimumDistance = 2
+	command := &cobra.Command{Use: use, Short: short}
+	onlyCommands(command)
 	command.AddCommand(commands...)
 	return command
 }
 
-// exactly checks that a command has its arguments, and names the missing ones.
-func exactly(names ...string) cobra.PositionalArgs {
+// onlyCommands lets a command print its help, and refuse what is no command of it.
+func onlyCommands(command *cobra.Command) {
+	command.SuggestionsMinimumDistance = 2
+	command.Args = cobra.ArbitraryArgs
+	command.RunE = func(command *cobra.Command, arguments []string) error {
+		if len(arguments) == 0 {
+			return command.Help()
+		}
+		hint := ""
+		if near := command.SuggestionsFor(arguments[0]); len(near) > 0 {
+			hint = fmt.Sprintf("; did you mean %q?", near[0])
+		}
+		return fmt.Errorf("unknown command %q%s", arguments[0], hint)
+	}
+}
+
+// takes checks that a command has its arguments, and names them when it has not.
+// A last name that ends in "…" may stand for several.
+func takes(names ...string) cobra.PositionalArgs {
 	return func(command *cobra.Command, arguments []string) error {
-		if len(arguments) == len(names) {
+		several := strings.HasSuffix(names[len(names)-1], "…")
+		if len(arguments) == len(names) || several && len(arguments) > len(names) {
 			return nil
 		}
-		return fmt.Errorf("%s takes %d arguments (%s), got %d; see %s --help",
-			command.CommandPath(), len(names), strings.Join(names, ", "), len(arguments), command.CommandPath())
+		return fmt.Errorf("%s takes %s, got %s", command.CommandPath(), strings.Join(names, " "), counted(len(arguments), "argument"))
 	}
 }
 

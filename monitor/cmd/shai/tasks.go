@@ -41,7 +41,7 @@ type taskAction func(ctx context.Context, client *api.Client, pipeline, task str
 func (p *program) taskActionCommand(verb, short, example string, do taskAction) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " PIPELINE TASK", Short: short, Example: example,
-		Args:              exactly("PIPELINE", "TASK"),
+		Args:              takes("PIPELINE", "TASK"),
 		ValidArgsFunction: p.completeTasks,
 		RunE: p.does(func(ctx context.Context, arguments []string) error {
 			client, err := p.client()

@@ -200,7 +200,7 @@ func (d *decoder) text(node *yaml.Node, target reflect.Value, path string, r rul
 		d.fail(node, path, "", "%q is not a name; expected lower-case letters, digits and inner hyphens, at most 63",
 			node.Value)
 	case r.enum != nil && !contains(r.enum, node.Value):
-		d.fail(node, path, didYouMean(node.Value, r.enum), "%q is not allowed; expected %s", node.Value, alternatives(r.enum))
+		d.fail(node, path, near(node.Value, r.enum), "%q is not allowed; expected %s", node.Value, alternatives(r.enum))
 	default:
 		target.SetString(node.Value)
 	}

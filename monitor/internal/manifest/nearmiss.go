@@ -8,23 +8,27 @@ import (
 	"strings"
 )
 
-// didYouMean is a hint naming the candidate that word most likely stands for, or
-// all candidates when there are few and none is near. Empty without candidates.
-func didYouMean(word string, candidates []string) string {
+// near is a hint naming the candidate that word most likely stands for; empty when
+// none is near.
+func near(word string, candidates []string) string {
 	best, distance := "", len(word)/3+2
 	for _, candidate := range candidates {
 		if d := editDistance(strings.ToLower(word), strings.ToLower(candidate)); d < distance {
 			best, distance = candidate, d
 		}
 	}
-	switch {
-	case best != "":
-		return fmt.Sprintf("did you mean %q?", best)
-	case len(candidates) == 0 || len(candidates) > 16:
+	if best == "" {
 		return ""
 	}
-	sorted := slices.Sorted(slices.Values(candidates))
-	return "known: " + strings.Join(sorted, ", ")
+	return fmt.Sprintf("did you mean %q?", best)
+}
+
+// didYouMean is near, or a list of the candidates when there are few.
+func didYouMean(word string, candidates []string) string {
+	if hint := near(word, candidates); hint != "" || len(candidates) == 0 || len(candidates) > 16 {
+		return hint
+	}
+	return "known: " + strings.Join(slices.Sorted(slices.Values(candidates)), ", ")
 }
 
 // editDistance counts the insertions, removals, replacements and swaps of

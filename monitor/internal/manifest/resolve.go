@@ -94,8 +94,8 @@ func (r *resolver) text(o *object, at, text string) string {
 		name := strings.TrimSuffix(strings.TrimPrefix(match, "$("), ")")
 		value, ok := r.values[name]
 		if !ok {
-			hint := didYouMean(name, slices.Sorted(maps.Keys(r.values)))
-			if !strings.HasPrefix(hint, "did you mean") {
+			hint := near(name, slices.Sorted(maps.Keys(r.values)))
+			if hint == "" {
 				hint = fmt.Sprintf("start the monitor with --define %s=…, or add it to the pipeline's spec.variables", name)
 			}
 			r.errors = append(r.errors, &Error{

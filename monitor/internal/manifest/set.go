@@ -138,7 +138,7 @@ func (d *decoder) envelope(root *yaml.Node) (kind, name string) {
 	case kindNode == nil || kindNode.Value == "":
 		d.fail(root, "kind", "", "the field is missing; expected %s", alternatives(kindOrder))
 	case newObject(kindNode.Value) == nil:
-		d.fail(kindNode, "kind", didYouMean(kindNode.Value, kindOrder), "%q is not a kind; expected %s",
+		d.fail(kindNode, "kind", near(kindNode.Value, kindOrder), "%q is not a kind; expected %s",
 			kindNode.Value, alternatives(kindOrder))
 	default:
 		kind = kindNode.Value

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"shai.dev/monitor/internal/monitor"
+)
+
+func TestMonitorOptions(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, directory := range []string{"data", "lib"} {
+		if err := os.Mkdir(filepath.Join(root, directory), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "lib", "libshai.so"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("data", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	base := []string{"monitor", "--data", root + "/link", "--state", root + "/state", "--socket", root + "/s", "--library", root + "/lib"}
+	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
+		Define: map[string]string{}, Version: version()}
+	for _, test := range []struct {
+		name   string
+		words  []string
+		change func(*monitor.Options)
+		fails  string
+	}{
+		{name: "least", change: func(*monitor.Options) {}},
+		{name: "definitions keep commas and equals signs", words: []string{"--define", "A=1,2=3", "--define=B="},
+			change: func(o *monitor.Options) { o.Define = map[string]string{"A": "1,2=3", "B": ""} }},
+		{name: "processors", words: []string{"--cpus", "0,2-4"}, change: func(o *monitor.Options) { o.CPUs = []int{0, 2, 3, 4} }},
+		{name: "TLS", words: []string{"--listen", ":1", "--certificate", "c", "--key", "k", "--client-ca", "a"},
+			change: func(o *monitor.Options) { o.Listen, o.Certificate, o.Key, o.ClientCA = ":1", "c", "k", "a" }},
+		{name: "definition without a value", words: []string{"--define", "A"}, fails: `--define "A": expected NAME=VALUE`},
+		{name: "definition twice", words: []string{"--define", "A=1", "--define", "A=2"}, fails: "--define A is given twice"},
+		{name: "processors backwards", words: []string{"--cpus", "3-1"}, fails: `--cpus "3-1"`},
+		{name: "too many processors", words: []string{"--cpus", "0-99999999"}, fails: "--cpus"},
+		{name: "no such data", words: []string{"--data", root + "/x"}, fails: "--data: "},
+		{name: "data is a file", words: []string{"--data", root + "/lib/libshai.so"}, fails: "is not a directory"},
+		{name: "no library", words: []string{"--library", root}, fails: "find libshai.so: it is not in " + root},
+		{name: "log format", words: []string{"--log-format", "xml"}, fails: `--log-format "xml" is not known`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got monitor.Options
+			var stderr strings.Builder
+			p := &program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr, environment: func(string) string { return "" },
+				monitor: func(_ context.Context, o monitor.Options) error { got = o; return nil }}
+			code := p.run(context.Background(), append(append([]string{}, base...), test.words...))
+			if test.fails != "" {
+				if code != exitFailure || !strings.Contains(stderr.String(), test.fails) {
+					t.Errorf("exit %d: %s", code, stderr.String())
+				}
+				return
+			}
+			want := want
+			test.change(&want)
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(monitor.Options{}, "Logger")); code != exitOK || diff != "" {
+				t.Errorf("exit %d: %s\n%s", code, stderr.String(), diff)
+			}
+		})
+	}
+}
