@@ -118,6 +118,8 @@ func TestErrors(t *testing.T) {
 			`Pipeline demo: spec.conduits[0].paths[0].path: "*.txt" mixes * with text; expected a whole segment`},
 		{"two placeholders", "/corpus/private/{owner}/**", "/corpus/private/{owner}{id}/**", `"/corpus/private/{`,
 			`Pipeline demo: spec.conduits[0].paths[0].path: "{owner}{id}" has two placeholders; expected at most one in a segment; put a / between them`},
+		{"two placeholders of a key", `"profile:{owner}"`, `"profile:{owner}{id}"`, `"profile:{owner}{id`,
+			`Pipeline demo: spec.conduits[1].paths[0].path: "profile:{owner}{id}" has two placeholders with nothing between them; put a : between them`},
 		{"placeholder twice", "/corpus/private/{owner}/**", "/corpus/{owner}/{owner}/**", `"/corpus/{owner}/{`,
 			`Pipeline demo: spec.conduits[0].paths[0].path[1]: "owner" is listed twice; keep one of them`},
 		{"unmatched brace", "/corpus/private/{owner}/**", "/corpus/private/{owner}/}/**", `"/corpus/private/{`,
@@ -180,6 +182,12 @@ func textAt(text, place string) string {
 		return err.Error()
 	}
 	return strings.Split(text, "\n")[line-1][column-1:]
+}
+
+func TestKeyMayHaveTwoPlaceholders(t *testing.T) {
+	if err := check(strings.Replace(valid(t), `"profile:{owner}"`, `"profile:{owner}:{region}"`, 1)); err != nil {
+		t.Error(err)
+	}
 }
 
 // One mistake of these makes several errors, each of them true.

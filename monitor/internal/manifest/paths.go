@@ -26,7 +26,7 @@ func (c *checker) conduitPath(o *object, at, kind string, path ConduitPath) {
 	if kind == KindFile {
 		c.pipelinePath(o, at+".path", path.Path)
 	}
-	c.segments(o, at+".path", path.Path)
+	c.segments(o, at+".path", kind, path.Path)
 	found := placeholders(path.Path)
 	c.unique(o, at+".path", found)
 	for _, name := range found {
@@ -41,8 +41,10 @@ func (c *checker) conduitPath(o *object, at, kind string, path ConduitPath) {
 }
 
 // segments checks where wildcards stand: patterns are matched segment by segment,
-// so that "*" and "{owner}" can never swallow a "/".
-func (c *checker) segments(o *object, at, path string) {
+// so that "*" and "{owner}" can never swallow a "/". A key of the store is not
+// matched but made, from an instance's parameters: it may have several placeholders
+// in a segment, with text between them to keep two users' keys apart.
+func (c *checker) segments(o *object, at, kind, path string) {
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {
 		switch {
@@ -50,7 +52,9 @@ func (c *checker) segments(o *object, at, path string) {
 			c.fail(o, at, "", "** stands before the end of %q; expected it last", path)
 		case segment != "*" && segment != "**" && strings.Contains(segment, "*"):
 			c.fail(o, at, "", "%q mixes * with text; expected a whole segment", segment)
-		case len(placeholders(segment)) > 1:
+		case kind == KindTuple && strings.Contains(segment, "}{"):
+			c.fail(o, at, "put a : between them", "%q has two placeholders with nothing between them", segment)
+		case kind == KindFile && len(placeholders(segment)) > 1:
 			c.fail(o, at, "put a / between them", "%q has two placeholders; expected at most one in a segment", segment)
 		}
 	}
