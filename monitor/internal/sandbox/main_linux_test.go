@@ -17,6 +17,10 @@ import (
 
 func TestMain(m *testing.M) {
 	LaunchMain()
+	if os.Getenv(monitorMarker) != "" {
+		playMonitor()
+		return
+	}
 	os.Exit(m.Run())
 }
 

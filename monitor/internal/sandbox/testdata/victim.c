@@ -453,12 +453,28 @@ by_system(const char *attempt, char **a)
 	return NOT_MINE;
 }
 
+/*
+ * Narrows itself to the ruleset in the place of the key-value connection, as
+ * workers do with the one that comes with SHAI_BOUND.
+ */
+static long
+restrict_self(void)
+{
+	return syscall(SYS_landlock_restrict_self, SHAI_FD_KEYVALUE, 0);
+}
+
 int
 main(int argc, char **argv)
 {
 	long (*const kinds[])(const char *, char **) = {by_path, by_descriptor, by_system};
 	long result = NOT_MINE;
 
+	if (argc > 2 && strcmp(argv[1], "restricted") == 0) {
+		if (restrict_self() < 0)
+			return 3;
+		argv++;
+		argc--;
+	}
 	if (argc < 2)
 		return 2;
 	for (size_t i = 0; i < 3 && result == NOT_MINE; i++)

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// TestRuleset: a worker that restricts itself to a prepared ruleset reads what
+// it grants and nothing else of the task's perimeter, but keeps what it may
+// write, and renames between directories (trap 7).
+func TestRuleset(t *testing.T) {
+	tests := map[string]struct {
+		try         string
+		directories func(g ground) []Directory
+		want        bool
+	}{
+		"granted":      {"openat-capability allowed.txt", func(g ground) []Directory { return []Directory{{g.granted, Read}} }, true},
+		"not granted":  {"openat-capability allowed.txt", func(g ground) []Directory { return []Directory{{g.written, Read}} }, false},
+		"nothing":      {"openat-capability allowed.txt", func(ground) []Directory { return nil }, false},
+		"write":        {"create-capability new.txt", func(ground) []Directory { return nil }, true},
+		"rename":       {"renameat-capability old.txt other/new.txt", func(g ground) []Directory { return []Directory{{g.written, Read | Write}} }, true},
+		"rename alone": {"renameat-capability old.txt other/new.txt", func(ground) []Directory { return nil }, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := newGround(t)
+			check(t, os.Mkdir(filepath.Join(g.written, "other"), 0o755))
+			ruleset, err := New().PrepareRuleset(test.directories(g))
+			check(t, err)
+			defer ruleset.File.Close()
+			spec := g.spec(t, "restricted "+test.try)
+			spec.Descriptors = map[int]*os.File{wire.FDKeyValue: ruleset.File}
+			if succeeded, errno, got := attempt(t, spec, g.decider()); succeeded != test.want {
+				t.Errorf("succeeded %v, errno %v: %v %s", succeeded, errno, got.err, got.output)
+			}
+		})
+	}
+}
+
+// TestManyDirectories: a session's capability set has about a hundred classes.
+func TestManyDirectories(t *testing.T) {
+	leakFree(t, func(t *testing.T) {
+		root := t.TempDir()
+		var directories []Directory
+		for i := range 110 {
+			path := filepath.Join(root, fmt.Sprint(i))
+			check(t, os.Mkdir(path, 0o700))
+			directories = append(directories, Directory{path, Read})
+		}
+		ruleset, err := New().PrepareRuleset(directories)
+		check(t, err)
+		check(t, ruleset.File.Close())
+		if _, err := New().PrepareRuleset(append(directories, Directory{root + "/missing", Read})); err == nil {
+			t.Error("a missing directory is accepted")
+		}
+	})
+}
+
+func BenchmarkPrepareRuleset110(b *testing.B) {
+	root := b.TempDir()
+	var directories []Directory
+	for i := range 110 {
+		path := filepath.Join(root, fmt.Sprint(i))
+		if err := os.Mkdir(path, 0o700); err != nil {
+			b.Fatal(err)
+		}
+		directories = append(directories, Directory{path, Read})
+	}
+	for b.Loop() {
+		ruleset, err := New().PrepareRuleset(directories)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ruleset.File.Close()
+	}
+}
+
+// TestProbe: this machine runs the tests above, so it reports full enforcement.
+func TestProbe(t *testing.T) {
+	report := New().Probe()
+	t.Logf("%+v", report)
+	if report.Enforcement != "full" {
+		t.Errorf("enforcement is %q on a machine that passes the attacks", report.Enforcement)
+	}
+}
