@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
 )
 
 // A change can also give accesses that no result holds yet. Which policies it can
@@ -81,12 +82,29 @@ func gainsFrom(state *catalog.State, name string, change *catalog.Change) bool {
 	return s.gains(change, removable)
 }
 
+// touches reports whether a policy speaks of a relation that changed. A taint that
+// does may gain by any change: fewer facts mean fewer for whom its data is held.
+func touches(state *catalog.State, name string, change *catalog.Change) bool {
+	text, ok := state.PolicyText(name)
+	if !ok {
+		return false
+	}
+	relations := sensitivityOf(text).relations
+	speaks := func(fact policy.Fact) bool { return relations[fact.Relation] }
+	return slices.ContainsFunc(change.Added, speaks) || slices.ContainsFunc(change.Removed, speaks)
+}
+
 // enabled marks what the change may give.
 func (u *update) enabled(ctx context.Context, change *catalog.Change) error {
 	gaining := make(map[string]bool)
 	for _, text := range change.After.Bundle().Policies {
 		if gainsFrom(change.After, text.Name, change) {
 			gaining[text.Name] = true
+		}
+	}
+	for _, task := range u.old.plan.Tasks {
+		if touches(change.After, task.Taint.Policy, change) {
+			gaining[task.Taint.Policy] = true
 		}
 	}
 	if len(gaining) == 0 {

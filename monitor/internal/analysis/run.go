@@ -64,6 +64,18 @@ func RunInstance(plan *Plan, state *catalog.State, instance Instance, now time.T
 	return e.analyse(instance, 1), nil
 }
 
+// RunSingles decides only an instance's expected accesses to conduits without a
+// class: what a session needs that nobody foresaw.
+func RunSingles(plan *Plan, state *catalog.State, instance Instance, now time.Time) ([]Other, error) {
+	who, err := newSubject(plan, state, instance)
+	if err != nil {
+		return nil, err
+	}
+	var out Capabilities
+	newEngine(plan, state, now).tryOthers(who, &out)
+	return out.Others, nil
+}
+
 // workersWithin is how many goroutines may share one instance: a lone indexer over
 // eighty thousand classes should use all CPUs, forty thousand users need no help.
 func workersWithin(options Options, instances int) int {
@@ -235,7 +247,8 @@ func (e *engine) tryOthers(who *subject, out *Capabilities) {
 }
 
 // singles are a set's conduits that have no class: pipes, channels and connections
-// as such, and of tuples those that carry the instance's own user in their name.
+// as such, and of tuples those whose name is made of the instance's own parameters,
+// with its user where the path's placeholder is none of them.
 func (e *engine) singles(who *subject, set *Set) []*target {
 	switch set.Kind {
 	case policy.TupleConduit:
@@ -257,10 +270,7 @@ func (e *engine) singles(who *subject, set *Set) []*target {
 func (e *engine) tuples(who *subject, set *Set) []*target {
 	var out []*target
 	for _, path := range set.Paths {
-		name := path
-		if value := who.session.Principal; value != "" {
-			name = fillAny(path, value)
-		}
+		name := fillAny(fillPlaceholders(path, who.values), who.session.Principal)
 		conduit, ok := e.state.Decide(name)
 		if ok && conduit.Kind == policy.TupleConduit {
 			out = append(out, &target{conduit: conduit, label: conduit.Label(), name: name})

@@ -16,6 +16,7 @@ type subject struct {
 	task     *Task
 	taint    policy.Label
 	session  *policy.Session
+	values   map[string]string // of its parameters, by name
 }
 
 // newSubject binds the taint. An instance whose taint cannot be built has no access.
@@ -33,7 +34,7 @@ func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, 
 	if err != nil {
 		return nil, fmt.Errorf("taint of %s: %w", instance.Name(), err)
 	}
-	s := &subject{instance: instance, task: task, taint: bound.Label(instance.Name())}
+	s := &subject{instance: instance, task: task, taint: bound.Label(instance.Name()), values: values}
 	s.session = &policy.Session{Principal: values["user"], Region: values["region"]}
 	if s.session.Principal == "" {
 		s.session.Principal = "task/" + task.Name

@@ -12,7 +12,9 @@ import (
 // A pattern is a conduit path with holes, such as "/corpus/private/{owner}/**" or
 // "profile:{owner}". In a segment, {name} stands for one or more bytes other than
 // "/", with text before or after it; "*" is a whole segment whose value does not
-// matter; a final "**" is one or more segments.
+// matter; a final "**" is one or more segments. Several holes in a segment, such as
+// "history:{user}:{region}", need text between them, and no value may hold that
+// text: a name that could be taken apart in two ways matches nothing.
 type pattern struct {
 	text     string
 	segments []segment
@@ -22,7 +24,7 @@ type segmentKind uint8
 
 const (
 	literal segmentKind = iota
-	hole                // prefix, at least one byte, suffix
+	hole                // prefix, at least one byte, suffix; or several of them
 	rest                // everything that follows, at least one segment
 )
 
@@ -30,7 +32,8 @@ type segment struct {
 	kind   segmentKind
 	prefix string // the whole text of a literal
 	suffix string
-	name   string // what a hole binds; empty for "*"
+	names  []string // what the holes bind; none for "*"
+	inner  []string // the texts between holes
 }
 
 func parsePattern(text string) (pattern, error) {
@@ -44,15 +47,16 @@ func parsePattern(text string) (pattern, error) {
 			return pattern{}, fmt.Errorf("path pattern %q: %w", text, err)
 		case s.kind == rest && i != len(parts)-1:
 			return pattern{}, fmt.Errorf("path pattern %q: ** must be the last segment", text)
-		case bound[s.name]:
-			return pattern{}, fmt.Errorf("path pattern %q: {%s} occurs twice; a name matches one segment", text, s.name)
 		case part == "" && i != 0:
 			return pattern{}, fmt.Errorf("path pattern %q: empty segment; no conduit's name has one", text)
 		case part == "." || part == "..":
 			return pattern{}, fmt.Errorf("path pattern %q: segment %q; no conduit's name has one", text, part)
 		}
-		if s.name != "" {
-			bound[s.name] = true
+		for _, name := range s.names {
+			if bound[name] {
+				return pattern{}, fmt.Errorf("path pattern %q: {%s} occurs twice; a name stands for one value", text, name)
+			}
+			bound[name] = true
 		}
 		p.segments = append(p.segments, s)
 	}
@@ -70,17 +74,33 @@ func parseSegment(text string) (segment, error) {
 		return segment{}, fmt.Errorf("* in %q must be a whole segment", text)
 	}
 	prefix, after, opened := strings.Cut(text, "{")
+	if strings.Contains(prefix, "}") {
+		return segment{}, fmt.Errorf("} without { in %q", text)
+	}
 	if !opened {
-		if strings.Contains(text, "}") {
-			return segment{}, fmt.Errorf("} without { in %q", text)
-		}
 		return segment{kind: literal, prefix: text}, nil
 	}
-	name, suffix, closed := strings.Cut(after, "}")
-	if !closed || name == "" || strings.ContainsAny(prefix, "}") || strings.ContainsAny(suffix, "{}") || strings.ContainsAny(name, "{") {
-		return segment{}, fmt.Errorf("%q: expected at most one {name} in a segment", text)
+	s := segment{kind: hole, prefix: prefix}
+	for opened {
+		name, following, closed := strings.Cut(after, "}")
+		if !closed || name == "" || strings.Contains(name, "{") {
+			return segment{}, fmt.Errorf("%q: expected {name} with its closing brace", text)
+		}
+		s.names = append(s.names, name)
+		var between string
+		if between, after, opened = strings.Cut(following, "{"); strings.Contains(between, "}") {
+			return segment{}, fmt.Errorf("} without { in %q", text)
+		}
+		switch {
+		case opened && between == "":
+			return segment{}, fmt.Errorf("%q: put text between {%s} and what follows, or where one ends is anybody's guess", text, name)
+		case opened:
+			s.inner = append(s.inner, between)
+		default:
+			s.suffix = between
+		}
 	}
-	return segment{kind: hole, prefix: prefix, suffix: suffix, name: name}, nil
+	return s, nil
 }
 
 // match reports whether name matches, and what the holes stand for.
@@ -94,11 +114,14 @@ func (p pattern) match(name string) (map[string]string, bool) {
 		if more == (i == len(p.segments)-1) || !s.accepts(part) {
 			return nil, false
 		}
-		if s.name != "" {
+		if len(s.names) > 0 {
+			values, _ := s.values(part)
 			if bound == nil {
-				bound = make(map[string]string, 1)
+				bound = make(map[string]string, len(values))
 			}
-			bound[s.name] = part[len(s.prefix) : len(part)-len(s.suffix)]
+			for i, name := range s.names {
+				bound[name] = values[i]
+			}
 		}
 		name = after
 	}
@@ -110,10 +133,54 @@ func (s segment) accepts(part string) bool {
 	case literal:
 		return part == s.prefix
 	case hole:
-		return len(part) > len(s.prefix)+len(s.suffix) && strings.HasPrefix(part, s.prefix) && strings.HasSuffix(part, s.suffix)
+		_, ok := s.values(part)
+		return ok
 	default:
 		return part != ""
 	}
+}
+
+// values takes a segment apart; ok is false where it does not fit, or fits in more
+// than one way.
+func (s segment) values(part string) (values []string, ok bool) {
+	if len(part) <= len(s.prefix)+len(s.suffix) || !strings.HasPrefix(part, s.prefix) || !strings.HasSuffix(part, s.suffix) {
+		return nil, false
+	}
+	left := part[len(s.prefix) : len(part)-len(s.suffix)]
+	for _, between := range s.inner {
+		value, after, found := strings.Cut(left, between)
+		if !found || value == "" {
+			return nil, false
+		}
+		values, left = append(values, value), after
+	}
+	if values = append(values, left); left == "" {
+		return nil, false
+	}
+	for _, between := range s.inner {
+		if occurrences(part[len(s.prefix):len(part)-len(s.suffix)], between) != occurrencesIn(s.inner, between) {
+			return nil, false
+		}
+	}
+	return values, true
+}
+
+// occurrences counts where text begins in whole, overlaps included.
+func occurrences(whole, text string) (count int) {
+	for i := range len(whole) {
+		if strings.HasPrefix(whole[i:], text) {
+			count++
+		}
+	}
+	return count
+}
+
+// occurrencesIn counts how often the texts between holes themselves hold text.
+func occurrencesIn(inner []string, text string) (count int) {
+	for _, between := range inner {
+		count += occurrences(between, text)
+	}
+	return count
 }
 
 // within reports whether every name that p matches is matched by q too: p is at
@@ -141,6 +208,8 @@ func (s segment) within(other segment) bool {
 		return s.kind == literal && s.prefix == other.prefix
 	case s.kind == literal:
 		return other.accepts(s.prefix)
+	case len(other.inner) > 0:
+		return s.prefix == other.prefix && s.suffix == other.suffix && slices.Equal(s.inner, other.inner)
 	default:
 		return strings.HasPrefix(s.prefix, other.prefix) && strings.HasSuffix(s.suffix, other.suffix)
 	}
@@ -234,8 +303,8 @@ func substitute(value string, bound map[string]string) string {
 func (p pattern) checkReferences(arguments map[string]string) error {
 	known := make(map[string]string)
 	for _, s := range p.segments {
-		if s.name != "" {
-			known[s.name] = ""
+		for _, name := range s.names {
+			known[name] = ""
 		}
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(arguments)) {
