@@ -91,6 +91,9 @@ func send(control int, message controlMessage) {
 
 func startLauncher(files int) (int, error) {
 	inherited := []uintptr{0, 1, 2}
+	for range launcherOffset {
+		inherited = append(inherited, 0)
+	}
 	for number := planNumber; number < firstNumber+files; number++ {
 		inherited = append(inherited, uintptr(number))
 	}

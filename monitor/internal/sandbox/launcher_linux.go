@@ -31,13 +31,20 @@ const (
 	launcherName = "shai-sandbox-launcher"
 )
 
-// Descriptors that keeper and launcher inherit.
+// Descriptors that the keeper inherits; the launcher has the same, launcherOffset
+// higher.
 const (
 	planNumber    = 3 // the plan, JSON
 	statusNumber  = 4 // why the launch failed, text; closed by a successful exec
 	controlNumber = 5 // SOCK_SEQPACKET to the monitor
 	firstNumber   = 6 // the task's descriptors, in the plan's order
 )
+
+// launcherOffset keeps the reserved numbers occupied in the launcher from its first
+// instruction on. Its Go runtime opens descriptors of its own (the poller's, as soon
+// as any package it is linked with makes a timer), which must not land where the
+// task's descriptors are placed later.
+const launcherOffset = wire.FDReservedEnd - planNumber
 
 // parkedNumber is where the launcher keeps descriptors while it fills the
 // reserved numbers. It is above everything the Go runtime opens by itself.
@@ -65,11 +72,11 @@ func LaunchMain() {
 }
 
 // statusDescriptor is where the launcher reports errors.
-var statusDescriptor = statusNumber
+var statusDescriptor = statusNumber + launcherOffset
 
 // carryOut executes the plan. It only returns with an error.
 func carryOut() error {
-	todo, err := readPlan(planNumber)
+	todo, err := readPlan(planNumber + launcherOffset)
 	if err != nil {
 		return err
 	}
@@ -131,7 +138,7 @@ type parkedDescriptors struct {
 func park(files int) (parkedDescriptors, error) {
 	var parked parkedDescriptors
 	for number := statusNumber; number < firstNumber+files; number++ {
-		high, err := unix.FcntlInt(uintptr(number), unix.F_DUPFD_CLOEXEC, parkedNumber)
+		high, err := unix.FcntlInt(uintptr(number+launcherOffset), unix.F_DUPFD_CLOEXEC, parkedNumber)
 		if err != nil {
 			return parked, fmt.Errorf("park descriptor %d above %d (is the limit of open files too low?): %w", number, parkedNumber, err)
 		}
