@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,9 +23,10 @@ type accepted struct {
 // worker that waits for it. It takes a connection from the kernel's queue only
 // when a worker waits, so that the queue's limit is the limit of the pipeline.
 type acceptor struct {
-	listener *net.TCPListener
+	listener *os.File // blocking: accept4 has a thread of its own
 	waiting  chan *waiter
-	done     chan struct{}
+	stop     chan struct{} // closed by close
+	done     chan struct{} // closed when nothing is accepted any more
 }
 
 // waiter is one idle worker. ready has room for one connection, so that the
@@ -36,25 +36,36 @@ type waiter struct {
 	ready chan accepted
 }
 
-// listen opens the listening socket at address ("127.0.0.1:8640") and starts to
-// accept. The error names the address and the remedy when it is occupied.
-func listen(address string) (*acceptor, error) {
+// openListener listens at address ("127.0.0.1:8640"). The error names the address and
+// the remedy when it is occupied.
+func openListener(address string) (*net.TCPListener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; free the port, or change the conduit's \"listen\"", address, err)
 	}
+	return listener.(*net.TCPListener), nil
+}
+
+// listen opens a pipeline's listening socket and starts to accept.
+func listen(address string) (*acceptor, error) {
+	listener, err := openListener(address)
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close()
+	file, err := listener.File()
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
 	a := &acceptor{
-		listener: listener.(*net.TCPListener),
+		listener: file,
 		waiting:  make(chan *waiter, 256),
+		stop:     make(chan struct{}),
 		done:     make(chan struct{}),
 	}
 	go a.run()
 	return a, nil
 }
-
-// address is where the acceptor really listens; the port is known even when the
-// manifest asked for port 0.
-func (a *acceptor) address() string { return a.listener.Addr().String() }
 
 // next waits for a connection on behalf of one worker; ctx ends when it dies.
 func (a *acceptor) next(ctx context.Context) (accepted, error) {
@@ -83,20 +94,23 @@ func (a *acceptor) next(ctx context.Context) (accepted, error) {
 
 func (a *acceptor) run() {
 	defer close(a.done)
-	raw, err := a.listener.SyscallConn()
-	if err != nil {
-		return
-	}
-	for w := range a.waiting {
+	descriptor := int(a.listener.Fd())
+	for {
+		var w *waiter
+		select {
+		case w = <-a.waiting:
+		case <-a.stop:
+			return
+		}
 		for w.ctx.Err() == nil {
-			got, err := acceptRaw(raw)
+			connection, address, err := unix.Accept4(descriptor, unix.SOCK_CLOEXEC)
 			if isTransient(err) {
 				continue
 			}
 			if err != nil {
-				return // the listener is closed
+				return // close has shut the listening socket down
 			}
-			deliver(w, got)
+			deliver(w, accepted{connection: os.NewFile(uintptr(connection), "connection"), peer: peerAddress(address)})
 			break
 		}
 	}
@@ -110,29 +124,6 @@ func deliver(w *waiter, got accepted) {
 		return
 	}
 	w.ready <- got
-}
-
-// acceptRaw accepts without registering the connection with the runtime's poller:
-// the monitor never reads from it.
-func acceptRaw(raw syscall.RawConn) (accepted, error) {
-	var got accepted
-	var failure error
-	err := raw.Read(func(fd uintptr) bool {
-		connection, address, err := unix.Accept4(int(fd), unix.SOCK_CLOEXEC)
-		if err == unix.EAGAIN {
-			return false
-		}
-		if err != nil {
-			failure = err
-			return true
-		}
-		got = accepted{connection: os.NewFile(uintptr(connection), "connection"), peer: peerAddress(address)}
-		return true
-	})
-	if err != nil {
-		return accepted{}, err
-	}
-	return got, failure
 }
 
 // isTransient says whether accept4(2) failed for this connection only.
@@ -154,6 +145,11 @@ func peerAddress(address unix.Sockaddr) netip.Addr {
 	return netip.Addr{}
 }
 
+// close stops accepting: shutting a listening socket down wakes accept4, which closing
+// its descriptor would not.
 func (a *acceptor) close() {
+	_ = unix.Shutdown(int(a.listener.Fd()), unix.SHUT_RDWR)
+	close(a.stop)
+	<-a.done
 	a.listener.Close()
 }

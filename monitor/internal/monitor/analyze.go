@@ -17,6 +17,9 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
+// maxBlockedShown bounds the blocked flows in an answer.
+const maxBlockedShown = 100
+
 // analysed is a pipeline's plan and, once it has run, the analysis in force.
 type analysed struct {
 	plan   *analysis.Plan
@@ -59,7 +62,7 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline, progress func(api.Pr
 	if err := m.catalog.DropPredictions(p.name); err != nil {
 		return api.Analysis{}, err
 	}
-	report := reportOf(p, result, m.state(), begun, took)
+	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
 	m.mu.Lock()
 	m.analyses[p.name] = &analysed{plan: p.plan, result: result, report: report}
 	m.mu.Unlock()
@@ -122,11 +125,7 @@ func (p *pipeline) prepareAnalysed(task *runningTask, found *analysis.Capabiliti
 	for i, parameter := range task.spec.Parameters {
 		values[parameter] = found.Instance.Arguments[i]
 	}
-	readable := p.documentClasses(found.Reads)
-	if err := p.monitor.view.EnsureClassDirectories(readable); err != nil {
-		return nil, err
-	}
-	return p.prepare(task, values, readable, true)
+	return p.prepare(task, values, found, true)
 }
 
 // documentClasses leaves the classes whose conduits the view links.
@@ -186,16 +185,29 @@ func (m *Monitor) loadAnalysis(p *pipeline) error {
 	if err != nil {
 		return err
 	}
-	report := reportOf(p, result, m.state(), result.Analysed, 0)
+	report := reportOf(p, result, m.state().Bundle().Version, result.Analysed, 0)
 	m.mu.Lock()
 	m.analyses[p.name] = &analysed{plan: p.plan, result: result, report: report}
 	m.mu.Unlock()
 	return nil
 }
 
-func reportOf(p *pipeline, result *analysis.Result, state interface{ Conduits() uint32 }, started time.Time, took time.Duration) api.Analysis {
-	return api.Analysis{
-		Pipeline: p.name, Started: started, DurationMicroseconds: took.Microseconds(),
-		Conduits: uint64(state.Conduits()), Instances: uint64(len(result.Instances())),
+// reportOf is the analysis' report as the API shows it.
+func reportOf(p *pipeline, result *analysis.Result, bundle uint64, started time.Time, took time.Duration) api.Analysis {
+	found := result.Report(started)
+	out := api.Analysis{
+		Pipeline: p.name, Bundle: bundle, Started: started, DurationMicroseconds: took.Microseconds(),
+		Conduits: found.Conduits, Classes: found.Classes, Instances: found.Instances,
+		BlockedTotal: found.BlockedTotal, Text: found.Text(), Mermaid: found.Mermaid(),
 	}
+	for _, c := range found.Coverage {
+		out.Coverage = append(out.Coverage, api.Coverage(c))
+	}
+	for _, b := range found.Blocked[:min(len(found.Blocked), maxBlockedShown)] {
+		out.Blocked = append(out.Blocked, api.BlockedFlow{
+			Instance: b.Instance, Access: b.Access, Conduit: b.Conduit, Count: b.Count,
+			Policy: b.Policy, Obligation: b.Obligation, Suggestion: b.Suggestion,
+		})
+	}
+	return out
 }

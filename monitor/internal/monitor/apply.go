@@ -33,7 +33,7 @@ func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.Appl
 	if err != nil {
 		return api.ApplyResult{}, err
 	}
-	result := api.ApplyResult{Hash: bundle.Hash(), DryRun: request.DryRun, Version: m.state().Bundle().Version}
+	result := api.ApplyResult{DryRun: request.DryRun, Version: m.state().Bundle().Version}
 	for _, change := range bundle.Changes(previous) {
 		result.Objects = append(result.Objects, api.ObjectChange{Kind: change.Kind, Name: change.Name, Change: change.What})
 	}
@@ -41,13 +41,14 @@ func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.Appl
 	if err != nil {
 		return api.ApplyResult{}, api.Invalid("apply", "", "%v", err)
 	}
-	if request.DryRun {
+	if result.Hash = next.Hash; request.DryRun {
 		return result, nil
 	}
 	if err := m.enforce(ctx, bundle, resolved, next); err != nil {
 		return api.ApplyResult{}, err
 	}
-	result.Version = m.state().Bundle().Version
+	inForce := m.state().Bundle()
+	result.Version, result.Hash = inForce.Version, inForce.Hash
 	return result, nil
 }
 

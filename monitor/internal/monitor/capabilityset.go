@@ -7,7 +7,6 @@ import (
 	"crypto/ed25519"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
@@ -51,16 +51,13 @@ func parametersOf(principal, region string) map[string]string {
 	return map[string]string{"user": principal, "region": region}
 }
 
-// instanceName is "worker(alice, de)": the task and its parameters in their order.
-func instanceName(task string, parameters []string, values map[string]string) string {
-	if len(parameters) == 0 {
-		return task
+// instanceOf is an instance as the analysis names it.
+func instanceOf(task *runningTask, values map[string]string) analysis.Instance {
+	instance := analysis.Instance{Task: task.name}
+	for _, parameter := range task.spec.Parameters {
+		instance.Arguments = append(instance.Arguments, values[parameter])
 	}
-	listed := make([]string, len(parameters))
-	for i, name := range parameters {
-		listed[i] = values[name]
-	}
-	return task + "(" + strings.Join(listed, ", ") + ")"
+	return instance
 }
 
 // bind verifies who the user is and finds the instance's capability set. The second
@@ -125,14 +122,18 @@ func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabili
 // foresee it, one without any class, so that every access asks. The instance is
 // then remembered for the next analysis.
 func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*capabilitySet, error) {
-	name := instanceName(task.name, task.spec.Parameters, values)
+	name := instanceOf(task, values).Name()
 	p.mu.Lock()
 	holds := p.sets[name]
 	p.mu.Unlock()
 	if holds != nil {
 		return holds, nil
 	}
-	holds, err := p.prepare(task, values, nil, false)
+	singles, err := analysis.RunSingles(p.plan, p.monitor.state(), instanceOf(task, values), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	holds, err = p.prepare(task, values, &analysis.Capabilities{Others: singles}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +149,12 @@ func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*c
 }
 
 // prepare builds a capability set: taint, perimeter, key-value user.
-func (p *pipeline) prepare(task *runningTask, values map[string]string, classes []uint32, analysed bool) (*capabilitySet, error) {
-	name := instanceName(task.name, task.spec.Parameters, values)
+func (p *pipeline) prepare(task *runningTask, values map[string]string, found *analysis.Capabilities, analysed bool) (*capabilitySet, error) {
+	classes := p.documentClasses(found.Reads)
+	if err := p.monitor.view.EnsureClassDirectories(classes); err != nil {
+		return nil, err
+	}
+	name := instanceOf(task, values).Name()
 	taint, err := p.taintOf(task.spec, name, values)
 	if err != nil {
 		return nil, err
@@ -168,7 +173,7 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, classes 
 	if holds.ruleset, err = p.monitor.backend.PrepareRuleset(directories); err != nil {
 		return nil, fmt.Errorf("prepare perimeter of %s: %w", name, err)
 	}
-	grants := p.tupleGrants(task.spec, holds.subject, values)
+	grants := p.tupleGrants(found.Others)
 	if len(grants) > 0 && p.keyValue != nil {
 		user := kvfilter.User{Name: kvfilter.UserName(name), Grants: grants}
 		if err := p.keyValue.Install(context.Background(), []kvfilter.User{user}); err != nil {
@@ -196,68 +201,28 @@ func (p *pipeline) taintOf(spec manifest.TaskSpec, name string, values map[strin
 	return bound.Label(name), nil
 }
 
-// tupleGrants decides which tuples the instance may use: those whose placeholders
-// are filled with its own parameters, as far as the policies allow.
-func (p *pipeline) tupleGrants(spec manifest.TaskSpec, who subject, values map[string]string) []kvfilter.Grant {
+// tupleGrants are the instance's validated accesses to tuples, as the key-value store
+// is told them.
+func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 	var grants []kvfilter.Grant
-	state, now := p.monitor.state(), time.Now()
 	for _, conduit := range p.spec.Conduits {
 		if conduit.Kind != manifest.KindTuple || conduit.Access == nil {
 			continue
 		}
-		for _, pattern := range conduit.Paths {
-			for _, value := range slices.Compact(slices.Sorted(maps.Values(values))) {
-				target, err := p.tuple(pattern, value)
-				if err != nil {
-					continue // arguments this value cannot fill: nothing to grant
-				}
-				if slices.Contains(spec.Reads, conduit.Name) && decide(who, opRead, target, state, now).Allowed {
-					grants = append(grants, kvfilter.Grant{
-						Access: kvfilter.Read, Commands: conduit.Access.Read, Keys: []string{target.Name},
-					})
-				}
-				if slices.Contains(spec.Writes, conduit.Name) && decide(who, opWrite, target, state, now).Allowed {
-					grants = append(grants, kvfilter.Grant{
-						Access: kvfilter.Write, Commands: conduit.Access.Write, Keys: []string{target.Name},
-					})
-				}
+		for _, access := range accesses {
+			if access.Set != conduit.Name {
+				continue
+			}
+			grant := kvfilter.Grant{Access: kvfilter.Read, Commands: conduit.Access.Read, Keys: []string{access.Conduit}}
+			if access.Write {
+				grant.Access, grant.Commands = kvfilter.Write, conduit.Access.Write
+			}
+			if len(grant.Commands) > 0 {
+				grants = append(grants, grant)
 			}
 		}
 	}
 	return grants
-}
-
-// tuple is the conduit of a key pattern with every placeholder filled by value.
-func (p *pipeline) tuple(pattern manifest.ConduitPath, value string) (policy.Conduit, error) {
-	fill := func(text string) string { return fillPlaceholders(text, value) }
-	arguments := map[string]string{}
-	for name, argument := range pattern.Policy.Arguments {
-		arguments[name] = fill(argument)
-	}
-	bound, err := p.monitor.bindPolicy(pattern.Policy.Name, arguments)
-	if err != nil {
-		return policy.Conduit{}, err
-	}
-	return policy.Conduit{Name: fill(pattern.Path), Kind: policy.TupleConduit, Policy: bound}, nil
-}
-
-// fillPlaceholders replaces every "{name}" in text.
-func fillPlaceholders(text, value string) string {
-	var out strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, "{")
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		_, after, closed := strings.Cut(rest, "}")
-		if !closed {
-			out.WriteString("{" + rest)
-			return out.String()
-		}
-		out.WriteString(value)
-		text = after
-	}
 }
 
 // openConduit opens one document for a session, deciding first unless its class is

@@ -3,6 +3,8 @@
 package monitor
 
 import (
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
@@ -81,7 +83,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// counters gives every counter and gauge summed over its labels, for status.
+// counters gives every counter and gauge of the monitor summed over its labels, for status.
 func (m *metrics) counters() map[string]uint64 {
 	sums := map[string]uint64{}
 	families, err := m.registry.Gather()
@@ -89,6 +91,9 @@ func (m *metrics) counters() map[string]uint64 {
 		return sums // a collector's own fault; status goes without
 	}
 	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "shai_") {
+			continue
+		}
 		for _, metric := range family.GetMetric() {
 			switch {
 			case metric.GetCounter() != nil:

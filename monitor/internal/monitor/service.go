@@ -264,7 +264,7 @@ func (p *pipeline) askedSubject(question api.Question) (subject, error) {
 		return task.subject, nil
 	}
 	values := parametersOf(question.Principal, question.Region)
-	name := instanceName(task.name, task.spec.Parameters, values)
+	name := instanceOf(task, values).Name()
 	taint, err := p.taintOf(task.spec, name, values)
 	if err != nil {
 		return subject{}, err

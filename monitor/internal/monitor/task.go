@@ -201,6 +201,7 @@ func (t *runningTask) launch(ctx context.Context) error {
 		return err
 	}
 	defer output.Close()
+	go t.follow(log)
 	spec := sandbox.Spec{
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime:   append(slices.Clone(t.spec.Runtime), p.monitor.options.Library),
@@ -211,11 +212,9 @@ func (t *runningTask) launch(ctx context.Context) error {
 	if err != nil {
 		t.endpoint.close()
 		t.endpoint = nil
-		log.Close()
 		return fmt.Errorf("start task %s/%s: %w", p.name, t.name, err)
 	}
 	t.started = started
-	go t.follow(log)
 	go t.serveMessages(t.endpoint)
 	go t.supervise(started, t.endpoint)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
@@ -345,33 +344,41 @@ func (t *runningTask) descriptors(confined bool) (_ map[int]*os.File, release fu
 	return descriptors, release, nil
 }
 
-// listener is the listening socket for a task that has a connection conduit. It
-// stays the monitor's, across restarts of the task.
+// listener opens the pipeline's listening socket for the task that has a connection
+// conduit. It stays the monitor's, across restarts of the task; only in mode
+// baseline, where workers accept natively, does the task hold it as well.
 func (t *runningTask) listener() (*os.File, error) {
 	p := t.pipeline
 	for _, conduit := range p.spec.Conduits {
 		if conduit.Kind != manifest.KindConnection || conduit.Task != t.name {
 			continue
 		}
-		if p.acceptor == nil {
-			acceptor, err := listen(conduit.Listen)
-			if err != nil {
-				return nil, err
-			}
-			p.acceptor = acceptor
+		if p.currentMode() == wire.ModeBaseline {
+			return p.sharedListener(conduit.Listen)
 		}
-		file, err := p.acceptor.listener.File()
-		if err != nil {
-			return nil, fmt.Errorf("share the listening socket: %w", err)
+		if p.acceptor != nil {
+			return nil, nil
 		}
-		// In mode baseline workers accept natively and block in it.
-		if err := unix.SetNonblock(int(file.Fd()), p.currentMode() != wire.ModeBaseline); err != nil {
-			file.Close()
-			return nil, fmt.Errorf("share the listening socket: %w", err)
-		}
-		return file, nil
+		acceptor, err := listen(conduit.Listen)
+		p.acceptor = acceptor
+		return nil, err
 	}
 	return nil, nil
+}
+
+// sharedListener is a listening socket that workers block on by themselves.
+func (p *pipeline) sharedListener(address string) (*os.File, error) {
+	listener, err := openListener(address)
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close()
+	file, err := listener.File()
+	if err != nil {
+		return nil, fmt.Errorf("share the listening socket: %w", err)
+	}
+	file.Fd() // makes it blocking
+	return file, nil
 }
 
 // newCountersPage is the shared page of wire.Counters.

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KEY_MAX 128 /* "profile:" and a principal's name */
+#define KEY_MAX 256 /* "history:", a principal, "/" and a region */
 
 static bool
 failed(struct keyvalue *keyvalue, const char *what, const char *cause)
@@ -61,11 +61,13 @@ append_command(struct keyvalue *keyvalue, int count, const char **words, const s
 
 /* Queues the three commands; nothing is sent yet. */
 static void
-append_commands(struct keyvalue *keyvalue, const char *user, const char *query, size_t query_length)
+append_commands(struct keyvalue *keyvalue, const char *user, const char *region, const char *query,
+    size_t query_length)
 {
 	char profile[KEY_MAX], history[KEY_MAX], last[16];
 	size_t profile_length = (size_t)snprintf(profile, sizeof profile, "profile:%s", user);
-	size_t history_length = (size_t)snprintf(history, sizeof history, "history:%s", user);
+	size_t history_length =
+	    (size_t)snprintf(history, sizeof history, "history:%s/%s", user, region);
 	size_t last_length = (size_t)snprintf(last, sizeof last, "%d", KEYVALUE_HISTORY_MAX - 1);
 	const char *get[] = {"GET", profile};
 	const char *push[] = {"LPUSH", history, query};
@@ -146,12 +148,12 @@ skip_reply(struct keyvalue *keyvalue, const char *what, int timeout_milliseconds
 }
 
 redisReply *
-keyvalue_query(struct keyvalue *keyvalue, const char *user, const char *query, size_t query_length,
-    int timeout_milliseconds)
+keyvalue_query(struct keyvalue *keyvalue, const char *user, const char *region, const char *query,
+    size_t query_length, int timeout_milliseconds)
 {
 	redisReply *profile;
 
-	append_commands(keyvalue, user, query, query_length);
+	append_commands(keyvalue, user, region, query, query_length);
 	if (!send_commands(keyvalue))
 		return NULL;
 	if (!keyvalue->greeted &&

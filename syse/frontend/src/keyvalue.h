@@ -33,11 +33,13 @@ void keyvalue_release(struct keyvalue *keyvalue);
 
 /*
  * In one round trip: reads the user's profile and puts the query at the head of
- * the user's search history. Returns the profile as a string reply, or as a nil
- * reply when the user has none; the caller frees it with freeReplyObject. NULL on
- * failure, with the cause in keyvalue->reason; the connection is then released.
+ * the user's search history in this region: what a search shows depends on the
+ * region, and a history may be read only where its queries could be. Returns the
+ * profile as a string reply, or as a nil reply when the user has none; the caller
+ * frees it with freeReplyObject. NULL on failure, with the cause in
+ * keyvalue->reason; the connection is then released.
  */
-redisReply *keyvalue_query(struct keyvalue *keyvalue, const char *user, const char *query,
-    size_t query_length, int timeout_milliseconds);
+redisReply *keyvalue_query(struct keyvalue *keyvalue, const char *user, const char *region,
+    const char *query, size_t query_length, int timeout_milliseconds);
 
 #endif

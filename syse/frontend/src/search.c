@@ -168,8 +168,8 @@ look_up_profile(struct worker *worker, struct profile *profile, struct answer *a
 	redisReply *reply = NULL;
 
 	if (ensure_keyvalue(worker))
-		reply = keyvalue_query(&worker->keyvalue, worker->principal, answer->query,
-		    answer->query_length, worker->settings->answer_timeout);
+		reply = keyvalue_query(&worker->keyvalue, worker->principal, worker->session.region,
+		    answer->query, answer->query_length, worker->settings->answer_timeout);
 	if (reply == NULL) {
 		/* A connection the monitor handed over is never made anew: half of a reply may be
 		 * lost. */
