@@ -7,7 +7,7 @@ package policy
 func RuleAtLeast(r1, r2 Rule, state State, environment Environment) (ok bool, conditions []Condition) {
 	p := newProver(state, &environment)
 	defer p.release()
-	if !p.ruleAtLeast(r1, r2) {
+	if !p.ruleAtLeast(r1, r2) || p.budget.err != nil {
 		return false, nil
 	}
 	return true, p.takeConditions()
@@ -17,7 +17,7 @@ func RuleAtLeast(r1, r2 Rule, state State, environment Environment) (ok bool, co
 func LabelAtLeast(l1, l2 Label, state State, environment Environment) (ok bool, conditions []Condition) {
 	p := newProver(state, &environment)
 	defer p.release()
-	if !p.labelAtLeast(l1, l2) {
+	if !p.labelAtLeast(l1, l2) || p.budget.err != nil {
 		return false, nil
 	}
 	return true, p.takeConditions()

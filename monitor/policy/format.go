@@ -69,6 +69,9 @@ func formatBody(body []*literalSyntax, indent string) string {
 	if len(body) == 0 {
 		return "true"
 	}
+	if body[0].form == untilForm && indent != "" && len(indent)+len(body[0].String()) > lineWidth {
+		return formatBody(body[0].left, indent) + "\n" + indent + "until " + formatBody(body[0].inner, indent+"      ")
+	}
 	var out strings.Builder
 	column := len(indent)
 	for i, literal := range body {

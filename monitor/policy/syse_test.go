@@ -59,9 +59,9 @@ func TestSysEReads(t *testing.T) {
 	policies := sysePolicies(t)
 	state := syse(t)
 	tests := []struct {
-		user, region, policy, owner, conduit string
-		allowed                              bool
-		conditions                           []string
+		user, region, policy, arguments, conduit string
+		allowed                                  bool
+		conditions                               []string
 	}{
 		{"alice", "de", "public", "", "/corpus/public/1.txt", true,
 			[]string{`"blacklist/de" does not say blocked("/corpus/public/1.txt")`}},
@@ -85,8 +85,9 @@ func TestSysEReads(t *testing.T) {
 		{"dora", "de", "friends-of-friends", "alice", "/corpus/circles/alice/1.txt", false, nil},
 		{"alice", "de", "profile", "alice", "profile:alice", true, nil},
 		{"alice", "de", "profile", "bob", "profile:bob", false, nil},
-		{"alice", "de", "search-history", "alice", "history:alice", true, nil},
-		{"alice", "de", "search-history", "bob", "history:bob", false, nil},
+		{"alice", "de", "search-history", "alice,de", "history:alice:de", true, nil},
+		{"alice", "de", "search-history", "alice,us", "history:alice:us", false, nil},
+		{"alice", "de", "search-history", "bob,de", "history:bob:de", false, nil},
 		{"alice", "de", "descriptors", "", "results", true, nil},
 		{"alice", "de", "index", "", "/index/0/segments_1", false, nil},
 		{"alice", "de", "internal", "", "queries", false, nil},
@@ -94,11 +95,8 @@ func TestSysEReads(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.user+" "+test.region+" "+test.conduit, func(t *testing.T) {
 			taint := mustBindTemplate(t, policies["worker"], test.user, test.region).Label("worker")
-			var owner []string
-			if test.owner != "" {
-				owner = []string{test.owner}
-			}
-			label := mustBindTemplate(t, policies[test.policy], owner...).Label(test.conduit)
+			arguments := strings.FieldsFunc(test.arguments, func(r rune) bool { return r == ',' })
+			label := mustBindTemplate(t, policies[test.policy], arguments...).Label(test.conduit)
 			environment := Environment{Now: noon}
 			decision := MayRead(taint, label, state, environment)
 			if decision.Allowed != test.allowed {
@@ -134,7 +132,9 @@ func TestSysEIndexerReadsEverything(t *testing.T) {
 
 func TestSysEWrites(t *testing.T) {
 	policies := sysePolicies(t)
-	bind := func(name string, arguments ...string) *Policy { return mustBindTemplate(t, policies[name], arguments...) }
+	bind := func(name string, arguments ...string) *Policy {
+		return mustBindTemplate(t, policies[name], arguments...)
+	}
 	worker := bind("worker", "alice", "de").Label("worker")
 	engine := bind("index").Label("search")
 	queries := Conduit{Name: "queries", Kind: PipeConduit, Internal: true, Policy: bind("internal")}
@@ -144,6 +144,9 @@ func TestSysEWrites(t *testing.T) {
 	textual := results
 	textual.Kind = PipeConduit
 	index := Conduit{Name: "/index/0/segments_1", Kind: FileConduit, Internal: true, Policy: bind("index")}
+	history := func(owner, region string) Conduit {
+		return Conduit{Name: "history:" + owner + ":" + region, Kind: TupleConduit, Policy: bind("search-history", owner, region)}
+	}
 	profile := func(owner string) Conduit {
 		return Conduit{Name: "profile:" + owner, Kind: TupleConduit, Policy: bind("profile", owner)}
 	}
@@ -162,6 +165,9 @@ func TestSysEWrites(t *testing.T) {
 		{"indexer writes the index", engine, index, session("task/indexer", ""), true},
 		{"engine writes the index", engine, index, session("task/search", ""), false},
 		{"worker writes the index", worker, index, session("alice", "de"), false},
+		{"worker writes its user's history", worker, history("alice", "de"), session("alice", "de"), true},
+		{"worker writes another region's history", worker, history("alice", "us"), session("alice", "de"), false},
+		{"worker writes another's history", worker, history("bob", "de"), session("alice", "de"), false},
 		{"worker writes another's profile", worker, profile("bob"), session("alice", "de"), false},
 		// profile(alice) lets alice read in any region, the taint only in one.
 		{"worker writes its user's profile", worker, profile("alice"), session("alice", "de"), false},

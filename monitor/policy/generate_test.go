@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// The vocabulary of random policies and states is small, so that they meet often.
+var (
+	people   = []string{"a", "b", "c"}
+	places   = []string{"l/a", "l/b", "l/r", "p"}
+	regions  = []string{"r", "s"}
+	subjects = []string{"x", "y"} // conduits that policies stand on
+	instants = []time.Time{noon, noon.Add(time.Hour), noon.Add(2 * time.Hour)}
+)
+
+func constant() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		switch rapid.IntRange(0, 9).Draw(t, "kind of constant") {
+		case 0:
+			return fmt.Sprintf("%d", rapid.IntRange(1, 3).Draw(t, "number"))
+		case 1:
+			return rapid.SampledFrom(instants).Draw(t, "instant").Format(time.RFC3339)
+		case 2:
+			return fmt.Sprintf("%q", rapid.SampledFrom(regions).Draw(t, "region"))
+		case 3:
+			return fmt.Sprintf("%q", rapid.SampledFrom(subjects).Draw(t, "subject"))
+		case 4:
+			return "this"
+		default:
+			return fmt.Sprintf("%q", rapid.SampledFrom(people).Draw(t, "person"))
+		}
+	})
+}
+
+func term() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		if rapid.IntRange(0, 2).Draw(t, "variable?") > 0 {
+			return rapid.SampledFrom([]string{"V", "W", "X"}).Draw(t, "variable")
+		}
+		return constant().Draw(t, "constant")
+	})
+}
+
+func place() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		if rapid.IntRange(0, 3).Draw(t, "named?") > 0 {
+			return fmt.Sprintf("%q", rapid.SampledFrom(places).Draw(t, "place"))
+		}
+		return rapid.SampledFrom([]string{"V", "W", "X"}).Draw(t, "variable")
+	})
+}
+
+var relationNames = []string{"eq", "neq", "lt", "le", "gt", "ge"}
+
+func literalText() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		one, two := term().Draw(t, "one"), term().Draw(t, "two")
+		switch rapid.IntRange(0, 19).Draw(t, "form") {
+		case 0, 1:
+			return "sKeyIs(" + one + ")"
+		case 2:
+			return "sRegionIs(" + one + ")"
+		case 3:
+			return "timeIs(" + one + ")"
+		case 4, 5:
+			return fmt.Sprintf("concat(%s, \"l/\", %s)", rapid.SampledFrom([]string{"V", "W", "X"}).Draw(t, "result"), one)
+		case 6, 7, 8:
+			return place().Draw(t, "place") + " says f(" + one + ")"
+		case 9:
+			return fmt.Sprintf("%s says g(%s, %s)", place().Draw(t, "place"), one, two)
+		case 10, 11:
+			return fmt.Sprintf("each in %s says f(E) { %s }", place().Draw(t, "place"), condition().Draw(t, "condition"))
+		case 12:
+			return fmt.Sprintf("each in %s says g(E, %s) { %s }", place().Draw(t, "place"),
+				rapid.SampledFrom([]string{"E", "F", one}).Draw(t, "second"), condition().Draw(t, "condition"))
+		case 13:
+			return fmt.Sprintf("%s(%s, %s)", rapid.SampledFrom(relationNames).Draw(t, "relation"), one, two)
+		case 14:
+			return "cKindIs(" + rapid.SampledFrom([]string{"pipe", "connection", "descriptor", one}).Draw(t, "conduit kind") + ")"
+		case 15:
+			return fmt.Sprintf("sIpIs(X), ipPrefix(X, \"10.%d.0.0/%d\")",
+				rapid.IntRange(0, 1).Draw(t, "net"), rapid.SampledFrom([]int{8, 16}).Draw(t, "bits"))
+		case 16, 17:
+			return fmt.Sprintf("timeIs(T), %s(T, %s)", rapid.SampledFrom(relationNames).Draw(t, "relation"),
+				rapid.SampledFrom(instants).Draw(t, "instant").Format(time.RFC3339))
+		case 18:
+			return fmt.Sprintf("\"p\" says f(V), %s(V, %d)", rapid.SampledFrom(relationNames).Draw(t, "relation"),
+				rapid.IntRange(1, 3).Draw(t, "number"))
+		default:
+			return fmt.Sprintf("%s(%s, %s, %s)", rapid.SampledFrom([]string{"add", "sub"}).Draw(t, "computation"), term().Draw(t, "result"), one, two)
+		}
+	})
+}
+
+func condition() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		other := term().Draw(t, "other")
+		switch rapid.IntRange(0, 6).Draw(t, "condition") {
+		case 0, 1, 2:
+			return "neq(E, " + other + ")"
+		case 3:
+			return "neq(" + other + ", E), neq(E, \"a\")"
+		case 4:
+			return "concat(N, \"l/\", E), N says f(" + other + ")"
+		case 5:
+			return "\"p\" says f(E)"
+		default:
+			return fmt.Sprintf("%s(E, %s)", rapid.SampledFrom(relationNames).Draw(t, "relation"), other)
+		}
+	})
+}
+
+// bodyText draws a conjunction that compiles.
+func bodyText() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		literals := rapid.SliceOfN(literalText(), 0, 4).Draw(t, "literals")
+		for ; len(literals) > 0; literals = literals[:len(literals)-1] {
+			text := strings.Join(literals, ", ")
+			if _, err := CompileText("random", []byte("read :- "+text+".")); err == nil {
+				return text
+			}
+		}
+		return rapid.SampledFrom([]string{"true", `sKeyIs("a")`, `sKeyIs("b"), sRegionIs("r")`}).Draw(t, "simple")
+	})
+}
+
+// weakened draws a conjunction that says part of what body says.
+func weakened(body string) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		file, err := Parse("random", []byte("read :- "+body+"."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []string
+		for _, literal := range file.Policies[0].clauses[0].body {
+			if literal.form == predicateForm && slices.Contains(relationNames, literal.name) && rapid.Bool().Draw(t, "change?") {
+				literal.name = rapid.SampledFrom(relationNames).Draw(t, "other relation")
+			}
+			if literal.form == eachForm && rapid.IntRange(0, 2).Draw(t, "change?") == 0 {
+				kept = append(kept, strings.Replace(literal.String(), "{", "{ "+condition().Draw(t, "more")+",", 1))
+			} else if rapid.IntRange(0, 3).Draw(t, "keep?") > 0 {
+				kept = append(kept, literal.String())
+			}
+		}
+		text := strings.Join(rapid.Permutation(kept).Draw(t, "order"), ", ")
+		if _, err := CompileText("random", []byte("read :- "+text+".")); err != nil {
+			return body
+		}
+		return text
+	})
+}
+
+// rulePair draws two rules' bodies; often the second follows from the first.
+func rulePair(t *rapid.T) (first, second []string) {
+	first = rapid.SliceOfN(bodyText(), 0, 2).Draw(t, "first")
+	second = rapid.SliceOfN(bodyText(), 0, 2).Draw(t, "second")
+	for _, body := range first {
+		if body != "true" && rapid.Bool().Draw(t, "derive?") {
+			second = append(second, weakened(body).Draw(t, "weakened"))
+		}
+	}
+	return first, second
+}
+
+func ruleText(head string, bodies []string) string {
+	var text strings.Builder
+	for _, body := range bodies {
+		text.WriteString(head + " :- " + body + ".\n")
+	}
+	return text.String()
+}
+
+// exitText draws the exits of a declassify rule.
+func exitText() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		switch rapid.IntRange(0, 4).Draw(t, "exit") {
+		case 0:
+			return "declassify :- isAsRestrictive(read, this.read)."
+		case 1:
+			return "declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).\n" +
+				"declassify :- isAsRestrictive(read, this.read) until " + bodyText().Draw(t, "condition") + "."
+		case 2:
+			return "declassify :- isAsRestrictive(read, this.read) until " + bodyText().Draw(t, "condition") + ", isAsRestrictive(read, this.update)."
+		case 3:
+			return "declassify :- isAsRestrictive(read, this.read) until (cKindIs(pipe), isAsRestrictive(read, this.update) until " +
+				bodyText().Draw(t, "condition") + ")."
+		default:
+			return "declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor)."
+		}
+	})
+}
+
+func randomFact() *rapid.Generator[Fact] {
+	return rapid.Custom(func(t *rapid.T) Fact {
+		value := func(label string) Value {
+			switch rapid.IntRange(0, 5).Draw(t, label) {
+			case 0:
+				return Integer(int64(rapid.IntRange(1, 3).Draw(t, "number")))
+			case 1:
+				return String(rapid.SampledFrom(append(subjects, regions...)).Draw(t, "other"))
+			default:
+				return String(rapid.SampledFrom(people).Draw(t, "person"))
+			}
+		}
+		fact := Fact{Conduit: rapid.SampledFrom(places).Draw(t, "place"), Relation: "f", Arguments: []Value{value("first")}}
+		if rapid.IntRange(0, 3).Draw(t, "pair?") == 0 {
+			fact.Relation, fact.Arguments = "g", append(fact.Arguments, value("second"))
+		}
+		return fact
+	})
+}
+
+func randomFacts() *rapid.Generator[[]Fact] { return rapid.SliceOfN(randomFact(), 0, 12) }
+
+func baseOf(facts []Fact) *FactBase {
+	base := NewFactBase()
+	for _, fact := range facts {
+		if _, err := base.Add(fact); err != nil {
+			bug(err.Error())
+		}
+	}
+	return base
+}
+
+// flows are all sessions, targets and clocks of the small vocabulary.
+func flows() []Environment {
+	var all []Environment
+	for _, principal := range append([]string{""}, people...) {
+		for _, region := range append([]string{""}, regions...) {
+			for i, now := range instants {
+				address := netip.AddrFrom4([4]byte{10, byte(i), 0, 1})
+				kind := []ConduitKind{ConnectionConduit, PipeConduit, DescriptorConduit}[(i+len(all))%3]
+				all = append(all, Environment{
+					Session: &Session{Principal: principal, Region: region, IP: address},
+					Now:     now.Add(-time.Second * time.Duration(len(all)%2)),
+					Target:  &Conduit{Name: "egress", Kind: kind},
+				})
+			}
+		}
+	}
+	return all
+}
