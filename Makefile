@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 SIZE ?= quick
 # KEEP=1 leaves the demo running until Ctrl-C.
 KEEP ?=
+# PORT=18640 moves the demo's front ends to other ports, four from there on.
+PORT ?=
 
 PYTHON := .venv/bin/python
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -21,7 +23,7 @@ export CI ?=
 .PHONY: help
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\n  SIZE=smoke|quick|standard|paper and KEEP=1 apply to demo.\n'
+	@printf '\n  SIZE=smoke|quick|standard|paper and KEEP=1, PORT=N apply to demo.\n'
 
 .PHONY: setup
 setup: ## Check tool chains, install missing packages, make the Python environment
@@ -50,7 +52,7 @@ build/syse/syse.jar: $(JAVA_SOURCES) | setup
 
 .PHONY: demo
 demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP=1)
-	@exec $(PYTHON) -m loadgen.demo --size $(SIZE) $(if $(KEEP),--keep)
+	@exec $(PYTHON) -m loadgen.demo --size $(SIZE) $(if $(KEEP),--keep) $(if $(PORT),--port $(PORT))
 
 .PHONY: test
 test: build ## Run every test of every language

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from rich.console import Console
 
 from loadgen import corpus, enforcement, measurement, population, processes, results, stack, stores, tables, workspace
 from loadgen.manifests import ManifestError
-from loadgen.monitor import Monitor, MonitorError
+from loadgen.monitor import MonitorError
 from loadgen.orders import Driver, DriverError
 from loadgen.plan import PLANS
 from loadgen.progress import Progress
@@ -28,7 +29,7 @@ from loadgen.samples import SampleFile
 from loadgen.supervisor import ProcessFailedError, Supervisor, tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from loadgen.plan import Plan
     from loadgen.samples import Sample
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 STEPS = 8
 WARM_UP_SECONDS = 3.0
 _ROOT = Path(__file__).resolve().parent.parent
-_START_SECONDS = 30.0
 _PLAIN_WIDTH = 160  # the table's, where there is no terminal to ask
 
 FAILURES = (
@@ -59,102 +59,78 @@ FAILURES = (
 class Demo:
     """One run. Its methods are the steps, in order; each leaves what the next ones need."""
 
-    def __init__(self, place: workspace.Workspace, plan: Plan, seed: int, port: int | None, console: Console) -> None:
+    def __init__(
+        self,
+        *,
+        place: workspace.Workspace,
+        plan: Plan,
+        seed: int,
+        launcher: stack.Launcher,
+        supervisor: Supervisor,
+        run_directory: Path,
+        console: Console,
+    ) -> None:
         self._place = place
         self._plan = plan
         self._seed = seed
-        self._progress = Progress(console, STEPS)
+        self._launcher = launcher
+        self._supervisor = supervisor
+        self._run_directory = run_directory
         self._console = console
-        self._family = stack.Family(place.examples / "pipeline.yaml", port)
-        self._java, self._java_home = workspace.java()
-        self._shared: list[int] = []
+        self._progress = Progress(console, STEPS)
         self._samples = place.output / "samples.csv"
         self._results = place.output / "results.json"
 
-    def run(self, supervisor: Supervisor, run_directory: Path, *, keep: bool) -> None:
+    def run(self, *, keep: bool) -> None:
         """Run every step; with ``keep``, stay up until a signal."""
         self._check()
-        self._make_corpus(supervisor)
-        monitor = self._start(supervisor, run_directory)
-        self._index(monitor)
-        self._analyse(monitor)
-        measured = self._measure(supervisor, monitor)
+        self._make_corpus()
+        confined = self._start()
+        self._index(confined)
+        self._analyse(confined)
+        measured = self._measure(confined)
         found = self._report(measured)
-        found["enforcement"] = self._enforce(monitor)
+        found["enforcement"] = self._enforce(confined)
         results.write(self._results, found)
         self._console.print(f"Raw samples: {self._samples}; summary: {self._results}; logs: {self._place.logs}")
         if keep:
-            self._keep(monitor)
+            self._keep(confined)
 
     def _check(self) -> None:
         with self._progress.step(1, "set-up: everything built, ports free"):
             self._place.prepare()
-            workspace.check_ports(self._family.addresses())
+            workspace.check_ports([self._launcher.address(variant) for variant in stack.VARIANTS])
 
-    def _make_corpus(self, supervisor: Supervisor) -> None:
+    def _make_corpus(self) -> None:
         plan = self._plan
         text = f"corpus: {plan.documents} documents ({plan.corpus}), {plan.users} users, seed {self._seed}"
         with self._progress.step(2, text) as tell:
-            words = corpus.command(self._place, plan, self._seed, self._java)
-            made = corpus.make(self._place, words, lambda words: self._run_to_end(supervisor, "corpus", words))
+            words = corpus.command(self._place, plan, self._seed, workspace.java()[0])
+            made = corpus.make(self._place, words, self._run_to_end)
             tell("made" if made else "kept from the last run")
 
-    def _run_to_end(self, supervisor: Supervisor, name: str, words: Sequence[str]) -> None:
-        log = self._place.logs / f"{name}.log"
-        status = supervisor.start(name, words, log).wait()
+    def _run_to_end(self, words: Sequence[str]) -> None:
+        log = self._place.logs / "corpus.log"
+        status = self._supervisor.start("corpus generator", words, log).wait()
         if status != 0:
-            raise ProcessFailedError(f"{name} ended with status {status}:\n{tail(log)}")
+            raise ProcessFailedError(f"corpus generator ended with status {status}:\n{tail(log)}")
 
-    def _start(self, supervisor: Supervisor, run_directory: Path) -> Monitor:
-        with self._progress.step(3, "start: key-value stores, monitor, policies, facts, pipelines") as tell:
-            monitor = Monitor(self._place.shai, run_directory / "shai.sock")
-            files = monitor.call("keyvalue", "configure", "--directory", str(run_directory / "keyvalue"))
-            confined = stores.confined_store(files, Path(files["secrets"]).read_text())
-            plain = stores.open_store(run_directory)
-            for store in (confined, plain):
-                self._start_store(supervisor, store)
-            self._start_monitor(supervisor, monitor, confined, files["secrets"])
-            tell("applying manifests")
-            monitor.call("apply", "-f", str(self._place.examples))
-            self._family.write(self._place.manifests, plain.socket)
-            monitor.call("apply", "-f", str(self._place.manifests))
-            tell(f"{1 + len(stack.VARIANTS)} pipelines")
-        return monitor
+    def _start(self) -> stack.Stack:
+        with self._progress.step(3, "start: key-value store, monitor, policies, facts, pipeline"):
+            return self._launch(stack.CONFINED)
 
-    def _start_store(self, supervisor: Supervisor, store: stores.Store) -> None:
-        log = self._place.logs / f"{store.socket.stem}.log"
-        process = supervisor.start(store.name, store.command, log)
-        supervisor.wait_until(store.socket.exists, process, store.name, log, _START_SECONDS)
-        stores.load_profiles(store, self._place.data / "profiles.jsonl")
-        self._shared.append(process.pid)
+    def _launch(self, variant: stack.Variant) -> stack.Stack:
+        return self._launcher.launch(variant, self._supervisor, self._run_directory)
 
-    def _start_monitor(self, supervisor: Supervisor, monitor: Monitor, store: stores.Store, secrets: str) -> None:
-        log = self._place.logs / "monitor.log"
-        defines = {
-            "JAVA": self._java,
-            "JAVA_HOME": self._java_home,
-            "SYSE": self._place.syse,
-            "REDIS_SOCKET": store.socket,
-        }
-        command: list[str | Path] = [
-            self._place.shai, "monitor", "--data", self._place.data, "--state", self._place.state,
-            "--socket", monitor.socket, "--secrets", secrets,
-            *(f"--define={name}={value}" for name, value in defines.items()),
-        ]  # fmt: skip
-        process = supervisor.start("monitor", command, log)
-        supervisor.wait_until(monitor.is_ready, process, "monitor", log, _START_SECONDS)
-        self._shared.append(process.pid)
-
-    def _index(self, monitor: Monitor) -> None:
+    def _index(self, confined: stack.Stack) -> None:
         with self._progress.step(4, "index: Lucene, as a confined task"):
-            monitor.call("task", "start", self._family.name, "indexer", "--wait")
+            confined.monitor.call("task", "start", confined.pipeline, "indexer", "--wait")
 
-    def _analyse(self, monitor: Monitor) -> None:
+    def _analyse(self, confined: stack.Stack) -> None:
         with self._progress.step(5, "offline analysis") as tell:
-            names = [self._family.name, *(variant.name for variant in stack.VARIANTS)]
-            found, *_ = [monitor.call("analyze", "--pipeline", name) for name in names]
+            found = confined.analyse()
             tell(f"{found['conduits']} conduits in {found['classes']} classes, {found['instances']} instances")
-        for entry in found["coverage"]:
+        for entry in found["coverage"] or []:
             share = entry["validated"] / entry["expected"] if entry["expected"] else 1.0
             self._console.print(
                 f"      {entry['task']} {entry['access']}s {entry['conduits']}: "
@@ -162,17 +138,18 @@ class Demo:
                 highlight=False,
             )
 
-    def _measure(self, supervisor: Supervisor, monitor: Monitor) -> list[Sample]:
+    def _measure(self, confined: stack.Stack) -> list[Sample]:
         plan = self._plan
-        confined, baseline = self._family.example(monitor), self._family.variant(monitor, stack.BASELINE)
-        stacks: dict[str, measurement.Stack] = {"baseline": baseline, "dynamic": confined, "shai": confined}
         text = f"search: {plan.slices} slices, about {plan.seconds / 60:.0f} min, seed {self._seed}"
-        with self._progress.step(6, text) as tell, self._driver(supervisor) as driver:
+        with self._progress.step(6, text) as tell, self._driver() as driver:
             tell("starting search engines and front ends")
-            confined.start()
-            baseline.start()
-            self._pin(confined, baseline)
-            meter = measurement.Meter(driver, stacks, self._shared, plan)
+            baseline = self._launch(stack.BASELINE)
+            baseline.analyse()
+            for one in (confined, baseline):
+                one.serve()
+                self._pin(one)
+            stacks: dict[str, measurement.Stack] = {"baseline": baseline, "dynamic": confined, "shai": confined}
+            meter = measurement.Meter(driver, stacks, plan)
             tell("warming up")
             meter.warm_up(min(WARM_UP_SECONDS, plan.slice_seconds))
             file = SampleFile(self._samples)
@@ -183,24 +160,24 @@ class Demo:
                 tell(f"slice {sample.order + 1}: {sample.mode}, {length}: {sample.queries_per_second:.0f} queries/s")
 
             measured = measurement.run(plan, self._seed, meter, record)
-            baseline.stop()
+            baseline.stop(self._supervisor)
             tell(f"{sum(sample.queries for sample in measured)} queries")
         return measured
 
     @contextlib.contextmanager
-    def _driver(self, supervisor: Supervisor) -> Any:
+    def _driver(self) -> Iterator[Driver]:
         log = self._place.logs / "driver.log"
         words = [sys.executable, "-m", "loadgen.driver", "--data", str(self._place.data)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": _ROOT}
-        process = supervisor.start("load generator", words, log, **pipes)
+        process = self._supervisor.start("load generator", words, log, **pipes)
         with Driver(process) as driver:
             processes.pin([process.pid], workspace.cores()[1])
             yield driver
 
-    def _pin(self, *stacks: stack.PipelineStack) -> None:
-        tasks = [pid for one in stacks for pid in one.tasks()]
+    def _pin(self, one: stack.Stack) -> None:
+        tasks = one.tasks()
         workers = {worker for pid in tasks for worker in processes.descendants(pid)}
-        processes.pin({*self._shared, *tasks, *workers}, workspace.cores()[0])
+        processes.pin({*one.shared(), *tasks, *workers}, workspace.cores()[0])
 
     def _report(self, measured: Sequence[Sample]) -> dict[str, Any]:
         with self._progress.step(7, "what enforcement costs, beside the paper"):
@@ -209,22 +186,24 @@ class Demo:
         tables.show(found, self._console)
         return found
 
-    def _enforce(self, monitor: Monitor) -> dict[str, Any]:
+    def _enforce(self, confined: stack.Stack) -> dict[str, Any]:
         with self._progress.step(8, "what enforcement stops") as tell:
             people = population.load(self._place.data)
             alice, bob = people["alice"], people["bob"]
             document = enforcement.private_document(self._place.data, bob.name)
-            confined = self._family.example(monitor)
+            confined.enter("shai")
             searches = enforcement.compare(confined.address, alice, bob, document)
-            attempts = {}
+            attempts: dict[str, dict[str, Any]] = {}
             for variant in (stack.BROKEN_BASELINE, stack.BROKEN):
-                tell(f"{variant.name}: a search engine that ignores who may read what")
-                broken = self._family.variant(monitor, variant)
-                broken.start()
+                tell(f"mode {variant.mode}, with a search engine that ignores who may read what")
+                broken = self._launch(variant)
+                broken.analyse()
+                broken.serve()
                 attempts[variant.mode] = enforcement.leak_attempt(broken.address, alice, bob.name, document)
-                broken.stop()
-            enforcement.judge(attempts["baseline"], attempts["shai"], document)
-            record = enforcement.await_record(lambda: monitor.audit(["--principal", alice.name]), document)
+                if variant.mode == "shai":
+                    enforcement.judge(attempts["baseline"], attempts["shai"], document)
+                    record = enforcement.await_record(partial(broken.monitor.audit, ["--denied"]), document)
+                broken.stop(self._supervisor)
         found = {"searches": searches, "leak": {**attempts, "document": document.conduit, "audit": record}}
         self._tell_enforcement(found)
         return found
@@ -244,21 +223,19 @@ class Demo:
         for line in lines:
             self._console.print(line, markup=False, highlight=False)
 
-    def _keep(self, monitor: Monitor) -> None:
-        confined = self._family.example(monitor)
-        confined.enter("shai")
+    def _keep(self, confined: stack.Stack) -> None:
         people = population.load(self._place.data)
         document = enforcement.private_document(self._place.data, "bob")
-        explain = ("explain", "--pipeline", self._family.name, "--conduit", document.conduit, "--principal")
+        explain = ("explain", "--conduit", document.conduit, "--principal")
         lines = [
             "",
             f"Sys-E is running at {confined.host} (Ctrl-C ends it). Log in with a demo key:",
             *(f"  {name:5} {people[name].seed.hex()}" for name in ("alice", "bob")),
             "Try next:",
             f"  - in the browser: search “{document.title}” as alice and as bob",
-            f"  - why:      {monitor.command(*explain, 'alice')}",
-            f"  - audit:    {monitor.command('audit', '--principal', 'alice')}",
-            f"  - unfriend: {monitor.command('facts', 'remove', 'friends/alice', 'friend', 'bob')}",
+            f"  - why:      {confined.monitor.command(*explain, 'alice')}",
+            f"  - audit:    {confined.monitor.command('audit', '--principal', 'alice')}",
+            f"  - unfriend: {confined.monitor.command('facts', 'remove', 'friends/alice', 'friend', 'bob')}",
             "    then search again as bob, in a new session: alice's friends-only documents are gone",
         ]
         for line in lines:
@@ -283,9 +260,19 @@ def main(arguments: Sequence[str] | None = None, root: Path = _ROOT) -> int:
 
 
 def _run(place: workspace.Workspace, options: argparse.Namespace, console: Console) -> None:
-    demo = Demo(place, PLANS[options.size], options.seed, options.port, console)
+    launcher = stack.Launcher(place, workspace.java(), options.port)
+    plan = PLANS[options.size]
     with place.lock(), place.run_directory() as run_directory, Supervisor() as supervisor:
-        demo.run(supervisor, run_directory, keep=options.keep)
+        demo = Demo(
+            place=place,
+            plan=plan,
+            seed=options.seed,
+            launcher=launcher,
+            supervisor=supervisor,
+            run_directory=run_directory,
+            console=console,
+        )
+        demo.run(keep=options.keep)
 
 
 def _guarded(console: Console, run: Callable[[], None], started: float) -> int:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from locust import events
 
 from loadgen import population
-from loadgen.users import UNLIMITED, Scenario, SearchUser
+from loadgen.plan import UNLIMITED
+from loadgen.users import Scenario, SearchUser
 
 if TYPE_CHECKING:
     from locust.argument_parser import LocustArgumentParser

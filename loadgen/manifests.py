@@ -39,27 +39,17 @@ def listening_address(pipeline: dict[str, Any]) -> tuple[str, int]:
     raise ManifestError(f"pipeline {pipeline['metadata']['name']}: no conduit of kind connection")
 
 
-def derive(
-    example: dict[str, Any],
-    name: str,
-    *,
-    mode: str,
-    port: int,
-    fault: str = NO_FAULT,
-    without: frozenset[str] = frozenset(),
-) -> dict[str, Any]:
-    """Copy a pipeline under another name, mode and port, with a fault, ``without`` some of its tasks."""
+def derive(example: dict[str, Any], *, mode: str, listen: str, fault: str) -> dict[str, Any]:
+    """Copy a pipeline with another mode, address and fault."""
     pipeline = copy.deepcopy(example)
-    pipeline["metadata"]["name"] = name
     spec = pipeline["spec"]
     spec["mode"] = mode
-    spec["tasks"] = [task for task in spec["tasks"] if task not in without]
     spec["variables"] = [
         {**variable, "value": fault} if variable["name"] == "FAULT" else variable for variable in spec["variables"]
     ]
     for conduit in spec["conduits"]:
         if conduit["kind"] == "connection":
-            conduit["listen"] = f"{listening_address(example)[0]}:{port}"
+            conduit["listen"] = listen
     return pipeline
 
 

@@ -53,6 +53,9 @@ class Stack(Protocol):
     def tasks(self) -> list[int]:
         """List the process ids of its running tasks."""
 
+    def shared(self) -> list[int]:
+        """List the process ids of what serves the tasks and is not one: monitor, store."""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -81,12 +84,11 @@ def schedule(plan: Plan, seed: int) -> Iterator[Turn]:
 
 
 class Meter:
-    """Measures turns. ``stacks`` gives the stack of each mode, ``shared`` the processes they all use."""
+    """Measures turns. ``stacks`` gives the stack that serves each mode."""
 
-    def __init__(self, load: Load, stacks: dict[str, Stack], shared: list[int], plan: Plan) -> None:
+    def __init__(self, load: Load, stacks: dict[str, Stack], plan: Plan) -> None:
         self._load = load
         self._stacks = stacks
-        self._shared = shared
         self._plan = plan
 
     def warm_up(self, seconds: float) -> None:
@@ -100,7 +102,7 @@ class Meter:
         """Run one slice; MeasurementError when it failed."""
         stack = self._stacks[turn.mode]
         stack.enter(turn.mode)
-        tasks = stack.tasks()
+        tasks, shared = stack.tasks(), stack.shared()
         order = Order(
             stack.host,
             turn.session_length,
@@ -110,10 +112,10 @@ class Meter:
             mispredicted,
         )
         before = stack.interceptions()
-        cpu = self._cpu(tasks)
+        cpu = _cpu(tasks, shared)
         outcome = self._load.run(order)
         time.sleep(SETTLE_SECONDS)
-        cpu = self._cpu(tasks) - cpu
+        cpu = _cpu(tasks, shared) - cpu
         after = stack.interceptions()
         _believe(outcome, f"mode {turn.mode}, {turn.session_length or 'unlimited'} queries a session")
         return Sample(
@@ -135,13 +137,6 @@ class Meter:
             interceptions={kind: after[kind] - before.get(kind, 0) for kind in after},
         )
 
-    def _cpu(self, tasks: list[int]) -> int:
-        """CPU nanoseconds up to now: the tasks with their workers, and the shared processes alone.
-
-        The monitor is the parent of every stack's tasks; only its own time belongs here.
-        """
-        return sum(map(processes.tree_nanoseconds, tasks)) + sum(map(processes.cpu_nanoseconds, self._shared))
-
 
 def run(plan: Plan, seed: int, meter: Meter, record: Callable[[Sample], None]) -> list[Sample]:
     """Measure the whole plan; ``record`` is told of each sample as it is made."""
@@ -151,6 +146,14 @@ def run(plan: Plan, seed: int, meter: Meter, record: Callable[[Sample], None]) -
         record(sample)
         samples.append(sample)
     return samples
+
+
+def _cpu(tasks: list[int], shared: list[int]) -> int:
+    """CPU nanoseconds up to now: the tasks with their workers, and the shared processes alone.
+
+    The monitor is the tasks' parent: only its own time is counted with it.
+    """
+    return sum(map(processes.tree_nanoseconds, tasks)) + sum(map(processes.cpu_nanoseconds, shared))
 
 
 def _believe(outcome: Outcome, what: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loadgen.users import UNLIMITED
+UNLIMITED = 0
+"""Session length that stands for one session for the whole run."""
 
 MODES = ("baseline", "dynamic", "shai")
 

@@ -95,6 +95,14 @@ class Supervisor:
                 raise ProcessFailedError(f"{name} was not ready after {seconds:.0f} s:\n{tail(log)}")
             time.sleep(0.05)
 
+    def end(self, process: subprocess.Popen[str]) -> None:
+        """End one process before the others; what it leaves behind ends with the context."""
+        for entry in self._running:
+            if entry[1] is process:
+                _end(*entry)
+                self._running.remove(entry)
+                return
+
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         self._interrupted = True
         if not self._deferring:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 PAPER = {
@@ -117,10 +118,10 @@ def show(results: dict[str, Any], console: Console) -> None:
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "mode" else "right")
     for row in rows(results):
-        table.add_row(*row, end_section=row[1] == "shai")
+        table.add_row(*map(escape, row), end_section=row[1] == "shai")
     console.print(table)
     for line in remarks(results):
-        console.print(line)
+        console.print(line, markup=False, highlight=False)
 
 
 def markdown(results: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from locust import User, constant, task
 from locust.exception import StopUser
 
 from loadgen import addresses
+from loadgen.plan import UNLIMITED
 from loadgen.protocol import ProtocolError, Session
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from locust.env import Environment
 
     from loadgen.population import Population
-
-UNLIMITED = 0
-"""Session length that stands for one session for the whole run."""
 
 
 @dataclass

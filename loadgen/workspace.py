@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_SOCKET_PATH_MAXIMUM = 90
+_SOCKET_PATH_MAXIMUM = 60
 """Socket addresses hold 107 bytes; leaves room for the names beneath the run directory."""
 
 
@@ -118,7 +118,7 @@ def check_ports(addresses: Sequence[tuple[str, int]]) -> None:
             except OSError as error:
                 raise WorkspaceError(
                     f"{host}:{port}: {os.strerror(error.errno or 0)}; end the program that listens there "
-                    f"(`ss -ltnp 'sport = :{port}'` names it) or choose another with --port"
+                    f"(`ss -ltnp 'sport = :{port}'` names it) or choose others, such as make demo PORT=18640"
                 ) from error
 
 

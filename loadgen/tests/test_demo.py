@@ -6,8 +6,10 @@ Redis, the load generator and every signal are real.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -83,6 +85,17 @@ def script(path: Path, line: str) -> None:
     path.chmod(0o755)
 
 
+def free_ports() -> int:
+    """Find the first of four free ports below those that the kernel gives to clients."""
+    source = random.Random()
+    while True:
+        port = source.randrange(15000, 30000)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            for number in range(port, port + 4):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", number))
+            return port
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     script(tmp_path / "build" / "bin" / "shai", f'{FAKE} shai "$@"')
@@ -90,10 +103,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     for name in ("syse.jar", "syse-frontend"):
         script(tmp_path / "build" / "syse" / name, "exit 1")
     shutil.copytree(ROOT / "crds" / "examples" / "syse", tmp_path / "crds" / "examples" / "syse")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = min(probe.getsockname()[1], 65000)
-    made = Run(tmp_path, port)
+    made = Run(tmp_path, free_ports())
     yield made
     assert made.left_over() == []
 
@@ -160,7 +170,7 @@ def test_a_monitor_that_ignores_sigterm_is_killed_with_its_tasks(run: Run) -> No
     assert len(run.left_over()) > 3
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
-    assert "monitor did not end" in output
+    assert "monitor (confined) did not end" in output
     assert run.left_over() == []
 
 
@@ -194,7 +204,7 @@ def test_an_occupied_port_is_named_with_the_remedy(run: Run) -> None:
         output, _ = (process := run.start()).communicate(timeout=30)
     assert process.returncode == 1
     assert f"127.0.0.1:{run.port}: Address already in use" in output
-    assert "--port" in output
+    assert "make demo PORT=" in output
 
 
 def test_what_is_not_built_is_named_with_the_remedy(run: Run) -> None:
@@ -208,7 +218,7 @@ def test_a_failing_program_shows_the_end_of_its_log(run: Run) -> None:
     script(run.root / "path" / "java", "echo no space left on device; exit 3")
     output, _ = (process := run.start()).communicate(timeout=30)
     assert process.returncode == 1
-    assert "corpus ended with status 3" in output
+    assert "corpus generator ended with status 3" in output
     assert "| no space left on device" in output
 
 
@@ -220,3 +230,9 @@ def test_a_second_demo_is_kept_out(run: Run) -> None:
     assert "another demo is running" in output
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=60)
+
+
+def test_the_harness_is_not_patched() -> None:
+    """Locust patches the whole process when it is imported: signals and children would go through gevent."""
+    code = "import loadgen.demo, sys, gevent.monkey; sys.exit(gevent.monkey.is_module_patched('subprocess'))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

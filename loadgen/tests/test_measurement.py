@@ -67,6 +67,9 @@ class FakeStack:
     def tasks(self) -> list[int]:
         return self.pids
 
+    def shared(self) -> list[int]:
+        return [os.getpid()]
+
 
 class FakeLoad:
     def __init__(self, zygote: subprocess.Popen[str], outcome: Outcome) -> None:
@@ -106,7 +109,7 @@ def zygote() -> Iterator[subprocess.Popen[str]]:
 
 def test_a_slice_counts_the_time_of_workers_that_have_ended(zygote: subprocess.Popen[str]) -> None:
     stack, load = FakeStack([zygote.pid]), FakeLoad(zygote, OUTCOME)
-    sample = Meter(load, {"shai": stack}, [os.getpid()], PLANS["quick"]).measure(TURN)
+    sample = Meter(load, {"shai": stack}, PLANS["quick"]).measure(TURN)
     assert 0.23 < sample.cpu_seconds < 1.0
     assert sample.interceptions == {"accept": 20}
     assert stack.modes == ["shai"]
@@ -122,7 +125,7 @@ def test_a_slice_counts_the_time_of_workers_that_have_ended(zygote: subprocess.P
     ],
 )
 def test_failed_slices_are_not_believed(zygote: subprocess.Popen[str], outcome: Outcome, message: str) -> None:
-    meter = Meter(FakeLoad(zygote, outcome), {"shai": FakeStack([zygote.pid])}, [], PLANS["quick"])
+    meter = Meter(FakeLoad(zygote, outcome), {"shai": FakeStack([zygote.pid])}, PLANS["quick"])
     with pytest.raises(MeasurementError, match=message):
         meter.measure(TURN)
 

@@ -39,34 +39,36 @@ shai_interceptions_total{kind="send",pipeline="syse-baseline"} 3
 
 def test_a_variant_differs_in_what_was_asked_and_in_nothing_else() -> None:
     example = manifests.read_pipeline(EXAMPLE)
-    derived = manifests.derive(
-        example, "other", mode="baseline", port=9999, fault="ignore-attributes", without=frozenset({"indexer"})
-    )
-    assert derived["metadata"]["name"] == "other"
+    derived = manifests.derive(example, mode="baseline", listen="127.0.0.1:9999", fault="ignore-attributes")
     assert derived["spec"]["mode"] == "baseline"
     assert derived["spec"]["variables"] == [{"name": "FAULT", "value": "ignore-attributes"}]
-    assert "indexer" not in derived["spec"]["tasks"]
     assert manifests.listening_address(derived) == ("127.0.0.1", 9999)
-    same = manifests.derive(example, "syse", mode="shai", port=8640)
+    same = manifests.derive(example, mode="shai", listen="127.0.0.1:8640", fault=manifests.NO_FAULT)
     assert same == example == manifests.read_pipeline(EXAMPLE)
 
 
-def test_written_manifests_are_read_back(tmp_path: Path) -> None:
-    (tmp_path / "stale.yaml").write_text("kind: Pipeline")
-    stack.Family(EXAMPLE, None).write(tmp_path, Path("/run/open.sock"))
-    assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(variant.name for variant in stack.VARIANTS)
-    for variant in stack.VARIANTS:
-        pipeline = manifests.read_pipeline(tmp_path / f"{variant.name}.yaml")
+def launcher(directory: Path, port: int | None) -> stack.Launcher:
+    examples = directory / "crds" / "examples" / "syse"
+    shutil.copytree(EXAMPLE.parent, examples)
+    return stack.Launcher(Workspace(directory, directory / "out", "smoke"), (Path("java"), Path("/")), port)
+
+
+def test_variants_have_their_own_manifests_and_the_example_is_used_as_it_is(tmp_path: Path) -> None:
+    made = launcher(tmp_path, None)
+    assert made.manifests(stack.CONFINED) == tmp_path / "crds" / "examples" / "syse"
+    for variant in set(stack.VARIANTS) - {stack.CONFINED}:
+        directory = made.manifests(variant)
+        pipeline = manifests.read_pipeline(directory / "pipeline.yaml")
         assert pipeline["spec"]["mode"] == variant.mode
-        assert manifests.listening_address(pipeline)[1] == 8640 + variant.offset
-        assert (pipeline["spec"]["keyValue"]["socket"] == "/run/open.sock") is (variant.mode == "baseline")
+        assert manifests.listening_address(pipeline) == made.address(variant)
+        assert (directory / "policies.yaml").read_text() == (EXAMPLE.parent / "policies.yaml").read_text()
 
 
 def test_another_port_moves_the_example_too(tmp_path: Path) -> None:
-    family = stack.Family(EXAMPLE, 9000)
-    family.write(tmp_path, Path("/run/open.sock"))
-    assert manifests.listening_address(manifests.read_pipeline(tmp_path / "syse.yaml")) == ("127.0.0.1", 9000)
-    assert family.addresses() == [("127.0.0.1", port) for port in range(9000, 9004)]
+    made = launcher(tmp_path, 9000)
+    pipeline = manifests.read_pipeline(made.manifests(stack.CONFINED) / "pipeline.yaml")
+    assert manifests.listening_address(pipeline) == ("127.0.0.1", 9000)
+    assert sorted(made.address(variant)[1] for variant in stack.VARIANTS) == [9000, 9001, 9002, 9003]
 
 
 @pytest.mark.parametrize("text", ["kind: Task", "a: [", "kind: Pipeline\n---\nkind: Pipeline"])

@@ -95,7 +95,10 @@ def test_results_are_plain_json(summary: dict[str, Any], tmp_path: Path) -> None
 def test_one_round_has_null_intervals() -> None:
     found = results.summarise(PLAN, 7, [sample for sample in made_samples() if sample.round == 0])
     assert found["throughput"][0]["shai"]["overhead"]["low"] is None
-    assert "no interval" in tables.markdown(found)
+    assert "[one round: no interval]" in tables.markdown(found)
+    output = io.StringIO()
+    tables.show(found, Console(file=output, width=200))
+    assert "[one round: no interval]" in output.getvalue(), "brackets are text, not markup"
 
 
 def test_samples_survive_their_file(tmp_path: Path) -> None:
