@@ -173,6 +173,21 @@ test_idle_and_closed_ones_are_gone(void **state)
 }
 
 static void
+test_lingering_ends_one_direction_and_empties_the_other(void **state)
+{
+	int client = open_pair();
+	char byte;
+
+	(void)state;
+	send_text(client, TWO, sizeof TWO - 1);
+	http_linger(&connection);
+	assert_int_equal(read(client, &byte, 1), 0);
+	assert_int_equal(
+	    read(connection.descriptor, &byte, 1), -1); /* would block: all is discarded */
+	close_pair(client);
+}
+
+static void
 test_accept(void **state)
 {
 	static const struct {
@@ -237,6 +252,7 @@ main(void)
 	    cmocka_unit_test(test_header_limit),
 	    cmocka_unit_test(test_an_upgrade_is_ignored),
 	    cmocka_unit_test(test_idle_and_closed_ones_are_gone),
+	    cmocka_unit_test(test_lingering_ends_one_direction_and_empties_the_other),
 	    cmocka_unit_test(test_accept),
 	    cmocka_unit_test(test_parameters),
 	};

@@ -93,6 +93,8 @@ def test_a_script_in_a_document_is_text(front_end: FrontEnd) -> None:
         assert not elements.names & {"script", "img"}
         assert not [name for name in elements.attributes if name.startswith("on")]
         assert elements.text.count(ATTACK) == 4  # titles of page and document, owner, snippet
+        page = client.ask("GET", "/search?q=hit", Accept=HTML)[1].decode()
+        assert Elements(page).text.count(ATTACK) == 3  # unmarked now: title, owner, snippet
         raw = client.ask("GET", f"/search?q={quote('hit ' + ATTACK)}")[1]
         assert b"<" not in raw
         assert json.loads(raw)["results"][0]["title"] == ATTACK

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_the_owner_of_a_key_gets_in(any_mode: FrontEnd) -> None:
         status, session = client.login("alice")
         assert status == 200
         assert session["principal"] == "alice"
-        assert session["region"] == ("" if any_mode.mode == BASELINE else "de")
+        assert session["region"] == any_mode.region
         assert session["instance"] == ("alice" if any_mode.mode == BASELINE else "worker(alice, de)")
         assert client.json("GET", "/session")[1]["principal"] == "alice"
 
@@ -137,6 +137,28 @@ def test_the_refused_documents_are_counted_and_not_shown(start: Callable[..., Fr
     assert answer["withheld"] == 2
 
 
+def test_a_late_answer_to_the_slots_previous_session_is_nobodys(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(mode=AUDIT, workers=1, options=("--answer-timeout", "1"))
+    secret = front_end.document("alice's", "secret")
+    late: list[int] = []
+
+    def engine(query: dict[str, Any]) -> list[int] | None:
+        late.append(query["query"])
+        if query["user"] == "alice":
+            return None
+        front_end.answer_again(late[0], [secret])
+        return []
+
+    front_end.engine = engine
+    for user, expected in (("alice", 504), ("bob", 200)):
+        with front_end.client() as client:
+            client.login(user)
+            status, answer = client.json("GET", "/search?q=secret")
+            assert status == expected
+            assert answer.get("results", []) == []
+    assert late[0] != late[1]
+
+
 def test_the_store_refusing_the_monitors_authentication_is_an_error(start: Callable[..., FrontEnd]) -> None:
     front_end = start(mode=AUDIT, workers=1)
     front_end.keyvalue_refuses = True
@@ -162,8 +184,9 @@ def test_profile_and_history_are_the_users_own(any_mode: FrontEnd) -> None:
         "count": 10,
         "checked": False,
     }
-    assert any_mode.redis_command("LRANGE", "history:alice", "0", "-1").split() == ["three", "two", "one"]
-    assert sorted(any_mode.redis_command("KEYS", "*").split()) == ["history:alice", "profile:alice"]
+    history = f"history:alice/{any_mode.region}"
+    assert any_mode.redis_command("LRANGE", history, "0", "-1").split() == ["three", "two", "one"]
+    assert sorted(any_mode.redis_command("KEYS", "*").split()) == [history, "profile:alice"]
 
 
 def test_the_history_is_bounded(front_end: FrontEnd) -> None:
@@ -171,7 +194,7 @@ def test_the_history_is_bounded(front_end: FrontEnd) -> None:
         client.login("alice")
         for i in range(105):
             client.json("GET", f"/search?q={i}")
-    history = front_end.redis_command("LRANGE", "history:alice", "0", "-1").split()
+    history = front_end.redis_command("LRANGE", "history:alice/", "0", "-1").split()
     assert history == [str(i) for i in range(104, 4, -1)]
 
 

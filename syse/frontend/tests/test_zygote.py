@@ -33,7 +33,7 @@ def test_killed_workers_are_replaced(start: Callable[..., FrontEnd]) -> None:
         os.kill(pid, signal.SIGKILL)
     assert eventually(lambda: len(front_end.children()) == 8 and len(set(front_end.children()) - set(before)) == 3)
     assert "killed by signal 9" in front_end.errors()
-    assert front_end.counters()["forks"] == 11
+    assert eventually(lambda: front_end.counters()["forks"] == 11)
 
 
 def test_a_thousand_sessions_leave_nothing_behind(start: Callable[..., FrontEnd]) -> None:
