@@ -132,13 +132,20 @@ struct shai_authenticate {
 	uint8_t signature[SHAI_SIGNATURE_SIZE];
 };
 
-#define SHAI_BOUND_RULESET 1u  /* first descriptor: Landlock ruleset to restrict oneself with */
-#define SHAI_BOUND_KEYVALUE 2u /* next descriptor: key-value connection */
+#define SHAI_BOUND_RULESET 1u  /* Landlock ruleset to restrict oneself with */
+#define SHAI_BOUND_KEYVALUE 2u /* key-value connection */
+/*
+ * What belongs at SHAI_FD_CAPABILITY from now on: the view, or a filler where the
+ * session may open nothing natively. A worker holds no view before its user is
+ * known. It closes the number before it receives, so that the kernel, which takes
+ * the lowest free number first, puts the first descriptor exactly there.
+ */
+#define SHAI_BOUND_VIEW 4u
 
 struct shai_bound {
 	struct shai_header header;
 	int32_t status; /* 0 or a positive errno; the session stays unbound on error */
-	uint32_t flags; /* SHAI_BOUND_* */
+	uint32_t flags; /* SHAI_BOUND_*: which descriptors come, in the order view, ruleset, key-value */
 	char reason[SHAI_REASON_MAX];
 	char instance[SHAI_NAME_MAX]; /* "worker(alice, de)" */
 	uint32_t class_count;         /* sorted class numbers of the capability set follow */

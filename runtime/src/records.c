@@ -157,9 +157,11 @@ shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound
 	if (!padded(head->reason, sizeof(head->reason)) ||
 	    !padded(head->instance, sizeof(head->instance)))
 		return "a text that is not padded with NULs";
-	if (head->reserved != 0 || (head->flags & ~(SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE)) != 0)
+	if (head->reserved != 0 ||
+	    (head->flags & ~(SHAI_BOUND_VIEW | SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE)) != 0)
 		return "unknown flags";
-	if (head->status < 0 || (head->status != 0 && (head->flags | head->class_count) != 0))
+	if (head->status < 0 ||
+	    (head->status != 0 && ((head->flags & ~SHAI_BOUND_VIEW) | head->class_count) != 0))
 		return "an impossible status";
 	if (head->class_count > SHAI_CLASSES_MAX ||
 	    record.length != sizeof(*head) + head->class_count * sizeof(classes[0]))

@@ -178,13 +178,17 @@ shai_accept(struct shai_session *session)
 
 /* Whether the answer carries what it says, and enough to be confined by. NULL, or what is wrong. */
 static const char *
-check_bound(const struct shai_session *session, const struct shai_bound *head, size_t descriptors)
+check_bound(const struct shai_session *session, const struct shai_bound *head,
+    const struct shai_message *message)
 {
-	size_t expected = (head->flags & SHAI_BOUND_RULESET) != 0;
+	size_t expected = (head->flags & SHAI_BOUND_VIEW) != 0;
 
+	expected += (head->flags & SHAI_BOUND_RULESET) != 0;
 	expected += (head->flags & SHAI_BOUND_KEYVALUE) != 0;
-	if (descriptors != expected)
+	if (message->descriptor_count != expected)
 		return "descriptors that do not match its flags";
+	if ((head->flags & SHAI_BOUND_VIEW) != 0 && message->descriptor[0] != SHAI_FD_CAPABILITY)
+		return "a view that did not arrive at its number";
 	if (head->status == 0 && session->mode == SHAI_MODE_SHAI &&
 	    (head->flags & SHAI_BOUND_RULESET) == 0)
 		return "no ruleset to be confined by";
@@ -198,6 +202,8 @@ bind_session(
 {
 	size_t next = 0;
 
+	if ((head->flags & SHAI_BOUND_VIEW) != 0)
+		(void)shai_message_take(message, next++); /* it is where it belongs */
 	if ((head->flags & SHAI_BOUND_RULESET) != 0) {
 		int ruleset = shai_message_take(message, next++);
 		int result = shai_backend_restrict(ruleset);
@@ -226,15 +232,18 @@ receive_bound(struct shai_session *session, const char *principal, uint64_t sequ
 	struct shai_bound head;
 	const char *problem;
 
+	(void)close(SHAI_FD_CAPABILITY); /* see SHAI_BOUND_VIEW; EBADF where there was none */
 	if (shai_exchange_receive(&message) != 0)
 		return shai_session_break(session);
 	problem = shai_decode_bound(message.bytes, sequence, &head, session->classes);
 	if (problem == NULL)
-		problem = check_bound(session, &head, message.descriptor_count);
+		problem = check_bound(session, &head, &message);
 	if (problem != NULL) {
 		(void)shai_exchange_refuse(&message, "SHAI_BOUND", problem);
 		return shai_session_break(session);
 	}
+	if (head.status != 0 && (head.flags & SHAI_BOUND_VIEW) != 0)
+		(void)shai_message_take(&message, 0); /* the filler stays at its number */
 	if (head.status != 0)
 		return shai_fail(head.status, "authentication of %s: refused by the monitor: %s",
 		    principal, head.reason);

@@ -95,17 +95,19 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 
 // answerBound sends the capability set that the session's mode grants: its classes
 // run natively in modes shai and audit; in mode dynamic every open is asked for, so
-// the perimeter is empty.
+// the perimeter is empty and there is no view.
 func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabilitySet) error {
+	m := s.pipeline.monitor
+	bound.Flags = wire.BoundView
 	if holds == nil {
-		return s.send(sequence, bound)
+		return s.send(sequence, bound, m.filler)
 	}
-	ruleset := s.pipeline.monitor.nothing
+	files := []*os.File{m.filler, m.nothing.File}
 	if s.mode != wire.ModeDynamic {
-		bound.Classes, ruleset = holds.classes, holds.ruleset
+		bound.Classes = holds.classes
+		files = []*os.File{m.viewRoot, holds.ruleset.File}
 	}
-	bound.Flags = wire.BoundRuleset
-	files := []*os.File{ruleset.File}
+	bound.Flags |= wire.BoundRuleset
 	if holds.keyValue != "" {
 		connection, err := s.pipeline.keyValue.Connect(holds.keyValue)
 		if err != nil {

@@ -58,7 +58,10 @@ type Monitor struct {
 	audit   *audit.Log
 	metrics *metrics
 	nothing *sandbox.Ruleset // a perimeter in which nothing can be opened
-	regions atomic.Pointer[regionTable]
+	// What a bound session gets at wire.FDCapability: the view, or a filler. Both are
+	// O_PATH descriptors.
+	viewRoot, filler *os.File
+	regions          atomic.Pointer[regionTable]
 
 	changing sync.Mutex   // one change of bundle, facts or analysis at a time
 	binding  sync.RWMutex // held for reading while a session is bound, for writing while facts change

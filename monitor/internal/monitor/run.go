@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
@@ -75,7 +76,22 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if m.nothing, err = m.backend.PrepareRuleset(nil); err != nil {
 		return nil, err
 	}
+	if m.viewRoot, err = openPath(m.view.Path()); err != nil {
+		return nil, err
+	}
+	if m.filler, err = openPath(os.DevNull); err != nil {
+		return nil, err
+	}
 	return m, m.recover(ctx)
+}
+
+// openPath is a descriptor that names a file and opens nothing of it.
+func openPath(path string) (*os.File, error) {
+	number, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(number), path), nil
 }
 
 // viewDirectory finds or makes the directory of the view. Its name is random: it
@@ -154,6 +170,11 @@ func (m *Monitor) Close() error {
 		p.shutdown(ctx)
 	}
 	var failures []error
+	for _, file := range []*os.File{m.viewRoot, m.filler} {
+		if file != nil {
+			failures = append(failures, file.Close())
+		}
+	}
 	if m.nothing != nil {
 		failures = append(failures, m.nothing.File.Close())
 	}

@@ -222,9 +222,14 @@ func (t *runningTask) launch(ctx context.Context) error {
 	return nil
 }
 
-// directories are the directory capabilities in the order of their numbers.
+// directories are the directory capabilities in the order of their numbers. A task
+// with parameters gets none at its start: each worker is given the view with its
+// user (wire.BoundView).
 func (t *runningTask) directories() []sandbox.Capability {
 	var list []sandbox.Capability
+	if len(t.spec.Parameters) > 0 && t.pipeline.currentMode() != wire.ModeBaseline {
+		return nil
+	}
 	for _, place := range t.placements {
 		if place.directory != "" {
 			list = append(list, sandbox.Capability{

@@ -41,6 +41,7 @@ var constants = map[string]uint64{
 	"SHAI_KIND_CHANNEL": uint64(KindChannel),
 	"SHAI_RIGHT_READ":   uint64(RightRead), "SHAI_RIGHT_WRITE": uint64(RightWrite),
 	"SHAI_BOUND_RULESET": uint64(BoundRuleset), "SHAI_BOUND_KEYVALUE": uint64(BoundKeyValue),
+	"SHAI_BOUND_VIEW": uint64(BoundView),
 }
 
 // structures maps every structure of the header to its layout here.

@@ -100,6 +100,7 @@ const (
 const (
 	BoundRuleset  uint32 = 1 // Landlock ruleset to restrict oneself with
 	BoundKeyValue uint32 = 2 // key-value connection
+	BoundView     uint32 = 4 // what belongs at FDCapability: the view, or a filler; comes first
 )
 
 // ErrMalformed is wrapped by every decoding error. The connection that a
