@@ -4,6 +4,7 @@ package dev.shai.syse;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import dev.shai.syse.index.DocumentIndexer;
+import dev.shai.syse.index.HistoryAttachment;
 import dev.shai.syse.index.IndexBuild;
 import dev.shai.syse.index.SwappedAttributes;
 import java.io.IOException;
@@ -14,7 +15,9 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.TypeConversionException;
 
 /** Builds the Lucene index of a tree of documents. */
 @Command(
@@ -68,10 +71,15 @@ public final class Indexer implements Callable<Integer> {
     private Path keyValue;
 
     /** Reads "wrong-attributes" as WRONG_ATTRIBUTES. */
-    static final class FaultName implements picocli.CommandLine.ITypeConverter<Fault> {
+    static final class FaultName implements ITypeConverter<Fault> {
         @Override
         public Fault convert(String value) {
-            return Fault.valueOf(value.toUpperCase(Locale.ROOT).replace('-', '_'));
+            try {
+                return Fault.valueOf(value.toUpperCase(Locale.ROOT).replace('-', '_'));
+            } catch (IllegalArgumentException unknown) {
+                throw new TypeConversionException(
+                        "\"" + value + "\" is none of none, wrong-attributes, index-histories");
+            }
         }
     }
 
@@ -84,8 +92,9 @@ public final class Indexer implements Callable<Integer> {
                         : threads;
         Progress progress = new Progress(System.err, "indexing documents", 0);
         try (IndexBuild build = new IndexBuild(index, shards)) {
+            HistoryAttachment histories = new HistoryAttachment();
             DocumentIndexer indexer =
-                    new DocumentIndexer(build, attributes(), System.err, progress::update);
+                    new DocumentIndexer(build, attributes(histories), System.err, progress::update);
             Map<DocumentIndexer.Outcome, Long> outcomes = indexer.run(documents, workers);
             long indexed = outcomes.getOrDefault(DocumentIndexer.Outcome.INDEXED, 0L);
             if (indexed == 0) {
@@ -93,6 +102,9 @@ public final class Indexer implements Callable<Integer> {
                         documents
                                 + " holds no documents: the index is left as it was; load the"
                                 + " corpus first");
+            }
+            if (fault == Fault.INDEX_HISTORIES) {
+                indexHistories(histories, build);
             }
             double reading = progress.seconds();
             build.merge();
@@ -103,17 +115,34 @@ public final class Indexer implements Callable<Integer> {
         return 0;
     }
 
+    private DocumentIndexer.Attributes attributes(HistoryAttachment histories) {
+        return switch (fault) {
+            case NONE -> (conduit, own) -> own;
+            case WRONG_ATTRIBUTES -> new SwappedAttributes();
+            case INDEX_HISTORIES -> histories;
+        };
+    }
+
+    /** Being stopped here is what the fault is for, so the rest of the index is still made. */
+    private void indexHistories(HistoryAttachment histories, IndexBuild build) {
+        try {
+            int count = histories.addTo(build, keyValue);
+            System.err.println("fault index-histories: " + count + " histories indexed");
+        } catch (IOException | SecurityException stopped) {
+            System.err.println("fault index-histories: stopped: " + stopped.getMessage());
+        }
+    }
+
     private void checkArguments() {
         if (shards < 1 || (threads != null && threads < 1)) {
             throw new CommandFailure("--shards and --threads must be at least 1");
         }
+        if (fault == Fault.INDEX_HISTORIES && keyValue == null) {
+            throw new CommandFailure("--fault index-histories needs --key-value");
+        }
         if (!Files.isDirectory(documents)) {
             throw new CommandFailure(documents + " is not a folder: name one with --documents");
         }
-    }
-
-    private DocumentIndexer.Attributes attributes() {
-        return fault == Fault.WRONG_ATTRIBUTES ? new SwappedAttributes() : own -> own;
     }
 
     private String summary(

@@ -9,9 +9,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -27,7 +25,6 @@ import java.util.TreeMap;
  */
 final class CorpusBuild {
     private static final int CHECKPOINT_EVERY = 1000;
-    private static final String CHECKPOINT = "checkpoint.txt";
 
     private final CorpusParameters parameters;
     private final People people;
@@ -73,21 +70,26 @@ final class CorpusBuild {
         }
         try (StagedDirectory staged = new StagedDirectory(destination, resume);
                 DocumentSource source = opening.open(random)) {
-            write(source, staged, resume);
+            Optional<Checkpoint> checkpoint =
+                    resume
+                            ? Optional.of(new Checkpoint(staged.path(), Manifest.line(parameters)))
+                            : Optional.empty();
+            write(source, staged, checkpoint);
             staged.commit();
         }
         log.println(destination + ": " + counts);
         return true;
     }
 
-    private void write(DocumentSource source, StagedDirectory staged, boolean resume)
+    private void write(
+            DocumentSource source, StagedDirectory staged, Optional<Checkpoint> checkpoint)
             throws IOException {
         Path directory = staged.path();
         Assignments assignments = new Assignments(random, people);
         DemoDocuments demo =
                 new DemoDocuments(assignments, people, source.titles(DemoDocuments.TITLES_LIMIT));
         QuerySample queries = new QuerySample(random.stream("queries"));
-        writeDocuments(source, staged, demo, queries, resume ? readCheckpoint(directory) : 0);
+        writeDocuments(source, staged, demo, queries, checkpoint);
         FriendGraph graph =
                 new FriendGraph(people.count(), parameters.friends(), random.stream("friends"));
         PopulationFiles population = new PopulationFiles(people, graph, directory);
@@ -101,7 +103,9 @@ final class CorpusBuild {
         counts.put("users", (long) people.count());
         counts.put("friendsEach", (long) graph.degree());
         counts.put("queries", (long) titles.size());
-        Files.deleteIfExists(directory.resolve(CHECKPOINT));
+        if (checkpoint.isPresent()) {
+            checkpoint.get().remove();
+        }
         Manifest.write(directory, parameters, counts, Optional.of(demo));
     }
 
@@ -110,8 +114,9 @@ final class CorpusBuild {
             StagedDirectory staged,
             DemoDocuments demo,
             QuerySample queries,
-            int alreadyWritten)
+            Optional<Checkpoint> checkpoint)
             throws IOException {
+        int alreadyWritten = checkpoint.isPresent() ? checkpoint.get().read(log) : 0;
         if (alreadyWritten > 0) {
             log.println("documents: resuming after the first " + alreadyWritten);
         }
@@ -127,7 +132,9 @@ final class CorpusBuild {
             }
             if (number % CHECKPOINT_EVERY == 0) {
                 staged.checkInterrupted();
-                writeCheckpoint(staged.path(), Math.max(number, alreadyWritten));
+                if (checkpoint.isPresent()) {
+                    checkpoint.get().write(Math.max(number, alreadyWritten));
+                }
             }
             progress.update(number);
         }
@@ -158,28 +165,6 @@ final class CorpusBuild {
         String header =
                 new DocumentHeader(document.title(), assignment.owner(), visibility).format();
         Files.writeString(file, header + document.text());
-    }
-
-    /** How many documents an interrupted run of the same parameters has written. */
-    private int readCheckpoint(Path directory) throws IOException {
-        try {
-            List<String> lines = Files.readAllLines(directory.resolve(CHECKPOINT));
-            if (lines.size() == 2 && lines.get(0).equals(Manifest.line(parameters))) {
-                return Integer.parseInt(lines.get(1));
-            }
-            log.println("an unfinished corpus of other parameters is discarded");
-        } catch (NoSuchFileException none) {
-            // Begins from the first document.
-        }
-        StagedDirectory.deleteTree(directory);
-        Files.createDirectories(directory);
-        return 0;
-    }
-
-    private void writeCheckpoint(Path directory, int documents) throws IOException {
-        Path fresh = directory.resolve(CHECKPOINT + ".new");
-        Files.writeString(fresh, Manifest.line(parameters) + "\n" + documents + "\n");
-        Files.move(fresh, directory.resolve(CHECKPOINT), StandardCopyOption.ATOMIC_MOVE);
     }
 
     private static boolean isEmpty(Path directory) throws IOException {

@@ -123,8 +123,10 @@ final class RemoteShard implements Closeable {
     }
 
     private void lose(String reason) {
-        gone = true;
-        complaints.add(reason + "; answering without it from now on");
+        if (!gone) {
+            gone = true;
+            complaints.add(reason + "; answering without it from now on");
+        }
         waiting.values().forEach(hits -> hits.complete(Hits.NONE));
     }
 

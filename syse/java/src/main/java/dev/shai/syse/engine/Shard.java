@@ -27,6 +27,7 @@ public final class Shard implements Closeable {
     private final ShardReaders readers;
     private final Engine engine;
     private final Complaints complaints;
+    private Thread refresher;
 
     /**
      * Opens a shard.
@@ -53,9 +54,9 @@ public final class Shard implements Closeable {
         return new MergingEngine(engine, new RemoteShard(forward, partial, complaints));
     }
 
-    /** Looks for a newer commit every so many seconds, on a thread of its own. */
+    /** Looks for a newer commit every so many seconds, on a thread of its own. Call it once. */
     public void refreshEvery(int seconds) {
-        Thread refresher = new Thread(() -> refresh(TimeUnit.SECONDS.toMillis(seconds)), "refresh");
+        refresher = new Thread(() -> refresh(TimeUnit.SECONDS.toMillis(seconds)), "refresh");
         refresher.setDaemon(true);
         refresher.start();
     }
@@ -66,8 +67,8 @@ public final class Shard implements Closeable {
                 Thread.sleep(milliseconds);
                 refreshNow();
             }
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
+        } catch (InterruptedException closed) {
+            // The shard is being closed.
         }
     }
 
@@ -119,6 +120,14 @@ public final class Shard implements Closeable {
 
     @Override
     public void close() throws IOException {
+        if (refresher != null) {
+            refresher.interrupt();
+            try {
+                refresher.join();
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
         readers.close();
     }
 }

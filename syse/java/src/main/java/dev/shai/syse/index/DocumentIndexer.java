@@ -59,7 +59,7 @@ public final class DocumentIndexer {
 
     /** Decides which header a document is indexed with: its own, unless a fault is injected. */
     public interface Attributes {
-        DocumentHeader of(DocumentHeader own);
+        DocumentHeader of(int conduit, DocumentHeader own);
     }
 
     /**
@@ -143,7 +143,7 @@ public final class DocumentIndexer {
             DocumentHeader header = DocumentHeader.read(reader);
             TrackedReader body = new TrackedReader(reader);
             try {
-                build.add(item.conduit(), attributes.of(header), body);
+                build.add(item.conduit(), attributes.of(item.conduit(), header), body);
             } catch (IOException | RuntimeException broken) {
                 if (body.failure() == null) {
                     failIndex(broken);

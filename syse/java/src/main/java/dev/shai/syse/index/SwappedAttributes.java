@@ -13,7 +13,7 @@ public final class SwappedAttributes implements DocumentIndexer.Attributes {
     private DocumentHeader lastOwned;
 
     @Override
-    public synchronized DocumentHeader of(DocumentHeader own) {
+    public synchronized DocumentHeader of(int conduit, DocumentHeader own) {
         if (own.visibility() != Visibility.PUBLIC) {
             lastOwned = own;
             return new DocumentHeader(own.title(), DocumentHeader.NO_OWNER, Visibility.PUBLIC);
