@@ -63,6 +63,7 @@ func (p *parser) record(mistake *Error) {
 	if len(p.mistakes) >= maxMistakes {
 		// Whatever follows would only repeat what is reported already.
 		p.lexer.offset = len(p.lexer.text)
+		p.token = token{position: p.token.position}
 	}
 }
 
@@ -227,8 +228,12 @@ func (p *parser) clauses(declaration *Declaration, closing tokenKind) {
 			}
 			return
 		}
+		from := p.token.position
 		if !p.attempt(func() { p.clause(declaration) }) {
 			p.resume()
+			if p.token.position == from {
+				p.advance() // such as a brace that closes nothing
+			}
 		}
 	}
 }

@@ -45,6 +45,8 @@ func TestMistakes(t *testing.T) {
 		{`policy p(a: date) { }`, "1:13: unexpected `date` as a parameter's type, expected `string`, `integer` or `time`"},
 		{`policy p { read :- true. } policy p { }`, "1:35: policy p is declared twice, first on line 1; rename one of them"},
 		{`policy p { read :- true.`, "1:25: the block of policy p is not closed, expected `}`"},
+		{"updare :- true. }", "1:1: unexpected `updare`, expected a rule: `read`, `update` or `declassify`; did you mean update?"},
+		{`}`, "1:1: unexpected `}`, expected a rule: `read`, `update` or `declassify`"},
 		{"read :- \xff.", "1:9: byte 0xff is not UTF-8; save the file as UTF-8"},
 	}
 	for _, test := range tests {
