@@ -99,6 +99,7 @@ func TestRuleAtLeast(t *testing.T) {
 		{"after the beginning", `sKeyIs("a")`, `timeIs(T), ge(T, 2026-06-01T12:00:00Z)`, nil, []string{"from 2026-06-01T12:00:00Z"}},
 		{"before the beginning", `sKeyIs("a")`, `timeIs(T), gt(T, 2026-06-01T12:00:00Z)`, nil, denied},
 		{"ends earlier", `timeIs(T), lt(T, 2026-06-01T11:00:00Z)`, `timeIs(T), lt(T, 2026-06-01T11:30:00Z)`, nil, nil},
+		{"equal from less, by the clock", `timeIs(T), lt(T, 2026-06-01T13:00:00Z)`, `timeIs(T), eq(T, 2026-06-01T13:00:00Z)`, nil, denied},
 		{"computed from the clock", `sKeyIs("a")`, `timeIs(T), add(U, T, 60), lt(U, 2026-06-01T13:00:00Z)`, nil,
 			[]string{"before 2026-06-01T12:00:00.000000001Z", "from 2026-06-01T12:00:00Z"}},
 	}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+)
+
+// each shows that a condition holds for every tuple: by a hypothesis that says as
+// much, by the absence of tuples that would break it, or one by one.
+func (p *prover) each(l *literal) bool {
+	start := p.mark()
+	if p.comparing && p.eachAssumed(l) {
+		return true
+	}
+	p.undo(start)
+	if l.op == opEachWillsay {
+		return !p.comparing && p.eachUpdate(l)
+	}
+	height := len(p.scratch)
+	defer func() { p.scratch = p.scratch[:height] }()
+	if pattern, _, ok := p.pattern(l); ok {
+		if p.excluded(l, pattern) || p.eachFact(l, pattern) {
+			return true
+		}
+		p.undo(start)
+		return false
+	}
+	p.undo(start)
+	p.scratch = p.scratch[:height]
+	return p.noneAtAll(l)
+}
+
+// noneAtAll serves an each with frozen arguments: if the conduit has no tuple even
+// for any value in their place, the condition holds for all of them.
+func (p *prover) noneAtAll(l *literal) bool {
+	conduit := p.value(l.content.conduit)
+	if conduit.kind != StringValue || conduit.text == "" {
+		return false
+	}
+	pattern := Pattern{Conduit: conduit.text, Relation: l.content.relation}
+	for _, argument := range l.arguments {
+		p.scratch = append(p.scratch, known(p.value(argument)))
+	}
+	pattern.Arguments = p.scratch[len(p.scratch)-len(l.arguments):]
+	return p.absent(pattern)
+}
+
+func (p *prover) absent(pattern Pattern) bool {
+	if p.state.Has(pattern) {
+		return false
+	}
+	p.require(Condition{Kind: FactAbsent, Conduit: pattern.Conduit, Relation: pattern.Relation, Tuple: NewTuple(pattern.Arguments...)})
+	return true
+}
+
+// excluded answers `each in C says t(X, …) { neq(X, v), … }` by looking for t(v, …):
+// one indexed lookup however long the list is.
+func (p *prover) excluded(l *literal, pattern Pattern) bool {
+	if l.content.positioned || len(l.content.condition) == 0 {
+		return false
+	}
+	start := p.mark()
+	for i := range l.content.condition {
+		inner := &l.content.condition[i]
+		if inner.op != opNeq || !p.excludedValue(l, pattern, inner.arguments[0], inner.arguments[1]) &&
+			!p.excludedValue(l, pattern, inner.arguments[1], inner.arguments[0]) {
+			p.undo(start)
+			return false
+		}
+	}
+	return true
+}
+
+func (p *prover) excludedValue(l *literal, pattern Pattern, variable, other Value) bool {
+	value := p.value(other)
+	isLocal := variable.kind == kindVariable && int(variable.number) >= l.content.localFrom && int(variable.number) < l.content.patternTo
+	if !isLocal || !value.concrete() {
+		return false
+	}
+	from := len(p.scratch)
+	p.scratch = append(p.scratch, pattern.Arguments...)
+	pattern.Arguments = p.scratch[from:]
+	for i, argument := range l.arguments {
+		if argument == variable {
+			pattern.Arguments[i] = value
+		}
+	}
+	return p.absent(pattern)
+}
+
+// eachFact walks the tuples and shows the condition for each.
+func (p *prover) eachFact(l *literal, pattern Pattern) bool {
+	from, to, ok := p.bounds(l)
+	if !ok {
+		return false
+	}
+	pattern.Offset = Value{} // the digest is over all offsets; meets leaves out what does not fit
+	digest := newDigest()
+	all := true
+	p.state.Lookup(pattern, func(fact Fact) bool {
+		digest.add(fact)
+		if l.content.isRange() && (fact.Offset < from || fact.Offset >= to) {
+			return true
+		}
+		all = p.meets(l, fact, false)
+		return all
+	})
+	if !all {
+		return false
+	}
+	switch {
+	case digest.count == 0 && !pattern.Positioned:
+		return p.absent(pattern)
+	case pattern.Positioned:
+		p.require(Condition{Kind: FactsUnchangedAt, Conduit: pattern.Conduit, Relation: pattern.Relation,
+			Tuple: NewTuple(pattern.Arguments...), Digest: digest.String()})
+	default:
+		p.require(Condition{Kind: FactsUnchanged, Conduit: pattern.Conduit, Relation: pattern.Relation,
+			Tuple: NewTuple(pattern.Arguments...), Digest: digest.String()})
+	}
+	return true
+}
+
+// bounds resolves the range of an each; without one it is everything.
+func (p *prover) bounds(l *literal) (from, to int64, ok bool) {
+	if !l.content.isRange() {
+		return 0, 0, true
+	}
+	first, last := p.exact(p.value(l.content.offset)), p.exact(p.value(l.content.rangeEnd))
+	return first.number, last.number, first.kind == IntegerValue && last.kind == IntegerValue
+}
+
+// meets shows an each's condition for one tuple. A tuple that does not fit the
+// pattern is no concern of the each unless strict is set.
+func (p *prover) meets(l *literal, fact Fact, strict bool) bool {
+	if !p.step() {
+		return false
+	}
+	start := len(p.trail)
+	defer func() { p.unbind(start) }()
+	if !p.takeFact(l, fact) {
+		return !strict
+	}
+	p.nesting++
+	defer func() { p.nesting-- }()
+	return p.prove(l.content.condition, 0, nil)
+}
+
+// eachUpdate is strict: the update may say nothing but what the pattern admits, for
+// otherwise anything could be written beside it.
+func (p *prover) eachUpdate(l *literal) bool {
+	from, to, ok := p.bounds(l)
+	if !ok {
+		return false
+	}
+	all := true
+	speaksOfTarget := p.updates(l, func(fact Fact) bool {
+		if l.content.isRange() && fact.Positioned && (fact.Offset < from || fact.Offset >= to) {
+			return true
+		}
+		all = sameShape(l, fact) && p.meets(l, fact, true)
+		return all
+	})
+	return speaksOfTarget && all
+}
+
+// eachAssumed looks for a hypothesis of the same form about at least the same
+// tuples whose condition implies the literal's.
+func (p *prover) eachAssumed(l *literal) bool {
+	for h := range p.hypotheses {
+		for j := range p.hypotheses[h].body {
+			assumed := &p.hypotheses[h].body[j]
+			if assumed.op != l.op || assumed.content.relation != l.content.relation ||
+				len(assumed.arguments) != len(l.arguments) {
+				continue
+			}
+			start := p.mark()
+			if p.eachFollows(l, &p.hypotheses[h], assumed) {
+				return true
+			}
+			p.undo(start)
+		}
+	}
+	return false
+}
+
+// eachFollows takes one arbitrary tuple of the literal's (its variables frozen),
+// checks that the assumed each speaks of it too, and shows the condition from the
+// assumed one.
+func (p *prover) eachFollows(l *literal, h *hypothesis, assumed *literal) bool {
+	if p.value(l.content.conduit) != h.value(assumed.content.conduit) || !p.coversPlaces(l, h, assumed) {
+		return false
+	}
+	trail := len(p.trail)
+	hypotheses := len(p.hypotheses)
+	defer func() {
+		p.unbind(trail)
+		p.hypotheses = p.hypotheses[:hypotheses]
+	}()
+	bindings := append([]Value(nil), h.bindings...)
+	local := func(variable Value) bool {
+		return variable.kind == kindVariable && int(variable.number) >= assumed.content.localFrom && int(variable.number) < assumed.content.localTo
+	}
+	for i := assumed.content.localFrom; i < assumed.content.localTo; i++ {
+		bindings[i] = Value{}
+	}
+	for i, argument := range l.arguments {
+		value := p.value(argument)
+		free := value.kind == Wildcard
+		if free {
+			value = p.freeze()
+			p.unify(argument, value)
+		}
+		term := assumed.arguments[i]
+		if local(term) && bindings[term.number].kind == Wildcard {
+			if l.op == opEachWillsay && !free {
+				return false // the assumed each admits tuples that this one forbids
+			}
+			bindings[term.number] = value
+		} else if (local(term) && bindings[term.number] != value) || (!local(term) && h.value(term) != value) {
+			return false
+		}
+	}
+	for i := assumed.content.localFrom; i < assumed.content.localTo; i++ {
+		if bindings[i].kind == Wildcard {
+			bindings[i] = p.freeze()
+		}
+	}
+	p.hypotheses = append(p.hypotheses, hypothesis{assumed.content.condition, bindings, h.this, h.policy})
+	p.nesting++
+	defer func() { p.nesting-- }()
+	return p.prove(l.content.condition, 0, nil)
+}
+
+func (p *prover) freeze() Value {
+	if p.frozen < MaxVariables {
+		p.frozen = MaxVariables
+	}
+	p.frozen++
+	return Value{kind: kindFrozen, number: p.frozen - 1}
+}
+
+// coversPlaces reports whether the assumed each speaks of all offsets that the
+// literal speaks of.
+func (p *prover) coversPlaces(l *literal, h *hypothesis, assumed *literal) bool {
+	if !assumed.content.positioned {
+		return !l.content.positioned || l.op == opEach && l.content.isRange()
+	}
+	return l.content.isRange() && assumed.content.isRange() &&
+		p.value(l.content.offset) == h.value(assumed.content.offset) &&
+		p.value(l.content.rangeEnd) == h.value(assumed.content.rangeEnd)
+}
+
+// digest identifies a set of facts as Lookup yields them.
+type digest struct {
+	hash  hash.Hash
+	count int
+}
+
+func newDigest() *digest { return &digest{hash: sha256.New()} }
+
+func (d *digest) add(fact Fact) {
+	d.count++
+	var length [16]byte
+	tuple := NewTuple(fact.Arguments...)
+	binary.BigEndian.PutUint64(length[:8], uint64(len(tuple.packed)))
+	binary.BigEndian.PutUint64(length[8:], uint64(fact.Offset))
+	d.hash.Write(length[:])
+	d.hash.Write([]byte(tuple.packed))
+}
+
+func (d *digest) String() string { return hex.EncodeToString(d.hash.Sum(nil)) }

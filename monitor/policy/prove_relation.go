@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+// computation decides arithmetic and concat.
+func (p *prover) computation(l *literal) bool {
+	x, y, z := p.value(l.arguments[0]), p.value(l.arguments[1]), p.value(l.arguments[2])
+	if p.comparing && (x.kind >= kindNow || y.kind >= kindNow || z.kind >= kindNow) && p.assumed(l) {
+		return true
+	}
+	x, y, z = p.exact(x), p.exact(y), p.exact(z)
+	if x.kind > TimeValue || y.kind > TimeValue || z.kind > TimeValue {
+		return false
+	}
+	values, ok := compute(l.op, x, y, z)
+	if !ok {
+		return false
+	}
+	for i, argument := range l.arguments {
+		if argument = p.value(argument); argument.kind != Wildcard {
+			continue
+		}
+		if !p.unify(l.arguments[i], values[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// relation decides a relation between two values.
+func (p *prover) relation(op operation, left, right Value) bool {
+	switch {
+	case left.concrete() && right.concrete():
+		return relate(op, left, right)
+	case left == right:
+		return op == opEq || op == opLe || op == opGe
+	case left.kind == kindPolicy && right.kind == kindPolicy:
+		return op == opNeq
+	}
+	if p.assumedRelation(op, left, right) {
+		return true
+	}
+	switch {
+	case left.kind == kindNow && right.concrete():
+		return p.clock(op, right)
+	case right.kind == kindNow && left.concrete():
+		return p.clock(mirrored(op), left)
+	}
+	return false
+}
+
+// assumedRelation derives a relation from one assumed relation.
+func (p *prover) assumedRelation(op operation, left, right Value) bool {
+	for i := range p.hypotheses {
+		h := &p.hypotheses[i]
+		for j := range h.body {
+			assumed := &h.body[j]
+			if !assumed.op.relational() {
+				continue
+			}
+			first, second := h.value(assumed.arguments[0]), h.value(assumed.arguments[1])
+			if follows(assumed.op, first, second, op, left, right) ||
+				follows(mirrored(assumed.op), second, first, op, left, right) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func follows(premise operation, first, second Value, op operation, left, right Value) bool {
+	switch {
+	case first == right && second == left:
+		first, second, premise = second, first, mirrored(premise)
+		fallthrough
+	case first == left && second == right:
+		return implies(premise, op)
+	case first == left:
+		return second.concrete() && second.kind == right.kind && impliesBound(premise, second, op, right)
+	case first == right:
+		// The constant is on the left: look at it from the other side.
+		return second.concrete() && second.kind == left.kind && impliesBound(premise, second, mirrored(op), left)
+	}
+	return false
+}
+
+// clock decides a relation between now and a constant, and says until when it
+// stays decided.
+func (p *prover) clock(op operation, limit Value) bool {
+	now := Time(p.environment.Now)
+	if p.environment.Now.IsZero() || !relate(op, now, limit) {
+		return false
+	}
+	if limit.kind != TimeValue {
+		return true // neq with another kind, for ever
+	}
+	after := Value{kind: TimeValue, number: limit.number + 1}
+	switch op {
+	case opLt:
+		p.requireBefore(limit)
+	case opLe:
+		p.requireBefore(after)
+	case opGt:
+		p.requireFrom(after)
+	case opGe:
+		p.requireFrom(limit)
+	case opEq:
+		p.requireFrom(limit)
+		p.requireBefore(after)
+	case opNeq:
+		if now.number < limit.number {
+			p.requireBefore(limit)
+		} else {
+			p.requireFrom(after)
+		}
+	}
+	return true
+}
+
+// prefix decides ipPrefix; an assumed narrower prefix implies a wider one.
+func (p *prover) prefix(l *literal) bool {
+	address, prefix := p.value(l.arguments[0]), p.value(l.arguments[1])
+	if address.concrete() && prefix.concrete() {
+		return within(address, prefix)
+	}
+	for i := range p.hypotheses {
+		h := &p.hypotheses[i]
+		for j := range h.body {
+			assumed := &h.body[j]
+			if assumed.op != opPrefix || h.value(assumed.arguments[0]) != address {
+				continue
+			}
+			narrower := h.value(assumed.arguments[1])
+			if narrower == prefix || narrower.concrete() && prefix.concrete() && within(narrower, prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
