@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -205,6 +206,42 @@ race(const char *good, const char *bad, long rounds)
 	return opened > 0 ? 0 : -1;
 }
 
+static volatile sig_atomic_t alarms;
+
+static void
+count_alarm(int signal)
+{
+	alarms += signal == SIGALRM;
+}
+
+/* Opens while signals arrive, whose handler does not ask for a restart. */
+static long
+open_amid_signals(const char *path)
+{
+	struct sigaction action = {.sa_handler = count_alarm};
+	struct itimerval often = {{0, 1000}, {0, 1000}}, never = {0};
+	long descriptor;
+
+	if (sigaction(SIGALRM, &action, NULL) < 0 || setitimer(ITIMER_REAL, &often, NULL) < 0)
+		return -1;
+	descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+	if (setitimer(ITIMER_REAL, &never, NULL) < 0 || alarms == 0)
+		return -1;
+	return show(descriptor);
+}
+
+/* A vfork child shares its parent's memory and stops it meanwhile. */
+static long
+open_in_vfork(const char *path)
+{
+	int status;
+	pid_t child = vfork();
+
+	if (child == 0)
+		_exit(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0) < 0);
+	return waitpid(child, &status, 0) == child && status == 0 ? 0 : -1;
+}
+
 /* Opens until no descriptor is left; the last error is the result. */
 static long
 exhaust(const char *path)
@@ -346,6 +383,8 @@ by_path(const char *attempt, char **a)
 		return wait(&status_of) < 0 || WEXITSTATUS(status_of) == 99 ? -1 : 0;
 	}
 	if (IS("race")) return race(a[0], a[1], number(a[2]));
+	if (IS("open-amid-signals")) return open_amid_signals(a[0]);
+	if (IS("open-in-vfork")) return open_in_vfork(a[0]);
 	if (IS("exhaust")) return exhaust(a[0]);
 	return NOT_MINE;
 }
