@@ -168,7 +168,8 @@ class Launcher:
     def _start_monitor(self, stack: Stack, options: list[str], variant: Variant, supervisor: Supervisor) -> None:
         name = f"monitor ({variant.name})"
         log = self._place.logs / f"monitor-{variant.name}.log"
-        defines = {"JAVA": self._java, "JAVA_HOME": self._java_home, "SYSE": self._place.syse}
+        keys = self._place.data / "facts" / "population.jsonl"
+        defines = {"JAVA": self._java, "JAVA_HOME": self._java_home, "SYSE": self._place.syse, "KEYS": keys}
         command: list[str | Path] = [
             self._place.shai, "monitor", "--data", self._place.data, "--state", self._place.state / variant.name,
             "--socket", stack.monitor.socket, *options, *(f"--define={key}={value}" for key, value in defines.items()),

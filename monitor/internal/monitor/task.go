@@ -408,9 +408,6 @@ func (t *runningTask) environment() []string {
 		"LD_PRELOAD=" + library, "LD_LIBRARY_PATH=" + t.pipeline.monitor.options.Library,
 		"SHAI_INSTANCE=" + t.name, "SHAI_MODE=" + modes[t.pipeline.currentMode()],
 	}
-	if t.pipeline.spec.KeyValue != nil && t.pipeline.currentMode() == wire.ModeBaseline {
-		list = append(list, "SHAI_KEYVALUE_SOCKET="+t.pipeline.spec.KeyValue.Socket)
-	}
 	for _, variable := range t.spec.Environment {
 		list = append(list, variable.Name+"="+variable.Value)
 	}
