@@ -7,6 +7,7 @@ package sandbox
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,11 @@ func TestMain(m *testing.M) {
 		playMonitor()
 		return
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	if path, err := victimPath(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(status)
 }
 
 // scripted is a Decider that answers from functions and records what it heard.
