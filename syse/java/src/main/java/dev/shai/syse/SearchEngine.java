@@ -128,10 +128,8 @@ public final class SearchEngine implements Callable<Integer> {
     private void serveBoth(Shard shard, Complaints complaints)
             throws IOException, InterruptedException {
         // In this order: the other engine opens its end of the queries first, too.
-        try (OutputStream asked = new FileOutputStream(forward);
-                FileInputStream found = new FileInputStream(partial)) {
-            serve(shard.merging(asked, found), complaints);
-        }
+        OutputStream asked = new FileOutputStream(forward);
+        serve(shard.merging(asked, new FileInputStream(partial)), complaints);
     }
 
     private void serve(Engine engine, Complaints complaints)

@@ -14,6 +14,7 @@ import org.apache.lucene.index.MultiTerms;
 import org.apache.lucene.index.Terms;
 import org.apache.lucene.index.TermsEnum;
 import org.apache.lucene.util.BytesRef;
+import org.apache.lucene.util.IOUtils;
 
 /**
  * One shard of the index, ready to be searched, always in its newest commit. Close it when no
@@ -28,6 +29,7 @@ public final class Shard implements Closeable {
     private final Engine engine;
     private final Complaints complaints;
     private Thread refresher;
+    private RemoteShard other;
 
     /**
      * Opens a shard.
@@ -47,11 +49,12 @@ public final class Shard implements Closeable {
     }
 
     /**
-     * Answers from this shard and the one behind two pipes. Takes over both streams; closing {@code
-     * forward} tells the other shard that no more queries come.
+     * Answers from this shard and the one behind two pipes. Takes over both streams; {@link #close}
+     * closes {@code forward}, which tells the other shard that no more queries come. Call it once.
      */
     public Engine merging(OutputStream forward, InputStream partial) {
-        return new MergingEngine(engine, new RemoteShard(forward, partial, complaints));
+        other = new RemoteShard(forward, partial, complaints);
+        return new MergingEngine(engine, other);
     }
 
     /** Looks for a newer commit every so many seconds, on a thread of its own. Call it once. */
@@ -128,6 +131,6 @@ public final class Shard implements Closeable {
                 Thread.currentThread().interrupt();
             }
         }
-        readers.close();
+        IOUtils.close(other, readers);
     }
 }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.shai.syse.CommandFailure;
+import dev.shai.syse.CorpusGenerator;
 import dev.shai.syse.document.DocumentHeader;
 import dev.shai.syse.document.Visibility;
 import java.io.ByteArrayOutputStream;
@@ -161,6 +162,28 @@ class CorpusBuildTest {
     void aFailureLeavesNothingBehind() throws IOException {
         Path out = folder.resolve("c");
         assertThrows(IOException.class, () -> build(out, 1500, false));
+        try (Stream<Path> left = Files.list(folder)) {
+            assertEquals(List.of(), left.toList());
+        }
+    }
+
+    @Test
+    void beingStoppedLeavesNothingBehind() throws Exception {
+        Process process =
+                new ProcessBuilder(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                CorpusGenerator.class.getName(),
+                                "--from=generated",
+                                "--documents=100000000",
+                                "--out=" + folder.resolve("c"))
+                        .redirectErrorStream(true)
+                        .start();
+        // The first progress line says that documents are being written.
+        assertTrue(process.inputReader().readLine().startsWith("documents: "));
+        process.toHandle().destroy();
+        assertEquals(128 + 15, process.waitFor());
         try (Stream<Path> left = Files.list(folder)) {
             assertEquals(List.of(), left.toList());
         }
