@@ -200,11 +200,22 @@ stop_workers(struct zygote *zygote)
 	}
 }
 
+/* Says once, on a line of its own, that connections are served from now on. */
+static void
+announce(bool *ready)
+{
+	static const char line[] = "ready\n";
+
+	if (!*ready && write(STDOUT_FILENO, line, sizeof line - 1) > 0)
+		*ready = true;
+}
+
 int
 zygote_run(struct worker *pristine)
 {
 	struct zygote zygote = {.pristine = pristine, .count = pristine->settings->workers};
 	pid_t self = getpid();
+	bool ready = false;
 
 	signal(SIGPIPE, SIG_IGN); /* a client or an engine that is gone is an error of write(2) */
 	sigemptyset(&zygote.waited);
@@ -217,6 +228,7 @@ zygote_run(struct worker *pristine)
 
 		if (fill_slots(&zygote) == 0)
 			return become_worker(&zygote, self);
+		announce(&ready);
 		signal_number = wait_for_signal(&zygote, next_wait(&zygote));
 		if (signal_number == SIGTERM || signal_number == SIGINT) {
 			stop_workers(&zygote);

@@ -28,9 +28,9 @@ def start() -> Iterator[Callable[..., FrontEnd]]:
         def starter(**arguments: Any) -> FrontEnd:
             place = Path(directory) / str(len(started))
             place.mkdir()
-            front_end = FrontEnd(place, **arguments)
+            front_end = FrontEnd(place, **arguments).__enter__()
             started.append(front_end)
-            return front_end.__enter__()
+            return front_end
 
         yield starter
         for front_end in started:

@@ -140,10 +140,12 @@ class FrontEnd:
         command = ["redis-server", "--port", "0", "--unixsocket", str(self.keyvalue), "--save", "", "--dir", "."]
         with (self.directory / "redis.log").open("wb") as log:
             self.redis = subprocess.Popen(command, cwd=self.directory, stdout=log)
-        deadline = time.monotonic() + 10
-        while not self.keyvalue.exists():
-            assert time.monotonic() < deadline, "redis-server did not start"
-            time.sleep(0.01)
+        assert eventually(self._redis_listens, seconds=60), (self.directory / "redis.log").read_text(encoding="utf-8")
+
+    def _redis_listens(self) -> bool:
+        # The socket's file is there earlier than somebody who listens on it.
+        with socket.socket(socket.AF_UNIX) as connection:
+            return connection.connect_ex(str(self.keyvalue)) == 0
 
     def _write_keys(self) -> None:
         users = ["alice", "bob", "carol"]
