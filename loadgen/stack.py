@@ -74,7 +74,7 @@ class Stack:
     def serve(self) -> None:
         """Start everything that serves searches and wait until it does."""
         for task in SERVING:
-            self.monitor.call("task", "start", self.pipeline, task)
+            self.monitor.call("task", "start", self.pipeline, task, "--wait")
         deadline = time.monotonic() + _READY_SECONDS
         while True:
             try:
