@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,8 +30,8 @@ type acceptor struct {
 	done     chan struct{} // closed when nothing is accepted any more
 }
 
-// waiter is one idle worker. ready has room for one connection, so that the
-// acceptor never blocks on a worker that has just died.
+// waiter is one idle worker. Handing over is one step for both sides (ready has no
+// room): a connection is either the worker's or still the acceptor's.
 type waiter struct {
 	ctx   context.Context
 	ready chan accepted
@@ -69,7 +70,7 @@ func listen(address string) (*acceptor, error) {
 
 // next waits for a connection on behalf of one worker; ctx ends when it dies.
 func (a *acceptor) next(ctx context.Context) (accepted, error) {
-	w := &waiter{ctx: ctx, ready: make(chan accepted, 1)}
+	w := &waiter{ctx: ctx, ready: make(chan accepted)}
 	select {
 	case a.waiting <- w:
 	case <-ctx.Done():
@@ -81,11 +82,6 @@ func (a *acceptor) next(ctx context.Context) (accepted, error) {
 	case got := <-w.ready:
 		return got, nil
 	case <-ctx.Done():
-		select {
-		case got := <-w.ready: // delivered in the same instant: nobody else will close it
-			got.connection.Close()
-		default:
-		}
 		return accepted{}, ctx.Err()
 	case <-a.done:
 		return accepted{}, net.ErrClosed
@@ -94,36 +90,72 @@ func (a *acceptor) next(ctx context.Context) (accepted, error) {
 
 func (a *acceptor) run() {
 	defer close(a.done)
-	descriptor := int(a.listener.Fd())
 	for {
-		var w *waiter
-		select {
-		case w = <-a.waiting:
-		case <-a.stop:
+		w, open := a.waiter()
+		if !open {
 			return
 		}
-		for w.ctx.Err() == nil {
-			connection, address, err := unix.Accept4(descriptor, unix.SOCK_CLOEXEC)
-			if isTransient(err) {
-				continue
+		got, err := a.accept()
+		if err != nil {
+			return // close has shut the listening socket down
+		}
+		// The worker may have died while nobody connected; the connection is then
+		// for another one.
+		for !deliver(w, got) {
+			if w, open = a.waiter(); !open {
+				got.connection.Close()
+				return
 			}
-			if err != nil {
-				return // close has shut the listening socket down
-			}
-			deliver(w, accepted{connection: os.NewFile(uintptr(connection), "connection"), peer: peerAddress(address)})
-			break
 		}
 	}
 }
 
-// deliver gives the connection to w, or closes it when w has died meanwhile: the
-// client sees a connection that ends and may try again.
-func deliver(w *waiter, got accepted) {
-	if w.ctx.Err() != nil {
-		got.connection.Close()
-		return
+// waiter is the next idle worker; open is false when the acceptor is to stop.
+func (a *acceptor) waiter() (w *waiter, open bool) {
+	for {
+		select {
+		case w = <-a.waiting:
+		case <-a.stop:
+			return nil, false
+		}
+		if w.ctx.Err() == nil {
+			return w, true
+		}
 	}
-	w.ready <- got
+}
+
+// accept takes one connection from the kernel's queue.
+func (a *acceptor) accept() (accepted, error) {
+	for {
+		connection, address, err := unix.Accept4(int(a.listener.Fd()), unix.SOCK_CLOEXEC)
+		switch {
+		case err == nil:
+			return accepted{connection: os.NewFile(uintptr(connection), "connection"), peer: peerAddress(address)}, nil
+		case !isTransient(err):
+			return accepted{}, err
+		case err != unix.EINTR && err != unix.ECONNABORTED:
+			// Out of descriptors or memory: the connection stays in the queue, and
+			// trying at once again would only burn the processor.
+			select {
+			case <-a.stop:
+				return accepted{}, net.ErrClosed
+			case <-time.After(shortage):
+			}
+		}
+	}
+}
+
+// shortage is how long accepting waits for descriptors or memory to come free.
+const shortage = 50 * time.Millisecond
+
+// deliver hands a connection to a worker; false when the worker has died.
+func deliver(w *waiter, got accepted) bool {
+	select {
+	case w.ready <- got:
+		return true
+	case <-w.ctx.Done():
+		return false
+	}
 }
 
 // isTransient says whether accept4(2) failed for this connection only.
@@ -148,8 +180,8 @@ func peerAddress(address unix.Sockaddr) netip.Addr {
 // close stops accepting: shutting a listening socket down wakes accept4, which closing
 // its descriptor would not.
 func (a *acceptor) close() {
-	_ = unix.Shutdown(int(a.listener.Fd()), unix.SHUT_RDWR)
 	close(a.stop)
+	_ = unix.Shutdown(int(a.listener.Fd()), unix.SHUT_RDWR)
 	<-a.done
 	a.listener.Close()
 }

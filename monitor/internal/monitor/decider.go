@@ -3,6 +3,7 @@
 package monitor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,10 +50,21 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, pid int) (*
 	if task == nil || p.acceptor == nil {
 		return nil, errors.New("the task has no connection to accept")
 	}
+	if err := p.mayServe(started, pid); err != nil {
+		who, _ := p.subjectOf(started, pid)
+		p.refused(who, "accept4", "", err.Error())
+		return nil, err
+	}
 	task.idle(1)
 	defer task.idle(-1)
+	select {
+	case <-p.vacancies:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	got, err := p.acceptor.next(ctx)
 	if err != nil {
+		p.vacancies <- struct{}{}
 		return nil, err
 	}
 	begun := time.Now()
@@ -65,10 +77,42 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, pid int) (*
 	return placed, nil
 }
 
+// mayServe refuses a process that may hold anything of an earlier user: one with a
+// session, and one that the zygote has not forked itself.
+func (p *pipeline) mayServe(started sandbox.Task, pid int) error {
+	if p.sessionOf(pid) != nil {
+		return errors.New("this worker has served a user; it must exit")
+	}
+	parent, err := parentOf(pid)
+	if err != nil {
+		return err
+	}
+	if parent != started.PID() {
+		return fmt.Errorf("process %d was not forked by the zygote %d; only such a process is new to every user", pid, started.PID())
+	}
+	return nil
+}
+
+// parentOf reads a process' parent from proc(5).
+func parentOf(pid int) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
+	}
+	// The second field, the program's name in parentheses, may hold anything.
+	var state string
+	var parent int
+	if _, err := fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), "%s %d", &state, &parent); err != nil {
+		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
+	}
+	return parent, nil
+}
+
 // beginSession creates the session and everything that is placed in its worker.
 func (p *pipeline) beginSession(task *runningTask, pid int, got accepted) (_ *sandbox.Accepted, err error) {
 	s, err := newSession(p, task, pid, got)
 	if err != nil {
+		p.vacancies <- struct{}{}
 		return nil, err
 	}
 	descriptors := map[int]*os.File{}
@@ -89,6 +133,7 @@ func (p *pipeline) beginSession(task *runningTask, pid int, got accepted) (_ *sa
 	}()
 	if s.endpoint, descriptors[wire.FDMonitor], err = newEndpoint(); err != nil {
 		delete(descriptors, wire.FDMonitor)
+		p.vacancies <- struct{}{}
 		return nil, err
 	}
 	if err = p.takeSlot(s, descriptors); err != nil {

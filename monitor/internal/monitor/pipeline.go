@@ -3,7 +3,6 @@
 package monitor
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -40,6 +39,8 @@ type pipeline struct {
 	sets     map[string]*capabilitySet // by instance
 	sessions map[int]*session          // by worker process id
 	free     []int                     // slots without a session
+
+	vacancies chan struct{} // one for each free slot; taken before a connection is
 }
 
 // newPipeline makes a resolved pipeline ready to start tasks; nothing runs yet.
@@ -76,6 +77,7 @@ func newPipeline(m *Monitor, resolved *manifest.Resolved) (_ *pipeline, err erro
 		p.order = append(p.order, running.name)
 		p.tasks[running.name] = running
 	}
+	p.makeSlots()
 	return p, nil
 }
 
@@ -106,14 +108,29 @@ func (p *pipeline) makeConduit(conduit manifest.Conduit) error {
 				pairs[conduit.Name] = append(pairs[conduit.Name], pair)
 			}
 		}
-		if slots > len(p.free) {
-			p.free = p.free[:0]
-			for slot := range slots {
-				p.free = append(p.free, slots-1-slot)
+	}
+	return nil
+}
+
+// maxSessions bounds the sessions of a pipeline whose workers have no conduits with
+// slots.
+const maxSessions = 32
+
+// makeSlots makes as many slots as every slotted conduit of the workers has.
+func (p *pipeline) makeSlots() {
+	slots := maxSessions
+	for _, conduit := range p.spec.Conduits {
+		for _, task := range p.tasks {
+			if len(task.spec.Parameters) > 0 && (conduit.From == task.name || conduit.To == task.name) {
+				slots = min(slots, max(conduit.Slots, 1))
 			}
 		}
 	}
-	return nil
+	p.vacancies = make(chan struct{}, slots)
+	for slot := range slots {
+		p.free = append(p.free, slots-1-slot)
+		p.vacancies <- struct{}{}
+	}
 }
 
 func (p *pipeline) closeConduits() {
@@ -179,15 +196,10 @@ func (p *pipeline) sessionOf(pid int) *session {
 	return p.sessions[pid]
 }
 
-var errNoSlot = errors.New("every slot has a session; the pipeline's conduits have too few slots for its workers")
-
-// takeSlot gives the session a slot and the ends that its worker holds.
+// takeSlot gives the session the slot of its vacancy and the ends that its worker
+// holds.
 func (p *pipeline) takeSlot(s *session, descriptors map[int]*os.File) error {
 	p.mu.Lock()
-	if len(p.free) == 0 {
-		p.mu.Unlock()
-		return errNoSlot
-	}
 	s.slot = p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
 	p.sessions[s.pid] = s
@@ -230,6 +242,7 @@ func (p *pipeline) releaseSlot(s *session) {
 		delete(p.sessions, s.pid)
 	}
 	p.free = append(p.free, s.slot)
+	p.vacancies <- struct{}{} // never blocks: there is room for every slot
 	p.monitor.metrics.active.WithLabelValues(p.name).Dec()
 }
 

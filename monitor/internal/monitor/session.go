@@ -121,8 +121,9 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 		return fmt.Errorf("message %d more than %d times in one session", message.Type(), rule.limit)
 	}
 	begun := time.Now()
+	s.pipeline.monitor.metrics.interceptions.WithLabelValues(s.pipeline.name, rule.kind).Inc() // before the answer: whoever has it finds it counted
 	err = rule.serve(s, sequence, message)
-	s.pipeline.intercepted(rule.kind, time.Since(begun))
+	s.pipeline.monitor.metrics.latency.WithLabelValues(rule.kind).Observe(time.Since(begun).Seconds())
 	return err
 }
 
@@ -196,9 +197,29 @@ func (s *session) kill() {
 	_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
 }
 
-// end releases what the session held. The worker has exited, or is about to.
+// exitGrace is how long a worker has to exit after its session, in milliseconds.
+const exitGrace = 1000
+
+// awaitExit returns when the worker is gone. One that does not exit by itself is
+// killed: it holds its user's data and the ends of its slot.
+func (s *session) awaitExit() {
+	watched := []unix.PollFd{{Fd: int32(s.pidfd), Events: unix.POLLIN}}
+	for timeout := exitGrace; ; timeout = -1 {
+		count, err := unix.Poll(watched, timeout)
+		for err == unix.EINTR {
+			count, err = unix.Poll(watched, timeout)
+		}
+		if count > 0 || err != nil {
+			return
+		}
+		s.kill()
+	}
+}
+
+// end releases what the session held, once its worker is gone.
 func (s *session) end() {
 	s.endpoint.close()
+	s.awaitExit()
 	unix.Close(s.pidfd)
 	s.pipeline.endSession(s)
 }
