@@ -16,8 +16,16 @@
  *	query TEXT                 write a line to the query pipe
  *	get KEY | push KEY VALUE   a command to the key-value store; its first reply line
  *	mode                       the session's mode
+ *	session                    "session region R slot N process P"
+ *	remember WORD | recall     keep a word in this process; give it back
+ *	register NAME              shai_register in the middle of a session
+ *	again                      accept4(2) for another user without a reset, behind libshai's back
+ *	linger                     end the session as far as the monitor is told, and live on
  *	crash                      die with SIGABRT
  *	quit                       end the session
+ *
+ * Started as "probe_worker register NAME ..." it is no worker: it registers under
+ * each name in turn and prints what comes of it.
  */
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -36,6 +44,7 @@
 #define LINE	4096
 
 static struct shai_session session;
+static char remembered[64] = "nothing";
 
 static void
 answer(const char *format, ...)
@@ -71,8 +80,15 @@ authenticate(char *name, const char *hex)
 		sscanf(hex + 2 * i, "%2hhx", &signature[i]);
 	if (shai_authenticate(&session, name, signature) == -1)
 		answer_error(shai_reason());
-	else
-		answer("bound %s", session.instance);
+	else {
+		char pending[64];
+
+		/* The store's reply to the monitor's authentication comes first. */
+		if (session.keyvalue != -1 && read(session.keyvalue, pending, sizeof(pending)) <= 0)
+			answer_error("key-value");
+		else
+			answer("bound %s", session.instance);
+	}
 }
 
 static void
@@ -177,6 +193,40 @@ key_value(const char *verb, char *arguments)
 	answer("reply %.*s", (int)strcspn(reply, "\r\n"), reply);
 }
 
+/* A second user for the same process: what a worker without a reset would do. */
+static void
+accept_again(void)
+{
+	int connection = accept4(SHAI_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
+
+	if (connection == -1)
+		answer_error("");
+	else
+		answer("connection %d", connection);
+}
+
+/* Tells the monitor that the session is over and keeps everything it had. */
+static void
+linger(void)
+{
+	struct shai_header reset = {SHAI_WIRE_VERSION, SHAI_RESET, sizeof(reset), 0};
+
+	if (send(SHAI_FD_MONITOR, &reset, sizeof(reset), 0) == -1)
+		answer_error("reset");
+	else
+		answer("lingering");
+	pause();
+}
+
+static void
+register_as(const char *name)
+{
+	if (shai_register(name) == -1)
+		answer_error(shai_reason());
+	else
+		answer("registered");
+}
+
 static void
 command(char *line)
 {
@@ -216,6 +266,19 @@ command(char *line)
 		key_value("LPUSH", rest);
 	else if (strcmp(line, "mode") == 0)
 		answer("mode %d", (int)session.mode);
+	else if (strcmp(line, "session") == 0)
+		answer("session region %s slot %u process %d", session.region, session.slot, (int)getpid());
+	else if (strcmp(line, "remember") == 0) {
+		snprintf(remembered, sizeof(remembered), "%s", rest);
+		answer("remembered");
+	} else if (strcmp(line, "recall") == 0)
+		answer("recalled %s", remembered);
+	else if (strcmp(line, "register") == 0)
+		register_as(rest);
+	else if (strcmp(line, "again") == 0)
+		accept_again();
+	else if (strcmp(line, "linger") == 0)
+		linger();
 	else if (strcmp(line, "crash") == 0)
 		abort();
 	else
@@ -241,10 +304,25 @@ work(void)
 	_exit(0);
 }
 
+/* Registers under each name in turn. */
+static int
+play_impostor(char **names)
+{
+	for (; *names != NULL; names++)
+		if (shai_register(*names) == -1)
+			printf("%s: %s %s\n", *names, strerrorname_np(errno), shai_reason());
+		else
+			printf("%s: registered\n", *names);
+	return (0);
+}
+
 int
-main(void)
+main(int count, char **arguments)
 {
 	pid_t pid;
+
+	if (count > 2 && strcmp(arguments[1], "register") == 0)
+		return (play_impostor(arguments + 2));
 
 	for (unsigned slot = 0;; slot++) {
 		if (slot >= WORKERS && wait(NULL) == -1)

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/wire"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what happens into the transcripts")
+
+// TestTranscripts plays testdata/transcripts (see the README there) and compares what
+// happens with what they say.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/transcripts/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(newStack(t), string(text))
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if difference := cmp.Diff(string(text), got); difference != "" && !*rewrite {
+				t.Errorf("%s (run with -rewrite to accept):\n%s", file, difference)
+			}
+		})
+	}
+}
+
+// play carries out a transcript and renders it anew: what happens stands indented
+// under each line.
+func play(s *stack, transcript string) string {
+	p := &player{stack: s, users: map[string]*user{}, counts: map[string]uint64{}}
+	var out strings.Builder
+	for line := range strings.Lines(transcript) {
+		if strings.HasPrefix(line, "  ") {
+			continue
+		}
+		out.WriteString(line)
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		for answer := range strings.Lines(p.do(line)) {
+			fmt.Fprintf(&out, "  %s\n", strings.TrimSuffix(answer, "\n"))
+		}
+		if s.t.Failed() {
+			s.t.Logf("at: %s", line)
+			break
+		}
+	}
+	return out.String()
+}
+
+// player is the state of one transcript.
+type player struct {
+	*stack
+	users     map[string]*user
+	processes []int             // P1, P2, … in the order in which they were seen
+	counts    map[string]uint64 // interceptions that have been shown
+}
+
+// do carries out one line and returns what happened.
+func (p *player) do(line string) string {
+	p.t.Helper()
+	if name, command, found := strings.Cut(line, ": "); found && regexp.MustCompile(`^s\d+$`).MatchString(name) {
+		return p.named(p.inSession(name, command)) + p.intercepted() + "\n"
+	}
+	word, rest, _ := strings.Cut(line, " ")
+	if action := actions[word]; action != nil {
+		return action(p, rest)
+	}
+	p.t.Fatalf("transcript: %q is no command", line)
+	return ""
+}
+
+// intercepted shows the interceptions since the last call.
+func (p *player) intercepted() string {
+	now := p.interceptions()
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(now)) {
+		if n := now[kind] - p.counts[kind]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", kind, n))
+		}
+	}
+	p.counts = now
+	if len(parts) == 0 {
+		return ""
+	}
+	return "  [" + strings.Join(parts, ", ") + "]"
+}
+
+// inSession carries out one line of a user.
+func (p *player) inSession(name, command string) string {
+	p.t.Helper()
+	word, rest, _ := strings.Cut(command, " ")
+	u := p.users[name]
+	if u == nil && word != "connect" {
+		p.t.Fatalf("transcript: %s is not connected", name)
+	}
+	switch word {
+	case "connect":
+		return p.connects(name, strings.TrimPrefix(rest, "from "))
+	case "authenticate":
+		principal, key, other := strings.Cut(rest, " with ")
+		if !other {
+			key = principal
+		}
+		return ended(u.authenticate(principal, strings.TrimSuffix(key, "'s key")))
+	case "transfer":
+		return p.transfer(u, rest)
+	case "open", "read":
+		return ended(u.say(word + " " + p.numbered(rest)))
+	case "native", "beneath":
+		return differs(ended(u.say(word + " " + p.viewed(word, rest))))
+	case "raw", "again":
+		return differs(ended(u.say(word)))
+	case "quit", "crash", "linger", "ended?", "leave":
+		return p.leaves(name, word)
+	}
+	return ended(u.say(command))
+}
+
+// ended shows the end of a session as an answer.
+func ended(answer string, err error) string {
+	if errors.Is(err, io.EOF) {
+		return "the connection has ended"
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return answer
+}
+
+// differs marks an error number that is this backend's own.
+func differs(answer string) string {
+	return strings.TrimSpace(strings.Replace(answer, "error ", "error ~", 1))
+}
+
+func (p *player) connects(name, address string) string {
+	p.t.Helper()
+	u, err := p.connect(address)
+	p.must(err)
+	p.users[name] = u
+	return u.must("session")
+}
+
+// leaves ends a session in one way or another and waits until nothing is left of it.
+func (p *player) leaves(name, how string) string {
+	u := p.users[name]
+	process := 0
+	if how != "ended?" {
+		_, err := fmt.Sscanf(u.must("session")[strings.Index(u.must("session"), "process"):], "process %d", &process)
+		p.must(err)
+	}
+	switch how {
+	case "leave":
+		u.connection.Close()
+	case "linger":
+		u.must(how)
+	case "quit", "crash":
+		_, _ = u.say(how)
+	case "ended?":
+		answer, err := u.say("mode")
+		if err == nil {
+			return "no: " + answer
+		}
+		delete(p.users, name)
+		return "yes"
+	}
+	delete(p.users, name)
+	waitUntil(p.t, "the worker's end", func() bool { return errors.Is(syscall.Kill(process, 0), syscall.ESRCH) })
+	waitUntil(p.t, "the session's end", func() bool { return p.pipeline().sessionOf(process) == nil })
+	p.awaitIdle()
+	return fmt.Sprintf("process %d is gone", process)
+}
+
+// transfer plays the search engine: it writes a transfer into the channel of the
+// user's slot.
+func (p *player) transfer(u *user, arguments string) string {
+	p.t.Helper()
+	words := strings.Fields(arguments)
+	query, err := strconv.ParseUint(words[0], 10, 32)
+	p.must(err)
+	transfer := wire.Transfer{Query: uint32(query)}
+	for _, name := range words[1:] {
+		id, _ := strconv.ParseUint(p.numbered(name), 10, 32)
+		transfer.Conduits = append(transfer.Conduits, uint32(id))
+	}
+	record, err := wire.EncodeTransfer(transfer)
+	p.must(err)
+	for _, s := range p.pipeline().liveSessions() {
+		if strings.Contains(u.must("session"), fmt.Sprintf("process %d", s.pid)) {
+			pairs := p.pipeline().pairs
+			if s.mode == wire.ModeDynamic {
+				pairs = p.pipeline().checked
+			}
+			_, err := syscall.Write(int(pairs["results"][s.slot].writer.Fd()), record)
+			p.must(err)
+			return "written"
+		}
+	}
+	return "no session"
+}
+
+// numbered puts conduit numbers in the place of names; what is a number already stays.
+func (p *player) numbered(names string) string {
+	words := strings.Fields(names)
+	for i, word := range words {
+		if strings.HasPrefix(word, "/") {
+			words[i] = fmt.Sprint(p.id(word))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// viewed puts a place in the view where a path says "view of NAME".
+func (p *player) viewed(how, path string) string {
+	name, ok := strings.CutPrefix(path, "view of ")
+	if !ok {
+		return path
+	}
+	id := p.id(name)
+	inside := fmt.Sprintf("%d/%d/%d", p.monitor.state().ClassOf(id), id>>10, id)
+	if how == "beneath" {
+		return inside
+	}
+	return viewPrefix + "/" + inside
+}
+
+var openedNumbers = regexp.MustCompile(`^opened(( \d+)*)`)
+var processNumber = regexp.MustCompile(`process (\d+)`)
+
+// named puts names where numbers differ from run to run.
+func (p *player) named(answer string) string {
+	answer = openedNumbers.ReplaceAllStringFunc(answer, func(list string) string {
+		names := []string{"opened"}
+		for _, number := range strings.Fields(list)[1:] {
+			id, _ := strconv.ParseUint(number, 10, 32)
+			name, _ := p.monitor.state().Name(uint32(id))
+			names = append(names, name)
+		}
+		return strings.Join(names, " ")
+	})
+	return processNumber.ReplaceAllStringFunc(answer, func(text string) string {
+		number, _ := strconv.Atoi(strings.TrimPrefix(text, "process "))
+		at := slices.Index(p.processes, number)
+		if at < 0 {
+			at, p.processes = len(p.processes), append(p.processes, number)
+		}
+		return fmt.Sprintf("process P%d", at+1)
+	})
+}
+
+// showRecord is an audit record without what differs from run to run.
+func (p *player) showRecord(r audit.Record) string {
+	var out strings.Builder
+	allowed := "refused"
+	if r.Allowed {
+		allowed = "allowed"
+	}
+	fmt.Fprintf(&out, "%s %s", r.Kind, r.Operation)
+	for _, part := range []struct{ name, text string }{{"", r.Instance}, {"for ", r.Principal}, {"", r.Conduit}} {
+		if part.text != "" && !strings.Contains(out.String(), part.text) {
+			out.WriteString(" " + part.name + part.text)
+		}
+	}
+	fmt.Fprintf(&out, ": %s", allowed)
+	if r.Reason != "" {
+		fmt.Fprintf(&out, ", %s", regexp.MustCompile(`in [\d.]+[µm]?s|[0-9a-f]{64}`).ReplaceAllString(r.Reason, "<…>"))
+	}
+	for _, fact := range r.Facts {
+		fmt.Fprintf(&out, "\n    %s", fact)
+	}
+	return p.named(out.String()) + "\n"
+}
+
+// parsedFact reads: "friends/bob" says friend("alice").
+func (p *player) parsedFact(text string) api.Fact {
+	p.t.Helper()
+	parts := regexp.MustCompile(`^"([^"]+)" says (\w+)\((.*)\)$`).FindStringSubmatch(text)
+	if parts == nil {
+		p.t.Fatalf(`transcript: %q is not of the form "conduit" says relation("value")`, text)
+	}
+	var tuple []string
+	for _, value := range strings.Split(parts[3], ", ") {
+		tuple = append(tuple, strings.Trim(value, `"`))
+	}
+	return apiFact(parts[1], parts[2], tuple...)
+}
