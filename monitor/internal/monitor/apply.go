@@ -95,7 +95,7 @@ func (m *Monitor) enforce(ctx context.Context, bundle *manifest.Bundle, resolved
 	}
 	m.refreshRegions()
 	m.record(audit.Event{Kind: audit.Bundle, Operation: "apply", Allowed: true,
-		Reason: fmt.Sprintf("version %d, %s", m.state().Bundle().Version, bundle.Hash())})
+		Reason: fmt.Sprintf("version %d, %s", m.state().Bundle().Version, m.state().BundleHash())})
 	if err := m.rebuild(ctx, bundle, resolved); err != nil {
 		return err
 	}

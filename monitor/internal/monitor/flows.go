@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"fmt"
+	"time"
+
+	"shai.dev/monitor/policy"
+)
+
+// channelAt is the channel whose checked end has this number in the task.
+func (t *runningTask) channelAt(number int) (policy.Conduit, bool) {
+	for _, place := range t.placements {
+		if int(place.capability.Number) == number && place.end.checked {
+			return t.pipeline.channelConduit(place.end.conduit, place.end.slot)
+		}
+	}
+	return policy.Conduit{}, false
+}
+
+// channelConduit is a pipe or channel as the policies see it.
+func (p *pipeline) channelConduit(name string, slot int) (policy.Conduit, bool) {
+	for _, conduit := range p.spec.Conduits {
+		if conduit.Name != name || conduit.Policy == nil {
+			continue
+		}
+		kind, err := policy.ParseConduitKind(conduit.Kind)
+		if err != nil {
+			return policy.Conduit{}, false
+		}
+		bound, err := p.monitor.bindPolicy(conduit.Policy.Name, conduit.Policy.Arguments)
+		if err != nil {
+			return policy.Conduit{}, false
+		}
+		return policy.Conduit{
+			Name: fmt.Sprintf("%s/%s/%d", p.name, name, slot), Kind: kind, Internal: true, Policy: bound,
+		}, true
+	}
+	return policy.Conduit{}, false
+}
+
+// checkFlows decides the flows over the task's own pipes and channels before it
+// starts: a descriptor for a forbidden one is never given.
+func (t *runningTask) checkFlows(who subject, places []placement) error {
+	state, now := t.pipeline.monitor.state(), time.Now()
+	for _, place := range places {
+		if place.directory != "" {
+			continue
+		}
+		conduit, found := t.pipeline.channelConduit(place.end.conduit, place.end.slot)
+		if !found {
+			return fmt.Errorf("conduit %s has no policy; nobody may use it", place.end.conduit)
+		}
+		what := opRead
+		if place.end.writer {
+			what = opWrite
+		}
+		if decision := decide(who, what, conduit, state, now); !decision.Allowed {
+			return fmt.Errorf("%s may not %s %s: %s", who.instance, what, place.end.conduit, decision.Reason)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+)
+
+// directories are the directory capabilities in the order of their numbers. A task
+// with parameters gets none at its start: each worker is given the view with its
+// user (wire.BoundView).
+func (t *runningTask) directories() []sandbox.Capability {
+	var list []sandbox.Capability
+	if len(t.spec.Parameters) > 0 && t.pipeline.currentMode() != wire.ModeBaseline {
+		return nil
+	}
+	for _, place := range t.placements {
+		if place.directory != "" {
+			list = append(list, sandbox.Capability{
+				Prefix: place.capability.Prefix, Path: t.pipeline.monitor.directoryPath(place.directory),
+			})
+		}
+	}
+	return list
+}
+
+// perimeter is what the kernel lets the task itself open natively: what the
+// policies allow its taint now. A zygote may read nothing of any user; each worker
+// is given its user's set, inside what the zygote's perimeter still allows.
+func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
+	m := t.pipeline.monitor
+	if len(t.spec.Parameters) > 0 {
+		return []sandbox.Directory{{Path: m.directoryPath(viewPrefix), Rights: sandbox.Read}}, nil
+	}
+	var list []sandbox.Directory
+	for _, place := range t.placements {
+		switch place.directory {
+		case "":
+		case viewPrefix:
+			readable, err := t.readableView()
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, readable...)
+		default:
+			directory := m.directoryPath(place.directory)
+			if err := os.MkdirAll(directory, 0o700); err != nil {
+				return nil, fmt.Errorf("make directory conduit %s: %w", place.directory, err)
+			}
+			rights, err := t.directoryRights(place)
+			if confined && err != nil {
+				return nil, err
+			}
+			list = append(list, sandbox.Directory{Path: directory, Rights: rights})
+		}
+	}
+	return list, nil
+}
+
+// directoryRights decides on a directory conduit. What a task may write it may also
+// read back, as far as the policies allow; a read or write that the manifest asks for
+// and the policies forbid keeps the task from starting.
+func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
+	m := t.pipeline.monitor
+	conduit, found := m.conduitNamed(place.directory + "/any")
+	if !found {
+		return 0, fmt.Errorf("directory %s is no conduit of the pipeline", place.directory)
+	}
+	var rights sandbox.Rights
+	for _, wanted := range []struct {
+		asked bool
+		what  operation
+		right sandbox.Rights
+	}{
+		{place.capability.Rights&wire.RightWrite != 0, opWrite, sandbox.Write},
+		{place.capability.Rights == wire.RightRead, opRead, sandbox.Read},
+	} {
+		decision := decide(t.subject, wanted.what, conduit, m.state(), time.Now())
+		switch {
+		case decision.Allowed && (wanted.asked || wanted.what == opRead):
+			rights |= wanted.right
+		case !decision.Allowed && wanted.asked:
+			t.pipeline.refused(t.subject, string(wanted.what), place.directory, decision.Reason)
+			return 0, fmt.Errorf("%s may not %s %s: %s", t.name, wanted.what, place.directory, decision.Reason)
+		}
+	}
+	return rights, nil
+}
+
+// descriptors are those placed at the task's start. release closes the originals
+// that are the task's alone.
+func (t *runningTask) descriptors(confined bool) (_ map[int]*os.File, release func(), err error) {
+	p := t.pipeline
+	var own []*os.File
+	release = func() {
+		for _, file := range own {
+			file.Close()
+		}
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	descriptors := map[int]*os.File{}
+	mine, theirs, err := newEndpoint()
+	if err != nil {
+		return nil, nil, err
+	}
+	t.endpoint, own = mine, append(own, theirs)
+	descriptors[wire.FDMonitor] = theirs
+	classes, err := p.monitor.catalog.ClassTable().File()
+	if err != nil {
+		return nil, nil, err
+	}
+	own = append(own, classes)
+	descriptors[wire.FDClasses] = classes
+	counters, err := newCountersPage()
+	if err != nil {
+		return nil, nil, err
+	}
+	own = append(own, counters)
+	descriptors[wire.FDCounters] = counters
+	for _, place := range t.placements {
+		if place.directory == "" {
+			descriptors[int(place.capability.Number)] = p.endFile(place, place.end.slot, wire.ModeShai)
+		}
+	}
+	listener, err := t.listener()
+	if err != nil {
+		return nil, nil, err
+	}
+	if listener != nil {
+		own = append(own, listener)
+		descriptors[wire.FDListen] = listener
+	}
+	return descriptors, release, nil
+}
+
+// listener opens the pipeline's listening socket for the task that has a connection
+// conduit. It stays the monitor's, across restarts of the task; only in mode
+// baseline, where workers accept natively, does the task hold it as well.
+func (t *runningTask) listener() (*os.File, error) {
+	p := t.pipeline
+	for _, conduit := range p.spec.Conduits {
+		if conduit.Kind != manifest.KindConnection || conduit.Task != t.name {
+			continue
+		}
+		if p.currentMode() == wire.ModeBaseline {
+			return p.sharedListener(conduit.Listen)
+		}
+		if p.acceptor != nil {
+			return nil, nil
+		}
+		acceptor, err := listen(conduit.Listen)
+		p.acceptor = acceptor
+		return nil, err
+	}
+	return nil, nil
+}
+
+// sharedListener is a listening socket that workers block on by themselves.
+func (p *pipeline) sharedListener(address string) (*os.File, error) {
+	listener, err := openListener(address)
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close()
+	file, err := listener.File()
+	if err != nil {
+		return nil, fmt.Errorf("share the listening socket: %w", err)
+	}
+	file.Fd() // makes it blocking
+	return file, nil
+}
+
+// newCountersPage is the shared page of wire.Counters.
+func newCountersPage() (*os.File, error) {
+	number, err := unix.MemfdCreate("shai-counters", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make counters page: %w", err)
+	}
+	file := os.NewFile(uintptr(number), "counters")
+	if err := file.Truncate(int64(os.Getpagesize())); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("make counters page: %w", err)
+	}
+	return file, nil
+}
+
+// environment is the whole environment of the program.
+func (t *runningTask) environment() []string {
+	library := filepath.Join(t.pipeline.monitor.options.Library, "libshai.so")
+	list := []string{
+		"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent",
+		"LD_PRELOAD=" + library, "LD_LIBRARY_PATH=" + t.pipeline.monitor.options.Library,
+		"SHAI_INSTANCE=" + t.name, "SHAI_MODE=" + modes[t.pipeline.currentMode()],
+	}
+	for _, variable := range t.spec.Environment {
+		list = append(list, variable.Name+"="+variable.Value)
+	}
+	return list
+}
+
+// output is the pipe for the program's standard output and error, and the end the
+// monitor reads.
+func (t *runningTask) output() (program, log *os.File, err error) {
+	log, program, err = os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make output pipe: %w", err)
+	}
+	return program, log, nil
+}
+
+// follow copies the program's output to the task's log file and watches for the
+// line that says it is ready.
+func (t *runningTask) follow(output *os.File) {
+	defer output.Close()
+	log, err := t.pipeline.monitor.openLog(t.pipeline.name, t.name)
+	if err != nil {
+		t.pipeline.monitor.logger.Error("task output is discarded", "task", t.name, "error", err)
+		log = nil
+	} else {
+		defer log.Close()
+	}
+	reader := bufio.NewReaderSize(output, 64<<10)
+	for {
+		line, err := reader.ReadSlice('\n')
+		if bytes.Equal(bytes.TrimSpace(line), []byte(readyLine)) {
+			t.markReady()
+		}
+		if log != nil && len(line) > 0 {
+			if _, failure := log.Write(line); failure != nil {
+				t.pipeline.monitor.logger.Error("task output is discarded", "task", t.name, "error", failure)
+				log = nil
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// serveMessages answers the task's own messages (not its workers').
+func (t *runningTask) serveMessages(e *endpoint) {
+	buffer := make([]byte, 1024)
+	for {
+		size, err := e.receive(buffer)
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
+				t.pipeline.refused(t.subject, "message", "", err.Error())
+			}
+			return
+		}
+		if err := t.handle(e, buffer[:size]); err != nil {
+			t.pipeline.refused(t.subject, "message", "", err.Error())
+			e.close()
+			return
+		}
+	}
+}
+
+func (t *runningTask) handle(e *endpoint, record []byte) error {
+	begun := time.Now()
+	sequence, message, err := wire.DecodeFromTask(record)
+	if err != nil {
+		return err
+	}
+	request, ok := message.(wire.Register)
+	if !ok {
+		return fmt.Errorf("message %d is not one for a task", message.Type())
+	}
+	answer := t.register(request)
+	out, err := wire.Encode(sequence, answer)
+	if err != nil {
+		return err
+	}
+	t.pipeline.intercepted(interceptRegister, time.Since(begun))
+	return e.send(out)
+}
+
+// register answers with the capability table. A task that names another instance
+// than the one the monitor started is refused: what it holds was decided for that
+// one.
+func (t *runningTask) register(request wire.Register) wire.Registered {
+	answer := wire.Registered{Mode: t.pipeline.currentMode(), ConduitCount: t.pipeline.monitor.conduitCount()}
+	if request.Instance != t.name {
+		answer.Status = int32(unix.EACCES)
+		answer.Reason = wire.Truncate(fmt.Sprintf("this is task %s, it cannot register as %s", t.name, request.Instance), wire.ReasonMax)
+		t.pipeline.refused(t.subject, "register", request.Instance, answer.Reason)
+		return answer
+	}
+	for _, place := range t.placements {
+		answer.Capabilities = append(answer.Capabilities, place.capability)
+	}
+	return answer
+}
