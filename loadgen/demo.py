@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from loadgen.samples import Sample
 
 STEPS = 8
-WARM_UP_SECONDS = 3.0
 _ROOT = Path(__file__).resolve().parent.parent
 _PLAIN_WIDTH = 160  # the table's, where there is no terminal to ask
 
@@ -151,7 +150,7 @@ class Demo:
             stacks: dict[str, measurement.Stack] = {"baseline": baseline, "dynamic": confined, "shai": confined}
             meter = measurement.Meter(driver, stacks, plan)
             tell("warming up")
-            meter.warm_up(min(WARM_UP_SECONDS, plan.slice_seconds))
+            meter.warm_up()
             file = SampleFile(self._samples)
 
             def record(sample: Sample) -> None:
@@ -221,7 +220,7 @@ class Demo:
             "  audit:    {operation} {conduit} by {instance} refused: {reason}".format_map(leak["audit"]),
         ]
         for line in lines:
-            self._console.print(line, markup=False, highlight=False)
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _keep(self, confined: stack.Stack) -> None:
         people = population.load(self._place.data)

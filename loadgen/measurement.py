@@ -91,11 +91,18 @@ class Meter:
         self._stacks = stacks
         self._plan = plan
 
-    def warm_up(self, seconds: float) -> None:
-        """Run every mode without recording it, so that compilers and caches are warm."""
+    def warm_up(self) -> None:
+        """Run every mode without recording it, so that compilers and caches are warm.
+
+        Every stack gets the plan's time, shared among the modes that it serves: one that had
+        run for less would still be the slower one for its compiler's sake.
+        """
+        stacks = list(self._stacks.values())
         for mode in MODES:
-            self._stacks[mode].enter(mode)
-            outcome = self._load.run(Order(self._stacks[mode].host, 8, seconds, self._plan.concurrent_users, seed=0))
+            stack = self._stacks[mode]
+            seconds = self._plan.warm_up_seconds / stacks.count(stack)
+            stack.enter(mode)
+            outcome = self._load.run(Order(stack.host, 8, seconds, self._plan.concurrent_users, seed=0))
             _believe(outcome, f"warming up mode {mode}")
 
     def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:

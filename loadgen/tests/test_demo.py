@@ -32,8 +32,8 @@ DEMO = """
 import dataclasses, sys
 from pathlib import Path
 from loadgen import demo, plan, supervisor
-plan.PLANS["smoke"] = dataclasses.replace(plan.PLANS["smoke"], slice_seconds=0.2, concurrent_users=4)
-demo.WARM_UP_SECONDS = 0.2
+tiny = {"slice_seconds": 0.2, "warm_up_seconds": 0.4, "concurrent_users": 4}
+plan.PLANS["smoke"] = dataclasses.replace(plan.PLANS["smoke"], **tiny)
 supervisor.GRACE_SECONDS = 3.0
 sys.exit(demo.main(sys.argv[2:], Path(sys.argv[1])))
 """

@@ -116,6 +116,13 @@ def test_a_slice_counts_the_time_of_workers_that_have_ended(zygote: subprocess.P
     assert load.orders[0].session_length == 8
 
 
+def test_every_stack_is_warmed_up_for_the_same_time(zygote: subprocess.Popen[str]) -> None:
+    baseline, confined, load = FakeStack([]), FakeStack([]), FakeLoad(zygote, OUTCOME)
+    Meter(load, {"baseline": baseline, "dynamic": confined, "shai": confined}, PLANS["quick"]).warm_up()
+    assert [order.seconds for order in load.orders] == [25.0, 12.5, 12.5]
+    assert confined.modes == ["dynamic", "shai"]
+
+
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [

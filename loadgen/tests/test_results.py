@@ -16,7 +16,7 @@ from loadgen.plan import PLANS, Plan
 from loadgen.samples import Sample
 
 GOLDEN = Path(__file__).parent / "golden"
-PLAN = Plan("test", "generated", 100, 10, 5, rounds=3, slice_seconds=1.0, session_lengths=(1, 0))
+PLAN = Plan("test", "generated", 100, 10, 5, rounds=3, slice_seconds=1.0, warm_up_seconds=1.0, session_lengths=(1, 0))
 MACHINE = {"system": "Linux 6.8", "processor": "test", "cores": 2, "memoryMegabytes": 1024, "python": "3.11"}
 
 CPU_PER_QUERY = {"baseline": 1000.0, "dynamic": 1100.0, "shai": 1002.0}
