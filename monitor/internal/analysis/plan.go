@@ -28,6 +28,9 @@ type Plan struct {
 	Pipeline string
 	Tasks    []Task
 	Sets     []Set
+	// Seen are instances to analyse although no expectation names them: they have
+	// come before. They are no part of what makes two plans the same.
+	Seen []Instance
 }
 
 // Task is one task and the accesses expected of it.
@@ -148,6 +151,7 @@ func (p *Plan) Instances(facts policy.Facts) []Instance {
 	for i := range p.Tasks {
 		instances = append(instances, p.Tasks[i].instances(facts)...)
 	}
+	instances = append(instances, p.Seen...)
 	slices.SortFunc(instances, Instance.compare)
 	return slices.CompactFunc(instances, func(a, b Instance) bool { return a.compare(b) == 0 })
 }

@@ -351,12 +351,6 @@ func TestRestartFindsEverything(t *testing.T) {
 	if err != nil || len(predictions) != 2 {
 		t.Errorf("predictions %v, %v", predictions, err)
 	}
-	if err := again.DropPredictions("worker"); err != nil {
-		t.Fatal(err)
-	}
-	if predictions, _ := again.Predictions(); len(predictions) != 0 {
-		t.Errorf("dropped predictions remain: %v", predictions)
-	}
 }
 
 // dump is everything a state says, for comparison.

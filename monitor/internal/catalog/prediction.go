@@ -69,22 +69,3 @@ func (c *Catalog) Predictions() ([]Prediction, error) {
 	})
 	return predictions, err
 }
-
-// DropPredictions forgets all of a task's predictions, once they are analysed.
-func (c *Catalog) DropPredictions(task string) error {
-	err := c.database.Update(func(tx *bbolt.Tx) error {
-		bucket := tx.Bucket(bucketPredictions)
-		cursor := bucket.Cursor()
-		prefix := append([]byte(task), 0)
-		for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Seek(prefix) {
-			if err := errors.Join(bucket.SetSequence(bucket.Sequence()-1), cursor.Delete()); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("forget predictions of %s: %w", task, diskFull(err))
-	}
-	return nil
-}

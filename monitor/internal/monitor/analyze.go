@@ -45,6 +45,9 @@ func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progr
 // analyze runs the analysis and puts its result in force. Called with changing held.
 func (m *Monitor) analyze(ctx context.Context, p *pipeline, progress func(api.Progress)) (api.Analysis, error) {
 	begun := time.Now()
+	if err := m.remember(p); err != nil {
+		return api.Analysis{}, err
+	}
 	options := analysis.Options{Now: begun, Progress: func(done, total uint64) {
 		progress(api.Progress{Phase: "instances", Done: done, Total: total})
 	}}
@@ -59,9 +62,6 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline, progress func(api.Pr
 	if err := p.install(ctx, result, progress); err != nil {
 		return api.Analysis{}, err
 	}
-	if err := m.catalog.DropPredictions(p.name); err != nil {
-		return api.Analysis{}, err
-	}
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
 	m.mu.Lock()
 	m.analyses[p.name] = &analysed{plan: p.plan, result: result, report: report}
@@ -69,6 +69,36 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline, progress func(api.Pr
 	m.record(audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyse", Allowed: true,
 		Reason: fmt.Sprintf("%d instances in %v", report.Instances, took.Round(time.Microsecond))})
 	return report, nil
+}
+
+// remember puts the instances that have been seen into the plan. They stay in the
+// catalog: whoever came once from elsewhere is expected there from then on. Called
+// with changing held.
+func (m *Monitor) remember(p *pipeline) error {
+	predictions, err := m.catalog.Predictions()
+	if err != nil {
+		return fmt.Errorf("analyse pipeline %s: %w", p.name, err)
+	}
+	p.plan.Seen = nil
+	for _, prediction := range predictions {
+		for _, task := range p.tasks {
+			if prediction.Task == setName(p.name, task.name) && hasAll(prediction.Parameters, task.spec.Parameters) {
+				p.plan.Seen = append(p.plan.Seen, instanceOf(task, prediction.Parameters))
+			}
+		}
+	}
+	return nil
+}
+
+// hasAll says whether values has a value for every parameter: a prediction may be
+// older than the task's manifest.
+func hasAll(values map[string]string, parameters []string) bool {
+	for _, parameter := range parameters {
+		if values[parameter] == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // LatestAnalysis implements [api.Service].
@@ -178,6 +208,9 @@ func (t *runningTask) readableView() ([]sandbox.Directory, error) {
 // sets are prepared when the first task starts. Without one every access is decided
 // as it happens, until the next run.
 func (m *Monitor) loadAnalysis(p *pipeline) error {
+	if err := m.remember(p); err != nil {
+		return err
+	}
 	result, err := analysis.Load(m.analysisPath(p.name), p.plan, m.state())
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, analysis.ErrStale) {
 		return nil

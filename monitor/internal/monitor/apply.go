@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -36,6 +37,9 @@ func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.Appl
 	result := api.ApplyResult{DryRun: request.DryRun, Version: m.state().Bundle().Version}
 	for _, change := range bundle.Changes(previous) {
 		result.Objects = append(result.Objects, api.ObjectChange{Kind: change.Kind, Name: change.Name, Change: change.What})
+	}
+	if err := m.feasible(resolved); err != nil {
+		return api.ApplyResult{}, err
 	}
 	next, err := catalogBundle(bundle, m.options.Data)
 	if err != nil {
@@ -78,6 +82,21 @@ func (m *Monitor) resolve(bundle *manifest.Bundle) (map[string]*manifest.Resolve
 		return nil, failures
 	}
 	return resolved, nil
+}
+
+// feasible finds what would fail only after the bundle is in force.
+func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
+	if _, err := os.Stat(m.options.Data); err != nil {
+		return api.Unavailable("apply", "make the directory that --data names available again", "data directory: %v", err)
+	}
+	for name, one := range resolved {
+		for _, task := range one.Tasks {
+			if _, err := layout(one.Pipeline.Spec, task.Metadata.Name, task.Spec); err != nil {
+				return api.Invalid("apply pipeline "+name, "", "%v", err)
+			}
+		}
+	}
+	return nil
 }
 
 // enforce makes the bundle durable, links new documents, and rebuilds the pipelines

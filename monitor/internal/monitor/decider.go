@@ -88,7 +88,7 @@ func (p *pipeline) mayServe(started sandbox.Task, pid int) error {
 		return err
 	}
 	if parent != started.PID() {
-		return fmt.Errorf("process %d was not forked by the zygote %d; only such a process is new to every user", pid, started.PID())
+		return errors.New("the zygote has not forked this process; only what it forks is new to every user")
 	}
 	return nil
 }

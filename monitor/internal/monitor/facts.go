@@ -38,6 +38,9 @@ func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.F
 		m.recordFact("add", fact)
 	}
 	m.refreshRegions()
+	for _, p := range m.pipelines {
+		p.dropUnforeseen()
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		affected, reset, err := m.follow(ctx, name, done)
 		if err != nil {
@@ -93,6 +96,14 @@ func (m *Monitor) follow(ctx context.Context, name string, change *catalog.Chang
 		}
 	}
 	return len(touched), reset, next.Save(m.analysisPath(name))
+}
+
+// dropUnforeseen forgets the sets of instances that were not analysed: no analysis
+// keeps them in step, so they are made anew when they are needed again.
+func (p *pipeline) dropUnforeseen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.sets, func(_ string, holds *capabilitySet) bool { return !holds.analysed })
 }
 
 // dropSets forgets every prepared capability set.

@@ -36,9 +36,8 @@ type session struct {
 	started  time.Time
 	endpoint *endpoint
 
-	mu       sync.Mutex
-	holds    *capabilitySet // nil until the user has authenticated
-	attempts int
+	mu    sync.Mutex
+	holds *capabilitySet // nil until the user has authenticated
 }
 
 // bound is the capability set of the authenticated user, nil before.
@@ -147,18 +146,31 @@ func (s *session) authenticate(sequence uint64, message wire.Message) error {
 		Kind: audit.Binding, Task: s.task.name, Principal: request.Principal, Operation: "authenticate",
 		Conduit: s.peer.String(), Allowed: err == nil,
 	}
-	bound := wire.Bound{}
 	if err != nil {
-		bound.Status, bound.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
 		event.Reason, result = err.Error(), "refused"
 	} else {
-		bound.Instance = wire.Truncate(holds.subject.instance, wire.NameMax)
 		event.Instance, event.Reason = holds.subject.instance, result
 	}
 	event.LatencyMicroseconds = time.Since(begun).Microseconds()
+	if failure := s.pipeline.record(event); failure != nil && err == nil {
+		s.unbind()
+		holds, result, err = nil, "refused", fmt.Errorf("the session cannot be recorded: %w", failure)
+	}
 	s.pipeline.monitor.metrics.bindings.WithLabelValues(s.pipeline.name, result).Inc()
-	s.pipeline.record(event)
+	bound := wire.Bound{}
+	if err != nil {
+		bound.Status, bound.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
+	} else {
+		bound.Instance = wire.Truncate(holds.subject.instance, wire.NameMax)
+	}
 	return s.answerBound(sequence, bound, holds)
+}
+
+// unbind takes back a binding that the worker has not been told of.
+func (s *session) unbind() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds = nil
 }
 
 // open decides on conduits outside the capability set, and on all of them in mode

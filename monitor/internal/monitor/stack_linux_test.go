@@ -68,7 +68,7 @@ func withoutKeyValue(text string) string {
 	head, rest, _ := strings.Cut(text, "    - name: profiles\n")
 	_, rest, _ = strings.Cut(rest, "    - name: queries\n")
 	rest, _, _ = strings.Cut(rest, "  keyValue:")
-	return strings.ReplaceAll(head, "profiles, ", "") + "    - name: queries\n" + rest
+	return strings.NewReplacer("profiles, ", "", "histories, ", "").Replace(head) + "    - name: queries\n" + rest
 }
 
 func freeAddress(t testing.TB) string {

@@ -141,7 +141,7 @@ func (p *player) inSession(name, command string) string {
 	case "native", "beneath":
 		return differs(ended(u.say(word + " " + p.viewed(word, rest))))
 	case "raw", "again":
-		return differs(ended(u.say(word)))
+		return differs(ended(u.say(command)))
 	case "quit", "crash", "linger", "ended?", "leave":
 		return p.leaves(name, word)
 	}
@@ -169,7 +169,7 @@ func (p *player) connects(name, address string) string {
 	u, err := p.connect(address)
 	p.must(err)
 	p.users[name] = u
-	return u.must("session")
+	return strings.Replace(u.must("session"), "session region  ", "session region unknown ", 1)
 }
 
 // leaves ends a session in one way or another and waits until nothing is left of it.

@@ -19,7 +19,7 @@
  *	session                    "session region R slot N process P"
  *	remember WORD | recall     keep a word in this process; give it back
  *	register NAME              shai_register in the middle of a session
- *	again                      accept4(2) for another user without a reset, behind libshai's back
+ *	again [in a child]         accept4(2) for another user without a reset, behind libshai's back
  *	linger                     end the session as far as the monitor is told, and live on
  *	crash                      die with SIGABRT
  *	quit                       end the session
@@ -195,14 +195,22 @@ key_value(const char *verb, char *arguments)
 
 /* A second user for the same process: what a worker without a reset would do. */
 static void
-accept_again(void)
+accept_again(bool in_child)
 {
-	int connection = accept4(SHAI_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
+	pid_t child = in_child ? fork() : 0;
+	int connection;
 
+	if (child > 0) {
+		waitpid(child, NULL, 0);
+		return;
+	}
+	connection = child == -1 ? -1 : accept4(SHAI_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
 	if (connection == -1)
 		answer_error("");
 	else
 		answer("connection %d", connection);
+	if (in_child && child == 0)
+		_exit(0);
 }
 
 /* Tells the monitor that the session is over and keeps everything it had. */
@@ -276,7 +284,7 @@ command(char *line)
 	else if (strcmp(line, "register") == 0)
 		register_as(rest);
 	else if (strcmp(line, "again") == 0)
-		accept_again();
+		accept_again(*rest != '\0');
 	else if (strcmp(line, "linger") == 0)
 		linger();
 	else if (strcmp(line, "crash") == 0)
