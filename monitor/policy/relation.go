@@ -119,11 +119,6 @@ func (r *relation) bucket(row []uint32) (place int, found bool) {
 	}
 }
 
-func (r *relation) contains(row []uint32) bool {
-	_, found := r.bucket(row)
-	return found
-}
-
 func (r *relation) insert(row []uint32) bool {
 	place, found := r.bucket(row)
 	if found {

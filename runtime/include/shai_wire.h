@@ -145,7 +145,8 @@ struct shai_authenticate {
 struct shai_bound {
 	struct shai_header header;
 	int32_t status; /* 0 or a positive errno; the session stays unbound on error */
-	uint32_t flags; /* SHAI_BOUND_*: which descriptors come, in the order view, ruleset, key-value */
+	uint32_t
+	    flags; /* SHAI_BOUND_*: which descriptors come, in the order view, ruleset, key-value */
 	char reason[SHAI_REASON_MAX];
 	char instance[SHAI_NAME_MAX]; /* "worker(alice, de)" */
 	uint32_t class_count;         /* sorted class numbers of the capability set follow */

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 
 	"shai.dev/monitor/policy"
 )
@@ -65,7 +66,7 @@ func Open(dir string) (*Catalog, error) {
 	}
 	file := filepath.Join(dir, "catalog.db")
 	database, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bbolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("open catalog %s: %w; stop the other monitor first", file, ErrInUse)
 	}
 	if err != nil {

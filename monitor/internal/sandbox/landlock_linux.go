@@ -78,7 +78,7 @@ func restrictSelf(ruleset int) error {
 // prepareRuleset builds the layer of [readPerimeter].
 func prepareRuleset(directories []Directory) (*Ruleset, error) {
 	if abi := landlockABI(); abi < neededLandlock {
-		return nil, fmt.Errorf("Landlock ABI %d found, ABI %d needed (Linux 6.7): %w", abi, neededLandlock, ErrUnsupported)
+		return nil, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock, ErrUnsupported)
 	}
 	ruleset, err := readPerimeter(directories).createRuleset()
 	if err != nil {

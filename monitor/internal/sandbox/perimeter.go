@@ -57,7 +57,7 @@ type grant struct {
 // refused.
 func taskPerimeter(abi int, spec Spec) (perimeter, error) {
 	if abi < neededLandlock {
-		return perimeter{}, fmt.Errorf("Landlock ABI %d found, ABI %d needed (Linux 6.7): %w", abi, neededLandlock, ErrUnsupported)
+		return perimeter{}, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock, ErrUnsupported)
 	}
 	domain := perimeter{Files: handledFiles(abi), Network: accessNetwork}
 	if abi >= scopedLandlock {
