@@ -32,15 +32,30 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 		p.monitor.metrics.refusals.WithLabelValues(p.name, "path").Inc()
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "no conduit and not part of the task's runtime"}
 	}
-	what := opRead
-	if request.New || request.Flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_TRUNC|unix.O_CREAT) != 0 {
-		what = opWrite
+	var reason string
+	for _, what := range operationsOf(request) {
+		decision := p.decide(who, what, conduit, mode)
+		if !decision.Allowed {
+			return sandbox.Verdict{Errno: unix.EACCES, Reason: decision.Reason}
+		}
+		reason = decision.Reason
 	}
-	decision := p.decide(who, what, conduit, mode)
-	if !decision.Allowed {
-		return sandbox.Verdict{Errno: unix.EACCES, Reason: decision.Reason}
+	return sandbox.Verdict{Reason: reason}
+}
+
+// operationsOf is what the descriptor of an open can be used for, and what the open
+// itself does: a file that is open for reading and writing is decided on as both,
+// and creating or truncating is writing whatever the descriptor is for.
+func operationsOf(request sandbox.OpenRequest) []operation {
+	var list []operation
+	access := request.Flags & unix.O_ACCMODE
+	if access != unix.O_WRONLY {
+		list = append(list, opRead)
 	}
-	return sandbox.Verdict{Reason: decision.Reason}
+	if access != unix.O_RDONLY || request.New || request.Flags&(unix.O_TRUNC|unix.O_CREAT) != 0 {
+		list = append(list, opWrite)
+	}
+	return list
 }
 
 // Accept waits for a user's connection for one worker and prepares what the worker
