@@ -166,27 +166,19 @@ func (m *Monitor) rebuild(ctx context.Context, bundle *manifest.Bundle, resolved
 	m.mu.Lock()
 	old := m.pipelines
 	m.mu.Unlock()
-	next := map[string]*pipeline{}
+	next, err := m.renew(old, resolved)
+	if err != nil {
+		return err
+	}
 	restart := map[string][]string{}
-	for name, one := range resolved {
-		if running := old[name]; running != nil && running.same(one) {
-			next[name] = running
+	for name, running := range old {
+		if next[name] == running {
 			continue
 		}
-		if running := old[name]; running != nil {
+		if next[name] != nil {
 			restart[name] = running.runningTasks()
-			running.shutdown(ctx)
 		}
-		made, err := newPipeline(m, one)
-		if err != nil {
-			return api.Invalid("apply pipeline "+name, "", "%v", err)
-		}
-		next[name] = made
-	}
-	for name, running := range old {
-		if resolved[name] == nil {
-			running.shutdown(ctx)
-		}
+		running.shutdown(ctx)
 	}
 	m.mu.Lock()
 	m.pipelines, m.bundle, m.applied = next, bundle, time.Now()
@@ -199,6 +191,29 @@ func (m *Monitor) rebuild(ctx context.Context, bundle *manifest.Bundle, resolved
 		}
 	}
 	return nil
+}
+
+// renew is the pipelines of the bundle: those that it leaves as they are, and new ones
+// for the others. On an error the old ones run on untouched.
+func (m *Monitor) renew(old map[string]*pipeline, resolved map[string]*manifest.Resolved) (map[string]*pipeline, error) {
+	next := map[string]*pipeline{}
+	for name, one := range resolved {
+		if running := old[name]; running != nil && running.same(one) {
+			next[name] = running
+			continue
+		}
+		made, err := newPipeline(m, one)
+		if err != nil {
+			for name, made := range next {
+				if made != old[name] {
+					made.closeConduits()
+				}
+			}
+			return nil, api.Invalid("apply pipeline "+name, "", "%v", err)
+		}
+		next[name] = made
+	}
+	return next, nil
 }
 
 func (m *Monitor) refreshRegions() {
