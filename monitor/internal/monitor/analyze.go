@@ -20,7 +20,8 @@ import (
 // maxBlockedShown bounds the blocked flows in an answer.
 const maxBlockedShown = 100
 
-// analysed is a pipeline's plan and, once it has run, the analysis in force.
+// analysed is a pipeline's plan and, once it has run, the analysis in force. It is
+// immutable: readers hold the monitor's mu only while they fetch it.
 type analysed struct {
 	plan   *analysis.Plan
 	result *analysis.Result // nil before the first run
@@ -63,9 +64,7 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline, progress func(api.Pr
 		return api.Analysis{}, err
 	}
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
-	m.mu.Lock()
-	m.analyses[p.name] = &analysed{plan: p.plan, result: result, report: report}
-	m.mu.Unlock()
+	m.setAnalysis(p.name, &analysed{plan: p.plan, result: result, report: report})
 	m.record(audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyse", Allowed: true,
 		Reason: fmt.Sprintf("%d instances in %v", report.Instances, took.Round(time.Microsecond))})
 	return report, nil
@@ -219,9 +218,7 @@ func (m *Monitor) loadAnalysis(p *pipeline) error {
 		return err
 	}
 	report := reportOf(p, result, m.state().Bundle().Version, result.Analysed, 0)
-	m.mu.Lock()
-	m.analyses[p.name] = &analysed{plan: p.plan, result: result, report: report}
-	m.mu.Unlock()
+	m.setAnalysis(p.name, &analysed{plan: p.plan, result: result, report: report})
 	return nil
 }
 

@@ -41,18 +41,18 @@ func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.F
 	for _, p := range m.pipelines {
 		p.dropUnforeseen()
 	}
+	// One pipeline's failure must not leave another's capability sets behind.
+	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		affected, reset, err := m.follow(ctx, name, done)
-		if err != nil {
-			return result, err
-		}
+		failures = append(failures, err)
 		result.Instances += affected
 		result.SessionsReset += reset
 	}
 	took := time.Since(begun)
 	m.metrics.factChange.Observe(took.Seconds())
 	result.DurationMicroseconds = took.Microseconds()
-	return result, nil
+	return result, errors.Join(failures...)
 }
 
 func factsFrom(facts []api.Fact) []policy.Fact {
@@ -71,31 +71,83 @@ func (m *Monitor) recordFact(what string, fact policy.Fact) {
 }
 
 // follow updates a pipeline's analysis and capability sets after a change of the
-// catalog. Where the update fails, the pipeline is left without any set: accesses
-// are then decided as they happen.
+// catalog. Called with changing and binding held.
 func (m *Monitor) follow(ctx context.Context, name string, change *catalog.Change) (affected, reset int, err error) {
-	p := m.pipelines[name]
-	known := m.analyses[name]
+	return m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
+		return result.Update(ctx, change, analysis.Options{Now: time.Now()})
+	})
+}
+
+// advance replaces a pipeline's analysis by its next one and brings the capability
+// sets in step. Where that fails, the pipeline is left without any set: accesses are
+// then decided as they happen. Called with changing and binding held.
+func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Result, []analysis.Affected, error)) (affected, reset int, err error) {
+	p, known := m.pipelines[name], m.analyses[name]
 	if p == nil || known == nil || known.result == nil {
 		return 0, 0, nil
 	}
-	next, touched, err := known.result.Update(ctx, change, analysis.Options{Now: time.Now()})
-	if err != nil {
-		p.dropSets()
-		known.result = nil
-		return 0, 0, fmt.Errorf("update the analysis of pipeline %s: %w; run shai analyze", name, err)
+	if known.plan != p.plan {
+		m.setAnalysis(name, &analysed{plan: known.plan, report: known.report}) // of the pipeline as it was before
+		return 0, p.abandon(), nil
 	}
-	known.result = next
+	next, touched, err := step(known.result)
+	m.setAnalysis(name, &analysed{plan: known.plan, result: next, report: known.report})
+	if err != nil {
+		return 0, p.abandon(), fmt.Errorf("update the analysis of pipeline %s: %w; run shai analyze", name, err)
+	}
 	for _, one := range touched {
 		if err := p.replaceSet(one); err != nil {
-			p.dropSets()
-			return len(touched), reset, err
+			return len(touched), reset + p.abandon(), err
 		}
-		if p.spec.Revocation == "immediate" && len(one.Lost) > 0 {
+		if p.spec.Revocation == revokeAtOnce && hasLost(one) {
 			reset += p.revoke(one.Instance.Name())
 		}
 	}
 	return len(touched), reset, next.Save(m.analysisPath(name))
+}
+
+func (m *Monitor) setAnalysis(name string, known *analysed) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.analyses[name] = known
+}
+
+// hasLost says whether an instance may do less than before.
+func hasLost(one analysis.Affected) bool {
+	if len(one.Lost) > 0 || one.After == nil {
+		return true
+	}
+	if one.Before == nil {
+		return false
+	}
+	for _, class := range one.Before.Writes {
+		if !slices.Contains(one.After.Writes, class) {
+			return true
+		}
+	}
+	for _, access := range one.Before.Others {
+		if !slices.Contains(one.After.Others, access) {
+			return true
+		}
+	}
+	return false
+}
+
+// revokeAtOnce is the setting by which live sessions lose what their user loses.
+const revokeAtOnce = "immediate"
+
+// abandon leaves a pipeline whose capability sets cannot be brought in step without
+// any. Nobody knows then what live sessions have lost; where that matters, all end.
+func (p *pipeline) abandon() (reset int) {
+	p.dropSets()
+	if p.spec.Revocation != revokeAtOnce {
+		return 0
+	}
+	sessions := p.liveSessions()
+	for _, s := range sessions {
+		s.kill()
+	}
+	return len(sessions)
 }
 
 // dropUnforeseen forgets the sets of instances that were not analysed: no analysis

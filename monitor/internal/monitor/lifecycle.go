@@ -37,7 +37,7 @@ func (p *pipeline) installStored(ctx context.Context) error {
 	p.monitor.mu.RLock()
 	known := p.monitor.analyses[p.name]
 	p.monitor.mu.RUnlock()
-	if prepared || known == nil || known.result == nil || !known.result.Current(p.monitor.state()) {
+	if prepared || known == nil || known.result == nil || known.plan != p.plan || !known.result.Current(p.monitor.state()) {
 		return nil
 	}
 	return p.install(ctx, known.result, func(api.Progress) {})

@@ -149,6 +149,10 @@ func (m *Monitor) task(title, pipelineName, name string) (*runningTask, error) {
 // StartTask implements [api.Service].
 func (m *Monitor) StartTask(ctx context.Context, pipelineName, name string) (api.TaskStatus, error) {
 	title := "start task " + pipelineName + "/" + name
+	// Starting may put a stored analysis in force, which must be that of the state as
+	// it stays meanwhile, and of a pipeline that is not being replaced.
+	m.changing.Lock()
+	defer m.changing.Unlock()
 	t, err := m.task(title, pipelineName, name)
 	if err != nil {
 		return api.TaskStatus{}, err

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/policy"
+)
+
+func bareFact(conduit, says string, tuple ...string) api.Fact {
+	values := make([]policy.Value, len(tuple))
+	for i, text := range tuple {
+		values[i] = policy.String(text)
+	}
+	return api.Fact{Conduit: conduit, Says: says, Tuple: policy.NewTuple(values...)}
+}
+
+// A pipeline whose analysis cannot be brought in step must not keep another one from
+// hearing of a change.
+func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyseBare(t, m)
+	same := *m.analyses["bare"]
+	m.pipelines["ahead"], m.analyses["ahead"] = p, &same
+	t.Cleanup(func() { delete(m.pipelines, "ahead") })
+	// A result cannot be stored where a directory with something in it stands.
+	if err := os.MkdirAll(filepath.Join(m.analysisPath("ahead"), "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.ChangeFacts(context.Background(), api.FactChange{Remove: []api.Fact{bareFact("friends/alice", "friend", "bob")}})
+	if err == nil {
+		t.Fatal("the failure is not reported")
+	}
+	if !m.analyses["bare"].result.Current(m.state()) {
+		t.Error("the other pipeline has not heard of the change")
+	}
+}
+
+// An analysis of a pipeline that has been made anew since names tasks that may be gone.
+func TestAnAnalysisOfAnEarlierPlanIsNotFollowed(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyseBare(t, m)
+	worker := p.tasks["worker"]
+	delete(p.tasks, "worker")
+	t.Cleanup(func() { p.tasks["worker"] = worker })
+	plan := *p.plan
+	p.plan = &plan
+	if _, err := m.ChangeFacts(context.Background(), api.FactChange{Remove: []api.Fact{bareFact("friends/alice", "friend", "bob")}}); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.sets) > 0 || m.analyses["bare"].result != nil {
+		t.Error("capability sets of the earlier plan are still in force")
+	}
+}
+
+func TestWhatASessionLosesByAChange(t *testing.T) {
+	tuple := analysis.Other{Set: "profiles", Conduit: "profile:alice"}
+	for _, test := range []struct {
+		name string
+		one  analysis.Affected
+		lost bool
+	}{
+		{"new", analysis.Affected{After: &analysis.Capabilities{Reads: []uint32{1}}}, false},
+		{"gone", analysis.Affected{Before: &analysis.Capabilities{}}, true},
+		{"more documents", analysis.Affected{Gained: []uint32{2}, Before: &analysis.Capabilities{}, After: &analysis.Capabilities{}}, false},
+		{"fewer documents", analysis.Affected{Lost: []uint32{2}, Before: &analysis.Capabilities{}, After: &analysis.Capabilities{}}, true},
+		{"more tuples", analysis.Affected{Before: &analysis.Capabilities{}, After: &analysis.Capabilities{Others: []analysis.Other{tuple}}}, false},
+		{"fewer tuples", analysis.Affected{Before: &analysis.Capabilities{Others: []analysis.Other{tuple}}, After: &analysis.Capabilities{}}, true},
+		{"fewer classes to write", analysis.Affected{Before: &analysis.Capabilities{Writes: []uint32{3}}, After: &analysis.Capabilities{}}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if lost := hasLost(test.one); lost != test.lost {
+				t.Errorf("lost: %v, want %v", lost, test.lost)
+			}
+		})
+	}
+}
