@@ -30,8 +30,13 @@ class Estimate:
 
     @property
     def below_noise(self) -> bool:
-        """Whether the figure cannot be told from nothing: its interval is wider than the effect."""
-        return self.high - self.low > abs(self.value) or self.low <= 0.0 <= self.high
+        """Whether the figure cannot be told from nothing."""
+        return self.low <= 0.0 <= self.high
+
+    @property
+    def imprecise(self) -> bool:
+        """Whether there is an effect, but its interval is wider than the effect itself."""
+        return not self.below_noise and self.high - self.low > abs(self.value)
 
     def scaled(self, factor: float) -> Estimate:
         """Return the same figure in another unit; ``factor`` is positive."""

@@ -134,7 +134,13 @@ def _interceptions(measured: Sequence[Sample], mode: str, lengths: Sequence[int]
 def _plain(estimate: Estimate) -> dict[str, Any]:
     """Turn an estimate into JSON; an interval that spans everything (one round) is null."""
     low, high = (value if math.isfinite(value) else None for value in (estimate.low, estimate.high))
-    return {"estimate": estimate.value, "low": low, "high": high, "belowNoise": estimate.below_noise}
+    return {
+        "estimate": estimate.value,
+        "low": low,
+        "high": high,
+        "belowNoise": estimate.below_noise,
+        "imprecise": estimate.imprecise,
+    }
 
 
 def _lines(path: str) -> list[str]:

@@ -71,7 +71,7 @@ def percent(figure: dict[str, Any]) -> str:
     if figure["low"] is None:
         return f"{text} [one round: no interval]"
     text += f" [{figure['low'] * 100:.2f}, {figure['high'] * 100:.2f}]"
-    return f"{text} below the noise" if figure["belowNoise"] else text
+    return text + _caveat(figure)
 
 
 def micros(figure: dict[str, Any]) -> str:
@@ -80,7 +80,13 @@ def micros(figure: dict[str, Any]) -> str:
     if figure["low"] is None:
         return f"{text} [one round: no interval]"
     text += f" [{figure['low']:.1f}, {figure['high']:.1f}]"
-    return f"{text} below the noise" if figure["belowNoise"] else text
+    return text + _caveat(figure)
+
+
+def _caveat(figure: dict[str, Any]) -> str:
+    if figure["belowNoise"]:
+        return " below the noise"
+    return " imprecise" if figure["imprecise"] else ""
 
 
 def remarks(results: dict[str, Any]) -> list[str]:

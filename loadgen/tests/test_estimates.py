@@ -53,17 +53,18 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimate", "below"),
+    ("estimate", "below", "imprecise"),
     [
-        (estimates.Estimate(0.05, 0.04, 0.06), False),
-        (estimates.Estimate(-0.05, -0.06, -0.04), False),
-        (estimates.Estimate(0.01, -0.02, 0.03), True),
-        (estimates.Estimate(0.05, 0.01, 0.07), True),
-        (estimates.Estimate(0.05, -math.inf, math.inf), True),
+        (estimates.Estimate(0.05, 0.04, 0.06), False, False),
+        (estimates.Estimate(-0.05, -0.06, -0.04), False, False),
+        (estimates.Estimate(0.01, -0.02, 0.03), True, False),
+        (estimates.Estimate(0.05, 0.01, 0.07), False, True),
+        (estimates.Estimate(0.05, -math.inf, math.inf), True, False),
     ],
 )
-def test_below_the_noise(estimate: estimates.Estimate, below: bool) -> None:  # noqa: FBT001
+def test_caveats(estimate: estimates.Estimate, *, below: bool, imprecise: bool) -> None:
     assert estimate.below_noise is below
+    assert estimate.imprecise is imprecise
 
 
 def test_one_round_gives_no_interval() -> None:
