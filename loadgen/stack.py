@@ -173,7 +173,8 @@ class Launcher:
         defines = {"JAVA": self._java, "JAVA_HOME": self._java_home, "SYSE": self._place.syse, "KEYS": keys}
         command: list[str | Path] = [
             self._place.shai, "monitor", "--data", self._place.data, "--state", self._place.state / variant.name,
-            "--socket", stack.monitor.socket, "--cpus", ",".join(map(str, sorted(cores()[0]))), *options, *(f"--define={key}={value}" for key, value in defines.items()),
+            "--socket", stack.monitor.socket, "--cpus", ",".join(map(str, sorted(cores()[0]))), *options,
+            *(f"--define={key}={value}" for key, value in defines.items()),
         ]  # fmt: skip
         process = supervisor.start(name, command, log)
         supervisor.wait_until(stack.monitor.is_ready, process, name, log, _START_SECONDS)
