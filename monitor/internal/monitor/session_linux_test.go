@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// wireSession is a session whose worker is an idle process, and whose messages the
+// test writes itself: what libshai would never send.
+type wireSession struct {
+	*session
+	t      *testing.T
+	socket *os.File
+	worker *exec.Cmd
+	exited chan error
+}
+
+// wireStack is a monitor with documents and users, and no task.
+func wireStack(t *testing.T) *stack {
+	t.Helper()
+	s := newStack(t)
+	s.document("/corpus/private/alice/1.txt")
+	s.document("/corpus/private/bob/1.txt")
+	s.principal("alice", "de")
+	s.principal("bob", "de")
+	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.open()
+	s.apply()
+	s.analyse()
+	return s
+}
+
+func (s *stack) wireSession(t *testing.T) *wireSession {
+	t.Helper()
+	b := &wireSession{t: t, worker: exec.Command("sleep", "1000"), exited: make(chan error, 1)}
+	s.must(b.worker.Start())
+	go func() { b.exited <- b.worker.Wait() }()
+	p := s.pipeline()
+	<-p.vacancies
+	var err error
+	b.session, err = newSession(p, p.tasks["worker"], b.worker.Process.Pid, accepted{peer: netip.MustParseAddr("127.0.1.1")})
+	s.must(err)
+	b.endpoint, b.socket, err = newEndpoint()
+	s.must(err)
+	descriptors := map[int]*os.File{}
+	s.must(p.takeSlot(b.session, descriptors))
+	for _, file := range descriptors {
+		file.Close()
+	}
+	go b.serve()
+	t.Cleanup(func() {
+		b.socket.Close()
+		_ = b.worker.Process.Kill()
+	})
+	return b
+}
+
+// send writes a record as it is.
+func (b *wireSession) send(record []byte) {
+	b.t.Helper()
+	if err := unix.Send(int(b.socket.Fd()), record, unix.MSG_NOSIGNAL); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *wireSession) say(message wire.Message) {
+	b.t.Helper()
+	record, err := wire.Encode(1, message)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.send(record)
+}
+
+// answer receives one record; its descriptors are closed.
+func (b *wireSession) answer() wire.Message {
+	b.t.Helper()
+	buffer, rights := make([]byte, wire.MaxRecord), make([]byte, 4096)
+	timeout := unix.NsecToTimeval(patience.Nanoseconds())
+	_ = unix.SetsockoptTimeval(int(b.socket.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
+	size, rightsSize, _, _, err := unix.Recvmsg(int(b.socket.Fd()), buffer, rights, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:rightsSize])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := range messages {
+		numbers, _ := unix.ParseUnixRights(&messages[i])
+		for _, number := range numbers {
+			unix.Close(number)
+		}
+	}
+	_, message, err := wire.DecodeFromMonitor(buffer[:size])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return message
+}
+
+func (b *wireSession) signed(principal string) wire.Authenticate {
+	text := "shai-session-v1\n" + principal + "\n" + hex.EncodeToString(b.nonce[:])
+	return wire.Authenticate{Principal: principal, Signature: [64]byte(ed25519.Sign(keyOf(principal), []byte(text)))}
+}
+
+func (b *wireSession) authenticate(principal string) wire.Bound {
+	b.t.Helper()
+	b.say(b.signed(principal))
+	return b.answer().(wire.Bound)
+}
+
+// dies waits for the worker's violent end.
+func (b *wireSession) dies() {
+	b.t.Helper()
+	select {
+	case err := <-b.exited:
+		if err == nil || !strings.Contains(err.Error(), "killed") {
+			b.t.Errorf("the worker ended with %v", err)
+		}
+	case <-time.After(patience):
+		b.t.Error("the worker lives on")
+	}
+	waitUntil(b.t, "the slot is free", func() bool {
+		return len(b.pipeline.vacancies) == cap(b.pipeline.vacancies) && b.pipeline.sessionOf(b.pid) == nil
+	})
+}
+
+// Whatever has no place in the table of requests ends the session, and kills the
+// worker that sent it.
+func TestRequestsThatEndTheSession(t *testing.T) {
+	s := wireStack(t)
+	encode := func(message wire.Message) []byte {
+		record, err := wire.Encode(1, message)
+		s.must(err)
+		return record
+	}
+	open := encode(wire.Open{Conduits: []uint32{1}})
+	for _, test := range []struct {
+		name  string
+		bound bool
+		send  [][]byte
+		want  string // in the audit record
+	}{
+		{"open before binding", false, [][]byte{open}, "before the user has authenticated"},
+		{"registration", true, [][]byte{encode(wire.Register{Instance: "worker"})}, "has no place in a session"},
+		{"a monitor's message", true, [][]byte{encode(wire.Opened{Status: []int32{0}})}, "malformed"},
+		{"an unknown type", true, [][]byte{append([]byte{1, 0, 99, 0, 16, 0, 0, 0}, make([]byte, 8)...)}, "malformed"},
+		{"another version", true, [][]byte{append([]byte{2, 0}, open[2:]...)}, "malformed"},
+		{"a record cut off", true, [][]byte{open[:len(open)-1]}, "malformed"},
+		{"a record too long", true, [][]byte{append(open[:len(open):len(open)], 0)}, "malformed"},
+		{"an oversized record", true, [][]byte{make([]byte, 2048)}, "longer than any the protocol has"},
+		{"four attempts", false, [][]byte{encode(wire.Authenticate{Principal: "alice"}), encode(wire.Authenticate{Principal: "alice"}),
+			encode(wire.Authenticate{Principal: "alice"}), encode(wire.Authenticate{Principal: "alice"})}, "more than 3 times in one session"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := s.wireSession(t)
+			if test.bound && b.authenticate("alice").Status != 0 {
+				t.Fatal("alice is refused")
+			}
+			s.records()
+			for _, record := range test.send {
+				b.send(record)
+			}
+			b.dies()
+			found := false
+			for _, record := range s.records() {
+				found = found || record.Operation == "message" && strings.Contains(record.Reason, test.want)
+			}
+			if !found {
+				t.Errorf("no audit record says %q", test.want)
+			}
+		})
+	}
+}
+
+// The allowed twin: a bound session opens as often as it likes, gets what its user
+// may read and nothing else, and a reset ends it.
+func TestRequestsThatAreServed(t *testing.T) {
+	s := wireStack(t)
+	b := s.wireSession(t)
+	if bound := b.authenticate("bob"); bound.Status != 0 || bound.Instance != "worker(bob, de)" {
+		t.Fatalf("bob: %+v", bound)
+	}
+	for range 20 {
+		b.say(wire.Open{Conduits: []uint32{s.id("/corpus/private/bob/1.txt"), s.id("/corpus/private/alice/1.txt"), 0, 1 << 31}})
+		want := []int32{0, int32(unix.EACCES), int32(unix.ENOENT), int32(unix.ENOENT)}
+		got := b.answer().(wire.Opened).Status
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("statuses %v, want %v", got[:4], want)
+			}
+		}
+	}
+	// A second user on the same connection is refused, and the first one stays.
+	if bound := b.authenticate("alice"); bound.Status != int32(unix.EACCES) || !strings.Contains(bound.Reason, "bound already") {
+		t.Errorf("a second user: %+v", bound)
+	}
+	if got := b.subject().instance; got != "worker(bob, de)" {
+		t.Errorf("the session is %s's", got)
+	}
+	b.say(wire.Reset{})
+	b.dies() // it is a worker that does not exit by itself
+}
+
+// A signature for one connection is worth nothing on another one.
+func TestSignatureIsOfOneConnection(t *testing.T) {
+	s := wireStack(t)
+	first, second := s.wireSession(t), s.wireSession(t)
+	second.say(first.signed("alice"))
+	if bound := second.answer().(wire.Bound); bound.Status == 0 {
+		t.Error("a signature over another connection's nonce is accepted")
+	}
+	if bound := second.authenticate("alice"); bound.Status != 0 {
+		t.Errorf("one over its own is refused: %s", bound.Reason)
+	}
+}
+
+// Sessions leave nothing behind in the monitor: no descriptor, no slot, no entry.
+func TestManySessionsLeakNothing(t *testing.T) {
+	s := newStack(t)
+	s.document("/corpus/private/alice/1.txt")
+	s.principal("alice", "de")
+	s.fact(regionsConduit, prefixRelation, "127.0.0.0/8", "de")
+	s.start()
+	round := func(i int) {
+		u, err := s.connect("127.0.0.1")
+		s.must(err)
+		if i%4 > 0 {
+			_, err := u.authenticate("alice", []string{"alice", "bob"}[i%2])
+			s.must(err)
+			if i%3 == 0 {
+				u.must("open 1 2 3")
+			}
+		}
+		if i%5 == 0 {
+			u.connection.Close()
+			return
+		}
+		_, _ = u.say([]string{"quit", "crash"}[i%2])
+		u.connection.Close()
+	}
+	for i := range 20 {
+		round(i)
+	}
+	settle := func() int {
+		waitUntil(t, "every session is over", func() bool {
+			p := s.pipeline()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(p.sessions) == 0 && len(p.free) == 3
+		})
+		s.awaitIdle()
+		return openDescriptors(t)
+	}
+	before := settle()
+	for i := range 200 {
+		round(i)
+	}
+	waitUntil(t, "descriptors are closed", func() bool { return settle() <= before+2 })
+	if err := syscall.Kill(s.pipeline().tasks["worker"].started.PID(), 0); err != nil {
+		t.Errorf("the zygote: %v", err)
+	}
+}
