@@ -4,8 +4,178 @@
 
 package monitor
 
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
+)
+
 // monitorDirectory names the environment variable that makes this test program a
-// monitor of its own.
+// monitor of its own, with the options and manifests of a file there.
 const monitorDirectory = "SHAI_TEST_MONITOR"
 
-func playMonitor(string) int { return 1 }
+// played is what a monitor in a process of its own is given.
+type played struct {
+	Options Options
+	Request api.ApplyRequest
+}
+
+// playMonitor applies, analyses, starts the front end, says so, and goes on until it
+// is killed.
+func playMonitor(file string) int {
+	err := func() error {
+		var given played
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &given); err != nil {
+			return err
+		}
+		given.Options.Logger = slog.New(slog.DiscardHandler)
+		m, err := Open(context.Background(), given.Options)
+		if err != nil {
+			return err
+		}
+		if _, err := m.Apply(context.Background(), given.Request); err != nil {
+			return err
+		}
+		if _, err := m.Analyze(context.Background(), api.AnalyzeRequest{}, func(api.Progress) {}); err != nil {
+			return err
+		}
+		if _, err := m.StartTask(context.Background(), "probe", "worker"); err != nil {
+			return err
+		}
+		fmt.Println("serving")
+		select {}
+	}()
+	fmt.Println(err)
+	return 1
+}
+
+// startMonitorProcess starts a monitor that can be killed.
+func (s *stack) startMonitorProcess() *exec.Cmd {
+	s.t.Helper()
+	options := s.options
+	options.Logger = nil
+	text, err := json.Marshal(played{options, s.sources()})
+	s.must(err)
+	file := filepath.Join(s.t.TempDir(), "given.json")
+	s.must(os.WriteFile(file, text, 0o600))
+	process := exec.Command("/proc/self/exe")
+	process.Env = append(os.Environ(), monitorDirectory+"="+file)
+	output, err := process.StdoutPipe()
+	s.must(err)
+	process.Stderr = os.Stderr
+	s.must(process.Start())
+	s.t.Cleanup(func() { _ = process.Process.Kill() })
+	if line, _ := bufio.NewReader(output).ReadString('\n'); line != "serving\n" {
+		s.t.Fatalf("the monitor says %q", line)
+	}
+	return process
+}
+
+// descendants lists every process beneath one, however deep.
+func descendants(t *testing.T, of int) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	children := map[int][]int{}
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if parent, err := parentOf(pid); err == nil {
+				children[parent] = append(children[parent], pid)
+			}
+		}
+	}
+	found := slices.Clone(children[of])
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i]]...)
+	}
+	return found
+}
+
+// The monitor is killed while sessions live: nothing of any task survives, nothing
+// more is answered, and a monitor on the same state goes on from what was
+// acknowledged.
+func TestMonitorIsKilled(t *testing.T) {
+	s := newStack(t)
+	s.document("/corpus/private/alice/1.txt")
+	s.document("/corpus/friends/bob/1.txt")
+	s.principal("alice", "de")
+	s.principal("bob", "de")
+	s.fact("friends/bob", "friend", "alice")
+	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	process := s.startMonitorProcess()
+	alice, bob := s.login("alice", "127.0.1.1"), s.login("bob", "127.0.1.1")
+	unbound, err := s.connect("127.0.1.1")
+	s.must(err)
+	if got := alice.must("native /shai/view"); !strings.HasPrefix(got, "error ") {
+		t.Fatalf("the view: %s", got)
+	}
+	family := descendants(t, process.Process.Pid)
+	if len(family) < 5 { // keeper, zygote, three workers
+		t.Fatalf("processes of the monitor: %v", family)
+	}
+
+	s.must(process.Process.Kill())
+	_ = process.Wait()
+	for _, pid := range family {
+		waitUntil(t, fmt.Sprintf("process %d is gone", pid), func() bool { return isGone(pid) })
+	}
+	for _, u := range []*user{alice, bob, unbound} {
+		if answer, err := u.say("mode"); err == nil {
+			t.Errorf("somebody still answers: %s", answer)
+		}
+	}
+
+	s.open()
+	s.startWorkers()
+	again := s.login("alice", "127.0.1.1")
+	for _, name := range []string{"/corpus/private/alice/1.txt", "/corpus/friends/bob/1.txt"} {
+		if got := again.must(fmt.Sprintf("read %d", s.id(name))); got != "text "+name {
+			t.Errorf("after the restart: %s", got)
+		}
+	}
+	if opens := s.interceptions()["open"]; opens != 0 {
+		t.Errorf("%d opens took the slow path: the analysis is lost", opens)
+	}
+	checked, err := audit.Verify(t.Context(), s.auditDirectory())
+	if err != nil || checked.Fault != "" {
+		t.Errorf("the audit log's chain: %s, %v", checked.Fault, err)
+	}
+	bindings := 0
+	for _, record := range s.records() {
+		if record.Kind == audit.Binding && record.Allowed {
+			bindings++
+		}
+	}
+	if bindings < 3 {
+		t.Errorf("%d bindings are in the log, two of before and one of after are missing", bindings)
+	}
+}
+
+// isGone says whether a process has ended; a zombie has.
+func isGone(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(text), ") Z ")
+}
