@@ -65,6 +65,7 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline, progress func(api.Pr
 	}
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
 	m.setAnalysis(p.name, &analysed{plan: p.plan, result: result, report: report})
+	m.rescheduleExpiry()
 	m.record(audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyse", Allowed: true,
 		Reason: fmt.Sprintf("%d instances in %v", report.Instances, took.Round(time.Microsecond))})
 	return report, nil
@@ -219,6 +220,7 @@ func (m *Monitor) loadAnalysis(p *pipeline) error {
 	}
 	report := reportOf(p, result, m.state().Bundle().Version, result.Analysed, 0)
 	m.setAnalysis(p.name, &analysed{plan: p.plan, result: result, report: report})
+	m.rescheduleExpiry()
 	return nil
 }
 

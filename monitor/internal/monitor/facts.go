@@ -103,6 +103,7 @@ func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Re
 			reset += p.revoke(one.Instance.Name())
 		}
 	}
+	m.rescheduleExpiry()
 	return len(touched), reset, next.Save(m.analysisPath(name))
 }
 

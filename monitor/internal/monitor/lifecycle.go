@@ -10,7 +10,9 @@ import (
 	"os"
 	"reflect"
 	"sync"
+	"time"
 
+	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
@@ -40,7 +42,13 @@ func (p *pipeline) installStored(ctx context.Context) error {
 	if prepared || known == nil || known.result == nil || known.plan != p.plan || !known.result.Current(p.monitor.state()) {
 		return nil
 	}
-	return p.install(ctx, known.result, func(api.Progress) {})
+	// Some access may have ended since it was stored.
+	result, _, err := known.result.Expire(ctx, analysis.Options{Now: time.Now()})
+	if err != nil {
+		return fmt.Errorf("bring the stored analysis of pipeline %s up to date: %w; run shai analyze", p.name, err)
+	}
+	p.monitor.setAnalysis(p.name, &analysed{plan: known.plan, result: result, report: known.report})
+	return p.install(ctx, result, func(api.Progress) {})
 }
 
 // openKeyValue connects to the confined key-value store as its administrator, once.

@@ -63,6 +63,10 @@ type Monitor struct {
 	viewRoot, filler *os.File
 	regions          atomic.Pointer[regionTable]
 
+	expiring  chan struct{} // tells watchExpiry that analyses have changed
+	stopWatch context.CancelFunc
+	watching  sync.WaitGroup
+
 	changing sync.Mutex   // one change of bundle, facts or analysis at a time
 	binding  sync.RWMutex // held for reading while a session is bound, for writing while facts change
 

@@ -45,7 +45,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	}
 	m := &Monitor{
 		options: options, logger: options.Logger, context: ctx, started: time.Now(), backend: sandbox.New(),
-		metrics: newMetrics(), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
+		metrics: newMetrics(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
 	}
 	m.machine = m.backend.Probe()
 	defer func() {
@@ -82,7 +82,13 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if m.filler, err = openPath(os.DevNull); err != nil {
 		return nil, err
 	}
-	return m, m.recover(ctx)
+	if err := m.recover(ctx); err != nil {
+		return nil, err
+	}
+	watch, stop := context.WithCancel(ctx)
+	m.stopWatch = stop
+	m.watching.Go(func() { m.watchExpiry(watch) })
+	return m, nil
 }
 
 // openPath is a descriptor that names a file and opens nothing of it.
@@ -164,6 +170,10 @@ func (m *Monitor) serveAPI(ctx context.Context) error {
 
 // Close stops every task and releases everything.
 func (m *Monitor) Close() error {
+	if m.stopWatch != nil {
+		m.stopWatch()
+		m.watching.Wait()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	for _, p := range m.pipelines {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/audit"
+)
+
+// longestWait bounds how far a step of the wall clock can delay an expiry.
+const longestWait = time.Minute
+
+// rescheduleExpiry makes watchExpiry look at the analyses again. It never blocks.
+func (m *Monitor) rescheduleExpiry() {
+	select {
+	case m.expiring <- struct{}{}:
+	default: // it has not looked since the last time
+	}
+}
+
+// watchExpiry takes accesses that a policy limits in time out of the capability sets
+// when their time has come, until ctx ends.
+func (m *Monitor) watchExpiry(ctx context.Context) {
+	for {
+		timer := time.NewTimer(m.nextExpiry())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-m.expiring:
+			timer.Stop()
+		case <-timer.C:
+			if err := m.expire(ctx, time.Now()); err != nil {
+				m.logger.Error("an access that has ended could not be taken back by itself; capability sets are dropped", "error", err)
+			}
+		}
+	}
+}
+
+// nextExpiry is how long to wait before something may end.
+func (m *Monitor) nextExpiry() time.Duration {
+	m.mu.RLock()
+	known := slices.Collect(maps.Values(m.analyses))
+	m.mu.RUnlock()
+	wait := longestWait
+	for _, one := range known {
+		if one.result == nil {
+			continue
+		}
+		if at, ok := one.result.NextExpiry(); ok {
+			wait = min(wait, max(time.Until(at), 0))
+		}
+	}
+	return wait
+}
+
+// expire replaces the analyses of which something has ended by now.
+func (m *Monitor) expire(ctx context.Context, now time.Time) error {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	m.binding.Lock()
+	defer m.binding.Unlock()
+	var failures []error
+	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
+		result := m.analyses[name].result
+		if result == nil {
+			continue
+		}
+		if at, ok := result.NextExpiry(); !ok || at.After(now) {
+			continue
+		}
+		affected, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
+			return result.Expire(ctx, analysis.Options{Now: now})
+		})
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "expire", Allowed: true,
+			Reason: fmt.Sprintf("%d instances", affected)})
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bareSet is alice's capability set as it is in force.
+func bareSet(t *testing.T, p *pipeline) *capabilitySet {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	holds := p.sets["worker(alice, de)"]
+	if holds == nil {
+		t.Fatal("alice has no capability set")
+	}
+	return holds
+}
+
+// What a policy limits in time leaves the capability sets when its time has come,
+// without any other change.
+func TestWhatTimeEndsLeavesTheCapabilitySets(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyseBare(t, m)
+	offer, diary := classOf(t, m, "/offer/1.txt"), classOf(t, m, "/diary/alice/1.txt")
+	if before := bareSet(t, p); !before.holdsClass(offer) || !before.holdsClass(diary) {
+		t.Fatalf("classes %v; offer is %d, diary %d", before.classes, offer, diary)
+	}
+	end := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		now   time.Time
+		holds bool
+	}{{end.Add(-time.Nanosecond), true}, {end, false}} {
+		if err := m.expire(context.Background(), step.now); err != nil {
+			t.Fatal(err)
+		}
+		if after := bareSet(t, p); after.holdsClass(offer) != step.holds || !after.holdsClass(diary) {
+			t.Errorf("at %v: classes %v; offer is %d, diary %d", step.now, after.classes, offer, diary)
+		}
+	}
+}
+
+// The monitor notices by itself, also for an analysis that came after it began to
+// wait.
+func TestExpiryIsWaitedFor(t *testing.T) {
+	m, p := bareMonitor(t)
+	soon := time.Now().Add(300 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	applyBare(t, m, strings.Replace(bareManifest, "2100-01-01T00:00:00Z", soon, 1))
+	analyseBare(t, m)
+	offer := classOf(t, m, "/offer/1.txt")
+	for deadline := time.Now().Add(30 * time.Second); bareSet(t, p).holdsClass(offer); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the offer is still in the capability set")
+		}
+	}
+}
