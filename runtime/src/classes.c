@@ -19,9 +19,9 @@ shai_classes_unmap(void)
 	table_count = 0;
 }
 
-/* Maps the whole file. The monitor only ever makes it longer. */
-static void
-map_if_grown(void)
+/* The whole file. The monitor only ever makes it longer. */
+void
+shai_classes_map(void)
 {
 	struct stat status;
 	size_t count;
@@ -44,7 +44,7 @@ uint32_t
 shai_class_of(uint32_t conduit)
 {
 	if (conduit >= table_count)
-		map_if_grown();
+		shai_classes_map();
 	if (conduit >= table_count)
 		return 0;
 	return __atomic_load_n(&table[conduit], __ATOMIC_RELAXED);

@@ -15,6 +15,9 @@
  */
 uint32_t shai_class_of(uint32_t conduit);
 
+/* Maps the table ahead of its first use, so that workers inherit the mapping. */
+void shai_classes_map(void);
+
 /* Drops the mapping; the next use maps what is then at SHAI_FD_CLASSES. */
 void shai_classes_unmap(void);
 

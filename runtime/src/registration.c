@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "classes.h"
 #include "counters.h"
 #include "exchange.h"
 #include "failure.h"
@@ -143,5 +144,6 @@ shai_register(const char *instance)
 	    receive_table(instance, request.header.sequence) != 0)
 		return -1;
 	shai_counters_map();
+	shai_classes_map();
 	return 0;
 }

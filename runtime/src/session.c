@@ -295,7 +295,9 @@ shai_reset(struct shai_session *session)
 		(void)close(session->connection);
 	if (session->keyvalue >= 0)
 		(void)close(session->keyvalue);
-	explicit_bzero(session, sizeof(*session));
+	/* Only what was written: the rest of the classes are pages never touched. */
+	explicit_bzero(session,
+	    offsetof(struct shai_session, classes) + session->class_count * sizeof(uint32_t));
 	session->connection = -1;
 	session->keyvalue = -1;
 	shai_count(sessions, 1);

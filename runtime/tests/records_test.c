@@ -262,7 +262,7 @@ spoiled_bound_is_refused(void **state)
 	assert_non_null(decode(BOUND, &record, BOUND_LENGTH))
 	SPOILED(record.head.status = -1);
 	SPOILED(record.head.status = 13);
-	SPOILED(record.head.flags = 4);
+	SPOILED(record.head.flags = 8);
 	SPOILED(record.head.reserved = 1);
 	SPOILED(record.head.class_count = ENTRIES - 1);
 	SPOILED(record.head.class_count = ENTRIES + 1);

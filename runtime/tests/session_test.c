@@ -61,6 +61,17 @@ a_worker_serves_once(struct fake_monitor *fake, size_t variant)
 	EXPECT(shai_accept(&session) == -1 && errno == EPERM);
 }
 
+#define ALL_FLAGS (SHAI_BOUND_VIEW | SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE)
+
+/* As the launcher does: no number up to the view's is free. */
+static void
+occupy_numbers(void)
+{
+	for (int number = 0; number <= SHAI_FD_CAPABILITY; number++)
+		if (fcntl(number, F_GETFD) == -1)
+			EXPECT(dup2(STDIN_FILENO, number) == number);
+}
+
 static const struct {
 	const char *what;
 	size_t offset; /* of a 32-bit field to change */
@@ -110,17 +121,18 @@ spoiled_connected_breaks(struct fake_monitor *fake, size_t variant)
 static void
 authenticate_confines(struct fake_monitor *fake, size_t variant)
 {
-	int descriptors[2] = {fake_ruleset(fake->directory), fake_descriptor()};
+	int descriptors[3] = {fake_descriptor(), fake_ruleset(fake->directory), fake_descriptor()};
 	struct shai_authenticate request;
 	struct fake_bound bound;
 	size_t before;
 
 	(void)variant;
-	EXPECT(descriptors[0] >= 0);
+	EXPECT(descriptors[1] >= 0);
 	begin_session(fake, SHAI_MODE_SHAI);
-	bound = fake_bound(fake, SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE, FAKE_CLASSES);
+	occupy_numbers();
+	bound = fake_bound(fake, ALL_FLAGS, FAKE_CLASSES);
 	before = fake_descriptor_count();
-	fake_send(fake, &bound, bound.head.header.size, descriptors, 2);
+	fake_send(fake, &bound, bound.head.header.size, descriptors, 3);
 	EXPECT(close(open("/etc/passwd", O_RDONLY)) == 0);
 	EXPECT(shai_authenticate(&session, "alice", signature) == 0);
 	EXPECT(open("/etc/passwd", O_RDONLY) == -1 && errno == EACCES);
@@ -139,65 +151,74 @@ authenticate_confines(struct fake_monitor *fake, size_t variant)
 static void
 refused_authentication_may_be_repeated(struct fake_monitor *fake, size_t variant)
 {
+	int view = fake_descriptor();
 	struct fake_bound refusal, bound;
 	char name[SHAI_NAME_MAX + 1];
 
 	(void)variant;
 	begin_session(fake, SHAI_MODE_AUDIT);
+	occupy_numbers();
 	memset(name, 'x', sizeof(name));
 	name[SHAI_NAME_MAX] = '\0';
 	EXPECT(shai_authenticate(&session, name, signature) == -1 && errno == ENAMETOOLONG);
 	EXPECT(shai_authenticate(&session, "", signature) == -1 && errno == EINVAL);
 	EXPECT(shai_authenticate(&session, "a\nb", signature) == -1 && errno == EINVAL);
-	refusal = fake_bound(fake, 0, 0);
+	refusal = fake_bound(fake, SHAI_BOUND_VIEW, 0);
 	refusal.head.status = EACCES;
 	strcpy(refusal.head.reason, "wrong signature");
-	fake_send(fake, &refusal, refusal.head.header.size, NULL, 0);
+	fake_send(fake, &refusal, refusal.head.header.size, &view, 1);
 	EXPECT(shai_authenticate(&session, "alice", signature) == -1 && errno == EACCES);
 	EXPECT(strstr(shai_reason(), "wrong signature") != NULL);
 	EXPECT(session.state == SHAI_SESSION_CONNECTED);
-	bound = fake_bound(fake, 0, 2); /* audit denies nothing: no ruleset */
-	fake_send(fake, &bound, bound.head.header.size, NULL, 0);
+	EXPECT(fcntl(SHAI_FD_CAPABILITY, F_GETFD) >= 0); /* the number stays occupied */
+	bound = fake_bound(fake, SHAI_BOUND_VIEW, 2);    /* audit denies nothing: no ruleset */
+	fake_send(fake, &bound, bound.head.header.size, &view, 1);
 	EXPECT(shai_authenticate(&session, "alice", signature) == 0);
 	EXPECT(shai_authenticate(&session, "alice", signature) == -1 && errno == ENOTCONN);
 }
 
-#define BOUND_SPOILS 9
+#define BOUND_SPOILS 10
 
 /* No spoiled answer may bind the session or leave a descriptor behind. */
 static void
 spoiled_bound_breaks(struct fake_monitor *fake, size_t variant)
 {
-	int descriptors[3] = {fake_ruleset(fake->directory), fake_descriptor(), fake_descriptor()};
+	int descriptors[4] = {
+	    fake_descriptor(), fake_ruleset(fake->directory), fake_descriptor(), fake_descriptor()};
 	struct fake_bound bound;
-	size_t count = 2;
+	size_t count = 3;
 	size_t before;
 
 	begin_session(fake, SHAI_MODE_SHAI);
-	bound = fake_bound(fake, SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE, 3);
+	occupy_numbers();
+	bound = fake_bound(fake, ALL_FLAGS, 3);
 	if (variant == 0)
 		bound.head.header.sequence++;
 	else if (variant == 1)
 		bound.classes[2] = 1;
 	else if (variant == 2)
-		bound.head.flags = 7;
+		bound.head.flags = 15;
 	else if (variant == 3)
-		count = 1; /* fewer descriptors than flags */
+		count = 2; /* fewer descriptors than flags */
 	else if (variant == 4)
-		count = 3;
+		count = 4;
 	else if (variant == 5)
-		bound.head.flags = SHAI_BOUND_RULESET; /* one too many */
+		bound.head.flags = SHAI_BOUND_VIEW | SHAI_BOUND_RULESET; /* one too many */
 	else if (variant == 6)
-		descriptors[0] = fake_descriptor(); /* no ruleset at all: the kernel refuses */
+		descriptors[1] = fake_descriptor(); /* no ruleset at all: the kernel refuses */
 	else if (variant == 7)
 		bound.head.status = EACCES; /* a refusal with capabilities */
+	else if (variant == 8)
+		bound = fake_bound(fake, SHAI_BOUND_VIEW, 3),
+		count = 1; /* nothing to be confined by */
 	else
-		bound = fake_bound(fake, 0, 3), count = 0; /* nothing to be confined by */
+		EXPECT(close(SHAI_FD_CAPABILITY - 1) == 0); /* the view arrives at a lower number */
 	before = fake_descriptor_count();
 	fake_send(fake, &bound, bound.head.header.size, descriptors, count);
 	EXPECT(shai_authenticate(&session, "alice", signature) == -1 && errno != EACCES);
 	EXPECT(session.state == SHAI_SESSION_BROKEN);
-	EXPECT(fake_descriptor_count() == before);
+	/* What stood at the view's number is gone; only a view that was taken stays. */
+	EXPECT(fake_descriptor_count() == before - (variant == 6 ? 0 : 1));
 	EXPECT(shai_open(&session, (uint32_t[]){1}, 1, NULL, 0) == -1 && errno == ENOTCONN);
 }
 

@@ -54,7 +54,7 @@ answers only to clients with a certificate by --client-ca.`,
 	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests; may be repeated")
 	f.StringVar(&flags.library, "library", "", "directory with libshai.so; by default it is looked for beside the program")
 	f.StringVar(&flags.secrets, "secrets", "", "file with the key-value store's secrets")
-	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3; default all")
+	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3, and how many the monitor uses; default all")
 	f.StringVar(&flags.listen, "listen", "", "address to listen on besides the socket; needs --certificate, --key and --client-ca")
 	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the authority that vouches for clients")
 	f.StringVar(&flags.logFormat, "log-format", "text", "text or json")

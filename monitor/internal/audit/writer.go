@@ -29,8 +29,10 @@ type writer struct {
 	told    uint64 // lost events already recorded
 }
 
-// urgent kinds are synced at once; the others within SyncInterval.
-func urgent(k Kind) bool { return k != Decision && k != Session }
+// urgent kinds are synced at once. Those that come with every session, or more often,
+// are synced within SyncInterval: a crash of the monitor loses none of them either way,
+// only one of the machine can.
+func urgent(k Kind) bool { return k != Decision && k != Session && k != Binding }
 
 func (w *writer) run() {
 	defer close(w.log.stopped)

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -46,6 +47,11 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	m := &Monitor{
 		options: options, logger: options.Logger, context: ctx, started: time.Now(), backend: sandbox.New(),
 		metrics: newMetrics(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
+	}
+	if len(options.CPUs) > 0 {
+		// The monitor serves these tasks and no others: more threads than they have
+		// processors would only take turns.
+		runtime.GOMAXPROCS(len(options.CPUs))
 	}
 	m.machine = m.backend.Probe()
 	defer func() {
