@@ -125,6 +125,7 @@ func (p *pipeline) shutdown(ctx context.Context) {
 		})
 	}
 	group.Wait()
+	p.awaitSessions(ctx)
 	p.closeConduits()
 	if p.keyValue != nil {
 		if err := p.keyValue.Close(); err != nil {
@@ -137,4 +138,17 @@ func (p *pipeline) shutdown(ctx context.Context) {
 		holds.close()
 	}
 	clear(p.sets)
+}
+
+// awaitSessions returns when no session uses the pipeline's conduits any more: it
+// takes every vacancy, for good. The workers are gone, so that cannot take long.
+func (p *pipeline) awaitSessions(ctx context.Context) {
+	for range cap(p.vacancies) {
+		select {
+		case <-p.vacancies:
+		case <-ctx.Done():
+			p.monitor.logger.Error("sessions did not end", "pipeline", p.name)
+			return
+		}
+	}
 }
