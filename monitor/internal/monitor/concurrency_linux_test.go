@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+// Whoever has been told that facts have changed finds every session that begins
+// afterwards in the new state, whatever else goes on meanwhile.
+func TestFactsChangeInOneStep(t *testing.T) {
+	s := newStack(t)
+	s.document("/corpus/friends/bob/1.txt")
+	s.principal("alice", "de")
+	s.principal("bob", "de")
+	s.fact("friends/bob", "friend", "alice")
+	s.fact(regionsConduit, prefixRelation, "127.0.0.0/8", "de")
+	s.start()
+	ctx, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	for _, disturb := range []func(){
+		func() { _, _ = s.monitor.Status(ctx) },
+		func() { _, _ = s.monitor.LatestAnalysis(ctx, "probe") },
+		func() { _, _ = s.monitor.Analyze(ctx, api.AnalyzeRequest{}, func(api.Progress) {}) },
+		func() {
+			if u, err := s.connect("127.0.1.1"); err == nil {
+				_, _ = u.authenticate("bob", "bob")
+				_, _ = u.say("quit")
+				u.connection.Close()
+			}
+		},
+	} {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				disturb()
+			}
+		})
+	}
+	defer others.Wait()
+	defer stop()
+	friend := apiFact("friends/bob", "friend", "alice")
+	open := fmt.Sprintf("beneath %s", (&player{stack: s}).viewed("beneath", "view of /corpus/friends/bob/1.txt"))
+	for i := range 25 {
+		change, want := api.FactChange{Remove: []api.Fact{friend}}, "error EACCES "
+		if i%2 == 1 {
+			change, want = api.FactChange{Add: []api.Fact{friend}}, "descriptor"
+		}
+		s.changeFacts(change)
+		u := s.login("alice", "127.0.1.1")
+		if got := u.must(open); got != want {
+			t.Fatalf("round %d: %q, want %q", i, got, want)
+		}
+		_, _ = u.say("quit")
+	}
+}
+
+// A set that no analysis keeps in step does not outlive a change of facts; one that
+// the change does not touch does.
+func TestUnforeseenSetsAreMadeAnew(t *testing.T) {
+	s := wireStack(t)
+	p := s.pipeline()
+	find := func(user, region string) *capabilitySet {
+		holds, err := p.capabilities(p.tasks["worker"], parametersOf(user, region))
+		s.must(err)
+		return holds
+	}
+	foreseen, unforeseen := find("alice", "de"), find("alice", "fr")
+	if !foreseen.analysed || unforeseen.analysed || find("alice", "fr") != unforeseen {
+		t.Fatal("the sets are not what this test is about")
+	}
+	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("friends/carol", "friend", "dave")}})
+	if find("alice", "de") != foreseen || find("alice", "fr") == unforeseen {
+		t.Error("the wrong sets were made anew")
+	}
+}
