@@ -36,7 +36,7 @@ func sysE(t testing.TB) (*Plan, catalog.Bundle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	define := map[string]string{"JAVA": "/j", "JAVA_HOME": "/h", "SYSE": "/s", "REDIS_SOCKET": "/r"}
+	define := map[string]string{"JAVA": "/j", "JAVA_HOME": "/h", "SYSE": "/s", "REDIS_SOCKET": "/r", "KEYS": "/srv/keys"}
 	resolved, err := bundle.Resolve("syse", define)
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,8 @@ type engine struct {
 	state   *catalog.State
 	now     time.Time
 	targets *targets
+	// byPolicy lists the classes of each set and policy, made at first use.
+	byPolicy sync.Map // [2]string to func() []uint32
 }
 
 func newEngine(plan *Plan, state *catalog.State, now time.Time) *engine {
@@ -153,6 +155,19 @@ func (e *engine) candidates(who *subject, set *Set) []uint32 {
 	return slices.Compact(classes)
 }
 
+// fewClasses is the number of classes up to which deciding each is cheaper than
+// finding out from the facts which of them to decide: a user has ten thousand friends
+// of friends, whether or not anybody shares anything with them.
+const fewClasses = 16
+
+// classesOfPolicy are the classes of a set that carry the policy of that name.
+func (e *engine) classesOfPolicy(set, name string) []uint32 {
+	list, _ := e.byPolicy.LoadOrStore([2]string{set, name}, sync.OnceValue(func() []uint32 {
+		return e.state.ClassesOfPolicy(set, name)
+	}))
+	return list.(func() []uint32)()
+}
+
 func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 	template := e.state.Template(name)
 	if template == nil {
@@ -161,9 +176,13 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 	if len(template.Parameters()) == 0 {
 		return e.state.ClassesWith(set, name, nil)
 	}
+	all := e.classesOfPolicy(set, name)
+	if len(all) <= fewClasses {
+		return all
+	}
 	bindings, complete := template.Candidates(who.taint, e.state, policy.Environment{Session: who.session, Now: e.now})
 	if !complete {
-		return e.state.ClassesOfPolicy(set, name)
+		return all
 	}
 	var classes []uint32
 	for _, binding := range bindings {

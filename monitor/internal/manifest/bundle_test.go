@@ -40,7 +40,7 @@ func TestExamplesAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	define := map[string]string{"JAVA": "/java/bin/java", "JAVA_HOME": "/java", "SYSE": "/syse", "REDIS_SOCKET": "/run/redis"}
+	define := map[string]string{"JAVA": "/java/bin/java", "JAVA_HOME": "/java", "SYSE": "/syse", "REDIS_SOCKET": "/run/redis", "KEYS": "/srv/keys"}
 	r, err := b.Resolve("syse", define)
 	if err != nil {
 		t.Fatal(err)
