@@ -174,32 +174,26 @@ func (p *pipeline) documentClasses(classes []uint32) []uint32 {
 	return list
 }
 
-// readableView is the part of the view that a task without parameters may read: the
-// whole of it where every class is, else class by class.
+// readableView is the part of the view that a task without parameters may read, class
+// by class even where that is all of it: a class that appears while the task runs
+// was not decided on, and Landlock cannot take back what it granted. That the task can
+// list the view tells it numbers of classes and conduits.
 func (t *runningTask) readableView() ([]sandbox.Directory, error) {
 	p, m := t.pipeline, t.pipeline.monitor
 	found, err := analysis.RunInstance(p.plan, m.state(), analysis.Instance{Task: t.name}, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("analyse task %s: %w", t.name, err)
 	}
-	readable, all := p.documentClasses(found.Reads), 0
-	for _, set := range p.plan.Sets {
-		if set.Ingress {
-			all += len(p.documentClasses(m.state().ClassesOf(set.Catalog)))
-		}
-	}
+	readable := p.documentClasses(found.Reads)
 	if len(readable) == 0 {
 		return nil, nil
-	}
-	if len(readable) == all {
-		return []sandbox.Directory{{Path: m.view.Path(), Rights: sandbox.Read}}, nil
 	}
 	if err := m.view.EnsureClassDirectories(readable); err != nil {
 		return nil, err
 	}
-	list := make([]sandbox.Directory, len(readable))
-	for i, class := range readable {
-		list[i] = sandbox.Directory{Path: m.view.ClassDirectory(class), Rights: sandbox.Read}
+	list := []sandbox.Directory{{Path: m.view.Path(), Rights: sandbox.List}}
+	for _, class := range readable {
+		list = append(list, sandbox.Directory{Path: m.view.ClassDirectory(class), Rights: sandbox.Read})
 	}
 	return list, nil
 }

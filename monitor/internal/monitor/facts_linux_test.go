@@ -29,7 +29,8 @@ func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 	m, p := bareMonitor(t)
 	analyseBare(t, m)
 	same := *m.analyses["bare"]
-	m.pipelines["ahead"], m.analyses["ahead"] = p, &same
+	m.setAnalysis("ahead", &same)
+	m.pipelines["ahead"] = p
 	t.Cleanup(func() { delete(m.pipelines, "ahead") })
 	// A result cannot be stored where a directory with something in it stands.
 	if err := os.MkdirAll(filepath.Join(m.analysisPath("ahead"), "in the way"), 0o700); err != nil {

@@ -98,6 +98,9 @@ func accessOf(rights Rights) uint64 {
 	if rights&Read != 0 {
 		access |= accessReadFile | accessReadDir
 	}
+	if rights&List != 0 {
+		access |= accessReadDir
+	}
 	if rights&Write != 0 {
 		access |= accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir | accessRefer
 	}

@@ -39,7 +39,7 @@ func TestTaskPerimeter(t *testing.T) {
 // TestGrantedIsHandled: a grant of a right that is not handled is an error in
 // the kernel, and a right that is neither would not be enforced at all.
 func TestGrantedIsHandled(t *testing.T) {
-	for rights := range Read | Write | Execute {
+	for rights := range (Read | Write | Execute | List) + 1 {
 		for abi := neededLandlock; abi < 10; abi++ {
 			if access := accessOf(rights); access&^handledFiles(abi) != 0 {
 				t.Errorf("ABI %d, rights %d: access %#x", abi, rights, access)
@@ -49,9 +49,9 @@ func TestGrantedIsHandled(t *testing.T) {
 }
 
 func TestReadPerimeter(t *testing.T) {
-	got := readPerimeter([]Directory{{"/view/1", Read}, {"/index", Write}, {"/bin", Execute}})
+	got := readPerimeter([]Directory{{"/view/1", Read}, {"/index", Write}, {"/bin", Execute}, {"/view", List}})
 	want := perimeter{Files: accessReadFile | accessReadDir | accessRefer,
-		Grants: []grant{{"/view/1", accessReadFile | accessReadDir}, {"/index", accessRefer}}}
+		Grants: []grant{{"/view/1", accessReadFile | accessReadDir}, {"/index", accessRefer}, {"/view", accessReadDir}}}
 	if difference := cmp.Diff(want, got); difference != "" {
 		t.Error(difference)
 	}
@@ -94,8 +94,8 @@ func TestSpecRefused(t *testing.T) {
 }
 
 func TestPermits(t *testing.T) {
-	p := permits{runtime: []string{"/usr", "/etc/ld.so.cache"}, named: []string{"/usr", "/data/view"},
-		written: []string{"/data/index"}, read: []string{"/data/view", "/data/index"}}
+	p := permits{runtime: []string{"/usr", "/etc/ld.so.cache"}, leading: leadingTo([]string{"/usr", "/data/view"}),
+		written: []string{"/data/index"}, read: hierarchiesOf([]string{"/data/view", "/data/index"})}
 	program, fork := caller{process: 7, program: true}, caller{process: 8}
 	tests := []struct {
 		path  string
@@ -119,6 +119,7 @@ func TestPermits(t *testing.T) {
 		{"/data/view", openPath, fork, permitted},
 		{"/data/view/1", openPath, fork, askMonitor},
 		{"/data/view/1", openPath, program, permitted},
+		{"/data/view2", openPath, program, askMonitor},
 		{"/data/view/1", syscall.O_RDONLY, program, askMonitor},
 		{"/data/index/1", openPath, fork, permitted},
 		{"/dev/null", syscall.O_RDWR, fork, permitted},

@@ -22,10 +22,46 @@ const (
 // permits are the paths that the backend answers for without asking, all checks
 // of the mediated calls in one place. Paths are real paths of pinned files.
 type permits struct {
-	runtime []string // hierarchies: reading
-	named   []string // everything the specification names: their ancestors may be looked at
-	written []string // what the task may write: looking
-	read    []string // what the perimeter lets the program itself read
+	runtime []string    // hierarchies: reading
+	leading hierarchies // everything the specification names, and what leads there: looking
+	written []string    // what the task may write: looking
+	read    hierarchies // what the perimeter lets the program itself read
+}
+
+// hierarchies is a set of directories that may be large: a view has as many classes
+// as it has policies, and every mediated call looks here.
+type hierarchies map[string]bool
+
+func hierarchiesOf(paths []string) hierarchies {
+	set := make(hierarchies, len(paths))
+	for _, path := range paths {
+		set[path] = true
+	}
+	return set
+}
+
+// leadingTo is the paths and all their ancestors.
+func leadingTo(paths []string) hierarchies {
+	set := hierarchies{}
+	for _, path := range paths {
+		for !set[path] {
+			set[path] = true
+			path = filepath.Dir(path)
+		}
+	}
+	return set
+}
+
+// hold says whether path is one of the directories or lies under one.
+func (h hierarchies) hold(path string) bool {
+	for !h[path] {
+		parent := filepath.Dir(path)
+		if parent == path {
+			return false
+		}
+		path = parent
+	}
+	return true
 }
 
 // permitsOf collects them. A hierarchy counts under the name it was given and
@@ -40,8 +76,8 @@ func permitsOf(spec Spec) permits {
 			read = append(read, directory.Path)
 		}
 	}
-	return permits{runtime: realPaths(spec.Runtime), named: realPaths(spec.paths()),
-		written: realPaths(written), read: realPaths(read)}
+	return permits{runtime: realPaths(spec.Runtime), leading: leadingTo(realPaths(spec.paths())),
+		written: realPaths(written), read: hierarchiesOf(realPaths(read))}
 }
 
 func realPaths(paths []string) []string {
@@ -106,22 +142,12 @@ func (p permits) of(path string, flags int, by caller) permission {
 // Its forks may have narrowed themselves to a session since, which nobody can
 // see from here, so for them the monitor is asked.
 func (p permits) mayLook(path string, by caller) bool {
-	return p.ancestor(path) || beneathAny(path, p.written) || p.mayRead(path, by)
+	return p.leading[path] || beneathAny(path, p.written) || p.mayRead(path, by)
 }
 
 // mayRead says whether the caller could have opened path natively.
 func (p permits) mayRead(path string, by caller) bool {
-	return by.program && beneathAny(path, p.read)
-}
-
-// ancestor says whether path leads to something the task was given by name.
-func (p permits) ancestor(path string) bool {
-	for _, named := range p.named {
-		if beneath(named, path) {
-			return true
-		}
-	}
-	return false
+	return by.program && p.read.hold(path)
 }
 
 // processOf splits "/proc/12/maps" into 12 and "maps".

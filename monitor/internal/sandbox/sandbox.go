@@ -23,6 +23,7 @@ const (
 	Read    Rights = 1 << iota // open for reading, list
 	Write                      // write, truncate, create, rename, link within, remove
 	Execute                    // execute, used for a task's runtime only
+	List                       // list directories, and read no file
 )
 
 // Directory is a hierarchy granted in the kernel's perimeter.

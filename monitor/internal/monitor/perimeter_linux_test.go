@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/sandbox"
+)
+
+// A task without a user runs on while policies change. What appears meanwhile was not
+// decided on, so the view as a whole is never granted, not even where the task may
+// read all there is.
+func TestATaskIsGrantedClassesAndNeverTheView(t *testing.T) {
+	for _, test := range []struct{ name, taint string }{
+		{"a part", "taint: {name: open}"},
+		{"everything", "taint: {name: sealed}"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, _ := bareMonitor(t)
+			applyBare(t, m, strings.Replace(bareManifest, "taint: {name: open}", test.taint, 1)+sealedManifest)
+			directories, err := m.pipelines["bare"].tasks["collector"].readableView()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var granted []string
+			for _, directory := range directories {
+				if directory.Rights != sandbox.List {
+					granted = append(granted, directory.Path)
+				}
+			}
+			if !slices.Contains(granted, m.view.ClassDirectory(classOf(t, m, "/open/1.txt"))) {
+				t.Errorf("what is open to everybody is not among %v", granted)
+			}
+			if slices.Contains(granted, m.view.Path()) {
+				t.Errorf("the whole view is granted: %v", granted)
+			}
+		})
+	}
+}
+
+// sealedManifest is a taint under which everything may be read and nothing shown.
+const sealedManifest = `
+---
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: sealed}
+spec: {text: "update :- true."}
+`
