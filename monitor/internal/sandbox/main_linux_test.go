@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	LaunchMain()
+	launchMain()
 	if os.Getenv(monitorMarker) != "" {
 		playMonitor()
 		return

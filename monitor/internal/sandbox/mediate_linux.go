@@ -57,9 +57,14 @@ const creating = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
 
 // execute allows the launcher's exec of the task's program, and no other. It
 // may proceed although its path is in memory: the memory is the launcher's,
-// which is this very binary, and no code of the task has run yet.
+// which is this very binary, and no code of the task has run yet. The launcher may
+// be on any of its threads: Go's main goroutine need not be on the first.
 func (r *request) execute() error {
-	if int(r.PID) == r.supervisor.task.pid && r.supervisor.mayExecute.CompareAndSwap(true, false) {
+	process, err := r.process()
+	if err != nil {
+		return err
+	}
+	if process == r.supervisor.task.pid && r.supervisor.mayExecute.CompareAndSwap(true, false) {
 		return r.proceed()
 	}
 	return errRefused

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// otherThreadMarker makes keeper and launcher work on another thread than their
+// first.
+const otherThreadMarker = "SHAI_TEST_OTHER_THREAD"
+
+// launchMain is LaunchMain as the test at hand wants it.
+func launchMain() {
+	if os.Getenv(otherThreadMarker) == "" {
+		LaunchMain()
+		return
+	}
+	launcherEnvironment = append(launcherEnvironment, otherThreadMarker+"=1")
+	runtime.LockOSThread() // occupies the first thread
+	done := make(chan struct{})
+	go func() {
+		LaunchMain()
+		close(done)
+	}()
+	<-done
+}
+
+// Go may have moved the main goroutine before main begins; the one exec of a task
+// must not depend on that.
+func TestLauncherOnAnyThread(t *testing.T) {
+	before := launcherEnvironment
+	t.Cleanup(func() { launcherEnvironment = before })
+	launcherEnvironment = append(slices.Clone(before), otherThreadMarker+"=1")
+	got := run(t, Spec{Command: []string{"/bin/echo", "begun"}, Runtime: runtimeOf(), Confined: true}, &scripted{})
+	if got.err != nil || got.output != "begun\n" {
+		t.Errorf("%q, %v", got.output, got.err)
+	}
+}
