@@ -127,7 +127,7 @@ func TestApplyThatFails(t *testing.T) {
 		{name: "missing data directory", data: func() func() {
 			s.must(os.Rename(s.options.Data, s.options.Data+".away"))
 			return func() { s.must(os.Rename(s.options.Data+".away", s.options.Data)) }
-		}, want: "data"},
+		}, want: "data directory"},
 		{name: "unknown policy", manifest: strings.Replace(original, "policy: {name: public}", "policy: {name: publik}", 1), want: "publik"},
 		{name: "policy that does not parse", manifest: strings.Replace(original, "read       :- sKeyIs(owner).", "read       :- sKeyIs(owner.", 1), want: "private"},
 		{name: "unknown variable", manifest: strings.Replace(original, "$(LISTEN)", "$(NOWHERE)", 1), want: "$(NOWHERE) is not defined"},
