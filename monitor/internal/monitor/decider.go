@@ -25,6 +25,10 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 	begun := time.Now()
 	defer func() { p.intercepted(interceptPath, time.Since(begun)) }()
 	who, mode := p.subjectOf(request.Task, request.PID)
+	if err := p.mayAct(request.Task, request.PID); err != nil {
+		p.refused(who, "open", request.Path, err.Error())
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: err.Error()}
+	}
 	conduit, known := p.monitor.conduitAt(request.Path)
 	if !known {
 		// Probes for files that do not concern any policy are part of how
@@ -92,17 +96,32 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, pid int) (*
 	return placed, nil
 }
 
+// mayAct refuses a process for which nobody knows what it has read: one that a worker
+// has forked. The zygote and a worker without a session have read nothing of any user.
+func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
+	task := p.taskOf(started)
+	if task == nil || len(task.spec.Parameters) == 0 || pid == started.PID() || p.sessionOf(pid) != nil {
+		return nil
+	}
+	return forkedBy(started.PID(), pid)
+}
+
 // mayServe refuses a process that may hold anything of an earlier user: one with a
 // session, and one that the zygote has not forked itself.
 func (p *pipeline) mayServe(started sandbox.Task, pid int) error {
 	if p.sessionOf(pid) != nil {
 		return errors.New("this worker has served a user; it must exit")
 	}
+	return forkedBy(started.PID(), pid)
+}
+
+// forkedBy says why a process is not a child of the zygote, if it is not.
+func forkedBy(zygote, pid int) error {
 	parent, err := parentOf(pid)
 	if err != nil {
 		return err
 	}
-	if parent != started.PID() {
+	if parent != zygote {
 		return errors.New("the zygote has not forked this process; only what it forks is new to every user")
 	}
 	return nil

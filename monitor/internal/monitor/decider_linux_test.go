@@ -7,6 +7,7 @@ package monitor
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -40,6 +41,42 @@ func TestOpenIsDecidedOnAsEverythingItIsUsedFor(t *testing.T) {
 			verdict := p.Open(context.Background(), sandbox.OpenRequest{
 				Task: bareTask{name: "collector", pid: os.Getpid()}, PID: os.Getpid(),
 				Path: filepath.Join(m.options.Data, test.path), Flags: test.flags,
+			})
+			if allowed := verdict.Errno == 0; allowed != test.allowed {
+				t.Errorf("allowed: %v, want %v (%s)", allowed, test.allowed, verdict.Reason)
+			}
+		})
+	}
+}
+
+// A process that a worker forks has what the worker has read, and no session by which
+// to tell.
+func TestOpenByAProcessThatAWorkerForked(t *testing.T) {
+	m, p := bareMonitor(t)
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+	self, worker := os.Getpid(), child.Process.Pid
+	for _, test := range []struct {
+		name        string
+		task        string
+		zygote, pid int
+		allowed     bool
+	}{
+		{"the zygote", "worker", self, self, true},
+		{"a worker without a session", "worker", self, worker, true},
+		{"somebody else's child", "worker", worker, self, false},
+		{"a child of a task without users", "collector", worker, self, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			verdict := p.Open(context.Background(), sandbox.OpenRequest{
+				Task: bareTask{name: test.task, pid: test.zygote}, PID: test.pid,
+				Path: filepath.Join(m.options.Data, "/open/1.txt"), Flags: unix.O_WRONLY,
 			})
 			if allowed := verdict.Errno == 0; allowed != test.allowed {
 				t.Errorf("allowed: %v, want %v (%s)", allowed, test.allowed, verdict.Reason)
