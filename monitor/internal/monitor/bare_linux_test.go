@@ -8,7 +8,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -165,11 +164,6 @@ func analyseBare(t *testing.T, m *Monitor) {
 	if _, err := m.Analyze(context.Background(), api.AnalyzeRequest{}, func(api.Progress) {}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// bareSession is a session of bareMonitor's worker, without a process behind it.
-func bareSession(p *pipeline, region string) *session {
-	return &session{pipeline: p, task: p.tasks["worker"], region: region, peer: netip.MustParseAddr("127.0.0.1")}
 }
 
 // classOf is the class of a document.
