@@ -90,6 +90,9 @@ func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
 		return api.Unavailable("apply", "make the directory that --data names available again", "data directory: %v", err)
 	}
 	for name, one := range resolved {
+		if err := checkDirectories(one.Pipeline.Spec); err != nil {
+			return api.Invalid("apply pipeline "+name, "", "%v", err)
+		}
 		for _, task := range one.Tasks {
 			if _, err := layout(one.Pipeline.Spec, task.Metadata.Name, task.Spec); err != nil {
 				return api.Invalid("apply pipeline "+name, "", "%v", err)

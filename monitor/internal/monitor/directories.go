@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"shai.dev/monitor/internal/manifest"
+)
+
+// checkDirectories refuses directory conduits beneath which another rule applies: the
+// kernel grants a hierarchy as a whole, so files under the stricter rule would be
+// opened under the directory's.
+func checkDirectories(spec manifest.PipelineSpec) error {
+	for _, conduit := range spec.Conduits {
+		if conduit.Kind != manifest.KindFile || !conduit.Directory {
+			continue
+		}
+		for i, own := range conduit.Paths {
+			directory := path.Clean(strings.TrimSuffix(own.Path, "**"))
+			if strings.ContainsAny(directory, "*{") {
+				return fmt.Errorf("conduit %s: directory %s must be a fixed path; a placeholder or wildcard before ** is not one", conduit.Name, own.Path)
+			}
+			if other, found := ruleWithin(spec, directory, conduit.Name, i); found {
+				return fmt.Errorf("conduit %s: directory %s holds %s of conduit %s, which a grant of the directory would open as well; "+
+					"move one of them out of the other", conduit.Name, own.Path, other.path, other.conduit)
+			}
+		}
+	}
+	return nil
+}
+
+type rulePath struct{ conduit, path string }
+
+// ruleWithin finds a path of the pipeline, other than the one given, that may match
+// something beneath a directory.
+func ruleWithin(spec manifest.PipelineSpec, directory, conduit string, index int) (rulePath, bool) {
+	for _, other := range spec.Conduits {
+		if other.Kind != manifest.KindFile {
+			continue
+		}
+		for i, rule := range other.Paths {
+			if other.Name == conduit && i == index {
+				continue
+			}
+			fixed := fixedPart(rule.Path)
+			if isBeneath(directory, fixed) || fixed != rule.Path && isBeneath(fixed, directory) && !isBroader(rule.Path, directory) {
+				return rulePath{other.Name, rule.Path}, true
+			}
+		}
+	}
+	return rulePath{}, false
+}
+
+// fixedPart is the directory before a pattern's first wildcard or placeholder.
+func fixedPart(pattern string) string {
+	if i := strings.IndexAny(pattern, "*{"); i >= 0 {
+		return path.Clean(pattern[:strings.LastIndexByte(pattern[:i], '/')+1])
+	}
+	return pattern
+}
+
+// isBroader says whether a pattern is "<ancestor>/**": beneath the directory the
+// directory's own, more specific rule then applies everywhere.
+func isBroader(pattern, directory string) bool {
+	ancestor, whole := strings.CutSuffix(pattern, "/**")
+	return whole && !strings.ContainsAny(ancestor, "*{") && isBeneath(ancestor, directory)
+}
