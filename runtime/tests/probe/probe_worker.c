@@ -12,22 +12,22 @@
  *	read ID                    the first line of a conduit, through shai_open
  *	native PATH                open(2) by plain path: "descriptor" or "error E"
  *	beneath PATH               openat(2) relative to the view's descriptor number
- *	raw                        recvfrom(2) on the channel without the gate
+ *	raw                        readv(2) on the channel without the gate
  *	query TEXT                 write a line to the query pipe
  *	get KEY | push KEY VALUE   a command to the key-value store; its first reply line
  *	mode                       the session's mode
  *	session                    "session region R slot N process P"
  *	remember WORD | recall     keep a word in this process; give it back
  *	register NAME              shai_register in the middle of a session
- *	again [in a child]         accept4(2) for another user without a reset, behind libshai's back
- *	linger                     end the session as far as the monitor is told, and live on
- *	crash                      die with SIGABRT
- *	quit                       end the session
+ *	again [in a child]         accept4(2) for another user without a reset, behind libshai's
+ *back linger                     end the session as far as the monitor is told, and live on crash
+ *die with SIGABRT quit                       end the session
  *
  * Started as "probe_worker register NAME ..." it is no worker: it registers under
  * each name in turn and prints what comes of it.
  */
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <errno.h>
@@ -41,7 +41,7 @@
 #include "shai.h"
 
 #define WORKERS 3
-#define LINE	4096
+#define LINE 4096
 
 static struct shai_session session;
 static char remembered[64] = "nothing";
@@ -101,7 +101,8 @@ answer_opened(struct shai_document *documents, ssize_t count)
 		return;
 	}
 	for (ssize_t i = 0; i < count; i++) {
-		snprintf(line + strlen(line), sizeof(line) - strlen(line), " %u", documents[i].conduit);
+		snprintf(
+		    line + strlen(line), sizeof(line) - strlen(line), " %u", documents[i].conduit);
 		close(documents[i].descriptor);
 	}
 	answer("%s, withheld %u", line, session.withheld);
@@ -161,7 +162,9 @@ read_raw(void)
 {
 	char record[sizeof(struct shai_transfer)];
 
-	if (recvfrom(SHAI_FD_CHANNEL, record, sizeof(record), MSG_DONTWAIT, NULL, NULL) == -1)
+	struct iovec whole = {record, sizeof(record)};
+
+	if (readv(SHAI_FD_CHANNEL, &whole, 1) == -1)
 		answer_error("");
 	else
 		answer("record");
@@ -180,11 +183,12 @@ key_value(const char *verb, char *arguments)
 		return;
 	}
 	if (value == NULL)
-		size = snprintf(request, sizeof(request), "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(verb), verb,
-		    strlen(key), key);
+		size = snprintf(request, sizeof(request), "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+		    strlen(verb), verb, strlen(key), key);
 	else
-		size = snprintf(request, sizeof(request), "*3\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
-		    strlen(verb), verb, strlen(key), key, strlen(value), value);
+		size = snprintf(request, sizeof(request),
+		    "*3\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(verb), verb,
+		    strlen(key), key, strlen(value), value);
 	if (write(session.keyvalue, request, (size_t)size) != size ||
 	    read(session.keyvalue, reply, sizeof(reply) - 1) <= 0) {
 		answer_error("key-value");
@@ -258,8 +262,9 @@ command(char *line)
 	else if (strcmp(line, "read") == 0)
 		read_conduit(rest);
 	else if (strcmp(line, "receive") == 0)
-		answer_opened(documents,
-		    shai_channel_receive(&session, (uint32_t)strtoul(rest, NULL, 10), documents, SHAI_BATCH_MAX));
+		answer_opened(
+		    documents, shai_channel_receive(&session, (uint32_t)strtoul(rest, NULL, 10),
+				   documents, SHAI_BATCH_MAX));
 	else if (strcmp(line, "native") == 0)
 		answer_descriptor(open(rest, O_RDONLY));
 	else if (strcmp(line, "beneath") == 0)
@@ -275,7 +280,8 @@ command(char *line)
 	else if (strcmp(line, "mode") == 0)
 		answer("mode %d", (int)session.mode);
 	else if (strcmp(line, "session") == 0)
-		answer("session region %s slot %u process %d", session.region, session.slot, (int)getpid());
+		answer("session region %s slot %u process %d", session.region, session.slot,
+		    (int)getpid());
 	else if (strcmp(line, "remember") == 0) {
 		snprintf(remembered, sizeof(remembered), "%s", rest);
 		answer("remembered");
