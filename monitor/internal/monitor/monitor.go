@@ -62,6 +62,8 @@ type Monitor struct {
 	// O_PATH descriptors.
 	viewRoot, filler *os.File
 	regions          atomic.Pointer[regionTable]
+	// unboundLimit is unboundTime, but for tests; a time.Duration.
+	unboundLimit atomic.Int64
 
 	expiring  chan struct{} // tells watchExpiry that analyses have changed
 	stopWatch context.CancelFunc

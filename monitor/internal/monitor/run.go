@@ -48,6 +48,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 		options: options, logger: options.Logger, context: ctx, started: time.Now(), backend: sandbox.New(),
 		metrics: newMetrics(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
 	}
+	m.unboundLimit.Store(int64(unboundTime))
 	if len(options.CPUs) > 0 {
 		// The monitor serves these tasks and no others: more threads than they have
 		// processors would only take turns.

@@ -18,6 +18,9 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
+// unboundTime is how long a connection may stay without a user.
+const unboundTime = 30 * time.Second
+
 // maxAttempts is how often a client may try to authenticate on one connection.
 const maxAttempts = 3
 
@@ -85,6 +88,8 @@ func newSession(p *pipeline, task *runningTask, pid int, got accepted) (*session
 // serve answers the worker's messages until it has gone.
 func (s *session) serve() {
 	defer s.end()
+	limit := time.Duration(s.pipeline.monitor.unboundLimit.Load())
+	defer time.AfterFunc(limit, func() { s.endUnbound(limit) }).Stop()
 	counts := map[wire.Type]int{}
 	buffer := make([]byte, 1024) // the largest record of a task is 280 bytes
 	for {
@@ -100,6 +105,15 @@ func (s *session) serve() {
 			s.kill()
 			return
 		}
+	}
+}
+
+// endUnbound ends a session in which nobody has authenticated: whatever its worker
+// does, a client that only connects must not keep a slot.
+func (s *session) endUnbound(limit time.Duration) {
+	if s.bound() == nil {
+		s.pipeline.refused(s.subject(), "authenticate", s.peer.String(), fmt.Sprintf("nobody authenticated within %v", limit))
+		s.kill()
 	}
 }
 
