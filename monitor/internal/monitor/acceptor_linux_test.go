@@ -63,8 +63,13 @@ func TestDeadWaiterLosesNoConnection(t *testing.T) {
 	}
 	client := dial(t, address)
 	connections, _ := waits(t.Context(), a)
-	got := <-connections
-	defer got.connection.Close()
+	var got accepted
+	select {
+	case got = <-connections:
+		defer got.connection.Close()
+	case <-time.After(patience):
+		t.Fatal("the connection went to the dead worker")
+	}
 	if got.peer.String() != "127.0.0.1" {
 		t.Errorf("peer is %v", got.peer)
 	}
