@@ -101,7 +101,7 @@ func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
 
 // descriptors are those placed at the task's start. release closes the originals
 // that are the task's alone.
-func (t *runningTask) descriptors(confined bool) (_ map[int]*os.File, release func(), err error) {
+func (t *runningTask) descriptors() (_ map[int]*os.File, release func(), err error) {
 	p := t.pipeline
 	var own []*os.File
 	release = func() {
@@ -212,16 +212,6 @@ func (t *runningTask) environment() []string {
 		list = append(list, variable.Name+"="+variable.Value)
 	}
 	return list
-}
-
-// output is the pipe for the program's standard output and error, and the end the
-// monitor reads.
-func (t *runningTask) output() (program, log *os.File, err error) {
-	log, program, err = os.Pipe()
-	if err != nil {
-		return nil, nil, fmt.Errorf("make output pipe: %w", err)
-	}
-	return program, log, nil
 }
 
 // follow copies the program's output to the task's log file and watches for the

@@ -36,8 +36,7 @@ type placement struct {
 // of the pipeline's conduits, so the same manifest gives the same numbers.
 //
 // A task with parameters gets the ends of its pipes and channels one slot at a
-// time, with each session, always at the first number of their kind; sessionOf
-// lists those.
+// time, with each session, always at the first number of their kind.
 func layout(pipeline manifest.PipelineSpec, task string, spec manifest.TaskSpec) ([]placement, error) {
 	l := &planner{task: task, spec: spec}
 	l.directory(viewPrefix, viewPrefix, wire.RightRead)
@@ -100,58 +99,50 @@ func (l *planner) files(conduit manifest.Conduit) {
 }
 
 func (l *planner) pipe(conduit manifest.Conduit) {
-	if conduit.From != l.task && conduit.To != l.task {
-		return
-	}
-	slots := max(conduit.Slots, 1)
-	if l.pipes+slots > wire.FDPipeCount {
-		l.fail("more than %d pipe ends; use fewer slots", wire.FDPipeCount)
-		return
-	}
-	writer := conduit.From == l.task
-	for slot := range slots {
-		l.placements = append(l.placements, placement{
-			capability: wire.Capability{
-				Prefix: slotPath("/shai/pipe/", conduit, slot),
-				Number: int32(wire.FDPipe + l.pipes), Kind: wire.KindPipe, Rights: rightOf(writer),
-			},
-			end: end{conduit: conduit.Name, slot: slot, writer: writer},
-		})
-		l.pipes++
-	}
+	l.ends(conduit, &l.pipes, wire.FDPipeCount, []twin{{"/shai/pipe/", wire.FDPipe, wire.KindPipe, false}})
 }
 
 // channel gives the sender both twins of every slot: the native one and the one
 // whose writes ask the monitor. Which of the two a session reads, its mode decides.
 func (l *planner) channel(conduit manifest.Conduit) {
+	twins := []twin{{"/shai/channel/", wire.FDChannel, wire.KindChannel, false}}
+	if conduit.From == l.task {
+		twins = append(twins, twin{"/shai/channel-checked/", wire.FDChannelChecked, wire.KindChannel, true})
+	}
+	l.ends(conduit, &l.channels, wire.FDChannelCount, twins)
+}
+
+// twin is one of the forms in which a slot of a conduit is placed in a task.
+type twin struct {
+	root    string // of its path
+	first   int    // number of its first slot
+	kind    wire.Kind
+	checked bool
+}
+
+// ends places the task's end of every slot. used counts the slots of this kind that
+// are placed already, out of at most limit.
+func (l *planner) ends(conduit manifest.Conduit, used *int, limit int, twins []twin) {
 	if conduit.From != l.task && conduit.To != l.task {
 		return
 	}
 	slots := max(conduit.Slots, 1)
-	if l.channels+slots > wire.FDChannelCount {
-		l.fail("more than %d channel ends; use fewer slots", wire.FDChannelCount)
+	if *used+slots > limit {
+		l.fail("more than %d %s ends; use fewer slots", limit, conduit.Kind)
 		return
 	}
 	writer := conduit.From == l.task
 	for slot := range slots {
-		number := l.channels
-		l.channels++
-		l.placements = append(l.placements, placement{
-			capability: wire.Capability{
-				Prefix: slotPath("/shai/channel/", conduit, slot),
-				Number: int32(wire.FDChannel + number), Kind: wire.KindChannel, Rights: rightOf(writer),
-			},
-			end: end{conduit: conduit.Name, slot: slot, writer: writer},
-		})
-		if writer {
+		for _, t := range twins {
 			l.placements = append(l.placements, placement{
 				capability: wire.Capability{
-					Prefix: slotPath("/shai/channel-checked/", conduit, slot),
-					Number: int32(wire.FDChannelChecked + number), Kind: wire.KindChannel, Rights: rightOf(writer),
+					Prefix: slotPath(t.root, conduit, slot),
+					Number: int32(t.first + *used), Kind: t.kind, Rights: rightOf(writer),
 				},
-				end: end{conduit: conduit.Name, slot: slot, writer: writer, checked: true},
+				end: end{conduit: conduit.Name, slot: slot, writer: writer, checked: t.checked},
 			})
 		}
+		*used++
 	}
 }
 

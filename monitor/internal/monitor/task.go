@@ -5,6 +5,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -117,15 +118,21 @@ func (t *runningTask) start(ctx context.Context) error {
 }
 
 // launch builds the specification and starts the program. Called with mu held.
-func (t *runningTask) launch(ctx context.Context) error {
+func (t *runningTask) launch(ctx context.Context) (err error) {
 	p := t.pipeline
+	t.endpoint = nil
+	defer func() {
+		if err != nil && t.endpoint != nil {
+			t.endpoint.close()
+		}
+	}()
 	confined := p.currentMode() != wire.ModeBaseline
 	if confined && len(t.spec.Parameters) == 0 {
 		if err := t.checkFlows(t.subject, t.placements); err != nil {
 			return err
 		}
 	}
-	descriptors, release, err := t.descriptors(confined)
+	descriptors, release, err := t.descriptors()
 	if err != nil {
 		return err
 	}
@@ -134,9 +141,9 @@ func (t *runningTask) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	output, log, err := t.output()
+	log, output, err := os.Pipe()
 	if err != nil {
-		return err
+		return fmt.Errorf("make output pipe of task %s: %w", t.name, err)
 	}
 	defer output.Close()
 	go t.follow(log)
@@ -148,8 +155,6 @@ func (t *runningTask) launch(ctx context.Context) error {
 	}
 	started, err := p.monitor.backend.Start(ctx, spec, p)
 	if err != nil {
-		t.endpoint.close()
-		t.endpoint = nil
 		return fmt.Errorf("start task %s/%s: %w", p.name, t.name, err)
 	}
 	t.started = started
