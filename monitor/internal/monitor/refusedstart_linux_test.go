@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"os"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// The smallest example with one change each that a policy forbids: the task does not
+// start, the reason names the flow, and nothing stays open of the attempt.
+func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
+	text, err := os.ReadFile("../../../crds/examples/minimal/pipeline.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ name, before, after, want string }{
+		{"reads foreign data", "reads: [inbox-alice]", "reads: [inbox-alice, inbox-bob]", "may not read /inbox/bob"},
+		{"writes where another reads", "made-for, arguments: {owner: alice,", "made-for, arguments: {owner: bob,", "may not write /summary"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := newStack(t)
+			changed := strings.Replace(string(text), test.before, test.after, 1)
+			if changed == string(text) {
+				t.Fatalf("the example has no %q any more", test.before)
+			}
+			s.manifests = map[string]string{"pipeline.yaml": changed}
+			s.document("/inbox/alice/1.txt")
+			s.document("/inbox/bob/1.txt")
+			s.open()
+			s.apply()
+			start := func() error {
+				_, err := s.monitor.StartTask(t.Context(), "minimal", "count")
+				return err
+			}
+			if err := start(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %v, want an error that says %q", err, test.want)
+			}
+			// The collector would close what was forgotten, and hide it.
+			defer debug.SetGCPercent(debug.SetGCPercent(-1))
+			before := openDescriptors(t)
+			for range 20 {
+				if start() == nil {
+					t.Fatal("the task has started")
+				}
+			}
+			if after := openDescriptors(t); after > before {
+				t.Errorf("%d descriptors before, %d after 20 refused starts", before, after)
+			}
+		})
+	}
+}
