@@ -29,6 +29,9 @@ type Template struct {
 // Name returns the declared name, "" for bare clauses.
 func (t *Template) Name() string { return t.name }
 
+// File returns the name that the text was compiled under.
+func (t *Template) File() string { return t.file }
+
 // Parameters returns the declared parameters in order.
 func (t *Template) Parameters() []string { return slices.Clone(t.parameters) }
 

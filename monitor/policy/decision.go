@@ -2,6 +2,8 @@
 
 package policy
 
+import "slices"
+
 // All decisions about flows are made in this file.
 
 // Decision is the answer to "may this flow happen".
@@ -13,6 +15,10 @@ type Decision struct {
 	// Reason is one line for the audit log and for people. On a denial it names
 	// the obligation or rule that failed and the nearest literal that did not hold.
 	Reason string
+	// Unmet are the policies of which something was not met, each once, in the order
+	// in which they were asked. Of a taint's obligation it is the policy that the taint
+	// comes from. Empty when allowed.
+	Unmet []*Policy
 	// Derivation is filled when Environment.Explain is set.
 	Derivation *Derivation
 	// Err is the limit that was exceeded, if that is why the flow was denied.
@@ -22,14 +28,13 @@ type Decision struct {
 // MayRead decides whether a task with this taint may read data with this label: the
 // taint has to be at least as restrictive. It does not depend on the session.
 func MayRead(taint, label Label, state State, environment Environment) Decision {
-	return decide(state, &environment, "read", func(p *prover) (bool, string) {
+	return decide(state, &environment, "read", func(p *prover) string {
 		for _, demanded := range label.duties {
-			p.failure.literal = nil
-			if !p.covered(taint, demanded) {
-				return false, "the taint does not keep the obligation " + demanded.String()
-			}
+			p.ask(demanded.obligation.policy, func() bool { return p.covered(taint, demanded) }, func() string {
+				return "the taint does not keep the obligation " + demanded.String()
+			})
 		}
-		return true, "the taint keeps every obligation of the data"
+		return "the taint keeps every obligation of the data"
 	})
 }
 
@@ -38,22 +43,21 @@ func MayRead(taint, label Label, state State, environment Environment) Decision 
 // this write; and the target's update rule has to hold for the environment's session.
 func MayWrite(taint Label, target Conduit, state State, environment Environment) Decision {
 	environment.Target = &target
-	return decide(state, &environment, "write "+target.Name, func(p *prover) (bool, string) {
+	return decide(state, &environment, "write "+target.Name, func(p *prover) string {
 		label := target.Label()
 		read := Rule{target.Policy, readRule, target.Name}
 		for _, held := range taint.duties {
-			p.failure.literal = nil
-			if !p.discharged(held, 0, func(held duty) bool {
-				return p.ruleAtLeast(read, held.rule()) && p.covered(label, held)
-			}) {
-				return false, "the conduit does not keep the taint's obligation " + held.String()
-			}
+			p.ask(held.obligation.policy, func() bool {
+				return p.discharged(held, 0, func(held duty) bool {
+					return p.ruleAtLeast(read, held.rule()) && p.covered(label, held)
+				})
+			}, func() string { return "the conduit does not keep the taint's obligation " + held.String() })
 		}
-		p.failure.literal = nil
-		if !p.evaluate(Rule{target.Policy, updateRule, target.Name}) {
-			return false, "the update rule of " + target.Name + " does not hold"
-		}
-		return true, "the conduit keeps every obligation of the taint, and its update rule holds"
+		update := Rule{target.Policy, updateRule, target.Name}
+		p.ask(update.owner(), func() bool { return p.evaluate(update) }, func() string {
+			return "the update rule of " + target.Name + " does not hold"
+		})
+		return "the conduit keeps every obligation of the taint, and its update rule holds"
 	})
 }
 
@@ -62,33 +66,56 @@ func MayWrite(taint Label, target Conduit, state State, environment Environment)
 // policy adds nothing to what the taint demands.
 func MayLeave(taint Label, egress Conduit, state State, environment Environment) Decision {
 	environment.Target = &egress
-	return decide(state, &environment, "leave by "+egress.Name, func(p *prover) (bool, string) {
+	return decide(state, &environment, "leave by "+egress.Name, func(p *prover) string {
 		for _, held := range taint.duties {
-			p.failure.literal = nil
-			if !p.discharged(held, 0, func(held duty) bool { return p.evaluate(held.rule()) }) {
-				return false, "the connected party may not read under the obligation " + held.String()
-			}
+			p.ask(held.obligation.policy, func() bool {
+				return p.discharged(held, 0, func(held duty) bool { return p.evaluate(held.rule()) })
+			}, func() string { return "the connected party may not read under the obligation " + held.String() })
 		}
-		p.failure.literal = nil
-		if egress.Policy != nil && !p.evaluate(egress.Policy.Read(egress.Name)) {
-			return false, "the connected party may not read " + egress.Name
+		if egress.Policy != nil {
+			p.ask(egress.Policy, func() bool { return p.evaluate(egress.Policy.Read(egress.Name)) }, func() string {
+				return "the connected party may not read " + egress.Name
+			})
 		}
-		return true, "the connected party may read everything the data derives from"
+		return "the connected party may read everything the data derives from"
 	})
 }
 
 // Evaluate decides one rule for the environment's session and target.
 func Evaluate(rule Rule, state State, environment Environment) Decision {
-	return decide(state, &environment, rule.name.String(), func(p *prover) (bool, string) {
-		if p.evaluate(rule) {
-			return true, "the " + rule.String() + " holds"
-		}
-		return false, "the " + rule.String() + " does not hold"
+	return decide(state, &environment, rule.name.String(), func(p *prover) string {
+		p.ask(rule.owner(), func() bool { return p.evaluate(rule) }, func() string { return "the " + rule.String() + " does not hold" })
+		return "the " + rule.String() + " holds"
 	})
 }
 
-// decide runs one decision and puts its result together.
-func decide(state State, environment *Environment, flow string, judge func(*prover) (allowed bool, reason string)) Decision {
+// judgement is what has become of a decision so far.
+type judgement struct {
+	unmet  []*Policy
+	reason string // of the first that is not met
+}
+
+// ask checks one thing that a policy asks for, unless that policy is waived.
+func (p *prover) ask(owner *Policy, holds func() bool, unmet func() string) {
+	if p.environment.Waive != nil && p.environment.Waive(owner) {
+		return
+	}
+	p.failure.literal = nil
+	// What ran out of steps may have been cut short anywhere.
+	if holds() && p.budget.err == nil {
+		return
+	}
+	if len(p.judgement.unmet) == 0 {
+		p.judgement.reason = unmet() + "; " + p.reason()
+	}
+	if !slices.Contains(p.judgement.unmet, owner) {
+		p.judgement.unmet = append(p.judgement.unmet, owner)
+	}
+}
+
+// decide runs one decision and puts its result together. judge asks for everything,
+// and says what holds if all of it is met.
+func decide(state State, environment *Environment, flow string, judge func(*prover) string) Decision {
 	p := newProver(state, environment)
 	defer p.release()
 	var root *Derivation
@@ -96,16 +123,14 @@ func decide(state State, environment *Environment, flow string, judge func(*prov
 		root = &Derivation{Text: flow}
 		p.tree = root
 	}
-	allowed, reason := judge(p)
-	// A decision that ran out of steps may have been cut short anywhere.
-	allowed = allowed && p.budget.err == nil
-	decision := Decision{Allowed: allowed, Reason: reason, Derivation: root, Err: p.budget.err}
-	if allowed {
-		root.mark(true)
-		decision.Conditions = p.takeConditions()
+	met := judge(p)
+	decision := Decision{Derivation: root, Err: p.budget.err}
+	if len(p.judgement.unmet) > 0 {
+		decision.Reason, decision.Unmet = p.judgement.reason, p.judgement.unmet
 		return decision
 	}
-	decision.Reason += "; " + p.reason()
+	root.mark(true)
+	decision.Allowed, decision.Reason, decision.Conditions = true, met, p.takeConditions()
 	return decision
 }
 

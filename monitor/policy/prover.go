@@ -15,6 +15,7 @@ import "sync"
 type prover struct {
 	state       State
 	environment Environment
+	judgement   judgement
 	comparing   bool
 	anyConduit  bool // an unbound conduit means any: only for running a policy backwards
 	hypotheses  []hypothesis

@@ -139,6 +139,10 @@ type Environment struct {
 	// predicates speak of. MayWrite and MayLeave set it.
 	Target *Conduit
 	Update *Update // nil: unknown; willsay and cNewLenIs fail
+	// Waive, when set, names policies that are not enforced: what they ask for is not
+	// checked. What other policies ask for is, and a waived policy still counts where
+	// it keeps another one's obligation.
+	Waive func(*Policy) bool
 	// Explain asks for Decision.Derivation, which costs several times the decision.
 	Explain bool
 	// Steps overrides DefaultSteps when positive.

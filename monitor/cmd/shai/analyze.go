@@ -45,6 +45,7 @@ are listed with the obligation that blocks them.`,
 	}
 	command.Flags().StringVar(&request.Pipeline, "pipeline", "", "pipeline to analyse; may be left out when there is one")
 	command.Flags().BoolVar(&request.Full, "full", false, "do not reuse earlier results")
+	command.Flags().StringVar(&request.Scope, "scope", api.ScopeAll, "all, or active: only instances with an open session")
 	command.Flags().BoolVar(&latest, "latest", false, "show the result in force instead of running")
 	command.Flags().StringVar(&report, "report", "", "print the flows as text, mermaid (a picture) or json")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
@@ -112,7 +113,11 @@ func printAnalysis(w io.Writer, a api.Analysis) {
 	}
 	fmt.Fprintf(w, "\nblocked flows: %s\n", grouped(a.BlockedTotal))
 	for _, flow := range a.Blocked {
-		fmt.Fprintf(w, "  %s may not %s %s", flow.Instance, flow.Access, flow.Conduit)
+		may := "may not"
+		if flow.Mode != "" {
+			may = "may, because the policy is in mode " + flow.Mode + ","
+		}
+		fmt.Fprintf(w, "  %s %s %s %s", flow.Instance, may, flow.Access, flow.Conduit)
 		if flow.Count > 1 {
 			fmt.Fprintf(w, " (and %s like it)", grouped(flow.Count-1))
 		}

@@ -22,16 +22,18 @@ var layers = [][]string{
 	{"internal/monitor"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
-	{"internal/analysis", "internal/sandbox", "internal/kvfilter"},
+	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource"},
 	{"internal/wire", "internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
+	{"internal/pattern"},
 	{"policy"},
 }
 
 // pure are the packages that do no I/O, by what they must not import.
 var pure = map[string][]string{
-	"policy": {"os", "net", "net/http", "syscall", "os/exec", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"},
+	"internal/pattern": {"os", "net", "syscall", "log"},
+	"policy":           {"os", "net", "net/http", "syscall", "os/exec", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"},
 }
 
 type listed struct {

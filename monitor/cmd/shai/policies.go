@@ -129,7 +129,7 @@ func (c *checked) manifests(sources []manifest.Source) {
 	if errors.As(err, &mistakes) {
 		for _, m := range mistakes {
 			message := m.Message
-			for _, around := range []string{m.Field, m.Object} {
+			for _, around := range []string{m.Field, m.Object()} {
 				if around != "" {
 					message = around + ": " + message
 				}

@@ -96,9 +96,9 @@ with "shai status", "shai explain" and "shai audit".`,
 	onlyCommands(root)
 	p.flags(root)
 	root.AddCommand(
-		p.applyCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(), p.policyCommand(),
+		p.applyCommand(), p.compareCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(), p.policyCommand(),
 		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.pipelineCommand(), p.taskCommand(),
-		p.statusCommand(), p.keyValueCommand(), p.versionCommand(),
+		p.statusCommand(), p.validateCommand(), p.keyValueCommand(), p.versionCommand(),
 	)
 	return root
 }

@@ -46,9 +46,14 @@ func printStatus(w io.Writer, s api.Status) {
 	if s.Bundle == nil {
 		fmt.Fprintln(w, "bundle: none yet; see shai apply")
 	} else {
-		fmt.Fprintf(w, "bundle %d (%.12s), %d objects, applied %s\n", s.Bundle.Version, s.Bundle.Hash, s.Bundle.Objects,
-			s.Bundle.Applied.Format(time.RFC3339))
+		label := ""
+		if s.Bundle.Label != "" {
+			label = ", label " + printable(s.Bundle.Label)
+		}
+		fmt.Fprintf(w, "bundle %d (%.12s), %d objects, applied %s%s\n", s.Bundle.Version, s.Bundle.Hash, s.Bundle.Objects,
+			s.Bundle.Applied.Format(time.RFC3339), label)
 	}
+	printFactSources(w, s.FactSources)
 	if len(s.Pipelines) > 0 {
 		fmt.Fprintln(w)
 		printPipelines(w, s.Pipelines)
@@ -62,6 +67,22 @@ func printStatus(w io.Writer, s api.Status) {
 	for _, name := range slices.Sorted(maps.Keys(s.Counters)) {
 		fmt.Fprintf(w, "%s %s\n", name, grouped(s.Counters[name]))
 	}
+}
+
+func printFactSources(w io.Writer, sources []api.FactSourceStatus) {
+	if len(sources) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	rows := [][]string{{"FACT SOURCE", "FACTS", "LAST SUCCESS", "MESSAGE"}}
+	for _, s := range sources {
+		last := "none since the start"
+		if s.LastSuccess != nil {
+			last = s.LastSuccess.Format(time.RFC3339)
+		}
+		rows = append(rows, []string{s.Name, grouped(s.Tuples), last, printable(s.Message)})
+	}
+	table(w, rows)
 }
 
 func printSessions(w io.Writer, pipeline api.PipelineStatus) {

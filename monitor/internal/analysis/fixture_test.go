@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,17 +19,9 @@ var now = time.Date(2017, 6, 1, 0, 0, 0, 0, time.UTC)
 // sysE reads the pipeline that is shipped with the project.
 func sysE(t testing.TB) (*Plan, catalog.Bundle) {
 	t.Helper()
-	var sources []manifest.Source
-	files, err := filepath.Glob("../../../crds/examples/syse/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no manifests: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sources = append(sources, manifest.Source{Name: file, Text: string(text)})
+	sources, err := manifest.Read(nil, "../../../crds/examples/syse")
+	if err != nil {
+		t.Fatal(err)
 	}
 	bundle, err := manifest.Parse(sources...).Bundle()
 	if err != nil {
@@ -124,7 +115,7 @@ func village(t testing.TB) (*Plan, *catalog.Catalog) {
 
 func run(t testing.TB, plan *Plan, c *catalog.Catalog) *Result {
 	t.Helper()
-	result, err := Run(context.Background(), plan, c.State(), Options{Now: now})
+	result, err := Run(context.Background(), plan, c.State(), Options{Now: now, search: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,7 @@ import (
 // other, as the paper's Algorithm 1 is written. It is what Run must equal, and what
 // its speed is compared with.
 func RunNaive(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
-	e := newEngine(plan, state, options.Now)
-	for _, set := range plan.Sets {
-		e.targets.prepare(set.Catalog)
-	}
+	e := prepared(plan, state, options)
 	var all []*Capabilities
 	for _, instance := range plan.Instances(state) {
 		c, err := e.naive(ctx, instance)

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"shai.dev/monitor/internal/catalog"
@@ -132,12 +133,19 @@ type Instance struct {
 	Arguments []string
 }
 
-// Name is "indexer", or "worker(alice, de)".
+// Name is "indexer", or "worker(alice, de)". A value that could be mistaken for more, or
+// for less, than itself is in quotes: no two instances have the same name.
 func (i Instance) Name() string {
 	if len(i.Arguments) == 0 {
 		return i.Task
 	}
-	return i.Task + "(" + strings.Join(i.Arguments, ", ") + ")"
+	values := slices.Clone(i.Arguments)
+	for at, value := range values {
+		if value == "" || strings.ContainsAny(value, `,()"\`) {
+			values[at] = strconv.Quote(value)
+		}
+	}
+	return i.Task + "(" + strings.Join(values, ", ") + ")"
 }
 
 func (i Instance) compare(other Instance) int {

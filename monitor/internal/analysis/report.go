@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
 )
 
 // Report is a result for people: how much of what was expected may run without
@@ -50,6 +51,9 @@ type Blocked struct {
 	// Suggestion is the smallest change, of those that were tried, with which the
 	// policy would let the flow through. Whether it should is the user's to say.
 	Suggestion string `json:"suggestion,omitempty"`
+	// Mode is set when only policies in mode Audit or Warn forbid the flow: it is
+	// allowed, decided each time, and recorded.
+	Mode catalog.Mode `json:"mode,omitempty"`
 }
 
 // Report computes the report. now is the clock for the decisions that it explains.
@@ -149,28 +153,46 @@ func (c *count) coverage(task string, instances []*Capabilities) Coverage {
 	return out
 }
 
-// examples explains, for the first instance that lacks something, one conduit of
-// each policy.
+// lookedAt is how many instances that lack something are looked at for examples.
+const lookedAt = 16
+
+// examples explains one conduit of each policy that stands in the way of one of the
+// first instances that lack something.
 func (c *count) examples(instances []*Capabilities) []Blocked {
+	var found []Blocked
+	shown := make(map[string]bool)
+	left := lookedAt
 	for _, instance := range instances {
 		who, err := newSubject(c.engine.plan, c.state, instance.Instance)
 		if err != nil {
-			return []Blocked{{Instance: instance.Instance.Name(), Access: c.what.String(), Conduits: c.set.Name, Obligation: err.Error()}}
+			return append(found, Blocked{Instance: instance.Instance.Name(), Access: c.what.String(), Conduits: c.set.Name, Obligation: err.Error()})
 		}
-		if blocked := append(c.blockedClasses(who, instance), c.blockedSingles(who, instance)...); len(blocked) > 0 {
-			return blocked
+		blocked := c.blockedClasses(who, instance, shown)
+		if len(found) == 0 {
+			blocked = append(blocked, c.blockedSingles(who, instance)...)
+		}
+		found = append(found, blocked...)
+		if len(found) > 0 {
+			left--
+		}
+		if left == 0 {
+			break
 		}
 	}
-	return nil
+	return found
 }
 
-func (c *count) blockedClasses(who *subject, instance *Capabilities) []Blocked {
+// blockedClasses leaves out policies that are shown already, and adds its own.
+func (c *count) blockedClasses(who *subject, instance *Capabilities, shown map[string]bool) []Blocked {
 	byPolicy := make(map[string]*Blocked)
 	for _, class := range c.state.ClassesOf(c.set.Catalog) {
 		if _, held := slices.BinarySearch(c.classes(instance), class); held || c.weights[class] == 0 {
 			continue
 		}
 		name := c.state.Class(class).Reference.Policy
+		if shown[name] {
+			continue
+		}
 		if seen := byPolicy[name]; seen != nil {
 			seen.Count += c.weights[class]
 			continue
@@ -182,6 +204,9 @@ func (c *count) blockedClasses(who *subject, instance *Capabilities) []Blocked {
 		blocked := c.explain(who, c.what, to, c.state.Class(class).Reference)
 		blocked.Count = c.weights[class]
 		byPolicy[name] = &blocked
+	}
+	for name := range byPolicy {
+		shown[name] = true
 	}
 	var out []Blocked
 	for _, name := range slices.Sorted(mapKeys(byPolicy)) {
@@ -247,14 +272,28 @@ func (c *count) explain(who *subject, what access, to *target, reference catalog
 	if to.conduit.Policy != nil {
 		blocked.Policy = to.conduit.Policy.String()
 	}
-	decision := decide(who, what, to, c.state, c.engine.now, false)
+	decision := decide(who, what, to, c.state, c.engine.now, nil)
 	blocked.Obligation = decision.Reason
 	if decision.Allowed {
 		blocked.Obligation = "depends on what is known only when it happens"
 		return blocked
 	}
+	if waive := c.state.Waive(); waive != nil && decide(who, what, to, c.state, c.engine.now, waive).Allowed {
+		blocked.Mode = relaxedMode(c.state, decision.Unmet)
+	}
 	blocked.Suggestion = suggest(c.engine, who, what, to, reference)
 	return blocked
+}
+
+// relaxedMode is the mode of the policies that forbid a flow, Warn before Audit.
+func relaxedMode(state *catalog.State, unmet []*policy.Policy) catalog.Mode {
+	mode := catalog.Audit
+	for _, p := range unmet {
+		if state.ModeOf(p) == catalog.Warn {
+			mode = catalog.Warn
+		}
+	}
+	return mode
 }
 
 // Text is the report as a table and a list.
@@ -271,7 +310,11 @@ func (r *Report) Text() string {
 		if i == 0 {
 			fmt.Fprintf(&out, "\n%d expected accesses were not validated; the monitor decides them when they happen. Examples:\n", r.BlockedTotal)
 		}
-		fmt.Fprintf(&out, "  %s may not %s %s (%s), %d conduits of this policy\n    because %s\n", b.Instance, b.Access, b.Conduit, b.Policy, b.Count, b.Obligation)
+		may := "may not"
+		if b.Mode != "" {
+			may = "would not be allowed (mode " + string(b.Mode) + ") to"
+		}
+		fmt.Fprintf(&out, "  %s %s %s %s (%s), %d conduits of this policy\n    because %s\n", b.Instance, may, b.Access, b.Conduit, b.Policy, b.Count, b.Obligation)
 		if b.Suggestion != "" {
 			fmt.Fprintf(&out, "    would pass with: %s\n", b.Suggestion)
 		}

@@ -54,6 +54,22 @@ func (r *Result) Current(state *catalog.State) bool {
 	return r.BundleHash == state.BundleHash() && r.FactsVersion == state.FactsVersion()
 }
 
+// Covers reports whether the result is what a full run of the plan on the state would
+// be made of: it still belongs to the state, and has every instance that is expected
+// and no other. A nil result covers nothing.
+func (r *Result) Covers(plan *Plan, state *catalog.State) bool {
+	return r != nil && r.Current(state) && slices.EqualFunc(plan.Instances(state), r.instances, func(i Instance, c *Capabilities) bool {
+		return i.compare(c.Instance) == 0
+	})
+}
+
+// On is the result for a copy of its plan, whose owner may change the original.
+func (r *Result) On(plan *Plan) *Result {
+	copied := *r
+	copied.plan = plan
+	return &copied
+}
+
 // NextExpiry is the first instant at which an access ends by the passing of time;
 // call Expire then. ok is false when none does.
 func (r *Result) NextExpiry() (at time.Time, ok bool) {

@@ -24,6 +24,12 @@ type Options struct {
 	// Progress, when set, is called from one goroutine at a time with the number
 	// of instances that are done.
 	Progress func(done, total uint64)
+	// Open asks for the accesses that are not denied: what only policies in modes Audit
+	// or Warn forbid counts as allowed. Such a result is for comparison; capability sets
+	// are never made of it.
+	Open bool
+	// search looks for candidates however few classes there are, for tests.
+	search bool
 }
 
 // engine is one run over one state.
@@ -32,6 +38,8 @@ type engine struct {
 	state   *catalog.State
 	now     time.Time
 	targets *targets
+	waive   func(*policy.Policy) bool // nil: nothing
+	search  bool
 	// byPolicy lists the classes of each set and policy, made at first use.
 	byPolicy sync.Map // [2]string to func() []uint32
 }
@@ -40,21 +48,59 @@ func newEngine(plan *Plan, state *catalog.State, now time.Time) *engine {
 	return &engine{plan: plan, state: state, now: now, targets: newTargets(state)}
 }
 
-// Run analyses a plan from nothing. It stops early when ctx does.
-func Run(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
+// prepared is an engine for a run over all classes.
+func prepared(plan *Plan, state *catalog.State, options Options) *engine {
 	e := newEngine(plan, state, options.Now)
+	e.search = options.search
+	if options.Open {
+		e.waive = state.Waive()
+	}
 	for _, set := range plan.Sets {
 		e.targets.prepare(set.Catalog)
 	}
-	instances := plan.Instances(state)
+	return e
+}
+
+// Run analyses a plan from nothing. It stops early when ctx does.
+func Run(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
+	return runInstances(ctx, prepared(plan, state, options), plan.Instances(state), options)
+}
+
+// RunActive analyses the instances given, and those of tasks without parameters. What an
+// earlier result of the same state says of the others is kept; of another state it is
+// dropped, and their accesses are decided as they happen. earlier may be nil.
+func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []Instance, earlier *Result, options Options) (*Result, error) {
+	some := slices.Clone(active)
+	for i := range plan.Tasks {
+		if len(plan.Tasks[i].Parameters) == 0 {
+			some = append(some, Instance{Task: plan.Tasks[i].Name})
+		}
+	}
+	slices.SortFunc(some, Instance.compare)
+	some = slices.CompactFunc(some, func(a, b Instance) bool { return a.compare(b) == 0 })
+	result, err := runInstances(ctx, prepared(plan, state, options), some, options)
+	if err != nil || earlier == nil || earlier.plan != plan || !earlier.Current(state) {
+		return result, err
+	}
+	all := slices.Clone(result.instances)
+	for _, c := range earlier.instances {
+		if _, again := result.find(c.Instance); !again {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Capabilities) int { return a.Instance.compare(b.Instance) })
+	return newResult(plan, state, options.Now, all), nil
+}
+
+func runInstances(ctx context.Context, e *engine, instances []Instance, options Options) (*Result, error) {
 	all := make([]*Capabilities, len(instances))
 	err := parallel(ctx, len(instances), options, func(i int) {
 		all[i] = e.analyse(instances[i], workersWithin(options, len(instances)))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("analyse pipeline %s: %w", plan.Pipeline, err)
+		return nil, fmt.Errorf("analyse pipeline %s: %w", e.plan.Pipeline, err)
 	}
-	return newResult(plan, state, options.Now, all), nil
+	return newResult(e.plan, e.state, options.Now, all), nil
 }
 
 // RunInstance analyses one instance, expected or not.
@@ -173,11 +219,14 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 	if template == nil {
 		return nil
 	}
+	if e.waive != nil {
+		return e.classesOfPolicy(set, name) // the taint no longer says which can be read
+	}
 	if len(template.Parameters()) == 0 {
 		return e.state.ClassesWith(set, name, nil)
 	}
 	all := e.classesOfPolicy(set, name)
-	if len(all) <= fewClasses {
+	if len(all) <= fewClasses && !e.search {
 		return all
 	}
 	bindings, complete := template.Candidates(who.taint, e.state, policy.Environment{Session: who.session, Now: e.now})
@@ -223,7 +272,7 @@ func (e *engine) try(who *subject, what access, class uint32) (footprint, bool) 
 	if to == nil {
 		return footprint{}, false
 	}
-	decision := decide(who, what, to, e.state, e.now, false)
+	decision := decide(who, what, to, e.state, e.now, e.waive)
 	if !validated(decision) {
 		return footprint{}, false
 	}
@@ -251,7 +300,7 @@ func (e *engine) tryOthers(who *subject, out *Capabilities) {
 				if set.Egress && what == write {
 					what = leave
 				}
-				if decision := decide(who, what, to, e.state, e.now, false); validated(decision) {
+				if decision := decide(who, what, to, e.state, e.now, e.waive); validated(decision) {
 					all = append(all, found{Other{set.Name, to.conduit.Name, what != read}, footprintOf(decision.Conditions, "")})
 				}
 			}

@@ -111,9 +111,10 @@ const (
 
 func (a access) String() string { return [...]string{"read", "write", "write"}[a] }
 
-// decide is the one place where the analysis takes a decision.
-func decide(who *subject, what access, to *target, state policy.State, now time.Time, explain bool) policy.Decision {
-	environment := policy.Environment{Session: who.session, Now: now, Explain: explain}
+// decide is the one place where the analysis takes a decision. Policies that are waived,
+// if any, are left out.
+func decide(who *subject, what access, to *target, state policy.State, now time.Time, waive func(*policy.Policy) bool) policy.Decision {
+	environment := policy.Environment{Session: who.session, Now: now, Waive: waive}
 	switch what {
 	case read:
 		return policy.MayRead(who.taint, to.label, state, environment)

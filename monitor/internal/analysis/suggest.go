@@ -40,7 +40,7 @@ func suggest(e *engine, who *subject, what access, to *target, reference catalog
 		conduit := to.conduit
 		conduit.Policy = bound
 		trial := &target{class: to.class, conduit: conduit, label: conduit.Label(), name: to.name}
-		if decide(who, what, trial, e.state, e.now, false).Allowed {
+		if decide(who, what, trial, e.state, e.now, nil).Allowed {
 			return fmt.Sprintf("policy %s: %s", reference.Policy, edit.words)
 		}
 	}

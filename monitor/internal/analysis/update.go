@@ -48,7 +48,8 @@ type update struct {
 // affects: those with an access that rests on a changed fact, and those that a new
 // fact or class may give one. Its accesses are those of a full run on the new state;
 // an access that held keeps the conditions it was found with as long as they hold.
-// After a change of the bundle it is a full run.
+// After a change of the bundle it is a full run; whoever knows that the bundle leaves
+// alone every policy that the plan reaches calls [Result.Follow].
 func (r *Result) Update(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
 	if change.Bundle || r.state != change.Before && !r.Current(change.Before) {
 		next, err := Run(ctx, r.plan, change.After, options)
@@ -57,6 +58,20 @@ func (r *Result) Update(ctx context.Context, change *catalog.Change, options Opt
 		}
 		return next, difference(r.instances, next.instances), nil
 	}
+	return r.follow(ctx, change, options)
+}
+
+// Follow is Update after a change that leaves the policies and rules that the plan
+// reaches as they are, whatever else of the bundle it replaces: facts are all that can
+// concern the result.
+func (r *Result) Follow(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
+	if r.state != change.Before && !r.Current(change.Before) {
+		return r.Update(ctx, change, options)
+	}
+	return r.follow(ctx, change, options)
+}
+
+func (r *Result) follow(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
 	u := r.begin(change.After, options)
 	u.expect(change)
 	u.broken(changedHashes(change))
@@ -185,6 +200,9 @@ func (u *update) broken(hashes []conditionHash) {
 func (u *update) classes(change *catalog.Change) {
 	for _, class := range change.Classes {
 		info := change.After.Class(class)
+		if !u.old.plan.uses(info.Set) {
+			continue
+		}
 		for i, c := range u.instances {
 			task := u.old.plan.task(c.Instance.Task)
 			if task == nil || u.fresh[i] {
@@ -200,6 +218,11 @@ func (u *update) classes(change *catalog.Change) {
 			}
 		}
 	}
+}
+
+// uses reports whether one of the plan's sets is the catalog's.
+func (p *Plan) uses(set string) bool {
+	return slices.ContainsFunc(p.Sets, func(s Set) bool { return s.Catalog == set })
 }
 
 // lists reports whether one of the named sets is the catalog's.

@@ -5,11 +5,32 @@ package catalog
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"shai.dev/monitor/internal/pattern"
+	"shai.dev/monitor/policy"
 )
 
+// Candidate is a bundle that has been checked and is not in force.
+type Candidate struct{ rules *ruleset }
+
+// Compile checks everything in a bundle that can be wrong.
+func Compile(bundle Bundle) (*Candidate, error) {
+	rules, err := compileBundle(bundle.clone())
+	if err != nil {
+		return nil, fmt.Errorf("check bundle: %w", err)
+	}
+	return &Candidate{rules}, nil
+}
+
+// Bind is the policy that a reference names in the candidate.
+func (c *Candidate) Bind(reference Reference) (*policy.Policy, error) { return c.rules.bind(reference) }
+
 // Apply puts a bundle in force, in one durable step. A bundle with the same content
-// hash as the one in force changes nothing.
+// hash as the one in force changes nothing but the label.
 func (c *Catalog) Apply(bundle Bundle) (*Change, error) {
 	bundle = bundle.clone()
 	rules, err := compileBundle(bundle)
@@ -18,37 +39,103 @@ func (c *Catalog) Apply(bundle Bundle) (*Change, error) {
 	}
 	return c.commit("apply bundle", func(d *draft) error {
 		old := d.next.rules.bundle
-		if old.Version > 0 && old.Hash == bundle.Hash {
+		if old.Version == 0 || old.Hash != bundle.Hash {
+			return d.apply(rules)
+		}
+		if old.Label == bundle.Label {
 			return nil
 		}
-		rules.bundle.Version = old.Version + 1
-		return d.apply(rules, old)
+		relabelled := *d.next.rules
+		relabelled.bundle.Label = bundle.Label
+		d.next.rules = &relabelled
+		return d.storeBundle()
 	})
 }
 
-func (d *draft) apply(rules *ruleset, old Bundle) error {
-	text, err := rules.bundle.encode()
+// Revert takes back what Apply has done, in one durable step: the bundle before it, and
+// the facts that came and went with it. Conduits that were registered since stay known.
+func (c *Catalog) Revert(applied *Change) (*Change, error) {
+	return c.commit("revert bundle", func(d *draft) error {
+		if d.next.rules != applied.After.rules {
+			return fmt.Errorf("bundle %s is no longer in force", applied.After.BundleHash())
+		}
+		return d.replace(applied.Before.rules, applied.Added, applied.Removed)
+	})
+}
+
+// errDiscarded ends a transaction of which nothing is to stay.
+var errDiscarded = errors.New("discarded")
+
+// Shadow is the change that Apply would make, with the state it would lead to. Nothing
+// comes of it: not on disk, not in the view, not for readers. Numbers of classes that
+// both states have mean the same; those that only the shadow has will mean others.
+func (c *Catalog) Shadow(bundle Bundle) (*Change, error) {
+	rules, err := compileBundle(bundle.clone())
+	if err != nil {
+		return nil, fmt.Errorf("shadow bundle: %w", err)
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	d := newDraft(c.state.Load())
+	err = c.database.Update(func(tx *bbolt.Tx) error {
+		d.tx = tx
+		if err := errors.Join(d.apply(rules), d.finish()); err != nil {
+			return err
+		}
+		return errDiscarded
+	})
+	if !errors.Is(err, errDiscarded) {
+		return nil, fmt.Errorf("shadow bundle: %w", diskFull(err))
+	}
+	return d.publish(), nil
+}
+
+func (d *draft) apply(rules *ruleset) error {
+	old := d.next.rules.bundle
+	rules.bundle.Version = old.Version + 1
+	remove, add := factChange(old.Facts, rules.bundle.Facts)
+	left, come, err := d.turnSources(old, rules)
 	if err != nil {
 		return err
 	}
-	if err := d.tx.Bucket(bucketMeta).Put([]byte("bundle"), text); err != nil {
+	remove = append(d.unsaid(remove, rules.bundle.Sources, ""), d.unclaimed(left, rules, "")...)
+	return d.replace(rules, remove, append(add, come...))
+}
+
+func (d *draft) storeBundle() error {
+	text, err := d.next.rules.bundle.encode()
+	if err != nil {
 		return err
 	}
+	return d.tx.Bucket(bucketMeta).Put([]byte("bundle"), text)
+}
+
+// replace puts rules in force, and facts with them.
+func (d *draft) replace(rules *ruleset, remove, add []policy.Fact) error {
 	d.change.Bundle = true
 	d.next.rules, d.binder = rules, newBinder(rules)
+	if err := d.storeBundle(); err != nil {
+		return err
+	}
 	d.rebind()
-	if err := d.facts(factChange(old.Facts, rules.bundle.Facts)); err != nil {
+	if err := d.facts(remove, add); err != nil {
 		return err
 	}
 	for _, rule := range rules.bundle.Rules {
 		// A class before its first conduit: a pipe, or a directory that files are
 		// yet to be made in.
 		if bound, err := d.binder.bind(rule.Policy); err == nil && !rule.hasHoles() {
-			id := bound.ID()
-			d.classOf(classRecord{Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Reference: Reference{rule.Policy.Policy, fill(rule.Policy.Arguments, nil)}, PolicyID: id[:]})
+			d.classOf(rule.record(bound))
 		}
 	}
 	return d.reclassifyAll()
+}
+
+// record describes the class of the conduits of a rule without placeholders that no
+// fact mentions.
+func (r Rule) record(bound *policy.Policy) classRecord {
+	id := bound.ID()
+	return classRecord{Set: r.Set, Kind: r.Kind, Internal: r.Internal, Reference: Reference{r.Policy.Policy, pattern.Fill(r.Policy.Arguments, nil)}, PolicyID: id[:]}
 }
 
 // rebind retires the classes whose policy is gone and revives those whose policy is

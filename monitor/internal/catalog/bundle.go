@@ -9,20 +9,27 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
 
 // Bundle is what a monitor enforces: policies, which conduits carry them, who may
 // authenticate, and facts. It is named by its content.
 type Bundle struct {
-	Version    uint64        `json:"version"` // set by Apply, counted from 1
-	Hash       string        `json:"hash"`    // of the manifests, lower-case hex SHA-256
+	Version    uint64        `json:"version"`         // set by Apply, counted from 1
+	Hash       string        `json:"hash"`            // of the manifests, lower-case hex SHA-256
+	Label      string        `json:"label,omitempty"` // whatever its sender calls it; no part of the content
 	Manifest   []byte        `json:"manifest,omitempty"`
 	Policies   []PolicyText  `json:"policies"`
 	Rules      []Rule        `json:"rules"`
 	Principals []Principal   `json:"principals,omitempty"`
 	Facts      []policy.Fact `json:"facts,omitempty"` // those that come and go with the bundle
+	// Sources are the names of those whose facts the monitor fetches; see sources.go.
+	Sources []string `json:"sources,omitempty"`
+	// Fetched is what those sources say that the bundle in force does not have.
+	Fetched map[string]Fetched `json:"-"`
 }
 
 // PolicyText is one policy under the name that references use.
@@ -30,7 +37,19 @@ type PolicyText struct {
 	Name string `json:"name"`
 	File string `json:"file"` // for messages
 	Text string `json:"text"`
+	// Mode says what becomes of what the policy forbids; empty is Enforce.
+	Mode Mode `json:"mode,omitempty"`
 }
+
+// Mode says what becomes of what a policy forbids.
+type Mode string
+
+// The modes of a policy.
+const (
+	Enforce Mode = "Enforce" // it is denied
+	Audit   Mode = "Audit"   // it is allowed and recorded
+	Warn    Mode = "Warn"    // as Audit, and people are told
+)
 
 // Reference names a policy and gives its parameters their values.
 type Reference struct {
@@ -61,17 +80,21 @@ type Principal struct {
 type ruleset struct {
 	bundle     Bundle
 	templates  map[string]*policy.Template
-	nameSafe   map[string]bool // policies that cannot tell conduits of one class apart
-	patterns   []pattern       // of bundle.Rules, in their order
+	modes      map[string]Mode   // of policies that are not enforced, by the name they were compiled under
+	nameSafe   map[string]bool   // policies that cannot tell conduits of one class apart
+	patterns   []pattern.Pattern // of bundle.Rules, in their order
 	principals map[string]ed25519.PublicKey
+	speaking   func() map[string]bool // conduits of bundle.Facts
 }
 
 // compileBundle checks everything in a bundle that can be wrong.
 func compileBundle(bundle Bundle) (*ruleset, error) {
 	r := &ruleset{
-		bundle: bundle, templates: make(map[string]*policy.Template), nameSafe: make(map[string]bool),
-		principals: make(map[string]ed25519.PublicKey),
+		bundle: bundle, templates: make(map[string]*policy.Template), modes: make(map[string]Mode),
+		nameSafe: make(map[string]bool), principals: make(map[string]ed25519.PublicKey),
+		speaking: sync.OnceValue(func() map[string]bool { return speaking(bundle.Facts) }),
 	}
+	files := make(map[string]bool)
 	for _, text := range bundle.Policies {
 		if r.templates[text.Name] != nil {
 			return nil, fmt.Errorf("policy %s is given twice; rename one", text.Name)
@@ -81,6 +104,10 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 			return nil, fmt.Errorf("policy %s: %w", text.Name, err)
 		}
 		r.templates[text.Name] = template
+		if err := r.relax(text, files[text.File]); err != nil {
+			return nil, err
+		}
+		files[text.File] = true
 		r.nameSafe[text.Name] = nameSafe(text.Text)
 	}
 	for _, rule := range bundle.Rules {
@@ -90,7 +117,7 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 		}
 		r.patterns = append(r.patterns, p)
 	}
-	if err := checkAmbiguity(r.patterns); err != nil {
+	if err := pattern.CheckAmbiguity(r.patterns); err != nil {
 		return nil, err
 	}
 	for _, principal := range bundle.Principals {
@@ -103,19 +130,36 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 	return r, nil
 }
 
-func (r *ruleset) checkRule(rule Rule) (pattern, error) {
-	p, err := parsePattern(rule.Path)
+// relax notes a policy that is not enforced. The name that it was compiled under is
+// how a decision tells whose it is, so it has to be the policy's own.
+func (r *ruleset) relax(text PolicyText, shared bool) error {
+	switch text.Mode {
+	case "", Enforce:
+		delete(r.modes, text.File)
+		return nil
+	case Audit, Warn:
+		if shared {
+			return fmt.Errorf("policy %s: another one is called %s in messages, too; with mode %s it needs a name of its own", text.Name, text.File, text.Mode)
+		}
+		r.modes[text.File] = text.Mode
+		return nil
+	}
+	return fmt.Errorf("policy %s: mode %q is unknown; use Enforce, Audit or Warn", text.Name, text.Mode)
+}
+
+func (r *ruleset) checkRule(rule Rule) (pattern.Pattern, error) {
+	p, err := pattern.Parse(rule.Path)
 	if err != nil {
-		return pattern{}, err
+		return pattern.Pattern{}, err
 	}
 	template := r.templates[rule.Policy.Policy]
 	if template == nil {
-		return pattern{}, fmt.Errorf("path %s: policy %q does not exist; the bundle has %s", rule.Path, rule.Policy.Policy, strings.Join(sortedKeys(r.templates), ", "))
+		return pattern.Pattern{}, fmt.Errorf("path %s: policy %q does not exist; the bundle has %s", rule.Path, rule.Policy.Policy, strings.Join(sortedKeys(r.templates), ", "))
 	}
 	if _, err := template.Bind(rule.Policy.Arguments); err != nil {
-		return pattern{}, fmt.Errorf("path %s: %w", rule.Path, err)
+		return pattern.Pattern{}, fmt.Errorf("path %s: %w", rule.Path, err)
 	}
-	return p, p.checkReferences(rule.Policy.Arguments)
+	return p, p.CheckReferences(rule.Policy.Arguments)
 }
 
 // hasHoles reports whether the policy of a rule depends on the conduit's name.
@@ -139,12 +183,12 @@ func parsePublicKey(text string) (ed25519.PublicKey, error) {
 // decide is the policy that a conduit of this name carries, by the most specific
 // rule. Without one there is none, and nobody has access.
 func (r *ruleset) decide(name string) (Rule, Reference, bool) {
-	at, bound := mostSpecific(r.patterns, name)
+	at, bound := pattern.MostSpecific(r.patterns, name)
 	if at < 0 {
 		return Rule{}, Reference{}, false
 	}
 	rule := r.bundle.Rules[at]
-	return rule, Reference{rule.Policy.Policy, fill(rule.Policy.Arguments, bound)}, true
+	return rule, Reference{rule.Policy.Policy, pattern.Fill(rule.Policy.Arguments, bound)}, true
 }
 
 // bind is the policy that a reference names.
@@ -178,6 +222,15 @@ func factChange(old, next []policy.Fact) (remove, add []policy.Fact) {
 		}
 	}
 	return remove, add
+}
+
+// speaking is the conduits that say something.
+func speaking(facts []policy.Fact) map[string]bool {
+	conduits := make(map[string]bool)
+	for _, fact := range facts {
+		conduits[fact.Conduit] = true
+	}
+	return conduits
 }
 
 func factKey(fact policy.Fact) string {

@@ -43,6 +43,7 @@ var (
 	bucketConduits    = []byte("conduits")    // id (4 bytes, big-endian) -> flags, class (4 bytes, little-endian), name
 	bucketNames       = []byte("names")       // name -> id
 	bucketClasses     = []byte("classes")     // number (4 bytes, big-endian) -> classRecord as JSON
+	bucketSources     = []byte("sources")     // sources.go
 	bucketPredictions = []byte("predictions") // task, NUL, parameters as JSON -> nothing
 )
 
@@ -115,7 +116,7 @@ func (c *Catalog) recover(dir string) error {
 }
 
 func createBuckets(tx *bbolt.Tx) error {
-	for _, name := range [][]byte{bucketMeta, bucketFacts, bucketConduits, bucketNames, bucketClasses, bucketPredictions} {
+	for _, name := range [][]byte{bucketMeta, bucketFacts, bucketConduits, bucketNames, bucketClasses, bucketSources, bucketPredictions} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}

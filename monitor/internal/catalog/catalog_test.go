@@ -31,7 +31,10 @@ const (
 func testBundle(hash string) Bundle {
 	return Bundle{
 		Hash: hash, Manifest: []byte("manifest"),
-		Policies: []PolicyText{{"public", "public.pol", publicText}, {"private", "private.pol", privateText}, {"named", "named.pol", namedText}},
+		Policies: []PolicyText{
+			{Name: "public", File: "public.pol", Text: publicText}, {Name: "private", File: "private.pol", Text: privateText},
+			{Name: "named", File: "named.pol", Text: namedText},
+		},
 		Rules: []Rule{
 			{Set: "p/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/public/**", Policy: Reference{Policy: "public"}},
 			{Set: "p/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/private/{owner}/**", Policy: Reference{"private", map[string]string{"owner": "{owner}"}}},

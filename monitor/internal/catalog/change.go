@@ -44,12 +44,7 @@ type draft struct {
 func (c *Catalog) commit(operation string, work func(*draft) error) (*Change, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	previous := c.state.Load()
-	copied := *previous
-	d := &draft{
-		next: &copied, change: &Change{Before: previous}, binder: newBinder(previous.rules),
-		keys: make(map[string]uint32), touch: make(map[uint32]bool), moves: make(map[uint32]Move),
-	}
+	d := newDraft(c.state.Load())
 	err := c.database.Update(func(tx *bbolt.Tx) error {
 		d.tx = tx
 		if err := work(d); err != nil {
@@ -60,13 +55,27 @@ func (c *Catalog) commit(operation string, work func(*draft) error) (*Change, er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", operation, diskFull(err))
 	}
-	d.change.After = d.next
+	change := d.publish()
+	c.state.Store(change.After)
+	return change, c.follow(change)
+}
+
+func newDraft(previous *State) *draft {
+	copied := *previous
+	return &draft{
+		next: &copied, change: &Change{Before: previous}, binder: newBinder(previous.rules),
+		keys: make(map[string]uint32), touch: make(map[uint32]bool), moves: make(map[uint32]Move),
+	}
+}
+
+// publish makes the draft a state of its own.
+func (d *draft) publish() *Change {
 	for key, number := range d.keys {
 		class := d.next.classes[number]
 		d.next.index.add(key, number, class.Set, class.Reference.Policy, class.Policy)
 	}
-	c.state.Store(d.next)
-	return d.change, c.follow(d.change)
+	d.change.After = d.next
+	return d.change
 }
 
 // follow brings what is derived in step with the database: links first, so that the

@@ -119,7 +119,7 @@ func (t *ClassTable) grow(id uint32) error {
 	} else if info.Size() > size {
 		size = info.Size() &^ 3
 	}
-	if err := unix.Fallocate(int(t.file.Fd()), 0, 0, size); err != nil {
+	if err := reserve(t.file, size); err != nil {
 		return fmt.Errorf("grow class table to %d bytes: %w", size, diskFull(err))
 	}
 	mapping, err := unix.Mmap(int(t.file.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(childTask) {
 	case "change":
 		changeForever(os.Getenv(childDir))
+	case "swap":
+		swapForever(os.Getenv(childDir))
 	case "fill":
 		fillDisk(os.Getenv(childDir))
 	default:

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -75,14 +74,7 @@ func ingressRoots(state *State) []string {
 		if !rule.Ingress || rule.Kind != policy.FileConduit {
 			continue
 		}
-		var fixed []string
-		for _, s := range state.rules.patterns[i].segments {
-			if s.kind != literal {
-				break
-			}
-			fixed = append(fixed, s.prefix)
-		}
-		roots[strings.TrimPrefix(strings.Join(fixed, string(os.PathSeparator)), "/")] = true
+		roots[strings.TrimPrefix(state.rules.patterns[i].Root(), "/")] = true
 	}
 	var kept []string
 	for _, root := range sortedKeys(roots) {

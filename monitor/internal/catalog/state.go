@@ -80,6 +80,24 @@ func (s *State) PolicyText(name string) (string, bool) {
 	return "", false
 }
 
+// ModeOf says what becomes of what a policy forbids. A policy that the bundle does not
+// have is enforced.
+func (s *State) ModeOf(p *policy.Policy) Mode {
+	if mode, relaxed := s.rules.modes[p.Template().File()]; relaxed {
+		return mode
+	}
+	return Enforce
+}
+
+// Waive is what decisions that leave out the policies in modes Audit and Warn are
+// given (policy.Environment.Waive); nil when every policy is enforced.
+func (s *State) Waive() func(*policy.Policy) bool {
+	if len(s.rules.modes) == 0 {
+		return nil
+	}
+	return func(p *policy.Policy) bool { return s.ModeOf(p) != Enforce }
+}
+
 // live drops the classes that this state does not know or that are retired.
 func (s *State) live(numbers []uint32) []uint32 {
 	out := make([]uint32, 0, len(numbers))
@@ -89,6 +107,29 @@ func (s *State) live(numbers []uint32) []uint32 {
 		}
 	}
 	return out
+}
+
+// Place is where conduits are made while tasks run: a rule for files without
+// placeholders, whose files do not come from outside.
+type Place struct {
+	Path  string
+	Class uint32 // of every conduit there; 0 when the rule's policy cannot be bound
+}
+
+// Places lists the places of all pipelines in the order of the bundle's rules.
+func (s *State) Places() []Place {
+	var places []Place
+	for _, rule := range s.rules.bundle.Rules {
+		if rule.Kind != policy.FileConduit || rule.Ingress || rule.hasHoles() {
+			continue
+		}
+		place := Place{Path: rule.Path}
+		if bound, err := s.rules.bind(rule.Policy); err == nil {
+			place.Class, _ = s.index.number(rule.record(bound).key())
+		}
+		places = append(places, place)
+	}
+	return places
 }
 
 // Template is a policy of the bundle by name, nil when there is none.

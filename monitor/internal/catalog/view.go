@@ -63,14 +63,6 @@ func (c *Catalog) AttachView(data, path string) (*View, error) {
 	return v, nil
 }
 
-func openDirectory(path string) (*os.File, error) {
-	descriptor, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	return os.NewFile(uintptr(descriptor), path), nil
-}
-
 // sameFileSystem tries a link rather than comparing device numbers, which bind
 // mounts share and subvolumes do not.
 func (v *View) sameFileSystem() error {
@@ -248,11 +240,7 @@ func (v *View) linkAt(parent int, base, name, target string) error {
 func (v *View) parent(name string) (descriptor int, base string, err error) {
 	relative := strings.TrimPrefix(name, "/")
 	directory := filepath.Dir(relative)
-	how := unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	descriptor, err = unix.Openat2(int(v.data.Fd()), directory, &how)
+	descriptor, err = openBeneath(int(v.data.Fd()), directory)
 	if err != nil {
 		return -1, "", fmt.Errorf("open directory of document %s: %w", name, err)
 	}

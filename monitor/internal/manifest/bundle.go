@@ -4,12 +4,10 @@ package manifest
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 )
 
 // Bundle is a set of objects that fit together, immutable and named by its content.
@@ -19,25 +17,6 @@ type Bundle struct {
 	objects   []*object // by kind, then name
 	canonical []byte
 	hash      string
-}
-
-// Bundle checks that the objects fit together. The error is an [Errors] with
-// everything that is wrong, what [Parse] found included.
-func (s *Set) Bundle() (*Bundle, error) {
-	c := &checker{objects: map[string]*object{}, parameters: map[string][]string{}}
-	c.index(s.objects)
-	c.check(s.objects)
-	if err := append(slices.Clone(s.errors), c.errors...).orNil(); err != nil {
-		return nil, err
-	}
-	objects := slices.Clone(s.objects)
-	slices.SortFunc(objects, func(a, b *object) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)),
-			cmp.Compare(a.name, b.name),
-		)
-	})
-	return render(objects)
 }
 
 // Over puts the objects of s over those of a bundle: an object of the same kind and
@@ -76,7 +55,7 @@ type Content struct {
 func (o *object) content() Content {
 	switch value := o.value.(type) {
 	case *Policy:
-		return Content{value.Metadata, value.Spec}
+		return Content{value.Metadata, value.Spec.enforced()}
 	case *FactSource:
 		return Content{value.Metadata, value.Spec}
 	case *Principal:
@@ -84,7 +63,7 @@ func (o *object) content() Content {
 	case *Task:
 		return Content{value.Metadata, value.Spec}
 	case *Pipeline:
-		return Content{value.Metadata, value.Spec}
+		return Content{value.Metadata, value.Spec.enforced()}
 	}
 	panic(fmt.Sprintf("manifest: no content for %T", o.value))
 }

@@ -9,22 +9,32 @@ import (
 )
 
 // checker finds what is wrong between the objects of a set. Every rule that spans
-// more than one field is a method of it, in this file, conduits.go, paths.go and
-// policies.go.
+// more than one field is a method of it, in this file, conduits.go, factsources.go,
+// paths.go and policies.go.
 type checker struct {
 	objects map[string]*object // by key
 	// parameters of each policy whose text could be parsed.
 	parameters map[string][]string
+	used       map[string]bool // keys of the objects that others refer to
 	errors     Errors
+	warnings   Errors
+}
+
+func newChecker() *checker {
+	return &checker{objects: map[string]*object{}, parameters: map[string][]string{}, used: map[string]bool{}}
 }
 
 // fail reports an error at a field, or at the nearest field around it that the
 // manifest has.
 func (c *checker) fail(o *object, path, hint, format string, arguments ...any) {
-	c.errors = append(c.errors, &Error{
-		Position: o.position(path), Object: o.label(), Field: path,
+	c.errors = append(c.errors, o.error(Malformed, path, hint, format, arguments...))
+}
+
+func (o *object) error(code Code, path, hint, format string, arguments ...any) *Error {
+	return &Error{
+		Position: o.position(path), Code: code, Kind: o.kind, Name: o.name, Field: path,
 		Message: fmt.Sprintf(format, arguments...), Hint: hint,
-	})
+	}
 }
 
 func (o *object) position(path string) Position {
@@ -75,34 +85,20 @@ func (c *checker) check(objects []*object) {
 			c.pipeline(o, value)
 		}
 	}
-}
-
-func (c *checker) factSource(o *object, source *FactSource) {
-	spec := source.Spec
-	switch {
-	case o.broken:
-		return
-	case spec.File == nil && spec.Inline == nil:
-		c.fail(o, "spec", "", "the source is missing; expected file or inline")
-	case spec.File != nil && spec.Inline != nil:
-		c.fail(o, "spec.inline", "make two objects of them", "file and inline are both given; expected one")
-	}
-	if spec.File != nil {
-		c.pipelinePath(o, "spec.file.path", spec.File.Path)
-	}
-	for i, statement := range spec.Inline {
-		for j, tuple := range statement.Tuples {
-			if got, want := len(tuple.Values()), len(statement.Tuples[0].Values()); got != want {
-				c.fail(o, fmt.Sprintf("spec.inline[%d].tuples[%d]", i, j), "",
-					"the tuple has %d values; the first of %s has %d", got, statement.Says, want)
-			}
-		}
-	}
+	c.overlaps(objects)
+	c.suspicions(objects)
 }
 
 func (c *checker) principal(o *object, principal *Principal) {
 	if key := principal.Spec.PublicKey; !o.broken && !isHexadecimal(key, 64) {
 		c.fail(o, "spec.publicKey", "", "%q is not an Ed25519 public key; expected 64 hexadecimal digits", shorten(key))
+	}
+	seen := map[string]bool{}
+	for i, attribute := range principal.Spec.Attributes {
+		if seen[attribute.Name] && attribute.Name != "" {
+			c.fail(o, fmt.Sprintf("spec.attributes[%d].name", i), "keep one of them", "%q is given twice", attribute.Name)
+		}
+		seen[attribute.Name] = true
 	}
 }
 
@@ -126,12 +122,9 @@ func (c *checker) pipeline(o *object, pipeline *Pipeline) {
 	conduits := c.conduits(o, spec)
 	for i, name := range spec.Tasks {
 		at := fmt.Sprintf("spec.tasks[%d]", i)
-		task, ok := c.objects["Task/"+name]
-		if !ok {
-			c.missing(o, at, "Task", name)
-			continue
+		if task, ok := c.refer(o, at, "Task", name); ok {
+			c.flows(o, task, conduits)
 		}
-		c.flows(o, task, conduits)
 	}
 	for i, expectation := range spec.Expect {
 		c.expectation(o, fmt.Sprintf("spec.expect[%d]", i), expectation, spec.Tasks)
@@ -149,7 +142,7 @@ func (c *checker) expectation(o *object, at string, e Expectation, tasks []strin
 	c.unique(o, at+".from.parameters", e.From.Parameters)
 	for i, name := range e.From.Parameters {
 		if !contains(parameters, name) {
-			c.fail(o, fmt.Sprintf("%s.from.parameters[%d]", at, i), didYouMean(name, parameters),
+			c.fail(o, fmt.Sprintf("%s.from.parameters[%d]", at, i), c.didYouMean(name, parameters),
 				"task %s has no parameter %q", e.Task, name)
 		}
 	}
@@ -160,18 +153,41 @@ func (c *checker) expectation(o *object, at string, e Expectation, tasks []strin
 	}
 }
 
-// missing reports a reference to an object that does not exist.
-func (c *checker) missing(o *object, at, kind, name string) {
-	if name == "" {
-		return // reported where the name was decoded
+// hintedErrors is how many errors get a hint at what may have been meant: looking for
+// it costs more than finding the error, and nobody reads as many.
+const hintedErrors = 100
+
+func (c *checker) hints() bool { return len(c.errors) < hintedErrors }
+
+func (c *checker) didYouMean(word string, candidates []string) string {
+	if !c.hints() {
+		return ""
 	}
-	c.fail(o, at, didYouMean(name, c.namesOf(kind)), "there is no %s %q", kind, name)
+	return didYouMean(word, candidates)
+}
+
+// refer notes a reference to an object and reports one that does not exist.
+func (c *checker) refer(o *object, at, kind, name string) (*object, bool) {
+	if name == "" {
+		return nil, false // reported where the name was decoded
+	}
+	key := kind + "/" + name
+	c.used[key] = true
+	found, exists := c.objects[key]
+	if !exists {
+		hint := ""
+		if c.hints() {
+			hint = didYouMean(name, c.namesOf(kind))
+		}
+		c.errors = append(c.errors, o.error(Reference, at, hint, "there is no %s %q", kind, name))
+	}
+	return found, exists
 }
 
 // member reports a task that is not one of the pipeline's.
 func (c *checker) member(o *object, at, name string, tasks []string) {
 	if name != "" && !contains(tasks, name) {
-		c.fail(o, at, didYouMean(name, tasks), "%q is not one of the pipeline's tasks", name)
+		c.fail(o, at, c.didYouMean(name, tasks), "%q is not one of the pipeline's tasks", name)
 	}
 }
 

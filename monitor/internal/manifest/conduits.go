@@ -154,6 +154,6 @@ func (c *checker) flows(pipeline, task *object, conduits map[string]Conduit) {
 
 func (c *checker) unknownConduit(pipeline, task *object, at, name string, known []string) {
 	if name != "" {
-		c.fail(task, at, didYouMean(name, known), "pipeline %s has no conduit %q", pipeline.name, name)
+		c.fail(task, at, c.didYouMean(name, known), "pipeline %s has no conduit %q", pipeline.name, name)
 	}
 }

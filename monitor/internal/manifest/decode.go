@@ -5,6 +5,7 @@ package manifest
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strconv"
 	"unicode/utf8"
 
@@ -18,6 +19,9 @@ import (
 const (
 	maxDepth = 32
 	maxNodes = 1 << 20
+	maxEntry = 4096 // bytes of one value of a mapping of texts
+
+	maxErrors = 1000 // of one document; nobody reads as many
 )
 
 // decoder turns the YAML nodes of one document into a Go value. It goes on after
@@ -25,7 +29,8 @@ const (
 // field stood, for the errors that are found later.
 type decoder struct {
 	file      string
-	object    string
+	kind      string // of the object
+	name      string // of the object
 	positions map[string]Position
 	texts     map[string]*yaml.Node // scalar nodes by field, to find columns within texts
 	errors    Errors
@@ -39,7 +44,7 @@ func newDecoder(file string) *decoder {
 
 func (d *decoder) fail(node *yaml.Node, path, hint, format string, arguments ...any) {
 	d.errors = append(d.errors, &Error{
-		Position: d.position(node), Object: d.object, Field: path,
+		Position: d.position(node), Code: Malformed, Kind: d.kind, Name: d.name, Field: path,
 		Message: fmt.Sprintf(format, arguments...), Hint: hint,
 	})
 }
@@ -63,8 +68,12 @@ func (d *decoder) value(node *yaml.Node, target reflect.Value, path string, r ru
 		return
 	}
 	d.positions[path] = d.position(node)
-	if tuple, ok := target.Addr().Interface().(*policy.Tuple); ok {
-		*tuple = d.tuple(node, path)
+	switch special := target.Addr().Interface().(type) {
+	case *policy.Tuple:
+		*special = d.tuple(node, path)
+		return
+	case *Share:
+		*special = d.share(node, path)
 		return
 	}
 	switch target.Kind() {
@@ -88,6 +97,17 @@ func (d *decoder) value(node *yaml.Node, target reflect.Value, path string, r ru
 	}
 }
 
+// notOurs are fields that Kubernetes or the operator keeps, by where they stand.
+// They mean nothing here, so that an object can be handed over as it was read.
+var notOurs = map[string][]string{
+	"": {"status"},
+	"metadata": {
+		"namespace", "labels", "annotations", "uid", "resourceVersion", "generation", "creationTimestamp",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "ownerReferences", "finalizers",
+		"generateName", "selfLink",
+	},
+}
+
 // structure decodes a mapping with known fields.
 func (d *decoder) structure(node *yaml.Node, target reflect.Value, path string, depth int) {
 	fields := fieldsOf(target.Type())
@@ -96,13 +116,14 @@ func (d *decoder) structure(node *yaml.Node, target reflect.Value, path string, 
 		return
 	}
 	seen := map[string]bool{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
+	for i := 0; i+1 < len(node.Content) && len(d.errors) < maxErrors; i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		at := join(path, key.Value)
 		known, found := find(fields, key.Value)
 		switch {
 		case seen[key.Value]:
 			d.fail(key, at, "keep one of them", "the field is given twice")
+		case !found && contains(notOurs[path], key.Value):
 		case !found:
 			d.fail(key, at, didYouMean(key.Value, names(fields)), "unknown field")
 		case isNull(value):
@@ -126,9 +147,18 @@ func (d *decoder) absent(node *yaml.Node, target reflect.Value, path string, fie
 				expectation(target.Field(f.index).Type(), f.rule))
 		}
 		if f.rule.fallback != "" {
-			target.Field(f.index).SetString(f.rule.fallback)
+			f.rule.fill(target.Field(f.index))
 		}
 	}
+}
+
+// fill gives an absent field its default.
+func (r rule) fill(target reflect.Value) {
+	if target.Kind() == reflect.Int {
+		target.SetInt(int64(limitOf("default="+r.fallback, r.fallback)))
+		return
+	}
+	target.SetString(r.fallback)
 }
 
 func (d *decoder) list(node *yaml.Node, target reflect.Value, path string, r rule, depth int) {
@@ -137,7 +167,7 @@ func (d *decoder) list(node *yaml.Node, target reflect.Value, path string, r rul
 			"expected a list, got %s", describe(node))
 		return
 	}
-	if r.required && len(node.Content) == 0 {
+	if r.filled && len(node.Content) == 0 {
 		d.fail(node, path, "", "the list is empty; expected at least one item")
 	}
 	if r.max > 0 && len(node.Content) > r.max {
@@ -146,12 +176,15 @@ func (d *decoder) list(node *yaml.Node, target reflect.Value, path string, r rul
 	}
 	target.Set(reflect.MakeSlice(target.Type(), len(node.Content), len(node.Content)))
 	for i, item := range node.Content {
+		if len(d.errors) >= maxErrors {
+			return
+		}
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if isNull(item) {
 			d.fail(item, at, "", "the item is empty; expected %s", expectation(target.Type().Elem(), rule{}))
 			continue
 		}
-		d.value(item, target.Index(i), at, rule{required: true}, depth+1)
+		d.value(item, target.Index(i), at, rule{required: true, max: r.item}, depth+1)
 	}
 }
 
@@ -174,7 +207,7 @@ func (d *decoder) texted(node *yaml.Node, target reflect.Value, path string, r r
 			continue
 		}
 		text := reflect.New(target.Type().Elem()).Elem()
-		d.value(value, text, at, rule{max: 4096}, depth+1)
+		d.value(value, text, at, rule{max: maxEntry}, depth+1)
 		target.SetMapIndex(reflect.ValueOf(key.Value), text)
 	}
 }
@@ -211,11 +244,23 @@ func (d *decoder) number(node *yaml.Node, target reflect.Value, path string, r r
 	switch {
 	case node.Kind != yaml.ScalarNode || node.Tag != "!!int" || err != nil:
 		d.fail(node, path, "", "expected a whole number, got %s", describe(node))
-	case n < 1 || r.max > 0 && n > r.max:
-		d.fail(node, path, "", "%d is out of range; expected 1 to %d", n, r.max)
+	case n < r.min || r.max > 0 && n > r.max:
+		d.fail(node, path, "", "%d is out of range; expected %d to %d", n, r.min, r.max)
 	default:
 		target.SetInt(int64(n))
 	}
+}
+
+var shareForm = regexp.MustCompile(`^([1-9]\d{0,2}|[1-9]\d?%|100%)$`)
+
+// share reads a number of members or a percentage of them.
+func (d *decoder) share(node *yaml.Node, path string) Share {
+	number, _ := strconv.Atoi(node.Value)
+	if node.Kind != yaml.ScalarNode || !shareForm.MatchString(node.Value) || number > maxMembers {
+		d.fail(node, path, "", "expected 1 to %d members or a share such as 25%%, got %s", maxMembers, describe(node))
+		return ""
+	}
+	return Share(node.Value)
 }
 
 func (d *decoder) boolean(node *yaml.Node, target reflect.Value, path string) {

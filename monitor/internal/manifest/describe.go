@@ -50,6 +50,9 @@ func expectation(t reflect.Type, r rule) string {
 	if t == reflect.TypeFor[policy.Tuple]() {
 		return "a list of texts, whole numbers and times"
 	}
+	if t == reflect.TypeFor[Share]() {
+		return "a number of members or a share such as 25%"
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return expectation(t.Elem(), r)

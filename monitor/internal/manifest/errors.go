@@ -27,19 +27,43 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
+// Code says what sort of error or warning one is, for programs.
+type Code string
+
+// The codes of errors.
+const (
+	Malformed Code = "invalid"   // wrong by itself
+	Reference Code = "reference" // names an object that is not there
+	Overlap   Code = "overlap"   // claims what another pipeline has
+)
+
+// The codes of warnings.
+const (
+	Unused     Code = "unused"     // nothing refers to it
+	Unenforced Code = "unenforced" // what is forbidden is not denied
+)
+
 // Error is one thing that is wrong with a manifest.
 type Error struct {
 	Position Position
-	Object   string // "Task indexer"; empty when the document does not say
-	Field    string // "spec.conduits[2].policy"; empty for the object as a whole
-	Message  string // what is wrong, and what was expected
-	Hint     string // what may have been meant
+	// Within is the place in a text field, such as a policy's text, that has lines of
+	// its own; File is empty.
+	Within  Position
+	Code    Code
+	Kind    string // of the object; empty when the document does not say
+	Name    string // of the object; empty when the document does not say
+	Field   string // "spec.conduits[2].policy"; empty for the object as a whole
+	Message string // what is wrong, and what was expected
+	Hint    string // what may have been meant
 }
+
+// Object is kind and name: "Task indexer".
+func (e *Error) Object() string { return strings.TrimSpace(e.Kind + " " + e.Name) }
 
 // Error is "file:line:column: object: field: message; hint".
 func (e *Error) Error() string {
 	parts := make([]string, 0, 4)
-	for _, part := range []string{e.Position.String(), e.Object, e.Field, e.Message} {
+	for _, part := range []string{e.Position.String(), e.Object(), e.Field, e.Message} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -63,11 +87,16 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// orNil is the errors sorted by place, or nil as an error when there are none.
+// orNil is the errors, or nil as an error when there are none.
 func (e Errors) orNil() error {
 	if len(e) == 0 {
 		return nil
 	}
+	return e
+}
+
+// inOrder is the errors sorted by place.
+func (e Errors) inOrder() Errors {
 	sorted := slices.Clone(e)
 	slices.SortStableFunc(sorted, func(a, b *Error) int {
 		return cmp.Or(

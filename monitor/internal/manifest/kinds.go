@@ -6,7 +6,10 @@
 // reach the monitor.
 //
 // The rule tags of the fields below are the schema: "required", "default=", "enum=",
-// "max=" (length of texts and lists, value of numbers), and "name" (a DNS label).
+// "max=" (length of texts and lists, value of numbers), "item=" (length of the texts
+// in a list), "filled" (a list that is not empty where it is given), "min=" (value of
+// numbers, 1 unless it says otherwise), and "name" (a DNS label). The same schema
+// stands in crds/bases for Kubernetes; a test compares the two, field by field.
 package manifest
 
 import "shai.dev/monitor/policy"
@@ -14,14 +17,11 @@ import "shai.dev/monitor/policy"
 // APIVersion is the only version there is.
 const APIVersion = "shai.dev/v1alpha1"
 
-// Metadata names an object.
+// Metadata names an object. What else Kubernetes keeps there is left out: see
+// notOurs in decode.go.
 type Metadata struct {
 	// Name is unique among the objects of its kind: a DNS label, at most 63 bytes.
 	Name string `json:"name" rule:"required,name"`
-	// Namespace is Kubernetes' and means nothing to the monitor.
-	Namespace   string            `json:"namespace,omitempty" rule:"max=63"`
-	Labels      map[string]string `json:"labels,omitempty" rule:"max=64"`
-	Annotations map[string]string `json:"annotations,omitempty" rule:"max=64"`
 }
 
 // Policy is policy text under a name that conduits and taints refer to.
@@ -35,6 +35,13 @@ type PolicySpec struct {
 	// Text holds exactly one policy. Its parameters are what references give
 	// arguments for. A hyphen in metadata.name is an underscore here.
 	Text string `json:"text" rule:"required,max=65536"`
+	// Mode is Enforce (what the policy forbids is denied), Audit (recorded and
+	// allowed) or Warn (as Audit, and people are told).
+	Mode string `json:"mode,omitempty" rule:"default=Enforce,enum=Audit|Warn|Enforce"`
+	// Rollout, when set, replaces the pipeline's for changes of this policy.
+	Rollout *PolicyRollout `json:"rollout,omitempty"`
+	// RevisionHistoryLimit is how many earlier revisions are kept for rollback.
+	RevisionHistoryLimit int `json:"revisionHistoryLimit,omitempty" rule:"default=10,min=0,max=100"`
 }
 
 // FactSource says where facts come from: exactly one of its fields is set.
@@ -46,7 +53,9 @@ type FactSource struct {
 // FactSourceSpec is where facts come from.
 type FactSourceSpec struct {
 	File   *FactFile       `json:"file,omitempty"`
-	Inline []FactStatement `json:"inline,omitempty" rule:"max=4096"`
+	Inline []FactStatement `json:"inline,omitzero" rule:"max=4096"`
+	Redis  *FactRedis      `json:"redis,omitempty"`
+	HTTP   *FactHTTP       `json:"http,omitempty"`
 }
 
 // FactFile is a file of JSON lines, each a [FactStatement].
@@ -64,6 +73,42 @@ type FactStatement struct {
 	Tuples []policy.Tuple `json:"tuples" rule:"max=65536"`
 }
 
+// FactRedis is a key-value store that facts are fetched from: its keys, all anew
+// each time, or a stream of changes. Exactly one of Keys and Stream is given.
+type FactRedis struct {
+	// Socket is the path of the store's unix socket. $(NAME) is replaced.
+	Socket string      `json:"socket" rule:"required,max=4096"`
+	Keys   []FactKeys  `json:"keys,omitempty" rule:"max=64"`
+	Stream *FactStream `json:"stream,omitempty"`
+	// IntervalSeconds lie between two fetches. A stream is waited on instead.
+	IntervalSeconds int `json:"intervalSeconds,omitempty" rule:"default=30,max=86400"`
+}
+
+// FactKeys makes facts of the members of sets, lists, strings and the fields of
+// hashes: conduit says says(member).
+type FactKeys struct {
+	// Pattern is a key with "{name}" for the parts that Conduit uses:
+	// "friends:{user}".
+	Pattern string `json:"pattern" rule:"required,max=1024"`
+	Conduit string `json:"conduit" rule:"required,max=1024"`
+	Says    string `json:"says" rule:"required,max=64"`
+}
+
+// FactStream is a stream of changes, each applied once.
+type FactStream struct {
+	Key string `json:"key" rule:"required,max=1024"`
+}
+
+// FactHTTP is an address that answers with JSON lines, each a [FactStatement].
+type FactHTTP struct {
+	// URL begins with http:// or https://. $(NAME) is replaced.
+	URL             string `json:"url" rule:"required,max=4096"`
+	IntervalSeconds int    `json:"intervalSeconds,omitempty" rule:"default=30,max=86400"`
+	// CAFile holds the authority that vouches for the server, in PEM; the
+	// machine's own authorities count when it is absent. $(NAME) is replaced.
+	CAFile string `json:"caFile,omitempty" rule:"max=4096"`
+}
+
 // Principal is a user or a service that can authenticate.
 type Principal struct {
 	Metadata Metadata      `json:"metadata" rule:"required"`
@@ -76,6 +121,14 @@ type PrincipalSpec struct {
 	PublicKey string `json:"publicKey" rule:"required,max=64"`
 	// Region, when set, is where the principal is expected to connect from.
 	Region string `json:"region,omitempty" rule:"max=63"`
+	// Attributes are facts: "principals/<name>" says attribute(name, value).
+	Attributes []Attribute `json:"attributes,omitempty" rule:"max=64"`
+}
+
+// Attribute is something that is known about a principal.
+type Attribute struct {
+	Name  string `json:"name" rule:"required,max=64"`
+	Value string `json:"value" rule:"required,max=1024"`
 }
 
 // Task is a program that runs in a sandbox.
@@ -88,23 +141,33 @@ type Task struct {
 type TaskSpec struct {
 	// Command is the program and its arguments; the program is an absolute path.
 	// $(NAME) is replaced.
-	Command []string `json:"command" rule:"required,max=256"`
+	Command []string `json:"command" rule:"required,filled,max=256,item=32768"`
 	// Runtime hierarchies are readable and executable: the interpreter, libraries.
-	Runtime []string `json:"runtime,omitempty" rule:"max=64"`
+	Runtime []string `json:"runtime,omitempty" rule:"max=64,item=4096"`
 	// Environment is all that the program finds in its environment besides what
 	// the monitor sets.
 	Environment []Variable `json:"environment,omitempty" rule:"max=256"`
 	// Run is Once (a program that ends) or Always (restarted when it ends).
 	Run string `json:"run,omitempty" rule:"default=Always,enum=Once|Always"`
 	// Parameters make one task many instances, such as a worker for each user.
-	Parameters []string `json:"parameters,omitempty" rule:"max=8"`
+	Parameters []string `json:"parameters,omitempty" rule:"max=8,item=64"`
 	// Taint is the policy that everything the task writes is assumed to carry.
 	// "{user}" as an argument is the value of the parameter user.
 	Taint *PolicyReference `json:"taint" rule:"required"`
 	// Reads and Writes name the pipeline's conduits that the task is expected to
 	// use. They cost speed when wrong, never safety.
-	Reads  []string `json:"reads,omitempty" rule:"max=256"`
-	Writes []string `json:"writes,omitempty" rule:"max=256"`
+	Reads  []string `json:"reads,omitempty" rule:"max=256,item=63"`
+	Writes []string `json:"writes,omitempty" rule:"max=256,item=63"`
+	// Resources, when set, are what each of the task's processes may use.
+	Resources *Resources `json:"resources,omitempty"`
+}
+
+// Resources bound a process; absent fields do not.
+type Resources struct {
+	// MemoryMegabytes bounds private writable memory: heap, stacks, copies.
+	MemoryMegabytes int `json:"memoryMegabytes,omitempty" rule:"min=16,max=1048576"`
+	// OpenFiles bounds open descriptors, the 160 that Shai reserves among them.
+	OpenFiles int `json:"openFiles,omitempty" rule:"min=256,max=1048576"`
 }
 
 // Variable is a named text.
@@ -137,12 +200,16 @@ type PipelineSpec struct {
 	// Variables are values for $(NAME), unless the monitor's --define gives one.
 	Variables []Variable `json:"variables,omitempty" rule:"max=256"`
 	// Tasks are names of Task objects, in the order in which they start.
-	Tasks []string `json:"tasks" rule:"required,max=64"`
+	Tasks []string `json:"tasks" rule:"required,filled,max=64,item=63"`
 	// Expect lists the instances of parametrised tasks to analyse ahead of time.
 	Expect   []Expectation `json:"expect,omitempty" rule:"max=64"`
 	Conduits []Conduit     `json:"conduits,omitempty" rule:"max=256"`
 	// KeyValue is the store that holds the conduits of kind tuple.
 	KeyValue *KeyValue `json:"keyValue,omitempty"`
+	// Pool is the JailPool that the pipeline runs on.
+	Pool string `json:"pool,omitempty" rule:"default=default,name"`
+	// Rollout says how changes reach the pool's members.
+	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
 // Expectation says which instances of a task to expect.
@@ -156,7 +223,7 @@ type Expectation struct {
 type FactQuery struct {
 	Conduit    string   `json:"conduit" rule:"required,max=1024"`
 	Says       string   `json:"says" rule:"required,max=64"`
-	Parameters []string `json:"parameters" rule:"required,max=8"`
+	Parameters []string `json:"parameters" rule:"required,filled,max=8,item=64"`
 }
 
 // The kinds of conduits.
@@ -206,8 +273,8 @@ type ConduitPath struct {
 
 // Commands are those of the key-value store, by what they do to a tuple.
 type Commands struct {
-	Read  []string `json:"read,omitempty" rule:"max=32"`
-	Write []string `json:"write,omitempty" rule:"max=32"`
+	Read  []string `json:"read,omitempty" rule:"max=32,item=64"`
+	Write []string `json:"write,omitempty" rule:"max=32,item=64"`
 }
 
 // KeyValue says how the monitor reaches the key-value store.

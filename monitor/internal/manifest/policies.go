@@ -45,7 +45,8 @@ func (c *checker) policyErrors(o *object, err error) {
 		}
 		c.errors = append(c.errors, &Error{
 			Position: o.textPosition("spec.text", mistake.Line, mistake.Column),
-			Object:   o.label(), Field: "spec.text", Message: message, Hint: mistake.Hint,
+			Within:   Position{Line: mistake.Line, Column: mistake.Column}, Code: Malformed,
+			Kind: o.kind, Name: o.name, Field: "spec.text", Message: message, Hint: mistake.Hint,
 		})
 	}
 }
@@ -63,7 +64,7 @@ func (o *object) textPosition(path string, line, column int) Position {
 	case yaml.LiteralStyle:
 		// The text begins on the line after the "|".
 		position.Line += line
-		position.Column = indentation(o.source.Text, node) + column
+		position.Column = indentation(o.source.lines(), node) + column
 	case 0:
 		if line == 1 && !strings.Contains(node.Value, "\n") {
 			position.Column += column - 1
@@ -74,8 +75,7 @@ func (o *object) textPosition(path string, line, column int) Position {
 
 // indentation is how far the lines of a literal text are set in, in bytes: what the
 // first line that is not empty has in the file more than in the value.
-func indentation(file string, node *yaml.Node) int {
-	lines := strings.Split(file, "\n")
+func indentation(lines []string, node *yaml.Node) int {
 	for i, value := range strings.Split(node.Value, "\n") {
 		at := node.Line + i
 		if strings.TrimSpace(value) != "" && at < len(lines) {
@@ -91,14 +91,12 @@ func (c *checker) reference(o *object, at string, reference *PolicyReference, kn
 	if reference == nil || reference.Name == "" {
 		return // optional, or reported where it was decoded
 	}
-	if _, exists := c.objects["Policy/"+reference.Name]; !exists {
-		c.missing(o, at+".name", "Policy", reference.Name)
-	}
+	c.refer(o, at+".name", "Policy", reference.Name)
 	arguments := slices.Sorted(maps.Keys(reference.Arguments))
 	if parameters, parsed := c.parameters[reference.Name]; parsed {
 		for _, name := range arguments {
 			if !contains(parameters, name) {
-				c.fail(o, join(at+".arguments", name), didYouMean(name, parameters),
+				c.fail(o, join(at+".arguments", name), c.didYouMean(name, parameters),
 					"policy %s has no parameter %q", reference.Name, name)
 			}
 		}
@@ -111,7 +109,7 @@ func (c *checker) reference(o *object, at string, reference *PolicyReference, kn
 	for _, argument := range arguments {
 		for _, name := range placeholders(reference.Arguments[argument]) {
 			if !contains(known, name) {
-				c.fail(o, join(at+".arguments", argument), didYouMean(name, known),
+				c.fail(o, join(at+".arguments", argument), c.didYouMean(name, known),
 					"{%s} stands for nothing here", name)
 			}
 		}

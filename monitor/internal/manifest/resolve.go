@@ -33,10 +33,11 @@ func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, 
 	}
 	o, ok := index["Pipeline/"+pipeline]
 	if !ok {
-		return nil, Errors{{Object: "Pipeline " + pipeline, Message: "the bundle has no such pipeline"}}
+		return nil, Errors{{Code: Malformed, Kind: "Pipeline", Name: pipeline, Message: "the bundle has no such pipeline"}}
 	}
 	r := &resolver{values: map[string]string{}}
 	resolved := &Resolved{Pipeline: *o.value.(*Pipeline)}
+	resolved.Pipeline.Spec = resolved.Pipeline.Spec.enforced()
 	for _, v := range resolved.Pipeline.Spec.Variables {
 		r.values[v.Name] = v.Value
 	}
@@ -48,7 +49,36 @@ func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, 
 		r.task(object, &task.Spec)
 		resolved.Tasks = append(resolved.Tasks, task)
 	}
-	return resolved, r.errors.orNil()
+	return resolved, r.errors.inOrder().orNil()
+}
+
+// ResolveFactSource replaces $(NAME) in where a source's facts come from. A source
+// belongs to no pipeline: values come from define alone.
+func (b *Bundle) ResolveFactSource(name string, define map[string]string) (FactSourceSpec, error) {
+	for _, o := range b.objects {
+		source, ok := o.value.(*FactSource)
+		if !ok || o.name != name {
+			continue
+		}
+		r := &resolver{values: define}
+		spec := source.Spec
+		if spec.Redis != nil {
+			redis := *spec.Redis
+			redis.Socket = r.text(o, "spec.redis.socket", redis.Socket)
+			spec.Redis = &redis
+		}
+		if spec.HTTP != nil {
+			http := *spec.HTTP
+			http.URL = r.text(o, "spec.http.url", http.URL)
+			http.CAFile = r.text(o, "spec.http.caFile", http.CAFile)
+			if err := checkURL(http.URL); err != nil && len(r.errors) == 0 {
+				r.errors = append(r.errors, o.error(Malformed, "spec.http.url", "", "%v", err))
+			}
+			spec.HTTP = &http
+		}
+		return spec, r.errors.inOrder().orNil()
+	}
+	return FactSourceSpec{}, Errors{{Code: Malformed, Kind: "FactSource", Name: name, Message: "the bundle has no such source"}}
 }
 
 type resolver struct {
@@ -99,7 +129,7 @@ func (r *resolver) text(o *object, at, text string) string {
 				hint = fmt.Sprintf("start the monitor with --define %s=…, or add it to the pipeline's spec.variables", name)
 			}
 			r.errors = append(r.errors, &Error{
-				Position: o.position(at), Object: o.label(), Field: at,
+				Position: o.position(at), Code: Malformed, Kind: o.kind, Name: o.name, Field: at,
 				Message: fmt.Sprintf("$(%s) is not defined", name), Hint: hint,
 			})
 		}

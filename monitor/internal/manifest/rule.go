@@ -12,10 +12,13 @@ import (
 // rule is a field's rule tag.
 type rule struct {
 	required bool
+	filled   bool     // a list that is not empty where it is given
 	name     bool     // a DNS label
 	enum     []string // the values allowed
-	fallback string   // the value of an absent field
+	fallback string   // the value of an absent field, as it would be written
+	min      int      // value of a number
 	max      int      // length of a text or list, value of a number; 0 is no limit
+	item     int      // length of each text in a list
 }
 
 // field is one field of a kind, as a manifest names it.
@@ -37,7 +40,7 @@ func fieldsOf(t reflect.Type) []field {
 }
 
 func parseRule(tag string) rule {
-	var r rule
+	r := rule{min: 1}
 	if tag == "" {
 		return r
 	}
@@ -46,23 +49,33 @@ func parseRule(tag string) rule {
 		switch key {
 		case "required":
 			r.required = true
+		case "filled":
+			r.filled = true
 		case "name":
 			r.name = true
 		case "enum":
 			r.enum = strings.Split(value, "|")
 		case "default":
 			r.fallback = value
+		case "min":
+			r.min = limitOf(tag, value)
 		case "max":
-			limit, err := strconv.Atoi(value)
-			if err != nil {
-				panic(fmt.Sprintf("manifest: rule %q: %v", tag, err))
-			}
-			r.max = limit
+			r.max = limitOf(tag, value)
+		case "item":
+			r.item = limitOf(tag, value)
 		default:
 			panic(fmt.Sprintf("manifest: rule %q: unknown word %q", tag, key))
 		}
 	}
 	return r
+}
+
+func limitOf(tag, value string) int {
+	limit, err := strconv.Atoi(value)
+	if err != nil {
+		panic(fmt.Sprintf("manifest: rule %q: %v", tag, err))
+	}
+	return limit
 }
 
 // isLabel tells whether s is a DNS label: lower-case letters, digits and inner

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -41,8 +42,15 @@ type object struct {
 	value     any // *Policy, *FactSource, *Principal, *Task or *Pipeline
 	positions map[string]Position
 	texts     map[string]*yaml.Node
-	source    *Source
+	source    *sourceText
 	broken    bool // it had errors of its own; what it lacks is not reported again
+}
+
+// sourceText is a source with its lines, which only errors need.
+type sourceText struct {
+	Source
+
+	lines func() []string
 }
 
 // label is the object as errors name it.
@@ -59,19 +67,19 @@ type Set struct {
 // [Set.Bundle] can report them together with those it finds.
 func Parse(sources ...Source) *Set {
 	set := new(Set)
-	for i := range sources {
-		set.parse(&sources[i])
+	for _, source := range sources {
+		set.parse(&sourceText{Source: source, lines: sync.OnceValue(func() []string { return strings.Split(source.Text, "\n") })})
 	}
 	return set
 }
 
 // Err is everything that is wrong with the objects by themselves, or nil.
-func (s *Set) Err() error { return s.errors.orNil() }
+func (s *Set) Err() error { return s.errors.inOrder().orNil() }
 
 // Len is the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
 
-func (s *Set) parse(source *Source) {
+func (s *Set) parse(source *sourceText) {
 	documents := yaml.NewDecoder(strings.NewReader(source.Text))
 	for {
 		var document yaml.Node
@@ -100,11 +108,11 @@ func syntaxError(file string, err error) *Error {
 		line, _ = strconv.Atoi(match[1])
 	}
 	message := strings.TrimPrefix(err.Error(), strings.Join(match[:min(1, len(match))], ""))
-	return &Error{Position: Position{File: file, Line: line}, Message: "not YAML: " + message}
+	return &Error{Position: Position{File: file, Line: line}, Code: Malformed, Message: "not YAML: " + message}
 }
 
 // document decodes one object.
-func (s *Set) document(source *Source, root *yaml.Node) {
+func (s *Set) document(source *sourceText, root *yaml.Node) {
 	d := newDecoder(source.Name)
 	defer func() { s.errors = append(s.errors, d.errors...) }()
 	if root.Kind != yaml.MappingNode {
@@ -116,7 +124,7 @@ func (s *Set) document(source *Source, root *yaml.Node) {
 	if value == nil {
 		return
 	}
-	d.object = strings.TrimSpace(kind + " " + name)
+	d.kind, d.name = kind, name
 	d.value(without(root, "apiVersion", "kind"), reflect.ValueOf(value).Elem(), "", rule{}, 0)
 	s.objects = append(s.objects, &object{
 		kind: kind, name: name, value: value, positions: d.positions, texts: d.texts,
@@ -133,7 +141,7 @@ func (d *decoder) envelope(root *yaml.Node) (kind, name string) {
 			name = node.Value
 		}
 	}
-	d.object = name
+	d.name = name
 	switch {
 	case kindNode == nil || kindNode.Value == "":
 		d.fail(root, "kind", "", "the field is missing; expected %s", alternatives(kindOrder))
@@ -142,7 +150,7 @@ func (d *decoder) envelope(root *yaml.Node) (kind, name string) {
 			kindNode.Value, alternatives(kindOrder))
 	default:
 		kind = kindNode.Value
-		d.object = strings.TrimSpace(kind + " " + name)
+		d.kind = kind
 	}
 	switch {
 	case version == nil:

@@ -112,6 +112,7 @@ func (p *player) applies(arguments string) string {
 	p.manifests["pipeline.yaml"] = head + "metadata: {name: " + name + "}" + rest
 	p.apply()
 	p.awaitIdle()
+	p.counts = p.interceptions() // the front end has been started again
 	return fmt.Sprintf("bundle %d", p.monitor.state().Bundle().Version)
 }
 

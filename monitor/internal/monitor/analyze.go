@@ -3,6 +3,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,37 +39,77 @@ func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progr
 	if err != nil {
 		return api.Analysis{}, err
 	}
+	scope := cmp.Or(request.Scope, api.ScopeAll)
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	return m.analyze(ctx, p, progress)
+	return m.analyze(ctx, p, scope, progress)
 }
 
-// analyze runs the analysis and puts its result in force. Called with changing held.
-func (m *Monitor) analyze(ctx context.Context, p *pipeline, progress func(api.Progress)) (api.Analysis, error) {
+// analyze runs the analysis and puts its result in force. A run that fails, or that ctx
+// ends, changes nothing but what status says of it. Called with changing held.
+func (m *Monitor) analyze(ctx context.Context, p *pipeline, scope string, progress func(api.Progress)) (api.Analysis, error) {
 	begun := time.Now()
+	report, err := m.runAnalysis(ctx, p, scope, begun, progress)
+	inForce := m.state().Bundle()
+	run := api.AnalysisRun{Bundle: inForce.Version, Hash: inForce.Hash, Scope: scope, Started: begun, Succeeded: err == nil}
+	event := audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyse", Allowed: err == nil,
+		Reason: fmt.Sprintf("%d instances in %v", report.Instances, time.Since(begun).Round(time.Microsecond))}
+	if err != nil {
+		run.Message, event.Reason = err.Error(), err.Error()
+	}
+	m.mu.Lock()
+	m.runs[p.name] = run
+	m.mu.Unlock()
+	m.record(event)
+	return report, err
+}
+
+func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, scope string, begun time.Time, progress func(api.Progress)) (api.Analysis, error) {
 	if err := m.remember(p); err != nil {
 		return api.Analysis{}, err
 	}
 	options := analysis.Options{Now: begun, Progress: func(done, total uint64) {
 		progress(api.Progress{Phase: "instances", Done: done, Total: total})
 	}}
-	result, err := analysis.Run(ctx, p.plan, m.state(), options)
+	var result, earlier *analysis.Result
+	var err error
+	if scope == api.ScopeActive {
+		if known := m.analyses[p.name]; known != nil && known.plan == p.plan {
+			earlier = known.result
+		}
+		result, err = analysis.RunActive(ctx, p.plan, m.state(), p.activeInstances(), earlier, options)
+	} else {
+		result, err = analysis.Run(ctx, p.plan, m.state(), options)
+	}
 	if err != nil {
-		return api.Analysis{}, fmt.Errorf("analyse pipeline %s: %w", p.name, err)
+		return api.Analysis{}, err
 	}
 	took := time.Since(begun)
+	sets, err := p.prepareSets(ctx, result, earlier, progress)
+	if err != nil {
+		return api.Analysis{}, err
+	}
 	if err := result.Save(m.analysisPath(p.name)); err != nil {
 		return api.Analysis{}, err
 	}
-	if err := p.install(ctx, result, progress); err != nil {
-		return api.Analysis{}, err
-	}
+	p.putSets(sets)
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
+	report.Scope = scope
 	m.setAnalysis(p.name, &analysed{plan: p.plan, result: result, report: report})
 	m.rescheduleExpiry()
-	m.record(audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyse", Allowed: true,
-		Reason: fmt.Sprintf("%d instances in %v", report.Instances, took.Round(time.Microsecond))})
 	return report, nil
+}
+
+// activeInstances are those with an open session.
+func (p *pipeline) activeInstances() []analysis.Instance {
+	var active []analysis.Instance
+	for _, s := range p.liveSessions() {
+		if holds := s.bound(); holds != nil {
+			who := holds.subject.session
+			active = append(active, instanceOf(s.task, parametersOf(who.Principal, who.Region)))
+		}
+	}
+	return active
 }
 
 // remember puts the instances that have been seen into the plan. They stay in the
@@ -117,36 +158,85 @@ func (m *Monitor) LatestAnalysis(_ context.Context, name string) (api.Analysis, 
 
 // install prepares the capability set of every instance that was analysed and puts
 // them all in force at once.
-func (p *pipeline) install(ctx context.Context, result *analysis.Result, progress func(api.Progress)) error {
+func (p *pipeline) install(ctx context.Context, result *analysis.Result) error {
+	sets, err := p.prepareSets(ctx, result, nil, func(api.Progress) {})
+	if err == nil {
+		p.putSets(sets)
+	}
+	return err
+}
+
+// prepareSets prepares the capability set of every instance that was analysed. The sets
+// of instances for which the result says what an earlier one said are taken over.
+func (p *pipeline) prepareSets(ctx context.Context, result, earlier *analysis.Result, progress func(api.Progress)) (_ map[string]*capabilitySet, err error) {
 	if p.currentMode() == wire.ModeBaseline {
-		return nil
+		return nil, nil
 	}
 	if err := p.openKeyValue(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	sets := map[string]*capabilitySet{}
+	var made []*capabilitySet
+	defer func() {
+		if err != nil {
+			for _, holds := range made {
+				holds.close()
+			}
+		}
+	}()
 	instances := result.Instances()
 	for i, found := range instances {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		task := p.tasks[found.Instance.Task]
 		if len(task.spec.Parameters) == 0 {
 			continue
 		}
+		if same := p.setBefore(found, earlier); same != nil {
+			sets[same.subject.instance] = same
+			continue
+		}
 		holds, err := p.prepareAnalysed(task, found)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		made = append(made, holds)
 		sets[holds.subject.instance] = holds
 		if i%64 == 0 {
 			progress(api.Progress{Phase: "capability sets", Done: uint64(i), Total: uint64(len(instances))})
 		}
 	}
 	progress(api.Progress{Phase: "capability sets", Done: uint64(len(instances)), Total: uint64(len(instances))})
+	return sets, ctx.Err()
+}
+
+// setBefore is the set in force of an instance about which nothing was decided anew; nil
+// where it has to be made.
+func (p *pipeline) setBefore(found *analysis.Capabilities, earlier *analysis.Result) *capabilitySet {
+	if earlier == nil {
+		return nil
+	}
+	if before, known := earlier.Instance(found.Instance); !known || before != found {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Sessions that begin in this moment may still hold the sets that go; their
-	// descriptors are closed when nobody refers to them any more.
-	p.sets = sets
+	if holds := p.sets[found.Instance.Name()]; holds != nil && holds.analysed {
+		return holds
+	}
 	return nil
+}
+
+// putSets puts capability sets in force. Sessions that begin in this moment may still
+// hold the sets that go; their descriptors are closed when nobody refers to them any more.
+func (p *pipeline) putSets(sets map[string]*capabilitySet) {
+	if sets == nil {
+		return // in mode baseline
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sets = sets
 }
 
 // prepareAnalysed builds the capability set of an instance that was analysed.
@@ -222,7 +312,7 @@ func (m *Monitor) loadAnalysis(p *pipeline) error {
 func reportOf(p *pipeline, result *analysis.Result, bundle uint64, started time.Time, took time.Duration) api.Analysis {
 	found := result.Report(started)
 	out := api.Analysis{
-		Pipeline: p.name, Bundle: bundle, Started: started, DurationMicroseconds: took.Microseconds(),
+		Scope: api.ScopeAll, Pipeline: p.name, Bundle: bundle, Started: started, DurationMicroseconds: took.Microseconds(),
 		Conduits: found.Conduits, Classes: found.Classes, Instances: found.Instances,
 		BlockedTotal: found.BlockedTotal, Text: found.Text(), Mermaid: found.Mermaid(),
 	}
@@ -232,7 +322,7 @@ func reportOf(p *pipeline, result *analysis.Result, bundle uint64, started time.
 	for _, b := range found.Blocked[:min(len(found.Blocked), maxBlockedShown)] {
 		out.Blocked = append(out.Blocked, api.BlockedFlow{
 			Instance: b.Instance, Access: b.Access, Conduit: b.Conduit, Count: b.Count,
-			Policy: b.Policy, Obligation: b.Obligation, Suggestion: b.Suggestion,
+			Policy: b.Policy, Obligation: b.Obligation, Suggestion: b.Suggestion, Mode: string(b.Mode),
 		})
 	}
 	return out

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"time"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
@@ -17,43 +16,88 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
+// maxLabel bounds what a sender calls its bundle, in bytes.
+const maxLabel = 256
+
 // Apply implements [api.Service].
 func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.ApplyResult, error) {
+	if len(request.Label) > maxLabel {
+		return api.ApplyResult{}, api.Invalid("apply", "shorten it", "the label has %d bytes; at most %d are allowed", len(request.Label), maxLabel)
+	}
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	previous := m.currentBundle()
-	set := manifest.Parse(request.Sources...)
-	if !request.Prune {
-		set = set.Over(previous)
-	}
-	bundle, err := set.Bundle()
+	c, err := m.candidateOf(request.Sources, request.Prune)
 	if err != nil {
 		return api.ApplyResult{}, err
 	}
-	resolved, err := m.resolve(bundle)
-	if err != nil {
-		return api.ApplyResult{}, err
+	c.catalog.Label = request.Label
+	result := api.ApplyResult{
+		DryRun: request.DryRun, Version: m.state().Bundle().Version, Hash: c.catalog.Hash, Warnings: relaxedPolicies(c.bundle),
 	}
-	result := api.ApplyResult{DryRun: request.DryRun, Version: m.state().Bundle().Version}
-	for _, change := range bundle.Changes(previous) {
+	for _, change := range c.bundle.Changes(c.previous) {
 		result.Objects = append(result.Objects, api.ObjectChange{Kind: change.Kind, Name: change.Name, Change: change.What})
 	}
-	if err := m.feasible(resolved); err != nil {
+	s, err := m.prepareSwap(c)
+	if err != nil {
 		return api.ApplyResult{}, err
 	}
-	next, err := catalogBundle(bundle, m.options.Data)
-	if err != nil {
-		return api.ApplyResult{}, api.Invalid("apply", "", "%v", err)
-	}
-	if result.Hash = next.Hash; request.DryRun {
+	if request.DryRun {
+		s.discard()
 		return result, nil
 	}
-	if err := m.enforce(ctx, bundle, resolved, next); err != nil {
+	err = s.run(ctx)
+	m.sources.turnTo(m.currentBundle(), c.catalog.Fetched)
+	if err != nil {
 		return api.ApplyResult{}, err
 	}
+	result.Warnings = append(result.Warnings, m.analyzeAgain(m.context)...)
 	inForce := m.state().Bundle()
 	result.Version, result.Hash = inForce.Version, inForce.Hash
 	return result, nil
+}
+
+// candidate is a bundle that has been read and checked, and is not in force.
+type candidate struct {
+	previous *manifest.Bundle // nil before the first apply
+	bundle   *manifest.Bundle
+	resolved map[string]*manifest.Resolved
+	catalog  catalog.Bundle
+}
+
+// candidateOf reads the bundle that an apply of the sources would put in force.
+func (m *Monitor) candidateOf(sources []manifest.Source, prune bool) (*candidate, error) {
+	c := &candidate{previous: m.currentBundle()}
+	set := manifest.Parse(sources...)
+	if !prune {
+		set = set.Over(c.previous)
+	}
+	var err error
+	if c.bundle, err = set.Bundle(); err != nil {
+		return nil, err
+	}
+	if c.resolved, err = m.resolve(c.bundle); err != nil {
+		return nil, err
+	}
+	if err := m.feasible(c.resolved); err != nil {
+		return nil, err
+	}
+	if c.catalog, err = catalogBundle(c.bundle, m.options.Data); err != nil {
+		return nil, api.Invalid("apply", "", "%v", err)
+	}
+	c.catalog.Fetched, err = m.fetchUnknown(c)
+	return c, err
+}
+
+// relaxedPolicies warns of policies that hold nothing back.
+func relaxedPolicies(bundle *manifest.Bundle) []string {
+	var warnings []string
+	for _, p := range bundle.Policies() {
+		if mode := catalog.Mode(p.Spec.Mode); mode == catalog.Audit || mode == catalog.Warn {
+			warnings = append(warnings, fmt.Sprintf("policy %s is in mode %s: what it forbids is recorded and allowed, "+
+				"to data that others wrote under its protection, too", p.Metadata.Name, mode))
+		}
+	}
+	return warnings
 }
 
 func (m *Monitor) currentBundle() *manifest.Bundle {
@@ -102,49 +146,10 @@ func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
 	return nil
 }
 
-// enforce makes the bundle durable, links new documents, and rebuilds the pipelines
-// that it changed. What was acknowledged is the bundle in the catalog: should
-// anything after that fail, starting the monitor again continues from there.
-func (m *Monitor) enforce(ctx context.Context, bundle *manifest.Bundle, resolved map[string]*manifest.Resolved, next catalog.Bundle) error {
-	if err := m.replaceBundle(next); err != nil {
-		return api.Invalid("apply", "", "%v", err)
-	}
-	if _, _, err := m.catalog.RegisterFiles(ctx, m.options.Data, nil); err != nil && !errors.Is(err, catalog.ErrView) {
-		return fmt.Errorf("apply: %w", err)
-	}
-	if _, err := m.view.Verify(ctx, nil); err != nil {
-		return fmt.Errorf("apply: link documents: %w", err)
-	}
-	m.refreshRegions()
-	m.record(audit.Event{Kind: audit.Bundle, Operation: "apply", Allowed: true,
-		Reason: fmt.Sprintf("version %d, %s", m.state().Bundle().Version, m.state().BundleHash())})
-	if err := m.rebuild(ctx, bundle, resolved); err != nil {
-		return err
-	}
-	return m.analyzeAgain(ctx)
-}
-
-// replaceBundle makes the bundle durable. Capability sets of another bundle are
-// dropped in the same step: until the analysis has run again, accesses are decided
-// as they happen.
-func (m *Monitor) replaceBundle(next catalog.Bundle) error {
-	m.binding.Lock()
-	defer m.binding.Unlock()
-	change, err := m.catalog.Apply(next)
-	if err != nil && !errors.Is(err, catalog.ErrView) {
-		return err
-	}
-	if change.Bundle {
-		for _, p := range m.pipelines {
-			p.dropSets()
-		}
-	}
-	return nil
-}
-
 // analyzeAgain repeats the analysis of every pipeline that has one, where the state
-// has moved on.
-func (m *Monitor) analyzeAgain(ctx context.Context) error {
+// has moved on. Without a result accesses are decided as they happen, so that a failure
+// is a warning.
+func (m *Monitor) analyzeAgain(ctx context.Context) (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		known, p := m.analyses[name], m.pipelines[name]
 		if p == nil {
@@ -156,67 +161,12 @@ func (m *Monitor) analyzeAgain(ctx context.Context) error {
 		if known.result != nil && known.result.Current(m.state()) && known.plan == p.plan {
 			continue
 		}
-		if _, err := m.analyze(ctx, p, func(api.Progress) {}); err != nil {
-			return err
+		if _, err := m.analyze(ctx, p, api.ScopeAll, func(api.Progress) {}); err != nil {
+			warnings = append(warnings, fmt.Sprintf("pipeline %s is not analysed: %v; until shai analyze succeeds, "+
+				"its accesses are decided as they happen", name, err))
 		}
 	}
-	return nil
-}
-
-// rebuild makes the running pipelines those of the bundle. A pipeline that the
-// bundle changes is stopped and made anew; tasks that ran are started again.
-func (m *Monitor) rebuild(ctx context.Context, bundle *manifest.Bundle, resolved map[string]*manifest.Resolved) error {
-	m.mu.Lock()
-	old := m.pipelines
-	m.mu.Unlock()
-	next, err := m.renew(old, resolved)
-	if err != nil {
-		return err
-	}
-	restart := map[string][]string{}
-	for name, running := range old {
-		if next[name] == running {
-			continue
-		}
-		if next[name] != nil {
-			restart[name] = running.runningTasks()
-		}
-		running.shutdown(ctx)
-	}
-	m.mu.Lock()
-	m.pipelines, m.bundle, m.applied = next, bundle, time.Now()
-	m.mu.Unlock()
-	for name, tasks := range restart {
-		for _, task := range tasks {
-			if err := next[name].startTask(ctx, task); err != nil {
-				return api.Conflict("restart task "+name+"/"+task, "", "%v", err)
-			}
-		}
-	}
-	return nil
-}
-
-// renew is the pipelines of the bundle: those that it leaves as they are, and new ones
-// for the others. On an error the old ones run on untouched.
-func (m *Monitor) renew(old map[string]*pipeline, resolved map[string]*manifest.Resolved) (map[string]*pipeline, error) {
-	next := map[string]*pipeline{}
-	for name, one := range resolved {
-		if running := old[name]; running != nil && running.same(one) {
-			next[name] = running
-			continue
-		}
-		made, err := newPipeline(m, one)
-		if err != nil {
-			for name, made := range next {
-				if made != old[name] {
-					made.closeConduits()
-				}
-			}
-			return nil, api.Invalid("apply pipeline "+name, "", "%v", err)
-		}
-		next[name] = made
-	}
-	return next, nil
+	return warnings
 }
 
 func (m *Monitor) refreshRegions() {

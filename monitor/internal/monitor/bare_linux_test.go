@@ -114,6 +114,22 @@ var documentsOfBare = []string{"/open/1.txt", "/dropbox/1.txt", "/diary/alice/1.
 // bareMonitor is a monitor with bareManifest in force and its documents linked.
 func bareMonitor(t *testing.T) (*Monitor, *pipeline) {
 	t.Helper()
+	m, err := Open(context.Background(), bareOptions(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	applyBare(t, m, bareManifest)
+	return m, m.pipelines["bare"]
+}
+
+// bareOptions are those of a monitor with documents and nothing else.
+func bareOptions(t *testing.T) Options {
+	t.Helper()
 	if machine := sandbox.New().Probe(); machine.Enforcement == "none" {
 		t.Skip("this machine cannot prepare perimeters")
 	}
@@ -134,17 +150,7 @@ func bareMonitor(t *testing.T) (*Monitor, *pipeline) {
 			t.Fatal(err)
 		}
 	}
-	m, err := Open(context.Background(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	applyBare(t, m, bareManifest)
-	return m, m.pipelines["bare"]
+	return options
 }
 
 func applyBare(t *testing.T, m *Monitor, text string) {

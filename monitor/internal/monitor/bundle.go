@@ -3,19 +3,15 @@
 package monitor
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/factsource"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/policy"
 )
@@ -29,13 +25,14 @@ func catalogBundle(bundle *manifest.Bundle, data string) (catalog.Bundle, error)
 	out := catalog.Bundle{Manifest: bundle.Canonical()}
 	for _, p := range bundle.Policies() {
 		out.Policies = append(out.Policies, catalog.PolicyText{
-			Name: p.Metadata.Name, File: p.Metadata.Name, Text: p.Spec.Text,
+			Name: p.Metadata.Name, File: p.Metadata.Name, Text: p.Spec.Text, Mode: catalog.Mode(p.Spec.Mode),
 		})
 	}
 	for _, principal := range bundle.Principals() {
 		out.Principals = append(out.Principals, catalog.Principal{
 			Name: principal.Metadata.Name, PublicKey: principal.Spec.PublicKey, Region: principal.Spec.Region,
 		})
+		out.Facts = append(out.Facts, attributesOf(principal)...)
 	}
 	for _, p := range bundle.Pipelines() {
 		for _, conduit := range p.Spec.Conduits {
@@ -52,9 +49,24 @@ func catalogBundle(bundle *manifest.Bundle, data string) (catalog.Bundle, error)
 			return catalog.Bundle{}, fmt.Errorf("FactSource %s: %w", source.Metadata.Name, err)
 		}
 		out.Facts = append(out.Facts, facts...)
+		if source.Spec.Fetched() {
+			out.Sources = append(out.Sources, sourceID(source))
+		}
 	}
 	out.Hash = contentHash(bundle.Hash(), out.Facts)
 	return out, nil
+}
+
+// attributesOf is what is known about a principal, as facts.
+func attributesOf(principal *manifest.Principal) []policy.Fact {
+	var facts []policy.Fact
+	for _, attribute := range principal.Spec.Attributes {
+		facts = append(facts, policy.Fact{
+			Conduit: "principals/" + principal.Metadata.Name, Relation: "attribute",
+			Arguments: []policy.Value{policy.String(attribute.Name), policy.String(attribute.Value)},
+		})
+	}
+	return facts
 }
 
 func conduitRules(pipeline string, conduit manifest.Conduit) ([]catalog.Rule, error) {
@@ -89,7 +101,7 @@ func contentHash(manifests string, facts []policy.Fact) string {
 func factsOf(source *manifest.FactSource, data string) ([]policy.Fact, error) {
 	var facts []policy.Fact
 	for _, statement := range source.Spec.Inline {
-		facts = appendStatement(facts, statement)
+		facts = factsource.AppendStatement(facts, statement)
 	}
 	if source.Spec.File == nil {
 		return facts, nil
@@ -100,37 +112,7 @@ func factsOf(source *manifest.FactSource, data string) ([]policy.Fact, error) {
 		return nil, fmt.Errorf("read facts: %w; make the file, or correct spec.file.path", err)
 	}
 	defer file.Close()
-	lines := bufio.NewReaderSize(file, 1<<20)
-	for number := 1; ; number++ {
-		line, err := lines.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
-			var statement manifest.FactStatement
-			decoder := json.NewDecoder(bytes.NewReader(line))
-			decoder.DisallowUnknownFields()
-			if err := decoder.Decode(&statement); err != nil {
-				return nil, fmt.Errorf("%s:%d: not a fact statement: %w; expected {\"conduit\":…,\"says\":…,\"tuples\":[[…]]}", name, number, err)
-			}
-			if statement.Conduit == "" || statement.Says == "" {
-				return nil, fmt.Errorf("%s:%d: conduit and says must not be empty", name, number)
-			}
-			facts = appendStatement(facts, statement)
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				return nil, fmt.Errorf("read facts %s: %w", name, err)
-			}
-			return facts, nil
-		}
-	}
-}
-
-func appendStatement(facts []policy.Fact, statement manifest.FactStatement) []policy.Fact {
-	for _, tuple := range statement.Tuples {
-		facts = append(facts, policy.Fact{
-			Conduit: statement.Conduit, Relation: statement.Says, Arguments: tuple.Values(),
-		})
-	}
-	return facts
+	return factsource.ReadStatements(file, name)
 }
 
 // isBeneath says whether name is directory or stands beneath it, by name alone.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
@@ -80,7 +81,7 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	if err != nil {
 		return nil, "", err
 	}
-	decision := decide(holds.subject, opLeave, s.pipeline.egress, s.pipeline.monitor.state(), time.Now())
+	decision := s.pipeline.decideAhead(holds.subject, opLeave, s.pipeline.egress)
 	if !decision.Allowed {
 		return nil, "", fmt.Errorf("nothing may leave to %s: %s", request.Principal, decision.Reason)
 	}
@@ -157,7 +158,7 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, found *a
 		return nil, err
 	}
 	name := instanceOf(task, values).Name()
-	taint, err := p.taintOf(task.spec, name, values)
+	taint, err := taintOf(p.monitor.state().Bind, task.spec, name, values)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, found *a
 }
 
 // taintOf builds an instance's taint from its task's manifest.
-func (p *pipeline) taintOf(spec manifest.TaskSpec, name string, values map[string]string) (policy.Label, error) {
+func taintOf(bind bindFunc, spec manifest.TaskSpec, name string, values map[string]string) (policy.Label, error) {
 	arguments := map[string]string{}
 	for parameter, value := range spec.Taint.Arguments {
 		for known, actual := range values {
@@ -196,7 +197,7 @@ func (p *pipeline) taintOf(spec manifest.TaskSpec, name string, values map[strin
 		}
 		arguments[parameter] = value
 	}
-	bound, err := p.monitor.bindPolicy(spec.Taint.Name, arguments)
+	bound, err := bind(catalog.Reference{Policy: spec.Taint.Name, Arguments: arguments})
 	if err != nil {
 		return policy.Label{}, fmt.Errorf("taint of %s: %w", name, err)
 	}

@@ -4,9 +4,11 @@ package monitor
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -28,20 +30,77 @@ const (
 	opLeave operation = "leave" // by an egress connection to the connected party
 )
 
+// flow is what somebody wants to be decided.
+type flow struct {
+	who     subject
+	what    operation
+	conduit policy.Conduit
+	explain bool // with a derivation, which costs several times the decision
+}
+
+// decision is the answer. Where policies that are not enforced forbid what the others
+// allow, it is allowed, and says what they would have said.
+type decision struct {
+	policy.Decision
+	wouldDeny string    // their reason; "" where nothing would be denied
+	relaxed   []relaxed // which they are
+}
+
+// byEveryPolicy says whether nothing forbids the flow, not even a policy that is being
+// tried out.
+func (d decision) byEveryPolicy() bool { return d.Allowed && d.wouldDeny == "" }
+
+// relaxed is a policy in mode Audit or Warn.
+type relaxed struct {
+	policy string
+	mode   catalog.Mode
+}
+
 // decide is the one place where the monitor takes a decision about a flow. It asks
 // the policy engine on the state as it is now, the same functions that the offline
 // analysis asks, and does nothing else: no I/O, no cache.
-func decide(who subject, what operation, conduit policy.Conduit, state policy.State, now time.Time) policy.Decision {
-	environment := policy.Environment{Session: who.session, Now: now}
-	switch what {
-	case opRead:
-		return policy.MayRead(who.taint, conduit.Label(), state, environment)
-	case opWrite:
-		return policy.MayWrite(who.taint, conduit, state, environment)
-	case opLeave:
-		return policy.MayLeave(who.taint, conduit, state, environment)
+func decide(f flow, state *catalog.State, now time.Time) decision {
+	all := ask(f, state, now, nil)
+	waive := state.Waive()
+	if all.Allowed || waive == nil {
+		return decision{Decision: all}
 	}
-	return policy.Decision{Reason: fmt.Sprintf("%q is not an operation", what)}
+	enforced := ask(f, state, now, waive)
+	if !enforced.Allowed {
+		return decision{Decision: enforced}
+	}
+	out := decision{Decision: enforced, wouldDeny: all.Reason}
+	for _, p := range all.Unmet {
+		if waive(p) {
+			out.relaxed = append(out.relaxed, relaxed{p.Template().File(), state.ModeOf(p)})
+		}
+	}
+	return out
+}
+
+// ask puts the flow to the policy engine, with the policies left out that waive
+// names.
+func ask(f flow, state policy.State, now time.Time, waive func(*policy.Policy) bool) policy.Decision {
+	environment := policy.Environment{Session: f.who.session, Now: now, Explain: f.explain, Waive: waive}
+	switch f.what {
+	case opRead:
+		return policy.MayRead(f.who.taint, f.conduit.Label(), state, environment)
+	case opWrite:
+		return policy.MayWrite(f.who.taint, f.conduit, state, environment)
+	case opLeave:
+		return policy.MayLeave(f.who.taint, f.conduit, state, environment)
+	}
+	return policy.Decision{Reason: fmt.Sprintf("%q is not an operation", f.what)}
+}
+
+// would is what the audit log says of an access that is allowed because what forbids
+// it is being tried out.
+func (d decision) would() string {
+	var names []string
+	for _, r := range d.relaxed {
+		names = append(names, fmt.Sprintf("policy %s in mode %s", r.policy, r.mode))
+	}
+	return "would be denied: " + d.wouldDeny + " (" + strings.Join(names, ", ") + ")"
 }
 
 // decide takes one slow-path decision: it asks, records and counts. In mode audit
@@ -49,37 +108,73 @@ func decide(who subject, what operation, conduit policy.Conduit, state policy.St
 // here, allowed accesses are counted and not recorded one by one. An access that
 // cannot be recorded is refused.
 func (p *pipeline) decide(who subject, what operation, conduit policy.Conduit, mode wire.Mode) policy.Decision {
+	f := flow{who: who, what: what, conduit: conduit}
 	begun := time.Now()
-	decision := decide(who, what, conduit, p.monitor.state(), begun)
-	if decision.Allowed && mode == wire.ModeDynamic {
-		return decision
-	}
-	event := audit.Event{
-		Kind: audit.Decision, Task: who.task, Instance: who.instance, Operation: string(what),
-		Conduit: conduit.Name, Allowed: decision.Allowed, Reason: decision.Reason,
-		LatencyMicroseconds: time.Since(begun).Microseconds(),
-	}
-	if who.session != nil {
-		event.Principal = who.session.Principal
-	}
-	if conduit.Policy != nil {
-		event.Policy = conduit.Policy.String()
-	}
-	for _, condition := range decision.Conditions {
-		event.Facts = append(event.Facts, condition.String())
-	}
-	if !decision.Allowed {
-		event.Kind = audit.Denial
+	found := decide(f, p.monitor.state(), begun)
+	took := time.Since(begun)
+	if !found.Allowed {
 		p.monitor.metrics.refusals.WithLabelValues(p.name, string(what)).Inc()
 		if mode == wire.ModeAudit {
-			event.Allowed, decision.Allowed = true, true
-			event.Reason = "would be denied: " + decision.Reason
+			found.Allowed, found.wouldDeny = true, found.Reason
 		}
 	}
-	if err := p.record(event); err != nil && decision.Allowed {
+	if found.wouldDeny == "" && found.Allowed && mode == wire.ModeDynamic {
+		p.monitor.metrics.decided(p.name, true)
+		return found.Decision
+	}
+	if err := p.recordDecision(f, found, took); err != nil && found.Allowed {
+		found.Decision = policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
+	}
+	p.monitor.metrics.decided(p.name, found.Allowed)
+	return found.Decision
+}
+
+// decideAhead decides on what a task or session is given once, before it uses it. What
+// is allowed goes without a record unless it would have been denied; whoever asks
+// reports a refusal.
+func (p *pipeline) decideAhead(who subject, what operation, conduit policy.Conduit) policy.Decision {
+	f := flow{who: who, what: what, conduit: conduit}
+	begun := time.Now()
+	found := decide(f, p.monitor.state(), begun)
+	if found.wouldDeny == "" {
+		return found.Decision
+	}
+	if err := p.recordDecision(f, found, time.Since(begun)); err != nil {
 		return policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
 	}
-	return decision
+	return found.Decision
+}
+
+// recordDecision writes the audit record of a decision, and counts what would have been
+// denied by each policy that is being tried out.
+func (p *pipeline) recordDecision(f flow, found decision, took time.Duration) error {
+	event := audit.Event{
+		Kind: audit.Decision, Task: f.who.task, Instance: f.who.instance, Operation: string(f.what),
+		Conduit: f.conduit.Name, Allowed: found.Allowed, Reason: found.Reason,
+		LatencyMicroseconds: took.Microseconds(),
+	}
+	if f.who.session != nil {
+		event.Principal = f.who.session.Principal
+	}
+	if f.conduit.Policy != nil {
+		event.Policy = f.conduit.Policy.String()
+	}
+	for _, condition := range found.Conditions {
+		event.Facts = append(event.Facts, condition.String())
+	}
+	if !found.Allowed || found.wouldDeny != "" {
+		event.Kind = audit.Denial
+	}
+	switch {
+	case len(found.relaxed) > 0:
+		event.Reason = found.would()
+	case found.wouldDeny != "":
+		event.Reason = "would be denied: " + found.wouldDeny
+	}
+	for _, r := range found.relaxed {
+		p.monitor.metrics.wouldDeny.WithLabelValues(p.name, r.policy, string(r.mode)).Inc()
+	}
+	return p.record(event)
 }
 
 // refused records an access that no policy was asked about.

@@ -49,9 +49,10 @@ func TestWhatTimeEndsLeavesTheCapabilitySets(t *testing.T) {
 // The monitor notices by itself, also for an analysis that came after it began to
 // wait.
 func TestExpiryIsWaitedFor(t *testing.T) {
-	m, p := bareMonitor(t)
+	m, _ := bareMonitor(t)
 	soon := time.Now().Add(300 * time.Millisecond).UTC().Format(time.RFC3339Nano)
 	applyBare(t, m, strings.Replace(bareManifest, "2100-01-01T00:00:00Z", soon, 1))
+	p := m.pipelines["bare"]
 	analyseBare(t, m)
 	offer := classOf(t, m, "/offer/1.txt")
 	for deadline := time.Now().Add(30 * time.Second); bareSet(t, p).holdsClass(offer); time.Sleep(5 * time.Millisecond) {

@@ -23,9 +23,17 @@ import (
 func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.FactResult, error) {
 	m.changing.Lock()
 	defer m.changing.Unlock()
+	return m.changeFacts(ctx, func() (*catalog.Change, error) {
+		return m.catalog.ChangeFacts(factsFrom(change.Remove), factsFrom(change.Add))
+	})
+}
+
+// changeFacts makes a change of the catalog's facts and brings everything that rests on
+// them in step. Called with changing held.
+func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Change, error)) (api.FactResult, error) {
 	m.binding.Lock()
 	defer m.binding.Unlock()
-	done, err := m.catalog.ChangeFacts(factsFrom(change.Remove), factsFrom(change.Add))
+	done, err := change()
 	if err != nil && !errors.Is(err, catalog.ErrView) {
 		return api.FactResult{}, api.Invalid("change facts", "", "%v", err)
 	}

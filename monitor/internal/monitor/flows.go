@@ -4,7 +4,6 @@ package monitor
 
 import (
 	"fmt"
-	"time"
 
 	"shai.dev/monitor/policy"
 )
@@ -43,7 +42,6 @@ func (p *pipeline) channelConduit(name string, slot int) (policy.Conduit, bool) 
 // checkFlows decides the flows over the task's own pipes and channels before it
 // starts: a descriptor for a forbidden one is never given.
 func (t *runningTask) checkFlows(who subject, places []placement) error {
-	state, now := t.pipeline.monitor.state(), time.Now()
 	for _, place := range places {
 		if place.directory != "" {
 			continue
@@ -56,7 +54,7 @@ func (t *runningTask) checkFlows(who subject, places []placement) error {
 		if place.end.writer {
 			what = opWrite
 		}
-		if decision := decide(who, what, conduit, state, now); !decision.Allowed {
+		if decision := t.pipeline.decideAhead(who, what, conduit); !decision.Allowed {
 			return fmt.Errorf("%s may not %s %s: %s", who.instance, what, place.end.conduit, decision.Reason)
 		}
 	}

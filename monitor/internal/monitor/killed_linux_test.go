@@ -32,6 +32,7 @@ const monitorDirectory = "SHAI_TEST_MONITOR"
 type played struct {
 	Options Options
 	Request api.ApplyRequest
+	Swap    []api.ApplyRequest // applied in turn, for ever, once it serves
 }
 
 // playMonitor applies, analyses, starts the front end, says so, and goes on until it
@@ -61,6 +62,12 @@ func playMonitor(file string) int {
 			return err
 		}
 		fmt.Println("serving")
+		for i := 0; len(given.Swap) > 0; i++ {
+			if _, err := m.Apply(context.Background(), given.Swap[i%len(given.Swap)]); err != nil {
+				return err
+			}
+			fmt.Println("swapped")
+		}
 		select {}
 	}()
 	fmt.Println(err)
@@ -68,11 +75,11 @@ func playMonitor(file string) int {
 }
 
 // startMonitorProcess starts a monitor that can be killed.
-func (s *stack) startMonitorProcess() *exec.Cmd {
+func (s *stack) startMonitorProcess(swap ...api.ApplyRequest) (*exec.Cmd, *bufio.Reader) {
 	s.t.Helper()
 	options := s.options
 	options.Logger = nil
-	text, err := json.Marshal(played{options, s.sources()})
+	text, err := json.Marshal(played{options, s.sources(), swap})
 	s.must(err)
 	file := filepath.Join(s.t.TempDir(), "given.json")
 	s.must(os.WriteFile(file, text, 0o600))
@@ -83,10 +90,11 @@ func (s *stack) startMonitorProcess() *exec.Cmd {
 	process.Stderr = os.Stderr
 	s.must(process.Start())
 	s.t.Cleanup(func() { _ = process.Process.Kill() })
-	if line, _ := bufio.NewReader(output).ReadString('\n'); line != "serving\n" {
+	lines := bufio.NewReader(output)
+	if line, _ := lines.ReadString('\n'); line != "serving\n" {
 		s.t.Fatalf("the monitor says %q", line)
 	}
-	return process
+	return process, lines
 }
 
 // descendants lists every process beneath one, however deep.
@@ -122,7 +130,7 @@ func TestMonitorIsKilled(t *testing.T) {
 	s.principal("bob", "de")
 	s.fact("friends/bob", "friend", "alice")
 	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
-	process := s.startMonitorProcess()
+	process, _ := s.startMonitorProcess()
 	alice, bob := s.login("alice", "127.0.1.1"), s.login("bob", "127.0.1.1")
 	unbound, err := s.connect("127.0.1.1")
 	s.must(err)

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
@@ -87,31 +85,36 @@ func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
 		{place.capability.Rights&wire.RightWrite != 0, opWrite, sandbox.Write},
 		{place.capability.Rights == wire.RightRead, opRead, sandbox.Read},
 	} {
-		decision := decide(t.subject, wanted.what, conduit, m.state(), time.Now())
-		switch {
-		case decision.Allowed && (wanted.asked || wanted.what == opRead):
-			rights |= wanted.right
-		case !decision.Allowed && wanted.asked:
+		if !wanted.asked {
+			f := flow{who: t.subject, what: wanted.what, conduit: conduit}
+			if wanted.what == opRead && decide(f, m.state(), time.Now()).byEveryPolicy() {
+				rights |= wanted.right
+			}
+			continue
+		}
+		decision := t.pipeline.decideAhead(t.subject, wanted.what, conduit)
+		if !decision.Allowed {
 			t.pipeline.refused(t.subject, string(wanted.what), place.directory, decision.Reason)
 			return 0, fmt.Errorf("%s may not %s %s: %s", t.name, wanted.what, place.directory, decision.Reason)
 		}
+		rights |= wanted.right
 	}
 	return rights, nil
 }
 
 // descriptors are those placed at the task's start. release closes the originals
 // that are the task's alone.
-func (t *runningTask) descriptors() (_ map[int]*os.File, release func(), err error) {
+func (t *runningTask) descriptors() (placed map[int]*os.File, release func(), err error) {
 	p := t.pipeline
 	var own []*os.File
-	release = func() {
+	closeOwn := func() {
 		for _, file := range own {
 			file.Close()
 		}
 	}
 	defer func() {
 		if err != nil {
-			release()
+			closeOwn()
 		}
 	}()
 	descriptors := map[int]*os.File{}
@@ -127,12 +130,11 @@ func (t *runningTask) descriptors() (_ map[int]*os.File, release func(), err err
 	}
 	own = append(own, classes)
 	descriptors[wire.FDClasses] = classes
-	counters, err := newCountersPage()
-	if err != nil {
+	if t.counters, err = newCountersPage(); err != nil {
 		return nil, nil, err
 	}
-	own = append(own, counters)
-	descriptors[wire.FDCounters] = counters
+	descriptors[wire.FDCounters] = t.counters
+	p.monitor.metrics.decisions.watch(p.name, t.counters)
 	for _, place := range t.placements {
 		if place.directory == "" {
 			descriptors[int(place.capability.Number)] = p.endFile(place, place.end.slot, wire.ModeShai)
@@ -146,7 +148,7 @@ func (t *runningTask) descriptors() (_ map[int]*os.File, release func(), err err
 		own = append(own, listener)
 		descriptors[wire.FDListen] = listener
 	}
-	return descriptors, release, nil
+	return descriptors, closeOwn, nil
 }
 
 // listener opens the pipeline's listening socket for the task that has a connection
@@ -188,7 +190,7 @@ func (p *pipeline) sharedListener(address string) (*os.File, error) {
 
 // newCountersPage is the shared page of wire.Counters.
 func newCountersPage() (*os.File, error) {
-	number, err := unix.MemfdCreate("shai-counters", unix.MFD_CLOEXEC)
+	number, err := openMemory("shai-counters")
 	if err != nil {
 		return nil, fmt.Errorf("make counters page: %w", err)
 	}
@@ -218,7 +220,7 @@ func (t *runningTask) environment() []string {
 // line that says it is ready.
 func (t *runningTask) follow(output *os.File) {
 	defer output.Close()
-	log, err := t.pipeline.monitor.openLog(t.pipeline.name, t.name)
+	log, err := openTaskLog(filepath.Join(t.pipeline.monitor.options.State, "logs", t.pipeline.name, t.name+".log"), maxTaskLog)
 	if err != nil {
 		t.pipeline.monitor.logger.Error("task output is discarded", "task", t.name, "error", err)
 		log = nil

@@ -15,7 +15,6 @@ import (
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
-	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -48,7 +47,7 @@ func (p *pipeline) installStored(ctx context.Context) error {
 		return fmt.Errorf("bring the stored analysis of pipeline %s up to date: %w; run shai analyze", p.name, err)
 	}
 	p.monitor.setAnalysis(p.name, &analysed{plan: known.plan, result: result, report: known.report})
-	return p.install(ctx, result, func(api.Progress) {})
+	return p.install(ctx, result)
 }
 
 // openKeyValue connects to the confined key-value store as its administrator, once.
@@ -76,7 +75,7 @@ func readSecrets(path string) (kvfilter.Secrets, error) {
 	var secrets kvfilter.Secrets
 	if path == "" {
 		return secrets, errors.New("the pipeline has a key-value store and the monitor was started without its secrets; " +
-			"start it with --key-value-secrets FILE (see shai keyvalue configure --help)")
+			"start it with --secrets FILE (see shai keyvalue configure --help)")
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -86,21 +85,6 @@ func readSecrets(path string) (kvfilter.Secrets, error) {
 		return secrets, fmt.Errorf("read key-value secrets %s: %w", path, err)
 	}
 	return secrets, nil
-}
-
-// same says whether a resolved pipeline is the one at work, so that it need not be
-// stopped.
-func (p *pipeline) same(resolved *manifest.Resolved) bool {
-	if !reflect.DeepEqual(p.spec, resolved.Pipeline.Spec) || len(p.order) != len(resolved.Tasks) {
-		return false
-	}
-	for _, task := range resolved.Tasks {
-		running := p.tasks[task.Metadata.Name]
-		if running == nil || !reflect.DeepEqual(running.spec, task.Spec) {
-			return false
-		}
-	}
-	return true
 }
 
 // runningTasks names the tasks that run, in the pipeline's order.
@@ -114,18 +98,52 @@ func (p *pipeline) runningTasks() []string {
 	return names
 }
 
-// shutdown stops every task, all at once, and closes what the pipeline holds.
-func (p *pipeline) shutdown(ctx context.Context) {
+// quiesce ends every task, all at once, and every session; none begins until readmit. An
+// error says that something may still be at work.
+func (p *pipeline) quiesce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	failures := make([]error, len(p.order))
 	var group sync.WaitGroup
-	for _, name := range p.order {
+	for i, name := range p.order {
 		group.Go(func() {
 			if err := p.tasks[name].stop(ctx); err != nil {
-				p.monitor.logger.Error("task did not stop", "pipeline", p.name, "task", name, "error", err)
+				failures[i] = fmt.Errorf("stop task %s/%s: %w", p.name, name, err)
 			}
 		})
 	}
 	group.Wait()
-	p.awaitSessions(ctx)
+	return errors.Join(append(failures, p.awaitSessions())...)
+}
+
+// sessionsEnd is how long the sessions of a pipeline whose workers are gone may take to
+// end.
+const sessionsEnd = 30 * time.Second
+
+// awaitSessions returns when no session uses the pipeline's conduits any more: it takes
+// every vacancy, and keeps it.
+func (p *pipeline) awaitSessions() error {
+	late := time.After(sessionsEnd)
+	for p.taken < cap(p.vacancies) {
+		select {
+		case <-p.vacancies:
+			p.taken++
+		case <-late:
+			return fmt.Errorf("pipeline %s: %d sessions have not ended", p.name, cap(p.vacancies)-p.taken)
+		}
+	}
+	return nil
+}
+
+// readmit lets sessions begin again.
+func (p *pipeline) readmit() {
+	for ; p.taken > 0; p.taken-- {
+		p.vacancies <- struct{}{}
+	}
+}
+
+// close gives back what a pipeline holds that has been quiesced.
+func (p *pipeline) close() {
 	p.closeConduits()
 	if p.keyValue != nil {
 		if err := p.keyValue.Close(); err != nil {
@@ -140,15 +158,52 @@ func (p *pipeline) shutdown(ctx context.Context) {
 	clear(p.sets)
 }
 
-// awaitSessions returns when no session uses the pipeline's conduits any more: it
-// takes every vacancy, for good. The workers are gone, so that cannot take long.
-func (p *pipeline) awaitSessions(ctx context.Context) {
-	for range cap(p.vacancies) {
-		select {
-		case <-p.vacancies:
-		case <-ctx.Done():
-			p.monitor.logger.Error("sessions did not end", "pipeline", p.name)
-			return
+// shutdown ends the pipeline for good.
+func (p *pipeline) shutdown(ctx context.Context) {
+	if err := p.quiesce(ctx); err != nil {
+		p.monitor.logger.Error("pipeline did not stop", "pipeline", p.name, "error", err)
+	}
+	p.close()
+}
+
+// handOver gives the listening socket to the pipeline that listens there from now on, so
+// that connections which wait in the kernel's queue are served by it. Both are quiesced.
+// In mode baseline a task listens by itself: for it the address is only made free.
+func (p *pipeline) handOver(next *pipeline) {
+	if p.acceptor == nil || next.acceptor != nil || next.listens() == "" || p.listens() != next.listens() {
+		return
+	}
+	if next.currentMode() == wire.ModeBaseline {
+		p.acceptor.close()
+	} else {
+		next.acceptor = p.acceptor
+	}
+	p.acceptor = nil
+}
+
+// keepDone takes over which tasks have run to their end. A changed policy is no reason
+// to run one again, such as an indexer: what it has written stands under the policies
+// of the conduits that it wrote to. A task that is itself another one starts anew.
+func (p *pipeline) keepDone(old *pipeline) {
+	for name, task := range p.tasks {
+		before := old.tasks[name]
+		if before == nil || !reflect.DeepEqual(before.spec, task.spec) {
+			continue
+		}
+		if done := before.status(); done.State == stateSucceeded {
+			task.mu.Lock()
+			task.state, task.message, task.since = done.State, done.Message, *done.Since
+			task.mu.Unlock()
 		}
 	}
+}
+
+// listens is the address at which the pipeline's users connect, "" without any.
+func (p *pipeline) listens() string {
+	for _, conduit := range p.spec.Conduits {
+		if conduit.Kind == manifest.KindConnection && conduit.Listen != "" {
+			return conduit.Listen
+		}
+	}
+	return ""
 }

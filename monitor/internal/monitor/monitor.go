@@ -24,6 +24,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
@@ -69,6 +70,8 @@ type Monitor struct {
 	stopWatch context.CancelFunc
 	watching  sync.WaitGroup
 
+	sources *followed // sources of facts that are fetched
+
 	changing sync.Mutex   // one change of bundle, facts or analysis at a time
 	binding  sync.RWMutex // held for reading while a session is bound, for writing while facts change
 
@@ -77,6 +80,7 @@ type Monitor struct {
 	applied   time.Time
 	pipelines map[string]*pipeline
 	analyses  map[string]*analysed // by pipeline
+	runs      map[string]api.AnalysisRun
 }
 
 func (m *Monitor) state() *catalog.State { return m.catalog.State() }
@@ -161,19 +165,6 @@ func (m *Monitor) enforcement(mode wire.Mode) string {
 		return "none"
 	}
 	return m.machine.Enforcement
-}
-
-// openLog opens the log file of a task for appending.
-func (m *Monitor) openLog(pipeline, task string) (*os.File, error) {
-	directory := filepath.Join(m.options.State, "logs", pipeline)
-	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return nil, fmt.Errorf("open task log: %w", err)
-	}
-	file, err := os.OpenFile(filepath.Join(directory, task+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open task log: %w", err)
-	}
-	return file, nil
 }
 
 // predict remembers an instance that was seen and not analysed.

@@ -11,6 +11,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
@@ -23,6 +24,7 @@ import (
 type pipeline struct {
 	monitor  *Monitor
 	name     string
+	means    string // meaningOf the bundle that it was made for
 	spec     manifest.PipelineSpec
 	plan     *analysis.Plan
 	order    []string // task names
@@ -41,13 +43,17 @@ type pipeline struct {
 	free     []int                     // slots without a session
 
 	vacancies chan struct{} // one for each free slot; taken before a connection is
+	taken     int           // vacancies that awaitSessions keeps
 }
 
+// bindFunc finds the policy that a reference names, in the state or in a candidate.
+type bindFunc func(catalog.Reference) (*policy.Policy, error)
+
 // newPipeline makes a resolved pipeline ready to start tasks; nothing runs yet.
-func newPipeline(m *Monitor, resolved *manifest.Resolved) (_ *pipeline, err error) {
+func newPipeline(m *Monitor, resolved *manifest.Resolved, means string, bind bindFunc) (_ *pipeline, err error) {
 	spec := resolved.Pipeline.Spec
 	p := &pipeline{
-		monitor: m, name: resolved.Pipeline.Metadata.Name, spec: spec,
+		monitor: m, name: resolved.Pipeline.Metadata.Name, means: means, spec: spec,
 		tasks: map[string]*runningTask{}, pairs: map[string][]conduitPair{}, checked: map[string][]conduitPair{},
 		sets: map[string]*capabilitySet{}, sessions: map[int]*session{},
 	}
@@ -70,7 +76,7 @@ func newPipeline(m *Monitor, resolved *manifest.Resolved) (_ *pipeline, err erro
 		}
 	}
 	for _, task := range resolved.Tasks {
-		running, err := newRunningTask(p, task)
+		running, err := newRunningTask(p, task, bind)
 		if err != nil {
 			return nil, err
 		}

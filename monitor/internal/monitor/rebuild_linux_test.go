@@ -5,7 +5,6 @@
 package monitor
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +30,11 @@ func TestAPipelineThatCannotBeMadeReplacesNone(t *testing.T) {
 		broken.Tasks[i].Spec.Taint = &taint
 	}
 	resolved["bare"] = &broken
-	if err := m.rebuild(context.Background(), m.bundle, resolved); err == nil {
+	spec, err := catalogBundle(m.bundle, m.options.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.prepareSwap(&candidate{bundle: m.bundle, resolved: resolved, catalog: spec}); err == nil {
 		t.Fatal("a taint that does not exist made a pipeline")
 	}
 	select {

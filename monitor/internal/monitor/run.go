@@ -47,7 +47,9 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	m := &Monitor{
 		options: options, logger: options.Logger, context: ctx, started: time.Now(), backend: sandbox.New(),
 		metrics: newMetrics(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
+		runs: map[string]api.AnalysisRun{},
 	}
+	m.sources = newFollowed(m)
 	m.unboundLimit.Store(int64(unboundTime))
 	if len(options.CPUs) > 0 {
 		// The monitor serves these tasks and no others: more threads than they have
@@ -92,6 +94,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if err := m.recover(ctx); err != nil {
 		return nil, err
 	}
+	m.sources.turnTo(m.bundle, nil)
 	watch, stop := context.WithCancel(ctx)
 	m.stopWatch = stop
 	m.watching.Go(func() { m.watchExpiry(watch) })
@@ -100,7 +103,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 
 // openPath is a descriptor that names a file and opens nothing of it.
 func openPath(path string) (*os.File, error) {
-	number, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	number, err := unix.Open(path, namesOnly|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -146,9 +149,17 @@ func (m *Monitor) recover(ctx context.Context) error {
 		return fmt.Errorf("recover view: %w", err)
 	}
 	m.refreshRegions()
-	if err := m.rebuild(ctx, bundle, resolved); err != nil {
-		return err
+	for name, one := range resolved {
+		means, err := meaningOf(bundle, one)
+		if err != nil {
+			return err
+		}
+		if m.pipelines[name], err = newPipeline(m, one, means, m.state().Bind); err != nil {
+			delete(m.pipelines, name)
+			return fmt.Errorf("recover pipeline %s: %w", name, err)
+		}
 	}
+	m.bundle, m.applied = bundle, time.Now()
 	for _, p := range m.pipelines {
 		if err := m.loadAnalysis(p); err != nil {
 			// Not fatal: without a result every access is decided as it happens.
@@ -177,6 +188,7 @@ func (m *Monitor) serveAPI(ctx context.Context) error {
 
 // Close stops every task and releases everything.
 func (m *Monitor) Close() error {
+	m.sources.close()
 	if m.stopWatch != nil {
 		m.stopWatch()
 		m.watching.Wait()

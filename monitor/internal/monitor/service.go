@@ -33,7 +33,7 @@ func (m *Monitor) Ready(context.Context) error {
 func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 	status := api.Status{
 		Version: m.options.Version, Started: m.started, Ready: true, Machine: m.machine,
-		Pipelines: []api.PipelineStatus{}, Counters: m.metrics.counters(),
+		Pipelines: []api.PipelineStatus{}, Counters: m.metrics.counters(), FactSources: m.sources.status(),
 	}
 	if err := m.Ready(ctx); err != nil {
 		status.Ready, status.Reason = false, err.Error()
@@ -44,7 +44,7 @@ func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 	m.mu.RUnlock()
 	if bundle != nil {
 		inForce := m.state().Bundle()
-		status.Bundle = &api.BundleStatus{Version: inForce.Version, Hash: inForce.Hash, Applied: applied, Objects: bundle.Len()}
+		status.Bundle = &api.BundleStatus{Version: inForce.Version, Hash: inForce.Hash, Applied: applied, Objects: bundle.Len(), Label: inForce.Label}
 	}
 	slices.SortFunc(pipelines, func(a, b *pipeline) int { return cmp.Compare(a.name, b.name) })
 	for _, p := range pipelines {
@@ -63,6 +63,11 @@ func (p *pipeline) status() api.PipelineStatus {
 	for _, name := range p.order {
 		status.Tasks = append(status.Tasks, p.tasks[name].status())
 	}
+	p.monitor.mu.RLock()
+	if run, known := p.monitor.runs[p.name]; known {
+		status.LastAnalysis = &run
+	}
+	p.monitor.mu.RUnlock()
 	sessions := p.liveSessions()
 	status.SessionTotal = len(sessions)
 	for _, s := range sessions[:min(len(sessions), maxSessionsShown)] {
@@ -229,16 +234,12 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 		return api.Explanation{}, api.NotFound(title, "use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
 			"no rule of the bundle covers the conduit %q", question.Conduit)
 	}
-	environment := policy.Environment{Session: who.session, Now: time.Now(), Explain: true}
-	var decision policy.Decision
-	switch question.Access {
-	case "read", "":
-		decision = policy.MayRead(who.taint, conduit.Label(), state, environment)
-	case "write":
-		decision = policy.MayWrite(who.taint, conduit, state, environment)
-	default:
+	operations := map[string]operation{"": opRead, "read": opRead, "write": opWrite}
+	what, known := operations[question.Access]
+	if !known {
 		return api.Explanation{}, api.Invalid(title, "ask for read or write", "access %q is unknown", question.Access)
 	}
+	decision := decide(flow{who: who, what: what, conduit: conduit, explain: true}, state, time.Now())
 	question.Pipeline = p.name
 	answer := api.Explanation{
 		Question: question, Allowed: decision.Allowed, Instance: who.instance, Policy: conduit.Policy.String(),
@@ -249,6 +250,9 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	}
 	if !decision.Allowed {
 		answer.Nearest = decision.Reason
+	}
+	if decision.wouldDeny != "" {
+		answer.WouldDeny = decision.would()
 	}
 	return answer, nil
 }
@@ -269,7 +273,7 @@ func (p *pipeline) askedSubject(question api.Question) (subject, error) {
 	}
 	values := parametersOf(question.Principal, question.Region)
 	name := instanceOf(task, values).Name()
-	taint, err := p.taintOf(task.spec, name, values)
+	taint, err := taintOf(p.monitor.state().Bind, task.spec, name, values)
 	if err != nil {
 		return subject{}, err
 	}

@@ -77,7 +77,7 @@ func newSession(p *pipeline, task *runningTask, pid int, got accepted) (*session
 	if _, err := rand.Read(s.nonce[:]); err != nil {
 		return nil, fmt.Errorf("draw nonce: %w", err)
 	}
-	pidfd, err := unix.PidfdOpen(pid, 0)
+	pidfd, err := openProcess(pid)
 	if err != nil {
 		return nil, fmt.Errorf("open worker %d: %w", pid, err)
 	}
@@ -220,7 +220,7 @@ func (s *session) send(sequence uint64, message wire.Message, files ...*os.File)
 // kill ends the worker at once; nothing of the session survives it.
 func (s *session) kill() {
 	// ESRCH: it has gone already, which is what is wanted.
-	_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
+	_ = killProcess(s.pidfd)
 }
 
 // exitGrace is how long a worker has to exit after its session, in milliseconds.

@@ -47,14 +47,18 @@ type runningTask struct {
 	message  string
 	since    time.Time
 	restarts int
+	deaths   int         // in a row; see restart.go
+	launched time.Time   // the program that runs, or ran last
+	waiting  *time.Timer // for a restart
 	started  sandbox.Task
 	endpoint *endpoint
+	counters *os.File      // wire.Counters of the processes that run
 	ready    chan struct{} // closed when it can serve or has ended
 	ended    chan struct{} // closed when it has ended and is not restarted
 	stopping bool
 }
 
-func newRunningTask(p *pipeline, task manifest.Task) (*runningTask, error) {
+func newRunningTask(p *pipeline, task manifest.Task, bind bindFunc) (*runningTask, error) {
 	t := &runningTask{pipeline: p, name: task.Metadata.Name, spec: task.Spec, state: stateStopped}
 	all, err := layout(p.spec, t.name, t.spec)
 	if err != nil {
@@ -71,7 +75,7 @@ func newRunningTask(p *pipeline, task manifest.Task) (*runningTask, error) {
 	if len(t.spec.Parameters) > 0 {
 		return t, nil // its instances have taints, the zygote has read nothing
 	}
-	taint, err := p.taintOf(t.spec, t.name, nil)
+	taint, err := taintOf(bind, t.spec, t.name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +110,8 @@ func (t *runningTask) start(ctx context.Context) error {
 	if t.started != nil {
 		return nil
 	}
+	t.cancelRestart()
+	t.deaths = 0
 	t.state, t.message, t.since = stateStarting, "", time.Now()
 	t.ready, t.ended, t.stopping = make(chan struct{}), make(chan struct{}), false
 	err := t.launch(ctx)
@@ -120,10 +126,13 @@ func (t *runningTask) start(ctx context.Context) error {
 // launch builds the specification and starts the program. Called with mu held.
 func (t *runningTask) launch(ctx context.Context) (err error) {
 	p := t.pipeline
-	t.endpoint = nil
+	t.endpoint, t.counters = nil, nil
 	defer func() {
 		if err != nil && t.endpoint != nil {
 			t.endpoint.close()
+		}
+		if err != nil {
+			p.monitor.metrics.decisions.retire(t.counters)
 		}
 	}()
 	confined := p.currentMode() != wire.ModeBaseline
@@ -153,13 +162,16 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors,
 		Stdout: output, Stderr: output, Confined: confined, CPUs: p.monitor.options.CPUs,
 	}
+	if resources := t.spec.Resources; resources != nil {
+		spec.Limits = sandbox.Limits{Memory: uint64(resources.MemoryMegabytes) << 20, OpenFiles: uint64(resources.OpenFiles)} //nolint:gosec // never negative
+	}
 	started, err := p.monitor.backend.Start(ctx, spec, p)
 	if err != nil {
 		return fmt.Errorf("start task %s/%s: %w", p.name, t.name, err)
 	}
-	t.started = started
+	t.started, t.launched = started, time.Now()
 	go t.serveMessages(t.endpoint)
-	go t.supervise(started, t.endpoint)
+	go t.supervise(started, t.endpoint, t.counters)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
 		Reason: fmt.Sprintf("process %d, mode %s", started.PID(), modes[p.currentMode()])})
 	return nil
@@ -167,9 +179,10 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 
 // supervise waits for the program's end and starts it again when it should run
 // always.
-func (t *runningTask) supervise(started sandbox.Task, e *endpoint) {
+func (t *runningTask) supervise(started sandbox.Task, e *endpoint, counters *os.File) {
 	<-started.Done()
 	e.close()
+	t.pipeline.monitor.metrics.decisions.retire(counters)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.started != started {
@@ -198,19 +211,6 @@ func (t *runningTask) supervise(started sandbox.Task, e *endpoint) {
 	close(t.ended)
 }
 
-// restart starts a task that had been ready and then died. One that never became
-// ready is left alone: it would fail the same way again. Called with mu held.
-func (t *runningTask) restart() {
-	t.restarts++
-	t.pipeline.monitor.metrics.restarts.WithLabelValues(t.pipeline.name, t.name).Inc()
-	t.state, t.ready = stateStarting, make(chan struct{})
-	if err := t.launch(t.pipeline.monitor.context); err != nil {
-		t.state, t.message = stateFailed, err.Error()
-		close(t.ready)
-		close(t.ended)
-	}
-}
-
 func describeEnd(err error) string {
 	if err == nil {
 		return "ended by itself"
@@ -223,6 +223,7 @@ func (t *runningTask) stop(ctx context.Context) error {
 	t.mu.Lock()
 	started := t.started
 	t.stopping = true
+	t.cancelRestart()
 	t.mu.Unlock()
 	if started == nil {
 		return nil

@@ -103,6 +103,9 @@ func carryOut() error {
 	if err := todo.confine(ruleset, parked.control); err != nil {
 		return err
 	}
+	if err := todo.Limits.take(); err != nil {
+		return err
+	}
 	err = syscall.Exec(todo.Command[0], todo.Command, todo.Environment)
 	return fmt.Errorf("execute %s: %w", todo.Command[0], err)
 }
@@ -170,7 +173,7 @@ func (p plan) prepare() error {
 			return fmt.Errorf("pin to CPUs %v: %w", p.CPUs, err)
 		}
 	}
-	return nil
+	return p.Limits.prepare()
 }
 
 // place puts every descriptor at its number, fills the other reserved numbers,

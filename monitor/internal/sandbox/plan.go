@@ -24,6 +24,7 @@ type plan struct {
 	Numbers      []int
 	Capabilities []string // directories, for FDCapability and up
 	CPUs         []int
+	Limits       Limits
 	Perimeter    *perimeter           // nil: no Landlock domain
 	Filter       []bpf.RawInstruction // empty: no filter
 }
@@ -41,7 +42,7 @@ func planOf(spec Spec, on machine) (plan, error) {
 	}
 	result := plan{
 		Name: spec.Name, Command: spec.Command, Environment: spec.Environment,
-		WorkingDirectory: spec.WorkingDirectory, CPUs: spec.CPUs,
+		WorkingDirectory: spec.WorkingDirectory, CPUs: spec.CPUs, Limits: spec.Limits,
 		Numbers: slices.Sorted(maps.Keys(spec.Descriptors)),
 	}
 	for _, capability := range spec.Capabilities {
@@ -75,6 +76,9 @@ func (spec Spec) check() error {
 	}
 	if len(spec.Capabilities) > wire.FDCapabilityCount {
 		return fmt.Errorf("%d capabilities, at most %d have a number", len(spec.Capabilities), wire.FDCapabilityCount)
+	}
+	if files := spec.Limits.OpenFiles; files != 0 && files <= wire.FDReservedEnd {
+		return fmt.Errorf("a limit of %d open files; %d are reserved", files, wire.FDReservedEnd)
 	}
 	for number, file := range spec.Descriptors {
 		isCapability := number >= wire.FDCapability && number < wire.FDCapability+wire.FDCapabilityCount

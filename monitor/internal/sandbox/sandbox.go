@@ -65,6 +65,15 @@ type Spec struct {
 	Waived Protection
 	// CPUs, when not empty, pins the task (sched_setaffinity).
 	CPUs []int
+	// Limits hold for each of the task's processes, confined or not, which cannot
+	// raise them.
+	Limits Limits
+}
+
+// Limits are what a process may use; 0 is what the monitor itself may.
+type Limits struct {
+	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA)
+	OpenFiles uint64 // one more than the highest descriptor (RLIMIT_NOFILE); above wire.FDReservedEnd
 }
 
 // Protection names one mechanism of the sandbox.

@@ -62,6 +62,9 @@ func TestCalls(t *testing.T) {
 		{"analyze", func(s api.Service) (any, error) {
 			return s.Analyze(ctx, api.AnalyzeRequest{Pipeline: "syse", Full: true}, func(api.Progress) {})
 		}},
+		{"compare", func(s api.Service) (any, error) {
+			return s.Compare(ctx, api.CompareRequest{Sources: sources(), Prune: true}, func(api.Progress) {})
+		}},
 		{"latest", func(s api.Service) (any, error) { return s.LatestAnalysis(ctx, "syse") }},
 		{"explain", func(s api.Service) (any, error) { return s.Explain(ctx, question) }},
 		{"facts", func(s api.Service) (any, error) { return s.ChangeFacts(ctx, change) }},

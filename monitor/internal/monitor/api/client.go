@@ -203,25 +203,7 @@ func (c *Client) task(ctx context.Context, pipeline, task, verb string) (TaskSta
 
 // Analyze implements [Service].
 func (c *Client) Analyze(ctx context.Context, request AnalyzeRequest, progress func(Progress)) (Analysis, error) {
-	content, err := c.send(ctx, http.MethodPost, "/v1/analyses", nil, request)
-	if err != nil {
-		return Analysis{}, err
-	}
-	defer content.Close()
-	for lines := json.NewDecoder(content); ; {
-		var line analysisLine
-		if err := lines.Decode(&line); err != nil {
-			return Analysis{}, fmt.Errorf("read the analysis: the monitor ended before it was done: %w", err)
-		}
-		switch {
-		case line.Analysis != nil:
-			return *line.Analysis, nil
-		case line.Problem != nil:
-			return Analysis{}, line.Problem
-		case line.Progress != nil && progress != nil:
-			progress(*line.Progress)
-		}
-	}
+	return follow[analysisLine](ctx, c, "/v1/analyses", request, progress)
 }
 
 // Query reads the monitor's audit log, as [audit.Log.Query] does.

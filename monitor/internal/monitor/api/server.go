@@ -45,9 +45,11 @@ func (h *Handler) Mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"POST /v1/bundles":                         h.apply,
+		"POST /v1/validations":                     validations,
 		"GET /v1/status":                           h.status,
 		"POST /v1/analyses":                        h.analyze,
 		"GET /v1/analyses/latest":                  h.latest,
+		"POST /v1/comparisons":                     h.compare,
 		"GET /v1/explain":                          h.explain,
 		"GET /v1/audit":                            h.query,
 		"GET /v1/audit/verification":               h.verify,

@@ -18,15 +18,22 @@ type Service interface {
 
 	// Apply checks the manifests, merges them into the current bundle (or replaces
 	// it, with Prune), persists the result and acknowledges it. A dry run does all
-	// but persist. Nothing is half applied.
+	// but persist. Nothing is half applied: tasks and sessions of a pipeline whose
+	// meaning changes end before the bundle is put in force, and where its tasks do
+	// not start again under the new one, the old one is in force again.
 	Apply(ctx context.Context, request ApplyRequest) (ApplyResult, error)
 
 	// Status is a snapshot; it never blocks on an analysis or a task.
 	Status(ctx context.Context) (Status, error)
 
-	// Analyze runs the offline analysis now and returns its result. progress is
-	// called from one goroutine at a time; it may be slow and must not be needed.
+	// Analyze runs the offline analysis now and returns its result. When ctx ends, or
+	// the run fails, the result that was in force stays. progress is called from one
+	// goroutine at a time; it may be slow and must not be needed.
 	Analyze(ctx context.Context, request AnalyzeRequest, progress func(Progress)) (Analysis, error)
+
+	// Compare analyses a candidate on a shadow of the state and says which flows it
+	// would open and close. It changes nothing. progress is as for Analyze.
+	Compare(ctx context.Context, request CompareRequest, progress func(Progress)) (Comparison, error)
 
 	// LatestAnalysis is the result that is in force; NotFound before the first run.
 	LatestAnalysis(ctx context.Context, pipeline string) (Analysis, error)

@@ -3,7 +3,9 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"shai.dev/monitor/internal/audit"
@@ -45,25 +47,71 @@ func (s *stream) send(line any) error {
 	return s.flush()
 }
 
+func (l analysisLine) step() (*Progress, *Analysis, *Problem) {
+	return l.Progress, l.Analysis, l.Problem
+}
+
+// progressLine is a step of anything that runs long.
+type progressLine struct {
+	Progress *Progress `json:"progress,omitempty"`
+	Problem  *Problem  `json:"problem,omitempty"`
+}
+
+// streamed runs what takes long, with its progress on the way and its last line at the
+// end. A client that is gone ends the request's context, and with it the run.
+func streamed(w http.ResponseWriter, r *http.Request, title string, run func(context.Context, func(Progress)) (any, error)) error {
+	lines := newStream(w)
+	ctx, cancel := untilClosing(r.Context())
+	defer cancel()
+	last, err := run(ctx, func(p Progress) { _ = lines.send(progressLine{Progress: &p}) })
+	switch {
+	case err == nil:
+		return ignoreGone(lines.send(last))
+	case lines.begun:
+		return ignoreGone(lines.send(progressLine{Problem: problemOf(title, err)}))
+	}
+	return err
+}
+
+// follow reads what streamed writes: progress, then one result of the line's type.
+func follow[Line interface {
+	step() (*Progress, *Result, *Problem)
+}, Result any](ctx context.Context, c *Client, path string, request any, progress func(Progress)) (Result, error) {
+	var none Result
+	content, err := c.send(ctx, http.MethodPost, path, nil, request)
+	if err != nil {
+		return none, err
+	}
+	defer content.Close()
+	for lines := json.NewDecoder(content); ; {
+		var line Line
+		if err := lines.Decode(&line); err != nil {
+			return none, fmt.Errorf("read the answer to %s: the monitor ended before it was done: %w", path, err)
+		}
+		step, result, problem := line.step()
+		switch {
+		case result != nil:
+			return *result, nil
+		case problem != nil:
+			return none, problem
+		case step != nil && progress != nil:
+			progress(*step)
+		}
+	}
+}
+
 func (h *Handler) analyze(w http.ResponseWriter, r *http.Request) error {
 	var request AnalyzeRequest
 	if err := read(w, r, maxBody, &request); err != nil {
 		return err
 	}
-	lines := newStream(w)
-	ctx, cancel := untilClosing(r.Context())
-	defer cancel()
-	result, err := h.Service.Analyze(ctx, request, func(p Progress) {
-		// A client that is gone ends the request's context, and with it the run.
-		_ = lines.send(analysisLine{Progress: &p})
-	})
-	switch {
-	case err == nil:
-		return ignoreGone(lines.send(analysisLine{Analysis: &result}))
-	case lines.begun:
-		return ignoreGone(lines.send(analysisLine{Problem: problemOf("analyze", err)}))
+	if err := request.check(); err != nil {
+		return err
 	}
-	return err
+	return streamed(w, r, "analyze", func(ctx context.Context, progress func(Progress)) (any, error) {
+		result, err := h.Service.Analyze(ctx, request, progress)
+		return analysisLine{Analysis: &result}, err
+	})
 }
 
 func (h *Handler) query(w http.ResponseWriter, r *http.Request) error {

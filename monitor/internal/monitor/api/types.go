@@ -16,6 +16,7 @@ type ApplyRequest struct {
 	Sources []manifest.Source `json:"sources"`
 	DryRun  bool              `json:"dryRun,omitempty"`
 	Prune   bool              `json:"prune,omitempty"` // objects that the sources do not name go
+	Label   string            `json:"label,omitempty"` // the sender's name for the bundle, at most 256 bytes; shown in status
 }
 
 // ApplyResult says what an apply did, or would do.
@@ -44,6 +45,17 @@ type Status struct {
 	Bundle    *BundleStatus     `json:"bundle,omitempty"` // nil before the first apply
 	Pipelines []PipelineStatus  `json:"pipelines"`
 	Counters  map[string]uint64 `json:"counters"` // by metric name, without labels
+
+	FactSources []FactSourceStatus `json:"factSources,omitempty"` // those that facts are fetched from
+}
+
+// FactSourceStatus is the state of a source that facts are fetched from. While fetches
+// fail, what the last good one found stays in force.
+type FactSourceStatus struct {
+	Name        string     `json:"name"`
+	Tuples      uint64     `json:"tuples"`                // that stand because of it
+	LastSuccess *time.Time `json:"lastSuccess,omitempty"` // nil: not since the monitor's start
+	Message     string     `json:"message,omitempty"`     // why the last fetch failed
 }
 
 // BundleStatus names the bundle in force.
@@ -52,6 +64,7 @@ type BundleStatus struct {
 	Hash    string    `json:"hash"`
 	Applied time.Time `json:"applied"`
 	Objects int       `json:"objects"`
+	Label   string    `json:"label,omitempty"` // that the last apply gave
 }
 
 // PipelineStatus is the state of one pipeline.
@@ -64,6 +77,18 @@ type PipelineStatus struct {
 	Tasks        []TaskStatus    `json:"tasks"`
 	Sessions     []SessionStatus `json:"sessions"` // at most 100
 	SessionTotal int             `json:"sessionTotal"`
+	LastAnalysis *AnalysisRun    `json:"lastAnalysis,omitempty"` // nil: none since the monitor started
+}
+
+// AnalysisRun is how the last run of the offline analysis ended. One that failed has
+// left the result in force that was there before, as far as it is of the same state.
+type AnalysisRun struct {
+	Bundle    uint64    `json:"bundle"` // version analysed
+	Hash      string    `json:"hash"`   // of that bundle
+	Scope     string    `json:"scope"`  // "all" or "active"
+	Started   time.Time `json:"started"`
+	Succeeded bool      `json:"succeeded"`
+	Message   string    `json:"message,omitempty"` // why it failed
 }
 
 // TaskStatus is the state of one task.
@@ -94,6 +119,23 @@ type SessionStatus struct {
 type AnalyzeRequest struct {
 	Pipeline string `json:"pipeline,omitempty"` // may be empty when there is only one
 	Full     bool   `json:"full,omitempty"`     // do not reuse earlier results
+	// Scope is "all" (also when empty), or "active": only instances with an open
+	// session, and tasks without parameters.
+	Scope string `json:"scope,omitempty"`
+}
+
+// The scopes of an analysis.
+const (
+	ScopeAll    = "all"
+	ScopeActive = "active"
+)
+
+func (r AnalyzeRequest) check() error {
+	switch r.Scope {
+	case "", ScopeAll, ScopeActive:
+		return nil
+	}
+	return Invalid("analyze", "use all or active", "scope %q is unknown", r.Scope)
 }
 
 // Progress is one step of a running analysis.
@@ -105,6 +147,7 @@ type Progress struct {
 
 // Analysis is the result of one run.
 type Analysis struct {
+	Scope                string        `json:"scope"` // "all" or "active"
 	Pipeline             string        `json:"pipeline"`
 	Bundle               uint64        `json:"bundle"` // version analysed
 	Started              time.Time     `json:"started"`
@@ -138,6 +181,9 @@ type BlockedFlow struct {
 	Policy     string `json:"policy"`
 	Obligation string `json:"obligation"`           // what is not met
 	Suggestion string `json:"suggestion,omitempty"` // the smallest change that would let it through
+	// Mode is "Audit" or "Warn" when only policies in these modes forbid the flow: it
+	// is allowed, decided each time, and recorded. Empty: it is denied.
+	Mode string `json:"mode,omitempty"`
 }
 
 // Question is what explain is asked.
@@ -160,6 +206,9 @@ type Explanation struct {
 	Derivation Derivation `json:"derivation"`
 	Conditions []string   `json:"conditions,omitempty"` // facts the answer rests on
 	Nearest    string     `json:"nearest,omitempty"`    // the nearest thing that would have allowed it
+	// WouldDeny says that the access is allowed because the policies that forbid it,
+	// for this reason, are in mode Audit or Warn.
+	WouldDeny string `json:"wouldDeny,omitempty"`
 }
 
 // Derivation is one node of a proof, or of the failure to find one.

@@ -92,9 +92,13 @@ func (s *Service) Status(context.Context) (api.Status, error) {
 	return api.Status{
 		Version: "test", Started: Began, Ready: true,
 		Machine:   Machine("full"),
-		Bundle:    &api.BundleStatus{Version: 1, Hash: "00ff", Applied: Began, Objects: 17},
+		Bundle:    &api.BundleStatus{Version: 1, Hash: "00ff", Applied: Began, Objects: 17, Label: "release-3f2a"},
 		Pipelines: []api.PipelineStatus{pipeline},
 		Counters:  map[string]uint64{"shai_sessions_total": 12, "shai_denials_total": 3},
+		FactSources: []api.FactSourceStatus{
+			{Name: "blacklist", Tuples: 1200, LastSuccess: &since},
+			{Name: "friends", Tuples: 7, Message: "connect to the store at /run/redis.sock: it is not running"},
+		},
 	}, s.call("status")
 }
 
@@ -116,13 +120,26 @@ func Machine(enforcement string) sandbox.Report {
 
 // Analyze implements [api.Service].
 func (s *Service) Analyze(_ context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis, error) {
-	if err := s.call("analyze %s, full %t", request.Pipeline, request.Full); err != nil {
+	if err := s.call("analyze %s, full %t, scope %s", request.Pipeline, request.Full, request.Scope); err != nil {
 		return api.Analysis{}, err
 	}
 	for done := uint64(0); done <= 2000; done += 1000 {
 		progress(api.Progress{Phase: "instances", Done: done, Total: 2000})
 	}
 	return s.analysis(), nil
+}
+
+// Compare implements [api.Service].
+func (s *Service) Compare(_ context.Context, request api.CompareRequest, progress func(api.Progress)) (api.Comparison, error) {
+	if err := s.call("compare %d sources, prune %t", len(request.Sources), request.Prune); err != nil {
+		return api.Comparison{}, err
+	}
+	progress(api.Progress{Phase: "instances", Done: 2000, Total: 2000})
+	closed := api.FlowChange{Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Instances: 3, Access: "read", Conduits: "documents",
+		Conduit: "/corpus/friends/alice/3.txt", Policy: "friends", Classes: 1, Documents: 4, Flows: 12}
+	return api.Comparison{From: "00ff", To: "11ee", FlowsBefore: 1200, FlowsAfter: 1188, Opened: []api.FlowChange{}, Closed: []api.FlowChange{closed},
+		ClosedTotal: 12, WouldClose: []api.FlowChange{}, Users: []string{"bob", "carol", "dave"}, UsersTotal: 3,
+		Documents: []string{closed.Conduit}, DocumentsTotal: 4, DurationMicroseconds: 181_000}, nil
 }
 
 // LatestAnalysis implements [api.Service].
@@ -132,7 +149,7 @@ func (s *Service) LatestAnalysis(_ context.Context, pipeline string) (api.Analys
 
 func (s *Service) analysis() api.Analysis {
 	return api.Analysis{
-		Pipeline: "syse", Bundle: 1, Started: Began, DurationMicroseconds: 181_000, Conduits: 20000, Classes: 4003, Instances: 2003,
+		Scope: api.ScopeAll, Pipeline: "syse", Bundle: 1, Started: Began, DurationMicroseconds: 181_000, Conduits: 20000, Classes: 4003, Instances: 2003,
 		Coverage: []api.Coverage{
 			{Task: "indexer", Access: "read", Conduits: "documents", Instances: 1, Expected: 20000, Validated: 20000},
 			{Task: "worker", Access: "read", Conduits: "documents", Instances: 2000, Expected: 12_345_678, Validated: 12_000_000},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package catalog
+package pattern
 
 import (
 	"strings"
@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func mustPattern(t testing.TB, text string) pattern {
+func mustPattern(t testing.TB, text string) Pattern {
 	t.Helper()
-	p, err := parsePattern(text)
+	p, err := Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestPatternMatch(t *testing.T) {
 		{"/a/b", "/a", nil},
 	}
 	for _, c := range cases {
-		got, ok := mustPattern(t, c.pattern).match(c.name)
+		got, ok := mustPattern(t, c.pattern).Match(c.name)
 		if ok != (c.want != nil) || ok && len(got)+len(c.want) > 0 && !cmp.Equal(got, c.want) {
 			t.Errorf("%s on %s: %v, %v; want %v", c.pattern, c.name, got, ok, c.want)
 		}
@@ -81,25 +81,25 @@ func TestPatternErrors(t *testing.T) {
 		"/{a{b}}":    "{name}",
 		"/x/{a}/b}c": "} without {",
 	} {
-		if _, err := parsePattern(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want an error with %q", text, err, want)
 		}
 	}
 }
 
 func TestMostSpecificPattern(t *testing.T) {
-	patterns := []pattern{
+	patterns := []Pattern{
 		mustPattern(t, "/corpus/**"), mustPattern(t, "/corpus/{kind}/**"), mustPattern(t, "/corpus/private/{owner}/**"),
 		mustPattern(t, "/corpus/private/alice/**"), mustPattern(t, "/corpus/private/alice/diary.txt"),
 	}
-	if err := checkAmbiguity(patterns); err != nil {
+	if err := CheckAmbiguity(patterns); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int{
 		"/corpus/x": 0, "/corpus/x/y": 1, "/corpus/private/bob/1": 2, "/corpus/private/alice/1": 3, "/corpus/private/alice/diary.txt": 4, "/else": -1,
 	} {
 		for range 2 { // and in the other order
-			got, _ := mostSpecific(patterns, name)
+			got, _ := MostSpecific(patterns, name)
 			if got != want {
 				t.Errorf("%s: pattern %d, want %d", name, got, want)
 			}
@@ -111,7 +111,7 @@ func TestAmbiguousPatternsNameBoth(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"/a/{x}/c", "/a/b/{y}"}, {"/a/**", "/a/**"}, {"/a/{x}", "/a/*"}, {"/x{a}", "/{a}x"}, {"/{a}:{b}", "/{c}:{d}"}, {"/{a}:{b}", "/{c}-{d}"}, {"/{a}/**", "/{b}/**"},
 	} {
-		err := checkAmbiguity([]pattern{mustPattern(t, pair[0]), mustPattern(t, pair[1])})
+		err := CheckAmbiguity([]Pattern{mustPattern(t, pair[0]), mustPattern(t, pair[1])})
 		if err == nil || !strings.Contains(err.Error(), pair[0]) || !strings.Contains(err.Error(), pair[1]) {
 			t.Errorf("%v: %v", pair, err)
 		}
@@ -119,16 +119,16 @@ func TestAmbiguousPatternsNameBoth(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	got := fill(map[string]string{"owner": "{who}", "list": "friends/{who}-{n}", "plain": "x{", "other": "{else}"}, map[string]string{"who": "alice", "n": "{who}"})
+	got := Fill(map[string]string{"owner": "{who}", "list": "friends/{who}-{n}", "plain": "x{", "other": "{else}"}, map[string]string{"who": "alice", "n": "{who}"})
 	want := map[string]string{"owner": "alice", "list": "friends/alice-{who}", "plain": "x{", "other": "{else}"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	p := mustPattern(t, "/a/{owner}/**")
-	if err := p.checkReferences(map[string]string{"owner": "{owner}", "x": "y"}); err != nil {
+	if err := p.CheckReferences(map[string]string{"owner": "{owner}", "x": "y"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.checkReferences(map[string]string{"owner": "{onwer}"}); err == nil || !strings.Contains(err.Error(), "{onwer}") {
+	if err := p.CheckReferences(map[string]string{"owner": "{onwer}"}); err == nil || !strings.Contains(err.Error(), "{onwer}") {
 		t.Errorf("a misspelt hole: %v", err)
 	}
 }
@@ -137,7 +137,7 @@ var segmentTexts = []string{"a", "b", "ab", "*", "{x}", "a{x}", "{x}b", "a{x}b",
 
 // within and meets agree with what the patterns match, name by name.
 func TestPatternOrderAgreesWithMatching(t *testing.T) {
-	draw := func(rt *rapid.T, label string) pattern {
+	draw := func(rt *rapid.T, label string) Pattern {
 		count := rapid.IntRange(1, 3).Draw(rt, label+" length")
 		text := ""
 		for i := range count {
@@ -147,7 +147,7 @@ func TestPatternOrderAgreesWithMatching(t *testing.T) {
 		if rapid.Bool().Draw(rt, label+" rest") {
 			text += "/**"
 		}
-		p, err := parsePattern(text)
+		p, err := Parse(text)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -160,14 +160,43 @@ func TestPatternOrderAgreesWithMatching(t *testing.T) {
 			for range rapid.IntRange(1, 4).Draw(rt, "length") {
 				name += "/" + rapid.SampledFrom([]string{"a", "b", "ab", "aab", "abb", "aabb", "c"}).Draw(rt, "part")
 			}
-			_, inP := p.match(name)
-			_, inQ := q.match(name)
-			if inP && !inQ && p.within(q) {
+			_, inP := p.Match(name)
+			_, inQ := q.Match(name)
+			if inP && !inQ && p.Within(q) {
 				rt.Fatalf("%s within %s, but %s", p.text, q.text, name)
 			}
-			if inP && inQ && !p.meets(q) {
+			if inP && inQ && !p.Meets(q) {
 				rt.Fatalf("%s does not meet %s, but %s", p.text, q.text, name)
 			}
+		}
+	})
+}
+
+// Meetings finds what comparing every pattern with every other finds.
+func TestMeetingsMissesNone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var patterns []Pattern
+		for range rapid.IntRange(0, 12).Draw(rt, "patterns") {
+			text := "/" + rapid.SampledFrom(segmentTexts).Draw(rt, "first")
+			if rapid.Bool().Draw(rt, "second") {
+				text += "/" + strings.ReplaceAll(strings.ReplaceAll(rapid.SampledFrom(segmentTexts).Draw(rt, "second"), "x", "p"), "y", "q")
+			}
+			patterns = append(patterns, mustPattern(t, text))
+		}
+		want, got := map[[2]int]bool{}, map[[2]int]bool{}
+		for i, p := range patterns {
+			for j, q := range patterns[:i] {
+				if p.Meets(q) {
+					want[[2]int{j, i}] = true
+				}
+			}
+		}
+		Meetings(patterns, func(i, j int) bool {
+			got[[2]int{i, j}] = true
+			return true
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Error(diff)
 		}
 	})
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package catalog
+// Package pattern is the language of conduit paths in manifests: what a path with
+// holes matches, and when two of them can match the same name. It is pure.
+package pattern
 
 import (
 	"fmt"
@@ -9,13 +11,13 @@ import (
 	"strings"
 )
 
-// A pattern is a conduit path with holes, such as "/corpus/private/{owner}/**" or
+// A Pattern is a conduit path with holes, such as "/corpus/private/{owner}/**" or
 // "profile:{owner}". In a segment, {name} stands for one or more bytes other than
 // "/", with text before or after it; "*" is a whole segment whose value does not
 // matter; a final "**" is one or more segments. Several holes in a segment, such as
 // "history:{user}:{region}", need text between them, and no value may hold that
 // text: a name that could be taken apart in two ways matches nothing.
-type pattern struct {
+type Pattern struct {
 	text     string
 	segments []segment
 }
@@ -36,25 +38,26 @@ type segment struct {
 	inner  []string // the texts between holes
 }
 
-func parsePattern(text string) (pattern, error) {
-	p := pattern{text: text}
+// Parse reads a pattern.
+func Parse(text string) (Pattern, error) {
+	p := Pattern{text: text}
 	bound := make(map[string]bool)
 	parts := strings.Split(text, "/")
 	for i, part := range parts {
 		s, err := parseSegment(part)
 		switch {
 		case err != nil:
-			return pattern{}, fmt.Errorf("path pattern %q: %w", text, err)
+			return Pattern{}, fmt.Errorf("path pattern %q: %w", text, err)
 		case s.kind == rest && i != len(parts)-1:
-			return pattern{}, fmt.Errorf("path pattern %q: ** must be the last segment", text)
+			return Pattern{}, fmt.Errorf("path pattern %q: ** must be the last segment", text)
 		case part == "" && i != 0:
-			return pattern{}, fmt.Errorf("path pattern %q: empty segment; no conduit's name has one", text)
+			return Pattern{}, fmt.Errorf("path pattern %q: empty segment; no conduit's name has one", text)
 		case part == "." || part == "..":
-			return pattern{}, fmt.Errorf("path pattern %q: segment %q; no conduit's name has one", text, part)
+			return Pattern{}, fmt.Errorf("path pattern %q: segment %q; no conduit's name has one", text, part)
 		}
 		for _, name := range s.names {
 			if bound[name] {
-				return pattern{}, fmt.Errorf("path pattern %q: {%s} occurs twice; a name stands for one value", text, name)
+				return Pattern{}, fmt.Errorf("path pattern %q: {%s} occurs twice; a name stands for one value", text, name)
 			}
 			bound[name] = true
 		}
@@ -103,8 +106,23 @@ func parseSegment(text string) (segment, error) {
 	return s, nil
 }
 
-// match reports whether name matches, and what the holes stand for.
-func (p pattern) match(name string) (map[string]string, bool) {
+// String is the pattern as it was written.
+func (p Pattern) String() string { return p.text }
+
+// Root is the path above the first segment with a hole, "" when that is the first one.
+func (p Pattern) Root() string {
+	var fixed []string
+	for _, s := range p.segments {
+		if s.kind != literal {
+			break
+		}
+		fixed = append(fixed, s.prefix)
+	}
+	return strings.Join(fixed, "/")
+}
+
+// Match reports whether name matches, and what the holes stand for.
+func (p Pattern) Match(name string) (map[string]string, bool) {
 	var bound map[string]string
 	for i, s := range p.segments {
 		if s.kind == rest {
@@ -183,94 +201,20 @@ func occurrencesIn(inner []string, text string) (count int) {
 	return count
 }
 
-// within reports whether every name that p matches is matched by q too: p is at
-// least as specific.
-func (p pattern) within(q pattern) bool {
-	for i, s := range p.segments {
-		if i >= len(q.segments) {
-			return false
-		}
-		if q.segments[i].kind == rest {
-			return true
-		}
-		if !s.within(q.segments[i]) {
-			return false
-		}
-	}
-	return len(p.segments) == len(q.segments)
-}
-
-func (s segment) within(other segment) bool {
-	switch {
-	case s.kind == rest:
-		return false
-	case other.kind == literal:
-		return s.kind == literal && s.prefix == other.prefix
-	case s.kind == literal:
-		return other.accepts(s.prefix)
-	case len(other.inner) > 0:
-		return s.prefix == other.prefix && s.suffix == other.suffix && slices.Equal(s.inner, other.inner)
-	default:
-		return strings.HasPrefix(s.prefix, other.prefix) && strings.HasSuffix(s.suffix, other.suffix)
-	}
-}
-
-// meets reports whether some name may match both. It may err towards true, which
-// costs a user a clearer pattern and never a wrong policy.
-func (p pattern) meets(q pattern) bool {
-	for i := range max(len(p.segments), len(q.segments)) {
-		if i >= len(p.segments) || i >= len(q.segments) {
-			return false
-		}
-		a, b := p.segments[i], q.segments[i]
-		if a.kind == rest || b.kind == rest {
-			return true
-		}
-		if !a.meets(b) {
-			return false
-		}
-	}
-	return true
-}
-
-func (s segment) meets(other segment) bool {
-	if s.kind == literal {
-		return other.accepts(s.prefix)
-	}
-	if other.kind == literal {
-		return s.accepts(other.prefix)
-	}
-	return (strings.HasPrefix(s.prefix, other.prefix) || strings.HasPrefix(other.prefix, s.prefix)) &&
-		(strings.HasSuffix(s.suffix, other.suffix) || strings.HasSuffix(other.suffix, s.suffix))
-}
-
-// checkAmbiguity refuses patterns of which two may match the same name without one
-// being more specific: which policy holds must not depend on the order of lines.
-func checkAmbiguity(patterns []pattern) error {
-	for i, p := range patterns {
-		for _, q := range patterns[:i] {
-			if p.meets(q) && p.within(q) == q.within(p) {
-				return fmt.Errorf("path patterns %q and %q can match the same conduit and neither is more specific; make one narrower", q.text, p.text)
-			}
-		}
-	}
-	return nil
-}
-
-// mostSpecific is the index of the pattern that decides for name, or -1. The
-// patterns have passed checkAmbiguity.
-func mostSpecific(patterns []pattern, name string) (int, map[string]string) {
+// MostSpecific is the index of the pattern that decides for name, or -1. The
+// patterns have passed [CheckAmbiguity].
+func MostSpecific(patterns []Pattern, name string) (int, map[string]string) {
 	best, bound := -1, map[string]string(nil)
 	for i, p := range patterns {
-		if b, ok := p.match(name); ok && (best < 0 || p.within(patterns[best])) {
+		if b, ok := p.Match(name); ok && (best < 0 || p.Within(patterns[best])) {
 			best, bound = i, b
 		}
 	}
 	return best, bound
 }
 
-// fill replaces {name} in the arguments' values by what the holes stand for.
-func fill(arguments, bound map[string]string) map[string]string {
+// Fill replaces {name} in the arguments' values by what the holes stand for.
+func Fill(arguments, bound map[string]string) map[string]string {
 	filled := make(map[string]string, len(arguments))
 	for parameter, value := range arguments {
 		filled[parameter] = substitute(value, bound)
@@ -278,6 +222,7 @@ func fill(arguments, bound map[string]string) map[string]string {
 	return filled
 }
 
+// substitute replaces {name} in a text by what the holes stand for.
 func substitute(value string, bound map[string]string) string {
 	var out strings.Builder
 	for {
@@ -299,8 +244,8 @@ func substitute(value string, bound map[string]string) string {
 	}
 }
 
-// checkReferences refuses an argument that uses a hole the pattern does not have.
-func (p pattern) checkReferences(arguments map[string]string) error {
+// CheckReferences refuses an argument that uses a hole the pattern does not have.
+func (p Pattern) CheckReferences(arguments map[string]string) error {
 	known := make(map[string]string)
 	for _, s := range p.segments {
 		for _, name := range s.names {

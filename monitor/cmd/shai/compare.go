@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+func (p *program) compareCommand() *cobra.Command {
+	var files []string
+	var request api.CompareRequest
+	command := &cobra.Command{
+		Use:   "compare -f FILE",
+		Short: "Say which flows manifests would open and close",
+		Long: `Say which flows manifests would open and close, and whom that concerns, before they are
+applied. Nothing changes.
+
+A flow is one expected access of one task instance to one conduit. Flows that only a
+policy in mode Audit or Warn would forbid are listed apart: they stay open.`,
+		Example: `  shai compare -f crds/examples/syse
+  shai compare -f policies.yaml --output json`,
+		Args: cobra.NoArgs,
+		RunE: p.does(func(ctx context.Context, _ []string) error {
+			sources, err := manifest.Read(p.stdin, files...)
+			if err != nil {
+				return err
+			}
+			request.Sources = sources
+			return p.compare(ctx, request)
+		}),
+	}
+	fileFlag(command, &files)
+	command.Flags().BoolVar(&request.Prune, "prune", false, "as if objects that the files do not name were removed")
+	return command
+}
+
+func (p *program) compare(ctx context.Context, request api.CompareRequest) error {
+	client, err := p.client()
+	if err != nil {
+		return err
+	}
+	result, err := client.Compare(ctx, request, p.progress())
+	p.endProgress()
+	if err != nil {
+		return err
+	}
+	return p.print(result, func(w io.Writer) { printComparison(w, result) })
+}
+
+func printComparison(w io.Writer, c api.Comparison) {
+	fmt.Fprintf(w, "bundle %.12s to %.12s: %s flows before, %s after, %s\n", either(c.From, "none"), c.To, grouped(c.FlowsBefore), grouped(c.FlowsAfter),
+		time.Duration(c.DurationMicroseconds)*time.Microsecond)
+	printFlows(w, "opened", c.Opened, c.OpenedTotal)
+	printFlows(w, "closed", c.Closed, c.ClosedTotal)
+	printFlows(w, "would close, were its policies enforced", c.WouldClose, c.WouldCloseTotal)
+	if c.OpenedTotal+c.ClosedTotal == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s users affected%s\n%s documents affected%s\n", grouped(c.UsersTotal), examples(c.Users, c.UsersTotal),
+		grouped(c.DocumentsTotal), examples(c.Documents, c.DocumentsTotal))
+}
+
+func printFlows(w io.Writer, what string, list []api.FlowChange, total uint64) {
+	fmt.Fprintf(w, "\n%s: %s\n", what, grouped(total))
+	if len(list) == 0 {
+		return
+	}
+	rows := [][]string{{"TASK", "ACCESS", "CONDUITS", "POLICY", "FLOWS", "INSTANCES", "DOCUMENTS", "EXAMPLE"}}
+	for _, f := range list {
+		rows = append(rows, []string{f.Pipeline + "/" + f.Task, f.Access, f.Conduits, either(f.Policy, "-"), grouped(f.Flows), grouped(f.Instances),
+			grouped(f.Documents), f.Instance + " " + f.Conduit})
+	}
+	table(w, rows)
+}
+
+// examples names some of many: ": alice, bob, …".
+func examples(names []string, total uint64) string {
+	if len(names) == 0 {
+		return ""
+	}
+	text := ": " + strings.Join(names, ", ")
+	if uint64(len(names)) < total {
+		text += ", …"
+	}
+	return text
+}

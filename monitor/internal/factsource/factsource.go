@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package factsource fetches facts from where others keep them: keys and streams of a
+// Redis or Valkey, addresses that answer with fact statements. What is fetched is
+// either everything that the source says, or what has changed since a position; this
+// package keeps nothing and puts nothing in force.
+package factsource
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
+)
+
+// Limits on one fetch. What is beyond them is an error, never cut off: half of the facts
+// could allow what the whole forbids.
+const (
+	maxFacts    = 4 << 20  // of a store
+	maxBytes    = 64 << 20 // of an HTTP answer
+	fetchTime   = 30 * time.Second
+	maxLineSize = 64 << 20 // of a file; a conduit with a million short tuples fits
+)
+
+// Update is what a fetch found. The zero value is: nothing has changed.
+type Update struct {
+	Whole *catalog.Fetched // everything that the source says
+	// Steps are what has changed since the position of the fetch; Position is where the
+	// next one goes on. Only without Whole.
+	Steps    []catalog.Step
+	Position string
+}
+
+// Empty reports whether nothing has changed.
+func (u Update) Empty() bool { return u.Whole == nil && len(u.Steps) == 0 }
+
+// Source is a place that facts are fetched from. Its methods are called one at a time.
+type Source interface {
+	// Fetch asks for what has changed since a position that an earlier fetch gave, or
+	// for everything when there is none. It ends early when ctx does.
+	Fetch(ctx context.Context, position string) (Update, error)
+	// Pause is how long to wait before the next fetch; 0 where Fetch itself waits.
+	Pause() time.Duration
+	// Close ends connections.
+	Close()
+}
+
+// Login authenticates at a store. The zero value does not.
+type Login struct {
+	Command  string // what AUTH is called there
+	User     string
+	Password string
+}
+
+// Open makes a source of a specification whose variables are replaced. It connects to
+// nothing yet.
+func Open(spec manifest.FactSourceSpec, login Login) (Source, error) {
+	switch {
+	case spec.Redis != nil && spec.Redis.Stream != nil:
+		return &stream{spec: *spec.Redis, login: login, block: blockTime}, nil
+	case spec.Redis != nil:
+		return newKeys(*spec.Redis, login)
+	case spec.HTTP != nil:
+		return newAddress(*spec.HTTP)
+	}
+	return nil, errors.New("the source has nothing to fetch from; expected redis or http")
+}
+
+// ReadStatements reads JSON lines, each a manifest.FactStatement. name is the file's, for
+// errors.
+func ReadStatements(from io.Reader, name string) ([]policy.Fact, error) {
+	var facts []policy.Fact
+	lines := bufio.NewScanner(from)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLineSize)
+	number := 0
+	for lines.Scan() {
+		number++
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		statement, err := readStatement(lines.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+		facts = AppendStatement(facts, statement)
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes; split its tuples over several lines", name, number+1, maxLineSize)
+	} else if err != nil {
+		return nil, fmt.Errorf("read facts from %s: %w", name, err)
+	}
+	return facts, nil
+}
+
+func readStatement(line []byte) (manifest.FactStatement, error) {
+	var statement manifest.FactStatement
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&statement)
+	if err == nil && decoder.More() {
+		err = errors.New("more than one JSON value on the line")
+	}
+	if err != nil {
+		return statement, fmt.Errorf("not a fact statement: %w; expected {\"conduit\":…,\"says\":…,\"tuples\":[[…]]}", err)
+	}
+	if statement.Conduit == "" || statement.Says == "" {
+		return statement, errors.New("conduit and says must not be empty")
+	}
+	return statement, nil
+}
+
+// AppendStatement appends the facts of a statement.
+func AppendStatement(facts []policy.Fact, statement manifest.FactStatement) []policy.Fact {
+	for _, tuple := range statement.Tuples {
+		facts = append(facts, policy.Fact{
+			Conduit: statement.Conduit, Relation: statement.Says, Arguments: tuple.Values(),
+		})
+	}
+	return facts
+}

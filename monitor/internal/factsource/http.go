@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package factsource
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+)
+
+// address is facts behind a URL. Its position is the answer's entity tag.
+type address struct {
+	spec   manifest.FactHTTP
+	client *http.Client
+}
+
+const maxRedirects = 5
+
+func newAddress(spec manifest.FactHTTP) (*address, error) {
+	transport := &http.Transport{ // without the environment's proxy: who could set it could say what is true
+		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
+		ResponseHeaderTimeout: fetchTime,
+		MaxIdleConns:          1,
+		IdleConnTimeout:       time.Minute,
+	}
+	if spec.CAFile != "" {
+		text, err := os.ReadFile(spec.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read certificate authority: %w", err)
+		}
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("read certificate authority %s: it holds no PEM certificate", spec.CAFile)
+		}
+	}
+	return &address{spec: spec, client: &http.Client{Transport: transport, CheckRedirect: sameHost, Timeout: fetchTime}}, nil
+}
+
+// sameHost follows redirects only where the manifest already trusts whoever answers.
+func sameHost(next *http.Request, before []*http.Request) error {
+	first := before[0].URL
+	switch {
+	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host:
+		return fmt.Errorf("it redirects to %s://%s; give that as the url, if it is to be trusted", next.URL.Scheme, next.URL.Host)
+	case len(before) > maxRedirects:
+		return fmt.Errorf("it redirects more than %d times", maxRedirects)
+	}
+	return nil
+}
+
+// Pause implements [Source].
+func (a *address) Pause() time.Duration { return time.Duration(a.spec.IntervalSeconds) * time.Second }
+
+// Close implements [Source].
+func (a *address) Close() { a.client.CloseIdleConnections() }
+
+// Fetch implements [Source].
+func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.spec.URL, nil)
+	if err != nil {
+		return Update{}, fmt.Errorf("fetch facts: %w", err)
+	}
+	request.Header.Set("Accept", "application/jsonl, application/x-ndjson")
+	request.Header.Set("User-Agent", "shai")
+	if position != "" {
+		request.Header.Set("If-None-Match", position)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return Update{}, fmt.Errorf("fetch facts: %w", err)
+	}
+	defer response.Body.Close()
+	switch {
+	case response.StatusCode == http.StatusNotModified && position != "":
+		return Update{}, nil
+	case response.StatusCode != http.StatusOK:
+		return Update{}, fmt.Errorf("fetch facts from %s: it answers %s", a.spec.URL, response.Status)
+	}
+	limited := &limitedReader{from: response.Body, left: maxBytes}
+	facts, err := ReadStatements(limited, a.spec.URL)
+	if err != nil {
+		return Update{}, err
+	}
+	return Update{Whole: &catalog.Fetched{Position: response.Header.Get("ETag"), Facts: facts}}, nil
+}
+
+// limitedReader fails where io.LimitReader would pretend that this is the end.
+type limitedReader struct {
+	from io.Reader
+	left int
+}
+
+func (l *limitedReader) Read(into []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errors.New("the answer is too large; give the facts by several sources")
+	}
+	count, err := l.from.Read(into[:min(len(into), l.left)])
+	l.left -= count
+	return count, err
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package factsource
+
+import (
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"shai.dev/monitor/internal/manifest"
+)
+
+func at(url, caFile string) manifest.FactSourceSpec {
+	return manifest.FactSourceSpec{HTTP: &manifest.FactHTTP{URL: url, CAFile: caFile, IntervalSeconds: 7}}
+}
+
+const statement = `{"conduit": "friends/alice", "says": "friend", "tuples": [["bob"], ["carol", 17]]}`
+
+func TestHTTP(t *testing.T) {
+	version, asked := 1, []string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tag := fmt.Sprintf(`"v%d"`, version)
+		asked = append(asked, r.Header.Get("If-None-Match"))
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("ETag", tag)
+		fmt.Fprintf(w, "%s\n\n", strings.ReplaceAll(statement, "17", fmt.Sprint(version)))
+	}))
+	defer server.Close()
+	source := opened(t, at(server.URL, ""), Login{})
+	got, position := whole(t, source)
+	if diff := cmp.Diff([]string{`friends/alice friend("bob")`, `friends/alice friend("carol", 1)`}, got); diff != "" || position != `"v1"` {
+		t.Errorf("position %s\n%s", position, diff)
+	}
+	if update, err := source.Fetch(t.Context(), position); err != nil || !update.Empty() {
+		t.Errorf("the same again: %+v, %v", update, err)
+	}
+	version = 2
+	if update, err := source.Fetch(t.Context(), position); err != nil || update.Whole == nil || update.Whole.Position != `"v2"` {
+		t.Errorf("something else: %+v, %v", update, err)
+	}
+	if diff := cmp.Diff([]string{"", `"v1"`, `"v1"`}, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHTTPAnswersThatAreNotBelieved(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement) }))
+	defer other.Close()
+	for _, test := range []struct {
+		name   string
+		answer func(http.ResponseWriter, *http.Request)
+		want   string
+	}{
+		{"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, "it answers 500"},
+		{"not modified, unasked", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, "it answers 304"},
+		{"not found", http.NotFound, "it answers 404"},
+		{"another host", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) }, "it redirects to " + other.URL + "; give that as the url"},
+		{"another scheme", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://"+r.Host+"/", http.StatusFound)
+		}, "it redirects to https://"},
+		{"redirects for ever", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects more than 5 times"},
+		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "<html>") }, ":1: not a fact statement"},
+		{"half of it", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			fmt.Fprintln(w, statement)
+		}, "unexpected EOF"},
+		{"an unknown field", func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintln(w, statement+"\n"+strings.Replace(statement, "says", "say", 1))
+		}, `:2: not a fact statement: json: unknown field "say"`},
+		{"two values on a line", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement+statement) }, "more than one JSON value"},
+		{"too much", func(w http.ResponseWriter, _ *http.Request) {
+			for range maxBytes / 1024 {
+				_, _ = w.Write([]byte(strings.Repeat(" ", 1023) + "\n"))
+			}
+			fmt.Fprintln(w, statement)
+		}, "the answer is too large"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(test.answer))
+			defer server.Close()
+			fails(t, opened(t, at(server.URL, ""), Login{}), "", test.want)
+		})
+	}
+	if got, _ := whole(t, opened(t, at(other.URL, ""), Login{})); len(got) != 2 {
+		t.Errorf("the other host itself: %v", got)
+	}
+}
+
+func TestHTTPFollowsItsOwnHost(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/b" {
+			http.Redirect(w, r, "/b", http.StatusFound)
+			return
+		}
+		fmt.Fprintln(w, statement)
+	}))
+	defer server.Close()
+	if got, _ := whole(t, opened(t, at(server.URL+"/a", ""), Login{})); len(got) != 2 {
+		t.Error(got)
+	}
+}
+
+func TestHTTPSChecksTheServer(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it is told of the handshake that is to fail
+	server.StartTLS()
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := whole(t, opened(t, at(server.URL, file), Login{})); len(got) != 2 {
+		t.Error(got)
+	}
+	fails(t, opened(t, at(server.URL, ""), Login{}), "", "failed to verify certificate")
+	if _, err := Open(at(server.URL, file+"x"), Login{}); err == nil {
+		t.Error("a source without its authority was opened")
+	}
+}
+
+// The environment's proxy is not asked: whoever sets it could say what is true.
+func TestHTTPUsesNoProxy(t *testing.T) {
+	source, err := newAddress(*at("http://facts.example/", "").HTTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if transport, _ := source.client.Transport.(*http.Transport); transport.Proxy != nil {
+		t.Error("a proxy is used")
+	}
+}

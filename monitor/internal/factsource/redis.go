@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package factsource
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const dialTime = 5 * time.Second
+
+// connect opens a connection that ends with ctx. release must be called.
+func connect(ctx context.Context, socket string, login Login) (connection redis.Conn, release func(), err error) {
+	dialer := net.Dialer{Timeout: dialTime}
+	raw, err := dialer.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the store at %s: %w; is it running?", socket, err)
+	}
+	connection = redis.NewConn(raw, fetchTime, fetchTime)
+	// A blocked command ends when its connection does.
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	release = func() {
+		stop()
+		connection.Close()
+	}
+	if login != (Login{}) {
+		if _, err := connection.Do(login.Command, login.User, login.Password); err != nil {
+			release()
+			return nil, nil, fmt.Errorf("authenticate at the store %s: %w", socket, err)
+		}
+	}
+	return connection, release, nil
+}
+
+// text refuses what policies cannot speak of.
+func text(raw []byte, what string) (string, error) {
+	if !utf8.Valid(raw) {
+		return "", fmt.Errorf("%s is not UTF-8: %.40q", what, raw)
+	}
+	return string(raw), nil
+}

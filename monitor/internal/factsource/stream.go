@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package factsource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/policy"
+)
+
+// stream is a stream of changes. An entry has the fields op (add, remove, replace),
+// conduit, says and tuple (a JSON array). Its position is the identifier of the last
+// entry that was read.
+type stream struct {
+	spec       manifest.FactRedis
+	login      Login
+	block      time.Duration
+	connection redis.Conn // nil between connections
+	release    func()
+}
+
+const (
+	start         = "0-0" // the position before the first entry
+	entriesAtOnce = 1000
+	// blockTime is how long a fetch waits for an entry; less than the time a reply may take.
+	blockTime = 5 * time.Second
+)
+
+// Pause implements [Source].
+func (s *stream) Pause() time.Duration { return 0 }
+
+// Close implements [Source].
+func (s *stream) Close() {
+	if s.release != nil {
+		s.release()
+	}
+	s.connection, s.release = nil, nil
+}
+
+// Fetch implements [Source].
+func (s *stream) Fetch(ctx context.Context, position string) (update Update, err error) {
+	if s.connection == nil {
+		if s.connection, s.release, err = connect(ctx, s.spec.Socket, s.login); err != nil {
+			return Update{}, err
+		}
+	}
+	defer func() {
+		if err != nil {
+			s.Close()
+			err = fmt.Errorf("fetch facts from stream %s of %s: %w", s.spec.Stream.Key, s.spec.Socket, err)
+		}
+	}()
+	if position == "" {
+		return s.everything()
+	}
+	steps, next, err := s.read(position, s.block)
+	if err == nil {
+		err = s.checkNothingMissed(position)
+	}
+	if err != nil {
+		return Update{}, err
+	}
+	return Update{Steps: steps, Position: next}, nil
+}
+
+// everything replays the stream from its beginning.
+func (s *stream) everything() (Update, error) {
+	standing := newReplay()
+	position := start
+	for {
+		steps, next, err := s.read(position, 0)
+		if err != nil {
+			return Update{}, err
+		}
+		if len(steps) == 0 {
+			break
+		}
+		position = next
+		standing.follow(steps)
+		if len(standing.standing) > maxFacts {
+			return Update{}, fmt.Errorf("more than %d facts; give them by several sources", maxFacts)
+		}
+	}
+	if err := s.checkNothingMissed(start); err != nil {
+		return Update{}, err
+	}
+	return Update{Whole: &catalog.Fetched{Position: position, Facts: standing.facts()}}, nil
+}
+
+// checkNothingMissed finds out, after entries were read, whether others between them and
+// the position may have been deleted before: trimming takes the oldest first, so that
+// none has while the one at the position is there. At the start none may ever have been.
+func (s *stream) checkNothingMissed(position string) error {
+	info, err := s.info()
+	if err != nil {
+		return err
+	}
+	if position == start {
+		if deleted := info.added - info.length; deleted > 0 {
+			return fmt.Errorf("%d entries have been deleted unread, and what they said is lost: begin the stream anew (DEL), and do not trim it", deleted)
+		}
+		return nil
+	}
+	at, err := redis.Values(s.connection.Do("XRANGE", s.spec.Stream.Key, position, position))
+	if err != nil || len(at) > 0 || info.last == position {
+		return err
+	}
+	return fmt.Errorf("entry %s, the last one read, has been deleted: others may have gone unread with it; "+
+		"begin the stream anew (DEL) and give the source another name, and keep entries for longer", position)
+}
+
+// about is what the store says of a stream.
+type about struct {
+	length, added int64
+	last          string // identifier of the newest entry there has ever been
+}
+
+func (s *stream) info() (found about, err error) {
+	kind, err := redis.String(s.connection.Do("TYPE", s.spec.Stream.Key))
+	if err != nil {
+		return found, err
+	}
+	if kind != "stream" {
+		return found, fmt.Errorf("there is no such stream (the key's type is %s); make it with XADD or XGROUP CREATE … MKSTREAM", kind)
+	}
+	words, err := redis.Values(s.connection.Do("XINFO", "STREAM", s.spec.Stream.Key))
+	if err != nil {
+		return found, err
+	}
+	for i := 0; i+1 < len(words); i += 2 {
+		switch name, _ := redis.String(words[i], nil); name {
+		case "length":
+			found.length, err = redis.Int64(words[i+1], err)
+		case "entries-added": // since Redis 7
+			found.added, err = redis.Int64(words[i+1], err)
+		case "last-generated-id":
+			found.last, err = redis.String(words[i+1], err)
+		}
+	}
+	return found, err
+}
+
+// read returns the steps after a position, waiting for one at most as long as said.
+func (s *stream) read(position string, wait time.Duration) (steps []catalog.Step, next string, err error) {
+	arguments := []any{"COUNT", entriesAtOnce}
+	if wait > 0 {
+		arguments = append(arguments, "BLOCK", wait.Milliseconds())
+	}
+	reply, err := redis.Values(s.connection.Do("XREAD", append(arguments, "STREAMS", s.spec.Stream.Key, position)...))
+	if errors.Is(err, redis.ErrNil) {
+		return nil, position, nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var key string
+	var entries []any
+	if _, err := redis.Scan(reply, &reply); err != nil {
+		return nil, "", err
+	}
+	if _, err := redis.Scan(reply, &key, &entries); err != nil {
+		return nil, "", err
+	}
+	next = position
+	for _, entry := range entries {
+		id, step, err := stepOf(entry)
+		if err != nil {
+			return nil, "", fmt.Errorf("entry %s: %w; correct whoever writes the stream, and delete the entry (XDEL)", id, err)
+		}
+		steps, next = append(steps, step), id
+	}
+	return steps, next, nil
+}
+
+// stepOf reads an entry.
+func stepOf(entry any) (id string, step catalog.Step, err error) {
+	parts, err := redis.Values(entry, nil)
+	if err != nil || len(parts) != 2 {
+		return id, step, errors.New("the store's reply is malformed")
+	}
+	id, _ = redis.String(parts[0], nil)
+	fields, err := redis.StringMap(parts[1], nil)
+	if err != nil {
+		return id, step, err
+	}
+	step.Verb = catalog.Verb(fields["op"])
+	switch {
+	case step.Verb != catalog.StepAdd && step.Verb != catalog.StepRemove && step.Verb != catalog.StepReplace:
+		return id, step, fmt.Errorf("op is %q; expected add, remove or replace", fields["op"])
+	case fields["conduit"] == "" || fields["says"] == "":
+		return id, step, errors.New("conduit or says is missing")
+	}
+	for _, name := range []string{"conduit", "says", "tuple"} {
+		if _, err := text([]byte(fields[name]), name); err != nil {
+			return id, step, err
+		}
+	}
+	var tuple policy.Tuple
+	if err := json.Unmarshal([]byte(fields["tuple"]), &tuple); err != nil {
+		return id, step, fmt.Errorf("tuple is %.60q; expected a JSON array of texts, whole numbers and {\"time\":…}", fields["tuple"])
+	}
+	step.Fact = policy.Fact{Conduit: fields["conduit"], Relation: fields["says"], Arguments: tuple.Values()}
+	return id, step, nil
+}
+
+// replay is what stands after steps on nothing.
+type replay struct {
+	standing map[said]bool
+	alike    map[[2]string][]said // by conduit and relation; may name what no longer stands
+}
+
+type said struct {
+	conduit, relation string
+	tuple             policy.Tuple
+}
+
+func newReplay() *replay { return &replay{standing: map[said]bool{}, alike: map[[2]string][]said{}} }
+
+func (r *replay) follow(steps []catalog.Step) {
+	for _, step := range steps {
+		one := said{step.Fact.Conduit, step.Fact.Relation, policy.NewTuple(step.Fact.Arguments...)}
+		group := [2]string{one.conduit, one.relation}
+		if step.Verb == catalog.StepReplace {
+			for _, other := range r.alike[group] {
+				delete(r.standing, other)
+			}
+			r.alike[group] = nil
+		}
+		if step.Verb == catalog.StepRemove {
+			delete(r.standing, one)
+			continue
+		}
+		if !r.standing[one] {
+			r.standing[one] = true
+			r.alike[group] = append(r.alike[group], one)
+		}
+	}
+}
+
+func (r *replay) facts() []policy.Fact {
+	facts := make([]policy.Fact, 0, len(r.standing))
+	for one := range r.standing {
+		facts = append(facts, policy.Fact{Conduit: one.conduit, Relation: one.relation, Arguments: one.tuple.Values()})
+	}
+	return facts
+}

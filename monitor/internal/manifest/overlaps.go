@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"shai.dev/monitor/internal/pattern"
+)
+
+// claim is something that only one pipeline can have, and in it only one conduit.
+type claim struct {
+	pipeline *object
+	conduit  string
+	at       string // field that makes the claim
+	text     string // as it stands there
+}
+
+// describe names the claim where the error stands elsewhere.
+func (a claim) describe() string {
+	return fmt.Sprintf("%q of pipeline %s (%s)", a.text, a.pipeline.name, a.pipeline.position(a.at))
+}
+
+// overlaps finds conduits that two pipelines claim. A conduit has one policy and one
+// pipeline that answers for it, so the later claim is the error.
+func (c *checker) overlaps(objects []*object) {
+	var paths, addresses []claim
+	for _, o := range objects {
+		pipeline, ok := o.value.(*Pipeline)
+		if !ok || c.objects[o.key()] != o {
+			continue
+		}
+		for i, conduit := range pipeline.Spec.Conduits {
+			at := fmt.Sprintf("spec.conduits[%d]", i)
+			for j, path := range conduit.Paths {
+				if conduit.Kind == KindFile || conduit.Kind == KindTuple {
+					paths = append(paths, claim{o, conduit.Name, fmt.Sprintf("%s.paths[%d].path", at, j), path.Path})
+				}
+			}
+			if conduit.Kind == KindConnection && conduit.Listen != "" {
+				addresses = append(addresses, claim{o, conduit.Name, at + ".listen", conduit.Listen})
+			}
+		}
+	}
+	c.paths(paths)
+	c.addresses(addresses)
+}
+
+// paths finds patterns of two pipelines that can match one name, and patterns of one
+// pipeline of which neither decides.
+func (c *checker) paths(claims []claim) {
+	var patterns []pattern.Pattern
+	var of []claim
+	for _, one := range claims {
+		parsed, err := pattern.Parse(one.text)
+		if err == nil {
+			patterns, of = append(patterns, parsed), append(of, one)
+		} else if !one.pipeline.broken && !c.failed(one.pipeline, one.at) {
+			c.fail(one.pipeline, one.at, "", "%v", err)
+		}
+	}
+	pattern.Meetings(patterns, func(i, j int) bool {
+		first, second := of[i], of[j]
+		switch {
+		case first.pipeline != second.pipeline:
+			c.overlap(second, "give each conduit to one pipeline: make one of the paths narrower",
+				"pipeline %s claims %q, which can match the same conduits as %s", second.pipeline.name, second.text, first.describe())
+		case pattern.Ambiguous(patterns[i], patterns[j]):
+			c.fail(second.pipeline, second.at, "make one of them narrower",
+				"%q and %q (%s) can match the same conduit, and neither is more specific", second.text, first.text, first.pipeline.position(first.at))
+		}
+		return len(c.errors) < maxErrors
+	})
+}
+
+// failed tells whether something is wrong with a field already.
+func (c *checker) failed(o *object, field string) bool {
+	for _, known := range c.errors {
+		if known.Kind == o.kind && known.Name == o.name && (known.Field == field || strings.HasPrefix(known.Field, field+"[")) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) overlap(one claim, hint, format string, arguments ...any) {
+	c.errors = append(c.errors, one.pipeline.error(Overlap, one.at, hint, format, arguments...))
+}
+
+// addresses finds addresses on which two conduits would listen.
+func (c *checker) addresses(claims []claim) {
+	for i, one := range claims {
+		for _, other := range claims[:i] {
+			if sameAddress(one.address(), other.address()) {
+				c.overlap(one, "choose another port",
+					"conduit %s of pipeline %s listens on %q, as does conduit %s, on %s", one.conduit, one.pipeline.name, one.text, other.conduit, other.describe())
+			}
+		}
+	}
+}
+
+// address is the claim with the pipeline's own variables in their place.
+func (a claim) address() string {
+	text := a.text
+	for _, v := range a.pipeline.value.(*Pipeline).Spec.Variables {
+		text = strings.ReplaceAll(text, "$("+v.Name+")", v.Value)
+	}
+	return text
+}
+
+// sameAddress tells whether only one can listen on the two. What is still to be
+// replaced on the machine is the same if it is written the same.
+func sameAddress(a, b string) bool {
+	first, err := netip.ParseAddrPort(a)
+	second, err2 := netip.ParseAddrPort(b)
+	if err != nil || err2 != nil {
+		return a == b
+	}
+	return first.Port() == second.Port() && first.Port() != 0 &&
+		(first.Addr() == second.Addr() || first.Addr().IsUnspecified() || second.Addr().IsUnspecified())
+}

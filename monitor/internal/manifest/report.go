@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package manifest
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Report is everything there is to say about a set of manifests.
+type Report struct {
+	Bundle   *Bundle // nil when there are errors
+	Errors   Errors  // in the order of the files
+	Warnings Errors  // what is allowed, and probably not meant
+	// Parameters of each policy whose text is right.
+	Parameters map[string][]string
+}
+
+// Bundle checks that the objects fit together. The error is an [Errors] with
+// everything that is wrong, what [Parse] found included.
+func (s *Set) Bundle() (*Bundle, error) {
+	report, err := s.Report()
+	if err != nil {
+		return nil, err
+	}
+	return report.Bundle, report.Errors.orNil()
+}
+
+// Report checks everything. The error is not the manifests' fault.
+func (s *Set) Report() (Report, error) {
+	c := newChecker()
+	c.index(s.objects)
+	c.check(s.objects)
+	report := Report{
+		Errors:   append(slices.Clone(s.errors), c.errors...).inOrder(),
+		Warnings: c.warnings.inOrder(), Parameters: c.parameters,
+	}
+	if len(report.Errors) > 0 {
+		return report, nil
+	}
+	objects := slices.Clone(s.objects)
+	slices.SortFunc(objects, func(a, b *object) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)),
+			cmp.Compare(a.name, b.name),
+		)
+	})
+	var err error
+	report.Bundle, err = render(objects)
+	return report, err
+}

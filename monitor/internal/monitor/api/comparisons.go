@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"shai.dev/monitor/internal/manifest"
+)
+
+// CompareRequest is a candidate: what an apply of the same sources would put in force.
+type CompareRequest struct {
+	Sources []manifest.Source `json:"sources"`
+	Prune   bool              `json:"prune,omitempty"` // objects that the sources do not name go
+}
+
+// Comparison says which flows a candidate would open and close against the bundle in
+// force. A flow is one expected access of one task instance to one conduit; it is open
+// when the policies that are enforced allow it whatever the session brings along.
+// Lists hold at most 20 entries, totals count everything.
+type Comparison struct {
+	From        string `json:"from"` // hash of the bundle in force, "" when there is none
+	To          string `json:"to"`   // hash of the candidate
+	FlowsBefore uint64 `json:"flowsBefore"`
+	FlowsAfter  uint64 `json:"flowsAfter"`
+
+	Opened      []FlowChange `json:"opened"` // by the number of flows, most first
+	OpenedTotal uint64       `json:"openedTotal"`
+	Closed      []FlowChange `json:"closed"`
+	ClosedTotal uint64       `json:"closedTotal"` // of FlowsBefore
+	// WouldClose are flows that are open now, and that under the candidate only
+	// policies in mode Audit or Warn forbid: they stay open, and are recorded.
+	WouldClose      []FlowChange `json:"wouldClose"`
+	WouldCloseTotal uint64       `json:"wouldCloseTotal"`
+
+	Users          []string `json:"users"` // of instances with a flow that is opened or closed, sorted
+	UsersTotal     uint64   `json:"usersTotal"`
+	Documents      []string `json:"documents"` // conduits of such a flow, examples
+	DocumentsTotal uint64   `json:"documentsTotal"`
+
+	DurationMicroseconds int64 `json:"durationMicroseconds"`
+}
+
+// FlowChange is flows that change alike: those of one task to the conduits of one name
+// under one policy.
+type FlowChange struct {
+	Pipeline  string `json:"pipeline"`
+	Task      string `json:"task"`
+	Instance  string `json:"instance"`  // an example: "worker(alice, de)"
+	Instances uint64 `json:"instances"` // how many have such a flow
+	Access    string `json:"access"`    // "read" or "write"
+	Conduits  string `json:"conduits"`  // name in the pipeline, such as "documents"
+	Conduit   string `json:"conduit"`   // an example: "/corpus/public/17.txt"
+	Policy    string `json:"policy"`    // name of the conduit's policy in the candidate
+	Classes   uint64 `json:"classes"`   // of conduits about which every decision coincides
+	Documents uint64 `json:"documents"` // conduits that some instance's flow is about
+	Flows     uint64 `json:"flows"`
+}
+
+// comparisonLine is one line of a running comparison; the last one is not a progress.
+type comparisonLine struct {
+	Progress   *Progress   `json:"progress,omitempty"`
+	Comparison *Comparison `json:"comparison,omitempty"`
+	Problem    *Problem    `json:"problem,omitempty"`
+}
+
+func (l comparisonLine) step() (*Progress, *Comparison, *Problem) {
+	return l.Progress, l.Comparison, l.Problem
+}
+
+func (h *Handler) compare(w http.ResponseWriter, r *http.Request) error {
+	var request CompareRequest
+	if err := read(w, r, maxManifests, &request); err != nil {
+		return err
+	}
+	return streamed(w, r, "compare", func(ctx context.Context, progress func(Progress)) (any, error) {
+		result, err := h.Service.Compare(ctx, request, progress)
+		return comparisonLine{Comparison: &result}, err
+	})
+}
+
+// Compare implements [Service].
+func (c *Client) Compare(ctx context.Context, request CompareRequest, progress func(Progress)) (Comparison, error) {
+	return follow[comparisonLine](ctx, c, "/v1/comparisons", request, progress)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+// maxChangesShown bounds the lists of a comparison.
+const maxChangesShown = 20
+
+// comparison is one candidate that is compared with what is in force.
+type comparison struct {
+	change   *catalog.Change // to the shadow
+	progress func(api.Progress)
+	begun    time.Time
+	sides    map[string]*compared
+}
+
+// compared is one pipeline on both sides; a plan is nil where there is none.
+type compared struct {
+	before, after *analysis.Plan
+	result        *analysis.Result // of before, nil where none is in force
+	same          bool             // nothing but facts can make a difference
+}
+
+// Compare implements [api.Service]. The analyses run beside everything else: what they
+// look at does not change.
+func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progress func(api.Progress)) (api.Comparison, error) {
+	c, err := m.prepareComparison(request)
+	if err != nil {
+		return api.Comparison{}, err
+	}
+	c.progress = progress
+	gathered := analysis.NewComparison(c.change)
+	for _, name := range slices.Sorted(maps.Keys(c.sides)) {
+		before, after, err := c.analyse(ctx, c.sides[name])
+		if err != nil {
+			return api.Comparison{}, fmt.Errorf("compare pipeline %s: %w", name, err)
+		}
+		gathered.Add(before, after)
+	}
+	changes := gathered.Changes()
+	out := api.Comparison{
+		From: c.change.Before.BundleHash(), To: c.change.After.BundleHash(),
+		FlowsBefore: changes.Before, FlowsAfter: changes.After,
+		UsersTotal: uint64(len(changes.Users)), Users: firstOf(changes.Users), DocumentsTotal: changes.DocumentsTotal, Documents: []string{},
+	}
+	out.Opened, out.OpenedTotal = flowChanges(changes.Opened)
+	out.Closed, out.ClosedTotal = flowChanges(changes.Closed)
+	out.WouldClose, out.WouldCloseTotal = flowChanges(changes.WouldClose)
+	for _, id := range firstOf(changes.Documents) {
+		if name, known := c.change.Before.Name(id); known {
+			out.Documents = append(out.Documents, name)
+		}
+	}
+	out.DurationMicroseconds = time.Since(c.begun).Microseconds()
+	return out, nil
+}
+
+// prepareComparison reads the candidate and makes the shadow of the state under it.
+func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, error) {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	candidate, err := m.candidateOf(request.Sources, request.Prune)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.prepareSwap(candidate)
+	if err != nil {
+		return nil, err
+	}
+	defer s.discard()
+	c := &comparison{begun: time.Now(), sides: map[string]*compared{}}
+	if c.change, err = m.catalog.Shadow(candidate.catalog); err != nil {
+		return nil, api.Invalid("compare", "", "%v", err)
+	}
+	for name, p := range s.old {
+		if err := m.remember(p); err != nil {
+			return nil, err
+		}
+		plan := *p.plan
+		side := &compared{before: &plan}
+		if known := m.analyses[name]; known != nil && known.plan == p.plan && known.result.Covers(&plan, c.change.Before) {
+			side.result = known.result.On(&plan)
+		}
+		c.sides[name] = side
+	}
+	for name, p := range s.next {
+		side := c.sides[name]
+		if side == nil {
+			side = &compared{}
+			c.sides[name] = side
+		}
+		plan := *p.plan
+		side.after, side.same = &plan, p == s.old[name]
+		if side.before != nil {
+			plan.Seen = side.before.Seen // who has come once is expected on both sides
+		}
+	}
+	return c, nil
+}
+
+// analyse finds the flows of one pipeline before and after.
+func (c *comparison) analyse(ctx context.Context, one *compared) (before, after *analysis.Side, err error) {
+	if one.before != nil {
+		if before, err = c.side(ctx, one.before, c.change.Before, one.result); err != nil {
+			return nil, nil, err
+		}
+	}
+	if one.after == nil {
+		return before, nil, nil
+	}
+	var known *analysis.Result
+	if one.same {
+		if known, _, err = before.Held.Follow(ctx, c.change, c.options()); err != nil {
+			return nil, nil, err
+		}
+	}
+	after, err = c.side(ctx, one.after, c.change.After, known)
+	return before, after, err
+}
+
+// side is a pipeline's flows in one state; held is what every policy allows, nil where
+// that is not known.
+func (c *comparison) side(ctx context.Context, plan *analysis.Plan, state *catalog.State, held *analysis.Result) (*analysis.Side, error) {
+	var err error
+	if held == nil {
+		if held, err = analysis.Run(ctx, plan, state, c.options()); err != nil {
+			return nil, err
+		}
+	}
+	side := &analysis.Side{Open: held, Held: held}
+	if state.Waive() != nil {
+		options := c.options()
+		options.Open = true
+		side.Open, err = analysis.Run(ctx, plan, state, options)
+	}
+	return side, err
+}
+
+func (c *comparison) options() analysis.Options {
+	return analysis.Options{Now: c.begun, Progress: func(done, total uint64) {
+		c.progress(api.Progress{Phase: "instances", Done: done, Total: total})
+	}}
+}
+
+func firstOf[T any](list []T) []T {
+	return append([]T{}, list[:min(len(list), maxChangesShown)]...)
+}
+
+// flowChanges is a list of changes as the API shows it, and the flows of the whole list.
+func flowChanges(list []analysis.FlowChange) (shown []api.FlowChange, total uint64) {
+	for _, change := range list {
+		total += change.Flows
+	}
+	shown = []api.FlowChange{}
+	for _, f := range firstOf(list) {
+		shown = append(shown, api.FlowChange{
+			Pipeline: f.Pipeline, Task: f.Task, Instance: f.Instance.Name(), Instances: f.Instances, Access: f.Access,
+			Conduits: f.Conduits, Conduit: f.Conduit, Policy: f.Policy, Classes: f.Classes, Documents: f.Documents, Flows: f.Flows,
+		})
+	}
+	return shown, total
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/factsource"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+// followed are the sources of the bundle in force that facts are fetched from, each with
+// a goroutine of its own. Safe for concurrent use.
+type followed struct {
+	monitor *Monitor
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	sources map[string]*followedSource // by sourceID
+}
+
+// followedSource is one of them.
+type followedSource struct {
+	id, name string
+	stop     context.CancelFunc
+	begun    time.Time
+
+	mu          sync.Mutex
+	lastSuccess time.Time
+	message     string
+}
+
+// sourceID names a source together with where its facts come from: facts of another
+// place are not a changed source's earlier facts.
+func sourceID(source *manifest.FactSource) string {
+	spec, err := json.Marshal(source.Spec)
+	if err != nil {
+		panic("bug: a fact source of a bundle cannot be rendered: " + err.Error())
+	}
+	sum := sha256.Sum256(spec)
+	return source.Metadata.Name + "@" + hex.EncodeToString(sum[:8])
+}
+
+func newFollowed(m *Monitor) *followed {
+	f := &followed{monitor: m, sources: map[string]*followedSource{}}
+	m.metrics.registry.MustRegister(f)
+	return f
+}
+
+// fetchUnknown fetches what those sources say of which nothing is known. A bundle whose
+// facts are unknown cannot be in force: what a policy allows in the absence of a fact
+// would be allowed. Called with changing held.
+func (m *Monitor) fetchUnknown(c *candidate) (map[string]catalog.Fetched, error) {
+	fetched := map[string]catalog.Fetched{}
+	var failures []error
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for _, one := range c.bundle.FactSources() {
+		if !one.Spec.Fetched() {
+			continue
+		}
+		source, err := m.openSource(c.bundle, c.resolved, one.Metadata.Name)
+		if err != nil {
+			return nil, err
+		}
+		id := sourceID(one)
+		if _, known := m.catalog.Source(id); known {
+			source.Close()
+			continue
+		}
+		group.Go(func() {
+			defer source.Close()
+			update, err := source.Fetch(m.context, "")
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failures = append(failures, fmt.Errorf("FactSource %s: %w", one.Metadata.Name, err))
+				return
+			}
+			fetched[id] = *update.Whole
+		})
+	}
+	group.Wait()
+	if len(failures) > 0 {
+		slices.SortFunc(failures, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+		return nil, api.Unavailable("apply", "see to it that the source answers, or leave it out; nothing was changed", "%v", errors.Join(failures...))
+	}
+	return fetched, nil
+}
+
+// openSource makes a source ready to be fetched from.
+func (m *Monitor) openSource(bundle *manifest.Bundle, resolved map[string]*manifest.Resolved, name string) (factsource.Source, error) {
+	spec, err := bundle.ResolveFactSource(name, m.options.Define)
+	if err != nil {
+		return nil, err
+	}
+	var login factsource.Login
+	if spec.Redis != nil {
+		if login, err = m.loginAt(spec.Redis.Socket, resolved); err != nil {
+			return nil, err
+		}
+	}
+	source, err := factsource.Open(spec, login)
+	if err != nil {
+		return nil, api.Invalid("apply", "", "FactSource %s: %v", name, err)
+	}
+	return source, nil
+}
+
+// loginAt is how to authenticate at a store: as its administrator where it is a
+// pipeline's confined one, not at all elsewhere.
+func (m *Monitor) loginAt(socket string, resolved map[string]*manifest.Resolved) (factsource.Login, error) {
+	if m.options.Secrets == "" {
+		return factsource.Login{}, nil
+	}
+	for _, one := range resolved {
+		if store := one.Pipeline.Spec.KeyValue; store != nil && store.Socket == socket {
+			secrets, err := readSecrets(m.options.Secrets)
+			return factsource.Login{Command: secrets.AuthCommand, User: secrets.Administrator, Password: secrets.Password}, err
+		}
+	}
+	return factsource.Login{}, nil
+}
+
+// turnTo follows the sources of a bundle, which may be nil, and no others. Those of
+// which fetched has something were fetched just now. It does not wait for those that
+// stop: they may be waiting for the caller's lock.
+func (f *followed) turnTo(bundle *manifest.Bundle, fetched map[string]catalog.Fetched) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next := map[string]*followedSource{}
+	var begun []*followedSource
+	if bundle != nil {
+		for _, one := range bundle.FactSources() {
+			if !one.Spec.Fetched() {
+				continue
+			}
+			id := sourceID(one)
+			if next[id] = f.sources[id]; next[id] == nil {
+				next[id] = &followedSource{id: id, name: one.Metadata.Name, begun: time.Now()}
+				if _, fresh := fetched[id]; fresh {
+					next[id].lastSuccess = time.Now()
+				}
+				begun = append(begun, next[id])
+			}
+		}
+	}
+	for id, s := range f.sources {
+		if next[id] == nil {
+			s.stop()
+		}
+	}
+	f.sources = next
+	for _, s := range begun {
+		ctx, stop := context.WithCancel(f.monitor.context)
+		s.stop = stop
+		f.running.Go(func() { f.follow(ctx, s) })
+	}
+}
+
+// close stops following and returns when nobody does any more.
+func (f *followed) close() {
+	f.turnTo(nil, nil)
+	f.running.Wait()
+}
+
+// Waiting times after failures double up to the longest.
+const (
+	firstRetry   = time.Second
+	longestRetry = time.Minute
+)
+
+// follow fetches from a source until ctx ends.
+func (f *followed) follow(ctx context.Context, s *followedSource) {
+	var source factsource.Source
+	defer func() {
+		if source != nil {
+			source.Close()
+		}
+	}()
+	var last [sha256.Size]byte // digest of what was fetched whole
+	retry := firstRetry
+	for {
+		var err error
+		if source == nil {
+			source, err = f.open(s)
+		}
+		if err == nil {
+			err = f.fetch(ctx, s, source, &last)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		s.note(err)
+		wait := time.Duration(0)
+		if source != nil {
+			wait = source.Pause()
+		}
+		if err == nil {
+			retry = firstRetry
+		} else {
+			f.monitor.metrics.fetchFailures.WithLabelValues(s.name).Inc()
+			f.monitor.logger.Warn("facts are not up to date", "source", s.name, "error", err)
+			if wait == 0 {
+				wait, retry = retry, min(2*retry, longestRetry)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (f *followed) open(s *followedSource) (factsource.Source, error) {
+	m := f.monitor
+	bundle := m.currentBundle()
+	resolved, err := m.resolve(bundle)
+	if err != nil {
+		return nil, err
+	}
+	return m.openSource(bundle, resolved, s.name)
+}
+
+// fetch takes in what has changed.
+func (f *followed) fetch(ctx context.Context, s *followedSource, source factsource.Source, last *[sha256.Size]byte) error {
+	m := f.monitor
+	status, known := m.catalog.Source(s.id)
+	if !known {
+		return errors.New("the bundle in force has no such source")
+	}
+	update, err := source.Fetch(ctx, status.Position)
+	if err != nil || update.Empty() {
+		return err
+	}
+	var now [sha256.Size]byte
+	if update.Whole != nil {
+		if now = digest(*update.Whole); now == *last {
+			return nil
+		}
+	}
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// Not ctx: half an update of capability sets would drop them all.
+	_, err = m.changeFacts(m.context, func() (*catalog.Change, error) {
+		if update.Whole != nil {
+			return m.catalog.ReplaceSource(s.id, *update.Whole)
+		}
+		return m.catalog.ChangeSource(s.id, update.Position, update.Steps)
+	})
+	if err == nil {
+		*last = now
+	}
+	return err
+}
+
+// digest names what was fetched, whatever its order.
+func digest(fetched catalog.Fetched) (sum [sha256.Size]byte) {
+	lines := make([]string, 0, len(fetched.Facts))
+	for _, fact := range fetched.Facts {
+		line, err := json.Marshal([]any{fact.Conduit, fact.Relation, fact.Arguments})
+		if err != nil {
+			panic("bug: a fact cannot be rendered: " + err.Error())
+		}
+		lines = append(lines, string(line))
+	}
+	slices.Sort(lines)
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q\n", fetched.Position)
+	for _, line := range lines {
+		hash.Write([]byte(line + "\n"))
+	}
+	hash.Sum(sum[:0])
+	return sum
+}
+
+// note keeps what became of a fetch.
+func (s *followedSource) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.message = err.Error()
+		return
+	}
+	s.lastSuccess, s.message = time.Now(), ""
+}
+
+// status lists the sources by name.
+func (f *followed) status() []api.FactSourceStatus {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []api.FactSourceStatus
+	for id, s := range f.sources {
+		known, _ := f.monitor.catalog.Source(id)
+		s.mu.Lock()
+		status := api.FactSourceStatus{Name: s.name, Tuples: known.Facts, Message: s.message}
+		if !s.lastSuccess.IsZero() {
+			at := s.lastSuccess
+			status.LastSuccess = &at
+		}
+		s.mu.Unlock()
+		list = append(list, status)
+	}
+	slices.SortFunc(list, func(a, b api.FactSourceStatus) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+var sourceAge = prometheus.NewDesc("shai_fact_source_age_seconds",
+	"Time since facts were last fetched from a source with success; since following it began where they never were.", []string{"source"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (f *followed) Describe(to chan<- *prometheus.Desc) { to <- sourceAge }
+
+// Collect implements [prometheus.Collector].
+func (f *followed) Collect(to chan<- prometheus.Metric) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.sources {
+		s.mu.Lock()
+		since := s.lastSuccess
+		s.mu.Unlock()
+		if since.IsZero() {
+			since = s.begun
+		}
+		to <- prometheus.MustNewConstMetric(sourceAge, prometheus.GaugeValue, time.Since(since).Seconds(), s.name)
+	}
+}

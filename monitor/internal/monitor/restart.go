@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"fmt"
+	"time"
+)
+
+// A task that dies again and again is started again ever later: at once after its first
+// death, then after a second, and twice as long each time up to the longest. Once it has
+// run for a while, its deaths are forgotten.
+const (
+	firstDelay   = time.Second
+	longestDelay = time.Minute
+	healthyTime  = time.Minute
+)
+
+// restartDelay is how long to wait after so many deaths in a row, the last one included.
+func restartDelay(deaths int) time.Duration {
+	if deaths <= 1 {
+		return 0
+	}
+	delay := firstDelay
+	for range deaths - 2 {
+		if delay = min(2*delay, longestDelay); delay == longestDelay {
+			break
+		}
+	}
+	return delay
+}
+
+// restart starts a task that had been ready and then died, at once or later. One that
+// never became ready is left alone: it would fail the same way again. Called with mu held.
+func (t *runningTask) restart() {
+	if time.Since(t.launched) >= healthyTime {
+		t.deaths = 0
+	}
+	t.deaths++
+	t.restarts++
+	t.pipeline.monitor.metrics.restarts.WithLabelValues(t.pipeline.name, t.name).Inc()
+	t.state, t.ready = stateStarting, make(chan struct{})
+	delay := restartDelay(t.deaths)
+	if delay == 0 {
+		t.relaunch()
+		return
+	}
+	died := t.message
+	t.message = fmt.Sprintf("%s; it has died %d times in a row and starts again in %v", t.message, t.deaths, delay)
+	var timer *time.Timer
+	timer = time.AfterFunc(delay, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.waiting == timer {
+			t.waiting, t.message = nil, died
+			t.relaunch()
+		}
+	})
+	t.waiting = timer
+}
+
+// relaunch starts the program again. Called with mu held.
+func (t *runningTask) relaunch() {
+	if err := t.launch(t.pipeline.monitor.context); err != nil {
+		t.state, t.message = stateFailed, err.Error()
+		close(t.ready)
+		close(t.ended)
+	}
+}
+
+// cancelRestart lets a task that waits for its restart be stopped. Called with mu held.
+func (t *runningTask) cancelRestart() {
+	if t.waiting == nil {
+		return
+	}
+	t.waiting.Stop()
+	t.waiting = nil
+	t.state, t.message = stateStopped, ""
+	close(t.ready)
+	close(t.ended)
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+// swap is one change of bundle. A pipeline whose meaning changes is quiesced first: its
+// tasks and sessions end, so that nothing that was granted under the old bundle is left
+// when the new one is in force. The others are not disturbed. Whatever fails leaves the
+// old bundle in force, on disk and at work.
+type swap struct {
+	monitor   *Monitor
+	candidate *candidate
+	old, next map[string]*pipeline
+	leaving   []*pipeline            // of old, not in next: by name
+	coming    []*pipeline            // of next, not in old: by name
+	running   map[*pipeline][]string // tasks of leaving pipelines that ran
+	change    *catalog.Change        // what made the bundle durable
+	before    *manifest.Bundle
+	since     time.Time // when the bundle before was applied
+}
+
+// prepareSwap makes the pipelines of the candidate ready; nothing of the running ones
+// changes. The caller runs the swap or discards it.
+func (m *Monitor) prepareSwap(c *candidate) (_ *swap, err error) {
+	compiled, err := catalog.Compile(c.catalog)
+	if err != nil {
+		return nil, api.Invalid("apply", "", "%v", err)
+	}
+	m.mu.RLock()
+	s := &swap{monitor: m, candidate: c, old: m.pipelines, before: m.bundle, since: m.applied}
+	m.mu.RUnlock()
+	s.next, s.running = map[string]*pipeline{}, map[*pipeline][]string{}
+	defer func() {
+		if err != nil {
+			s.discard()
+		}
+	}()
+	for _, name := range slices.Sorted(maps.Keys(c.resolved)) {
+		means, err := meaningOf(c.bundle, c.resolved[name])
+		if err != nil {
+			return nil, err
+		}
+		if running := s.old[name]; running != nil && running.means == means {
+			s.next[name] = running
+			continue
+		}
+		made, err := newPipeline(m, c.resolved[name], means, compiled.Bind)
+		if err != nil {
+			return nil, api.Invalid("apply pipeline "+name, "", "%v", err)
+		}
+		s.next[name] = made
+		s.coming = append(s.coming, made)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.old)) {
+		if s.next[name] != s.old[name] {
+			s.leaving = append(s.leaving, s.old[name])
+		}
+	}
+	return s, nil
+}
+
+// discard gives up what was prepared.
+func (s *swap) discard() {
+	for _, p := range s.coming {
+		p.closeConduits()
+	}
+}
+
+// run makes the swap. Once pipelines have been quiesced it goes on whatever becomes of
+// ctx: it ends with the new bundle whole, or with the old one.
+func (s *swap) run(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		s.discard()
+		return err
+	}
+	if err := s.quiesce(); err != nil {
+		s.discard()
+		return errors.Join(api.Conflict("apply", "the bundle before is still in force; try again", "%v", err), s.resume())
+	}
+	if err := s.commit(); err != nil {
+		s.discard()
+		return errors.Join(api.Invalid("apply", "the bundle before is still in force", "%v", err), s.resume())
+	}
+	if err := s.start(); err != nil {
+		return s.rollBack(err)
+	}
+	for _, p := range s.leaving {
+		p.close()
+	}
+	return nil
+}
+
+// quiesce ends every task and session of the pipelines that change.
+func (s *swap) quiesce() error {
+	for _, p := range s.leaving {
+		s.running[p] = p.runningTasks()
+	}
+	var failures []error
+	for _, p := range s.leaving {
+		failures = append(failures, p.quiesce(s.monitor.context))
+	}
+	return errors.Join(failures...)
+}
+
+// commit makes the bundle durable and puts it in force for whatever is not quiesced:
+// one step for every session that begins, as for a change of facts.
+func (s *swap) commit() error {
+	m := s.monitor
+	m.binding.Lock()
+	defer m.binding.Unlock()
+	change, err := m.catalog.Apply(s.candidate.catalog)
+	if err != nil && !errors.Is(err, catalog.ErrView) {
+		return err // what the view could not follow, start repairs
+	}
+	s.change = change
+	s.putInForce(s.next, s.candidate.bundle, time.Now(), change, "apply")
+	return nil
+}
+
+// putInForce replaces the running pipelines, and brings those that stay in step with
+// the facts that came and went. Called with changing and binding held.
+func (s *swap) putInForce(pipelines map[string]*pipeline, bundle *manifest.Bundle, applied time.Time, change *catalog.Change, operation string) {
+	m := s.monitor
+	m.mu.Lock()
+	m.pipelines, m.bundle, m.applied = pipelines, bundle, applied
+	m.mu.Unlock()
+	m.refreshRegions()
+	m.record(audit.Event{Kind: audit.Bundle, Operation: operation, Allowed: true,
+		Reason: fmt.Sprintf("version %d, %s", m.state().Bundle().Version, m.state().BundleHash())})
+	s.follow(change)
+}
+
+// follow brings the analyses and capability sets of the pipelines that the swap does not
+// concern in step. Called with changing and binding held.
+func (s *swap) follow(change *catalog.Change) {
+	m := s.monitor
+	if change.Before.BundleHash() == change.After.BundleHash() && change.Before.FactsVersion() == change.After.FactsVersion() {
+		return
+	}
+	for name, p := range s.next {
+		if s.old[name] != p {
+			continue
+		}
+		p.dropUnforeseen()
+		_, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
+			return result.Follow(m.context, change, analysis.Options{Now: time.Now()})
+		})
+		if err != nil {
+			m.logger.Error("capability sets could not be brought in step and are dropped", "pipeline", name, "error", err)
+		}
+	}
+}
+
+// start links the documents that the bundle brings and starts the tasks that ran.
+func (s *swap) start() error {
+	if err := s.registerFiles(); err != nil {
+		return err
+	}
+	for _, p := range s.coming {
+		for _, old := range s.leaving {
+			old.handOver(p)
+		}
+	}
+	for _, p := range s.coming {
+		old := s.old[p.name]
+		if old == nil {
+			continue
+		}
+		p.keepDone(old)
+		for _, task := range s.running[old] {
+			if p.tasks[task] == nil {
+				continue
+			}
+			if err := p.startTask(s.monitor.context, task); err != nil {
+				return fmt.Errorf("restart task %s/%s: %w", p.name, task, err)
+			}
+		}
+	}
+	return nil
+}
+
+// registerFiles makes the documents known that the rules cover, and links them.
+func (s *swap) registerFiles() error {
+	m := s.monitor
+	_, change, err := m.catalog.RegisterFiles(m.context, m.options.Data, nil)
+	if err != nil && !errors.Is(err, catalog.ErrView) {
+		return err
+	}
+	if _, err := m.view.Verify(m.context, nil); err != nil {
+		return fmt.Errorf("link documents: %w", err)
+	}
+	m.binding.Lock()
+	defer m.binding.Unlock()
+	s.follow(change)
+	return nil
+}
+
+// rollBack puts the old bundle in force again, on disk and at work, and says why.
+func (s *swap) rollBack(cause error) error {
+	m := s.monitor
+	var failures []error
+	for _, p := range s.coming {
+		failures = append(failures, p.quiesce(m.context))
+		for _, old := range s.leaving {
+			p.handOver(old)
+		}
+	}
+	if err := s.revert(); err != nil {
+		failures = append(failures, err)
+		return errors.Join(api.Conflict("apply", "the new bundle is in force, and tasks of the pipelines that it changes are stopped; "+
+			"correct the cause, then start them or apply the bundle before", "%v", cause), errors.Join(failures...))
+	}
+	for _, p := range s.coming {
+		p.close()
+	}
+	if _, err := m.view.Verify(m.context, nil); err != nil {
+		failures = append(failures, fmt.Errorf("link documents: %w", err))
+	}
+	for _, p := range s.leaving {
+		p.dropSets() // the store's users are those of the new bundle
+	}
+	failures = append(failures, s.resume())
+	m.analyzeAgain(m.context)
+	problem := api.Conflict("apply", "the bundle before is in force again; correct the cause and apply again", "%v", cause)
+	if err := errors.Join(failures...); err != nil {
+		problem.Detail += "; on the way back: " + err.Error()
+	}
+	return problem
+}
+
+func (s *swap) revert() error {
+	m := s.monitor
+	m.binding.Lock()
+	defer m.binding.Unlock()
+	change := s.change
+	if change.Bundle {
+		var err error
+		if change, err = m.catalog.Revert(s.change); err != nil && !errors.Is(err, catalog.ErrView) {
+			return err
+		}
+	}
+	s.putInForce(s.old, s.before, s.since, change, "roll back")
+	return nil
+}
+
+// resume starts again what was quiesced.
+func (s *swap) resume() error {
+	var failures []error
+	for _, p := range s.leaving {
+		p.readmit()
+		for _, task := range s.running[p] {
+			if err := p.startTask(s.monitor.context, task); err != nil {
+				failures = append(failures, fmt.Errorf("restart task %s/%s: %w", p.name, task, err))
+			}
+		}
+	}
+	return errors.Join(failures...)
+}
