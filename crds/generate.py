@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Writes the definitions and the reference page from the schemas.
+
+python -m crds.generate [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from crds import kinds, reference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).resolve().parents[1]
+_HEADING = (
+    "# SPDX-License-Identifier: BSD-2-Clause\n"
+    "# Written by python -m crds.generate from crds/kinds; change it there.\n"
+    "# A pattern cannot be broken into lines:\n"
+    "# yamllint disable rule:line-length\n"
+)
+_WIDTH = 110
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes out what is shared: a definition with anchors is hard to read."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Never write an anchor."""
+        del data
+        return True
+
+
+def files() -> dict[Path, str]:
+    """Return the text of every generated file."""
+    made = {
+        ROOT / "crds" / "bases" / kind.file: _HEADING
+        + yaml.dump(kind.definition(), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_WIDTH)
+        for kind in kinds.ALL
+    }
+    made[ROOT / "docs" / "reference" / "resources.md"] = reference.page(kinds.ALL)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the files, or with --check say which would change."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a file is not up to date")
+    options = parser.parse_args(arguments)
+    stale = {path: text for path, text in files().items() if not path.exists() or path.read_text() != text}
+    for path, text in stale.items():
+        if options.check:
+            print(f"{path.relative_to(ROOT)} is not what crds/kinds says: run python -m crds.generate", file=sys.stderr)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            print(f"wrote {path.relative_to(ROOT)}")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

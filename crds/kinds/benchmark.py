@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Benchmark: what enforcement costs a pipeline."""
+
+from __future__ import annotations
+
+from crds.kinds import shared
+from crds.resource import Column, Resource, condition_column
+from crds.schema import distinct, items, moment, name, number, record, rule, text, word
+
+_DAY = 24 * 3600
+_ROWS = 64
+
+_STARTED = (
+    "!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, "
+    "c.type == 'Succeeded' && (c.status != 'Unknown' || c.reason == 'Running'))"
+)
+
+_ROW = record(
+    "One mode at one length of sessions.",
+    {
+        "sessionLength": number("Queries per session; 0 is one session for the whole run."),
+        "mode": text("The mode.", longest=32),
+        "queriesPerSecond": number("Queries per second."),
+        "cpuMicrosecondsPerQuery": number("CPU time per query, in microseconds."),
+        "cpuMicrosecondsPerSession": number("CPU time per session, in microseconds."),
+        "cpuOverhead": text("CPU time added to mode baseline's, with its 95 % interval.", longest=128, shortest=0),
+        "throughputOverhead": text(
+            "Throughput lost against mode baseline, with its 95 % interval.", longest=128, shortest=0
+        ),
+        "paper": text("The throughput overhead that the paper found.", longest=32, shortest=0),
+    },
+    required=("sessionLength", "mode"),
+)
+
+_SUMMARY = 'Overhead by length of sessions, such as "1: 7.2 % · 8: 3.0 %".'
+
+BENCHMARK = Resource(
+    kind="Benchmark",
+    plural="benchmarks",
+    short="shbench",
+    about="A measurement of what enforcement costs: the same load in several modes, in short slices by turns.",
+    spec=record(
+        "What is measured. It cannot change once the measurement has begun.",
+        {
+            "pipeline": name("Name of the Pipeline in this namespace whose programs are measured."),
+            "scenario": word("The load. search: users who log in and search.", "search", default="search"),
+            "modes": distinct(
+                "The modes that are compared; baseline among them, which the others are compared with.",
+                word("A mode.", "baseline", "dynamic", "shai", "audit"),
+                most=4,
+                least=2,
+                default=["baseline", "dynamic", "shai"],
+                rules=(rule("'baseline' in self", "baseline is missing; the other modes are compared with it"),),
+            ),
+            "rounds": number("How often every mode is run at every length of sessions.", least=1, most=1000, default=7),
+            "sliceSeconds": number("How long it is run each time, in seconds.", least=1, most=600, default=3),
+            "sessionLengths": distinct(
+                "Queries per session; 0 is one session for the whole run.",
+                number("Queries.", most=1000000),
+                most=16,
+                least=1,
+                default=[1, 8, 32, 0],
+            ),
+            "concurrentUsers": number("How many users search at a time.", least=1, most=10000, default=24),
+            "warmUpSeconds": number("Load before the first slice, in seconds.", most=3600, default=25),
+            "seed": number("Seed of the order of slices and of what users do.", default=1),
+            "deadlineSeconds": number("How long all of it may take, in seconds.", least=1, most=_DAY, default=3600),
+        },
+        required=("pipeline",),
+    ),
+    status={
+        "startTime": moment("When it began."),
+        "completionTime": moment("When it ended."),
+        "progress": record(
+            "How far it is.",
+            {
+                "done": number("Slices that are done."),
+                "total": number("Slices there are."),
+                "message": text("What it is doing.", longest=1024, shortest=0),
+            },
+        ),
+        "table": items("The overhead table, by length of sessions and mode.", _ROW, most=_ROWS),
+        "summary": record(
+            "The table in a line for each mode.",
+            {
+                "dynamic": text(f"Mode dynamic. {_SUMMARY}", longest=512, shortest=0),
+                "shai": text(f"Mode shai. {_SUMMARY}", longest=512, shortest=0),
+            },
+        ),
+        "results": text(
+            "The ConfigMap in this namespace with all figures, as results.json and table.txt.", longest=253, shortest=0
+        ),
+    },
+    conditions={"Succeeded": f"Whether it is complete. Reasons: {shared.RUN_REASONS}"},
+    rules=(
+        rule(
+            f"self.spec == oldSelf.spec || {_STARTED}",
+            "spec cannot change: the measurement has begun; make another one",
+        ),
+    ),
+    columns=(
+        Column("Pipeline", ".spec.pipeline"),
+        condition_column("Succeeded", "Succeeded"),
+        condition_column("Reason", "Succeeded", "reason"),
+        Column("Done", ".status.progress.done", "integer"),
+        Column("Total", ".status.progress.total", "integer"),
+        Column("Dynamic", ".status.summary.dynamic"),
+        Column("Shai", ".status.summary.shai"),
+        Column("Results", ".status.results", wide=True),
+        condition_column("Message", "Succeeded", "message", wide=True),
+    ),
+    selectable=(".spec.pipeline",),
+)

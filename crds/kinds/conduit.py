@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Conduits: what holds data in a pipeline. Which fields a conduit takes depends on its kind."""
+
+from __future__ import annotations
+
+from crds.kinds import shared
+from crds.schema import Schema, distinct, keyed, name, number, record, rule, switch, text, word
+
+# The same table stands in the monitor's manifest package.
+_NEEDS = {
+    "file": ("paths",),
+    "tuple": ("paths", "access"),
+    "pipe": ("from", "to", "policy"),
+    "channel": ("from", "to", "policy"),
+    "connection": ("listen", "task"),
+}
+_TAKES = {
+    "file": ("ingress", "egress", "directory"),
+    "tuple": ("ingress", "egress"),
+    "pipe": ("slots",),
+    "channel": ("slots",),
+    "connection": ("ingress", "egress"),
+}
+_PIPES, _CHANNELS = 64, 32
+"""Descriptor numbers that the wire protocol reserves."""
+
+_SEGMENT = r"(\*|[^/*{}\x00]*(\{[A-Za-z_][A-Za-z0-9_]*\}[^/*{}\x00]*)*)"
+_PATH = rf"^({_SEGMENT}(/{_SEGMENT})*(/\*\*)?|\*\*)$"
+
+_GIVEN = {
+    "ingress": "(has(self.ingress) && self.ingress)",
+    "egress": "(has(self.egress) && self.egress)",
+    "directory": "(has(self.directory) && self.directory)",
+    "paths": "(has(self.paths) && size(self.paths) > 0)",
+}
+"""How to tell that a field holds something, where that is more than being there."""
+
+
+def conduits() -> Schema:
+    """Describe the conduits of a pipeline."""
+    return keyed("What holds data. Whatever is not a conduit is closed to all tasks.", _conduit(), by="name", most=256)
+
+
+def rules() -> tuple[Schema, ...]:
+    """Return the rules between a pipeline's conduits and the rest of its spec."""
+    return (
+        rule(
+            "!has(self.conduits) || self.conduits.all(c, [has(c.from) ? c.from : '', has(c.to) ? c.to : '', "
+            "has(c.task) ? c.task : ''].all(end, end == '' || end in self.tasks))",
+            "a conduit's from, to or task is not one of the pipeline's tasks",
+        ),
+        rule(
+            "!has(self.conduits) || has(self.keyValue) || !self.conduits.exists(c, c.kind == 'tuple')",
+            "keyValue is missing; a conduit holds tuples",
+        ),
+        _slots("pipe", _PIPES),
+        _slots("channel", _CHANNELS),
+    )
+
+
+def _slots(kind: str, most: int) -> Schema:
+    return rule(
+        f"!has(self.conduits) || self.conduits.filter(c, c.kind == '{kind}')"
+        f".map(c, has(c.slots) ? c.slots : 1).sum() <= {most}",
+        f"the pipeline has too many {kind}s; at most {most} slots are possible",
+    )
+
+
+def _given(field: str) -> str:
+    return _GIVEN.get(field, f"has(self.{field})")
+
+
+def _shapes() -> list[Schema]:
+    made = []
+    for kind, needs in _NEEDS.items():
+        foreign = [one for one in _FIELDS if one not in (*needs, *_TAKES[kind])]
+        made += [
+            rule(
+                f"self.kind != '{kind}' || ({' && '.join(map(_given, needs))})",
+                f"a field is missing; a conduit of kind {kind} needs {', '.join(needs)}",
+            ),
+            rule(
+                f"self.kind != '{kind}' || !({' || '.join(map(_given, foreign))})",
+                f"a field does not belong here; a conduit of kind {kind} has no {', '.join(foreign)}",
+            ),
+        ]
+    return made
+
+
+def _path() -> Schema:
+    return record(
+        "The conduits that match a pattern, and their policy.",
+        {
+            "path": text(
+                'Files ("/corpus/private/{owner}/**") or keys ("profile:{owner}"). "{name}" matches a segment or a '
+                'part of it and can be used in the policy\'s arguments, "*" matches a segment, a final "**" all '
+                "beneath.",
+                longest=shared.PATH_LENGTH,
+                pattern=_PATH,
+            ),
+            "policy": shared.policy_reference("The policy of all that match."),
+        },
+        required=("path", "policy"),
+    )
+
+
+def _commands(about: str) -> Schema:
+    return distinct(about, text("A command, such as GET.", longest=64), most=32)
+
+
+_FIELDS: dict[str, Schema] = {
+    "ingress": switch("Whether its data comes from outside the pipeline."),
+    "egress": switch("Whether its data leaves the pipeline."),
+    "directory": switch("Whether files made beneath its paths come under the same policy."),
+    "paths": keyed(
+        "Which files or keys it is made of; the most specific pattern that matches decides.",
+        _path(),
+        by="path",
+        most=256,
+    ),
+    "access": record(
+        "Commands of the key-value store, by what they do to a tuple; all others are refused.",
+        {
+            "read": _commands("Commands that read, such as GET and LRANGE."),
+            "write": _commands("Commands that change, such as SET and LPUSH."),
+        },
+    ),
+    "slots": number(
+        "How many there are, one for each worker; one when left out. A pipeline has room for 64 pipes and 32 channels.",
+        least=1,
+        most=32,
+    ),
+    "from": name("The task that writes to it."),
+    "to": name("The task that reads from it."),
+    "policy": shared.policy_reference("The policy of what goes through it."),
+    "listen": text(
+        "The address that the task accepts connections on, such as 127.0.0.1:8640. $(NAME) is replaced.",
+        longest=255,
+        rules=(
+            rule(
+                "self.contains('$(') || (self.matches('^([^:]+|[[][^]]+[]]):[0-9]{1,5}$') && "
+                "isIP(self.substring(0, self.lastIndexOf(':')).replace('[', '').replace(']', '')) && "
+                "int(self.substring(self.lastIndexOf(':') + 1)) <= 65535)",
+                "not an address; expected a form such as 127.0.0.1:8640",
+            ),
+        ),
+    ),
+    "task": name("The task that accepts the connections."),
+}
+
+
+def _conduit() -> Schema:
+    return record(
+        "A set of conduits of one kind.",
+        {
+            "name": name("By which tasks refer to it; unique in the pipeline."),
+            "kind": word(
+                "What it is: files (needs paths), tuples of the key-value store (paths, access), pipes or descriptor "
+                "channels between two tasks (from, to, policy), or connections (listen, task).",
+                *_NEEDS,
+            ),
+            **_FIELDS,
+        },
+        required=("name", "kind"),
+        rules=(
+            *_shapes(),
+            rule("!has(self.from) || !has(self.to) || self.from != self.to", "from and to are the same task"),
+            rule(
+                "self.kind != 'file' || !has(self.paths) || self.paths.all(p, p.path.startsWith('/'))",
+                "a path does not begin with /; expected paths beneath the data directory",
+            ),
+        ),
+    )

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Pipeline: tasks and conduits, where they run and how changes reach them."""
+
+from __future__ import annotations
+
+from crds.kinds import conduit, shared
+from crds.resource import Column, Resource, condition_column
+from crds.schema import Schema, distinct, items, name, number, record, rule, switch, text, word
+
+_LISTED = 20
+"""Flows, users and documents that the status lists; the totals stand beside them."""
+
+_EXPECTATION = record(
+    "Instances of a parametrised task that are analysed ahead of time.",
+    {
+        "task": name("One of the pipeline's tasks."),
+        "from": record(
+            "The facts that they are taken from: one instance for every tuple.",
+            {
+                "conduit": text("The conduit that says it.", longest=shared.CONDUIT_LENGTH),
+                "says": text("The predicate.", longest=shared.PREDICATE_LENGTH),
+                "parameters": distinct(
+                    "The task's parameters, in the order of the tuple's values.",
+                    text("Name of a parameter.", longest=64),
+                    most=8,
+                    least=1,
+                ),
+            },
+            required=("conduit", "says", "parameters"),
+        ),
+    },
+    required=("task", "from"),
+)
+
+_LIMITS = record(
+    "When a change is not rolled out, or rolled back.",
+    {
+        "denialsPercent": number(
+            "Rolled back when the share of denials among the decisions of members with the change is higher by more "
+            "than this, in percentage points, than on those without it.",
+            most=100,
+            default=5,
+        ),
+        "overheadPercent": number(
+            "Rolled back when the monitor takes more time for a session by more than this, in percent, on members with "
+            "the change than on those without it.",
+            most=1000,
+            default=50,
+        ),
+        "closedPercent": number(
+            "Not rolled out when more than this share of the flows that are open now, in percent, would be closed.",
+            most=100,
+            default=50,
+        ),
+        "minimumSessions": number(
+            "How many sessions members with the change must have served before they are judged; with fewer the rollout "
+            "waits.",
+            most=1000000,
+            default=20,
+        ),
+    },
+    default={},
+)
+
+
+def _flows(about: str) -> Schema:
+    flow = record(
+        "Flows of one task to the conduits of one name under one policy.",
+        {
+            "task": text("The task.", longest=63),
+            "instance": text('An instance of it, as an example: "worker(alice, de)".', longest=1024, shortest=0),
+            "instances": number("How many instances have such a flow."),
+            "access": shared.access(),
+            "conduits": text('The name of the conduits in the pipeline, such as "documents".', longest=63, shortest=0),
+            "conduit": text(
+                'A conduit of them, as an example: "/corpus/public/17.txt".', longest=shared.PATH_LENGTH, shortest=0
+            ),
+            "policy": text("The conduits' policy after the change.", longest=1024, shortest=0),
+            "classes": number("How many classes of conduits; every decision about a class is the same."),
+            "documents": number("How many conduits."),
+            "flows": number("How many flows: pairs of an instance and a conduit."),
+        },
+    )
+    return items(about, flow, most=_LISTED)
+
+
+_EFFECT = record(
+    "What the change that is waiting or being rolled out would open and close, found before it is enforced anywhere.",
+    {
+        "from": text("Hash of the bundle now in force.", longest=64, shortest=0),
+        "to": text("Hash of the bundle with the change.", longest=64, shortest=0),
+        "flowsBefore": number("Flows that are open now."),
+        "flowsAfter": number("Flows that would be open."),
+        "opened": _flows("Flows that would be opened, most first."),
+        "openedTotal": number("How many flows would be opened."),
+        "closed": _flows("Flows that would be closed, most first."),
+        "closedTotal": number("How many flows would be closed."),
+        "wouldClose": _flows("Flows that policies in mode Audit or Warn would close, most first; they stay open."),
+        "wouldCloseTotal": number("How many flows policies in mode Audit or Warn would close."),
+        "users": items("Users whose flows change, some.", text("A user.", longest=1024), most=_LISTED),
+        "usersTotal": number("How many users have a flow that changes."),
+        "documents": items(
+            "Documents whose flows change, some.", text("A conduit.", longest=shared.PATH_LENGTH), most=_LISTED
+        ),
+        "documentsTotal": number("How many documents have a flow that changes."),
+    },
+)
+
+PIPELINE = Resource(
+    kind="Pipeline",
+    plural="pipelines",
+    short="shpipe",
+    about="Tasks, the conduits between them, and how strictly they are held to the policies. Runs on every member of "
+    "its pool.",
+    spec=record(
+        "The pipeline as it should be.",
+        {
+            "mode": word(
+                "shai: what the offline analysis has validated runs natively, the monitor decides the rest. dynamic: "
+                "the monitor decides every access. audit: decided and recorded, never denied. baseline: nothing is "
+                "enforced.",
+                "shai",
+                "dynamic",
+                "audit",
+                "baseline",
+                default="shai",
+            ),
+            "revocation": word(
+                "What a live session loses when facts change. lazy: nothing before it ends. immediate: at once.",
+                "lazy",
+                "immediate",
+                default="lazy",
+            ),
+            "pool": name("Name of the JailPool that runs it.", default="default"),
+            "rollout": record(
+                "How changes reach the members of the pool.",
+                {
+                    "paused": switch(
+                        "true holds a rollout where it stands; it goes on when set to false.", default=False
+                    ),
+                    "steps": shared.steps(
+                        "The steps, in ascending order; when the last one has passed, all members follow. One member, "
+                        "then all, when left out."
+                    ),
+                    "limits": _LIMITS,
+                },
+                default={},
+            ),
+            "variables": shared.variables(
+                "Values for $(NAME) in conduits and tasks; those of the pool and of its provider go before them."
+            ),
+            "tasks": distinct(
+                "Names of Tasks in this namespace, in the order in which they start.",
+                name("Name of a Task."),
+                most=64,
+                least=1,
+            ),
+            "expect": items(
+                "Instances of parametrised tasks to analyse ahead of time.",
+                _EXPECTATION,
+                most=64,
+            ),
+            "conduits": conduit.conduits(),
+            "keyValue": record(
+                "The store that holds the conduits of kind tuple.",
+                {
+                    "socket": text(
+                        "Path of its unix socket on the member. $(NAME) is replaced.", longest=shared.PATH_LENGTH
+                    )
+                },
+                required=("socket",),
+            ),
+        },
+        required=("tasks",),
+        rules=(
+            rule(
+                "!has(self.expect) || self.expect.all(e, e.task in self.tasks)",
+                "expect names a task that is not one of the pipeline's",
+            ),
+            *conduit.rules(),
+        ),
+    ),
+    status={
+        "pool": text("The JailPool that runs it.", longest=63),
+        "bundle": shared.sha256("Hash of the bundle that the pool has in force."),
+        "members": number("How many members run it."),
+        "effect": _EFFECT,
+        "rollout": shared.rollout_status("Where the rollout of the last change stands."),
+    },
+    conditions={
+        "Ready": "Whether what spec says runs everywhere. Its reason is that of Accepted or of RolledOut.",
+        "Accepted": "Whether it can run. Reasons: Accepted, TaskMissing, PolicyMissing, PoolMissing, PathConflict, "
+        "Invalid, PoolTaken, Checking.",
+        "RolledOut": "Where the rollout stands. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
+        "BlocksFlows.",
+        "Analysed": "What the last offline analysis said. Reasons: Complete, Failed, FlowsBlocked, Pending.",
+    },
+    columns=(
+        Column("Pool", ".spec.pool"),
+        Column("Mode", ".spec.mode"),
+        condition_column("Ready", "Ready"),
+        condition_column("Reason", "Ready", "reason"),
+        Column("Members", ".status.members", "integer"),
+        condition_column("Analysed", "Analysed", "reason"),
+        Column("Opened", ".status.effect.openedTotal", "integer", wide=True),
+        Column("Closed", ".status.effect.closedTotal", "integer", wide=True),
+        Column("Step", ".status.rollout.step", "integer", wide=True),
+        Column("Verdict", ".status.rollout.verdict", wide=True),
+        condition_column("Message", "Ready", "message", wide=True),
+    ),
+    selectable=(".spec.pool", ".spec.mode"),
+)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Task: a program that runs in a sandbox."""
+
+from __future__ import annotations
+
+from crds.kinds import shared
+from crds.resource import Column, Resource, condition_column
+from crds.schema import VARIABLE, distinct, items, name, number, record, text, word
+
+_CONDUITS = 256
+
+TASK = Resource(
+    kind="Task",
+    plural="tasks",
+    short="shtask",
+    about="A program that runs in a sandbox: what it is, what it is made for and what it may be suspected to know. "
+    "Pipelines name the tasks that they run.",
+    spec=record(
+        "What runs.",
+        {
+            "command": items(
+                "The program, as an absolute path, and its arguments. $(NAME) is replaced.",
+                text("The program or an argument.", longest=32768),
+                most=256,
+                least=1,
+            ),
+            "runtime": items(
+                "Directories that the program may read and execute from: its interpreter and libraries. $(NAME) is "
+                "replaced.",
+                text("An absolute path.", longest=shared.PATH_LENGTH),
+                most=64,
+            ),
+            "environment": shared.variables(
+                "All that the program finds in its environment, besides what the monitor sets. $(NAME) is replaced."
+            ),
+            "run": word(
+                "Once: a program that ends. Always: one that is started again when it ends.",
+                "Once",
+                "Always",
+                default="Always",
+            ),
+            "parameters": distinct(
+                "Make one task many instances, such as a worker for each user and region.",
+                text("Name of a parameter.", longest=64, pattern=VARIABLE),
+                most=8,
+            ),
+            "taint": shared.policy_reference(
+                "The policy that everything the task writes is taken to be under, whatever it has really read."
+            ),
+            "reads": distinct(
+                "Names of the pipeline's conduits that the task is expected to read. A mistake costs speed, never "
+                "safety.",
+                name("Name of a conduit."),
+                most=_CONDUITS,
+            ),
+            "writes": distinct(
+                "Names of the pipeline's conduits that the task is expected to write. A mistake costs speed, never "
+                "safety.",
+                name("Name of a conduit."),
+                most=_CONDUITS,
+            ),
+            "resources": record(
+                "What each of its processes may use at most; what is left out is not bounded.",
+                {
+                    "memoryMegabytes": number(
+                        "Private writable memory (heap, stacks, copies), in megabytes of 1,048,576 bytes.",
+                        least=16,
+                        most=1048576,
+                    ),
+                    "openFiles": number(
+                        "Open file descriptors, the 160 that Shai reserves among them.", least=256, most=1048576
+                    ),
+                },
+            ),
+        },
+        required=("command", "taint"),
+    ),
+    status={
+        "usedBy": items("Pipelines that run this task, by name.", name("Name of a Pipeline."), most=16),
+        "usedByTotal": number("How many pipelines run it; the list above is cut short."),
+    },
+    conditions={"Ready": "Whether it can run. Reasons: Accepted, Invalid, Checking."},
+    columns=(
+        Column("Run", ".spec.run"),
+        Column("Taint", ".spec.taint.name"),
+        condition_column("Ready", "Ready"),
+        condition_column("Reason", "Ready", "reason"),
+        Column("Used-By", ".status.usedByTotal", "integer"),
+        condition_column("Message", "Ready", "message", wide=True),
+    ),
+)

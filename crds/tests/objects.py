@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A good object of every kind, and ways to change it."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from crds import kinds
+from crds.resource import GROUP, VERSION
+from testing.cluster import path_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from testing.cluster import Cluster
+
+RESOURCES = {kind.kind: kind for kind in kinds.ALL}
+TEXT = "policy p { read :- true. }"
+HASH = hashlib.sha256(f"Enforce\n{TEXT}".encode()).hexdigest()
+
+SPECS: dict[str, dict[str, Any]] = {
+    "Policy": {"text": TEXT},
+    "PolicyRevision": {"policy": "p", "revision": 1, "hash": HASH, "text": TEXT, "mode": "Enforce"},
+    "FactSource": {"file": {"path": "/facts.jsonl"}},
+    "Principal": {"publicKey": "0f" * 32},
+    "Task": {"command": ["/bin/true"], "taint": {"name": "p"}},
+    "Pipeline": {
+        "tasks": ["reader", "worker"],
+        "keyValue": {"socket": "/run/redis"},
+        "expect": [{"task": "worker", "from": {"conduit": "c", "says": "s", "parameters": ["user"]}}],
+        "conduits": [
+            {"name": "files", "kind": "file", "paths": [{"path": "/a/{owner}/**", "policy": {"name": "p"}}]},
+            {
+                "name": "pairs",
+                "kind": "tuple",
+                "access": {"read": ["GET"]},
+                "paths": [{"path": "k:{a}", "policy": {"name": "p"}}],
+            },
+            {"name": "pipe", "kind": "pipe", "from": "reader", "to": "worker", "policy": {"name": "p"}, "slots": 2},
+            {"name": "channel", "kind": "channel", "from": "worker", "to": "reader", "policy": {"name": "p"}},
+            {"name": "web", "kind": "connection", "listen": "127.0.0.1:8640", "task": "worker", "egress": True},
+        ],
+    },
+    "JailPool": {
+        "provider": "linux",
+        "hosts": [
+            {
+                "name": "first",
+                "address": "192.0.2.1",
+                "privateKeySecret": {"namespace": "shai-system", "name": "login"},
+                "hostKey": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
+            }
+        ],
+    },
+    "OfflineAnalysis": {"pipeline": "p", "schedule": "0 3 * * *"},
+    "AnalysisRun": {"pipeline": "p"},
+    "Benchmark": {"pipeline": "p"},
+}
+
+Change = tuple[str, Any]
+"""A place such as ``hosts.0.port`` beneath spec, or ``metadata.name``, and what stands there then."""
+
+ABSENT = object()
+"""Takes a field away."""
+
+
+def good(kind: str, name: str = "", *changes: Change) -> dict[str, Any]:
+    """Return a good object, with changes."""
+    default = f"p-{HASH[:10]}" if kind == "PolicyRevision" else "good"
+    made: dict[str, Any] = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": kind,
+        "metadata": {"name": name or default},
+        "spec": copy.deepcopy(SPECS[kind]),
+    }
+    for place, value in changes:
+        _put(made, place if place.startswith(("metadata.", "status.")) else f"spec.{place}", value)
+    return made
+
+
+def _put(made: Any, place: str, value: Any) -> None:
+    *way, last = place.split(".")
+    for step in way:
+        made = made[int(step)] if isinstance(made, list) else made.setdefault(step, {})
+    if value is ABSENT:
+        del made[last]
+    elif isinstance(made, list):
+        made[int(last) : int(last) + 1] = [value]
+    else:
+        made[last] = value
+
+
+def path(kind: str, namespace: str, name: str = "") -> str:
+    """Return the path of a kind's objects, or of the one called ``name``."""
+    resource = RESOURCES[kind]
+    return path_of(f"{GROUP}/{VERSION}", resource.plural, namespace if resource.namespaced else "", name)
+
+
+def create(cluster: Cluster, thing: dict[str, Any], namespace: str, **parameters: str) -> httpx2.Response:
+    """Create an object; a field that the schema does not know is an error."""
+    parameters = {"fieldValidation": "Strict", **parameters}
+    return cluster.request("POST", path(thing["kind"], namespace), thing, **parameters)
+
+
+def try_create(cluster: Cluster, thing: dict[str, Any], namespace: str) -> httpx2.Response:
+    """See what would become of creating an object."""
+    return create(cluster, thing, namespace, dryRun="All")

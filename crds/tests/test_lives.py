@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Objects over time: what cannot change, what the status takes, how kubectl shows and scales them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from crds import kinds
+from crds.tests.objects import ABSENT, HASH, RESOURCES, Change, create, good, path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from testing.cluster import Cluster
+
+MERGE = "application/merge-patch+json"
+LOCAL: tuple[Change, ...] = (("provider", "local"), ("hosts", ABSENT))
+NOW = "2026-03-01T12:00:00Z"
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": NOW}
+
+
+@pytest.fixture
+def made(devcluster: Cluster, namespace: str) -> Callable[[str], str]:
+    """Return what creates a good object of a kind, and its path; names are unique among clustered kinds."""
+
+    def make(kind: str) -> str:
+        name = "" if RESOURCES[kind].namespaced else namespace
+        thing = good(kind, name, *(LOCAL if kind == "JailPool" else ()))
+        answer = create(devcluster, thing, namespace)
+        assert answer.status_code == 201, answer.json()
+        return path(kind, namespace, thing["metadata"]["name"])
+
+    return make
+
+
+def merge(cluster: Cluster, where: str, body: dict[str, Any]) -> Any:
+    return cluster.request("PATCH", where, body, content_type=MERGE)
+
+
+IMMUTABLE: list[tuple[str, dict[str, Any], str]] = [
+    ("PolicyRevision", {"text": "policy p { read :- false. }"}, "a revision is what the policy once was"),
+    ("PolicyRevision", {"revision": 2}, "a revision is what the policy once was"),
+    ("AnalysisRun", {"scope": "Active"}, "cannot change: make another run"),
+    ("AnalysisRun", {"full": True}, "cannot change: make another run"),
+    (
+        "JailPool",
+        {"provider": "linux", "hosts": [good("JailPool")["spec"]["hosts"][0]]},
+        "cannot move between providers",
+    ),
+    ("JailPool", {"directory": "/srv"}, "members would lose their data"),
+    ("JailPool", {"network": {"addresses": "127.0.12.0/24"}}, "members are known by their addresses"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "message"), IMMUTABLE)
+def test_cannot_change(
+    devcluster: Cluster, made: Callable[[str], str], kind: str, change: dict[str, Any], message: str
+) -> None:
+    where = made(kind)
+    answer = merge(devcluster, where, {"spec": change})
+    assert (answer.status_code, message in answer.json()["message"]) == (422, True), answer.json()
+    labelled = merge(devcluster, where, {"metadata": {"labels": {"a": "b"}}})
+    assert labelled.status_code == 200, labelled.json()
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("JailPool", {"replicas": 3, "image": "next"}),
+        ("Policy", {"mode": "Audit"}),
+        ("OfflineAnalysis", {"suspend": True}),
+    ],
+)
+def test_can_change(devcluster: Cluster, made: Callable[[str], str], kind: str, change: dict[str, Any]) -> None:
+    answer = merge(devcluster, made(kind), {"spec": change})
+    assert answer.status_code == 200, answer.json()
+
+
+def test_a_benchmark_can_change_until_it_begins(devcluster: Cluster, made: Callable[[str], str]) -> None:
+    where = made("Benchmark")
+    assert merge(devcluster, where, {"spec": {"rounds": 3}}).status_code == 200
+    for reason in ("Pending", "Running"):
+        status = {"conditions": [condition("Succeeded", "Unknown", reason)]}
+        assert merge(devcluster, f"{where}/status", {"status": status}).status_code == 200
+        answer = merge(devcluster, where, {"spec": {"rounds": 4 if reason == "Pending" else 5}})
+        assert answer.status_code == (200 if reason == "Pending" else 422), answer.json()
+    assert "the measurement has begun" in answer.json()["message"]
+    assert merge(devcluster, where, {"metadata": {"labels": {"a": "b"}}}).status_code == 200
+
+
+@pytest.mark.parametrize("kind", [kind.kind for kind in kinds.ALL if kind.status is not None])
+def test_status_is_a_subresource(devcluster: Cluster, made: Callable[[str], str], kind: str) -> None:
+    where = made(kind)
+    status = {"observedGeneration": 1, "conditions": [condition("Ready", "True", "Accepted", "fine")]}
+    ignored = merge(devcluster, where, {"status": status}).json()
+    assert "status" not in ignored
+    found = merge(devcluster, f"{where}/status", {"status": status, "spec": {"mode": "Audit"}}).json()
+    assert found["status"] == status
+    assert found["metadata"]["generation"] == 1, "a status does not change what is wanted"
+
+
+def test_writers_of_a_status_keep_their_conditions_apart(devcluster: Cluster, made: Callable[[str], str]) -> None:
+    """Server-side apply by two managers: neither removes the other's condition."""
+    where = made("Pipeline")
+    _, _, _, _, space, _, name = where.strip("/").split("/")
+    for manager, kind in (("first", "Accepted"), ("second", "RolledOut"), ("first", "Accepted")):
+        body = {
+            "apiVersion": "shai.dev/v1alpha1",
+            "kind": "Pipeline",
+            "metadata": {"name": name, "namespace": space},
+            "status": {"conditions": [condition(kind, "True", "Fine")]},
+        }
+        answer = devcluster.request(
+            "PATCH",
+            f"{where}/status",
+            body,
+            content_type="application/apply-patch+yaml",
+            fieldManager=manager,
+            force="true",
+        )
+        assert answer.status_code == 200, answer.json()
+    assert [one["type"] for one in answer.json()["status"]["conditions"]] == ["Accepted", "RolledOut"]
+
+
+UNTIMED = {"type": "Ready", "status": "True", "reason": "A", "message": ""}
+BAD_STATUS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "conditions[1]: Duplicate value",
+        {"conditions": [condition("Ready", status, "A") for status in ("True", "False")]},
+    ),
+    ('conditions[0].status: Unsupported value: "Maybe"', {"conditions": [condition("Ready", "Maybe", "A")]}),
+    ("conditions[0].reason in body should match", {"conditions": [condition("Ready", "True", "not a word")]}),
+    ("conditions[0].lastTransitionTime: Required value", {"conditions": [UNTIMED]}),
+    ("effect.opened: Too many: 21", {"effect": {"opened": [{"task": "t"}] * 21}}),
+]
+
+
+@pytest.mark.parametrize(("message", "status"), BAD_STATUS)
+def test_a_bad_status_is_refused(
+    devcluster: Cluster, made: Callable[[str], str], message: str, status: dict[str, Any]
+) -> None:
+    answer = merge(devcluster, f"{made('Pipeline')}/status", {"status": status})
+    assert (answer.status_code, message in answer.json()["message"]) == (422, True), answer.json()
+
+
+def test_kubectl_scales_a_pool(devcluster: Cluster, made: Callable[[str], str], namespace: str) -> None:
+    where = made("JailPool")
+    status = {"replicas": 2, "selector": f"shai.dev/pool={namespace}"}
+    assert merge(devcluster, f"{where}/status", {"status": status}).status_code == 200
+    devcluster.kubectl("scale", "jailpool", namespace, "--replicas=3")
+    scale = devcluster.request("GET", f"{where}/scale").json()
+    assert (scale["spec"]["replicas"], scale["status"]) == (3, status)
+    refused = devcluster.try_kubectl("scale", "jailpool", namespace, "--replicas=300")
+    assert refused.returncode != 0
+    assert "less than or equal to 256" in refused.stderr
+
+
+@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.kind)
+def test_kubectl_explains_every_field(devcluster: Cluster, kind: Any) -> None:
+    listed = devcluster.kubectl("explain", kind.plural, "--api-version=shai.dev/v1alpha1", "--recursive")
+    assert "spec" in listed
+    text = devcluster.kubectl("explain", f"{kind.plural}.spec", "--api-version=shai.dev/v1alpha1")
+    assert "<no description>" not in text
+    assert kind.spec["description"] in " ".join(text.split())
+    document = devcluster.request("GET", "/openapi/v3/apis/shai.dev/v1alpha1").json()
+    schema = document["components"]["schemas"][f"dev.shai.v1alpha1.{kind.kind}"]
+    assert list(_undescribed(schema, kind.kind)) == []
+
+
+def _undescribed(schema: dict[str, Any], at: str) -> Any:
+    if not schema.get("description") and not at.endswith("metadata"):
+        yield at
+    for name, field in schema.get("properties", {}).items():
+        yield from _undescribed(field, f"{at}.{name}")
+    if "items" in schema:
+        yield from _undescribed(schema["items"], f"{at}[]")
+
+
+COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "Policy": (
+        {
+            "latestRevision": 4,
+            "stableRevision": "p-1",
+            "conditions": [condition("Ready", "True", "Stable", "all well")],
+        },
+        "NAME MODE READY REASON REVISION AGE",
+        "good Enforce True Stable 4",
+    ),
+    "PolicyRevision": ({}, "NAME POLICY REVISION MODE AGE", f"p-{HASH[:10]} p 1 Enforce"),
+    "FactSource": (
+        {"conditions": [condition("Ready", "False", "Invalid")]},
+        "NAME READY REASON AGE",
+        "good False Invalid",
+    ),
+    "Task": (
+        {"usedByTotal": 2, "conditions": [condition("Ready", "True", "Accepted")]},
+        "NAME RUN TAINT READY REASON USED-BY AGE",
+        "good Always p True Accepted 2",
+    ),
+    "Pipeline": (
+        {
+            "members": 3,
+            "conditions": [condition("Ready", "False", "RolledBack"), condition("Analysed", "True", "Complete")],
+        },
+        "NAME POOL MODE READY REASON MEMBERS ANALYSED AGE",
+        "good default shai False RolledBack 3 Complete",
+    ),
+    "JailPool": (
+        {
+            "readyReplicas": 1,
+            "updatedReplicas": 2,
+            "availableReplicas": 3,
+            "conditions": [condition("Ready", "False", "HostUnreachable")],
+        },
+        "NAME DESIRED READY UPDATED AVAILABLE PROVIDER REASON AGE",
+        "NAMESPACE 1 1 2 3 local HostUnreachable",
+    ),
+    "AnalysisRun": (
+        {
+            "progress": {"phase": "classes", "done": 7, "total": 9},
+            "blockedTotal": 1,
+            "conditions": [condition("Succeeded", "Unknown", "Running")],
+        },
+        "NAME PIPELINE TRIGGER SUCCEEDED REASON PHASE DONE TOTAL BLOCKED AGE",
+        "good p Manual Unknown Running classes 7 9 1",
+    ),
+    "Benchmark": (
+        {
+            "progress": {"done": 7, "total": 9},
+            "summary": {"dynamic": "1:\u00a07.2\u00a0%", "shai": "1:\u00a04.7\u00a0%"},
+            "conditions": [condition("Succeeded", "Unknown", "Running")],
+        },
+        "NAME PIPELINE SUCCEEDED REASON DONE TOTAL DYNAMIC SHAI AGE",
+        "good p Unknown Running 7 9 1:\u00a07.2\u00a0% 1:\u00a04.7\u00a0%",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_kubectl_shows_columns(devcluster: Cluster, made: Callable[[str], str], namespace: str, kind: str) -> None:
+    status, heading, row = COLUMNS[kind]
+    where = made(kind)
+    if status:
+        assert merge(devcluster, f"{where}/status", {"status": status}).status_code == 200
+    name = where.rpartition("/")[2]
+    shown = devcluster.kubectl("get", RESOURCES[kind].short, name, "-n", namespace).splitlines()
+    assert shown[0].split() == heading.split()
+    assert shown[1].split(" ")[0] == name
+    assert [cell for cell in shown[1].split(" ") if cell][:-1] == row.replace("NAMESPACE", namespace).split(" ")
+    wide = devcluster.kubectl("get", RESOURCES[kind].short, name, "-n", namespace, "-o", "wide").splitlines()[0].split()
+    assert set(wide) >= set(heading.split())
+
+
+def test_objects_can_be_selected_by_fields(devcluster: Cluster, namespace: str) -> None:
+    for name, pool in (("one", "left"), ("two", "right")):
+        assert create(devcluster, good("Pipeline", name, ("pool", pool)), namespace).status_code == 201
+    found = devcluster.kubectl("get", "pipelines", "-n", namespace, "--field-selector=spec.pool=right", "-o", "name")
+    assert found.split() == ["pipeline.shai.dev/two"]
+
+
+def test_the_category_lists_every_kind(devcluster: Cluster) -> None:
+    listed = json.loads(devcluster.kubectl("get", "--raw", "/apis/shai.dev/v1alpha1"))
+    kinds_listed = {one["kind"]: one for one in listed["resources"] if "/" not in one["name"]}
+    assert set(kinds_listed) == set(RESOURCES)
+    assert all(one["categories"] == ["shai"] for one in kinds_listed.values())

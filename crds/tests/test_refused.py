@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Bad objects, each with what the API server says of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from crds.tests.objects import ABSENT, HASH, SPECS, Change, good, try_create
+
+if TYPE_CHECKING:
+    from testing.cluster import Cluster
+
+POLICY = {"name": "p"}
+HOST = SPECS["JailPool"]["hosts"][0]
+LOCAL: tuple[Change, ...] = (("provider", "local"), ("hosts", ABSENT))
+REDIS: Change = ("file", ABSENT)
+
+
+def step(members: Any, pause: int = 0) -> dict[str, Any]:
+    return {"members": members, "pauseSeconds": pause}
+
+
+def store(**fields: Any) -> tuple[Change, ...]:
+    return REDIS, ("redis", {"socket": "/run/redis", **fields})
+
+
+def http(url: str, **fields: Any) -> tuple[Change, ...]:
+    return REDIS, ("http", {"url": url, **fields})
+
+
+def conduit(kind: str, **fields: Any) -> Change:
+    return "conduits.5", {"name": "extra", "kind": kind, **fields}
+
+
+def inline(*values: Any, **fields: Any) -> tuple[Change, ...]:
+    return REDIS, ("inline", [{"conduit": "a", "says": "b", "tuples": [list(values)], **fields}])
+
+
+def ends(index: int, place: int, slots: int) -> Change:
+    """Put one more pipe (2) or channel (3) in."""
+    return f"conduits.{place}", {**SPECS["Pipeline"]["conduits"][index], "name": f"more{place}", "slots": slots}
+
+
+def paths(*given: str) -> list[dict[str, Any]]:
+    return [{"path": path, "policy": POLICY} for path in given]
+
+
+NAME = "is not a name; expected lower-case letters, digits and inner hyphens"
+ASCEND = "steps must ascend"
+TWICE = "two steps have the same members"
+SOURCE = "expected exactly one of inline, file, redis and http"
+STORE = "expected exactly one of keys and stream"
+URL = "not a URL to fetch facts from"
+PLAIN = "expected a plain path"
+ADDRESS = "not an address; expected a form such as 127.0.0.1:8640"
+SCHEDULE = "not a schedule; expected five fields"
+
+CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
+    "Policy": [
+        (NAME, (("metadata.name", "a.b"),)),
+        ("metadata.name: Too long", (("metadata.name", "a" * 64),)),
+        ("spec.text: Required value", (("text", ABSENT),)),
+        ("spec.text in body should be at least 1 chars long", (("text", ""),)),
+        ("spec.text: Too long: may not be more than 65536", (("text", "a" * 65537),)),
+        ("at most 65536 bytes are allowed", (("text", "é" * 40000),)),
+        ("spec.text in body must be of type string", (("text", 7),)),
+        ('spec.mode: Unsupported value: "Off": supported values: "Audit", "Warn", "Enforce"', (("mode", "Off"),)),
+        ("spec.revisionHistoryLimit in body should be less than or equal to 100", (("revisionHistoryLimit", 101),)),
+        ("spec.revisionHistoryLimit in body should be greater than or equal to 0", (("revisionHistoryLimit", -1),)),
+        ("spec.revisionHistoryLimit in body must be of type integer", (("revisionHistoryLimit", 1.5),)),
+        (ASCEND, (("rollout", {"steps": [step(2), step(1)]}),)),
+        (ASCEND, (("rollout", {"steps": [step("50%"), step("9%")]}),)),
+        (ASCEND, (("rollout", {"steps": [step("100%"), step("99%")]}),)),
+        (ASCEND, (("rollout", {"steps": [step("10%"), step(3), step("5%")]}),)),
+        (TWICE, (("rollout", {"steps": [step("10%"), step(3), step("10%")]}),)),
+        ("steps[0].members in body should be greater than or equal to 1", (("rollout", {"steps": [step(0)]}),)),
+        ("steps[0].members in body should be less than or equal to 256", (("rollout", {"steps": [step(257)]}),)),
+        ("steps[0].members in body should match", (("rollout", {"steps": [step("0%")]}),)),
+        ("steps[0].members in body should match", (("rollout", {"steps": [step("half")]}),)),
+        ("steps[0].members: Too long", (("rollout", {"steps": [step("1000%")]}),)),
+        ("steps[0].members: Required value", (("rollout", {"steps": [{"pauseSeconds": 1}]}),)),
+        ("pauseSeconds in body should be less than or equal to 86400", (("rollout", {"steps": [step(1, 86401)]}),)),
+        ("steps: Too many: 17", (("rollout", {"steps": [step(i) for i in range(1, 18)]}),)),
+        ('unknown field "spec.modus"', (("modus", "Audit"),)),
+    ],
+    "PolicyRevision": [
+        ("metadata.name must end with a hyphen and the first ten digits", (("metadata.name", "p-0123456789"),)),
+        ("spec.hash in body should match", (("hash", HASH.upper()),)),
+        ("spec.revision in body should be greater than or equal to 1", (("revision", 0),)),
+        ("spec.mode: Required value", (("mode", ABSENT),)),
+    ],
+    "FactSource": [
+        (SOURCE, (REDIS,)),
+        (SOURCE, (("inline", []),)),
+        (SOURCE, (("http", {"url": "https://a.example"}),)),
+        ("spec.file.path in body should match", (("file.path", "facts"),)),
+        ("spec.file.path in body should match", (("file.path", "/a//b"),)),
+        (PLAIN, (("file.path", "/a/../b"),)),
+        (PLAIN, (("file.path", "/./b"),)),
+        (STORE, store()),
+        (STORE, store(keys=[])),
+        (STORE, store(stream={"key": "k"}, keys=[{"pattern": "a", "conduit": "a", "says": "a"}])),
+        ("spec.redis.socket in body should match", store(stream={"key": "k"}, socket="redis")),
+        ("spec.redis.keys[0].says: Required value", store(keys=[{"pattern": "a", "conduit": "a"}])),
+        ("intervalSeconds in body should be greater than or equal to 1", store(stream={"key": "k"}, intervalSeconds=0)),
+        (URL, http("facts")),
+        (URL, http("file:///etc/passwd")),
+        (URL, http("https://alice:secret@facts.example")),
+        ("spec.http.caFile in body should match", http("https://facts.example", caFile="ca.pem")),
+        ("spec.inline[0].tuples[0]: Too many: 17", inline(*range(17))),
+        ("spec.inline[0].tuples[0][0] in body must be of type", inline(1.5)),
+        ("spec.inline[0].says in body should be at least 1 chars long", inline(1, says="")),
+    ],
+    "Principal": [
+        ("not an Ed25519 public key; expected 64 hexadecimal digits", (("publicKey", "0f" * 31),)),
+        ("not an Ed25519 public key; expected 64 hexadecimal digits", (("publicKey", "xy" * 32),)),
+        ("spec.publicKey: Too long", (("publicKey", "0f" * 33),)),
+        ("spec.attributes[1]: Duplicate value", (("attributes", [{"name": "a", "value": "b"}] * 2),)),
+        ("spec.attributes[0].value: Required value", (("attributes", [{"name": "a"}]),)),
+    ],
+    "Task": [
+        ("spec.command in body should have at least 1 items", (("command", []),)),
+        ("spec.command[0] in body should be at least 1 chars long", (("command", [""]),)),
+        ("spec.taint: Required value", (("taint", ABSENT),)),
+        ("spec.taint.name in body should match", (("taint.name", "My_Policy"),)),
+        ("spec.taint.arguments.a in body must be of type string", (("taint.arguments", {"a": 7}),)),
+        ("arguments: Too many: 17", (("taint.arguments", {f"a{i}": "" for i in range(17)}),)),
+        ('spec.run: Unsupported value: "Twice"', (("run", "Twice"),)),
+        ("spec.environment[0].name in body should match", (("environment", [{"name": "A-B"}]),)),
+        ("spec.environment[1]: Duplicate value", (("environment", [{"name": "A"}, {"name": "A", "value": "b"}]),)),
+        ("spec.parameters[1]: Duplicate value", (("parameters", ["user", "user"]),)),
+        ("spec.reads[1]: Duplicate value", (("reads", ["a", "a"]),)),
+        ("memoryMegabytes in body should be greater than or equal to 16", (("resources", {"memoryMegabytes": 1}),)),
+        ("openFiles in body should be greater than or equal to 256", (("resources", {"openFiles": 255}),)),
+    ],
+    "Pipeline": [
+        ("spec.tasks in body should have at least 1 items", (("tasks", []),)),
+        ("spec.tasks[2]: Duplicate value", (("tasks", ["reader", "worker", "reader"]),)),
+        ("a conduit's from, to or task is not one of the pipeline's tasks", (("conduits.2.to", "other"),)),
+        ("a conduit's from, to or task is not one of the pipeline's tasks", (("conduits.4.task", "other"),)),
+        ("expect names a task that is not one of the pipeline's", (("expect.0.task", "other"),)),
+        ("parameters in body should have at least 1 items", (("expect.0.from.parameters", []),)),
+        ("keyValue is missing; a conduit holds tuples", (("keyValue", ABSENT),)),
+        ("spec.conduits[5]: Duplicate value", (conduit("file", name="files", paths=paths("/b")),)),
+        ('kind: Unsupported value: "socket"', (conduit("socket"),)),
+        ("a conduit of kind file needs paths", (conduit("file"),)),
+        ("a conduit of kind file needs paths", (conduit("file", paths=[]),)),
+        ("a conduit of kind file has no access, slots", (conduit("file", paths=paths("/b"), slots=1),)),
+        ("a conduit of kind file has no access, slots", (conduit("file", paths=paths("/b"), policy=POLICY),)),
+        ("a conduit of kind tuple needs paths, access", (conduit("tuple", paths=paths("b")),)),
+        ("a conduit of kind tuple has no directory", (conduit("tuple", paths=paths("b"), access={}, directory=True),)),
+        ("a conduit of kind pipe needs from, to, policy", (conduit("pipe", to="worker", policy=POLICY),)),
+        ("a conduit of kind pipe has no ingress", (("conduits.2.ingress", True),)),
+        ("a conduit of kind channel has no ingress", (("conduits.3.egress", True),)),
+        ("a conduit of kind connection needs listen, task", (("conduits.4.listen", ABSENT),)),
+        ("a conduit of kind connection has no directory, paths", (("conduits.4.paths", paths("/b")),)),
+        ("from and to are the same task", (("conduits.2.to", "reader"),)),
+        (ADDRESS, (("conduits.4.listen", "8640"),)),
+        (ADDRESS, (("conduits.4.listen", "localhost:8640"),)),
+        (ADDRESS, (("conduits.4.listen", "127.0.0.1:65536"),)),
+        (ADDRESS, (("conduits.4.listen", "127.0.0.300:80"),)),
+        (ADDRESS, (("conduits.4.listen", "::1:80"),)),
+        ("a path does not begin with /", (conduit("file", paths=paths("b")),)),
+        ("paths[0].path in body should match", (conduit("file", paths=paths("/**/b")),)),
+        ("paths[0].path in body should match", (conduit("file", paths=paths("/b*")),)),
+        ("paths[0].path in body should match", (conduit("file", paths=paths("/{a-b}")),)),
+        ("paths[0].path in body should match", (conduit("file", paths=paths("/{a")),)),
+        ("paths[1]: Duplicate value", (conduit("file", paths=paths("/b", "/b")),)),
+        ("slots in body should be less than or equal to 32", (("conduits.2.slots", 33),)),
+        ("too many pipes; at most 64", (ends(2, 5, 32), ends(2, 6, 32))),
+        ("too many channels; at most 32", (("conduits.3.slots", 32), ends(3, 5, 1))),
+        ("spec.pool in body should match", (("pool", "A"),)),
+        (ASCEND, (("rollout", {"steps": [step("100%"), step("1%")]}),)),
+        ("closedPercent in body should be less than or equal", (("rollout", {"limits": {"closedPercent": 101}}),)),
+        ("spec.rollout.paused in body must be of type boolean", (("rollout", {"paused": "yes"}),)),
+    ],
+    "JailPool": [
+        ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 53),)),
+        ("spec.directory is too long for sockets beneath it", (("directory", "/" + "d" * 60),)),
+        ("spec.provider: Required value", (("provider", ABSENT),)),
+        ('spec.provider: Unsupported value: "cloud"', (("provider", "cloud"),)),
+        ("hosts is missing; provider linux needs at least one", (("hosts", ABSENT),)),
+        ("hosts is missing; provider linux needs at least one", (("hosts", []),)),
+        ("hosts is given, but provider local has none", (("provider", "local"),)),
+        ("spec.hosts[1]: Duplicate value", (("hosts.1", HOST),)),
+        ("hostKey: Required value", (("hosts.0.hostKey", ABSENT),)),
+        ("not a host key", (("hosts.0.hostKey", "host1 ssh-ed25519 AAAA"),)),
+        ("port in body should be less than or equal to 65535", (("hosts.0.port", 65536),)),
+        ("user in body should match", (("hosts.0.user", "-oProxyCommand=sh"),)),
+        ("address in body should match", (("hosts.0.address", "-oProxyCommand=sh"),)),
+        ("privateKeySecret.namespace: Required value", (("hosts.0.privateKeySecret", {"name": "a"}),)),
+        ("spec.replicas in body should be less than or equal to 256", (("replicas", 257),)),
+        ("spec.replicas in body should be greater than or equal to 0", (("replicas", -1),)),
+        ("too few addresses", (*LOCAL, ("replicas", 7), ("network", {"addresses": "127.0.10.0/29"}))),
+        ("too few addresses", (*LOCAL, ("replicas", 255))),
+        ("too few addresses", (*LOCAL, ("replicas", 3), ("network", {"addresses": "fd00::/126"}))),
+        ("not a range of addresses", (("network", {"addresses": "127.0.10.1"}),)),
+        ("not a range of addresses", (("network", {"addresses": "127.0.10.0/33"}),)),
+        ("the range does not begin at this address", (("network", {"addresses": "127.0.10.1/24"}),)),
+        ("monitorPort in body should be greater than or equal to 1", (("network", {"monitorPort": 0}),)),
+        ("spec.directory in body should match", (("directory", "var/lib"),)),
+        (PLAIN, (("directory", "/var/../etc"),)),
+        ("spec.image in body should match", (("image", "../other"),)),
+        ("spec.image in body should match", (("image", "a/b"),)),
+        ("spec.data.source: Required value", (("data", {"mode": "Copy"}),)),
+        ('spec.data.mode: Unsupported value: "Move"', (("data", {"source": "/a", "mode": "Move"}),)),
+        ("seed fills a managed store", (("keyValue", {"seed": "/a"}),)),
+        ("the provider sets IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET itself", (("variables", [{"name": "DATA"}]),)),
+        ("maxUnavailable in body should match", (("update", {"maxUnavailable": "0%"}),)),
+        ("maxUnavailable in body should be greater than or equal to 1", (("update", {"maxUnavailable": 0}),)),
+        ('policy: Unsupported value: "Oldest"', (("scaleIn", {"policy": "Oldest"}),)),
+        ("drainSeconds in body should be less than or equal to 3600", (("scaleIn", {"drainSeconds": 3601}),)),
+        ("failureThreshold in body should be greater than or equal to 1", (("healing", {"failureThreshold": 0}),)),
+    ],
+    "OfflineAnalysis": [
+        ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 53),)),
+        ("spec.schedule: Required value", (("schedule", ABSENT),)),
+        (SCHEDULE, (("schedule", "@daily"),)),
+        (SCHEDULE, (("schedule", "0 3 * *"),)),
+        (SCHEDULE, (("schedule", "0 0 3 * * *"),)),
+        (SCHEDULE, (("schedule", "0 3 * * mon; reboot"),)),
+        ("spec.timeZone in body should match", (("timeZone", "../etc/passwd"),)),
+        ('spec.concurrencyPolicy: Unsupported value: "Queue"', (("concurrencyPolicy", "Queue"),)),
+        ('spec.scope: Unsupported value: "all"', (("scope", "all"),)),
+        ("deadlineSeconds in body should be greater than or equal to 1", (("deadlineSeconds", 0),)),
+        ("startingDeadlineSeconds in body should be greater than or equal to 1", (("startingDeadlineSeconds", 0),)),
+    ],
+    "AnalysisRun": [
+        ("trigger Schedule needs offlineAnalysis and scheduledTime", (("trigger", "Schedule"),)),
+        ("scheduledTime belongs to trigger Schedule", (("scheduledTime", "2026-03-01T12:00:00Z"),)),
+        ("scheduledTime in body must be of type date-time", (("scheduledTime", "noon"),)),
+        ("spec.bundle in body should match", (("bundle", "g" * 64),)),
+    ],
+    "Benchmark": [
+        ("baseline is missing", (("modes", ["dynamic", "shai"]),)),
+        ("spec.modes in body should have at least 2 items", (("modes", ["baseline"]),)),
+        ("spec.modes[1]: Duplicate value", (("modes", ["baseline", "baseline"]),)),
+        ("spec.sessionLengths[1]: Duplicate value", (("sessionLengths", [1, 1]),)),
+        ("spec.sliceSeconds in body should be greater than or equal to 1", (("sliceSeconds", 0),)),
+        ('spec.scenario: Unsupported value: "shop"', (("scenario", "shop"),)),
+        ("spec.rounds in body must be of type integer", (("rounds", "many"),)),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "changes"),
+    [
+        pytest.param(kind, message, changes, id=f"{kind}-{number}-{changes[0][0]}")
+        for kind, cases in CASES.items()
+        for number, (message, changes) in enumerate(cases)
+    ],
+)
+def test_refused(devcluster: Cluster, kind: str, message: str, changes: tuple[Change, ...]) -> None:
+    answer = try_create(devcluster, good(kind, "", *changes), "default")
+    assert answer.status_code in (400, 422), answer.json()
+    assert message in answer.json()["message"]
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_what_the_cases_are_changes_of_is_accepted(devcluster: Cluster, kind: str) -> None:
+    answer = try_create(devcluster, good(kind), "default")
+    assert answer.status_code == 201, answer.json()

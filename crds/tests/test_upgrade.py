@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Definitions are replaced under objects that are stored: nothing is lost, and nobody is locked out.
+
+The definitions are copied into a group of their own, so that other tests keep theirs.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from crds.tests.objects import RESOURCES, good
+from testing.cluster import ROOT, path_of
+from testing.operators import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from testing.cluster import Cluster
+
+GROUP = "upgrade.example"
+MERGE = "application/merge-patch+json"
+
+
+def present(kind: str) -> dict[str, Any]:
+    """Return today's definition of a kind, in the other group and with its own names."""
+    resource = RESOURCES[kind]
+    made: dict[str, Any] = yaml.safe_load((ROOT / "crds" / "bases" / resource.file).read_text())
+    made["metadata"]["name"] = f"{resource.plural}.{GROUP}"
+    made["spec"]["group"] = GROUP
+    del made["spec"]["names"]["shortNames"], made["spec"]["names"]["categories"]
+    return made
+
+
+def older(kind: str, *without: str) -> dict[str, Any]:
+    """Return an older definition: without some fields of spec, without rules, patterns, and defaults."""
+    made = copy.deepcopy(present(kind))
+    schema = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    made["spec"]["versions"][0].pop("selectableFields", None)
+    for field in without:
+        del schema["properties"]["spec"]["properties"][field]
+    _loosen(schema)
+    return made
+
+
+def _loosen(schema: dict[str, Any]) -> None:
+    for key in ("x-kubernetes-validations", "pattern", "default", "minLength", "maxLength", "maxItems", "maximum"):
+        schema.pop(key, None)
+    for field in schema.get("properties", {}).values():
+        _loosen(field)
+    for beneath in ("items", "additionalProperties"):
+        if beneath in schema:
+            _loosen(schema[beneath])
+
+
+@pytest.fixture
+def install(devcluster: Cluster) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Yield what applies a definition; in the end all are removed, and the API server knows nothing of the group."""
+    applied: set[str] = set()
+
+    def apply(definition: dict[str, Any]) -> None:
+        name = definition["metadata"]["name"]
+        applied.add(name)
+        devcluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(definition))
+        devcluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{name}")
+
+    yield apply
+    devcluster.kubectl("delete", "crd", *applied, "--wait")
+    until(
+        lambda: f"apis/{GROUP}/v1alpha1" not in devcluster.request("GET", "/openapi/v3").json()["paths"],
+        f"the group {GROUP} is gone",
+        60,
+    )
+
+
+def served(cluster: Cluster, kind: str, definition: dict[str, Any]) -> bool:
+    """Whether requests are answered by this definition: it reaches the handlers after it is stored."""
+    document = cluster.request("GET", f"/openapi/v3/apis/{GROUP}/v1alpha1")
+    schemas = document.json()["components"]["schemas"] if document.status_code == 200 else {}
+    wanted = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    name = f"example.upgrade.v1alpha1.{kind}"
+    return name in schemas and set(schemas[name]["properties"]["spec"]["properties"]) == set(wanted)
+
+
+def wait_for(cluster: Cluster, kind: str, definition: dict[str, Any]) -> None:
+    until(lambda: served(cluster, kind, definition), f"the definition of {kind} takes effect", 60)
+
+
+CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
+    "Policy": (("mode", "rollout", "revisionHistoryLimit"), {"mode": "Enforce"}, {"mode": "Audit"}),
+    "Pipeline": (("pool", "rollout"), {"pool": "default"}, {"pool": "other"}),
+    "Benchmark": (("concurrentUsers", "deadlineSeconds"), {"concurrentUsers": 24}, {"rounds": 2}),
+}
+"""By kind: the fields that it did not have once, defaults of these, and a change to make."""
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_stored_objects_live_on(
+    devcluster: Cluster, namespace: str, install: Callable[[dict[str, Any]], None], kind: str
+) -> None:
+    new_fields, defaults, edit = CASES[kind]
+    before, after = older(kind, *new_fields), present(kind)
+    install(before)
+    wait_for(devcluster, kind, before)
+    thing = good(kind) | {"apiVersion": f"{GROUP}/v1alpha1"}
+    where = path_of(thing["apiVersion"], RESOURCES[kind].plural, namespace)
+    for name in ("old", "odd.name"):
+        thing["metadata"] = {"name": name}
+        created = devcluster.request("POST", where, thing)
+        assert created.status_code == 201, created.json()
+    stored = created.json()["spec"]
+
+    install(after)
+    wait_for(devcluster, kind, after)
+    found = devcluster.request("GET", f"{where}/old").json()["spec"]
+    assert stored.items() <= found.items(), "what was stored is read as it was"
+    assert defaults.items() <= found.items(), "what is new has its default"
+
+    edited = devcluster.request("PATCH", f"{where}/old", {"spec": edit}, content_type=MERGE)
+    assert (edited.status_code, edited.json()["spec"]) == (200, found | edit)
+    # One whose name is no longer allowed can be looked at, finished and deleted all the same.
+    status = {"observedGeneration": 1}
+    odd = devcluster.request("PATCH", f"{where}/odd.name/status", {"status": status}, content_type=MERGE)
+    assert odd.json()["status"] == status
+    assert devcluster.request("DELETE", f"{where}/odd.name").status_code == 200
+
+
+def test_a_value_that_was_allowed_once_stays_until_it_is_changed(
+    devcluster: Cluster, namespace: str, install: Callable[[dict[str, Any]], None]
+) -> None:
+    before, after = older("OfflineAnalysis", "onChange"), present("OfflineAnalysis")
+    install(before)
+    wait_for(devcluster, "OfflineAnalysis", before)
+    thing = good("OfflineAnalysis", "", ("schedule", "@daily")) | {"apiVersion": f"{GROUP}/v1alpha1"}
+    where = path_of(thing["apiVersion"], "offlineanalyses", namespace)
+    assert devcluster.request("POST", where, thing).status_code == 201
+
+    install(after)
+    wait_for(devcluster, "OfflineAnalysis", after)
+    where = f"{where}/good"
+    paused = devcluster.request("PATCH", where, {"spec": {"suspend": True}}, content_type=MERGE)
+    assert (paused.status_code, paused.json()["spec"]["schedule"]) == (200, "@daily")
+    worse = devcluster.request("PATCH", where, {"spec": {"schedule": "@hourly"}}, content_type=MERGE)
+    assert (worse.status_code, "not a schedule" in worse.json()["message"]) == (422, True)
+    better = devcluster.request("PATCH", where, {"spec": {"schedule": "0 3 * * *"}}, content_type=MERGE)
+    assert better.status_code == 200
