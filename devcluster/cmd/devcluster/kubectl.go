@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
+	kubectlcmd "k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+
+	"shai.dev/devcluster/internal/directory"
+)
+
+// kubectl is the program of that name. It ends the process when it fails.
+func kubectl(arguments []string) {
+	os.Args = append([]string{"kubectl"}, arguments...) // where kubectl itself looks
+	// The verbosity also governs what is logged before the flags are parsed.
+	_, _ = logs.GlogSetter(kubectlcmd.GetLogVerbosity(os.Args))
+	if err := cli.RunNoErrOutput(kubectlcmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err)
+	}
+}
+
+// chooseCluster makes kubectl talk to the devcluster, unless the user has named
+// a cluster.
+func chooseCluster() {
+	const variable = "KUBECONFIG"
+	if os.Getenv(variable) != "" {
+		return
+	}
+	d, err := directory.Resolve("", os.Getenv)
+	if err != nil {
+		return // kubectl then says that it knows no cluster
+	}
+	os.Setenv(variable, d.Kubeconfig())
+}
