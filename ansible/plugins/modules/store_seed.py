@@ -1,0 +1,138 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ansible module: load a file of commands into a confined key-value store, once."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: store_seed
+short_description: Load commands into a confined key-value store, once
+description:
+  - Sends a file of commands to a Redis whose configuration and secrets C(shai keyvalue configure) wrote.
+  - Waits for a store that is still starting. A load that was cut off begins anew, so the commands
+    should be such that running them twice does no harm.
+  - The secrets are read on the host and go to the store's socket only.
+options:
+  socket:
+    description: The store's unix socket.
+    type: path
+    required: true
+  secrets:
+    description: File with the administrator's secrets.
+    type: path
+    required: true
+  source:
+    description: File with the commands, as RESP or as lines.
+    type: path
+    required: true
+  marker:
+    description: File that says that the commands have been loaded; made at the end.
+    type: path
+    required: true
+  wait_seconds:
+    description: How long the store may take to start.
+    type: int
+    default: 30
+author:
+  - The Shai authors
+"""
+
+EXAMPLES = r"""
+- name: Load the profiles
+  shai.pools.store_seed:
+    socket: /var/lib/shai/default-0/run/store.sock
+    secrets: /var/lib/shai/default-0/keyvalue/secrets.json
+    source: /srv/profiles.resp
+    marker: /var/lib/shai/default-0/keyvalue/seeded
+"""
+
+RETURN = r"""
+replies:
+  description: How many answers the store gave.
+  returned: when commands were loaded
+  type: int
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+
+
+def wait_for(path, seconds):
+    """Wait until the store accepts connections; returns the last error, None when it does."""
+    end = time.monotonic() + seconds
+    while True:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            try:
+                connection.connect(path)
+            except OSError as error:
+                if time.monotonic() > end:
+                    return error
+            else:
+                return None
+        time.sleep(0.2)
+
+
+def login(path):
+    """Return the command that makes the connection the administrator's."""
+    with open(path, encoding="utf-8") as file:
+        secrets = json.load(file)
+    words = [secrets[name].encode() for name in ("AuthCommand", "Administrator", "Password")]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def load(path, first, source):
+    """Send ``first`` and the file; returns redis-cli's exit status and what it said."""
+    with subprocess.Popen(
+        ["redis-cli", "-s", path, "--pipe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            process.stdin.write(first)
+            with open(source, "rb") as file:
+                shutil.copyfileobj(file, process.stdin)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # its output says why it ended
+        said = process.stdout.read().decode(errors="replace")
+    return process.returncode, said
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "socket": {"type": "path", "required": True},
+            "secrets": {"type": "path", "required": True, "no_log": False},  # the path, not the secrets
+            "source": {"type": "path", "required": True},
+            "marker": {"type": "path", "required": True},
+            "wait_seconds": {"type": "int", "default": 30},
+        },
+        supports_check_mode=True,
+    )
+    wanted = module.params
+    if os.path.exists(wanted["marker"]):
+        module.exit_json(changed=False)
+    if not os.path.isfile(wanted["source"]):
+        module.fail_json(msg=f"seed {wanted['source']} is not a file on this host")
+    if module.check_mode:
+        module.exit_json(changed=True)
+    error = wait_for(wanted["socket"], wanted["wait_seconds"])
+    if error is not None:
+        module.fail_json(msg=f"the store does not answer at {wanted['socket']}: {error}")
+    status, said = load(wanted["socket"], login(wanted["secrets"]), wanted["source"])
+    counts = re.search(r"errors: (\d+), replies: (\d+)", said)
+    if status != 0 or counts is None or int(counts[1]) > 0:
+        module.fail_json(msg=f"the store refused commands of seed {wanted['source']}: {' '.join(said.split())[-400:]}")
+    with open(wanted["marker"], "x", encoding="utf-8"):
+        pass
+    module.exit_json(changed=True, replies=int(counts[2]))
+
+
+if __name__ == "__main__":
+    main()
