@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The operator's command line.
+
+python -m shai_operator run --images DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import kopf
+
+from shai_operator import assembly
+from shai_operator.cluster.client import ClusterError
+from shai_operator.control.settings import Settings, SettingsError, check
+from shai_operator.monitors.client import MonitorError
+from shai_operator.providers import directories
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ROOT = Path(__file__).resolve().parents[2]
+_FORMATS = {"text": kopf.LogFormat.FULL, "json": kopf.LogFormat.JSON}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    top = argparse.ArgumentParser(prog="shai_operator", description="The operator of Shai.")
+    commands = top.add_subparsers(dest="command", required=True)
+    run = commands.add_parser(
+        "run",
+        help="run until SIGTERM",
+        description="Watches Shai's resources in the cluster that KUBECONFIG (or the pod's service account) names.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    run.add_argument("--namespace", default="shai-system", help="the operator's own namespace")
+    run.add_argument("--images", type=Path, default=_ROOT / "build" / "images", help="directory of the images of pools")
+    run.add_argument("--shai", type=Path, default=_ROOT / "build" / "bin" / "shai", help="the shai program")
+    run.add_argument("--probes", type=_address, default=("127.0.0.1", 8080), help="address of probes and metrics")
+    run.add_argument("--webhooks", type=_address, default=("127.0.0.1", 9443), help="address of the admission server")
+    run.add_argument("--webhook-host", default="127.0.0.1", help="by which the API server reaches it")
+    run.add_argument("--workers", type=int, default=4, help="playbooks that run at the same time")
+    run.add_argument("--compare-seconds", type=float, default=60.0, help="how often watches are compared with lists")
+    run.add_argument("--lag-seconds", type=float, default=120.0, help="how long a watch may lag behind those")
+    run.add_argument(
+        "--identity",
+        default=f"{socket.gethostname()}-{os.getpid()}",
+        help="name in locks on hosts; whoever comes under the same name takes them over at once, and not when they end",
+    )
+    run.add_argument("--log-format", choices=_FORMATS, default="text")
+    run.add_argument("--verbose", action="store_true", help="log every request")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 after a clean stop, 1 when something that it needs is missing."""
+    options = parser().parse_args(arguments)
+    kopf.configure(verbose=options.verbose, log_format=_FORMATS[options.log_format])
+    if not options.verbose:
+        for chatty in ("httpx2", "aiohttp.access", "kopf.objects"):  # a line for every request, and for every event
+            logging.getLogger(chatty).setLevel(logging.WARNING)
+    base = directories.base_directory(Path(tempfile.gettempdir()))
+    with directories.run_directory(base) as runtime:  # one that was killed leaves keys behind: the next removes them
+        settings = Settings(
+            namespace=options.namespace,
+            identity=options.identity,
+            shai=options.shai.resolve(),
+            images=options.images.resolve(),
+            runtime=runtime,
+            probes=options.probes,
+            webhooks=options.webhooks,
+            webhook_host=options.webhook_host,
+            workers=options.workers,
+            compare_seconds=options.compare_seconds,
+            lag_seconds=options.lag_seconds,
+        )
+        try:
+            check(settings)
+            asyncio.run(assembly.run(settings))
+        except (SettingsError, ClusterError, MonitorError) as error:
+            print(f"shai_operator: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address such as 127.0.0.1:8080")
+    return host, int(port)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Puts the operator together and runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import kopf
+
+from shai_operator.cluster.client import Cluster
+from shai_operator.control import authority
+from shai_operator.control.analyses import Analyses
+from shai_operator.control.benchmarks import Benchmarks
+from shai_operator.control.definitions import Definitions
+from shai_operator.control.executor import Executor
+from shai_operator.control.freshness import Freshness
+from shai_operator.control.health import Health
+from shai_operator.control.jobs import Jobs
+from shai_operator.control.kinds import Kinds
+from shai_operator.control.leases import Leases
+from shai_operator.control.loop import Loop
+from shai_operator.control.measuring import LocalLoadGenerator
+from shai_operator.control.pools import Pools, Surroundings
+from shai_operator.control.releases import Releases
+from shai_operator.control.runs import Runs
+from shai_operator.control.verdicts import Verdicts
+from shai_operator.handlers import admission, login, watch
+from shai_operator.monitors.validator import Validator
+from shai_operator.providers.linux import LinuxProvider
+from shai_operator.providers.local import LocalProvider
+from shai_operator.providers.playbooks import Playbooks
+from shai_operator.reconcile.dependents import NAMESPACE
+from shai_operator.reconcile.objects import Inventory
+
+if TYPE_CHECKING:
+    from shai_operator.control.settings import Settings
+    from shai_operator.providers.authority import Identity
+
+_LOGGER = logging.getLogger(__name__)
+
+WATCH_SECONDS = 300
+"""After this time a watch is made anew, whether or not it looks alive."""
+
+INACTIVITY_SECONDS = 90
+_NOT_FOUND, _AGAIN_SECONDS = 404, 1.0
+
+
+async def run(settings: Settings) -> None:
+    """Run the operator until a signal, and leave nothing running."""
+    cluster = Cluster()
+    try:
+        async with Validator(settings.shai, settings.runtime) as validator:
+            await _run(settings, cluster, validator)
+    finally:
+        await cluster.close()
+
+
+async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> None:
+    inventory = Inventory()
+    executor = Executor(cluster, inventory)
+    loop = Loop(inventory, executor)
+    verdicts = Verdicts(loop, validator)
+    root = await authority.load(cluster, settings.namespace)
+    playbooks = Playbooks(workers=settings.workers)
+    jobs = Jobs()
+    releases = Releases(cluster, settings.namespace)
+    pools = Pools(
+        Surroundings(
+            settings=settings,
+            loop=loop,
+            cluster=cluster,
+            executor=executor,
+            verdicts=verdicts,
+            kinds=Kinds(cluster),
+            releases=releases,
+            leases=Leases(cluster, settings.namespace, settings.identity),
+            jobs=jobs,
+            providers={"local": LocalProvider(playbooks, root), "linux": LinuxProvider(playbooks, root)},
+            tls=authority.ClientTLS(root, "shai-operator", settings.runtime),
+        )
+    )
+    generators = {"local": LocalLoadGenerator(settings.runtime)}
+    loop.controllers = {
+        NAMESPACE: verdicts,
+        "JailPool": pools,
+        **dict.fromkeys(
+            ("Policy", "FactSource", "Task", "Pipeline", "Principal"), Definitions(loop, verdicts, executor)
+        ),
+        "OfflineAnalysis": Analyses(loop, executor),
+        "AnalysisRun": Runs(loop, executor, jobs, pools),
+        "Benchmark": Benchmarks(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
+    }
+    try:
+        await _serve(settings, cluster, loop, validator, root)
+    finally:
+        await jobs.close()
+        await playbooks.close()
+        await pools.close()
+
+
+async def _serve(settings: Settings, cluster: Cluster, loop: Loop, validator: Validator, root: Identity) -> None:
+    """Watch, admit and answer probes until a signal."""
+    tls = authority.ServerTLS(root, settings.webhook_host, settings.runtime)
+    freshness = Freshness(cluster, loop, settings.compare_seconds)
+    ready = asyncio.Event()
+    health = Health(freshness, ready, settings.lag_seconds)
+    registry = kopf.OperatorRegistry()
+    login.register(registry)
+    watch.register(registry, loop)
+    admission.register(registry, validator)
+    async with health.serve(*settings.probes), asyncio.TaskGroup() as tasks:
+        background = [
+            tasks.create_task(loop.run(), name="loop"),
+            tasks.create_task(health.pulse(), name="pulse"),
+            tasks.create_task(freshness.run(), name="freshness"),
+            tasks.create_task(tls.renew(), name="renew"),
+        ]
+        await _watch(registry, _kopf(settings, cluster, tls), ready)
+        for task in background:
+            task.cancel()
+    _LOGGER.info("stopped")
+
+
+async def _watch(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, ready: asyncio.Event) -> None:
+    """Have kopf watch until a signal; it gives up when a kind's definition is deleted, and begins anew."""
+    while True:
+        try:
+            await kopf.operator(
+                registry=registry, settings=settings, clusterwide=True, standalone=True, ready_flag=ready
+            )
+        except Exception as error:
+            if getattr(error, "status", None) != _NOT_FOUND:  # kopf's errors are not public
+                raise
+            _LOGGER.warning("a kind is served no longer; watching anew: %s", error)
+            await asyncio.sleep(_AGAIN_SECONDS)
+        else:
+            return
+
+
+def _kopf(settings: Settings, cluster: Cluster, tls: authority.ServerTLS) -> kopf.OperatorSettings:
+    chosen = kopf.OperatorSettings()
+    host, port = settings.webhooks
+    chosen.admission.server = admission.Server(
+        cluster,
+        kopf.WebhookServer(
+            addr=host,
+            port=port,
+            host=settings.webhook_host,
+            cadata=tls.authority.encode(),
+            certfile=tls.file,
+            pkeyfile=tls.file,
+        ),
+    )
+    chosen.posting.enabled = False  # events are ours: cluster/events.py
+    chosen.watching.server_timeout = WATCH_SECONDS
+    chosen.watching.client_timeout = WATCH_SECONDS + 10
+    chosen.watching.inactivity_timeout = INACTIVITY_SECONDS
+    chosen.scanning.disabled = False
+    chosen.process.ultimate_exiting_timeout = 30
+    return chosen

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Kubernetes events about objects, for `kubectl describe` and `kubectl get events`.
+
+The same event again raises the count of the one that exists, as client-go's recorder does; the
+name is made from the content, so that a restarted operator finds it too. Events are advice: one
+that cannot be written is logged and not tried again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.cluster.client import ClusterError
+from shai_operator.reconcile.conditions import timestamp
+from shai_operator.reconcile.objects import Reference, name, namespace, uid
+
+if TYPE_CHECKING:
+    from shai_operator.cluster.client import Cluster
+    from shai_operator.reconcile.actions import Emit
+
+_LOGGER = logging.getLogger(__name__)
+_COMPONENT = "shai-operator"
+_MESSAGE_LIMIT = 1024
+"""Bytes of an event's message that the API server takes."""
+
+
+async def record(cluster: Cluster, emit: Emit) -> None:
+    """Write an event, or count it once more."""
+    now = timestamp(datetime.now(UTC))
+    message = emit.message.encode()[:_MESSAGE_LIMIT].decode(errors="ignore")
+    digest = hashlib.sha256(f"{uid(emit.thing)}\0{emit.type}\0{emit.reason}\0{message}".encode()).hexdigest()[:16]
+    it = Reference("Event", namespace(emit.thing) or "default", f"{name(emit.thing)[:200]}.{digest}")
+    try:
+        found = await cluster.get(it)
+        if found is not None:
+            await cluster.merge(it, {"count": (found.get("count") or 1) + 1, "lastTimestamp": now})
+            return
+        await cluster.create(_body(emit, it, message, now))
+    except ClusterError as error:
+        _LOGGER.warning("event is lost: %s", error, extra={"reason": emit.reason})
+
+
+def _body(emit: Emit, it: Reference, message: str, now: str) -> dict[str, Any]:
+    thing = emit.thing
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": it.name, "namespace": it.namespace},
+        "involvedObject": {
+            "apiVersion": thing["apiVersion"],
+            "kind": thing["kind"],
+            "name": name(thing),
+            "namespace": namespace(thing),
+            "uid": uid(thing),
+        },
+        "type": emit.type,
+        "reason": emit.reason,
+        "message": message,
+        "source": {"component": _COMPONENT},
+        "reportingComponent": _COMPONENT,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The controller of OfflineAnalysis: makes runs when their time has come."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from shai_operator.reconcile import analyses
+
+if TYPE_CHECKING:
+    from shai_operator.control.executor import Executor
+    from shai_operator.control.loop import Loop
+    from shai_operator.reconcile.objects import Reference
+
+
+class Analyses:
+    """The controller of this kind."""
+
+    def __init__(self, loop: Loop, executor: Executor) -> None:
+        self._loop = loop
+        self._executor = executor
+
+    async def reconcile(self, it: Reference) -> float | None:
+        """Look at one object; nothing when it is gone."""
+        oa = self._loop.inventory.get(it)
+        if oa is None:
+            return None
+        return await self._executor.execute(analyses.reconcile(oa, self._loop.inventory, datetime.now(UTC)))

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The controller of Benchmarks: has members measured, and shows what was found."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.control import poolspec
+from shai_operator.control.measuring import MeasuringError, Slices, Subject
+from shai_operator.reconcile import benchmarks, bundles
+from shai_operator.reconcile.benchmarks import Measurement
+from shai_operator.reconcile.objects import name, namespace, spec, status, uid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.control.executor import Executor
+    from shai_operator.control.jobs import Job, Jobs
+    from shai_operator.control.loop import Loop
+    from shai_operator.control.measuring import LoadGenerator
+    from shai_operator.control.releases import Releases
+    from shai_operator.control.runs import Pools
+    from shai_operator.reconcile.benchmarks import StartMeasurement, Target
+    from shai_operator.reconcile.objects import Object, Reference
+
+PROGRESS_SECONDS = 1.0
+"""How long progress may wait to be shown."""
+
+
+class Benchmarks:
+    """The controller of this kind. ``generators`` are by provider of the pool."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        executor: Executor,
+        jobs: Jobs,
+        *,
+        pools: Pools,
+        releases: Releases,
+        generators: Mapping[str, LoadGenerator],
+    ) -> None:
+        self._loop = loop
+        self._executor = executor
+        self._jobs = jobs
+        self._pools = pools
+        self._releases = releases
+        self._generators = generators
+        self._keys: dict[Reference, str] = {}
+
+    async def reconcile(self, it: Reference) -> float | None:
+        """Look at one benchmark; what measures it ends with it."""
+        benchmark = self._loop.inventory.get(it)
+        if benchmark is None:
+            self._dismiss(it)
+            return None
+        job = self._jobs.get(self._key(benchmark))
+        decision = benchmarks.reconcile(benchmark, _measurement(job), self._loop.inventory, datetime.now(UTC))
+        # First the note that it has begun, so that a crash in between shows as one that was cut off.
+        wait = await self._executor.execute(decision.plan)
+        if decision.cancel:
+            self._dismiss(it)
+        elif decision.start is not None:
+            self._start(it, benchmark, decision.start)
+        return wait
+
+    def _start(self, it: Reference, benchmark: Object, wanted: StartMeasurement) -> None:
+        async def work(job: Job) -> Measurement:
+            def tell(slices: Slices) -> None:
+                if slices != job.progress:
+                    job.progress = slices
+                    self._loop.queue.add_after(it, PROGRESS_SECONDS)
+
+            subject = await self._subject(benchmark, wanted.target)
+            found = await self._generator(wanted.target).run(subject, wanted.plan, tell, job.cancel)
+            progress = job.progress or Slices(0, 0, "")
+            return Measurement(progress.done, progress.total, progress.message, found.figures, found.table)
+
+        self._keys[it] = self._key(benchmark)
+        self._jobs.start(self._keys[it], work, lambda: self._loop.queue.add(it))
+
+    def _generator(self, target: Target) -> LoadGenerator:
+        provider = str(spec(self._pool(target)).get("provider"))
+        if provider not in self._generators:
+            raise MeasuringError(
+                f"JailPool {target.pool} has provider {provider}, and only members of pools with provider "
+                f"{' or '.join(sorted(self._generators))} can be measured: the load generator runs on the member's host"
+            )
+        return self._generators[provider]
+
+    async def _subject(self, benchmark: Object, target: Target) -> Subject:
+        members = self._pools.members(target.pool)
+        monitor = None if members is None else members.of(target.member).monitor
+        if monitor is None:
+            raise MeasuringError(f"member {target.member} does not answer any more")
+        release, _ = bundles.label_parts(monitor.bundle)
+        stored = (await self._releases.named([release])).get(release) if release else None
+        if stored is None:
+            raise MeasuringError(f"member {target.member} has bundle {monitor.bundle!r} in force, which is not kept")
+        inventory, space = self._loop.inventory, namespace(benchmark)
+        facts = bundles.facts([*inventory.all("FactSource", space), *inventory.all("Principal")])
+        texts = [source["text"] for source in bundles.Bundle(stored, facts).sources()]
+        pipeline = str(spec(benchmark)["pipeline"])
+        return Subject(description(self._pool(target), target.member, pipeline), texts)
+
+    def _pool(self, target: Target) -> Object:
+        pool = self._loop.inventory.find("JailPool", "", target.pool)
+        if pool is None:
+            raise MeasuringError(f"JailPool {target.pool} was deleted")
+        return pool
+
+    def _key(self, benchmark: Object) -> str:
+        return f"benchmark/{uid(benchmark)}"
+
+    def _dismiss(self, it: Reference) -> None:
+        """End what measures a benchmark, and forget what it came to."""
+        key = self._keys.get(it, "")
+        job = self._jobs.get(key)
+        if job is not None:
+            job.cancel.set()
+        self._jobs.forget(key)
+        if not self._jobs.running(key):
+            self._keys.pop(it, None)
+
+
+def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
+    """Describe a member as ``loadgen.member`` reads it: where its installation puts everything on its host."""
+    row: Mapping[str, Any] = next((one for one in status(pool).get("members") or () if one["name"] == member), {})
+    if not row.get("image") or not row.get("address"):
+        raise MeasuringError(f"member {member} of JailPool {name(pool)} is not installed")
+    place = PurePosixPath(poolspec.directory(pool)) / member
+    store = spec(pool).get("keyValue") or {}
+    managed = store.get("mode") == "Managed"
+    own = {
+        "IMAGE": str(place.parent / "images" / row["image"]),
+        "DATA": str(place / "data"),
+        "MEMBER_ADDRESS": row["address"],
+        "REDIS_SOCKET": str(place / "run" / "store.sock"),
+    }
+    variables = {}
+    for variable in spec(pool).get("variables") or ():
+        value = str(variable.get("value") or "")
+        for known, replacement in own.items():
+            value = value.replace(f"$({known})", replacement)
+        variables[variable["name"]] = value
+    return {
+        "name": member,
+        "pipeline": pipeline,
+        "image": own["IMAGE"],
+        "data": own["DATA"],
+        "monitor": {"socket": str(place / "run" / "monitor.sock")},
+        "store": own["REDIS_SOCKET"] if managed else "",
+        "seed": str(store.get("seed") or "") if managed else "",
+        "variables": {**variables, **own},
+    }
+
+
+def _measurement(job: Job | None) -> Measurement | None:
+    if job is None:
+        return None
+    if job.result is not None:
+        found: Measurement = job.result
+        return found
+    progress = job.progress or Slices(0, 0, "")
+    error = str(job.error or "the operator is being stopped") if job.done else ""
+    return Measurement(progress.done, progress.total, progress.message, error=error)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Controllers of what users define: policies, tasks, fact sources, principals, pipelines."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from shai_operator.reconcile import analyses, definitions, policies, references
+from shai_operator.reconcile.objects import namespace, spec
+
+if TYPE_CHECKING:
+    from shai_operator.control.executor import Executor
+    from shai_operator.control.loop import Loop
+    from shai_operator.control.verdicts import Verdicts
+    from shai_operator.reconcile.objects import Object, Reference
+
+
+class Definitions:
+    """The controller of these kinds."""
+
+    def __init__(self, loop: Loop, verdicts: Verdicts, executor: Executor) -> None:
+        self._loop = loop
+        self._verdicts = verdicts
+        self._executor = executor
+
+    async def reconcile(self, it: Reference) -> float | None:
+        """Look at one object; nothing when it is gone."""
+        thing = self._loop.inventory.get(it)
+        if thing is None:
+            return None
+        now = datetime.now(UTC)
+        inventory = self._loop.inventory
+        match it.kind:
+            case "Policy":
+                verdict = self._verdicts.of(thing)
+                plan = policies.reconcile(
+                    thing,
+                    self._revisions(thing),
+                    problem=None if verdict is None else verdict.problem,
+                    parameters=() if verdict is None else verdict.parameters,
+                    used=self._used(thing),
+                    now=now,
+                )
+            case "Task":
+                plan = definitions.task(thing, self._verdicts.of(thing), inventory, now)
+            case "FactSource":
+                plan = definitions.simple(thing, self._verdicts.of(thing), now)
+            case "Pipeline":
+                plan = definitions.pipeline(thing, self._verdicts.found, inventory, now)
+                plan.add(*analyses.of_pipeline(thing, inventory, now).actions)
+            case "Principal":
+                plan = definitions.simple(thing, definitions.Verdict(), now)  # its schema says all there is to say
+            case _:
+                raise ValueError(f"{it}: not a kind that users define")
+        return await self._executor.execute(plan)
+
+    def _revisions(self, policy: Object) -> list[Object]:
+        name = policy["metadata"]["name"]
+        return [
+            one
+            for one in self._loop.inventory.all("PolicyRevision", namespace(policy))
+            if spec(one).get("policy") == name
+        ]
+
+    def _used(self, policy: Object) -> bool:
+        name = policy["metadata"]["name"]
+        inventory = self._loop.inventory
+        return any(name in references.policies(one, inventory) for one in inventory.all("Pipeline", namespace(policy)))

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Carries out what reconciliations ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.cluster import events
+from shai_operator.reconcile import actions
+from shai_operator.reconcile.objects import FINALIZER, PLURALS, finalizers, status, uid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.cluster.client import Cluster
+    from shai_operator.reconcile.objects import Inventory, Object
+
+
+class Executor:
+    """Executes plans against the API server."""
+
+    def __init__(self, cluster: Cluster, inventory: Inventory) -> None:
+        self._cluster = cluster
+        self._inventory = inventory
+        self._applied: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self._told: dict[str, tuple[str, ...]] = {}
+
+    async def execute(self, plan: actions.Plan) -> float | None:
+        """Carry out the actions in their order; return the shortest time that a Requeue asks for.
+
+        The first action that fails ends it with `ClusterError`; what was done before it stays done,
+        and the next reconciliation goes on from there.
+        """
+        wait: float | None = None
+        for action in plan.actions:
+            match action:
+                case actions.Create():
+                    self._note(await self._cluster.create(action.body))
+                case actions.Delete():
+                    await self._cluster.delete(action.target, action.uid)
+                case actions.SetStatus():
+                    await self._set_status(action)
+                case actions.SetFinalizer():
+                    if action.present != (FINALIZER in finalizers(action.thing)):
+                        await self._cluster.set_finalizer(action.thing, present=action.present)
+                case actions.Emit():
+                    await self._emit(action)
+                case actions.Requeue():
+                    wait = action.seconds if wait is None else min(wait, action.seconds)
+        return wait
+
+    def forget(self, thing: Object) -> None:
+        """Drop what is remembered of an object that is gone."""
+        it = uid(thing)
+        self._told.pop(it, None)
+        for key in [key for key in self._applied if key[0] == it]:
+            del self._applied[key]
+
+    async def _set_status(self, action: actions.SetStatus) -> None:
+        key = uid(action.thing), action.writer
+        if self._applied.get(key) == action.status and _holds(status(action.thing), action.status):
+            return
+        written = await self._cluster.apply_status(action.thing, action.writer, action.status)
+        if written is not None:
+            self._applied[key] = action.status
+            self._note(written)
+
+    def _note(self, written: Object | None) -> None:
+        """Know what was just written before the watch brings it: the next look decides on it."""
+        if written is not None and written["kind"] in PLURALS:
+            self._inventory.put(written)
+
+    async def _emit(self, action: actions.Emit) -> None:
+        # Reconciliations repeat; an event is said again only after another one in between.
+        said = action.type, action.reason, action.message
+        if self._told.get(uid(action.thing)) == said:
+            return
+        self._told[uid(action.thing)] = said
+        await events.record(self._cluster, action)
+
+
+def _holds(seen: Any, wanted: Any) -> bool:
+    """Whether what was seen has all that is wanted; conditions of other writers may stand beside."""
+    if isinstance(wanted, dict):
+        return isinstance(seen, dict) and all(key in seen and _holds(seen[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, list) and wanted and all(isinstance(one, dict) and "type" in one for one in wanted):
+        known = {one.get("type"): one for one in seen or () if isinstance(one, dict)}
+        return all(_holds(known.get(one["type"]), one) for one in wanted)
+    return bool(seen == wanted)

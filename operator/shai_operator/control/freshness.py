@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tells a quiet cluster from a dead watch.
+
+A watch whose connection has silently died looks like one on which nothing happens. So the objects
+are listed now and then, and compared with what the watches have brought: what a list has and the
+watch has not brought by the next list is fed to the loop from the list, and counts as lag, which
+the liveness probe looks at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from prometheus_client import Gauge
+
+from shai_operator.cluster.client import ClusterError
+from shai_operator.reconcile.objects import PLURALS, reference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shai_operator.cluster.client import Cluster
+    from shai_operator.control.loop import Loop
+    from shai_operator.reconcile.objects import Object, Reference
+
+_LOGGER = logging.getLogger(__name__)
+_GONE = 0
+"""Version of an object that the list no longer has."""
+_LAG = Gauge("shai_operator_watch_lag_seconds", "For how long a watch has been behind the API server.", ["kind"])
+
+
+class Freshness:
+    """Compares watches with lists every ``period`` seconds."""
+
+    def __init__(self, cluster: Cluster, loop: Loop, period: float) -> None:
+        self._cluster = cluster
+        self._loop = loop
+        self._period = period
+        self._lacking: dict[str, dict[Reference, int]] = {}
+        """By kind: the versions that the last list had and the watch had not brought by then."""
+        self._fed: dict[Reference, int] = {}
+        """The versions that have come from lists."""
+        self._since: dict[str, float] = {}
+
+    def lag(self) -> tuple[float, str]:
+        """Return for how many seconds the worst watch has been behind, and its kind."""
+        now = time.monotonic()
+        return max(((now - since, kind) for kind, since in self._since.items()), default=(0.0, ""))
+
+    async def run(self) -> None:
+        """Compare until cancelled. An API server that does not answer is no fault of the watches."""
+        while True:
+            await asyncio.sleep(self._period)
+            for kind in PLURALS:
+                try:
+                    self._compare(kind, await self._cluster.list(kind))
+                except ClusterError as error:
+                    _LOGGER.info("cannot compare %s: %s", kind, error)
+
+    def _compare(self, kind: str, listed: Sequence[Object]) -> None:
+        # What the operator has written itself it knows whatever the watch does: only what was heard counts.
+        heard, before = self._loop.heard, self._lacking.get(kind, {})
+        present = {reference(thing): thing for thing in listed}
+        lacking = {it: _version(thing) for it, thing in present.items() if heard.get(it, 0) < _version(thing)}
+        gone = [known for known in self._loop.inventory.all(kind) if reference(known) not in present]
+        behind = [it for it in lacking if heard.get(it, 0) < before.get(it, _GONE)]
+        for it in behind:
+            if self._fed.get(it, 0) < lacking[it]:
+                self._fed[it] = lacking[it]
+                self._loop.take(present[it])
+        forgotten = [known for known in gone if before.get(reference(known)) == _GONE]
+        for known in forgotten:
+            self._fed.pop(reference(known), None)
+            self._loop.observe(known, gone=True)
+        self._lacking[kind] = lacking | dict.fromkeys(map(reference, gone), _GONE)
+        self._note(kind, behind=bool(behind or forgotten))
+
+    def _note(self, kind: str, *, behind: bool) -> None:
+        if behind:
+            self._since.setdefault(kind, time.monotonic() - self._period)
+            _LOGGER.warning("the watch of %s is behind the API server", kind)
+        else:
+            self._since.pop(kind, None)
+        _LAG.labels(kind).set(time.monotonic() - self._since[kind] if kind in self._since else 0.0)
+
+
+def _version(thing: Object) -> int:
+    return int(thing["metadata"]["resourceVersion"])

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Probes and metrics over HTTP: ``/healthz``, ``/readyz``, ``/metrics``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from shai_operator.control.settings import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from shai_operator.control.freshness import Freshness
+
+_PULSE_SECONDS = 1.0
+_STALL_LIMIT_SECONDS = 10.0
+_UNAVAILABLE = 503
+
+
+class Health:
+    """What the probes answer."""
+
+    def __init__(self, freshness: Freshness, ready: asyncio.Event, lag_limit_seconds: float) -> None:
+        self._freshness = freshness
+        self._lag_limit = lag_limit_seconds
+        self._ready = ready
+        self._beat = time.monotonic()
+
+    @asynccontextmanager
+    async def serve(self, host: str, port: int) -> AsyncIterator[int]:
+        """Serve while the context lasts; yields the port (useful when ``port`` is 0)."""
+        application = web.Application()
+        application.add_routes(
+            [
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+                web.get("/metrics", self._metrics),
+            ]
+        )
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        try:
+            try:
+                await web.TCPSite(runner, host, port).start()
+            except OSError as error:
+                raise SettingsError(
+                    f"cannot serve probes at {host}:{port}: {os.strerror(error.errno or 0)}; end what listens there "
+                    "(another operator?), or choose another address (--probes)"
+                ) from error
+            yield runner.addresses[0][1]
+        finally:
+            await runner.cleanup()
+
+    async def pulse(self) -> None:
+        """Note that the event loop still turns, until cancelled."""
+        while True:
+            self._beat = time.monotonic()
+            await asyncio.sleep(_PULSE_SECONDS)
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        lag, kind = self._freshness.lag()
+        if lag > self._lag_limit:
+            return web.Response(status=_UNAVAILABLE, text=f"the watch of {kind} is {lag:.0f} s behind\n")
+        stalled = time.monotonic() - self._beat
+        if stalled > _STALL_LIMIT_SECONDS:
+            return web.Response(status=_UNAVAILABLE, text=f"the event loop stood still for {stalled:.0f} s\n")
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        if not self._ready.is_set():
+            return web.Response(status=_UNAVAILABLE, text="the objects have not all been seen yet\n")
+        return web.Response(text="ready\n")
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Has members installed and removed by a pool's provider."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from shai_operator.control import poolspec
+from shai_operator.control.members import failure
+from shai_operator.providers import images
+from shai_operator.providers.interface import ConfigurationError, Host, Member, Outcome, Reason
+from shai_operator.providers.interface import Failure as ProviderFailure
+from shai_operator.providers.local import LOCAL_HOST, local_host
+from shai_operator.reconcile import members
+from shai_operator.reconcile.objects import name, reference
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from shai_operator.control.jobs import Job
+    from shai_operator.control.members import Members
+    from shai_operator.control.pools import Surroundings
+    from shai_operator.providers.interface import MemberConfiguration, Placement, Progress, Provider
+    from shai_operator.reconcile.members import Place, ProvisionMembers, RemoveMembers
+    from shai_operator.reconcile.objects import Object
+
+PROGRESS_SECONDS = 0.5
+"""How long progress may wait to be shown."""
+
+
+class Installing:
+    """Begins the jobs ``provision`` and ``remove`` of one pool's members."""
+
+    def __init__(self, around: Surroundings, seen: Members) -> None:
+        self._around = around
+        self._members = seen
+        self._provider: Provider | None = None
+        self._pool: Object = {}
+        self._placed: Placement | None = None
+        self._configuration: MemberConfiguration | None = None
+
+    def placed(self, pool: Object, provider: Provider, placement: Placement) -> None:
+        """Take note of where the provider has put the members."""
+        self._pool, self._provider, self._placed = pool, provider, placement
+
+    async def configurations(self) -> dict[str, str]:
+        """Return the digest that each member should be installed with.
+
+        ImageMissingError or ConfigurationError when the spec cannot be followed.
+        """
+        provider, placement = self._the_provider(), self._placed
+        image = await asyncio.to_thread(images.read, self._around.settings.images, poolspec.image(self._pool))
+        configuration = poolspec.configuration(self._pool, image, provider.installer)
+        self._configuration = configuration
+        found = {}
+        for member in placement.members if placement else ():
+            configuration.member_directory(member)  # refuses a path that is too long before anything is begun
+            found[member.name] = configuration.digest(member)
+        return found
+
+    def provision(self, pool: Object, action: ProvisionMembers) -> None:
+        """Begin to install members of one host."""
+        configuration = self._configuration
+        if configuration is None:
+            raise ValueError(f"{name(pool)}: asked to install members without a configuration")
+        provider = self._the_provider()
+        wanted = [_member(pool, place) for place in action.members]
+
+        async def work(job: Job) -> None:
+            async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
+                return await provider.provision(host, wanted, configuration, progress=tell, cancel=job.cancel)
+
+            outcomes = await self._on_host(pool, action.host, wanted, job, run)
+            for member in wanted:
+                seen = self._members.of(member.name)
+                outcome = outcomes[member.name]
+                if job.cancel.is_set():
+                    continue  # whoever wanted that knows what comes next
+                seen.healed += 1
+                if outcome.failure is None:
+                    seen.configuration, seen.image = configuration.digest(member), configuration.image.digest
+                    seen.failed, seen.failures, seen.bring_up_failed = None, 0, None
+                else:
+                    seen.failed = failure(outcome.failure.reason, outcome.failure.message, seen.failed)
+            self._members.look_now()
+
+        for place in action.members:
+            self._members.of(place.name).gone = False
+        self._begin("provision", pool, action.members, work)
+
+    def stop(self) -> None:
+        """End the installations that run: the members are to go, installed or not."""
+        self._members.cancel("provision")
+
+    def remove(self, pool: Object, action: RemoveMembers) -> None:
+        """Begin to remove members from one host."""
+        provider = self._the_provider()
+        wanted = [_member(pool, place) for place in action.members]
+
+        async def work(job: Job) -> None:
+            async def run(host: Host, tell: Callable[[Progress], None]) -> Mapping[str, Outcome]:
+                directory = poolspec.directory(pool)
+                return await provider.remove(host, wanted, directory, progress=tell, cancel=job.cancel)
+
+            outcomes = await self._on_host(pool, action.host, wanted, job, run)
+            for member in wanted:
+                outcome = outcomes[member.name]
+                if outcome.failure is None:
+                    self._members.dismiss(member.name)
+                else:
+                    seen = self._members.of(member.name)
+                    seen.failed = failure(outcome.failure.reason, outcome.failure.message, seen.failed)
+
+        self._begin("remove", pool, action.members, work)
+
+    def give_up(self, action: members.ForgetMembers) -> None:
+        """Let members be, wherever they are."""
+        for place in action.members:
+            self._members.dismiss(place.name)
+
+    def _begin(self, kind: str, pool: Object, places: Sequence[Place], work: Callable[[Job], Awaitable[None]]) -> None:
+        key = f"{name(pool)}/{kind}/{','.join(place.name for place in places)}"
+        job = self._around.jobs.start(key, work, lambda: self._around.loop.queue.add(reference(pool)))
+        for place in places:
+            self._members.of(place.name).job = kind, job
+
+    async def _on_host(
+        self,
+        pool: Object,
+        host: str,
+        wanted: Sequence[Member],
+        job: Job,
+        run: Callable[[Host, Callable[[Progress], None]], Awaitable[Mapping[str, Outcome]]],
+    ) -> Mapping[str, Outcome]:
+        """Run a playbook while nobody else touches the host."""
+
+        def tell(progress: Progress) -> None:
+            job.progress = members.Progress(progress.play, progress.task, progress.done, progress.total)
+            self._around.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
+
+        try:
+            target = await self._host(pool, host)
+            async with self._around.leases.hold(target.address):
+                return await run(target, tell)
+        except ConfigurationError as error:
+            problem = ProviderFailure(Reason.PLAYBOOK_FAILED, str(error))
+            return {member.name: Outcome(problem) for member in wanted}
+
+    async def _host(self, pool: Object, host: str) -> Host:
+        if host == LOCAL_HOST:
+            return local_host()
+        listed = next((one for one in poolspec.pool(pool).hosts if one.name == host), None)
+        if listed is None:
+            raise ConfigurationError(f"host {host} is no longer in spec.hosts, but has members; list it again")
+        return await poolspec.login(pool, listed, self._around.cluster)
+
+    def _the_provider(self) -> Provider:
+        if self._provider is None:
+            raise ValueError("asked to install members before they are placed")
+        return self._provider
+
+
+def _member(pool: Object, place: Place) -> Member:
+    return Member(name(pool), place.name, place.ordinal, place.host, place.address)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Whether all kinds are served.
+
+When a CustomResourceDefinition is deleted, its objects go with it: to the operator it looks as if
+somebody had deleted every Policy. Nobody has meant that, so nothing is changed or removed on that
+account.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from shai_operator.reconcile.objects import GROUP, PLURALS
+
+if TYPE_CHECKING:
+    from shai_operator.cluster.client import Cluster
+
+_TRUST_SECONDS = 2.0
+
+
+class KindsMissingError(Exception):
+    """A kind is not served, or is on its way out."""
+
+    again_seconds = 15.0
+    """When to look again."""
+
+
+class Kinds:
+    """Looks at the definitions of the group's kinds."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._checked = 0.0
+
+    async def check(self, *, changing: bool) -> None:
+        """Raise KindsMissingError when a kind is missing; only asks when something is about to change."""
+        if not changing or time.monotonic() - self._checked < _TRUST_SECONDS:
+            return
+        served = {
+            found["metadata"]["name"]
+            for found in await self._cluster.list("CustomResourceDefinition")
+            if not found["metadata"].get("deletionTimestamp")
+        }
+        missing = sorted(kind for kind, plural in PLURALS.items() if f"{plural}.{GROUP}" not in served)
+        if missing:
+            raise KindsMissingError(
+                f"the CustomResourceDefinition of {', '.join(missing)} is missing or being deleted. What runs goes on "
+                "unchanged; apply the definitions again (kubectl apply -k crds), then the objects"
+            )
+        self._checked = time.monotonic()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Locks on hosts, as Leases of the cluster: one playbook at a time touches a host.
+
+Two operators should never run, and do when a node is cut off or a person starts a second one. A
+lease that is not renewed can be taken after its time; a holder that has lost its lease is told by
+cancellation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.cluster.client import ClusterError, ConflictError
+from shai_operator.reconcile.objects import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from shai_operator.cluster.client import Cluster
+
+_LOGGER = logging.getLogger(__name__)
+DURATION_SECONDS = 30
+_RENEW_SECONDS = 10.0
+_RETRY_SECONDS = 2.0
+
+
+class Leases:
+    """Takes leases in one namespace in one holder's name."""
+
+    def __init__(self, cluster: Cluster, namespace: str, holder: str) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._holder = holder
+        self._local: dict[str, asyncio.Lock] = {}
+
+    @contextlib.asynccontextmanager
+    async def hold(self, host: str) -> AsyncIterator[None]:
+        """Wait for a host's lock and hold it; what runs inside is cancelled when it is lost."""
+        async with self._local.setdefault(host, asyncio.Lock()):
+            it = Reference("Lease", self._namespace, _name(host))
+            while not await self._take(it):  # noqa: ASYNC110 - the holder may be another process
+                await asyncio.sleep(_RETRY_SECONDS)
+            task = asyncio.current_task()
+            renewal = asyncio.create_task(self._renew(it, task))
+            try:
+                yield
+            finally:
+                renewal.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await renewal
+                await self._give_back(it)
+
+    async def _take(self, it: Reference) -> bool:
+        found = await self._cluster.get(it)
+        now = datetime.now(UTC)
+        if found is None:
+            body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+            metadata = {"name": it.name, "namespace": it.namespace}
+            made = await self._cluster.create({**body, "metadata": metadata, "spec": self._spec(now)})
+            return made is not None
+        if self._held_by_another(found["spec"], now):
+            return False
+        try:
+            await self._cluster.replace({**found, "spec": self._spec(now)})
+        except ConflictError:
+            return False
+        return True
+
+    async def _renew(self, it: Reference, task: asyncio.Task[Any] | None) -> None:
+        deadline = datetime.now(UTC) + timedelta(seconds=DURATION_SECONDS)
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            try:
+                if await self._take(it):
+                    deadline = datetime.now(UTC) + timedelta(seconds=DURATION_SECONDS)
+                    continue
+            except ClusterError as error:
+                _LOGGER.warning("cannot renew %s: %s", it, error)
+                if datetime.now(UTC) < deadline:
+                    continue
+            _LOGGER.error("%s is lost to another operator; what runs on that host is ended", it)
+            if task is not None:
+                task.cancel(f"{it} is lost")
+            return
+
+    async def _give_back(self, it: Reference) -> None:
+        with contextlib.suppress(ClusterError):  # it runs out by itself
+            found = await self._cluster.get(it)
+            if found is not None and found["spec"].get("holderIdentity") == self._holder:
+                spec = {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+                await self._cluster.replace({**found, "spec": spec})
+
+    def _held_by_another(self, spec: dict[str, Any], now: datetime) -> bool:
+        holder = spec.get("holderIdentity")
+        if not holder or holder == self._holder or not spec.get("renewTime"):
+            return False
+        renewed = datetime.fromisoformat(str(spec["renewTime"]))
+        return now < renewed + timedelta(seconds=spec.get("leaseDurationSeconds") or DURATION_SECONDS)
+
+    def _spec(self, now: datetime) -> dict[str, Any]:
+        moment = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": DURATION_SECONDS,
+            "acquireTime": moment,
+            "renewTime": moment,
+        }
+
+
+def _name(host: str) -> str:
+    """Make a lease's name of a host's: legal, and another one for another host."""
+    plain = re.sub(r"[^a-z0-9-]+", "-", host.lower()).strip("-")[:40]
+    return f"shai-host-{plain}-{hashlib.sha256(host.encode()).hexdigest()[:8]}"

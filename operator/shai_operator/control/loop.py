@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ties watch, queue and controllers together.
+
+Whatever is seen of an object goes into the inventory and into the queue, together with the
+objects whose state depends on it; each kind's controller then looks at its object as it stands.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from shai_operator.control.queue import WorkQueue
+from shai_operator.reconcile import dependents
+from shai_operator.reconcile.objects import Inventory, Reference, reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.control.executor import Executor
+    from shai_operator.reconcile.objects import Object
+
+WORKERS = 8
+
+
+class Controller(Protocol):
+    """Brings one kind's objects to what they say."""
+
+    async def reconcile(self, it: Reference) -> float | None:
+        """Look at one object, which may be gone; return when to look again, in seconds."""
+
+
+class Loop:
+    """The operator's heart. ``controllers`` are by kind, and set before `run`."""
+
+    def __init__(self, inventory: Inventory, executor: Executor) -> None:
+        self.inventory = inventory
+        self.controllers: Mapping[str, Controller] = {}
+        self.queue = WorkQueue(self._reconcile, WORKERS)
+        self.seen = time.monotonic()
+        """When the last event arrived."""
+        self.heard: dict[Reference, int] = {}
+        """The version of each object that its watch has brought last."""
+        self.redefined: dict[str, float] = {}
+        """By namespace: when one of its definitions last came, changed or went."""
+        self._executor = executor
+        self._observed: set[Reference] = set()
+
+    def know(self, thing: Object) -> None:
+        """Take note of an object before anything is looked at, without having it looked at."""
+        if self.inventory.get(reference(thing)) is None:
+            self.inventory.put(thing)
+
+    def observe(self, thing: Object, *, gone: bool = False) -> None:
+        """Take note of an object as its watch brings it: as the API server has it, or had it last."""
+        if gone:
+            self.heard.pop(reference(thing), None)
+        else:
+            self.heard[reference(thing)] = int(thing["metadata"]["resourceVersion"])
+        self.take(thing, gone=gone)
+
+    def take(self, thing: Object, *, gone: bool = False) -> None:
+        """Take note of an object, wherever it is known from."""
+        self.seen = time.monotonic()
+        it = reference(thing)
+        before = self.inventory.get(it) if it in self._observed else None
+        if gone:
+            before = None  # an end concerns the same objects as a beginning
+            self._observed.discard(it)
+            self.inventory.remove(it)
+            self._executor.forget(thing)
+        else:
+            self._observed.add(it)
+            self.inventory.put(thing)
+        self.queue.add(it)
+        for one in dependents.of(thing, before, self.inventory):
+            if one.kind == dependents.NAMESPACE:
+                self.redefined[one.name] = self.seen
+            self.queue.add(one)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self.queue.run()
+
+    async def _reconcile(self, it: Reference) -> float | None:
+        controller = self.controllers.get(it.kind)
+        return None if controller is None else await controller.reconcile(it)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Load generators: what measures a member, and the one that does it on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_LOOK_SECONDS = 0.5
+_END_SECONDS = 90.0
+"""How long it may take to put everything back: each of its processes has a quarter of a minute to end."""
+_TAIL_CHARACTERS = 500
+_REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+class MeasuringError(Exception):
+    """A measurement did not come to results; the text has the cause."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured: a member's description for ``loadgen.member``, and the manifests of its bundle."""
+
+    description: Mapping[str, Any]
+    manifests: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Slices:
+    """How far a measurement is."""
+
+    done: int
+    total: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a measurement found: results.json and table.txt."""
+
+    figures: Mapping[str, Any]
+    table: str
+
+
+class LoadGenerator(Protocol):
+    """Measures a member on the member's host.
+
+    CPU time is read from the kernel of the host that the processes run on, and they are pinned
+    there, so whoever measures has to be on that host. A remote one needs: the image's programs and
+    a Python with the package loadgen there (a playbook installs both), the subject and the plan as
+    files, ``python -m loadgen.benchmark`` in a session of its own (``systemd-run --unit``, so that
+    it outlives a lost connection and can be stopped by name), progress.json fetched now and then,
+    and SIGTERM followed by a wait when it is cancelled: the member's mode is put back in that time.
+    """
+
+    async def run(
+        self,
+        subject: Subject,
+        plan: Mapping[str, Any],
+        progress: Callable[[Slices], None],
+        cancel: asyncio.Event,
+    ) -> Results:
+        """Measure, and return what was found; MeasuringError otherwise.
+
+        Setting ``cancel``, or cancelling the task, ends the measurement and puts everything back
+        before this returns.
+        """
+
+
+class LocalLoadGenerator:
+    """Measures members on this machine, with a process of its own for each measurement."""
+
+    def __init__(self, directory: Path, command: Sequence[str] = (sys.executable, "-m", "loadgen.benchmark")) -> None:
+        self._directory = directory
+        self._command = command
+
+    async def run(
+        self,
+        subject: Subject,
+        plan: Mapping[str, Any],
+        progress: Callable[[Slices], None],
+        cancel: asyncio.Event,
+    ) -> Results:
+        """Measure; see `LoadGenerator.run`."""
+        with tempfile.TemporaryDirectory(prefix="benchmark-", dir=self._directory) as path:
+            place = Path(path)
+            await asyncio.to_thread(_write, place, subject, plan)
+            process = await self._start(place)
+            ended = asyncio.create_task(process.wait())
+            cancelled = asyncio.create_task(cancel.wait())
+            try:
+                while not ended.done() and not cancelled.done():
+                    await asyncio.wait([ended, cancelled], timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    found = await asyncio.to_thread(_read, place / "output" / "progress.json")
+                    if found:
+                        progress(Slices(found["done"], found["total"], found["message"]))
+            finally:
+                cancelled.cancel()
+                await _end(process, ended)
+            return await asyncio.to_thread(_results, place, ended.result())
+
+    async def _start(self, place: Path) -> asyncio.subprocess.Process:
+        files = {"--member": "member.json", "--plan": "plan.json", "--output": "output"}
+        words = [str(word) for option, name in files.items() for word in (option, place / name)]
+        with (place / "log").open("wb") as log:
+            return await asyncio.create_subprocess_exec(
+                # Should the operator be killed, the kernel asks the measurement to end and put everything back.
+                "setpriv", "--pdeathsig", "TERM", *self._command, *words,
+                cwd=_REPOSITORY, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+
+async def _end(process: asyncio.subprocess.Process, ended: asyncio.Task[int]) -> None:
+    """End a measurement in good order, and what it leaves behind in any case."""
+    if not ended.done():
+        process.terminate()  # it alone: what it has started is its own to end
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(ended), _END_SECONDS)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await ended
+
+
+def _write(place: Path, subject: Subject, plan: Mapping[str, Any]) -> None:
+    manifests = place / "manifests"
+    manifests.mkdir()
+    for number, text in enumerate(subject.manifests):
+        (manifests / f"{number:05}.json").write_text(text)
+    (place / "member.json").write_text(json.dumps({**subject.description, "manifests": str(manifests)}))
+    (place / "plan.json").write_text(json.dumps(plan))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def _results(place: Path, status: int) -> Results:
+    output = place / "output"
+    told = _read(output / "progress.json")
+    if status == 0:
+        return Results(_read(output / "results.json"), (output / "table.txt").read_text())
+    if told.get("state") in {"Failed", "Cancelled"}:
+        raise MeasuringError(told["message"])
+    log = (place / "log").read_text(errors="replace").strip()[-_TAIL_CHARACTERS:]
+    raise MeasuringError(f"the load generator ended with status {status}: {log or 'it said nothing'}")

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is seen of a pool's members, beyond what their rows in the status keep.
+
+Everything here is lost when the operator ends, and found again by looking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from shai_operator.monitors import reading
+from shai_operator.monitors.client import MonitorClient, MonitorError, MonitorUnreachableError
+from shai_operator.reconcile import members
+from shai_operator.reconcile.members import Failure, Observation
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterable, Mapping
+
+    from shai_operator.control.authority import ClientTLS
+    from shai_operator.control.jobs import Job
+    from shai_operator.reconcile.members import Monitor, Sample
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass
+class Seen:
+    """What this process knows of one member."""
+
+    configuration: str | None = None
+    """Digest that it has provisioned the member with; None: what the row says."""
+    image: str = ""
+    monitor: Monitor | None = None
+    unreachable: str = ""
+    failures: int = 0
+    healed: int = 0
+    """How often it has been provisioned since its monitor was last found ready."""
+    failed: Failure | None = None
+    refused: dict[str, Failure] = field(default_factory=dict)
+    bring_up_failed: Failure | None = None
+    samples: tuple[Sample, ...] = ()
+    job: tuple[str, Job] | None = None
+    """What is being done to it: kind and job."""
+    looked: bool = False
+    """Whether its monitor has been asked, whatever came of it."""
+    gone: bool = False
+    """Has been removed."""
+    client: MonitorClient | None = None
+    connection: tuple[str, ssl.SSLContext] | None = None
+    """What the client was made with."""
+
+
+class Members:
+    """The members of one pool. ``changed`` is called after every look."""
+
+    def __init__(self, tls: ClientTLS, changed: Callable[[], None]) -> None:
+        self._tls = tls
+        self._changed = changed
+        self._seen: dict[str, Seen] = {}
+        self._endpoints: dict[str, str] = {}
+        self._period = 10.0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def of(self, name: str) -> Seen:
+        """Return what is known of a member."""
+        return self._seen.setdefault(name, Seen())
+
+    def observations(self, rows: Mapping[str, Observation]) -> dict[str, Observation]:
+        """Complete the rows of the status with what is seen; members that have been removed are left out."""
+        return {name: self._complete(row) for name, row in rows.items() if not self.of(name).gone}
+
+    def look_at(self, endpoints: Mapping[str, str], period: float) -> None:
+        """Look at these members (name to address and port) every ``period`` seconds from now on."""
+        new = set(endpoints.items()) - set(self._endpoints.items())
+        self._endpoints = dict(endpoints)
+        self._period = period
+        if new:
+            self._wake.set()
+        if self._task is None and endpoints:
+            self._task = asyncio.create_task(self._run(), name="look at members")
+
+    def all_looked_at(self) -> bool:
+        """Whether every member that is to be looked at has been: before that, nothing is known of those that are up."""
+        return all(self.of(name).looked for name in self._endpoints)
+
+    def look_now(self) -> None:
+        """Look at all members without waiting for the time."""
+        self._wake.set()
+
+    def client(self, name: str) -> MonitorClient:
+        """Return the client of a member's monitor; MonitorUnreachableError when its address is not known."""
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            raise MonitorUnreachableError(f"member {name} has no address yet")
+        seen = self.of(name)
+        connection = endpoint, self._tls.context()
+        if seen.client is None or seen.connection != connection:
+            if seen.client is not None:
+                _dispose(seen.client)
+            seen.client, seen.connection = MonitorClient(address=endpoint, tls=connection[1]), connection
+        return seen.client
+
+    def cancel(self, kind: str) -> None:
+        """Have jobs of this kind end themselves."""
+        for seen in self._seen.values():
+            if seen.job is not None and seen.job[0] == kind:
+                seen.job[1].cancel.set()
+
+    def dismiss(self, name: str) -> None:
+        """Forget a member that has been removed; its row in the status no longer counts."""
+        seen = self._seen.pop(name, None)
+        if seen is not None and seen.client is not None:
+            _dispose(seen.client)
+        self._seen[name] = Seen(gone=True)
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        for seen in self._seen.values():
+            if seen.client is not None:
+                await seen.client.close()
+
+    def _complete(self, row: Observation) -> Observation:
+        seen = self.of(row.name)
+        job = None
+        if seen.job is not None and not seen.job[1].done:
+            job = members.Job(seen.job[0], seen.job[1].progress or members.Progress())
+        return replace(
+            row,
+            configuration=row.configuration if seen.configuration is None else seen.configuration,
+            image=seen.image or row.image,
+            monitor=seen.monitor,
+            unreachable=seen.unreachable,
+            failures=seen.failures,
+            healed=seen.healed,
+            job=job,
+            failed=seen.failed,
+            refused=dict(seen.refused),
+            bring_up_failed=seen.bring_up_failed,
+            samples=seen.samples,
+        )
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            await asyncio.gather(*(self._look(name) for name in list(self._endpoints)))
+            self._changed()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._period)
+
+    async def _look(self, name: str) -> None:
+        seen = self.of(name)
+        try:
+            client = self.client(name)
+            status = await client.status()
+            metrics = await client.metrics()
+        except MonitorError as error:
+            seen.monitor, seen.unreachable = None, str(error)
+            seen.failures += 1
+            return
+        finally:
+            seen.looked = True
+        seen.monitor, seen.unreachable = reading.monitor(status), ""
+        if seen.monitor.ready:
+            seen.failures = seen.healed = 0
+        else:
+            seen.failures += 1
+        sample = reading.sample(status, metrics, datetime.now(UTC))
+        if sample is not None:
+            seen.samples = members.remember(seen.samples, sample)
+
+
+def failure(reason: str, message: str, before: Failure | None) -> Failure:
+    """Make the failure that follows ``before``."""
+    attempts = before.attempts + 1 if before is not None and before.reason == reason else 1
+    return Failure(reason, message, datetime.now(UTC), attempts)
+
+
+def unoccupied(seen: Iterable[Seen]) -> bool:
+    """Whether nothing is being done to any of these members."""
+    return all(one.job is None or one.job[1].done for one in seen)
+
+
+def _dispose(client: MonitorClient) -> None:
+    task = asyncio.create_task(client.close())
+    _closing.add(task)
+    task.add_done_callback(_closing.discard)
+
+
+_closing: set[asyncio.Task[None]] = set()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reads a JailPool's spec into what providers take."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from shai_operator.providers.interface import (
+    ConfigurationError,
+    Data,
+    DataMode,
+    Host,
+    KeyValue,
+    Login,
+    MemberConfiguration,
+    Pool,
+)
+from shai_operator.reconcile.objects import Reference, name, spec
+
+if TYPE_CHECKING:
+    from shai_operator.cluster.client import Cluster
+    from shai_operator.providers.interface import Image
+    from shai_operator.reconcile.objects import Object
+
+DEFAULT_ADDRESSES = "127.0.10.0/24"
+DEFAULT_PORT = 8443
+DEFAULT_DIRECTORY = "/var/lib/shai"
+DEFAULT_MEMBERS = 8
+DEFAULT_PERIOD = 10
+SSH_PORT = 22
+
+
+def pool(thing: Object) -> Pool:
+    """Return what placement needs to know; the hosts are without their keys."""
+    wanted = spec(thing)
+    hosts = tuple(
+        Host(one["name"], one["address"], max_members=int(one.get("maxMembers") or DEFAULT_MEMBERS))
+        for one in wanted.get("hosts") or ()
+    )
+    addresses = (wanted.get("network") or {}).get("addresses") or DEFAULT_ADDRESSES
+    return Pool(name(thing), addresses, hosts, int(wanted.get("maxMembers") or DEFAULT_MEMBERS))
+
+
+def directory(thing: Object) -> str:
+    """Return the directory beneath which members are installed."""
+    return str(spec(thing).get("directory") or DEFAULT_DIRECTORY)
+
+
+def image(thing: Object) -> str:
+    """Return the name of the image."""
+    return str(spec(thing).get("image") or "default")
+
+
+def port(thing: Object) -> int:
+    """Return the port of the monitors."""
+    return int((spec(thing).get("network") or {}).get("monitorPort") or DEFAULT_PORT)
+
+
+def period(thing: Object) -> float:
+    """Return how often members are looked at, in seconds."""
+    return float((spec(thing).get("healing") or {}).get("periodSeconds") or DEFAULT_PERIOD)
+
+
+def configuration(thing: Object, read: Image, installer: str) -> MemberConfiguration:
+    """Return how members are installed; ConfigurationError when nobody can be installed so."""
+    wanted = spec(thing)
+    data, store = wanted.get("data"), wanted.get("keyValue") or {}
+    managed = store.get("mode") == "Managed"
+    return MemberConfiguration(
+        directory=directory(thing),
+        image=read,
+        installer=installer,
+        data=Data(data["source"], DataMode(data.get("mode") or "Copy")) if data else None,
+        key_value=KeyValue(store.get("seed") or "") if managed else None,
+        variables=tuple((one["name"], one.get("value") or "") for one in wanted.get("variables") or ()),
+        monitor_port=port(thing),
+    )
+
+
+async def login(thing: Object, host: Host, cluster: Cluster) -> Host:
+    """Complete a host with its key, which a Secret holds; ConfigurationError when there is none."""
+    listed = next(one for one in spec(thing)["hosts"] if one["name"] == host.name)
+    secret = listed["privateKeySecret"]
+    it = Reference("Secret", secret["namespace"], secret["name"])
+    key = secret.get("key") or "ssh-privatekey"
+    found = await cluster.get(it)
+    encoded = ((found or {}).get("data") or {}).get(key)
+    if not encoded:
+        what = f"has no key {key}" if found else "does not exist"
+        raise ConfigurationError(
+            f"host {host.name}: {it} {what}; make it: kubectl -n {it.namespace} create secret generic {it.name} "
+            f"--from-file={key}=FILE"
+        )
+    private = base64.b64decode(encoded).decode(errors="replace")
+    port = int(listed.get("port") or SSH_PORT)
+    return Host(host.name, host.address, Login(listed["user"], private, listed["hostKey"], port), host.max_members)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Puts bundles in force on a pool's members, brings their tasks up, and compares bundles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shai_operator.control.bringup import BringUpError, bring_up
+from shai_operator.control.members import failure
+from shai_operator.monitors.client import MonitorError, MonitorUnreachableError
+from shai_operator.reconcile.bundles import Bundle
+from shai_operator.reconcile.effects import Effect
+from shai_operator.reconcile.members import Progress
+from shai_operator.reconcile.objects import name, reference
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from shai_operator.control.jobs import Job
+    from shai_operator.control.members import Members
+    from shai_operator.control.pools import Surroundings
+    from shai_operator.reconcile.members import ApplyBundle, BringUp, Monitor
+    from shai_operator.reconcile.objects import Object
+    from shai_operator.reconcile.pools import Observed
+    from shai_operator.reconcile.rollout_state import NeedComparison
+
+BUNDLE_REFUSED = "BundleRefused"
+PROGRESS_SECONDS = 0.5
+"""How long progress may wait to be shown, so that a fast job does not write a status for every step."""
+
+
+class Putting:
+    """Begins the jobs ``apply``, ``bringUp`` and ``compare`` of one pool's members."""
+
+    def __init__(self, around: Surroundings, seen: Members) -> None:
+        self._around = around
+        self._members = seen
+        self.effect: Effect | None = None
+        """The last comparison."""
+        self.comparison_refusals: dict[str, str] = {}
+        """By release: what a monitor said when it refused to compare it."""
+
+    def apply(self, pool: Object, action: ApplyBundle) -> None:
+        """Begin to swap a member to a bundle."""
+        label, sources = action.bundle.label, action.bundle.sources()
+
+        async def work(_: Job) -> None:
+            seen = self._members.of(action.member.name)
+            try:
+                await self._members.client(action.member.name).apply(sources, label)
+            except MonitorUnreachableError as error:
+                seen.unreachable = str(error)
+            except MonitorError as error:
+                seen.refused[label] = failure(BUNDLE_REFUSED, str(error), seen.refused.get(label))
+            else:
+                seen.refused.pop(label, None)
+                seen.bring_up_failed = None
+            self._members.look_now()
+
+        self._begin(pool, "apply", action.member.name, work)
+
+    def bring_up(self, pool: Object, action: BringUp, monitor: Monitor | None) -> None:
+        """Begin to start what a member's bundle has."""
+        if monitor is None:
+            return  # it does not answer any more; it is looked at again
+
+        async def work(job: Job) -> None:
+            seen = self._members.of(action.member.name)
+
+            def tell(step: str) -> None:
+                job.progress = Progress(play="bring up", task=step)
+                self._around.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
+
+            try:
+                client = self._members.client(action.member.name)
+                await bring_up(client, monitor, action.pipelines, tell)
+            except (BringUpError, MonitorError) as error:
+                reason = error.reason if isinstance(error, BringUpError) else "TaskFailed"
+                seen.bring_up_failed = failure(reason, str(error), seen.bring_up_failed)
+            else:
+                seen.bring_up_failed = None
+            self._members.look_now()
+
+        self._begin(pool, "bringUp", action.member.name, work)
+
+    def compare(self, pool: Object, action: NeedComparison, observed: Observed) -> None:
+        """Begin to compare a candidate with what a member has in force."""
+        candidate = observed.definitions.release
+        if candidate is None or candidate.name != action.candidate:
+            candidate = observed.releases[action.candidate]
+        sources = Bundle(candidate, observed.definitions.facts).sources()
+
+        def tell(_: Mapping[str, object]) -> None: ...
+
+        async def work(_: Job) -> None:
+            try:
+                found = await self._members.client(action.member).compare(sources, tell)
+            except MonitorUnreachableError:
+                return  # another look finds out, and asks again
+            except MonitorError as error:
+                self.comparison_refusals[action.candidate] = str(error)
+            else:
+                self.effect = Effect(action.before, action.candidate, found)
+
+        self._around.jobs.start(f"{name(pool)}/compare", work, self._again(pool))
+
+    def _again(self, pool: Object) -> Callable[[], None]:
+        return lambda: self._around.loop.queue.add(reference(pool))
+
+    def _begin(self, pool: Object, kind: str, member: str, work: Callable[[Job], Awaitable[None]]) -> None:
+        key = f"{name(pool)}/{kind}/{member}"
+        self._members.of(member).job = kind, self._around.jobs.start(key, work, self._again(pool))

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The work queue: what has to be looked at, each thing by one worker at a time.
+
+Asking for the same thing many times before it is looked at costs one look; asking while it is
+being looked at costs one more. A failed look is repeated with growing delays. This is the
+contract of client-go's workqueue, for asyncio; all methods are the event loop's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from typing import TYPE_CHECKING
+
+from prometheus_client import Counter, Gauge, Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from shai_operator.reconcile.objects import Reference
+
+_LOGGER = logging.getLogger(__name__)
+
+FIRST_RETRY_SECONDS = 0.5
+LAST_RETRY_SECONDS = 60.0
+
+_SECONDS = Histogram("shai_operator_reconcile_seconds", "Time of one reconciliation, by kind.", ["kind"])
+_ERRORS = Counter("shai_operator_reconcile_errors_total", "Reconciliations that failed and are repeated.", ["kind"])
+_DEPTH = Gauge("shai_operator_queue_depth", "Things that wait to be reconciled.")
+
+
+class WorkQueue:
+    """Runs ``reconcile`` for whatever is added, on a fixed number of workers.
+
+    ``reconcile`` returns the seconds after which it wants to be called again, or None.
+    """
+
+    def __init__(self, reconcile: Callable[[Reference], Awaitable[float | None]], workers: int) -> None:
+        self._reconcile = reconcile
+        self._workers = workers
+        self._ready: asyncio.Queue[Reference] = asyncio.Queue()
+        self._waiting: set[Reference] = set()  # in _ready
+        self._running: set[Reference] = set()
+        self._again: set[Reference] = set()  # added while running
+        self._timers: dict[Reference, asyncio.TimerHandle] = {}
+        self._failures: dict[Reference, int] = {}
+
+    def add(self, it: Reference) -> None:
+        """Have something looked at as soon as a worker is free."""
+        self._cancel_timer(it)
+        if it in self._running:
+            self._again.add(it)
+        elif it not in self._waiting:
+            self._waiting.add(it)
+            self._ready.put_nowait(it)
+            _DEPTH.set(len(self._waiting))
+
+    def add_after(self, it: Reference, seconds: float) -> None:
+        """Have something looked at later, unless it is before that anyway; the earlier time counts."""
+        timer = self._timers.get(it)
+        loop = asyncio.get_running_loop()
+        if timer is not None and timer.when() <= loop.time() + seconds:
+            return
+        self._cancel_timer(it)
+        self._timers[it] = loop.call_later(seconds, self.add, it)
+
+    def idle(self) -> bool:
+        """Whether nothing waits or runs; what waits for its time does not count."""
+        return not self._waiting and not self._running
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(self._workers):
+                    workers.create_task(self._work())
+        finally:
+            for timer in self._timers.values():
+                timer.cancel()
+            self._timers.clear()
+
+    async def _work(self) -> None:
+        while True:
+            it = await self._ready.get()
+            self._waiting.discard(it)
+            self._running.add(it)
+            _DEPTH.set(len(self._waiting))
+            try:
+                await self._look(it)
+            finally:
+                self._running.discard(it)
+            if it in self._again:
+                self._again.discard(it)
+                self.add(it)
+
+    async def _look(self, it: Reference) -> None:
+        started = time.monotonic()
+        try:
+            seconds = await self._reconcile(it)
+        except Exception:  # one thing's failure must not stop the others: it is logged, counted and repeated
+            delay = self._delay(it)
+            _ERRORS.labels(it.kind).inc()
+            _LOGGER.exception("reconcile %s failed; again in %.1f s", it, delay, extra={"object": str(it)})
+            self.add_after(it, delay)
+        else:
+            self._failures.pop(it, None)
+            if seconds is not None:
+                self.add_after(it, seconds)
+        finally:
+            _SECONDS.labels(it.kind).observe(time.monotonic() - started)
+
+    def _delay(self, it: Reference) -> float:
+        failures = self._failures[it] = self._failures.get(it, 0) + 1
+        longest = min(FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 20), LAST_RETRY_SECONDS)
+        return longest * random.uniform(0.75, 1.0)  # noqa: S311 - spreads retries, is no secret
+
+    def _cancel_timer(self, it: Reference) -> None:
+        with contextlib.suppress(KeyError):
+            self._timers.pop(it).cancel()

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The controller of AnalysisRuns: asks members for analyses and follows them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from shai_operator.reconcile import references, runs
+from shai_operator.reconcile.objects import namespace, spec, status, uid
+from shai_operator.reconcile.results import MemberRun, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.control.executor import Executor
+    from shai_operator.control.jobs import Job, Jobs
+    from shai_operator.control.loop import Loop
+    from shai_operator.control.members import Members
+    from shai_operator.reconcile.members import Monitor
+    from shai_operator.reconcile.objects import Object, Reference
+    from shai_operator.reconcile.runs import StartAnalysis
+
+PROGRESS_SECONDS = 0.5
+"""How long progress may wait to be shown: an analysis reports far more often than a status should be written."""
+
+
+class CancelledError(Exception):
+    """An analysis was ended on request; the member's last result stays in force."""
+
+
+class Pools(Protocol):
+    """What is known of members; `shai_operator.control.pools.Pools`."""
+
+    def members(self, pool: str) -> Members | None:
+        """Return what is seen of a pool's members, None before its first look."""
+
+
+class Runs:
+    """The controller of this kind."""
+
+    def __init__(self, loop: Loop, executor: Executor, jobs: Jobs, pools: Pools) -> None:
+        self._loop = loop
+        self._executor = executor
+        self._jobs = jobs
+        self._pools = pools
+        self._asked: dict[Reference, dict[str, str]] = {}
+        """By run: the key of each member's job."""
+
+    async def reconcile(self, it: Reference) -> float | None:
+        """Look at one run; what it has asked of members ends with it."""
+        run = self._loop.inventory.get(it)
+        if run is None:
+            self._dismiss(it)
+            return None
+        decision = runs.reconcile(run, self._members(it, run), self._loop.inventory, datetime.now(UTC))
+        for request in decision.requests:
+            if isinstance(request, runs.StartAnalysis):
+                self._start(it, run, request)
+            else:
+                self._cancel(it, request.member)
+        wait = await self._executor.execute(decision.plan)
+        if runs.finished(self._loop.inventory.get(it) or run):
+            self._dismiss(it)
+        return wait
+
+    def _members(self, it: Reference, run: Object) -> list[MemberRun]:
+        inventory = self._loop.inventory
+        pipeline = inventory.find("Pipeline", namespace(run), spec(run)["pipeline"])
+        if pipeline is None:
+            return []
+        name = references.pool(pipeline)
+        pool = inventory.find("JailPool", "", name)
+        seen = self._pools.members(name)
+        return [
+            self._member(it, str(row["name"]), seen, spec(run)["pipeline"])
+            for row in status(pool or {}).get("members") or ()
+        ]
+
+    def _member(self, it: Reference, name: str, seen: Members | None, pipeline: str) -> MemberRun:
+        known = None if seen is None else seen.of(name)
+        monitor = None if known is None else known.monitor
+        bundle = monitor.hash if monitor else ""
+        job = self._jobs.get(self._asked.get(it, {}).get(name, ""))
+        if job is not None:
+            return _followed(name, bundle, job)
+        unready = "" if known is None else known.unreachable
+        reason = unready or _unready(monitor, pipeline)
+        return MemberRun(name, State.UNREADY if reason else State.PENDING, bundle, error=reason)
+
+    def _start(self, it: Reference, run: Object, wanted: StartAnalysis) -> None:
+        inventory = self._loop.inventory
+        pipeline = inventory.find("Pipeline", namespace(run), wanted.pipeline)
+        seen = self._pools.members(references.pool(pipeline)) if pipeline else None
+        if seen is None:
+            return  # the next look finds that out
+        key = f"analysis/{uid(run)}/{wanted.member}"
+
+        async def work(job: Job) -> Mapping[str, Any]:
+            def tell(progress: Mapping[str, Any]) -> None:
+                job.progress = progress
+                self._loop.queue.add_after(it, PROGRESS_SECONDS)
+
+            client = seen.client(wanted.member)
+            return await _until(client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell), job)
+
+        self._asked.setdefault(it, {})[wanted.member] = key
+        self._jobs.start(key, work, lambda: self._loop.queue.add(it))
+
+    def _cancel(self, it: Reference, member: str) -> None:
+        job = self._jobs.get(self._asked.get(it, {}).get(member, ""))
+        if job is not None:
+            job.cancel.set()
+
+    def _dismiss(self, it: Reference) -> None:
+        """End what a run has asked for, and forget what it came to."""
+        for member, key in list(self._asked.get(it, {}).items()):
+            self._cancel(it, member)
+            self._jobs.forget(key)
+            if not self._jobs.running(key):
+                del self._asked[it][member]
+        if not self._asked.get(it):
+            self._asked.pop(it, None)
+
+
+def _followed(name: str, bundle: str, job: Job) -> MemberRun:
+    progress = job.progress or {}
+    seen = MemberRun(
+        name,
+        State.RUNNING,
+        bundle,
+        phase=str(progress.get("phase", "")),
+        done=int(progress.get("done") or 0),
+        total=int(progress.get("total") or 0),
+    )
+    if not job.done:
+        return seen
+    if job.result is not None:
+        return replace(seen, state=State.COMPLETE, analysis=job.result)
+    return replace(seen, state=State.FAILED, error=str(job.error or "the operator is being stopped"))
+
+
+def _unready(monitor: Monitor | None, pipeline: str) -> str:
+    """Say why a member cannot be asked yet; empty when it can."""
+    if monitor is None:
+        return "its monitor has not answered yet"
+    if not monitor.ready:
+        return monitor.reason or "its monitor is not ready"
+    if not any(name == pipeline for name, _ in monitor.tasks or ()):
+        return f"it does not have pipeline {pipeline} in force yet"
+    return ""
+
+
+async def _until(work: Any, job: Job) -> Mapping[str, Any]:
+    """Await ``work`` unless the job is cancelled first; leaving ends the request, which the monitor notices."""
+    request: asyncio.Task[Mapping[str, Any]] = asyncio.create_task(work)
+    cancelled = asyncio.create_task(job.cancel.wait())
+    try:
+        await asyncio.wait([request, cancelled], return_when=asyncio.FIRST_COMPLETED)
+        if not request.done():
+            raise CancelledError("cancelled")
+        return request.result()
+    finally:
+        request.cancel()
+        cancelled.cancel()
+        await asyncio.gather(request, cancelled, return_exceptions=True)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tells the API server where the admission server is, and by what certificate to know it.
+
+A deployment brings its ValidatingWebhookConfiguration along, and the operator only fills in the
+authority (and, where there is no Service, the address): it needs no right to make configurations,
+which would be one to listen in on every request of the cluster. Where there is none, as on a
+machine of one's own, it makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.cluster.client import ClusterError
+from shai_operator.reconcile.objects import GROUP, VERSION, Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.cluster.client import Cluster
+
+NAME = GROUP
+VALIDATED = ("policies", "tasks", "pipelines", "factsources")
+"""What is checked before it is stored."""
+
+_LOGGER = logging.getLogger(__name__)
+_RETRY_SECONDS = 2.0
+_IT = Reference("ValidatingWebhookConfiguration", "", NAME)
+_TIMEOUT_SECONDS = 10
+
+
+async def publish(cluster: Cluster, client: Mapping[str, Any]) -> None:
+    """Have the API server ask the server that ``client`` (url and caBundle, base64) names; try until it is so."""
+    while True:
+        try:
+            await _publish(cluster, client)
+        except ClusterError as error:
+            _LOGGER.warning("the admission server is not yet known: %s; again in %.0f s", error, _RETRY_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            return
+
+
+async def _publish(cluster: Cluster, client: Mapping[str, Any]) -> None:
+    found = await cluster.get(_IT)
+    if found is None:
+        await cluster.create(configuration(client))
+        return
+    webhooks = [{**one, "clientConfig": _client(one, client)} for one in found.get("webhooks") or ()]
+    if webhooks != found.get("webhooks"):
+        # The whole list is replaced: only if it is still what was read.
+        version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+        await cluster.merge(_IT, {"metadata": version, "webhooks": webhooks})
+
+
+def configuration(client: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the configuration for a server at an address."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": _IT.kind,
+        "metadata": {"name": NAME},
+        "webhooks": [_webhook(plural, client) for plural in VALIDATED],
+    }
+
+
+def _webhook(plural: str, client: Mapping[str, Any]) -> dict[str, Any]:
+    name = f"{plural}.{GROUP}"
+    return {
+        "name": name,
+        "rules": [
+            {
+                "apiGroups": [GROUP],
+                "apiVersions": [VERSION],
+                "resources": [plural],
+                "operations": ["CREATE", "UPDATE"],
+                "scope": "Namespaced",
+            }
+        ],
+        "clientConfig": {"url": _url(client, plural), "caBundle": client["caBundle"]},
+        # What is on its way out can go while the operator is down: only its finalizers change.
+        "matchConditions": [
+            {"name": "not-on-its-way-out", "expression": "!has(object.metadata.deletionTimestamp)"},
+        ],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": _TIMEOUT_SECONDS,
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def _client(webhook: Mapping[str, Any], client: Mapping[str, Any]) -> dict[str, Any]:
+    known = webhook.get("clientConfig") or {}
+    if "service" in known:
+        return {**known, "caBundle": client["caBundle"]}
+    return {"url": _url(client, str(webhook["name"]).partition(".")[0]), "caBundle": client["caBundle"]}
+
+
+def _url(client: Mapping[str, Any], plural: str) -> str:
+    return f"{str(client['url']).rstrip('/')}/{plural}"

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Passes what kopf sees on to the loop.
+
+Only event handlers and indexers: kopf then never writes to objects, neither annotations (which
+could outgrow their limit) nor finalizers nor status. The indexers' one purpose is kopf's promise
+that no event is handled before everything that exists has been indexed: a pipeline is never seen
+without the tasks that were there before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import kopf
+
+from shai_operator.reconcile.objects import GROUP, PLURALS, VERSION
+
+if TYPE_CHECKING:
+    from shai_operator.control.loop import Loop
+
+
+def register(registry: kopf.OperatorRegistry, loop: Loop) -> None:
+    """Have every kind's objects passed to ``loop``."""
+    for plural in PLURALS.values():
+        _register(registry, loop, plural)
+
+
+def _register(registry: kopf.OperatorRegistry, loop: Loop, plural: str) -> None:
+    @kopf.index(GROUP, VERSION, plural, id=f"know-{plural}", registry=registry)
+    async def know(body: kopf.Body, **_: Any) -> None:
+        loop.know(dict(body))
+
+    @kopf.on.event(GROUP, VERSION, plural, id=f"observe-{plural}", registry=registry)
+    async def observe(event: kopf.RawEvent, **_: Any) -> None:
+        loop.observe(dict(event["object"]), gone=event["type"] == "DELETED")

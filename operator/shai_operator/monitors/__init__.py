@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The monitors: the HTTP API of pool members, and the parser that runs beside the operator."""

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The monitor's own parser and checker, run as a child process: `shai validate`.
+
+There is one implementation of the policy language and of the rules for manifests, and this is how
+the operator asks it. The child has no state; when it dies it is started again, and whoever asks
+meanwhile gets an error (admission then refuses).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from shai_operator.monitors.client import MonitorClient, MonitorUnreachableError
+from shai_operator.reconcile.objects import Reference, name, namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from shai_operator.reconcile.objects import Object
+
+_LOGGER = logging.getLogger(__name__)
+
+START_SECONDS = 10.0
+STOP_SECONDS = 5.0
+_FIRST_RESTART_SECONDS, _LAST_RESTART_SECONDS = 0.1, 10.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with one object. ``message`` says what and how to mend it."""
+
+    object: Reference
+    path: str
+    line: int
+    column: int
+    message: str
+    code: str
+
+    def __str__(self) -> str:
+        """Write place and message, as in ``spec.text:3:17: …``."""
+        place = f"{self.path}:{self.line}:{self.column}: " if self.line else f"{self.path}: " if self.path else ""
+        return place + self.message
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a check has found."""
+
+    problems: tuple[Problem, ...]
+    parameters: Mapping[str, tuple[str, ...]]
+    """Of each policy without a problem, by its name."""
+
+
+class Validator:
+    """Runs the child. Enter it as an async context; `check` may be called concurrently."""
+
+    def __init__(self, shai: Path, directory: Path) -> None:
+        self._shai = shai
+        self._socket = directory / "validate.sock"
+        self._client: MonitorClient | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._up = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        """Start the child; MonitorUnreachableError when it does not get ready."""
+        self._client = MonitorClient(socket=self._socket)
+        self._keeper = asyncio.create_task(self._keep(), name="validator")
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._up.wait()
+        except TimeoutError:
+            await self.__aexit__()
+            raise MonitorUnreachableError(
+                f"{self._shai} validate was not ready after {START_SECONDS:.0f} s; its messages are above"
+            ) from None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the child."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeper
+        if self._client is not None:
+            await self._client.close()
+
+    async def check(self, things: Iterable[Object], *, alone: bool = False) -> Answer:
+        """Find everything that is wrong with these objects together.
+
+        Where two claim the same, the later one in order is wrong. With ``alone``, references to objects
+        that are not among them are no errors. MonitorError when the child does not answer.
+        """
+        if self._client is None:
+            raise RuntimeError("the validator is not entered")
+        sources, places = [], {}
+        for thing in things:
+            source = f"{thing['kind']}/{namespace(thing)}/{name(thing)}"
+            places[source] = Reference(thing["kind"], namespace(thing), name(thing))
+            sources.append({"name": source, "text": json.dumps(manifest(thing))})
+        answer = await self._client.validate(sources, alone=alone)
+        return Answer(
+            tuple(_problem(entry, places[entry["source"]]) for entry in answer.get("errors") or ()),
+            {policy: tuple(names or ()) for policy, names in (answer.get("parameters") or {}).items()},
+        )
+
+    async def _keep(self) -> None:
+        delay = _FIRST_RESTART_SECONDS
+        while True:
+            child = await asyncio.create_subprocess_exec(
+                "setpriv", "--pdeathsig", "TERM", str(self._shai), "validate", "--socket", str(self._socket)
+            )
+            try:
+                if await self._ready(child):
+                    delay = _FIRST_RESTART_SECONDS
+                    self._up.set()
+                    await child.wait()
+            finally:
+                self._up.clear()
+                await _end(child)
+            _LOGGER.error("%s validate ended with status %s; starting it again", self._shai, child.returncode)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, _LAST_RESTART_SECONDS)
+
+    async def _ready(self, child: asyncio.subprocess.Process) -> bool:
+        """Wait until the child answers; False when it ends before."""
+        while child.returncode is None:
+            try:
+                await self.check(())
+            except MonitorUnreachableError:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(child.wait(), 0.05)
+            else:
+                return True
+        return False
+
+
+def manifest(thing: Object) -> dict[str, Any]:
+    """Strip an object to what the monitor's manifests hold."""
+    return {
+        "apiVersion": thing["apiVersion"],
+        "kind": thing["kind"],
+        "metadata": {"name": name(thing)},
+        "spec": thing.get("spec") or {},
+    }
+
+
+def _problem(entry: dict[str, Any], it: Reference) -> Problem:
+    return Problem(
+        object=it,
+        path=entry.get("path", ""),
+        line=int(entry.get("textLine") or 0),
+        column=int(entry.get("textColumn") or 0),
+        message=entry["message"],
+        code=entry["code"],
+    )
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    if child.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        child.send_signal(signal.SIGTERM)
+    try:
+        await asyncio.wait_for(child.wait(), STOP_SECONDS)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
+
+
+def messages(problems: Sequence[Problem], most: int = 3) -> str:
+    """Write the first few problems, and how many more there are."""
+    lines = [str(problem) for problem in problems[:most]]
+    if len(problems) > most:
+        lines.append(f"and {len(problems) - most} more")
+    return "; ".join(lines)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What ansible-runner's events say: progress, and in the end which host failed at what. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.providers.interface import Failure, Progress, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.providers.interface import Host
+
+_TEXT_LIMIT = 1000
+"""Characters of what a module or program said that go into a message; the end says most."""
+_KEY_MISMATCH = ("REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed")
+_REFUSED = ("Permission denied (", "Too many authentication failures")
+
+
+@dataclass
+class Record:
+    """What has happened in one run on ``host`` so far; names of hosts are the inventory's."""
+
+    host: Host
+    total: int
+    play: str = ""
+    task: str = ""
+    done: int = 0
+    failures: dict[str, Failure] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    reached: set[str] = field(default_factory=set)
+    statistics: dict[str, Any] = field(default_factory=dict)
+    """What the playbook told with set_stats."""
+    _said: list[str] = field(default_factory=list)
+
+    def observe(self, event: Mapping[str, Any]) -> Progress | None:
+        """Take in one event; where the run stands, when that has moved."""
+        data = event.get("event_data") or {}
+        match event.get("event"):
+            case "playbook_on_play_start":
+                self.play = str(data.get("name", ""))
+            case "playbook_on_task_start" | "playbook_on_handler_task_start":
+                self.task = str(data.get("task", ""))
+                self.done = min(self.done + 1, self.total)
+                return Progress(self.host.name, self.play, self.task, self.done, self.total)
+            case "runner_on_failed" if not data.get("ignore_errors"):
+                self.failures[str(data["host"])] = self._failed(data)
+            case "runner_on_unreachable":
+                self.failures[str(data["host"])] = unreachable(self.host, _text(data.get("res") or {}))
+            case "playbook_on_stats":
+                self._summarise(data)
+            case _ if event.get("stdout"):
+                self._said = [*self._said[-20:], str(event["stdout"])]
+        return None
+
+    def explain(self) -> Failure:
+        """Say why a run failed that no host failed in: there was no host, or the playbook cannot be read."""
+        said = " ".join(" ".join(self._said).split())
+        if not self.reached and not said:
+            said = "no hosts matched its plays"
+        return Failure(
+            Reason.PLAYBOOK_FAILED, f"the playbook did not run: {_shortened(said)}; this is an error of the operator"
+        )
+
+    def _failed(self, data: Mapping[str, Any]) -> Failure:
+        text = _text(data.get("res") or {})
+        return Failure(Reason.PLAYBOOK_FAILED, f"host {self.host.name}: task {self.task!r}: {text}")
+
+    def _summarise(self, data: Mapping[str, Any]) -> None:
+        """Take the statistics at the end as the truth: a failure that a rescue mended is none."""
+        lasting = {*(data.get("failures") or {}), *(data.get("dark") or {})}
+        self.failures = {host: failure for host, failure in self.failures.items() if host in lasting}
+        self.changed = set(data.get("changed") or {})
+        self.reached = set(data.get("processed") or {})
+        self.statistics = dict(data.get("artifact_data") or {})
+
+
+def unreachable(host: Host, text: str) -> Failure:
+    """Say why a host cannot be worked on, from what ssh said, and what to do."""
+    login = host.login
+    where = f"host {host.name} ({host.address}" + (f" port {login.port})" if login else ")")
+    if any(sign in text for sign in _KEY_MISMATCH):
+        return Failure(
+            Reason.HOST_KEY_MISMATCH,
+            f"{where} shows another host key than its hostKey: find out whether it is the right machine; "
+            f"if it is, put its key there (ssh-keyscan prints it)",
+        )
+    if any(sign in text for sign in _REFUSED):
+        user = login.user if login else ""
+        return Failure(
+            Reason.AUTHENTICATION_FAILED,
+            f"{where} does not let user {user} in with the key of privateKeySecret: put the key's public half into "
+            f"~{user}/.ssh/authorized_keys there, or the right key into the Secret",
+        )
+    return Failure(
+        Reason.HOST_UNREACHABLE,
+        f"{where} cannot be reached: {text}; check that it runs, and its address and port",
+    )
+
+
+def _text(result: Mapping[str, Any]) -> str:
+    """Pick out of a module's result what a person wants to know."""
+    failed = [one for one in result.get("results") or () if isinstance(one, dict) and one.get("failed")]
+    if failed:
+        return _text(failed[0])
+    message = " ".join(str(result.get("msg", "")).split())
+    output = " ".join(str(result.get("stderr") or result.get("stdout") or result.get("module_stderr") or "").split())
+    if output and output not in message:
+        message = f"{message}: {output}" if message else output
+    return _shortened(message or "it failed without a message")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _TEXT_LIMIT else "… " + text[-_TEXT_LIMIT:]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Members by playbook: what the providers of Linux hosts have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from abc import ABC, abstractmethod
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shai_operator.providers import images, inventory, process
+from shai_operator.providers.interface import Failure, ImageMissingError, Outcome, Reason
+from shai_operator.providers.placement import place
+from shai_operator.providers.playbooks import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from shai_operator.providers.authority import Identity
+    from shai_operator.providers.interface import Host, Member, MemberConfiguration, Placement, Pool, Progress
+    from shai_operator.providers.inventory import Connection
+    from shai_operator.providers.playbooks import Playbooks, Report
+
+
+class PlaybookProvider(ABC):
+    """Implements `interface.Provider` by playbooks; what differs is which hosts there are and how to get onto them."""
+
+    def __init__(self, playbooks: Playbooks, authority: Identity) -> None:
+        self._playbooks = playbooks
+        self._authority = authority
+        self.installer = _collection_digest()
+
+    @abstractmethod
+    def hosts(self, pool: Pool) -> Sequence[Host]:
+        """Return the hosts of a pool, in the order of preference."""
+
+    @abstractmethod
+    def connection(self, host: Host) -> Connection:
+        """Return how to get onto a host; ConfigurationError when that is not known."""
+
+    def place(self, pool: Pool, ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
+        """Choose hosts for members."""
+        return place(pool, self.hosts(pool), ordinals, current)
+
+    async def provision(
+        self,
+        host: Host,
+        members: Sequence[Member],
+        configuration: MemberConfiguration,
+        *,
+        progress: Callable[[Progress], None],
+        cancel: asyncio.Event,
+    ) -> Mapping[str, Outcome]:
+        """Install members, or bring them up to date."""
+        connection = self.connection(host)
+        for member in members:
+            configuration.member_directory(member)
+        failure = await asyncio.to_thread(_image_failure, configuration)
+        if failure is not None:
+            return {member.name: Outcome(failure) for member in members}
+        files = {
+            **connection.files,
+            inventory.AUTHORITY_CERTIFICATE: self._authority.certificate,
+            inventory.AUTHORITY_KEY: self._authority.key,
+        }
+        job = Job(
+            "provision.yml",
+            host,
+            lambda run_directory: inventory.for_provision(connection, members, configuration, run_directory),
+            files,
+        )
+        return _outcomes(await self._playbooks.run(job, progress, cancel), members)
+
+    async def remove(
+        self,
+        host: Host,
+        members: Sequence[Member],
+        directory: str,
+        *,
+        progress: Callable[[Progress], None],
+        cancel: asyncio.Event,
+    ) -> Mapping[str, Outcome]:
+        """Stop members and delete what is theirs."""
+        connection = self.connection(host)
+        job = Job(
+            "remove.yml",
+            host,
+            lambda run_directory: inventory.for_removal(connection, members, directory, run_directory),
+            connection.files,
+        )
+        return _outcomes(await self._playbooks.run(job, progress, cancel), members)
+
+    async def close(self) -> None:
+        """End the runs that are going on; those of other providers that share the playbooks too."""
+        await self._playbooks.close()
+
+
+def _outcomes(report: Report, members: Sequence[Member]) -> dict[str, Outcome]:
+    record = report.record
+    ends = record.statistics.get("certificate_ends") or {}
+    return {
+        member.name: Outcome(
+            record.failures.get(member.name, report.failure),
+            changed=member.name in record.changed,
+            certificate_ends=_time(ends.get(member.name)),
+        )
+        for member in members
+    }
+
+
+def _time(text: str | None) -> datetime | None:
+    """Read what openssl writes, such as ``2027-02-18 22:22:13Z``."""
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None
+
+
+def _image_failure(configuration: MemberConfiguration) -> Failure | None:
+    """Say what is wrong with the image when it is not what the configuration was made from."""
+    image = configuration.image
+    try:
+        now = images.read(Path(image.path).parent, Path(image.path).name)
+    except ImageMissingError as error:
+        return Failure(Reason.IMAGE_MISSING, str(error))
+    if now.digest != image.digest:
+        return Failure(Reason.IMAGE_MISSING, f"image {image.name} has changed since it was read; it will be read again")
+    return None
+
+
+def _collection_digest() -> str:
+    """Hash what decides how members are installed."""
+    hashed = hashlib.sha256()
+    for part in ("playbooks", "plugins", "roles"):
+        for path in sorted((process.COLLECTION / part).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                hashed.update(f"{path.relative_to(process.COLLECTION)}\0".encode())
+                hashed.update(hashlib.sha256(path.read_bytes()).digest())
+    return hashed.hexdigest()

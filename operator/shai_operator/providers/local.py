@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Provider ``local``: members on this machine, by the same playbooks as on any other."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from shai_operator.providers.installation import PlaybookProvider
+from shai_operator.providers.interface import Host
+from shai_operator.providers.inventory import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shai_operator.providers.interface import Pool
+
+LOCAL_HOST = "local"
+"""Name of the one host."""
+_THIS_MACHINE = Connection(
+    lambda _: {"ansible_connection": "local", "ansible_python_interpreter": sys.executable},
+    python=sys.executable,
+)
+
+
+def local_host(max_members: int = 8) -> Host:
+    """Return this machine as a host."""
+    return Host(LOCAL_HOST, "127.0.0.1", max_members=max_members)
+
+
+class LocalProvider(PlaybookProvider):
+    """Keeps members on this machine, as many as the pool's ``max_members``."""
+
+    def hosts(self, pool: Pool) -> Sequence[Host]:
+        """Return this machine."""
+        return [local_host(pool.max_members)]
+
+    def connection(self, host: Host) -> Connection:  # noqa: ARG002 - there is one host
+        """Return the connection that is none."""
+        return _THIS_MACHINE

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which host takes which member, and which address it gets. Pure.
+
+A member that has a host keeps it: its data are there, and no member is moved behind anybody's back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+
+from shai_operator.providers.interface import Failure, Member, Placement, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from shai_operator.providers.interface import Host, Pool
+
+
+def place(pool: Pool, hosts: Sequence[Host], ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
+    """Place the ordinals on the hosts, as `interface.Provider.place` promises."""
+    listed = {host.name for host in hosts}
+    kept = {ordinal: current[ordinal] for ordinal in ordinals if current.get(ordinal) in listed}
+    taken = Counter(kept.values())
+    chosen = dict(kept)
+    for ordinal in ordinals:
+        if ordinal in chosen:
+            continue
+        free = [host for host in hosts if taken[host.name] < host.max_members]
+        if not free:
+            break
+        most = max(free, key=lambda host: host.max_members - taken[host.name])
+        chosen[ordinal] = most.name
+        taken[most.name] += 1
+    return _addressed(pool, hosts, ordinals, chosen)
+
+
+def _addressed(pool: Pool, hosts: Sequence[Host], ordinals: Sequence[int], chosen: Mapping[int, str]) -> Placement:
+    network = ip_network(pool.addresses)
+    # The first and the last address of an IPv4 range, and the first of an IPv6 range, are no machine's.
+    first = 1 if network.prefixlen < network.max_prefixlen - 1 else 0
+    last = network.num_addresses - first * (network.version == 4)  # noqa: PLR2004 - the protocol's name
+    members = tuple(
+        Member(pool.name, f"{pool.name}-{ordinal}", ordinal, chosen[ordinal], str(network[first + ordinal]))
+        for ordinal in ordinals
+        if ordinal in chosen and first + ordinal < last
+    )
+    if len(members) == len(ordinals):
+        return Placement(members)
+    if len(chosen) == len(ordinals):
+        return Placement(members, _too_few_addresses(pool, last - first, max(ordinals)))
+    return Placement(members, _too_few_hosts(hosts, len(ordinals), len(members)))
+
+
+def _too_few_hosts(hosts: Sequence[Host], wanted: int, fit: int) -> Failure:
+    room = ", ".join(f"{host.name}: {host.max_members}" for host in hosts) or "there is none"
+    return Failure(
+        Reason.TOO_FEW_HOSTS,
+        f"{wanted} members are wanted, and {fit} fit on the hosts ({room}): "
+        "add a host, raise maxMembers, or lower replicas",
+    )
+
+
+def _too_few_addresses(pool: Pool, room: int, highest: int) -> Failure:
+    return Failure(
+        Reason.TOO_FEW_HOSTS,
+        f"network.addresses {pool.addresses} has addresses for {room} members, ordinal {highest} gets none: "
+        "choose a larger range, or lower replicas",
+    )

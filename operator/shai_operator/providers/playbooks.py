@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs of playbooks: one at a time on a host, a fixed number at once, in threads of their own.
+
+Each run has a fresh private directory, an environment of its own, a time limit, and an end: when
+it is cancelled, when its time is up, and when the operator dies, its processes go too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shai_operator.providers import directories, process
+from shai_operator.providers.events import Record
+from shai_operator.providers.interface import Failure, Reason
+from shai_operator.providers.inventory import MACHINE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from shai_operator.providers.interface import Host, Progress
+
+WORKERS = 4
+TIME_LIMIT_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A playbook to run on a host."""
+
+    playbook: str
+    """Name of a playbook of the collection, such as ``provision.yml``."""
+    host: Host
+    inventory: Callable[[Path], str]
+    """Writes the inventory, given the run's directory."""
+    files: Mapping[str, str] = field(repr=False)
+    """Files for the run's directory, by name: the place for what is secret."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a run went. ``failure`` is of the run as a whole, for members that have none of their own."""
+
+    record: Record
+    failure: Failure | None = None
+
+
+class Playbooks:
+    """Runs playbooks for one event loop."""
+
+    def __init__(
+        self,
+        *,
+        workers: int = WORKERS,
+        time_limit_seconds: float = TIME_LIMIT_SECONDS,
+        directory: Path | None = None,
+    ) -> None:
+        self._time_limit = time_limit_seconds
+        self._base = directories.base_directory(directory)
+        self._workers = workers
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="playbook")
+        self._totals: dict[str, int] = {}
+        self._busy: set[str] = set()
+        self._moved = asyncio.Event()
+        self._runs: dict[asyncio.Task[Report], threading.Event] = {}
+
+    async def run(self, job: Job, progress: Callable[[Progress], None], cancel: asyncio.Event) -> Report:
+        """Run a job when it is its turn. A caller that is cancelled is done when the run's processes are."""
+        stop = threading.Event()
+        run = asyncio.create_task(self._run_in_turn(job, progress, stop))
+        self._runs[run] = stop
+        run.add_done_callback(self._runs.pop)
+        watch = asyncio.create_task(self._stop_when(cancel, stop))
+        try:
+            return await asyncio.shield(run)
+        except asyncio.CancelledError:
+            self._stop(stop)
+            await asyncio.wait({run})
+            raise
+        finally:
+            watch.cancel()
+
+    async def close(self) -> None:
+        """Stop all runs, and wait until they have ended."""
+        for stop in self._runs.values():
+            self._stop(stop)
+        if self._runs:
+            await asyncio.wait(set(self._runs))
+        self._threads.shutdown()
+
+    def _stop(self, stop: threading.Event) -> None:
+        stop.set()
+        self._announce()
+
+    async def _stop_when(self, cancel: asyncio.Event, stop: threading.Event) -> None:
+        await cancel.wait()
+        self._stop(stop)
+
+    def _announce(self) -> None:
+        """Let those who wait for their turn look again."""
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def _run_in_turn(self, job: Job, progress: Callable[[Progress], None], stop: threading.Event) -> Report:
+        # By address: two pools may have the same machine, under different names.
+        where = job.host.address
+        while not stop.is_set() and (where in self._busy or len(self._busy) >= self._workers):
+            await self._moved.wait()
+        if stop.is_set():
+            return Report(Record(job.host, 0), _cancelled(job))
+        self._busy.add(where)
+        try:
+            loop = asyncio.get_running_loop()
+
+            def report(where_it_stands: Progress) -> None:
+                loop.call_soon_threadsafe(progress, where_it_stands)
+
+            return await loop.run_in_executor(self._threads, self._run, job, report, stop)
+        finally:
+            self._busy.discard(where)
+            self._announce()
+
+    def _run(self, job: Job, report: Callable[[Progress], None], stop: threading.Event) -> Report:
+        """Run a job in this thread, from its directory's beginning to its end."""
+        with directories.run_directory(self._base) as directory:
+            playbook = process.prepare(directory, job.playbook)
+            for name, text in {**job.files, "inventory.yml": job.inventory(directory)}.items():
+                directories.write_private(directory / name, text)
+            if job.playbook not in self._totals:
+                self._totals[job.playbook] = process.count_tasks(directory, playbook)
+            record = Record(job.host, self._totals[job.playbook])
+
+            def observe(event: Mapping[str, object]) -> None:
+                moved = record.observe(event)
+                if moved is not None:
+                    report(moved)
+
+            end = process.run(directory, playbook, observe, stop, self._time_limit)
+        return Report(record, self._judged(job, record, end))
+
+    def _judged(self, job: Job, record: Record, end: process.End) -> Failure | None:
+        match end:
+            case process.End.CANCELLED:
+                return _cancelled(job)
+            case process.End.TIMED_OUT:
+                return Failure(
+                    Reason.TIMED_OUT,
+                    f"host {job.host.name}: {job.playbook} took longer than {self._time_limit:.0f} s and was ended "
+                    f"in task {record.task!r}: look at the host's load and network; the next run goes on from there",
+                )
+            # Ansible says that all is well when it had nothing to do.
+            case process.End.SUCCEEDED if record.reached:
+                return None
+        if MACHINE in record.failures:
+            return record.failures[MACHINE]
+        return None if record.failures else record.explain()
+
+
+def _cancelled(job: Job) -> Failure:
+    return Failure(
+        Reason.CANCELLED, f"host {job.host.name}: {job.playbook} was cancelled; the next run goes on from there"
+    )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a reconciliation may ask for. Carrying actions out is `shai_operator.control`'s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.reconcile.objects import Object, Reference
+
+NORMAL, WARNING = "Normal", "Warning"
+
+
+@dataclass(frozen=True)
+class Create:
+    """Create an object; that it exists already is success (its name says its content)."""
+
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete an object, if it is still the one with this uid."""
+
+    target: Reference
+    uid: str
+
+
+@dataclass(frozen=True)
+class SetStatus:
+    """Apply a part of an object's status: all the fields that ``writer`` owns.
+
+    Fields that an earlier status of the same writer had and this one lacks are removed. Nothing is
+    sent when the object, as last seen, has these values already.
+    """
+
+    thing: Object
+    writer: str
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SetFinalizer:
+    """Add the operator's finalizer to an object, or take it away."""
+
+    thing: Object
+    present: bool
+
+
+@dataclass(frozen=True)
+class Emit:
+    """Record a Kubernetes event about an object. The same text again is counted, not repeated."""
+
+    thing: Object
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Requeue:
+    """Reconcile the same object again after this time, whatever happens."""
+
+    seconds: float
+
+
+Action = Create | Delete | SetStatus | SetFinalizer | Emit | Requeue
+
+
+@dataclass
+class Plan:
+    """Actions in the order in which they have to be carried out."""
+
+    actions: list[Action] = field(default_factory=list)
+
+    def add(self, *actions: Action) -> None:
+        """Append actions."""
+        self.actions.extend(actions)

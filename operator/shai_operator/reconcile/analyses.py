@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""When the offline analysis runs: by the schedules of OfflineAnalysis objects, and on a changed bundle.
+
+As with a CronJob, a run's name is made from the minute that it was scheduled for, so that a crash
+between its creation and the note of it cannot start it twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import conditions, runs, schedule
+from shai_operator.reconcile.actions import NORMAL, WARNING, Create, Delete, Emit, Plan, Requeue, SetStatus
+from shai_operator.reconcile.conditions import FALSE, TRUE, Condition, timestamp
+from shai_operator.reconcile.objects import (
+    API_VERSION,
+    created,
+    deleting,
+    generation,
+    name,
+    namespace,
+    owner_reference,
+    reference,
+    spec,
+    status,
+    uid,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.schedule import Missed, Schedule
+
+WRITER = "shai-operator"
+ACTIVE_LISTED = 16
+
+_SUCCESSES_KEPT, _FAILURES_KEPT = 3, 1
+_LONGEST_WAIT_SECONDS = 3600.0
+"""Timers count a clock of their own: the wall clock, which can be set, is looked at this often."""
+_BUNDLE_DIGITS, _NAME_DIGITS = 12, 8
+_PIPELINE_LIMIT = 63 - 1 - _BUNDLE_DIGITS
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """How an OfflineAnalysis stands: its unfinished runs, and the last time for which it made one."""
+
+    oa: Object
+    active: list[str]
+    last: str
+    now: datetime
+
+
+def reconcile(oa: Object, inventory: Inventory, now: datetime) -> Plan:
+    """Start the run that is due, if any, drop old ones, and say how it stands."""
+    plan = Plan()
+    if deleting(oa):
+        return plan  # its runs go with it
+    own = [
+        one
+        for one in runs.of_pipeline(inventory, namespace(oa), spec(oa)["pipeline"])
+        if spec(one).get("offlineAnalysis") == name(oa)
+    ]
+    seen = _Seen(
+        oa=oa,
+        active=[name(one) for one in own if not runs.finished(one)],
+        last=max([str(status(oa).get("lastScheduleTime", "")), *(spec(one).get("scheduledTime") or "" for one in own)]),
+        now=now,
+    )
+    upcoming: datetime | None = None
+    try:
+        times = schedule.parse(spec(oa)["schedule"], spec(oa).get("timeZone") or "Etc/UTC")
+        ready = _ready(oa, inventory, times.next(now))
+        if ready.status == TRUE:
+            upcoming = times.next(now)
+            seen = _start(plan, seen, times)
+    except schedule.ScheduleError as error:
+        ready = Condition("Ready", FALSE, error.reason, str(error))
+    if ready.status == FALSE and ready.reason != "Suspended":
+        plan.add(Emit(oa, WARNING, ready.reason, ready.message))
+    plan.add(SetStatus(oa, WRITER, _status(seen, own, ready, upcoming)))
+    _drop_old(plan, (one for one in own if runs.finished(one)), spec(oa))
+    if upcoming is not None:
+        plan.add(Requeue(min((upcoming - now).total_seconds(), _LONGEST_WAIT_SECONDS)))
+    return plan
+
+
+def of_pipeline(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
+    """Look after a pipeline's analysis: what the present bundle's came to, and the run that is still to be made."""
+    return Plan([*runs.analysed(pipeline, inventory, now).actions, *changes(pipeline, inventory).actions])
+
+
+def changes(pipeline: Object, inventory: Inventory) -> Plan:
+    """Have a changed bundle analysed, unless an OfflineAnalysis of the pipeline ignores changes or is suspended."""
+    plan = Plan()
+    bundle = str(status(pipeline).get("bundle", ""))
+    if deleting(pipeline) or not bundle:
+        return plan
+    analyses = [
+        one
+        for one in inventory.all("OfflineAnalysis", namespace(pipeline))
+        if spec(one)["pipeline"] == name(pipeline) and not deleting(one)
+    ]
+    made = [
+        one
+        for one in runs.of_pipeline(inventory, namespace(pipeline), name(pipeline))
+        if spec(one)["trigger"] == "Change"
+    ]
+    present = change_name(name(pipeline), bundle)
+    existing = next((one for one in made if name(one) == present), None)
+    others = [one for one in made if name(one) != present]
+    _drop_old(plan, (one for one in others if runs.finished(one)), spec(analyses[0]) if analyses else {})
+    if any(spec(one).get("onChange") == "Ignore" or spec(one).get("suspend") for one in analyses):
+        return plan
+    if existing is None:
+        plan.add(Create(_change(pipeline, bundle, present, analyses)))
+        message = f"AnalysisRun {present} analyses the bundle that is now in force"
+        plan.add(Emit(pipeline, NORMAL, "AnalysisStarted", message))
+    elif runs.finished(existing) and any(created(one) > created(existing) for one in others):
+        # The pipeline has come back to an earlier bundle: its run is made again once this one is gone.
+        plan.add(Delete(reference(existing), uid(existing)))
+    return plan
+
+
+def change_name(pipeline: str, bundle: str) -> str:
+    """Return the name of the run for a bundle; a long pipeline's name is cut and made unique again."""
+    if len(pipeline) > _PIPELINE_LIMIT:
+        digest = hashlib.sha256(pipeline.encode()).hexdigest()[:_NAME_DIGITS]
+        pipeline = f"{pipeline[: _PIPELINE_LIMIT - 1 - _NAME_DIGITS]}-{digest}"
+    return f"{pipeline}-{bundle[:_BUNDLE_DIGITS]}"
+
+
+def _ready(oa: Object, inventory: Inventory, upcoming: datetime) -> Condition:
+    pipeline = spec(oa)["pipeline"]
+    if inventory.find("Pipeline", namespace(oa), pipeline) is None:
+        message = f"there is no Pipeline {pipeline} in namespace {namespace(oa)}; apply it, or correct spec.pipeline"
+        return Condition("Ready", FALSE, "PipelineMissing", message)
+    if spec(oa).get("suspend"):
+        return Condition("Ready", FALSE, "Suspended", "nothing is started by the schedule until spec.suspend is false")
+    return Condition("Ready", TRUE, "Scheduled", f"the next run is due at {timestamp(upcoming)}")
+
+
+def _start(plan: Plan, seen: _Seen, times: Schedule) -> _Seen:
+    """Start the run for the latest time that has come, if any; return how it stands then."""
+    oa = seen.oa
+    since = datetime.fromisoformat(seen.last or created(oa))
+    patience = spec(oa).get("startingDeadlineSeconds")
+    earliest = since if patience is None else max(since, seen.now - timedelta(seconds=patience))
+    due = times.missed(earliest, seen.now)
+    if due is None:
+        late = times.missed(since, seen.now)
+        if late is not None:
+            message = (
+                f"the run of {timestamp(late.latest)} was not started: it is later than spec.startingDeadlineSeconds "
+                f"({patience} s) allows"
+            )
+            plan.add(Emit(oa, WARNING, "MissedSchedule", message))
+        return seen
+    if seen.active and spec(oa).get("concurrencyPolicy", "Forbid") == "Forbid":
+        message = f"the run of {timestamp(due.latest)} waits: AnalysisRun {seen.active[-1]} is not done"
+        plan.add(Emit(oa, NORMAL, "AlreadyActive", message))
+        return seen
+    run = _scheduled(oa, due.latest)
+    plan.add(Create(run), _started(oa, name(run), due, earliest))
+    return replace(seen, active=[*seen.active, name(run)], last=timestamp(due.latest))
+
+
+def _started(oa: Object, run: str, due: Missed, earliest: datetime) -> Emit:
+    """Make the event for a run that makes up for all the times since ``earliest``."""
+    if due.too_many:
+        message = (
+            f"more than {schedule.MOST_COUNTED} runs were due since {timestamp(earliest)}; AnalysisRun {run} makes up "
+            "for all of them. Set or lower spec.startingDeadlineSeconds, or check the clock"
+        )
+        return Emit(oa, WARNING, "TooManyMissedTimes", message)
+    if due.count > 1:
+        message = f"{due.count} runs were due since {timestamp(earliest)}; AnalysisRun {run} makes up for them"
+        return Emit(oa, WARNING, "MissedSchedule", message)
+    return Emit(oa, NORMAL, "AnalysisStarted", f"AnalysisRun {run} was started")
+
+
+def _status(seen: _Seen, own: Iterable[Object], ready: Condition, upcoming: datetime | None) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "observedGeneration": generation(seen.oa),
+        "conditions": conditions.render(seen.oa, [ready], seen.now),
+        "active": seen.active[:ACTIVE_LISTED],
+    }
+    good = [str(status(one).get("completionTime", "")) for one in own if conditions.holds(one, runs.SUCCEEDED)]
+    success = max([str(status(seen.oa).get("lastSuccessfulTime", "")), *good])
+    if seen.last:
+        values["lastScheduleTime"] = seen.last
+    if success:
+        values["lastSuccessfulTime"] = success
+    if upcoming is not None:
+        values["nextScheduleTime"] = timestamp(upcoming)
+    return values
+
+
+def _drop_old(plan: Plan, finished: Iterable[Object], limits: Mapping[str, Any]) -> None:
+    """Delete the oldest finished runs beyond the limits, which are those of an OfflineAnalysis."""
+    good: list[Object] = []
+    bad: list[Object] = []
+    for one in finished:
+        (good if conditions.holds(one, runs.SUCCEEDED) else bad).append(one)
+    for found, limit in (
+        (good, limits.get("successfulRunsHistoryLimit", _SUCCESSES_KEPT)),
+        (bad, limits.get("failedRunsHistoryLimit", _FAILURES_KEPT)),
+    ):
+        for one in found[: max(len(found) - int(limit), 0)]:
+            if not deleting(one):
+                plan.add(Delete(reference(one), uid(one)))
+
+
+def _scheduled(oa: Object, time: datetime) -> Mapping[str, Any]:
+    return _run(
+        oa,
+        f"{name(oa)}-{int(time.timestamp()) // 60}",
+        {
+            "pipeline": spec(oa)["pipeline"],
+            "offlineAnalysis": name(oa),
+            "trigger": "Schedule",
+            "scheduledTime": timestamp(time),
+            **_inherited(oa),
+        },
+    )
+
+
+def _change(pipeline: Object, bundle: str, run: str, analyses: list[Object]) -> Mapping[str, Any]:
+    wanted = {"pipeline": name(pipeline), "trigger": "Change", "bundle": bundle}
+    return _run(pipeline, run, wanted | (_inherited(analyses[0]) if analyses else {}))
+
+
+def _inherited(oa: Object) -> dict[str, Any]:
+    """Return what a run takes over from the OfflineAnalysis that governs it."""
+    return {key: spec(oa)[key] for key in ("scope", "deadlineSeconds") if key in spec(oa)}
+
+
+def _run(owner: Object, run: str, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "AnalysisRun",
+        "metadata": {"name": run, "namespace": namespace(owner), "ownerReferences": [owner_reference(owner)]},
+        "spec": dict(wanted),
+    }

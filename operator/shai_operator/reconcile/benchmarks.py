@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Benchmarks: one measurement of a pipeline on one member, and its table.
+
+Two measurements on one host would disturb each other, so the oldest goes first. A measurement that
+the operator's own end has cut off begins anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import conditions, references, runs
+from shai_operator.reconcile.actions import NORMAL, WARNING, Create, Emit, Plan, Requeue, SetStatus
+from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
+from shai_operator.reconcile.objects import (
+    created,
+    deleting,
+    generation,
+    name,
+    namespace,
+    owner_reference,
+    spec,
+    status,
+    uid,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.reconcile.objects import Inventory, Object
+
+WRITER = "shai-operator"
+RESULTS_LIMIT = 900 << 10
+"""Bytes of a ConfigMap's values; the API server takes 1 MiB for the whole object."""
+ROWS_LISTED = 64
+
+_DEFAULT_DEADLINE_SECONDS = 3600
+_LOOK_AGAIN_SECONDS = 5.0
+_HASH_DIGITS = 10
+_CELL_LIMIT, _SUMMARY_LIMIT, _MESSAGE_LIMIT = 128, 512, 1024
+_PLAN_FIELDS = ("modes", "rounds", "sliceSeconds", "sessionLengths", "concurrentUsers", "warmUpSeconds", "seed")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the load generator has come to; ``results`` or ``error`` once it is done."""
+
+    done: int = 0
+    total: int = 0
+    """Slices; 0 while unknown."""
+    message: str = ""
+    results: Mapping[str, Any] | None = None
+    """Its results.json: "rows" and "summary" go into the status as they are."""
+    table: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The member that a benchmark measures, and its host."""
+
+    pool: str
+    member: str
+    host: str
+    """Its address; empty is this machine."""
+
+
+@dataclass(frozen=True)
+class StartMeasurement:
+    """Have the load generator measure a member."""
+
+    target: Target
+    plan: Mapping[str, Any]
+
+
+@dataclass
+class Decision:
+    """What to write, what to start, and whether to end what runs."""
+
+    plan: Plan = field(default_factory=Plan)
+    start: StartMeasurement | None = None
+    cancel: bool = False
+
+
+def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inventory, now: datetime) -> Decision:
+    """Decide what a benchmark does next. ``measurement`` is None while none runs or has run."""
+    decision = Decision()
+    if deleting(benchmark) or runs.finished(benchmark):
+        decision.cancel = True
+        return decision
+    ended = _ended(benchmark, now)
+    if ended is None and measurement is not None and measurement.error:
+        ended = Condition(runs.SUCCEEDED, FALSE, "Failed", measurement.error)
+    if ended is not None:
+        decision.cancel = True
+        _finish(decision.plan, benchmark, _values(benchmark, measurement, ended, now), ended, now)
+    elif measurement is not None and measurement.results is not None:
+        _complete(decision.plan, benchmark, measurement, now)
+    elif measurement is not None:
+        message = measurement.message or "the load generator starts"
+        condition = Condition(runs.SUCCEEDED, UNKNOWN, "Running", message)
+        values = {**_values(benchmark, measurement, condition, now), **_kept(benchmark)}
+        decision.plan.add(SetStatus(benchmark, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))
+    else:
+        _begin(decision, benchmark, inventory, now)
+    return decision
+
+
+def target(benchmark: Object, inventory: Inventory) -> Target | str:
+    """Choose the member to measure: the first that is ready. A text says what it has to wait for."""
+    wanted = spec(benchmark)["pipeline"]
+    pipeline = inventory.find("Pipeline", namespace(benchmark), wanted)
+    if pipeline is None:
+        return f"waits for Pipeline {wanted}, which is not in namespace {namespace(benchmark)}; apply it"
+    for condition, what in (("Ready", "to be ready"), (runs.ANALYSED, "to be analysed")):
+        known = conditions.find(pipeline, condition)
+        if not conditions.holds(pipeline, condition):
+            return f"waits for Pipeline {wanted} {what}{': ' + known['message'] if known else ''}"
+    pool = references.pool(pipeline)
+    thing = inventory.find("JailPool", "", pool)
+    members = sorted(status(thing or {}).get("members") or (), key=lambda one: int(one.get("ordinal", 0)))
+    for one in members:
+        if one.get("ready") == TRUE:
+            return Target(pool, str(one["name"]), _host(thing or {}, one.get("host", "")))
+    return f"waits for a member of JailPool {pool} to be ready"
+
+
+def _host(pool: Object, host: str) -> str:
+    """Return a host's address: pools may call the same machine by other names."""
+    listed = {one["name"]: str(one["address"]) for one in spec(pool).get("hosts") or ()}
+    return listed.get(host, host)
+
+
+def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: datetime) -> None:
+    found = target(benchmark, inventory)
+    if isinstance(found, Target):
+        first = _first_on(found.host, benchmark, inventory)
+        if first is not None:
+            found = f"waits for Benchmark {namespace(first)}/{name(first)}, which measures on the same host"
+    if isinstance(found, str):
+        condition = Condition(runs.SUCCEEDED, UNKNOWN, "Pending", found)
+        values = {**_values(benchmark, None, condition, now), **_kept(benchmark)}
+        decision.plan.add(SetStatus(benchmark, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))
+        return
+    if status(benchmark).get("startTime"):
+        message = "the measurement was cut off with the operator that ran it, and begins anew"
+        decision.plan.add(Emit(benchmark, WARNING, "Restarted", message))
+    condition = Condition(runs.SUCCEEDED, UNKNOWN, "Running", f"starts on member {found.member}")
+    values = _values(benchmark, None, condition, now)
+    values["startTime"] = timestamp(now)
+    decision.plan.add(SetStatus(benchmark, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))
+    wanted = {key: spec(benchmark)[key] for key in _PLAN_FIELDS if key in spec(benchmark)}
+    decision.start = StartMeasurement(found, {"name": name(benchmark), **wanted})
+
+
+def _first_on(host: str, benchmark: Object, inventory: Inventory) -> Object | None:
+    """Return the benchmark that goes before this one on a host, or None."""
+    for one in sorted(inventory.all("Benchmark"), key=_age):
+        if _age(one) >= _age(benchmark):
+            return None
+        its = target(one, inventory)
+        if not runs.finished(one) and not deleting(one) and isinstance(its, Target) and its.host == host:
+            return one
+    return None
+
+
+def _age(benchmark: Object) -> tuple[str, str, str]:
+    return created(benchmark), namespace(benchmark), name(benchmark)
+
+
+def _ended(benchmark: Object, now: datetime) -> Condition | None:
+    """Return how a benchmark ends whatever its measurement says, or None when it does not."""
+    if (benchmark["metadata"].get("annotations") or {}).get(runs.CANCEL) == "true":
+        return Condition(runs.SUCCEEDED, FALSE, "Cancelled", f"cancelled by the annotation {runs.CANCEL}")
+    started = status(benchmark).get("startTime")
+    if not started:
+        return None
+    if status(benchmark).get("observedGeneration") != generation(benchmark):
+        message = "its spec was changed after the start, so that the results would be of neither; create another one"
+        return Condition(runs.SUCCEEDED, FALSE, "Failed", message)
+    seconds = int(spec(benchmark).get("deadlineSeconds", _DEFAULT_DEADLINE_SECONDS))
+    if now >= datetime.fromisoformat(started) + timedelta(seconds=seconds):
+        message = f"not done after {seconds} s; raise spec.deadlineSeconds, or measure fewer rounds"
+        return Condition(runs.SUCCEEDED, FALSE, "TimedOut", message)
+    return None
+
+
+def _complete(plan: Plan, benchmark: Object, measurement: Measurement, now: datetime) -> None:
+    found = measurement.results or {}
+    results = json.dumps(found, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    size = len(results.encode()) + len(measurement.table.encode())
+    if size > RESULTS_LIMIT:
+        message = f"the results have {size} bytes, a ConfigMap holds {RESULTS_LIMIT}; measure fewer session lengths"
+        ended = Condition(runs.SUCCEEDED, FALSE, "Failed", message)
+        _finish(plan, benchmark, _values(benchmark, measurement, ended, now), ended, now)
+        return
+    configuration = _config_map(benchmark, {"results.json": results, "table.txt": measurement.table})
+    message = f"ConfigMap {name(configuration)} has the results and the table"
+    ended = Condition(runs.SUCCEEDED, TRUE, "Complete", message)
+    summary = found.get("summary") or {}
+    values = _values(benchmark, measurement, ended, now) | {
+        "results": name(configuration),
+        "table": [_row(row) for row in (found.get("rows") or ())[:ROWS_LISTED]],
+        "summary": {mode: str(summary[mode])[:_SUMMARY_LIMIT] for mode in ("dynamic", "shai") if mode in summary},
+    }
+    plan.add(Create(configuration))
+    _finish(plan, benchmark, values, ended, now)
+
+
+def _finish(
+    plan: Plan,
+    benchmark: Object,
+    values: Mapping[str, Any],
+    ended: Condition,
+    now: datetime,
+) -> None:
+    plan.add(SetStatus(benchmark, WRITER, {**_kept(benchmark), **values, "completionTime": timestamp(now)}))
+    if ended.reason != "Cancelled":
+        plan.add(Emit(benchmark, NORMAL if ended.status == TRUE else WARNING, ended.reason, ended.message))
+
+
+def _values(benchmark: Object, measurement: Measurement | None, condition: Condition, now: datetime) -> dict[str, Any]:
+    seen = measurement or Measurement()
+    return {
+        "observedGeneration": generation(benchmark),
+        "conditions": conditions.render(benchmark, [condition], now),
+        "progress": {"done": seen.done, "total": seen.total, "message": seen.message[:_MESSAGE_LIMIT]},
+    }
+
+
+def _kept(benchmark: Object) -> dict[str, Any]:
+    """Return what a status goes on saying once the measurement has started."""
+    return {key: status(benchmark)[key] for key in ("startTime",) if key in status(benchmark)}
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value if isinstance(value, int) else str(value)[:_CELL_LIMIT] for key, value in row.items()}
+
+
+def _config_map(benchmark: Object, data: Mapping[str, str]) -> Mapping[str, Any]:
+    """Make the ConfigMap; its name says its content, so that making it twice is harmless."""
+    digest = hashlib.sha256("\0".join([uid(benchmark), *data.values()]).encode()).hexdigest()
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": f"{name(benchmark)}-{digest[:_HASH_DIGITS]}",
+            "namespace": namespace(benchmark),
+            "ownerReferences": [owner_reference(benchmark)],
+        },
+        "immutable": True,
+        "data": dict(data),
+    }

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What members are given: releases, facts, and bundles made of both.
+
+A *release* is the definitions of a pool at one moment (policies, tasks, pipelines), named by its
+content and kept in a ConfigMap so that it can be gone back to. *Facts* (fact sources, principals)
+are never canaried. A *bundle* is one release with the facts of the moment.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile.objects import API_VERSION, GROUP, name, owner_reference, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shai_operator.reconcile.objects import Object
+
+Manifest = Mapping[str, Any]
+"""An object stripped to what a monitor reads: apiVersion, kind, metadata.name, spec."""
+
+RELEASE_PREFIX = "shai-release-"
+POOL_LABEL = f"{GROUP}/pool"
+DATA_KEY = "release.json.gz"
+SIZE_LIMIT = 900 * 1024
+"""Bytes of a compressed release; the API server takes a little over 1 MiB for a whole object."""
+
+_DIGITS = 12
+_OPERATORS_OWN = {"Policy": ("rollout", "revisionHistoryLimit"), "Pipeline": ("rollout", "pool")}
+_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+"""Allowed in JSON's strings as they are; YAML, as which monitors read it, would fold or refuse them."""
+
+
+class ReleaseError(Exception):
+    """A release that cannot be kept or cannot be read; the text says what to do."""
+
+
+def manifest(thing: Object) -> Manifest:
+    """Strip an object to what a monitor reads, without the fields that are the operator's business."""
+    own = _OPERATORS_OWN.get(thing["kind"], ())
+    return {
+        "apiVersion": API_VERSION,
+        "kind": thing["kind"],
+        "metadata": {"name": name(thing)},
+        "spec": {field: value for field, value in spec(thing).items() if field not in own},
+    }
+
+
+def _json(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _sorted(manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
+    return tuple(sorted(manifests, key=lambda one: (one["kind"], one["metadata"]["name"])))
+
+
+@dataclass(frozen=True)
+class Release:
+    """The definitions of one pool at one moment. Make it with `release`."""
+
+    pool: str
+    namespace: str
+    """Whose pipelines the pool serves; two pools' releases differ even where their manifests do not."""
+    manifests: tuple[Manifest, ...]
+    """Sorted by kind and name."""
+    revisions: Mapping[str, str]
+    """The PolicyRevision of each policy in it, by the policy's name."""
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the content, in lower-case hexadecimal."""
+        content = _json({"pool": self.pool, "namespace": self.namespace, "manifests": self.manifests})
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """The name of the ConfigMap that keeps it."""
+        return RELEASE_PREFIX + self.hash[:_DIGITS]
+
+    @cached_property
+    def objects(self) -> Mapping[tuple[str, str], Manifest]:
+        """The manifests by kind and name."""
+        return {(one["kind"], one["metadata"]["name"]): one for one in self.manifests}
+
+    def of_kind(self, kind: str) -> tuple[Manifest, ...]:
+        """Return the manifests of one kind, by name."""
+        return tuple(one for one in self.manifests if one["kind"] == kind)
+
+
+def release(pool: str, namespace: str, manifests: Iterable[Manifest], revisions: Mapping[str, str]) -> Release:
+    """Make a release of manifests in any order."""
+    return Release(pool, namespace, _sorted(manifests), dict(sorted(revisions.items())))
+
+
+def changed_policies(before: Release, after: Release) -> tuple[str, ...]:
+    """Return the policies that ``after`` has at another revision than ``before``, or that only it has, by name."""
+    return tuple(one for one, revision in sorted(after.revisions.items()) if before.revisions.get(one) != revision)
+
+
+def withdraws(before: Release, after: Release) -> bool:
+    """Whether ``after`` only leaves out what ``before`` has: nothing in it is new or different."""
+    return all(before.objects.get(key) == one for key, one in after.objects.items())
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Fact sources of a namespace and the principals of the cluster. Make it with `facts`."""
+
+    manifests: tuple[Manifest, ...]
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the content, in lower-case hexadecimal."""
+        return hashlib.sha256(_json(self.manifests).encode()).hexdigest()
+
+
+def facts(things: Iterable[Object]) -> Facts:
+    """Make facts of FactSources and Principals in any order."""
+    return Facts(_sorted(manifest(one) for one in things))
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a member has in force: all at once, or not at all."""
+
+    release: Release
+    facts: Facts
+
+    @property
+    def label(self) -> str:
+        """Name it: ``<release>.<facts>``, 12 hexadecimal digits each. Monitors keep it and show it in their status."""
+        return f"{self.release.hash[:_DIGITS]}.{self.facts.hash[:_DIGITS]}"
+
+    def sources(self) -> list[dict[str, str]]:
+        """Write it for a monitor's POST /v1/bundles: one source an object, so that errors name the object."""
+        return [
+            {"name": f"{one['kind']}/{one['metadata']['name']}", "text": _json(one)}
+            for one in (*self.facts.manifests, *self.release.manifests)
+        ]
+
+
+def label_parts(label: str) -> tuple[str, str]:
+    """Split a bundle's label into the name of its release and the digits of its facts; empty when it is not ours."""
+    release_digits, dot, facts_digits = label.partition(".")
+    if not dot or not _is_digest(release_digits) or not _is_digest(facts_digits):
+        return "", ""
+    return RELEASE_PREFIX + release_digits, facts_digits
+
+
+def _is_digest(text: str) -> bool:
+    return re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", text) is not None
+
+
+def store(kept: Release, owner: Object, namespace: str) -> dict[str, Any]:
+    """Write a release as a ConfigMap that ``owner`` (its JailPool) owns; ReleaseError when it is too large.
+
+    The same release gives the same bytes.
+    """
+    body = {
+        "pool": kept.pool,
+        "namespace": kept.namespace,
+        "manifests": kept.manifests,
+        "revisions": kept.revisions,
+    }
+    packed = gzip.compress(_json(body).encode(), mtime=0)
+    if len(packed) > SIZE_LIMIT:
+        raise ReleaseError(
+            f"the definitions of pool {kept.pool} are {len(packed) // 1024} KiB compressed, and {SIZE_LIMIT // 1024} "
+            "KiB is the most that can be kept for going back to: move facts out of policies into FactSources with "
+            "a file, and divide the pipelines among several pools"
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": kept.name,
+            "namespace": namespace,
+            "labels": {POOL_LABEL: kept.pool},
+            "ownerReferences": [owner_reference(owner)],
+        },
+        "immutable": True,
+        "binaryData": {DATA_KEY: base64.b64encode(packed).decode()},
+    }
+
+
+def load(config_map: Object) -> Release:
+    """Read a release back; ReleaseError when the ConfigMap's content is not what its name says."""
+    called = name(config_map)
+    try:
+        packed = base64.b64decode(config_map["binaryData"][DATA_KEY], validate=True)
+        body = json.loads(gzip.decompress(packed))
+        found = release(body["pool"], body["namespace"], body["manifests"], body["revisions"])
+        whole = found.name == called
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, binascii.Error) as error:
+        raise ReleaseError(f"ConfigMap {called} is not a release: {error!r}; delete it, it is made anew") from error
+    if not whole:
+        raise ReleaseError(f"ConfigMap {called} holds another release, {found.name}; delete it, it is made anew")
+    return found

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Conditions, by the Kubernetes API conventions.
+
+The type is a noun or adjective, the status True, False or Unknown, the reason a word for programs,
+the message a sentence for people.
+
+``lastTransitionTime`` moves only when the status does, so that it says since when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from shai_operator.reconcile.objects import Object
+
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+MESSAGE_LIMIT = 4096
+"""Characters of a message that the schemas allow."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition as it should be."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+
+
+def find(thing: Object, kind: str) -> dict[str, Any] | None:
+    """Return an object's condition of a type, or None."""
+    for condition in (thing.get("status") or {}).get("conditions") or ():
+        if condition["type"] == kind:
+            return dict(condition)
+    return None
+
+
+def holds(thing: Object, kind: str) -> bool:
+    """Whether a condition is True."""
+    found = find(thing, kind)
+    return found is not None and found["status"] == TRUE
+
+
+def reason(thing: Object, kind: str) -> str:
+    """Return a condition's reason; empty when there is no such condition."""
+    found = find(thing, kind)
+    return found["reason"] if found else ""
+
+
+def render(thing: Object, wanted: Sequence[Condition], now: datetime) -> list[dict[str, Any]]:
+    """Write conditions for an object's status, keeping the transition times of those that stay.
+
+    Only the types in ``wanted`` are rendered: each writer of a status applies its own types.
+    """
+    generation = int(thing["metadata"].get("generation", 1))
+    return [_render(find(thing, condition.type), condition, generation, now) for condition in wanted]
+
+
+def _render(before: dict[str, Any] | None, condition: Condition, generation: int, now: datetime) -> dict[str, Any]:
+    stays = before is not None and before["status"] == condition.status
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message[:MESSAGE_LIMIT],
+        "observedGeneration": generation,
+        "lastTransitionTime": before["lastTransitionTime"] if before and stays else timestamp(now),
+    }
+
+
+def timestamp(moment: datetime) -> str:
+    """Write a moment as Kubernetes does: RFC 3339, UTC, whole seconds."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

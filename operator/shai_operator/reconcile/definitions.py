@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tasks, fact sources, principals and pipelines: whether they can be used, and by whom.
+
+An object that cannot be used says why on itself and on the pipelines that name it. What was in
+force before stays in force, and everything else goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from shai_operator.reconcile import conditions, policies, references
+from shai_operator.reconcile.actions import WARNING, Emit, Plan, Requeue, SetStatus
+from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
+from shai_operator.reconcile.objects import Reference, created, generation, name, namespace, reference, status, uid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.reconcile.objects import Inventory, Object
+
+WRITER = "shai-operator"
+PATIENCE_SECONDS = 3.0
+"""How long something has to be wrong before there is an event about it."""
+USERS_LISTED = 16
+"""Names in a task's status.usedBy, which the schema bounds."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the monitor's parser says of an object."""
+
+    problem: str = ""
+    """What is wrong with it, in a sentence; empty: nothing."""
+    overlaps: bool = False
+    """The problem is only that an older pipeline claims the same conduits."""
+    parameters: tuple[str, ...] = ()
+    """Of a valid policy."""
+
+
+def simple(thing: Object, verdict: Verdict | None, now: datetime) -> Plan:
+    """Give a FactSource or a Principal its status; None: it is not yet checked."""
+    accepted = _accepted(verdict, thing["kind"])
+    return _plan(thing, [Condition("Ready", accepted.status, accepted.reason, accepted.message)], {}, now)
+
+
+def task(thing: Object, verdict: Verdict | None, inventory: Inventory, now: datetime) -> Plan:
+    """Give a Task its status, with the pipelines that run it."""
+    users = sorted(
+        name(one) for one in inventory.all("Pipeline", namespace(thing)) if name(thing) in references.tasks(one)
+    )
+    accepted = _accepted(verdict, "Task")
+    ready = Condition("Ready", accepted.status, accepted.reason, accepted.message)
+    return _plan(thing, [ready], {"usedBy": users[:USERS_LISTED], "usedByTotal": len(users)}, now)
+
+
+def pipeline(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory, now: datetime) -> Plan:
+    """Give a Pipeline its own part of the status: whether it can run, and whether it does."""
+    accepted = acceptance(thing, verdicts, inventory)
+    return _plan(thing, [accepted, _ready(thing, accepted)], {}, now)
+
+
+def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition:
+    """Say whether a pipeline can be part of its pool's definitions, as its condition Accepted."""
+    space = namespace(thing)
+    if Reference("Pipeline", space, name(thing)) not in verdicts:
+        return Condition("Accepted", UNKNOWN, "Checking", "the pipeline is being checked")
+    missing = _missing(thing, inventory)
+    if missing is not None:
+        return missing
+    for it in _named(thing, inventory):
+        verdict = verdicts.get(it)
+        if verdict is not None and verdict.problem:
+            about = "" if it.kind == "Pipeline" else f"{it.kind} {it.name}: "
+            return Condition(
+                "Accepted", FALSE, "PathConflict" if verdict.overlaps else "Invalid", about + verdict.problem
+            )
+    return _unusable(thing, inventory) or _pool(thing, inventory)
+
+
+def refused(
+    pool: str, verdicts: Mapping[Reference, Verdict], inventory: Inventory
+) -> dict[Reference, Condition] | None:
+    """Return the pipelines of a pool that are not accepted, and why; None when that is not yet known of all."""
+    found = {}
+    for one in inventory.all("Pipeline"):
+        if references.pool(one) == pool:
+            accepted = acceptance(one, verdicts, inventory)
+            if accepted.status == UNKNOWN:
+                return None
+            if accepted.status == FALSE:
+                found[reference(one)] = accepted
+    return found
+
+
+def served_namespace(pool: str, inventory: Inventory) -> str | None:
+    """Return the namespace whose pipelines a pool runs: its oldest pipeline's. None when it has none."""
+    users = [one for one in inventory.all("Pipeline") if references.pool(one) == pool]
+    oldest = min(users, key=lambda one: (created(one), uid(one)), default=None)
+    return None if oldest is None else namespace(oldest)
+
+
+def _missing(thing: Object, inventory: Inventory) -> Condition | None:
+    space = namespace(thing)
+    for kind, named in (("Task", references.tasks(thing)), ("Policy", references.policies(thing, inventory))):
+        absent = [one for one in named if inventory.find(kind, space, one) is None]
+        if absent:
+            names = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")  # noqa: PLR2004
+            message = f"there is no {kind} {names} in namespace {space}; apply it, or correct the pipeline"
+            return Condition("Accepted", FALSE, f"{kind}Missing", message)
+    return None
+
+
+def _unusable(thing: Object, inventory: Inventory) -> Condition | None:
+    """Say which policy of a pipeline has no revision that it could run with."""
+    space = namespace(thing)
+    for one in references.policies(thing, inventory):
+        policy = inventory.find("Policy", space, one)
+        if policy is not None and policies.effective_revision(policy, inventory) is None:
+            why = "was rolled back" if policies.is_held(policy) else "has no revision yet"
+            message = f"Policy {one} {why}, and there is no earlier revision; correct its text"
+            return Condition("Accepted", FALSE, "PolicyMissing", message)
+    return None
+
+
+def _named(thing: Object, inventory: Inventory) -> list[Reference]:
+    space = namespace(thing)
+    return [
+        *(Reference("Task", space, one) for one in references.tasks(thing)),
+        *(Reference("Policy", space, one) for one in references.policies(thing, inventory)),
+        Reference("Pipeline", space, name(thing)),
+    ]
+
+
+def _pool(thing: Object, inventory: Inventory) -> Condition:
+    pool = references.pool(thing)
+    if inventory.find("JailPool", "", pool) is None:
+        message = f"there is no JailPool {pool}; create it, or set spec.pool to one that exists"
+        return Condition("Accepted", FALSE, "PoolMissing", message)
+    served = served_namespace(pool, inventory)
+    if served != namespace(thing):
+        message = (
+            f"JailPool {pool} runs the pipelines of namespace {served}, and a pool is never shared between "
+            "namespaces; set spec.pool to another one"
+        )
+        return Condition("Accepted", FALSE, "PoolTaken", message)
+    return Condition("Accepted", TRUE, "Accepted", "the pipeline and all that it names are valid")
+
+
+def _ready(thing: Object, accepted: Condition) -> Condition:
+    rollout = conditions.find(thing, "RolledOut")
+    if accepted.status != TRUE:
+        still = " The last valid definitions stay in force." if status(thing).get("bundle") else ""
+        return Condition("Ready", accepted.status, accepted.reason, accepted.message + "." + still)
+    if rollout is None:
+        return Condition("Ready", UNKNOWN, "Pending", "its pool has not looked at it yet")
+    return Condition("Ready", rollout["status"], rollout["reason"], rollout["message"])
+
+
+def _accepted(verdict: Verdict | None, kind: str) -> Condition:
+    if verdict is None:
+        return Condition("Accepted", UNKNOWN, "Checking", f"the {kind} is being checked")
+    if verdict.problem:
+        return Condition("Accepted", FALSE, "Invalid", verdict.problem)
+    return Condition("Accepted", TRUE, "Accepted", f"the {kind} is valid")
+
+
+def _stands(thing: Object, verdict: Condition, now: datetime) -> bool:
+    """Whether an object has been in this state for a while."""
+    known = conditions.find(thing, verdict.type)
+    if known is None or (known["status"], known["reason"]) != (verdict.status, verdict.reason):
+        return False
+    return now - datetime.fromisoformat(known["lastTransitionTime"]) >= timedelta(seconds=PATIENCE_SECONDS)
+
+
+def _plan(thing: Object, wanted: list[Condition], more: Mapping[str, object], now: datetime) -> Plan:
+    plan = Plan()
+    verdict = wanted[0]
+    if verdict.status == FALSE:
+        # What was applied together arrives one by one: nobody is alarmed by what is missing for a moment.
+        if _stands(thing, verdict, now):
+            plan.add(Emit(thing, WARNING, verdict.reason, verdict.message))
+        else:
+            plan.add(Requeue(PATIENCE_SECONDS))
+    plan.add(
+        SetStatus(
+            thing,
+            WRITER,
+            {
+                "observedGeneration": generation(thing),
+                "conditions": conditions.render(thing, wanted, now),
+                **more,
+            },
+        )
+    )
+    return plan

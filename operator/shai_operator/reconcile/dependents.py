@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What else has to be looked at when an object changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shai_operator.reconcile import references
+from shai_operator.reconcile.objects import Reference, name, namespace, reference, spec, status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shai_operator.reconcile.objects import Inventory, Object
+
+NAMESPACE = "Namespace"
+"""Kind of the reference that stands for the definitions of a namespace, which are checked together."""
+
+_DEFINITIONS = frozenset({"Policy", "Task", "FactSource", "Pipeline"})
+
+
+def of(thing: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
+    """Yield what depends on an object that has come, changed (from ``before``) or gone."""
+    kind, space = thing["kind"], namespace(thing)
+    if kind in _DEFINITIONS and (before is None or spec(before) != spec(thing)):
+        yield Reference(NAMESPACE, "", space)
+    match kind:
+        case "Policy" | "Task" | "FactSource":
+            yield from _pools(inventory, space)
+            if kind == "Policy":
+                yield from _users(reference(thing), inventory)
+        case "Principal":
+            yield from map(reference, inventory.all("JailPool"))
+        case "PolicyRevision":
+            policy = Reference("Policy", space, str(spec(thing).get("policy", "")))
+            yield policy
+            yield from _users(policy, inventory)
+            yield from _pools(inventory, space)
+        case "Pipeline":
+            yield from _of_pipeline(thing, before, inventory)
+        case "JailPool":
+            yield from (reference(one) for one in inventory.all("Pipeline") if references.pool(one) == name(thing))
+        case "AnalysisRun":
+            yield from _of_run(thing, space)
+
+
+def of_verdict(it: Reference, inventory: Inventory) -> Iterator[Reference]:
+    """Yield what depends on whether an object is valid."""
+    yield it
+    if it.kind in {"Task", "Policy"}:
+        yield from _users(it, inventory)
+    yield from _pools(inventory, it.namespace)
+
+
+def _of_pipeline(thing: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
+    space = namespace(thing)
+    pools = {references.pool(one) for one in (thing, before) if one is not None} | {str(status(thing).get("pool", ""))}
+    yield from (Reference("JailPool", "", one) for one in sorted(pools - {""}))
+    if before is None or spec(before) != spec(thing):
+        yield from (Reference("Task", space, one) for one in references.tasks(thing))
+    for kind in ("OfflineAnalysis", "AnalysisRun", "Benchmark"):
+        for one in inventory.all(kind, space):
+            if spec(one).get("pipeline") == name(thing):
+                yield reference(one)
+
+
+def _of_run(run: Object, space: str) -> Iterator[Reference]:
+    if spec(run).get("offlineAnalysis"):
+        yield Reference("OfflineAnalysis", space, str(spec(run)["offlineAnalysis"]))
+    yield Reference("Pipeline", space, str(spec(run).get("pipeline", "")))
+
+
+def _pools(inventory: Inventory, space: str) -> Iterator[Reference]:
+    found = {references.pool(one) for one in inventory.all("Pipeline", space)}
+    yield from (Reference("JailPool", "", one) for one in sorted(found))
+
+
+def _users(it: Reference, inventory: Inventory) -> Iterator[Reference]:
+    for pipeline in inventory.all("Pipeline", it.namespace):
+        named = references.tasks(pipeline) if it.kind == "Task" else references.policies(pipeline, inventory)
+        if it.name in named:
+            yield reference(pipeline)

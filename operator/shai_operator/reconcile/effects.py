@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a change would open and close, found by a member's monitor before anything is enforced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+LISTED = 20
+"""Entries that the schema allows in each list; the totals stand beside them."""
+_FLOW_FIELDS = (
+    "task", "instance", "instances", "access", "conduits", "conduit", "policy", "classes", "documents", "flows",
+)  # fmt: skip
+_FLOW_LISTS = ("opened", "closed", "wouldClose")
+_NUMBERS = (
+    "flowsBefore", "flowsAfter", "openedTotal", "closedTotal", "wouldCloseTotal", "usersTotal", "documentsTotal",
+)  # fmt: skip
+_NAME_LISTS = ("users", "documents")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A monitor's comparison of two releases."""
+
+    before: str
+    """Name of the release that the member had."""
+    after: str
+    """Name of the release that it was compared with."""
+    comparison: Mapping[str, Any]
+    """The monitor's answer to POST /v1/comparisons."""
+
+    def number(self, field: str) -> int:
+        """Return a total, such as ``closedTotal``; 0 when the monitor left it out."""
+        return int(self.comparison.get(field) or 0)
+
+    def closed_share(self, pipelines: Collection[str]) -> tuple[int, int]:
+        """Return how many flows of these pipelines would be closed, of how many that are open.
+
+        Flows of a pipeline that the change takes away are not counted: it is meant to end. The
+        monitor lists only the largest groups; what it does not list counts as closed.
+        """
+        leaving = sum(
+            int(flow.get("flows") or 0)
+            for flow in self.comparison.get("closed") or ()
+            if flow.get("pipeline") not in pipelines
+        )
+        return max(self.number("closedTotal") - leaving, 0), max(self.number("flowsBefore") - leaving, 0)
+
+    def summary(self) -> str:
+        """Say in a sentence what the change does."""
+        return (
+            f"it opens {self.number('openedTotal')} flows and closes {self.number('closedTotal')} of "
+            f"{self.number('flowsBefore')}, for {self.number('usersTotal')} users and "
+            f"{self.number('documentsTotal')} documents"
+        )
+
+    def of_pipeline(self, pipeline: str) -> dict[str, Any]:
+        """Write it for a Pipeline's status: the flows are the pipeline's, the totals the whole change's."""
+        written: dict[str, Any] = {
+            "from": str(self.comparison.get("from") or ""),
+            "to": str(self.comparison.get("to") or ""),
+        }
+        for field in _NUMBERS:
+            written[field] = self.number(field)
+        for field in _FLOW_LISTS:
+            flows = self.comparison.get(field) or ()
+            own = [flow for flow in flows if flow.get("pipeline", pipeline) == pipeline]
+            written[field] = [_flow(flow) for flow in own[:LISTED]]
+        for field in _NAME_LISTS:
+            written[field] = [str(one) for one in (self.comparison.get(field) or ())[:LISTED]]
+        return written
+
+
+def _flow(flow: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: flow[field] for field in _FLOW_FIELDS if field in flow}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Whether a step of a rollout did harm: members with the change against members without it.
+
+Both are measured in the same window, so that a busy hour or an attack counts on both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from shai_operator.reconcile.members import Sample
+
+OVERHEAD_FLOOR_MICROSECONDS = 2000
+"""A session may always cost this much more: below it a percentage says more about the clock than the change."""
+
+PROMOTE, INCONCLUSIVE, ROLL_BACK = "Promote", "Inconclusive", "RollBack"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What some members did in some window."""
+
+    sessions: int = 0
+    decisions: int = 0
+    refusals: int = 0
+    microseconds: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add up two members or two windows."""
+        return Usage(
+            self.sessions + other.sessions,
+            self.decisions + other.decisions,
+            self.refusals + other.refusals,
+            self.microseconds + other.microseconds,
+        )
+
+    @property
+    def denials(self) -> Fraction:
+        """Denials among the decisions, 0 to 1."""
+        return Fraction(self.refusals, self.decisions) if self.decisions else Fraction(0)
+
+    @property
+    def cost(self) -> Fraction:
+        """The monitor's microseconds for a session."""
+        return Fraction(self.microseconds, self.sessions) if self.sessions else Fraction(0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a change may do, and how much has to be seen before anything is said."""
+
+    denials_percent: int = 5
+    overhead_percent: int = 50
+    closed_percent: int = 50
+    minimum_sessions: int = 20
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, and the figures on which it rests."""
+
+    verdict: str
+    message: str
+
+
+def usage(samples: Sequence[Sample], release: str, since: datetime | None = None) -> Usage:
+    """Add up what one member did with a release, from ``since`` on.
+
+    Only neighbouring samples of one process with the release in force on both sides count: what
+    a restart or a swap of bundles lies between is left out, never guessed.
+    """
+    total = Usage()
+    for first, last in pairwise(samples):
+        same = first.started == last.started and first.release == last.release == release
+        if same and (since is None or first.at >= since):
+            total += _difference(first, last)
+    return total
+
+
+def _difference(first: Sample, last: Sample) -> Usage:
+    change = (
+        last.sessions - first.sessions,
+        last.decisions - first.decisions,
+        last.refusals - first.refusals,
+        last.microseconds - first.microseconds,
+    )
+    # A counter that runs backwards says that the process is another one after all.
+    return Usage(*change) if min(change) >= 0 else Usage()
+
+
+def judge(changed: Usage, others: Usage, *, concurrent: bool, limits: Limits) -> Judgement:
+    """Compare members with the change with ``others``.
+
+    ``concurrent`` says that the others are members without the change in the same window; else
+    they are the pool before the change, of which there is no more to be had by waiting.
+    """
+    lacking = limits.minimum_sessions - changed.sessions
+    if lacking > 0:
+        return Judgement(INCONCLUSIVE, f"members with the change have to serve {lacking} more sessions to be judged")
+    lacking = limits.minimum_sessions - others.sessions
+    if concurrent and lacking > 0:
+        return Judgement(
+            INCONCLUSIVE, f"members without the change have to serve {lacking} more sessions to be compared with"
+        )
+    against = "on members without it" if concurrent else "before it"
+    if not others.sessions:
+        against = "allowed for, since no sessions were seen before it"
+    denials = (
+        f"{_percent(changed.denials)} of decisions are denials with the change, {_percent(others.denials)} {against}"
+    )
+    if (changed.denials - others.denials) * 100 > limits.denials_percent:
+        return Judgement(ROLL_BACK, f"{denials}; spec.rollout.limits allows {limits.denials_percent} points more")
+    cost = f"the monitor takes {_milliseconds(changed.cost)} for a session, {_milliseconds(others.cost)} {against}"
+    if others.sessions and _too_dear(changed, others, limits):
+        return Judgement(ROLL_BACK, f"{cost}; spec.rollout.limits allows {limits.overhead_percent} % more")
+    return Judgement(PROMOTE, f"{denials}; {cost}" if others.sessions else denials)
+
+
+def _too_dear(changed: Usage, others: Usage, limits: Limits) -> bool:
+    more = changed.cost - others.cost
+    return more > OVERHEAD_FLOOR_MICROSECONDS and more * 100 > others.cost * limits.overhead_percent
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(share * 100):.1f} %"
+
+
+def _milliseconds(microseconds: Fraction) -> str:
+    return f"{float(microseconds / 1000):.2f} ms"
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """Add up several members."""
+    return sum(usages, Usage())

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Members of a pool: what is seen of them, and their rows in the pool's status.
+
+The rows are the operator's memory: what a member was provisioned with and where it lives is read
+back from them after a crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile.bundles import label_parts
+from shai_operator.reconcile.conditions import FALSE, TRUE, timestamp
+from shai_operator.reconcile.objects import spec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from shai_operator.reconcile.bundles import Bundle, Release
+
+MESSAGE_LIMIT = 1024
+"""Characters of a row's message that the schema allows."""
+_FIRST_RETRY_SECONDS = 10
+_LAST_RETRY_SECONDS = 600
+_SAMPLES_LIMIT = 512
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The last attempt at something, which failed."""
+
+    reason: str
+    """A word for programs: those of the condition Provisioned, or BundleRefused, TaskFailed, AnalysisFailed."""
+    message: str
+    at: datetime
+    attempts: int = 1
+    """Failures in a row, this one included."""
+
+    def retry_at(self) -> datetime:
+        """Return when to try again: each time after twice as long, up to ten minutes."""
+        seconds = min(_FIRST_RETRY_SECONDS * 2 ** min(self.attempts - 1, 16), _LAST_RETRY_SECONDS)
+        return self.at + timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a playbook is."""
+
+    play: str = ""
+    task: str = ""
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something that is being done to a member; while it runs, nothing else is begun."""
+
+    kind: str
+    """provision, remove, apply or bringUp."""
+    progress: Progress = field(default_factory=Progress)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A monitor's counters at one moment. They count from the start of its process."""
+
+    at: datetime
+    started: str
+    """Names the process: counters of two processes are never subtracted."""
+    release: str
+    """What was in force; a sample between two releases belongs to neither, and is not taken."""
+    sessions: int
+    """Sessions that have ended."""
+    decisions: int
+    refusals: int
+    """Decisions that were denials."""
+    microseconds: int
+    """Time that the monitor took for decisions."""
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What a member's monitor says of itself."""
+
+    ready: bool
+    reason: str = ""
+    """Why it is not ready."""
+    bundle: str = ""
+    """Label of the bundle in force."""
+    hash: str = ""
+    """The monitor's own hash of it."""
+    tasks: Mapping[tuple[str, str], str] | None = None
+    """State of each task, by pipeline and task; None when they are not known."""
+    analysed: frozenset[str] = frozenset()
+    """Pipelines whose last analysis is of the bundle in force and has succeeded."""
+    sessions: int = 0
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is known of one member. `from_row` gives what the last status said; the rest is looked at."""
+
+    name: str
+    ordinal: int
+    host: str = ""
+    address: str = ""
+    configuration: str = ""
+    """Digest of what it was last provisioned with; empty until that has succeeded."""
+    image: str = ""
+    bundle: str = ""
+    """Label of the bundle it has or last had in force; also while it cannot be reached."""
+    draining_since: datetime | None = None
+    reason: str = ""
+    """Of its row, as the status has it."""
+    monitor: Monitor | None = None
+    """None when it does not answer, or was never asked."""
+    unreachable: str = ""
+    """Why it does not answer, in words."""
+    failures: int = 0
+    """Looks in a row that found it unreachable or not ready; 0 again when it has been provisioned."""
+    healed: int = 0
+    """Times that it has been provisioned since it was last found ready."""
+    job: Job | None = None
+    failed: Failure | None = None
+    """The last provisioning or removal, when it failed."""
+    refused: Mapping[str, Failure] = field(default_factory=dict)
+    """Bundles that the monitor refused, by label; refusals of content, not times when it did not answer."""
+    bring_up_failed: Failure | None = None
+    """The last attempt to bring its tasks up, when it failed."""
+    samples: tuple[Sample, ...] = ()
+    """In order of time; see `remember`."""
+
+    @property
+    def release(self) -> str:
+        """The release that it has or last had in force."""
+        return label_parts(self.monitor.bundle if self.monitor else self.bundle)[0]
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return Place(self.name, self.ordinal, self.host, self.address)
+
+    def busy(self, *kinds: str) -> bool:
+        """Whether a job of one of these kinds (none: of any) works on it."""
+        return self.job is not None and (not kinds or self.job.kind in kinds)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a member is, or is to be."""
+
+    name: str
+    ordinal: int
+    host: str
+    address: str
+
+
+@dataclass(frozen=True)
+class ProvisionMembers:
+    """Run the provider's installation for members of one host, as one job of kind ``provision``.
+
+    Success sets each member's ``configuration`` to the digest that was wanted when it began.
+    """
+
+    host: str
+    members: tuple[Place, ...]
+    cause: str
+    """For people: new, changed, or not answering."""
+
+
+@dataclass(frozen=True)
+class RemoveMembers:
+    """Run the provider's removal for members of one host, as one job of kind ``remove``.
+
+    A member that has been removed is no longer among the observations.
+    """
+
+    host: str
+    members: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class ForgetMembers:
+    """Give members up without removing them from a host that cannot be reached: a person has asked for it."""
+
+    members: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class ApplyBundle:
+    """Have a member's monitor swap to a bundle, as a job of kind ``apply``."""
+
+    member: Place
+    bundle: Bundle
+
+
+@dataclass(frozen=True)
+class BringUp:
+    """Start what a member's bundle has, as a job of kind ``bringUp``.
+
+    For each pipeline: start each task of ``once`` that has not succeeded and wait for its end, run the
+    analysis where it is not of the bundle in force, then start each task of ``always`` that does not run.
+    """
+
+    member: Place
+    pipelines: tuple[PipelineTasks, ...]
+
+
+@dataclass(frozen=True)
+class PipelineTasks:
+    """The tasks of a pipeline, in the order of their start."""
+
+    pipeline: str
+    once: tuple[str, ...]
+    always: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether a member serves what it has, and if not, why."""
+
+    ready: bool
+    reason: str
+    message: str
+
+
+def tasks(release: Release) -> tuple[PipelineTasks, ...]:
+    """Return what has to run for a release."""
+    found = []
+    for pipeline in release.of_kind("Pipeline"):
+        named = spec(pipeline)["tasks"]
+        ends = {one for one in named if spec(release.objects["Task", one]).get("run") == "Once"}
+        found.append(
+            PipelineTasks(
+                pipeline["metadata"]["name"],
+                tuple(one for one in named if one in ends),
+                tuple(one for one in named if one not in ends),
+            )
+        )
+    return tuple(found)
+
+
+def idle_tasks(monitor: Monitor, wanted: Sequence[PipelineTasks]) -> list[str]:
+    """Return the tasks that are not in the state that they should be in, as ``pipeline/task``."""
+    states = monitor.tasks or {}
+    found = []
+    for one in wanted:
+        due = [(task, "Succeeded") for task in one.once] + [(task, "Running") for task in one.always]
+        found += [f"{one.pipeline}/{task}" for task, state in due if states.get((one.pipeline, task)) != state]
+    return found
+
+
+def standing(member: Observation, releases: Mapping[str, Release], target: str) -> Standing:
+    """Judge a member by what it has in force; ``target`` is the label of the bundle that it should have."""
+    serves = _serves(member, releases)
+    reason, message = _installation(member) or _service(member, target, serves=serves)
+    away = member.busy("provision", "remove") or member.draining_since is not None
+    return Standing(serves and not away, reason, message)
+
+
+def _installation(member: Observation) -> tuple[str, str] | None:
+    if member.busy("remove") or member.draining_since:
+        if member.failed is not None:
+            return member.failed.reason, f"cannot be removed: {member.failed.message}"
+        return "Draining", "is being removed; no new sessions should come"
+    if member.busy("provision"):
+        return "Provisioning", "is being provisioned"
+    if member.failed is not None:
+        return member.failed.reason, member.failed.message
+    return None if member.configuration else ("Provisioning", "is to be provisioned")
+
+
+def _service(member: Observation, target: str, *, serves: bool) -> tuple[str, str]:
+    monitor, failed = member.monitor, member.bring_up_failed
+    if monitor is None:
+        return "Unreachable", member.unreachable or "has not been asked yet"
+    if not monitor.ready:
+        return "MonitorNotReady", monitor.reason or "its monitor starts"
+    if target in member.refused:
+        return "BundleRefused", member.refused[target].message
+    if failed is not None and not serves:
+        return failed.reason, failed.message
+    if target and monitor.bundle != target:
+        return "BundlePending", f"is to get bundle {target}"
+    return ("Ready", "") if serves else ("Starting", "its tasks are being started")
+
+
+def _serves(member: Observation, releases: Mapping[str, Release]) -> bool:
+    """Whether all tasks of what a member has in force are as they should be."""
+    monitor = member.monitor
+    if monitor is None or not monitor.ready or monitor.tasks is None:
+        return False
+    release = releases.get(member.release)
+    if release is None:  # one that is kept no longer, or none: there is nothing that could be missing
+        return all(state in {"Running", "Succeeded"} for state in monitor.tasks.values())
+    return not idle_tasks(monitor, tasks(release))
+
+
+def remember(samples: Sequence[Sample], sample: Sample) -> tuple[Sample, ...]:
+    """Append a sample; when there are many, older ones are thinned out, so that they reach further back."""
+    kept = (*samples, sample)
+    if len(kept) <= _SAMPLES_LIMIT:
+        return kept
+    half = _SAMPLES_LIMIT // 2
+    return (*kept[:half:2], *kept[half:])
+
+
+def row(member: Observation, stands: Standing) -> dict[str, Any]:
+    """Write a member's row for its pool's status; what is empty is left out."""
+    monitor = member.monitor
+    written: dict[str, Any] = {
+        "name": member.name,
+        "ordinal": member.ordinal,
+        "host": member.host,
+        "address": member.address,
+        "ready": TRUE if stands.ready else FALSE,
+        "reason": stands.reason,
+        "message": stands.message[:MESSAGE_LIMIT],
+        "image": member.image,
+        "configuration": member.configuration,
+        "bundle": monitor.bundle if monitor else member.bundle,
+        "release": member.release,
+        "sessions": monitor.sessions if monitor else 0,
+        "drainingSince": timestamp(member.draining_since) if member.draining_since else "",
+        "progress": asdict(member.job.progress) if member.job and member.job.progress != Progress() else None,
+    }
+    return {key: value for key, value in written.items() if value or key in {"ordinal", "sessions"}}
+
+
+def from_row(written: Mapping[str, Any]) -> Observation:
+    """Read a member's row: the member as it was last known."""
+    draining = written.get("drainingSince")
+    return Observation(
+        name=written["name"],
+        ordinal=int(written.get("ordinal", 0)),
+        host=written.get("host", ""),
+        address=written.get("address", ""),
+        configuration=written.get("configuration", ""),
+        image=written.get("image", ""),
+        bundle=written.get("bundle", ""),
+        draining_since=datetime.fromisoformat(draining) if draining else None,
+        reason=written.get("reason", ""),
+    )

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Kubernetes objects as the pure layer sees them: plain mappings, addressed by reference.
+
+An object is the JSON of the API server, not copied and never altered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+GROUP = "shai.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+FINALIZER = f"{GROUP}/release"
+FORCE_DELETE = f"{GROUP}/force-delete"
+"""Annotation: give up on what cannot be reached when the object is deleted."""
+
+Object = Mapping[str, Any]
+
+PLURALS = {
+    "Policy": "policies",
+    "PolicyRevision": "policyrevisions",
+    "FactSource": "factsources",
+    "Principal": "principals",
+    "Task": "tasks",
+    "Pipeline": "pipelines",
+    "JailPool": "jailpools",
+    "OfflineAnalysis": "offlineanalyses",
+    "AnalysisRun": "analysisruns",
+    "Benchmark": "benchmarks",
+}
+"""Every kind, with the name of its resource."""
+
+CLUSTER_SCOPED = frozenset({"Principal", "JailPool"})
+
+
+@dataclass(frozen=True, order=True)
+class Reference:
+    """Names one object. ``namespace`` is empty for kinds of the whole cluster."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Write it as people do: ``Policy default/friends``."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+def reference(thing: Object) -> Reference:
+    """Return the reference of an object; KeyError when it has no kind or name."""
+    metadata = thing["metadata"]
+    return Reference(thing["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+def name(thing: Object) -> str:
+    """Return ``metadata.name``."""
+    return str(thing["metadata"]["name"])
+
+
+def namespace(thing: Object) -> str:
+    """Return ``metadata.namespace``, empty for kinds of the whole cluster."""
+    return str(thing["metadata"].get("namespace", ""))
+
+
+def uid(thing: Object) -> str:
+    """Return ``metadata.uid``: another object of the same name has another one."""
+    return str(thing["metadata"].get("uid", ""))
+
+
+def generation(thing: Object) -> int:
+    """Return ``metadata.generation``: counts changes of the spec, from 1."""
+    return int(thing["metadata"].get("generation", 1))
+
+
+def created(thing: Object) -> str:
+    """Return ``metadata.creationTimestamp``: RFC 3339, sorts as text."""
+    return str(thing["metadata"].get("creationTimestamp", ""))
+
+
+def spec(thing: Object) -> Mapping[str, Any]:
+    """Return the spec; empty when there is none."""
+    return thing.get("spec") or {}
+
+
+def status(thing: Object) -> Mapping[str, Any]:
+    """Return the status; empty before the first visit."""
+    return thing.get("status") or {}
+
+
+def deleting(thing: Object) -> bool:
+    """Whether the object waits for its finalizers."""
+    return bool(thing["metadata"].get("deletionTimestamp"))
+
+
+def finalizers(thing: Object) -> tuple[str, ...]:
+    """Return ``metadata.finalizers``."""
+    return tuple(thing["metadata"].get("finalizers") or ())
+
+
+def force_delete(thing: Object) -> bool:
+    """Whether a person has asked to give up on what cannot be reached."""
+    annotations = thing["metadata"].get("annotations") or {}
+    return annotations.get(FORCE_DELETE) == "true"
+
+
+def owner_reference(owner: Object) -> dict[str, Any]:
+    """Make the entry by which ``owner`` owns another object, as its controller."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name(owner),
+        "uid": uid(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _version(thing: Object) -> int:
+    """Return ``metadata.resourceVersion``, which counts the changes of an object (and of others)."""
+    return int(thing["metadata"].get("resourceVersion") or 0)
+
+
+@dataclass
+class Inventory:
+    """All objects of the group as they were last seen. Not safe for use by several threads."""
+
+    _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=lambda: {kind: {} for kind in PLURALS})
+
+    def put(self, thing: Object) -> None:
+        """Remember an object, unless a later state of it is known already."""
+        it = reference(thing)
+        known = self._objects[it.kind].get((it.namespace, it.name))
+        if known is None or uid(known) != uid(thing) or _version(known) <= _version(thing):
+            self._objects[it.kind][it.namespace, it.name] = thing
+
+    def remove(self, it: Reference) -> None:
+        """Forget an object; nothing when it is not known."""
+        self._objects[it.kind].pop((it.namespace, it.name), None)
+
+    def get(self, it: Reference) -> Object | None:
+        """Return an object, or None."""
+        return self._objects[it.kind].get((it.namespace, it.name))
+
+    def find(self, kind: str, namespace: str, name: str) -> Object | None:
+        """Return an object by its names, or None; ``namespace`` is ignored for kinds of the whole cluster."""
+        return self._objects[kind].get(("" if kind in CLUSTER_SCOPED else namespace, name))
+
+    def all(self, kind: str, namespace: str | None = None) -> list[Object]:
+        """List the objects of a kind by name, of one namespace or (None) of all."""
+        known = self._objects[kind]
+        return [known[key] for key in sorted(known) if namespace is None or key[0] == namespace]

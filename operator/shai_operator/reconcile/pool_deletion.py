@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Lets a pool go: its members are drained and removed before the object may disappear."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import members, pool_status, upkeep
+from shai_operator.reconcile.actions import WARNING, Emit, Requeue, SetFinalizer, SetStatus
+from shai_operator.reconcile.conditions import FALSE, Condition
+from shai_operator.reconcile.members import ForgetMembers
+from shai_operator.reconcile.objects import FINALIZER, FORCE_DELETE, finalizers, force_delete, name, spec, status
+from shai_operator.reconcile.pool_plan import ForgetReleases, PoolPlan
+from shai_operator.reconcile.rollout_state import Decision, read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from shai_operator.reconcile.members import Observation
+    from shai_operator.reconcile.objects import Object
+    from shai_operator.reconcile.pool_plan import Observed, PoolAction
+
+
+def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
+    """Drain and remove all members, then let the object go."""
+    plan = PoolPlan()
+    if FINALIZER not in finalizers(pool):
+        return plan
+    wanted = upkeep.care(spec(pool))
+    known = [one for one in observed.members.values() if one.host or one.configuration or one.busy()]
+    given_up = [one for one in known if force_delete(pool) and _stuck(one)]
+    left = [replace(one, draining_since=one.draining_since or now) for one in known if one not in given_up]
+    removals = list(upkeep.remove(left, wanted, now))
+    left = upkeep.forget_configuration(left, removals)
+    plan.add(SetStatus(pool, pool_status.WRITER, _deletion_status(pool, left, now)))
+    for one in given_up:
+        plan.add(*give_up(pool, one, "it cannot be removed and shai.dev/force-delete is set"))
+    plan.add(*removals)
+    if not left:
+        plan.add(ForgetReleases(name(pool), frozenset()), SetFinalizer(pool, present=False))
+    seconds = upkeep.waits(left, wanted, now)
+    if seconds is not None:
+        plan.add(Requeue(seconds))
+    return plan
+
+
+def _stuck(one: Observation) -> bool:
+    """Whether a member's removal has been tried, and has failed."""
+    begun, failed = one.draining_since, one.failed
+    return not one.busy() and begun is not None and failed is not None and failed.at >= begun
+
+
+def _deletion_status(pool: Object, left: Sequence[Observation], now: datetime) -> dict[str, Any]:
+    told = status(pool)
+    stuck = [one for one in left if one.failed is not None]
+    message = f"the pool is being deleted; {len(left)} members are left"
+    reason = "Deleting"
+    if stuck and stuck[0].failed is not None:
+        reason = stuck[0].failed.reason
+        message += (
+            f". Member {stuck[0].name} cannot be removed: {stuck[0].failed.message}. It is tried again; to give up on "
+            f"what cannot be reached: kubectl annotate jailpool {name(pool)} {FORCE_DELETE}=true"
+        )
+    trouble = Condition("Provisioned", FALSE, reason, message)
+    decision = Decision(
+        state=read(told),
+        stable=str(told.get("stableRelease") or ""),
+        rejected=str(told.get("rejectedRelease") or ""),
+        targets={},
+        condition=Condition("RolledOut", FALSE, "Deleting", message),
+    )
+    parting = [(one, members.standing(one, {}, "")) for one in left]
+    return pool_status.write(pool, (), parting, decision, trouble=trouble, now=now)
+
+
+def give_up(pool: Object, one: Observation, why: str) -> list[PoolAction]:
+    """Forget a member that cannot be removed, and say what is left of it."""
+    left = f"{spec(pool).get('directory', '')}/{one.name}".replace("//", "/")
+    message = f"member {one.name} was given up, since {why}; what is left of it on {one.host} is in {left}"
+    return [ForgetMembers((one.place,)), Emit(pool, WARNING, "MemberGivenUp", message)]

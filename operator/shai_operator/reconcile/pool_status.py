@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a JailPool's status says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import members, rollout_state
+from shai_operator.reconcile.actions import NORMAL, WARNING, Emit
+from shai_operator.reconcile.bundles import POOL_LABEL
+from shai_operator.reconcile.conditions import FALSE, TRUE, Condition, render
+from shai_operator.reconcile.objects import generation, name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from shai_operator.reconcile.members import Observation, Standing
+    from shai_operator.reconcile.objects import Object
+    from shai_operator.reconcile.rollout_state import Decision
+    from shai_operator.reconcile.upkeep import Kept
+
+WRITER = "shai-operator"
+_NAMED = 5
+_FAULTS = frozenset(
+    {
+        "HostUnreachable", "HostKeyMismatch", "AuthenticationFailed", "PlaybookFailed", "TimedOut", "ImageMissing",
+        "Unreachable", "MonitorNotReady", "BundleRefused", "TaskFailed", "AnalysisFailed",
+    }
+)  # fmt: skip
+"""Reasons of rows that an event tells about."""
+
+
+def write(
+    pool: Object,
+    kept: Sequence[Kept],
+    leaving: Sequence[tuple[Observation, Standing]],
+    decision: Decision,
+    *,
+    trouble: Condition | None,
+    now: datetime,
+) -> dict[str, Any]:
+    """Write the whole status; ``trouble`` is what keeps members from being made at all."""
+    everybody = [(one.member, one.stands) for one in kept] + list(leaving)
+    rows = [members.row(*one) for one in sorted(everybody, key=lambda one: one[0].ordinal)]
+    newest = decision.state.candidate or decision.stable
+    releases = {
+        "stableRelease": decision.stable,
+        "candidateRelease": decision.state.candidate,
+        "rejectedRelease": decision.rejected,
+    }
+    wanted = [
+        _ready(kept, trouble, decision),
+        _progressing(kept, leaving, decision),
+        _provisioned(kept, trouble),
+    ]
+    return {
+        "observedGeneration": generation(pool),
+        "replicas": len(rows),
+        "readyReplicas": sum(1 for one in kept if one.stands.ready),
+        "availableReplicas": sum(1 for one in kept if one.stands.ready and not _busy_with_update(one)),
+        "updatedReplicas": sum(1 for one in kept if _up_to_date(one) and one.member.release == newest),
+        "selector": f"{POOL_LABEL}={name(pool)}",
+        "members": rows,
+        **{key: value for key, value in releases.items() if value},
+        "rollout": describe(kept, decision),
+        "conditions": render(pool, wanted, now),
+    }
+
+
+def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
+    """Write status.rollout of the pool."""
+    written = rollout_state.write(decision.state)
+    written["verdict"] = decision.verdict
+    written["message"] = decision.condition.message
+    if decision.state.candidate:
+        written["steps"] = decision.steps
+        written["members"] = sum(1 for one in kept if one.member.release == decision.state.candidate)
+    return written
+
+
+def events(pool: Object, everybody: Sequence[tuple[Observation, Standing]], decision: Decision) -> Iterator[Emit]:
+    """Yield events: about members whose reason has become another one, and about the rollout."""
+    for member, stands in everybody:
+        if stands.reason == member.reason:
+            continue
+        if stands.reason in _FAULTS:
+            yield Emit(pool, WARNING, stands.reason, f"member {member.name}: {stands.message}")
+        elif stands.reason == "Ready" and member.reason in _FAULTS | {"Provisioning", "Starting"}:
+            yield Emit(pool, NORMAL, "MemberReady", f"member {member.name} is ready")
+    for event in decision.events:
+        yield Emit(pool, event.type, event.reason, event.message)
+
+
+def _busy_with_update(one: Kept) -> bool:
+    return one.member.busy("provision", "remove")
+
+
+def _up_to_date(one: Kept) -> bool:
+    return bool(one.member.configuration) and one.digest in ("", one.member.configuration)
+
+
+def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision) -> Condition:
+    unready = [one for one in kept if not one.stands.ready]
+    if trouble is not None and (unready or not kept):
+        return Condition("Ready", FALSE, trouble.reason, trouble.message)
+    if unready:
+        named = [f"{one.member.name}: {one.stands.message}" for one in unready[:_NAMED]]
+        more = f"; and {len(unready) - _NAMED} more" if len(unready) > _NAMED else ""
+        message = f"{len(kept) - len(unready)} of {len(kept)} members are ready; {'; '.join(named)}{more}"
+        return Condition("Ready", FALSE, unready[0].stands.reason, message)
+    refused = [one for one in kept if one.stands.reason == "BundleRefused"]
+    if refused and not decision.state.candidate:
+        message = f"{refused[0].member.name} refuses its bundle and keeps the one before: {refused[0].stands.message}"
+        return Condition("Ready", FALSE, "BundleRefused", message)
+    return Condition("Ready", TRUE, "AllReady", f"{len(kept)} of {len(kept)} members are ready")
+
+
+def _progressing(
+    kept: Sequence[Kept], leaving: Sequence[tuple[Observation, Standing]], decision: Decision
+) -> Condition:
+    if any(one.member.busy("provision") or not one.member.configuration for one in kept):
+        return Condition("Progressing", TRUE, "Provisioning", "members are being provisioned")
+    if leaving:
+        named = ", ".join(one.name for one, _ in leaving[:_NAMED])
+        return Condition("Progressing", TRUE, "Draining", f"{len(leaving)} members are being removed: {named}")
+    if any(not _up_to_date(one) for one in kept):
+        return Condition("Progressing", TRUE, "Updating", "members are being brought up to date")
+    if decision.state.candidate:
+        moving = decision.condition.reason == "Progressing"
+        return Condition(
+            "Progressing", TRUE if moving else FALSE, decision.condition.reason, decision.condition.message
+        )
+    if any(one.bundle is not None and one.stands.reason in {"BundlePending", "Starting"} for one in kept):
+        return Condition("Progressing", TRUE, "Updating", "members are getting their bundle")
+    return Condition("Progressing", FALSE, "Complete", "nothing is under way")
+
+
+def _provisioned(kept: Sequence[Kept], trouble: Condition | None) -> Condition:
+    if trouble is not None:
+        return trouble
+    failed = [one for one in kept if one.member.failed is not None]
+    if failed:
+        first = failed[0].member
+        reason, said = (first.failed.reason, first.failed.message) if first.failed else ("", "")
+        more = f"; {len(failed) - 1} more members have failed" if len(failed) > 1 else ""
+        return Condition("Provisioned", FALSE, reason, f"member {first.name}: {said}{more}")
+    missing = [one for one in kept if not _up_to_date(one)]
+    if missing:
+        message = f"{len(kept) - len(missing)} of {len(kept)} members are provisioned as spec says"
+        return Condition("Provisioned", FALSE, "Provisioning", message)
+    return Condition("Provisioned", TRUE, "Provisioned", f"{len(kept)} of {len(kept)} members are provisioned")

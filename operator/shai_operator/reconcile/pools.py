@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Brings a pool to what its spec says: members, what they run, and what its status tells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from shai_operator.reconcile import (
+    bundles,
+    members,
+    pool_deletion,
+    pool_status,
+    releases,
+    rollout,
+    rollout_status,
+    upkeep,
+)
+from shai_operator.reconcile.actions import Requeue, SetFinalizer, SetStatus
+from shai_operator.reconcile.bundles import Bundle, Release
+from shai_operator.reconcile.conditions import FALSE, Condition
+from shai_operator.reconcile.members import ApplyBundle, Observation
+from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, name, spec, status
+from shai_operator.reconcile.pool_plan import ForgetReleases, Observed, PoolAction, PoolPlan, StoreRelease
+from shai_operator.reconcile.rollout_state import Decision, Member, Situation, read
+from shai_operator.reconcile.upkeep import Kept
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from shai_operator.reconcile.objects import Inventory, Object
+
+__all__ = [
+    "ForgetReleases",
+    "Observed",
+    "PoolAction",
+    "PoolPlan",
+    "StoreRelease",
+    "observations",
+    "ordinals",
+    "reconcile",
+    "releases_named",
+]
+
+
+def releases_named(pool: Object) -> frozenset[str]:
+    """Return the releases that reconciling a pool needs."""
+    told = status(pool)
+    state = read(told)
+    fields = [str(told.get(one) or "") for one in ("stableRelease", "candidateRelease", "rejectedRelease")]
+    return frozenset({*fields, state.candidate, state.superseded} - {""})
+
+
+def observations(pool: Object) -> dict[str, Observation]:
+    """Read the rows of a pool's status: its members as they were last known."""
+    return {row["name"]: members.from_row(row) for row in status(pool).get("members") or ()}
+
+
+def ordinals(pool: Object, known: Mapping[str, Observation]) -> tuple[int, ...]:
+    """Return the ordinals of the members that are to be, those that are being drained left out."""
+    return upkeep.ordinals(upkeep.care(spec(pool)), known.values())
+
+
+def reconcile(pool: Object, observed: Observed, inventory: Inventory, now: datetime) -> PoolPlan:
+    """Say what to do next about a pool, its pipelines' and its policies' rollout status included."""
+    if deleting(pool):
+        return pool_deletion.reconcile(pool, observed, now)
+    return _Reconciliation(pool, observed, inventory, now).plan()
+
+
+class _Reconciliation:
+    """One look at one pool."""
+
+    def __init__(self, pool: Object, observed: Observed, inventory: Inventory, now: datetime) -> None:
+        self._pool = pool
+        self._observed = observed
+        self._inventory = inventory
+        self._now = now
+        self._care = upkeep.care(spec(pool))
+        self._definitions = observed.definitions
+        self._too_large = _too_large(pool, observed)
+        self._releases = dict(observed.releases)
+        made = observed.definitions.release
+        if made is not None and not self._too_large:
+            self._releases[made.name] = made
+        self._stable = self._releases.get(str(status(pool).get("stableRelease") or ""))
+
+    def plan(self) -> PoolPlan:
+        """Decide, and put what follows in an order in which a crash loses nothing."""
+        staying, moved = self._staying()
+        leaving = self._leaving()
+        decision = self._decide(staying)
+        kept = [self._kept(one, decision) for one in staying]
+        removals = list(upkeep.remove(leaving, self._care, self._now))
+        leaving = upkeep.forget_configuration(leaving, removals)
+        parting = [(one, members.standing(one, self._releases, "")) for one in leaving]
+        outlook = self._outlook(kept, decision)
+        told = pool_status.write(self._pool, kept, parting, decision, trouble=self._trouble(staying), now=self._now)
+        everybody = [(one.member, one.stands) for one in kept] + parting
+        plan = PoolPlan()
+        if FINALIZER not in finalizers(self._pool):
+            plan.add(SetFinalizer(self._pool, present=True))
+        plan.add(*self._unstored(decision))
+        plan.add(*rollout_status.rejections(outlook, self._inventory, self._now))
+        plan.add(SetStatus(self._pool, pool_status.WRITER, told))
+        plan.add(*moved, *removals, *self._jobs(kept, leaving, decision))
+        plan.add(*rollout_status.statuses(outlook, self._definitions, self._inventory, self._now))
+        plan.add(*pool_status.events(self._pool, everybody, decision))
+        plan.add(*self._forgotten(decision))
+        for seconds in (decision.look_again, upkeep.waits([one for one, _ in everybody], self._care, self._now)):
+            if seconds is not None:
+                plan.add(Requeue(seconds))
+        return plan
+
+    def _staying(self) -> tuple[list[Observation], list[PoolAction]]:
+        """Return the members that are to be, new ones included, and what is to be said of those given up.
+
+        A member's data do not follow it to another host: one whose host has left the pool is given
+        up, and made anew at the next look.
+        """
+        staying, moved = [], list[PoolAction]()
+        known = {one.ordinal: one for one in self._observed.members.values()}
+        for ordinal in ordinals(self._pool, self._observed.members):
+            place = self._observed.places.get(ordinal)
+            one = known.get(ordinal) or Observation(f"{name(self._pool)}-{ordinal}", ordinal)
+            one = replace(one, draining_since=None)
+            if place is not None and one.host != place.host and (one.configuration or one.busy()):
+                if not one.busy():
+                    moved += pool_deletion.give_up(self._pool, one, "its host is no longer in spec.hosts")
+                continue
+            staying.append(one if place is None else replace(one, host=place.host, address=place.address))
+        return staying, moved
+
+    def _leaving(self) -> list[Observation]:
+        chosen = set(ordinals(self._pool, self._observed.members))
+        gone = [one for one in self._observed.members.values() if one.ordinal not in chosen]
+        return [replace(one, draining_since=one.draining_since or self._now) for one in gone]
+
+    def _decide(self, staying: Sequence[Observation]) -> Decision:
+        told, made = status(self._pool), self._definitions.release
+        stable = str(told.get("stableRelease") or "")
+        desired = stable if made is None or self._too_large else made.name
+        compared = self._stable is not None and made is not None
+        changed = bundles.changed_policies(self._stable, made) if self._stable and made else ()
+        decision = rollout.decide(
+            Situation(
+                stable=stable,
+                desired=desired,
+                rejected=str(told.get("rejectedRelease") or ""),
+                state=read(told),
+                members=[self._view(one, desired) for one in staying],
+                settings=releases.settings(self._definitions, changed),
+                now=self._now,
+                effect=self._observed.effect,
+                refusal=self._observed.comparison_refusals.get(desired, ""),
+                pipelines=frozenset(one["metadata"]["name"] for one in made.of_kind("Pipeline"))
+                if made
+                else frozenset(),
+                changed=changed,
+                held=self._definitions.held,
+                withdrawal=compared and bundles.withdraws(_there(self._stable), _there(made)),
+                first=not stable or (self._stable is not None and not self._stable.of_kind("Pipeline")),
+            )
+        )
+        if self._too_large:
+            return replace(decision, condition=Condition("RolledOut", FALSE, "TooLarge", self._too_large))
+        return decision
+
+    def _view(self, one: Observation, candidate: str) -> Member:
+        """Show a member as a rollout looks at it."""
+        stands = members.standing(one, self._releases, "")
+        return Member(
+            name=one.name,
+            ordinal=one.ordinal,
+            release=one.release,
+            ready=stands.ready,
+            answers=one.monitor is not None,
+            comparable=self._has(one, self._stable),
+            refuses_stable=self._refuses(one, self._stable),
+            message=stands.message,
+            refusal=self._refusal(one, candidate),
+            samples=one.samples,
+        )
+
+    def _refuses(self, one: Observation, release: Release | None) -> bool:
+        label = Bundle(release, self._definitions.facts).label if release else ""
+        return label in one.refused and one.release != _there(release).name
+
+    def _has(self, one: Observation, release: Release | None) -> bool:
+        label = Bundle(release, self._definitions.facts).label if release else ""
+        return one.monitor is not None and one.monitor.bundle == label != ""
+
+    def _refusal(self, one: Observation, release: str) -> str:
+        """Return how a member refused a release; empty when it did not, or when the facts are to blame.
+
+        They are not when some member has taken the same facts with another release.
+        """
+        bundle = self._bundle(release)
+        if bundle is None or one.release == release or bundle.label not in one.refused:
+            return ""
+        taken = {other.monitor.bundle for other in self._observed.members.values() if other.monitor}
+        facts = bundles.label_parts(bundle.label)[1]
+        proven = self._stable is None or facts in {bundles.label_parts(label)[1] for label in taken}
+        return one.refused[bundle.label].message if proven else ""
+
+    def _kept(self, one: Observation, decision: Decision) -> Kept:
+        bundle = self._bundle(decision.targets.get(one.name, ""))
+        return Kept(
+            member=one,
+            stands=members.standing(one, self._releases, bundle.label if bundle else ""),
+            place=self._observed.places.get(one.ordinal),
+            digest=self._observed.configurations.get(one.name, ""),
+            bundle=bundle,
+        )
+
+    def _bundle(self, release: str) -> Bundle | None:
+        found = self._releases.get(release)
+        return None if found is None else Bundle(found, self._definitions.facts)
+
+    def _outlook(self, kept: Sequence[Kept], decision: Decision) -> rollout_status.Outlook:
+        stable = self._bundle(decision.stable)
+        concerned = decision.state.candidate or (decision.rejected if decision.reject else "")
+        having = [one.member.monitor for one in kept if one.member.monitor]
+        return rollout_status.Outlook(
+            pool=name(self._pool),
+            decision=decision,
+            stable=stable.release if stable else None,
+            candidate=self._releases.get(concerned),
+            members=sum(1 for one in kept if one.stands.ready and one.member.release),
+            described=pool_status.describe(kept, decision),
+            hash=next((one.hash for one in having if stable and one.bundle == stable.label), ""),
+            effect=self._observed.effect,
+        )
+
+    def _trouble(self, staying: Sequence[Observation]) -> Condition | None:
+        """Return what keeps members from being made, as the condition Provisioned."""
+        if self._observed.configuration_error is not None:
+            return Condition("Provisioned", FALSE, *self._observed.configuration_error)
+        if any(one.ordinal not in self._observed.places for one in staying):
+            message = self._observed.too_few_hosts or "the hosts of the pool take no more members"
+            return Condition("Provisioned", FALSE, "TooFewHosts", message)
+        return None
+
+    def _jobs(self, kept: Sequence[Kept], leaving: Sequence[Observation], decision: Decision) -> Iterator[PoolAction]:
+        stable_only = decision.state.candidate and len(set(decision.targets.values())) > 1
+        guarded = (
+            {one for one, release in decision.targets.items() if release == decision.stable} if stable_only else ()
+        )
+        installing = set()
+        for installation in upkeep.provision(kept, self._care, guarded, self._now):
+            installing |= {place.name for place in installation.members}
+            yield installation
+        for one in kept:
+            action = None if one.member.name in installing else upkeep.serve(one, self._now)
+            if action is not None:
+                yield action
+        for parting in leaving:
+            # Facts reach a session to its end: what is revoked is revoked for those who are leaving too.
+            bundle = self._bundle(parting.release)
+            stands = members.standing(parting, self._releases, "")
+            action = upkeep.serve(Kept(parting, stands, None, "", bundle), self._now)
+            if isinstance(action, ApplyBundle):
+                yield action
+        if decision.comparison is not None and decision.comparison.member not in installing:
+            yield decision.comparison
+
+    def _unstored(self, decision: Decision) -> Iterator[StoreRelease]:
+        needed = {decision.stable, decision.state.candidate, *decision.targets.values()}
+        for one in sorted(needed & (self._releases.keys() - self._observed.releases.keys())):
+            yield StoreRelease(self._releases[one])
+
+    def _forgotten(self, decision: Decision) -> Iterator[ForgetReleases]:
+        needed = {decision.stable, decision.rejected, decision.state.candidate, decision.state.superseded} - {""}
+        if releases_named(self._pool) - needed:
+            yield ForgetReleases(name(self._pool), frozenset(needed))
+
+
+def _there(release: Release | None) -> Release:
+    if release is None:
+        raise LookupError("a release that was found before is missing")
+    return release
+
+
+def _too_large(pool: Object, observed: Observed) -> str:
+    """Say why the release that is wanted cannot be kept; empty when it can, or has been."""
+    made = observed.definitions.release
+    if made is None or made.name in observed.releases:
+        return ""
+    try:
+        bundles.store(made, pool, "")
+    except bundles.ReleaseError as error:
+        return str(error)
+    return ""

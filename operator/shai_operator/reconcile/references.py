@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which objects a pipeline names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile.objects import namespace, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from shai_operator.reconcile.objects import Inventory, Object
+
+DEFAULT_POOL = "default"
+
+
+def pool(pipeline: Object) -> str:
+    """Return the name of the pool that runs a pipeline."""
+    return str(spec(pipeline).get("pool") or DEFAULT_POOL)
+
+
+def tasks(pipeline: Object) -> tuple[str, ...]:
+    """Return the names of a pipeline's tasks, in the order of their start."""
+    return tuple(spec(pipeline).get("tasks") or ())
+
+
+def policies(pipeline: Object, inventory: Inventory) -> tuple[str, ...]:
+    """Return the names of the policies on a pipeline's conduits and its tasks' taints, sorted."""
+    found = {_policy(conduit) for conduit in spec(pipeline).get("conduits") or ()}
+    for conduit in spec(pipeline).get("conduits") or ():
+        found.update(_policy(path) for path in conduit.get("paths") or ())
+    for task in _tasks(pipeline, inventory):
+        found.add((spec(task).get("taint") or {}).get("name", ""))
+    return tuple(sorted(found - {""}))
+
+
+def _policy(holder: Mapping[str, Any]) -> str:
+    return str((holder.get("policy") or {}).get("name", ""))
+
+
+def _tasks(pipeline: Object, inventory: Inventory) -> Iterator[Object]:
+    for one in tasks(pipeline):
+        found = inventory.find("Task", namespace(pipeline), one)
+        if found is not None:
+            yield found

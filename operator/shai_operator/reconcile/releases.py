@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which definitions a pool is to run, out of all objects of the cluster.
+
+A pipeline that cannot run as its spec says keeps running as the stable release has it: a typing
+mistake must stop neither it nor the pipelines beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shai_operator.reconcile import bundles, policies, references
+from shai_operator.reconcile.definitions import served_namespace
+from shai_operator.reconcile.judging import Limits
+from shai_operator.reconcile.objects import (
+    API_VERSION,
+    Inventory,
+    created,
+    deleting,
+    name,
+    namespace,
+    reference,
+    spec,
+    uid,
+)
+from shai_operator.reconcile.rollout_state import Settings, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from shai_operator.reconcile.bundles import Facts, Manifest, Release
+    from shai_operator.reconcile.conditions import Condition
+    from shai_operator.reconcile.objects import Object, Reference
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """What a pool is to run."""
+
+    pool: str
+    namespace: str
+    """Whose pipelines it serves: that of the oldest one. Empty when it has none."""
+    release: Release | None
+    """None when there is nothing to run, and has never been."""
+    facts: Facts
+    pipelines: tuple[Object, ...] = ()
+    """The pipelines in the release as their specs say, oldest first."""
+    policies: tuple[Object, ...] = ()
+    """The Policy objects of the policies in the release, by name."""
+    left_out: Mapping[Reference, Condition] = field(default_factory=dict)
+    """Pipelines that are not accepted. What the stable release has of them stays in the release."""
+    held: tuple[str, ...] = ()
+    """Policies whose newest revision has been rejected, so that an older one is in the release."""
+
+
+def build(
+    inventory: Inventory, pool: str, refused: Mapping[Reference, Condition], stable: Release | None
+) -> Definitions:
+    """Gather a pool's definitions.
+
+    ``refused`` are the pipelines that `definitions.refused` names, and no others can be left out;
+    ``stable`` is the release in force, None when there is none yet.
+    """
+    served = served_namespace(pool, inventory) or ""
+    own = [one for one in inventory.all("Pipeline") if references.pool(one) == pool and not deleting(one)]
+    own.sort(key=lambda one: (created(one), uid(one)))
+    chosen = [one for one in own if reference(one) not in refused]
+    left_out = {reference(one): refused[reference(one)] for one in own if reference(one) in refused}
+    present = _Gathered()
+    for pipeline in chosen:
+        present.add_pipeline(pipeline, inventory)
+    if stable is not None and stable.namespace == served:
+        _carry(present, stable, [it.name for it in left_out if it.namespace == served])
+    made = None
+    if stable is not None or present.manifests:
+        # A pool that has lost its last pipeline goes over to a release without any.
+        space = served or (stable.namespace if stable else "")
+        made = bundles.release(pool, space, present.manifests.values(), present.revisions)
+    known = [inventory.find("Policy", served, one) for one in present.revisions]
+    used = tuple(one for one in known if one is not None)
+    return Definitions(
+        pool=pool,
+        namespace=served,
+        release=made,
+        facts=bundles.facts([*(inventory.all("FactSource", served) if served else ()), *inventory.all("Principal")]),
+        pipelines=tuple(chosen),
+        policies=tuple(sorted(used, key=name)),
+        left_out=left_out,
+        held=tuple(sorted(name(one) for one in used if policies.is_held(one))),
+    )
+
+
+def settings(definitions: Definitions, changed: Iterable[str]) -> Settings:
+    """Return how the definitions are to be rolled out when the policies ``changed`` change.
+
+    Where pipelines or policies want different things, the most careful holds.
+    """
+    wanted = [spec(one).get("rollout") or {} for one in definitions.pipelines]
+    among = set(changed)
+    own = [spec(one).get("rollout") or {} for one in definitions.policies if name(one) in among]
+    lists = [one["steps"] for one in own if one.get("steps")] or [one["steps"] for one in wanted if one.get("steps")]
+    return Settings(
+        steps=_steps(lists),
+        limits=_limits([one.get("limits") or {} for one in wanted]),
+        paused=any(one.get("paused") for one in wanted),
+    )
+
+
+@dataclass
+class _Gathered:
+    """Manifests by kind and name, with the revisions of the policies among them."""
+
+    manifests: dict[tuple[str, str], Manifest] = field(default_factory=dict)
+    revisions: dict[str, str] = field(default_factory=dict)
+
+    def add(self, one: Manifest) -> None:
+        self.manifests[one["kind"], one["metadata"]["name"]] = one
+
+    def add_pipeline(self, pipeline: Object, inventory: Inventory) -> None:
+        """Add a pipeline with all that it names, which has to be there."""
+        space = namespace(pipeline)
+        self.add(bundles.manifest(pipeline))
+        for task in references.tasks(pipeline):
+            self.add(bundles.manifest(_there(inventory.find("Task", space, task))))
+        for one in references.policies(pipeline, inventory):
+            revision = _there(policies.effective_revision(_there(inventory.find("Policy", space, one)), inventory))
+            self.revisions[one] = name(revision)
+            content = {"text": spec(revision)["text"], "mode": policies.mode(revision)}
+            self.add({"apiVersion": API_VERSION, "kind": "Policy", "metadata": {"name": one}, "spec": content})
+
+
+def _there(thing: Object | None) -> Object:
+    if thing is None:
+        raise LookupError("an object of a pipeline that was found complete is missing")
+    return thing
+
+
+def _carry(present: _Gathered, stable: Release, names: Iterable[str]) -> None:
+    """Add what the stable release has of pipelines that cannot be replaced now.
+
+    What they share with pipelines that can is taken as those need it; should the two not go
+    together any more, members refuse the release and the rollout ends there.
+    """
+    known = Inventory()
+    for one in stable.manifests:
+        known.put(one)
+    for pipeline in names:
+        kept = known.find("Pipeline", "", pipeline)
+        if kept is None:
+            continue
+        needed = [("Task", one) for one in references.tasks(kept)]
+        needed += [("Policy", one) for one in references.policies(kept, known)]
+        for key in [("Pipeline", pipeline), *needed]:
+            if key not in present.manifests:
+                present.add(stable.objects[key])
+                if key[0] == "Policy":
+                    present.revisions[key[1]] = stable.revisions[key[1]]
+
+
+def _steps(lists: Sequence[Sequence[Mapping[str, object]]]) -> tuple[Step, ...]:
+    if not lists:
+        return Settings().steps
+    read = [tuple(_step(one) for one in steps) for steps in lists]
+    of_hundred = [tuple(step.count(100) for step in steps) for steps in read]
+    chosen = read[of_hundred.index(min(of_hundred))]
+    if chosen[-1].members != "100%":
+        chosen = (*chosen, Step("100%", chosen[-1].pause_seconds))
+    return chosen
+
+
+def _step(written: Mapping[str, object]) -> Step:
+    pause = written.get("pauseSeconds")
+    return Step(str(written["members"]), Step.pause_seconds if pause is None else int(str(pause)))
+
+
+def _limits(wanted: Sequence[Mapping[str, int]]) -> Limits:
+    usual = Limits()
+
+    def among(key: str, default: int) -> list[int]:
+        return [one.get(key, default) for one in wanted] or [default]
+
+    return Limits(
+        denials_percent=min(among("denialsPercent", usual.denials_percent)),
+        overhead_percent=min(among("overheadPercent", usual.overhead_percent)),
+        closed_percent=min(among("closedPercent", usual.closed_percent)),
+        minimum_sessions=max(among("minimumSessions", usual.minimum_sessions)),
+    )

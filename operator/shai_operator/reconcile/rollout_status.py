@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a rollout means for the pipelines and policies in it: their part of the status.
+
+Their own controllers write the rest under another name, so that neither touches the other's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import policies, references
+from shai_operator.reconcile.actions import SetStatus
+from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, find, render
+from shai_operator.reconcile.objects import created, name, status, uid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from shai_operator.reconcile.bundles import Release
+    from shai_operator.reconcile.effects import Effect
+    from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.releases import Definitions
+    from shai_operator.reconcile.rollout_state import Decision
+
+WRITER = "shai-operator-rollout"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a pool's decision says about what it runs."""
+
+    pool: str
+    decision: Decision
+    stable: Release | None
+    """As it is after the decision."""
+    candidate: Release | None
+    """The one that is under way, or was rejected by this decision."""
+    members: int
+    """That serve."""
+    described: Mapping[str, Any]
+    """The pool's status.rollout."""
+    hash: str = ""
+    """The monitors' hash of the stable bundle; empty when no member has said it yet."""
+    effect: Effect | None = None
+
+
+def pipeline(thing: Object, outlook: Outlook, now: datetime) -> SetStatus:
+    """Write a Pipeline's pool, members, effect, rollout and condition RolledOut."""
+    decision = outlook.decision
+    before = status(thing)
+    written: dict[str, Any] = {
+        "pool": outlook.pool,
+        "members": outlook.members,
+        "rollout": {
+            key: outlook.described[key]
+            for key in ("release", "step", "steps", "members", "since", "verdict", "message")
+            if key in outlook.described
+        },
+        "conditions": render(thing, [_pipeline_condition(thing, outlook)], now),
+    }
+    bundle = outlook.hash or before.get("bundle")
+    if bundle:
+        written["bundle"] = bundle
+    concerned = {decision.state.candidate, decision.rejected} - {""}
+    if outlook.effect is not None and outlook.effect.after in concerned:
+        written["effect"] = outlook.effect.of_pipeline(name(thing))
+    elif concerned and before.get("effect"):
+        written["effect"] = before["effect"]  # found before the operator was started anew
+    return SetStatus(thing, WRITER, written)
+
+
+def _pipeline_condition(thing: Object, outlook: Outlook) -> Condition:
+    condition = outlook.decision.condition
+    if condition.status == TRUE:
+        key = "Pipeline", name(thing)
+        if outlook.stable is None or key not in outlook.stable.objects:
+            return Condition("RolledOut", UNKNOWN, "Pending", "its pool has nothing of it in force")
+        return Condition("RolledOut", TRUE, condition.reason, f"{outlook.members} members run it")
+    return condition
+
+
+def _homes(space: str, inventory: Inventory) -> dict[str, str]:
+    """Return the pool that writes each policy's status: that of the oldest pipeline that names it."""
+    found: dict[str, str] = {}
+    for one in sorted(inventory.all("Pipeline", space), key=lambda one: (created(one), uid(one))):
+        for policy in references.policies(one, inventory):
+            found.setdefault(policy, references.pool(one))
+    return found
+
+
+def rejections(outlook: Outlook, inventory: Inventory, now: datetime) -> Iterator[SetStatus]:
+    """Write that revisions were rejected. This comes before the pool forgets the candidate."""
+    if outlook.candidate is None:
+        return
+    for one in outlook.decision.reject:
+        thing = inventory.find("Policy", outlook.candidate.namespace, one)
+        if thing is not None:
+            yield policy(thing, outlook, now, rejected=outlook.candidate.revisions.get(one, ""))
+
+
+def policy(thing: Object, outlook: Outlook, now: datetime, *, rejected: str = "") -> SetStatus:
+    """Write a Policy's revisions and its condition RolledOut; ``rejected`` is a revision rejected just now.
+
+    A revision stays rejected for as long as the spec has its content.
+    """
+    one, newest, before = name(thing), policies.revision_name(thing), status(thing)
+    rejected = rejected or str(before.get("rejectedRevision") or "")
+    stable = outlook.stable.revisions.get(one, "") if outlook.stable else ""
+    candidate = ""
+    if outlook.candidate is not None and outlook.decision.state.candidate:
+        candidate = outlook.candidate.revisions.get(one, "")
+    written = {
+        "stableRevision": stable or str(before.get("stableRevision") or ""),
+        "candidateRevision": candidate if candidate != stable else "",
+        "rejectedRevision": rejected if rejected == newest else "",
+    }
+    condition = _policy_condition(thing, outlook, newest, written)
+    return SetStatus(
+        thing,
+        WRITER,
+        {
+            **{key: value for key, value in written.items() if value},
+            "conditions": render(thing, [condition], now),
+        },
+    )
+
+
+def _policy_condition(thing: Object, outlook: Outlook, newest: str, revisions: Mapping[str, str]) -> Condition:
+    decision = outlook.decision
+    if revisions["rejectedRevision"]:
+        before = find(thing, "RolledOut")
+        if not decision.reject and before is not None and before["reason"] == "RolledBack":
+            return Condition("RolledOut", FALSE, "RolledBack", before["message"])
+        return Condition("RolledOut", FALSE, "RolledBack", decision.condition.message)
+    if revisions["candidateRevision"]:
+        return Condition("RolledOut", decision.condition.status, decision.condition.reason, decision.condition.message)
+    if revisions["stableRevision"] == newest:
+        return Condition("RolledOut", TRUE, "Complete", f"revision {newest} is in force in pool {outlook.pool}")
+    if not revisions["stableRevision"]:
+        return Condition("RolledOut", UNKNOWN, "Pending", f"pool {outlook.pool} has no release with it yet")
+    message = (
+        f"pool {outlook.pool} has revision {revisions['stableRevision']} in force; {newest} waits to be rolled out"
+    )
+    return Condition("RolledOut", FALSE, "Progressing", message)
+
+
+def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, now: datetime) -> Iterator[SetStatus]:
+    """Write what the rollout means for every pipeline and every policy of a pool.
+
+    A policy that pipelines of several pools name is written about by one of them only.
+    """
+    space = definitions.namespace
+    waiting = [inventory.get(it) for it in definitions.left_out if it.namespace == space]
+    for thing in (*definitions.pipelines, *(one for one in waiting if one is not None)):
+        yield pipeline(thing, outlook, now)
+    homes = _homes(space, inventory)
+    releases = [one for one in (outlook.stable, outlook.candidate, definitions.release) if one is not None]
+    running = {one for release in releases for one in release.revisions}
+    for thing in inventory.all("Policy", space) if space else ():
+        one = name(thing)
+        if one in outlook.decision.reject:
+            continue  # written already, before the pool's status
+        if one in running and homes.get(one, outlook.pool) == outlook.pool:
+            yield policy(thing, outlook, now)
+        elif one not in running and one not in homes and status(thing).get("stableRevision"):
+            yield SetStatus(thing, WRITER, {})  # nothing names it any more

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs of the offline analysis, from their start to what they came to.
+
+A run asks every member of the pipeline's pool that is ready for an analysis. It is complete when
+all of them are done, and says the worst of what they found. One that does not get there changes
+nothing: the monitors keep the last good result in force.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import conditions, references, results
+from shai_operator.reconcile.actions import NORMAL, WARNING, Emit, Plan, Requeue, SetStatus
+from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
+from shai_operator.reconcile.objects import created, deleting, generation, name, namespace, spec, status
+from shai_operator.reconcile.results import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.results import MemberRun
+
+WRITER = "shai-operator"
+ANALYSED_WRITER = "shai-operator-analysis"
+SUCCEEDED, ANALYSED = "Succeeded", "Analysed"
+CANCEL = "shai.dev/cancel"
+"""Annotation: with the value "true", end the run."""
+
+_DEFAULT_DEADLINE_SECONDS = 3600
+_LOOK_AGAIN_SECONDS = 5.0
+_EXAMPLES = 3
+_HASH_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class StartAnalysis:
+    """Ask a member for an analysis."""
+
+    member: str
+    pipeline: str
+    scope: str
+    full: bool
+
+
+@dataclass(frozen=True)
+class CancelAnalysis:
+    """End a member's analysis; its last result stays in force."""
+
+    member: str
+
+
+@dataclass
+class Decision:
+    """What to write, and what to ask of members."""
+
+    plan: Plan = field(default_factory=Plan)
+    requests: list[StartAnalysis | CancelAnalysis] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a decision looks at."""
+
+    run: Object
+    members: Sequence[MemberRun]
+    inventory: Inventory
+    now: datetime
+
+    @property
+    def pipeline(self) -> Object | None:
+        return self.inventory.find("Pipeline", namespace(self.run), spec(self.run)["pipeline"])
+
+    @property
+    def analysis(self) -> Object | None:
+        """The OfflineAnalysis that the run belongs to."""
+        owner = spec(self.run).get("offlineAnalysis")
+        return self.inventory.find("OfflineAnalysis", namespace(self.run), owner) if owner else None
+
+    @property
+    def bundle(self) -> str:
+        """The pipeline's present bundle."""
+        return str(status(self.pipeline).get("bundle", "")) if self.pipeline else ""
+
+
+def finished(run: Object) -> bool:
+    """Whether a run (or a benchmark) has come to its end, good or bad."""
+    known = conditions.find(run, SUCCEEDED)
+    return known is not None and known["status"] != UNKNOWN
+
+
+def of_pipeline(inventory: Inventory, space: str, pipeline: str) -> list[Object]:
+    """List the runs of a pipeline, oldest first."""
+    listed = [one for one in inventory.all("AnalysisRun", space) if spec(one).get("pipeline") == pipeline]
+    return sorted(listed, key=lambda one: (created(one), name(one)))
+
+
+def reconcile(run: Object, members: Sequence[MemberRun], inventory: Inventory, now: datetime) -> Decision:
+    """Decide what a run does next. ``members`` are those of the pipeline's pool."""
+    seen = _Seen(run, members, inventory, now)
+    decision = Decision()
+    if deleting(run) or finished(run):
+        decision.requests += _cancellations(members)
+        return decision
+    ended = _ended(seen) or _outcome(members)
+    if ended is None:
+        _go_on(decision, seen)
+    else:
+        decision.requests += _cancellations(members)
+        _finish(decision.plan, seen, ended)
+    return decision
+
+
+def analysed(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
+    """Say on a pipeline what the analysis of its present bundle came to.
+
+    Flows that policies forbid are a finding: the pipeline has been analysed all the same.
+    """
+    bundle = str(status(pipeline).get("bundle", ""))
+    if deleting(pipeline) or not bundle:
+        return Plan()
+    condition = _analysed(pipeline, bundle, inventory)
+    rendered = conditions.render(pipeline, [condition], now)
+    return Plan([SetStatus(pipeline, ANALYSED_WRITER, {"conditions": rendered})])
+
+
+def _analysed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:
+    ended = [
+        one
+        for one in of_pipeline(inventory, namespace(pipeline), name(pipeline))
+        if conditions.reason(one, SUCCEEDED) in {"Complete", "Failed", "TimedOut"}
+        and status(one).get("bundle") == bundle
+    ]
+    last = max(ended, key=lambda one: (status(one).get("completionTime", ""), created(one)), default=None)
+    if last is None:
+        return Condition(ANALYSED, UNKNOWN, "Pending", f"{_bundle_text(bundle)} has not been analysed yet")
+    about = f"AnalysisRun {name(last)}"
+    if not conditions.holds(last, SUCCEEDED):
+        known = conditions.find(last, SUCCEEDED) or {}
+        return Condition(ANALYSED, FALSE, "Failed", f"{about}: {known.get('message', '')}")
+    blocked = int(status(last).get("blockedTotal") or 0)
+    if blocked:
+        message = f"{about}: {blocked} expected flows are forbidden{_example(last)}; its status.blocked lists them"
+        return Condition(ANALYSED, TRUE, "FlowsBlocked", message)
+    coverage = status(last).get("coverage") or ()
+    validated, expected = (sum(int(entry[key]) for entry in coverage) for key in ("validated", "expected"))
+    return Condition(ANALYSED, TRUE, "Complete", f"{about}: {validated} of {expected} expected accesses are validated")
+
+
+def _example(run: Object) -> str:
+    flows = status(run).get("blocked")
+    return f", such as {flows[0]['access']} of {flows[0]['conduit']} by {flows[0]['instance']}" if flows else ""
+
+
+def _go_on(decision: Decision, seen: _Seen) -> None:
+    taking_part = results.usable(seen.members)
+    wanted = spec(seen.run)
+    for one in taking_part:
+        if one.state == State.PENDING:
+            decision.requests.append(
+                StartAnalysis(one.name, wanted["pipeline"], wanted.get("scope", "All"), bool(wanted.get("full")))
+            )
+    if taking_part:
+        done = sum(one.state in {State.COMPLETE, State.FAILED} for one in taking_part)
+        condition = Condition(SUCCEEDED, UNKNOWN, "Running", f"{done} of {len(taking_part)} members are done")
+    else:
+        condition = Condition(SUCCEEDED, UNKNOWN, "Pending", _waits_for(seen))
+    values = _values(seen, condition)
+    if taking_part:
+        values["startTime"] = status(seen.run).get("startTime") or timestamp(seen.now)
+    decision.plan.add(SetStatus(seen.run, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))
+
+
+def _waits_for(seen: _Seen) -> str:
+    if seen.pipeline is None:
+        pipeline = spec(seen.run)["pipeline"]
+        return f"the run waits for Pipeline {pipeline}, which is not in namespace {namespace(seen.run)}; apply it"
+    why = "; ".join(f"{one.name}: {one.error}" for one in seen.members[:_EXAMPLES]) or "it has none"
+    return f"the run waits for a member of JailPool {references.pool(seen.pipeline)} to be ready ({why})"
+
+
+def _ended(seen: _Seen) -> Condition | None:
+    """Return how a run ends before its members are done, or None when it does not."""
+    run = seen.run
+    if (run["metadata"].get("annotations") or {}).get(CANCEL) == "true":
+        return Condition(SUCCEEDED, FALSE, "Cancelled", f"cancelled by the annotation {CANCEL}")
+    if seen.pipeline is None and status(run).get("startTime"):
+        return Condition(
+            SUCCEEDED, FALSE, "Failed", f"Pipeline {spec(run)['pipeline']} was deleted while the run went on"
+        )
+    superseded = _superseded(seen)
+    if superseded:
+        return Condition(SUCCEEDED, FALSE, "Superseded", superseded)
+    seconds = int(spec(run).get("deadlineSeconds", _DEFAULT_DEADLINE_SECONDS))
+    since = datetime.fromisoformat(status(run).get("startTime") or created(run))
+    if seen.now >= since + timedelta(seconds=seconds):
+        message = f"not done after {seconds} s; look at the members of its pool, or give it more deadlineSeconds"
+        return Condition(SUCCEEDED, FALSE, "TimedOut", message)
+    return None
+
+
+def _superseded(seen: _Seen) -> str:
+    """Say what has taken a run's place; empty when nothing has."""
+    wanted = spec(seen.run)
+    if wanted["trigger"] == "Change":
+        if seen.bundle and wanted.get("bundle") and wanted["bundle"] != seen.bundle:
+            return f"it is for {_bundle_text(wanted['bundle'])}, and {_bundle_text(seen.bundle)} has taken its place"
+        return ""
+    oa = seen.analysis
+    if oa is None or wanted["trigger"] != "Schedule" or spec(oa).get("concurrencyPolicy") != "Replace":
+        return ""
+    newer = [
+        one
+        for one in of_pipeline(seen.inventory, namespace(seen.run), wanted["pipeline"])
+        if spec(one).get("offlineAnalysis") == name(oa)
+        and (spec(one).get("scheduledTime") or "") > (wanted.get("scheduledTime") or "")
+    ]
+    return f"AnalysisRun {name(newer[-1])} takes its place" if newer else ""
+
+
+def _outcome(members: Sequence[MemberRun]) -> Condition | None:
+    """Return how a run ends with its members, or None while one of them is not done."""
+    taking_part = results.usable(members)
+    if not taking_part or any(one.state in {State.PENDING, State.RUNNING} for one in taking_part):
+        return None
+    failed = [one for one in taking_part if one.state == State.FAILED]
+    if failed:
+        causes = "; ".join(f"{one.name}: {one.error}" for one in failed[:_EXAMPLES])
+        more = f"; and {len(failed) - _EXAMPLES} more" if len(failed) > _EXAMPLES else ""
+        message = f"{len(failed)} of {len(taking_part)} members failed: {causes}{more}"
+        return Condition(SUCCEEDED, FALSE, "Failed", message)
+    left_out = [one.name for one in members if one.state == State.UNREADY]
+    without = f"; not ready and left out: {', '.join(left_out[:_EXAMPLES])}" if left_out else ""
+    return Condition(SUCCEEDED, TRUE, "Complete", f"{len(taking_part)} members are done{without}")
+
+
+def _finish(plan: Plan, seen: _Seen, ended: Condition) -> None:
+    good = ended.status == TRUE
+    if not good:
+        message = f"{ended.message.rstrip('.')}. {_still(seen)}"
+        ended = Condition(ended.type, ended.status, ended.reason, message)
+    values = _values(seen, ended)
+    started = status(seen.run).get("startTime") or (timestamp(seen.now) if good else "")
+    if started:
+        values["startTime"] = started
+    values["completionTime"] = timestamp(seen.now)
+    plan.add(SetStatus(seen.run, WRITER, values))
+    if ended.reason not in {"Cancelled", "Superseded"}:
+        plan.add(Emit(seen.run, NORMAL if good else WARNING, ended.reason, ended.message))
+
+
+def _still(seen: _Seen) -> str:
+    """Say what stays in force after a run that did not succeed."""
+    good = [
+        one
+        for one in of_pipeline(seen.inventory, namespace(seen.run), spec(seen.run)["pipeline"])
+        if conditions.holds(one, SUCCEEDED)
+    ]
+    last = max(good, key=lambda one: (status(one).get("completionTime", ""), created(one)), default=None)
+    if last is None:
+        return "There is no earlier result: what was not foreseen is decided access by access"
+    return f"The result of AnalysisRun {name(last)} ({_bundle_text(status(last).get('bundle', ''))}) stays in force"
+
+
+def _values(seen: _Seen, condition: Condition) -> dict[str, Any]:
+    """Return the status of a run, but for its times."""
+    values: dict[str, Any] = {
+        "observedGeneration": generation(seen.run),
+        "conditions": conditions.render(seen.run, [condition], seen.now),
+        "progress": results.progress(seen.members),
+        "members": results.rows(seen.members),
+        **results.found(seen.members),
+    }
+    bundle = status(seen.run).get("bundle") or spec(seen.run).get("bundle") or seen.bundle
+    if bundle:
+        values["bundle"] = bundle
+    return values
+
+
+def _cancellations(members: Sequence[MemberRun]) -> list[CancelAnalysis]:
+    return [CancelAnalysis(one.name) for one in members if one.state == State.RUNNING]
+
+
+def _bundle_text(bundle: str) -> str:
+    return f"bundle {bundle[:_HASH_SHOWN]}" if bundle else "an unknown bundle"

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is to be done to a pool's members: installing, mending, draining, removing, swapping bundles."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import members
+from shai_operator.reconcile.members import (
+    ApplyBundle,
+    BringUp,
+    Observation,
+    Place,
+    ProvisionMembers,
+    RemoveMembers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from shai_operator.reconcile.bundles import Bundle
+    from shai_operator.reconcile.members import Standing
+
+_BACK_OFF_LIMIT = 6
+"""Doublings of the failures that are waited for before a member is mended again."""
+
+
+@dataclass(frozen=True)
+class Care:
+    """How a pool's spec wants its members treated."""
+
+    replicas: int = 1
+    max_unavailable: int | str = 1
+    unready_first: bool = False
+    drain_seconds: int = 30
+    failure_threshold: int = 3
+
+    @property
+    def unavailable(self) -> int:
+        """Members that may be away at once for an update; at least one, or nothing would ever change."""
+        text = str(self.max_unavailable)
+        number = self.replicas * int(text[:-1]) // 100 if text.endswith("%") else int(text)
+        return max(number, 1)
+
+
+def care(spec: Mapping[str, Any]) -> Care:
+    """Read a JailPool's spec."""
+    usual = Care()
+    scale_in, healing = spec.get("scaleIn") or {}, spec.get("healing") or {}
+    return Care(
+        replicas=int(spec.get("replicas", usual.replicas)),
+        max_unavailable=(spec.get("update") or {}).get("maxUnavailable", usual.max_unavailable),
+        unready_first=scale_in.get("policy") == "UnreadyFirst",
+        drain_seconds=int(scale_in.get("drainSeconds", usual.drain_seconds)),
+        failure_threshold=int(healing.get("failureThreshold", usual.failure_threshold)),
+    )
+
+
+def ordinals(wanted: Care, known: Iterable[Observation]) -> tuple[int, ...]:
+    """Choose which members there are to be, by ordinal.
+
+    Too many: the highest go first, or those that are not ready. Too few: those that are being
+    drained come back before new ones are made, as long as their removal has not begun.
+    """
+    staying, leaving, free = [], [], []
+    for one in known:
+        if one.draining_since is None:
+            staying.append(one)
+        elif one.configuration and not one.busy("remove"):
+            free.append(one)
+        else:
+            leaving.append(one)
+    if len(staying) >= wanted.replicas:
+        staying.sort(key=lambda one: (wanted.unready_first and not _up(one), one.ordinal))
+        return tuple(sorted(one.ordinal for one in staying[: wanted.replicas]))
+    chosen = {one.ordinal for one in staying}
+    chosen.update(sorted(one.ordinal for one in free)[: wanted.replicas - len(chosen)])
+    taken = chosen | {one.ordinal for one in leaving} | {one.ordinal for one in free}
+    ordinal = 0
+    while len(chosen) < wanted.replicas:
+        if ordinal not in taken:
+            chosen.add(ordinal)
+        ordinal += 1
+    return tuple(sorted(chosen))
+
+
+def _up(member: Observation) -> bool:
+    return member.monitor is not None and member.monitor.ready
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A member that is to stay."""
+
+    member: Observation
+    stands: Standing
+    place: Place | None
+    """Where it is to be; None when there is no room for it."""
+    digest: str
+    """What it is to be provisioned with; empty when that is not known, so that it is left as it is."""
+    bundle: Bundle | None
+    """What it is to have in force; None: what it has."""
+
+
+def provision(
+    kept: Sequence[Kept], wanted: Care, guarded: Collection[str], now: datetime
+) -> Iterator[ProvisionMembers]:
+    """Yield installations: new members, members that do not answer, and as many changed ones as may be away.
+
+    ``guarded`` are members of which one at least has to stay ready: the ones on the stable release
+    while a rollout needs them for comparison.
+    """
+    away = sum(1 for one in kept if one.member.configuration and not one.stands.ready)
+    budget = wanted.unavailable - away
+    guards = sum(1 for one in kept if one.member.name in guarded and one.stands.ready)
+    due: dict[tuple[str, str], list[Place]] = defaultdict(list)
+    for one in kept:
+        cause = _cause(one, wanted, now)
+        if not cause or one.place is None:
+            continue
+        if cause == _CHANGED and one.stands.ready:
+            is_guard = one.member.name in guarded
+            if budget <= 0 or (is_guard and guards <= 1):
+                continue
+            budget, guards = budget - 1, guards - is_guard
+        due[one.place.host, cause].append(one.place)
+    for (host, cause), places in sorted(due.items()):
+        yield ProvisionMembers(host, tuple(places), cause)
+
+
+_NEW, _CHANGED, _DEAD = "new", "changed", "not answering"
+
+
+def _cause(one: Kept, wanted: Care, now: datetime) -> str:
+    member = one.member
+    if member.busy() or not one.digest:
+        return ""
+    if member.failed is not None and now < member.failed.retry_at():
+        return ""
+    if not member.configuration:
+        return _NEW
+    if member.configuration != one.digest:
+        return _CHANGED
+    patience = wanted.failure_threshold * 2 ** min(member.healed, _BACK_OFF_LIMIT)
+    return _DEAD if not _up(member) and member.failures >= patience else ""
+
+
+def drained(member: Observation, wanted: Care, now: datetime) -> bool:
+    """Whether nothing keeps a leaving member: no session, or no time left for them."""
+    if member.monitor is None or not member.monitor.sessions or not member.configuration:
+        return True
+    since = member.draining_since or now
+    return now - since >= timedelta(seconds=wanted.drain_seconds)
+
+
+def remove(leaving: Iterable[Observation], wanted: Care, now: datetime) -> Iterator[RemoveMembers]:
+    """Yield removals of the members that are drained."""
+    due: dict[str, list[Place]] = defaultdict(list)
+    for one in leaving:
+        waits = one.failed is not None and now < one.failed.retry_at()
+        if not one.busy() and not waits and drained(one, wanted, now):
+            due[one.host].append(one.place)
+    for host, places in sorted(due.items()):
+        yield RemoveMembers(host, tuple(places))
+
+
+def forget_configuration(leaving: Sequence[Observation], removals: Sequence[RemoveMembers]) -> list[Observation]:
+    """Note on members whose removal begins that nothing is left to come back to: they would be made anew."""
+    going = {place.name for removal in removals for place in removal.members}
+    return [replace(one, configuration="") if one.name in going else one for one in leaving]
+
+
+def serve(kept: Kept, now: datetime) -> ApplyBundle | BringUp | None:
+    """Return what brings a member to serve its bundle; None when it does, or cannot yet."""
+    member, bundle = kept.member, kept.bundle
+    if member.busy() or bundle is None or member.monitor is None or not member.configuration:
+        return None
+    if member.monitor.bundle != bundle.label:
+        refused = member.refused.get(bundle.label)
+        waits = refused is not None and now < refused.retry_at()
+        return None if waits else ApplyBundle(member.place, bundle)
+    wanted = members.tasks(bundle.release)
+    unfinished = members.idle_tasks(member.monitor, wanted)
+    unfinished += [one.pipeline for one in wanted if one.pipeline not in member.monitor.analysed]
+    failed = member.bring_up_failed
+    if not unfinished or (failed is not None and now < failed.retry_at()):
+        return None
+    return BringUp(member.place, wanted)
+
+
+def waits(known: Iterable[Observation], wanted: Care, now: datetime) -> float | None:
+    """Return the seconds until a back-off or a drain ends by itself; None when none runs."""
+    moments = []
+    for one in known:
+        attempts = [one.failed, one.bring_up_failed, *one.refused.values()]
+        moments += [attempt.retry_at() for attempt in attempts if attempt is not None]
+        if one.draining_since is not None:
+            moments.append(one.draining_since + timedelta(seconds=wanted.drain_seconds))
+    left = [(moment - now).total_seconds() for moment in moments if moment > now]
+    return min(left, default=None)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A measurement's process, with a stand-in for what it measures; processes and signals are real."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shai_operator.control.measuring import LocalLoadGenerator, MeasuringError, Results, Slices, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROGRAM = """
+import json, os, signal, subprocess, sys, time
+from pathlib import Path
+output = Path(sys.argv[6]); output.mkdir()
+member = json.loads(Path(sys.argv[2]).read_text())
+def tell(state, message, done=0):
+    told = {"state": state, "done": done, "total": 4, "message": message, "elapsed": 1}
+    (output / "new").write_text(json.dumps(told))
+    (output / "new").replace(output / "progress.json")
+def end(*_):
+    tell("Cancelled", "put back")
+    Path(member["mark"]).write_text("put back")
+    sys.exit(130)
+signal.signal(signal.SIGTERM, end)
+"""
+OPERATOR = Path(__file__).resolve().parents[2]
+SUBJECT = {"name": "main-0"}
+
+
+def generator(tmp_path: Path, body: str) -> LocalLoadGenerator:
+    return LocalLoadGenerator(tmp_path, (sys.executable, "-c", PROGRAM + body))
+
+
+def subject(tmp_path: Path) -> Subject:
+    return Subject({**SUBJECT, "mark": str(tmp_path / "mark")}, ['{"kind": "Policy"}', '{"kind": "Pipeline"}'])
+
+
+def ignore(_: Slices) -> None: ...
+
+
+def left(place: Path, pattern: str) -> list[Path]:
+    return list(place.glob(pattern))
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not reached():
+            await asyncio.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def test_results_come_back_and_progress_on_the_way(tmp_path: Path) -> None:
+    body = """
+manifests = sorted(Path(member["manifests"]).iterdir())
+tell("Running", "slice 1", 1)
+while not Path(member["mark"]).exists(): time.sleep(0.02)
+plan = json.loads(Path(sys.argv[4]).read_text())
+found = {"member": member["name"], "plan": plan, "kinds": [json.loads(path.read_text())["kind"] for path in manifests]}
+(output / "results.json").write_text(json.dumps(found))
+(output / "table.txt").write_text("a table")
+"""
+    seen: list[Slices] = []
+
+    def note(slices: Slices) -> None:
+        seen.append(slices)
+        (tmp_path / "mark").touch()
+
+    found = await generator(tmp_path, body).run(subject(tmp_path), {"rounds": 2}, note, asyncio.Event())
+    figures = {"member": "main-0", "plan": {"rounds": 2}, "kinds": ["Policy", "Pipeline"]}
+    assert found == Results(figures, "a table")
+    assert seen[0] == Slices(1, 4, "slice 1")
+    assert left(tmp_path, "*") == [tmp_path / "mark"], "nothing is left"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("tell('Failed', 'no keys.jsonl'); sys.exit(1)", "no keys.jsonl"),
+        ("sys.exit('a trace of calls')", "ended with status 1: a trace of calls"),
+        ("tell('Running', 'warming up'); os.kill(os.getpid(), 9)", "ended with status -9: it said nothing"),
+    ],
+)
+async def test_a_failure_has_its_cause(tmp_path: Path, body: str, says: str) -> None:
+    with pytest.raises(MeasuringError, match=says):
+        await generator(tmp_path, body).run(subject(tmp_path), {}, ignore, asyncio.Event())
+
+
+WAITING = """
+child = subprocess.Popen(["sleep", "600"], start_new_session=False)
+tell("Running", str(child.pid))
+while True: time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize("how", ["event", "task"])
+async def test_cancelled_it_is_given_the_time_to_put_things_back(tmp_path: Path, how: str) -> None:
+    seen: list[Slices] = []
+    cancel = asyncio.Event()
+    task = asyncio.create_task(generator(tmp_path, WAITING).run(subject(tmp_path), {}, seen.append, cancel))
+    await until(lambda: bool(seen))
+    if how == "event":
+        cancel.set()
+        with pytest.raises(MeasuringError, match="put back"):
+            await task
+    else:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (tmp_path / "mark").read_text() == "put back"
+    await until(lambda: not alive(int(seen[0].message)))
+
+
+async def test_the_event_loop_is_not_held_up(tmp_path: Path) -> None:
+    cancel = asyncio.Event()
+    task = asyncio.create_task(generator(tmp_path, WAITING).run(subject(tmp_path), {}, ignore, cancel))
+    loop, longest = asyncio.get_running_loop(), 0.0
+    for _ in range(40):
+        before = loop.time()
+        await asyncio.sleep(0.02)
+        longest = max(longest, loop.time() - before)
+    cancel.set()
+    with contextlib.suppress(MeasuringError):
+        await task
+    assert longest < 1.0
+
+
+async def test_an_operator_that_is_killed_takes_its_measurement_with_it(tmp_path: Path) -> None:
+    code = f"""
+import asyncio, sys
+from pathlib import Path
+from shai_operator.control.measuring import LocalLoadGenerator, Subject
+generator = LocalLoadGenerator(Path({str(tmp_path)!r}), (sys.executable, "-c", {PROGRAM + WAITING!r}))
+subject = Subject({{"mark": {str(tmp_path / "mark")!r}}}, [])
+asyncio.run(generator.run(subject, {{}}, lambda slices: print(slices.message, flush=True), asyncio.Event()))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(OPERATOR)}
+    operator = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, env=environment
+    )
+    assert operator.stdout is not None
+    child = int(await operator.stdout.readline())
+    operator.kill()
+    await operator.wait()
+    await until((tmp_path / "mark").exists)
+    (progress,) = left(tmp_path, "*/output/progress.json")
+    assert json.loads(progress.read_text())["state"] == "Cancelled"
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)

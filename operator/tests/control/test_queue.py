@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-2-Clause
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shai_operator.control.queue import LAST_RETRY_SECONDS, WorkQueue
+from shai_operator.reconcile.objects import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    import pytest
+
+
+def thing(name: str) -> Reference:
+    return Reference("Policy", "default", name)
+
+
+@contextlib.asynccontextmanager
+async def working(
+    reconcile: Callable[[Reference], Awaitable[float | None]], workers: int = 2
+) -> AsyncIterator[WorkQueue]:
+    queue = WorkQueue(reconcile, workers)
+    task = asyncio.create_task(queue.run())
+    try:
+        yield queue
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def test_adding_often_is_looking_once() -> None:
+    looked = Counter[Reference]()
+
+    async def look(it: Reference) -> None:
+        looked[it] += 1
+
+    async with working(look) as queue:
+        for _ in range(10):
+            queue.add(thing("a"))
+        await until(queue.idle)
+    assert looked == {thing("a"): 1}
+
+
+async def test_adding_while_it_is_looked_at_is_one_more_look_and_never_two_at_a_time() -> None:
+    gate, started = asyncio.Event(), asyncio.Event()
+    inside, looks = 0, 0
+
+    async def look(_: Reference) -> None:
+        nonlocal inside, looks
+        inside += 1
+        looks += 1
+        assert inside == 1
+        started.set()
+        await gate.wait()
+        inside -= 1
+
+    async with working(look, workers=4) as queue:
+        queue.add(thing("a"))
+        await started.wait()
+        for _ in range(5):
+            queue.add(thing("a"))
+        gate.set()
+        await until(lambda: looks == 2 and queue.idle())
+
+
+async def test_one_slow_thing_does_not_hold_up_the_others() -> None:
+    forever = asyncio.Event()
+    looked: list[Reference] = []
+
+    async def look(it: Reference) -> None:
+        if it == thing("slow"):
+            await forever.wait()
+        looked.append(it)
+
+    async with working(look) as queue:
+        for name in ("slow", "a", "b", "c"):
+            queue.add(thing(name))
+        await until(lambda: len(looked) == 3)
+
+
+async def test_a_failure_is_repeated_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shai_operator.control.queue.FIRST_RETRY_SECONDS", 0.001)
+    tries = Counter[Reference]()
+
+    async def look(it: Reference) -> None:
+        tries[it] += 1
+        if it == thing("bad") and tries[it] < 4:
+            raise ValueError("not yet")
+
+    async with working(look) as queue:
+        queue.add(thing("bad"))
+        queue.add(thing("good"))
+        await until(lambda: tries[thing("bad")] == 4)
+    assert tries[thing("good")] == 1
+
+
+def test_delays_grow_and_stay_bounded() -> None:
+    async def look(_: Reference) -> None: ...
+
+    queue = WorkQueue(look, 1)
+    delays = [queue._delay(thing("a")) for _ in range(2000)]  # noqa: SLF001
+    assert delays[0] <= 0.5 < delays[3]
+    assert max(delays) <= LAST_RETRY_SECONDS
+
+
+async def test_the_earlier_of_two_times_counts() -> None:
+    looked: list[Reference] = []
+
+    async def look(it: Reference) -> None:
+        looked.append(it)
+
+    async with working(look) as queue:
+        queue.add_after(thing("a"), 0.01)
+        queue.add_after(thing("a"), 3600)
+        queue.add_after(thing("b"), 3600)
+        queue.add_after(thing("b"), 0.01)
+        await until(lambda: len(looked) == 2)
+
+
+async def test_a_wanted_time_is_kept() -> None:
+    looks = 0
+
+    async def look(_: Reference) -> float | None:
+        nonlocal looks
+        looks += 1
+        return 0.001 if looks < 3 else None
+
+    async with working(look) as queue:
+        queue.add(thing("a"))
+        await until(lambda: looks == 3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 3)), max_size=40), st.integers(1, 4))
+def test_whatever_is_added_is_looked_at_afterwards(steps: list[tuple[str, int]], workers: int) -> None:
+    """The last look at each thing begins after the last time that it was added."""
+
+    async def run() -> None:
+        clock = 0
+        added: dict[Reference, int] = {}
+        looked: dict[Reference, int] = {}
+
+        async def look(it: Reference) -> None:
+            nonlocal clock
+            clock += 1
+            begun = clock
+            await asyncio.sleep(0)
+            looked[it] = begun
+
+        async with working(look, workers) as queue:
+            for name, yields in steps:
+                clock += 1
+                added[thing(name)] = clock
+                queue.add(thing(name))
+                for _ in range(yields):
+                    await asyncio.sleep(0)
+            await until(queue.idle)
+        assert {it for it in added if looked[it] <= added[it]} == set()
+
+    asyncio.run(run())

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs and benchmarks as their controllers carry them out.
+
+Monitors are real servers on unix sockets; statuses go straight into the inventory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from aiohttp import web
+
+from shai_operator.control.benchmarks import Benchmarks, description
+from shai_operator.control.jobs import Jobs
+from shai_operator.control.loop import Loop
+from shai_operator.control.measuring import MeasuringError, Results, Slices, Subject
+from shai_operator.control.runs import Runs
+from shai_operator.monitors.client import MonitorClient
+from shai_operator.reconcile import bundles
+from shai_operator.reconcile.actions import Create, Plan, Requeue, SetStatus
+from shai_operator.reconcile.members import Monitor
+from shai_operator.reconcile.objects import Inventory, Reference, reference, status
+from tests.reconcile.builders import condition, thing
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from pathlib import Path
+
+    from shai_operator.control.executor import Executor
+    from shai_operator.control.members import Members
+    from shai_operator.control.releases import Releases
+    from shai_operator.reconcile.objects import Object
+
+HASH = "ab" * 32
+TASKS = {("syse", "worker"): "Running"}
+ANALYSIS = {"durationMicroseconds": 5000, "conduits": 1, "classes": 1, "instances": 1, "blockedTotal": 0}
+
+
+class Written:
+    """Carries plans out on the inventory, as if the API server had answered at once."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self.created: list[Mapping[str, Any]] = []
+
+    async def execute(self, plan: Plan) -> float | None:
+        wait = None
+        for action in plan.actions:
+            if isinstance(action, SetStatus):
+                self._inventory.put({**action.thing, "status": {**status(action.thing), **action.status}})
+            elif isinstance(action, Create):
+                self.created.append(action.body)
+            elif isinstance(action, Requeue):
+                wait = action.seconds
+        return wait
+
+    def forget(self, _: Object) -> None: ...
+
+
+@dataclass
+class World:
+    """A pool with one member, and what its monitor does."""
+
+    client: MonitorClient
+    inventory: Inventory = field(default_factory=Inventory)
+    monitor: Monitor | None = field(default_factory=lambda: Monitor(ready=True, hash=HASH, tasks=TASKS))
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    broken_off: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.written = Written(self.inventory)
+        self.loop = Loop(self.inventory, cast("Executor", self.written))
+        self.jobs = Jobs()
+        ready = [condition("Ready", "True"), condition("Analysed", "True")]
+        self.put(thing("Pipeline", "syse", {"pool": "main"}, {"bundle": HASH, "conditions": ready}))
+        row = {"name": "main-0", "ready": "True", "address": "127.0.10.1", "image": "1234"}
+        spec = {
+            "provider": "local",
+            "directory": "/pools",
+            "keyValue": {"mode": "Managed", "seed": "/seed"},
+            "variables": [{"name": "KEYS", "value": "$(DATA)/keys at $(MEMBER_ADDRESS)"}],
+        }
+        self.put(thing("JailPool", "main", spec, {"members": [row]}))
+
+    def put(self, one: Object) -> Reference:
+        self.inventory.put(one)
+        return reference(one)
+
+    def members(self, pool: str) -> Members | None:
+        seen = SimpleNamespace(monitor=self.monitor, unreachable="")
+        return cast("Members", SimpleNamespace(of=lambda _: seen, client=lambda _: self.client)) if pool else None
+
+    def succeeded(self, it: Reference) -> tuple[str, str, str]:
+        (found,) = status(self.inventory.get(it) or {})["conditions"]
+        return found["status"], found["reason"], found["message"]
+
+    async def analyses(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(await request.json())
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        try:
+            await answer.write(b'{"progress": {"phase": "views", "done": 3, "total": 4}}\n')
+            await self.gate.wait()
+            await answer.write(json.dumps({"analysis": ANALYSIS}).encode() + b"\n")
+        finally:
+            self.broken_off.set()
+        return answer
+
+
+@asynccontextmanager
+async def serving(tmp_path: Path) -> AsyncIterator[World]:
+    application = web.Application()
+    runner = web.AppRunner(application, handler_cancellation=True)
+    async with MonitorClient(socket=tmp_path / "monitor.sock") as client:
+        world = World(client)
+        application.router.add_post("/v1/analyses", world.analyses)
+        await runner.setup()
+        await web.UnixSite(runner, str(tmp_path / "monitor.sock")).start()
+        try:
+            yield world
+        finally:
+            await world.jobs.close()
+            await runner.cleanup()
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not reached():
+            await asyncio.sleep(0.01)
+
+
+def run(**metadata: Any) -> Object:
+    return thing("AnalysisRun", "one", {"pipeline": "syse", "trigger": "Manual", "deadlineSeconds": 10**9}, **metadata)
+
+
+def runs(world: World) -> Runs:
+    return Runs(world.loop, cast("Executor", world.written), world.jobs, world)
+
+
+async def test_a_run_asks_the_member_and_ends_with_its_answer(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, it = runs(world), world.put(run())
+        await controller.reconcile(it)
+        await until(lambda: bool(world.asked))
+        assert world.asked == [{"pipeline": "syse", "scope": "all", "full": False}]
+        await asyncio.sleep(0.05)
+        await controller.reconcile(it)
+        assert world.succeeded(it)[:2] == ("Unknown", "Running")
+        assert status(world.inventory.get(it) or {})["progress"] == {"phase": "views", "done": 3, "total": 4}
+        world.gate.set()
+        await until(lambda: world.loop.queue.idle() is False)
+        await controller.reconcile(it)
+        assert world.succeeded(it)[:2] == ("True", "Complete")
+        assert len(world.asked) == 1
+        await controller.reconcile(it)
+        assert world.jobs.get("analysis/uid-one/main-0") is None
+
+
+@pytest.mark.parametrize("how", ["annotation", "deletion"])
+async def test_a_run_that_is_no_longer_wanted_ends_the_request(tmp_path: Path, how: str) -> None:
+    async with serving(tmp_path) as world:
+        controller, it = runs(world), world.put(run())
+        await controller.reconcile(it)
+        await until(lambda: bool(world.asked))
+        if how == "annotation":
+            world.put(
+                {
+                    **(world.inventory.get(it) or {}),
+                    "metadata": run(annotations={"shai.dev/cancel": "true"})["metadata"],
+                }
+            )
+        else:
+            world.inventory.remove(it)
+        await controller.reconcile(it)
+        await until(world.broken_off.is_set)
+        assert how == "deletion" or world.succeeded(it)[:2] == ("False", "Cancelled")
+
+
+@pytest.mark.parametrize(
+    ("monitor", "says"),
+    [
+        (None, "its monitor has not answered yet"),
+        (Monitor(ready=False, reason="it reads facts", tasks=TASKS), "it reads facts"),
+        (Monitor(ready=True, tasks={("other", "x"): "Running"}), "does not have pipeline syse in force yet"),
+    ],
+)
+async def test_a_member_that_is_not_ready_is_not_asked(tmp_path: Path, monitor: Monitor | None, says: str) -> None:
+    async with serving(tmp_path) as world:
+        world.monitor = monitor
+        controller, it = runs(world), world.put(run())
+        assert await controller.reconcile(it) == 5.0
+        assert says in world.succeeded(it)[2]
+        assert world.asked == []
+
+
+async def test_a_monitor_that_is_gone_fails_the_run(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world, MonitorClient(socket=tmp_path / "gone.sock") as gone:
+        world.client = gone
+        controller, it = runs(world), world.put(run())
+        await controller.reconcile(it)
+        await until(lambda: not world.loop.queue.idle())
+        await controller.reconcile(it)
+        assert world.succeeded(it)[:2] == ("False", "Failed")
+        assert "gone.sock does not answer" in world.succeeded(it)[2]
+
+
+class Generator:
+    """Stands in for a load generator."""
+
+    def __init__(self) -> None:
+        self.subjects: list[Subject] = []
+        self.gate = asyncio.Event()
+        self.put_back = False
+
+    async def run(
+        self, subject: Subject, plan: Mapping[str, Any], progress: Callable[[Slices], None], cancel: asyncio.Event
+    ) -> Results:
+        self.subjects.append(subject)
+        progress(Slices(1, plan["rounds"], "slice 1"))
+        waits = [asyncio.create_task(event.wait()) for event in (self.gate, cancel)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if cancel.is_set():
+            self.put_back = True
+            raise MeasuringError("put back")
+        return Results({"rows": [], "summary": {"shai": "1: 0.1 %"}}, "a table")
+
+
+class Kept:
+    """Stands in for the stored releases."""
+
+    def __init__(self) -> None:
+        policy = {"apiVersion": "shai.dev/v1alpha1", "kind": "Policy", "metadata": {"name": "p"}, "spec": {}}
+        self.release = bundles.release("main", "search", [policy], {})
+
+    async def named(self, wanted: list[str]) -> dict[str, bundles.Release]:
+        return {self.release.name: self.release} if self.release.name in wanted else {}
+
+
+def benchmarking(world: World, provider: str = "local") -> tuple[Benchmarks, Generator, Reference]:
+    generator, kept = Generator(), Kept()
+    label = bundles.Bundle(kept.release, bundles.facts([])).label
+    world.monitor = Monitor(ready=True, bundle=label, hash=HASH, tasks=TASKS)
+    controller = Benchmarks(
+        world.loop,
+        cast("Executor", world.written),
+        world.jobs,
+        pools=world,
+        releases=cast("Releases", kept),
+        generators={provider: generator},
+    )
+    spec = {"pipeline": "syse", "rounds": 3, "modes": ["baseline", "shai"], "deadlineSeconds": 10**9}
+    return controller, generator, world.put(thing("Benchmark", "cost", spec))
+
+
+async def test_a_benchmark_measures_what_the_member_has_in_force(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, generator, it = benchmarking(world)
+        await controller.reconcile(it)
+        await until(lambda: bool(generator.subjects))
+        assert [json.loads(text)["kind"] for text in generator.subjects[0].manifests] == ["Policy"]
+        await controller.reconcile(it)
+        assert world.succeeded(it) == ("Unknown", "Running", "slice 1")
+        generator.gate.set()
+        await until(lambda: not world.loop.queue.idle())
+        await controller.reconcile(it)
+        assert world.succeeded(it)[:2] == ("True", "Complete")
+        assert status(world.inventory.get(it) or {})["summary"] == {"shai": "1: 0.1 %"}
+        assert [body["kind"] for body in world.written.created] == ["ConfigMap"]
+        await controller.reconcile(it)
+        assert len(generator.subjects) == 1, "it is over"
+
+
+async def test_a_deleted_benchmark_ends_its_measurement(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, generator, it = benchmarking(world)
+        await controller.reconcile(it)
+        await until(lambda: bool(generator.subjects))
+        world.inventory.remove(it)
+        await controller.reconcile(it)
+        await until(lambda: generator.put_back)
+
+
+async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, _, it = benchmarking(world, provider="remote")
+        await controller.reconcile(it)
+        await until(lambda: not world.loop.queue.idle())
+        await controller.reconcile(it)
+        assert world.succeeded(it)[:2] == ("False", "Failed")
+        assert "has provider local, and only members of pools with provider remote" in world.succeeded(it)[2]
+
+
+async def test_a_member_is_described_as_its_installation_lays_it_out(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        pool = world.inventory.find("JailPool", "", "main")
+        assert pool is not None
+        found = description(pool, "main-0", "syse")
+        variables = found.pop("variables")
+        assert found == {
+            "name": "main-0",
+            "pipeline": "syse",
+            "image": "/pools/images/1234",
+            "data": "/pools/main-0/data",
+            "monitor": {"socket": "/pools/main-0/run/monitor.sock"},
+            "store": "/pools/main-0/run/store.sock",
+            "seed": "/seed",
+        }
+        assert variables["KEYS"] == "/pools/main-0/data/keys at 127.0.10.1"
+        assert variables["IMAGE"] == "/pools/images/1234"
+        with pytest.raises(MeasuringError, match="member main-7 of JailPool main is not installed"):
+            description(pool, "main-7", "syse")

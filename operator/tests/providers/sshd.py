@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A real sshd on a port of loopback, with keys that are right and keys that are not."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shai_operator.providers.interface import Login
+from tests.providers.support import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SSHD = "/usr/sbin/sshd"
+SETTINGS = """
+ListenAddress {address}
+Port {port}
+HostKey {directory}/host
+AuthorizedKeysFile {directory}/user.pub
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+PidFile none
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """An sshd with the keys of both sides: ``host`` and ``user`` are right, ``other-…`` are not."""
+
+    directory: Path
+    port: int
+
+    def login(self, *, user: str = "user", host: str = "host") -> Login:
+        """Return a login with a user's key and a host's, by the names of their files."""
+        return Login(getpass.getuser(), self.key(user), self.key(f"{host}.pub"), self.port)
+
+    def key(self, name: str) -> str:
+        """Return the text of a key's file."""
+        return (self.directory / name).read_text()
+
+
+@contextmanager
+def serve(directory: Path, address: str = "127.0.0.1") -> Iterator[Server]:
+    """Run sshd with new keys; it asks for a directory that its service would make."""
+    for name in ("host", "other-host", "user", "other-user"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", directory / name]
+        subprocess.run(command, check=True, timeout=30)
+    server = Server(directory, free_port(address))
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    settings = directory / "sshd_config"
+    settings.write_text(SETTINGS.format(address=address, port=server.port, directory=directory))
+    with subprocess.Popen([SSHD, "-D", "-e", "-f", settings], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            assert "Server listening" in said, said
+            yield server
+        finally:
+            process.kill()

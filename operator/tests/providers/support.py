@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the tests of providers share: waiting for conditions, and looking at processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shai_operator.providers.interface import Progress
+
+PATIENCE_SECONDS = 60.0
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition; AssertionError with ``what`` when it does not come about."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"after {PATIENCE_SECONDS:.0f} s not yet: {what}"
+        await asyncio.sleep(0.05)
+
+
+def arguments(process: int) -> str:
+    """Return a process's arguments; empty when it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def processes_with(text: str) -> list[int]:
+    """List the processes, other than this one, that have a text among their arguments."""
+    numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [number for number in numbers if number != os.getpid() and text in arguments(number)]
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """Return a port at which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def quiet(_: Progress) -> None:
+    """Take no notice of progress."""

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Objects as the API server has them, for tests of the pure layer, and what a plan says about one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import definitions
+from shai_operator.reconcile.actions import SetStatus
+from shai_operator.reconcile.definitions import Verdict
+from shai_operator.reconcile.objects import CLUSTER_SCOPED, Inventory, Object, Reference, reference
+
+if TYPE_CHECKING:
+    from shai_operator.reconcile.actions import Plan
+    from shai_operator.reconcile.conditions import Condition
+
+CREATED = "2026-06-01T12:00:00Z"
+
+
+def thing(
+    kind: str, name: str, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any
+) -> Object:
+    """Make an object in namespace search; ``metadata`` is added to what every object has."""
+    known = {"name": name, "uid": f"uid-{name}", "generation": 1, "creationTimestamp": CREATED}
+    if kind not in CLUSTER_SCOPED:
+        known["namespace"] = "search"
+    return {
+        "apiVersion": "shai.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {**known, **metadata},
+        "spec": spec or {},
+        "status": status or {},
+    }
+
+
+def condition(kind: str, status: str, reason: str = "R", message: str = "") -> dict[str, Any]:
+    """Make a condition of a status."""
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": CREATED}
+
+
+def inventory(*things: Object) -> Inventory:
+    """Make an inventory that knows these objects."""
+    known = Inventory()
+    for one in things:
+        known.put(one)
+    return known
+
+
+def valid(known: Inventory) -> dict[Reference, Verdict]:
+    """Return the verdicts of a parser that has nothing against what is defined."""
+    kinds = ("Pipeline", "Task", "Policy")
+    return {reference(one): Verdict() for kind in kinds for one in known.all(kind)}
+
+
+def refused(pool: str, known: Inventory, **problems: Verdict) -> dict[Reference, Condition]:
+    """Return a pool's pipelines that are not accepted; ``problems`` are verdicts on pipelines, by name."""
+    pipelines = {reference(one): one["metadata"]["name"] for one in known.all("Pipeline")}
+    verdicts = valid(known) | {it: problems[name] for it, name in pipelines.items() if name in problems}
+    found = definitions.refused(pool, verdicts, known)
+    assert found is not None
+    return found
+
+
+def written(plan: Plan) -> dict[str, Any]:
+    """Return the one status that a plan writes."""
+    (action,) = [action for action in plan.actions if isinstance(action, SetStatus)]
+    return dict(action.status)
+
+
+def only_condition(plan: Plan) -> dict[str, Any]:
+    """Return the one condition of the one status that a plan writes."""
+    (found,) = written(plan)["conditions"]
+    return dict(found)

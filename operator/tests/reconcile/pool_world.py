@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A world for a pool to be reconciled in: the API server's objects, stored releases, and members.
+
+It carries plans out as the control layer does, action by action, and can be stopped after any of
+them: that is a crash of the operator.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile import bundles, members, policies, pools, releases
+from shai_operator.reconcile.actions import Emit, Requeue, SetFinalizer, SetStatus
+from shai_operator.reconcile.effects import Effect
+from shai_operator.reconcile.members import (
+    ApplyBundle,
+    BringUp,
+    Failure,
+    ForgetMembers,
+    Monitor,
+    Observation,
+    Place,
+    ProvisionMembers,
+    RemoveMembers,
+    Sample,
+)
+from shai_operator.reconcile.objects import FINALIZER, Inventory, Object, Reference, name, reference
+from shai_operator.reconcile.pools import ForgetReleases, Observed, StoreRelease
+from shai_operator.reconcile.rollout_state import NeedComparison
+from tests.reconcile.builders import refused, thing
+
+if TYPE_CHECKING:
+    from shai_operator.reconcile.bundles import Bundle, Release
+    from shai_operator.reconcile.pools import PoolPlan
+
+POOL = Reference("JailPool", "", "default")
+
+
+@dataclass
+class Machine:
+    """A member as it really is on its host."""
+
+    host: str
+    configuration: str
+    bundle: Bundle | None = None
+    alive: bool = True
+    tasks: dict[tuple[str, str], str] = field(default_factory=dict)
+    sessions: int = 0
+    counters: tuple[int, int, int, int] = (0, 0, 0, 0)
+    samples: tuple[Sample, ...] = ()
+    refused: dict[str, Failure] = field(default_factory=dict)
+    failures: int = 0
+
+
+class World:
+    """One pool named ``default``, with one pipeline."""
+
+    def __init__(self, replicas: int = 3, **spec: Any) -> None:
+        self.now = datetime(2026, 3, 1, tzinfo=UTC)
+        self.owned: dict[tuple[Reference, str], set[str]] = {}
+        """The fields of a status that each writer has."""
+        self.known = Inventory()
+        self.stored: dict[str, Release] = {}
+        self.machines: dict[str, Machine] = {}
+        self.effect: Effect | None = None
+        self.digest = "c1"
+        self.hosts: tuple[str, ...] = ("h1",)
+        self.unreachable: set[str] = set()
+        self.closed = 0
+        self.refuses: set[str] = set()
+        """Policy texts that monitors refuse."""
+        self.denies: set[str] = set()
+        """Policy texts under which half of the decisions are denials."""
+        self.harmful: set[str] = set()
+        """Releases with which half of the decisions are denials."""
+        self.events: list[Emit] = []
+        self.trail: list[Any] = []
+        """All actions that have been carried out."""
+        steps = [{"members": 1, "pauseSeconds": 20}, {"members": "100%", "pauseSeconds": 20}]
+        self.put(thing("JailPool", "default", {"replicas": replicas, "directory": "/srv", **spec}))
+        self.put(thing("Task", "search", {"run": "Always"}))
+        self.define("one")
+        paths = [{"path": "/a/**", "policy": {"name": "public"}}]
+        self.put(
+            thing(
+                "Pipeline",
+                "syse",
+                {
+                    "tasks": ["search"],
+                    "conduits": [{"name": "documents", "kind": "file", "paths": paths}],
+                    "rollout": {"steps": steps, "limits": {"minimumSessions": 5}},
+                },
+            )
+        )
+
+    # What people do.
+
+    def put(self, one: Object) -> None:
+        before = self.known.get(reference(one))
+        if before is not None:
+            one = {**one, "metadata": {**one["metadata"], "finalizers": before["metadata"].get("finalizers", [])}}
+            one["status"] = before["status"]
+        self.known.put(json.loads(json.dumps(one)))
+
+    def define(self, text: str) -> None:
+        """Set the policy's text; its controller makes the revision."""
+        one = thing("Policy", "public", {"text": text, "mode": "Enforce"})
+        self.put(one)
+        content = {"policy": "public", "revision": self.now.minute, "text": text, "mode": "Enforce"}
+        self.put(thing("PolicyRevision", policies.revision_name(one), content))
+
+    def change(self, kind: str, called: str, **spec: Any) -> None:
+        one = self.known.find(kind, "search", called)
+        assert one is not None
+        self.put({**one, "spec": {**one["spec"], **spec}})
+
+    def delete(self, **annotations: str) -> None:
+        one = dict(self.pool)
+        one["metadata"] = {**one["metadata"], "deletionTimestamp": "2026-03-01T00:00:00Z", "annotations": annotations}
+        self.known.put(one)
+
+    # What is seen.
+
+    @property
+    def pool(self) -> Object:
+        one = self.known.get(POOL)
+        assert one is not None
+        return one
+
+    @property
+    def status(self) -> Any:
+        return self.pool["status"]
+
+    def of(self, kind: str, called: str) -> Any:
+        one = self.known.find(kind, "search", called)
+        assert one is not None
+        return one["status"]
+
+    def condition(self, kind: str, called: str, of_type: str) -> tuple[str, str]:
+        status = self.status if kind == "JailPool" else self.of(kind, called)
+        return next((one["status"], one["reason"]) for one in status["conditions"] if one["type"] == of_type)
+
+    def texts(self) -> list[str]:
+        """Return the policy's text that each member enforces."""
+        bundles = [one.bundle for _, one in sorted(self.machines.items())]
+        return [one.release.objects["Policy", "public"]["spec"]["text"] if one else "" for one in bundles]
+
+    def observation(self, called: str, row: Observation) -> Observation:
+        it = self.machines.get(called)
+        if it is None:
+            return row
+        it.failures = 0 if it.alive else it.failures + 1
+        monitor = None
+        if it.alive:
+            label = it.bundle.label if it.bundle else ""
+            monitor = Monitor(
+                ready=True,
+                bundle=label,
+                hash=f"hash of {label}",
+                tasks=it.tasks,
+                analysed=frozenset({"syse"}),
+                sessions=it.sessions,
+            )
+        return replace(
+            row,
+            configuration=it.configuration,
+            monitor=monitor,
+            failures=it.failures,
+            refused=dict(it.refused),
+            samples=it.samples,
+        )
+
+    def observed(self) -> Observed:
+        named = pools.releases_named(self.pool)
+        stored = {key: one for key, one in self.stored.items() if key in named}
+        stable = stored.get(self.status.get("stableRelease", ""))
+        rows = {
+            called: self.failing(self.observation(called, row))
+            for called, row in pools.observations(self.pool).items()
+            if called in self.machines or not row.draining_since
+        }
+        places = {}
+        for ordinal in pools.ordinals(self.pool, rows) if self.hosts else ():
+            called = f"default-{ordinal}"
+            host = rows[called].host if called in rows and rows[called].host in self.hosts else self.hosts[0]
+            places[ordinal] = Place(called, ordinal, host, f"127.0.10.{ordinal + 1}")
+        return Observed(
+            definitions=releases.build(self.known, "default", refused("default", self.known), stable),
+            releases=stored,
+            members=rows,
+            places=places,
+            configurations={place.name: self.digest for place in places.values()},
+            effect=self.effect,
+        )
+
+    def failing(self, one: Observation) -> Observation:
+        if one.host in self.unreachable and (one.draining_since or not one.configuration):
+            return replace(one, failed=Failure("HostUnreachable", f"{one.host} does not answer", self.now))
+        return one
+
+    # What the operator does.
+
+    def plan(self) -> PoolPlan:
+        return pools.reconcile(self.pool, self.observed(), self.known, self.now)
+
+    def look(self, most: int = 10_000) -> None:
+        """Reconcile; crash after ``most`` actions."""
+        for action in self.plan().actions[:most]:
+            self.trail.append(action)
+            self.carry_out(action)
+
+    def settle(self, looks: int = 25, seconds: int = 10, *, busy: bool = True) -> None:
+        for _ in range(looks):
+            self.look()
+            if busy:
+                self.visit(6)
+            self.now += timedelta(seconds=seconds)
+
+    def visit(self, sessions: int) -> None:
+        for it in self.machines.values():
+            if it.alive and it.bundle:
+                text = it.bundle.release.objects.get(("Policy", "public"), {}).get("spec", {}).get("text")
+                harmful = text in self.denies or it.bundle.release.name in self.harmful
+                more = (sessions, sessions * 10, sessions * 5 if harmful else 0, sessions * 1000)
+                it.counters = tuple(a + b for a, b in zip(it.counters, more, strict=True))  # type: ignore[assignment]
+                it.samples = (*it.samples, Sample(self.now, "1", it.bundle.release.name, *it.counters))
+
+    def carry_out(self, action: Any) -> None:
+        match action:
+            case SetStatus():
+                self.set_status(action)
+            case SetFinalizer():
+                metadata = {**self.pool["metadata"], "finalizers": [FINALIZER] * action.present}
+                self.known.put({**self.pool, "metadata": metadata})
+            case StoreRelease():
+                self.stored[action.release.name] = bundles.load(bundles.store(action.release, self.pool, "shai-system"))
+            case ForgetReleases():
+                self.stored = {key: one for key, one in self.stored.items() if key in action.keep}
+            case NeedComparison():
+                comparison = {"flowsBefore": 100, "closedTotal": self.closed, "usersTotal": 3}
+                self.effect = Effect(action.before, action.candidate, comparison)
+            case Emit():
+                self.events.append(action)
+            case Requeue():
+                pass
+            case _:
+                self.carry_out_on_members(action)
+
+    def carry_out_on_members(self, action: Any) -> None:
+        match action:
+            case ProvisionMembers():
+                if action.host not in self.unreachable:
+                    for place in action.members:
+                        it = self.machines.setdefault(place.name, Machine(action.host, ""))
+                        it.configuration, it.alive, it.failures = self.digest, True, 0
+            case RemoveMembers() | ForgetMembers():
+                if isinstance(action, ForgetMembers) or action.host not in self.unreachable:
+                    for place in action.members:
+                        self.machines.pop(place.name, None)
+            case ApplyBundle():
+                self.apply(action)
+            case BringUp():
+                always = {(one.pipeline, task): "Running" for one in action.pipelines for task in one.always}
+                self.machines[action.member.name].tasks |= always
+            case _:
+                raise AssertionError(action)
+
+    def apply(self, action: ApplyBundle) -> None:
+        it = self.machines[action.member.name]
+        policy = action.bundle.release.objects.get(("Policy", "public"))
+        if policy is not None and policy["spec"]["text"] in self.refuses:
+            label = action.bundle.label
+            it.refused[label] = Failure("BundleRefused", "line 1: does not parse", self.now)
+            return
+        it.refused.pop(action.bundle.label, None)
+        it.bundle = action.bundle
+        wanted = {(one.pipeline, task) for one in members.tasks(action.bundle.release) for task in one.always}
+        it.tasks = {key: it.tasks.get(key, "Stopped") for key in wanted}
+
+    def set_status(self, action: SetStatus) -> None:
+        """Apply a part of a status: what the writer had before and has no more goes."""
+        one = self.known.get(reference(action.thing))
+        if one is None:
+            return
+        written = json.loads(json.dumps(action.status))
+        owned = self.owned.setdefault((reference(one), action.writer), set())
+        merged = {key: value for key, value in one["status"].items() if key not in owned and key != "conditions"}
+        types = {condition["type"] for condition in written.get("conditions", ())}
+        rest = [old for old in one["status"].get("conditions", ()) if old["type"] not in types]
+        merged |= written | {"conditions": [*rest, *written.get("conditions", ())]}
+        self.owned[reference(one), action.writer] = set(written) - {"conditions"}
+        self.known.put({**one, "status": merged})
+
+
+def revision(text: str) -> str:
+    """Return the name of the policy's revision with a text."""
+    return policies.revision_name(thing("Policy", "public", {"text": text, "mode": "Enforce"}))
+
+
+def kinds(actions: list[Any]) -> list[str]:
+    """Return what each action does to what, in a word or two."""
+    return [
+        f"SetStatus {one.thing['kind']} {name(one.thing)}" if isinstance(one, SetStatus) else type(one).__name__
+        for one in actions
+    ]

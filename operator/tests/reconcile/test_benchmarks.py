@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-2-Clause
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shai_operator.reconcile import benchmarks
+from shai_operator.reconcile.actions import Create, Emit, Plan
+from shai_operator.reconcile.benchmarks import RESULTS_LIMIT, Decision, Measurement, StartMeasurement, Target
+from shai_operator.reconcile.conditions import timestamp
+from tests.reconcile.builders import CREATED, condition, inventory, only_condition, thing, written
+
+if TYPE_CHECKING:
+    from shai_operator.reconcile.objects import Inventory, Object
+
+NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
+STARTED = CREATED
+HOSTS = [{"name": "rack", "address": "10.0.0.1"}, {"name": "shelf", "address": "10.0.0.2"}]
+RESULTS = {
+    "rows": [{"sessionLength": 1, "mode": "shai", "queriesPerSecond": 310, "throughputOverhead": "4.7 %"}],
+    "summary": {"dynamic": "1: 7.2 %", "shai": "1: 4.7 %", "audit": "1: 5 %"},
+}
+
+
+def benchmark(name: str = "cost", status: dict[str, Any] | None = None, **more: Any) -> Object:
+    spec = {"pipeline": "syse", "modes": ["baseline", "shai"], "rounds": 2, "deadlineSeconds": 60, "scenario": "search"}
+    return thing("Benchmark", name, spec | more.pop("spec", {}), status, **more)
+
+
+def running(**more: Any) -> Object:
+    return benchmark(status={"startTime": STARTED, "observedGeneration": 1}, **more)
+
+
+def pipeline(name: str = "syse", pool: str = "main", ready: str = "True", analysed: str = "True") -> Object:
+    conditions = [condition("Ready", ready, message="why not"), condition("Analysed", analysed, message="not yet")]
+    return thing("Pipeline", name, {"pool": pool}, {"conditions": conditions})
+
+
+def pool(name: str = "main", host: str = "", ready: str = "True") -> Object:
+    members = [
+        {"name": f"{name}-1", "ordinal": 1, "host": host, "ready": ready},
+        {"name": f"{name}-0", "ordinal": 0, "host": host, "ready": "False"},
+        {"name": f"{name}-2", "ordinal": 2, "host": host, "ready": ready},
+    ]
+    return thing("JailPool", name, {"hosts": HOSTS}, {"members": members})
+
+
+def world(*things: Object) -> Inventory:
+    return inventory(*(things or (pipeline(), pool())))
+
+
+def status_of(decision: Decision) -> dict[str, Any]:
+    return written(decision.plan)
+
+
+def succeeded(decision: Decision) -> tuple[str, str]:
+    found = only_condition(decision.plan)
+    return found["status"], found["reason"]
+
+
+def message(decision: Decision) -> str:
+    return str(only_condition(decision.plan)["message"])
+
+
+def test_the_first_ready_member_is_measured() -> None:
+    decision = benchmarks.reconcile(benchmark(spec={"seed": 7}), None, world(), NOW)
+    assert decision.start == StartMeasurement(
+        Target("main", "main-1", ""), {"name": "cost", "modes": ["baseline", "shai"], "rounds": 2, "seed": 7}
+    )
+    assert succeeded(decision) == ("Unknown", "Running")
+    assert status_of(decision)["startTime"] == timestamp(NOW)
+
+
+@pytest.mark.parametrize(
+    ("things", "says"),
+    [
+        ([pool()], "waits for Pipeline syse, which is not in namespace search; apply it"),
+        ([pool(), pipeline(ready="False")], "waits for Pipeline syse to be ready: why not"),
+        ([pool(), pipeline(analysed="Unknown")], "waits for Pipeline syse to be analysed: not yet"),
+        ([pipeline()], "waits for a member of JailPool main to be ready"),
+        ([pipeline(), pool(ready="Unknown")], "waits for a member of JailPool main"),
+    ],
+)
+def test_it_waits_for_what_it_measures(things: list[Object], says: str) -> None:
+    decision = benchmarks.reconcile(benchmark(), None, world(*things), NOW)
+    assert decision.start is None
+    assert succeeded(decision) == ("Unknown", "Pending")
+    assert says in message(decision)
+    assert "startTime" not in status_of(decision)
+
+
+@pytest.mark.parametrize(
+    ("first", "host", "waits"),
+    [
+        (benchmark("before", creationTimestamp="2026-06-01T11:00:00Z"), "", True),
+        (benchmark("after", creationTimestamp="2026-06-01T13:00:00Z"), "", False),
+        (
+            benchmark(
+                "before", {"conditions": [condition("Succeeded", "True")]}, creationTimestamp="2026-06-01T11:00:00Z"
+            ),
+            "",
+            False,
+        ),
+        (benchmark("before", spec={"pipeline": "other"}, creationTimestamp="2026-06-01T11:00:00Z"), "rack", False),
+        (benchmark("before", spec={"pipeline": "third"}, creationTimestamp="2026-06-01T11:00:00Z"), "rack", True),
+        (benchmark("before", spec={"pipeline": "gone"}, creationTimestamp="2026-06-01T11:00:00Z"), "", False),
+    ],
+)
+def test_one_measurement_at_a_time_on_a_host_oldest_first(first: Object, host: str, waits: bool) -> None:  # noqa: FBT001
+    things = [
+        pipeline(),
+        pool(host=host),
+        pipeline("other", "side"),
+        pool("side", host="shelf"),
+        pipeline("third", "back"),
+        pool("back", host="10.0.0.1"),
+    ]
+    decision = benchmarks.reconcile(benchmark(), None, world(*things, first), NOW)
+    assert (decision.start is None) == waits
+    if waits:
+        assert "waits for Benchmark search/before" in message(decision)
+
+
+def test_progress_is_shown() -> None:
+    decision = benchmarks.reconcile(running(), Measurement(3, 12, "slice 4"), world(), NOW)
+    assert status_of(decision)["progress"] == {"done": 3, "total": 12, "message": "slice 4"}
+    assert status_of(decision)["startTime"] == STARTED
+    assert succeeded(decision) == ("Unknown", "Running")
+    assert (decision.start, decision.cancel) == (None, False)
+
+
+def test_results_go_into_the_status_and_a_config_map() -> None:
+    done = Measurement(12, 12, "done", RESULTS, "a table")
+    decision = benchmarks.reconcile(running(), done, world(), NOW)
+    create = decision.plan.actions[0]
+    assert isinstance(create, Create)
+    assert json.loads(create.body["data"]["results.json"]) == RESULTS
+    assert create.body["data"]["table.txt"] == "a table"
+    assert create.body["metadata"]["ownerReferences"][0]["kind"] == "Benchmark"
+    found = status_of(decision)
+    assert found["results"] == create.body["metadata"]["name"]
+    assert found["table"] == RESULTS["rows"]
+    assert found["summary"] == {"dynamic": "1: 7.2 %", "shai": "1: 4.7 %"}
+    assert succeeded(decision) == ("True", "Complete")
+    assert found["completionTime"] == timestamp(NOW)
+    again = benchmarks.reconcile(running(), done, world(), NOW)
+    assert again == decision, "the ConfigMap's name says its content"
+
+
+def test_results_that_no_config_map_holds_are_a_failure() -> None:
+    for size, good in ((RESULTS_LIMIT - 2, True), (RESULTS_LIMIT - 1, False)):
+        decision = benchmarks.reconcile(running(), Measurement(results={}, table="x" * size), world(), NOW)
+        assert (succeeded(decision)[0] == "True") == good
+        assert any(isinstance(action, Create) for action in decision.plan.actions) == good
+
+
+@pytest.mark.parametrize(
+    ("made", "measurement", "reason", "says"),
+    [
+        (running(), Measurement(error="no keys.jsonl"), "Failed", "no keys.jsonl"),
+        (running(annotations={"shai.dev/cancel": "true"}), Measurement(1, 2), "Cancelled", "annotation"),
+        (running(generation=2), Measurement(1, 2), "Failed", "spec was changed after the start"),
+        (running(spec={"deadlineSeconds": 30}), Measurement(1, 2), "TimedOut", "raise spec.deadlineSeconds"),
+    ],
+)
+def test_a_measurement_that_is_ended_is_cancelled(
+    made: Object, measurement: Measurement, reason: str, says: str
+) -> None:
+    decision = benchmarks.reconcile(made, measurement, world(), NOW)
+    assert decision.cancel
+    assert succeeded(decision) == ("False", reason)
+    assert says in message(decision)
+    assert bool([a for a in decision.plan.actions if isinstance(a, Emit)]) == (reason != "Cancelled")
+
+
+def test_a_measurement_that_went_with_the_operator_begins_anew() -> None:
+    decision = benchmarks.reconcile(running(), None, world(), NOW)
+    assert decision.start is not None
+    assert [action.reason for action in decision.plan.actions if isinstance(action, Emit)] == ["Restarted"]
+
+
+def test_a_finished_one_is_left_alone_and_a_deleted_one_cancelled() -> None:
+    for made in (
+        benchmark(status={"conditions": [condition("Succeeded", "False")]}),
+        benchmark(deletionTimestamp=STARTED),
+    ):
+        decision = benchmarks.reconcile(made, Measurement(1, 2), world(), NOW)
+        assert decision == Decision(Plan(), None, cancel=True)

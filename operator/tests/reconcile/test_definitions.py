@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-2-Clause
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shai_operator.reconcile import definitions, dependents, policies, references
+from shai_operator.reconcile.actions import Emit, SetStatus
+from shai_operator.reconcile.definitions import Verdict
+from shai_operator.reconcile.objects import Inventory, Reference, reference
+from tests.reconcile.builders import valid
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+POLICIES = ("public", "internal", "index", "worker", "spare")
+
+
+def thing(
+    kind: str, name: str, namespace: str = "search", created: str = "2026-01-01T00:00:00Z", **spec: Any
+) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "creationTimestamp": created}
+    if kind in {"JailPool", "Principal"}:
+        del metadata["namespace"]
+    return {"apiVersion": "shai.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def pipeline(name: str = "syse", namespace: str = "search", **more: Any) -> dict[str, Any]:
+    conduits = [
+        {"name": "documents", "kind": "file", "paths": [{"path": "/a/**", "policy": {"name": "public"}}]},
+        {"name": "queries", "kind": "pipe", "policy": {"name": "internal"}},
+    ]
+    spec = {"pool": "main", "tasks": ["indexer", "worker"], "conduits": conduits}
+    created = more.pop("created", "2026-01-01T00:00:00Z")
+    return thing("Pipeline", name, namespace, created, **{**spec, **more})
+
+
+def world(*without: tuple[str, str]) -> Inventory:
+    things = [
+        pipeline(),
+        thing("Task", "indexer", taint={"name": "index"}),
+        thing("Task", "worker", taint={"name": "worker"}),
+        *(thing("Policy", name) for name in POLICIES),
+        *(thing("PolicyRevision", f"{name}-1", policy=name, revision=1) for name in POLICIES),
+        thing("JailPool", "main"),
+    ]
+    found = Inventory()
+    for one in things:
+        if (one["kind"], one["metadata"]["name"]) not in without:
+            found.put(one)
+    return found
+
+
+def test_policies_of_a_pipeline_are_those_of_conduits_paths_and_taints() -> None:
+    assert references.policies(pipeline(), world()) == ("index", "internal", "public", "worker")
+
+
+@pytest.mark.parametrize(
+    ("without", "reason", "says"),
+    [
+        ((), "Accepted", "valid"),
+        ((("Task", "worker"),), "TaskMissing", "no Task worker in namespace search"),
+        ((("Policy", "public"), ("Policy", "internal")), "PolicyMissing", "no Policy internal, public"),
+        ((("JailPool", "main"),), "PoolMissing", "no JailPool main"),
+    ],
+)
+def test_missing_objects_are_named(without: tuple[tuple[str, str], ...], reason: str, says: str) -> None:
+    inventory = world(*without)
+    found = definitions.acceptance(pipeline(), valid(inventory), inventory)
+    assert found.reason == reason
+    assert says in found.message
+    assert found.status == ("True" if reason == "Accepted" else "False")
+
+
+@pytest.mark.parametrize(
+    ("culprit", "problem", "reason", "says"),
+    [
+        (
+            Reference("Task", "search", "worker"),
+            "spec.command: missing",
+            "Invalid",
+            "Task worker: spec.command: missing",
+        ),
+        (Reference("Policy", "search", "index"), "1:3: no", "Invalid", "Policy index: 1:3: no"),
+        (Reference("Policy", "search", "spare"), "1:3: no", "Accepted", "valid"),
+        (Reference("Pipeline", "search", "syse"), "pipeline b claims /a/**", "PathConflict", "claims"),
+    ],
+)
+def test_a_pipeline_says_what_is_wrong_with_what_it_names(
+    culprit: Reference, problem: str, reason: str, says: str
+) -> None:
+    inventory = world()
+    found = definitions.acceptance(
+        pipeline(), {**valid(inventory), culprit: Verdict(problem, overlaps="claims" in problem)}, inventory
+    )
+    assert found.reason == reason
+    assert says in found.message
+
+
+@pytest.mark.parametrize(
+    ("rejected", "says"), [(False, "Policy public has no revision yet"), (True, "Policy public was rolled back")]
+)
+def test_a_policy_without_a_revision_to_run_with_is_named(*, rejected: bool, says: str) -> None:
+    inventory = world(("PolicyRevision", "public-1"))
+    policy = inventory.find("Policy", "search", "public")
+    assert policy is not None
+    if rejected:
+        inventory.put({**policy, "status": {"rejectedRevision": policies.revision_name(policy)}})
+    found = definitions.acceptance(pipeline(), valid(inventory), inventory)
+    assert (found.status, found.reason) == ("False", "PolicyMissing")
+    assert says in found.message
+
+
+def test_a_pool_knows_its_pipelines_once_all_are_checked() -> None:
+    inventory = world()
+    broken = pipeline("broken", tasks=["other"])
+    for one in (broken, pipeline("elsewhere", pool="elsewhere", tasks=["other"])):
+        inventory.put(one)
+    verdicts = valid(inventory)
+    found = definitions.refused("main", verdicts, inventory)
+    assert found is not None
+    assert {it.name: one.reason for it, one in found.items()} == {"broken": "TaskMissing"}
+    del verdicts[reference(broken)]
+    assert definitions.refused("main", verdicts, inventory) is None
+
+
+def test_a_pool_serves_the_namespace_of_its_oldest_pipeline() -> None:
+    inventory = world()
+    older = pipeline("a", "mail", created="2025-01-01T00:00:00Z", tasks=[], conduits=[])
+    inventory.put(older)
+    problems = {**valid(inventory)}
+    assert definitions.acceptance(pipeline(), problems, inventory).reason == "PoolTaken"
+    assert definitions.acceptance(older, problems, inventory).reason == "Accepted"
+
+
+def test_on_the_first_visit_everything_is_unknown() -> None:
+    plan = definitions.pipeline(pipeline(), {}, world(), NOW)
+    (status,) = (one.status for one in plan.actions if isinstance(one, SetStatus))
+    assert {(one["type"], one["status"]) for one in status["conditions"]} == {
+        ("Accepted", "Unknown"),
+        ("Ready", "Unknown"),
+    }
+    assert not [one for one in plan.actions if isinstance(one, Emit)]
+
+
+def test_a_changed_task_has_its_namespace_and_pool_looked_at() -> None:
+    inventory = world()
+    task = thing("Task", "worker", taint={"name": "other"})
+    assert set(dependents.of(task, inventory.find("Task", "search", "worker"), inventory)) == {
+        Reference("Namespace", "", "search"),
+        Reference("JailPool", "", "main"),
+    }
+
+
+def test_a_changed_status_does_not_have_a_namespace_checked_again() -> None:
+    inventory = world()
+    before = inventory.find("Policy", "search", "public")
+    assert before is not None
+    after = {**before, "status": {"latestRevision": 2}}
+    assert Reference("Namespace", "", "search") not in set(dependents.of(after, before, inventory))
+
+
+@pytest.mark.parametrize("kind", ["Policy", "PolicyRevision"])
+def test_pipelines_are_looked_at_when_there_is_a_revision_for_them(kind: str) -> None:
+    inventory = world()
+    (public,) = (one for one in inventory.all(kind) if one["metadata"]["name"].startswith("public"))
+    found = set(dependents.of(public, public, inventory))
+    assert {reference(pipeline()), Reference("JailPool", "", "main")} <= found

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-2-Clause
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shai_operator.reconcile.effects import LISTED, Effect
+
+
+def flow(pipeline: str, flows: int, **more: Any) -> dict[str, Any]:
+    return {"pipeline": pipeline, "task": "worker", "access": "read", "flows": flows, **more}
+
+
+def effect(**comparison: Any) -> Effect:
+    return Effect("old", "new", comparison)
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "share"),
+    [({"a", "b"}, (60, 100)), ({"a"}, (20, 60)), ({"b"}, (50, 90)), (set(), (10, 50))],
+)
+def test_flows_of_a_pipeline_that_goes_do_not_count(pipelines: set[str], share: tuple[int, int]) -> None:
+    closed = [flow("a", 10), flow("b", 40)]  # ten more are closed that the monitor does not list
+    assert effect(flowsBefore=100, closedTotal=60, closed=closed).closed_share(pipelines) == share
+
+
+def test_nothing_open_is_nothing_closed() -> None:
+    assert effect().closed_share({"a"}) == (0, 0)
+
+
+def test_a_pipeline_is_told_its_own_flows_within_the_schema() -> None:
+    written = effect(
+        **{"from": "aa", "to": "bb"},
+        closed=[flow("a", 2, unknown=1), flow("b", 1), *(flow("a", 1) for _ in range(30))],
+        closedTotal=33,
+        users=[f"u{number}" for number in range(30)],
+        usersTotal=30,
+    ).of_pipeline("a")
+    assert (written["from"], written["to"], written["closedTotal"], written["usersTotal"]) == ("aa", "bb", 33, 30)
+    assert len(written["closed"]) == len(written["users"]) == LISTED
+    assert written["closed"][0] == {"task": "worker", "access": "read", "flows": 2}
+    assert written["opened"] == []

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-2-Clause
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from shai_operator.reconcile import policies, releases
+from shai_operator.reconcile.definitions import Verdict
+from shai_operator.reconcile.judging import Limits
+from shai_operator.reconcile.objects import Object, name, reference
+from shai_operator.reconcile.rollout_state import Settings, Step
+from tests.reconcile.builders import inventory, refused, thing
+
+if TYPE_CHECKING:
+    from shai_operator.reconcile.bundles import Release
+    from shai_operator.reconcile.releases import Definitions
+
+
+def policy(called: str, text: str = "t1", status: dict[str, Any] | None = None, **spec: Any) -> Object:
+    return thing("Policy", called, {"text": text, "mode": "Enforce", **spec}, status)
+
+
+def revision(of: Object, number: int = 1) -> Object:
+    content = {"policy": name(of), "revision": number, "text": of["spec"]["text"], "mode": "Enforce"}
+    return thing("PolicyRevision", policies.revision_name(of), content)
+
+
+def task(called: str, taint: str = "", **spec: Any) -> Object:
+    return thing("Task", called, {"command": ["/bin/true"], **({"taint": {"name": taint}} if taint else {}), **spec})
+
+
+def pipeline(
+    called: str, *, tasks: tuple[str, ...] = ("search",), paths: Any = (), created: int = 0, **more: Any
+) -> Object:
+    conduit = {"name": "documents", "kind": "file", "paths": [{"path": p, "policy": {"name": n}} for p, n in paths]}
+    namespace = more.pop("namespace", "search")
+    return thing(
+        "Pipeline",
+        called,
+        {"tasks": list(tasks), "conduits": [conduit], **more},
+        namespace=namespace,
+        creationTimestamp=f"2026-06-01T12:00:{created:02}Z",
+    )
+
+
+PUBLIC, WORKER = policy("public"), policy("worker")
+SYSE = pipeline("syse", paths=[("/public/**", "public")])
+WORLD = [PUBLIC, WORKER, revision(PUBLIC), revision(WORKER), task("search", "worker"), SYSE]
+
+
+def build(*things: Object, stable: Release | None = None, **problems: Verdict) -> Definitions:
+    known = inventory(*things, thing("JailPool", "default"))
+    return releases.build(known, "default", refused("default", known, **problems), stable)
+
+
+def objects(built: Definitions) -> set[str]:
+    assert built.release is not None
+    return {f"{kind}/{called}" for kind, called in built.release.objects}
+
+
+WHOLE = {"Pipeline/syse", "Task/search", "Policy/public", "Policy/worker"}
+
+
+def test_a_release_has_all_that_its_pipelines_name_and_no_more() -> None:
+    built = build(*WORLD, policy("unused"), revision(policy("unused")), task("unused"))
+    assert objects(built) == WHOLE
+    assert built.release is not None
+    assert built.release.revisions == {one["metadata"]["name"]: policies.revision_name(one) for one in (PUBLIC, WORKER)}
+    assert (built.namespace, [name(one) for one in built.policies]) == ("search", ["public", "worker"])
+
+
+def test_facts_are_those_of_the_namespace_and_all_principals() -> None:
+    built = build(
+        *WORLD,
+        thing("FactSource", "own", {"inline": []}),
+        thing("FactSource", "foreign", {"inline": []}, namespace="other"),
+        thing("Principal", "alice", {"publicKey": "00"}),
+    )
+    assert [one["metadata"]["name"] for one in built.facts.manifests] == ["own", "alice"]
+    assert objects(built) == WHOLE, "facts are not part of a release"
+
+
+def test_nothing_to_run_is_no_release_before_the_first_and_an_empty_one_after() -> None:
+    assert build().release is None
+    stable = build(*WORLD).release
+    emptied = build(*WORLD[:-1], stable=stable).release
+    assert emptied is not None
+    assert (emptied.manifests, emptied.namespace) == ((), "search")
+
+
+def test_rollout_settings_do_not_change_a_release() -> None:
+    other = pipeline("syse", paths=[("/public/**", "public")], rollout={"paused": True}, pool="default")
+    assert build(*WORLD[:-1], other).release == build(*WORLD).release
+
+
+# Which pipelines.
+
+
+def test_the_oldest_pipeline_s_namespace_has_the_pool() -> None:
+    foreign = pipeline("other", namespace="other", tasks=(), created=1)
+    built = build(*WORLD, foreign)
+    assert objects(built) == WHOLE
+    assert built.left_out[reference(foreign)].reason == "PoolTaken"
+    older = pipeline("other", namespace="other", created=0)  # as old: the uid decides
+    older["metadata"]["uid"] = "a"
+    assert build(*WORLD, older).namespace == "other"
+
+
+def test_a_pipeline_of_another_pool_is_not_looked_at() -> None:
+    assert build(*WORLD, pipeline("other", pool="elsewhere", created=1)).left_out == {}
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason", "said"),
+    [
+        ("Task/search", "TaskMissing", "no Task search"),
+        ("Policy/public", "PolicyMissing", "no Policy public"),
+        ("Policy/worker", "PolicyMissing", "no Policy worker"),
+        ("PolicyRevision/" + policies.revision_name(PUBLIC), "PolicyMissing", "public has no revision"),
+    ],
+)
+def test_a_pipeline_that_lacks_something_is_left_out_and_the_others_go_on(missing: str, reason: str, said: str) -> None:
+    healthy = [task("other"), pipeline("other", tasks=("other",), created=1)]
+    left = [one for one in WORLD if f"{one['kind']}/{name(one)}" != missing]
+    built = build(*left, *healthy)
+    assert objects(built) == {"Pipeline/other", "Task/other"}
+    refusal = built.left_out[reference(SYSE)]
+    assert refusal.reason == reason
+    assert said in refusal.message
+
+
+@pytest.mark.parametrize(("overlaps", "reason"), [(False, "Invalid"), (True, "PathConflict")])
+def test_a_pipeline_that_the_parser_refuses_is_left_out_with_its_reason(*, overlaps: bool, reason: str) -> None:
+    other = pipeline("other", tasks=("other",), created=1)
+    built = build(*WORLD, other, task("other"), other=Verdict("line 3", overlaps=overlaps))
+    assert objects(built) == WHOLE
+    refusal = built.left_out[reference(other)]
+    assert (refusal.reason, refusal.message) == (reason, "line 3")
+
+
+def test_a_pipeline_being_deleted_is_gone() -> None:
+    deleted = pipeline("syse", paths=[("/public/**", "public")])
+    deleted["metadata"]["deletionTimestamp"] = "2026-06-01T13:00:00Z"
+    assert build(*WORLD[:-1], deleted).release is None
+
+
+# What was in force stays in force.
+
+
+def test_a_broken_pipeline_keeps_running_as_the_stable_release_has_it() -> None:
+    stable = build(*WORLD).release
+    broken = pipeline("syse", tasks=("search", "serach"), paths=[("/public/**", "public")])
+    built = build(*WORLD[:-1], broken, stable=stable)
+    assert built.release == stable
+    assert built.left_out[reference(broken)].reason == "TaskMissing"
+
+
+def test_what_was_deleted_under_a_pipeline_is_kept_for_it() -> None:
+    stable = build(*WORLD).release
+    assert build(SYSE, stable=stable).release == stable
+
+
+def test_another_pipeline_moves_on_beside_a_broken_one() -> None:
+    other = pipeline("other", tasks=("other",), created=1)
+    stable = build(*WORLD, other, task("other")).release
+    broken = pipeline("syse", tasks=("serach",))
+    built = build(*WORLD[:-1], broken, other, task("other", environment=[]), stable=stable)
+    assert built.release is not None
+    assert stable is not None
+    changed = {key for key, one in built.release.objects.items() if stable.objects.get(key) != one}
+    assert changed == {("Task", "other")}
+
+
+def test_another_namespace_inherits_nothing() -> None:
+    stable = build(*WORLD).release
+    foreign = pipeline("syse", namespace="other", tasks=("serach",))
+    assert objects(build(foreign, stable=stable)) == set()
+
+
+# Which revision.
+
+FIRST, SECOND, THIRD = (policy("public", text) for text in ("t1", "t2", "t3"))
+NAMES = [policies.revision_name(one) for one in (FIRST, SECOND, THIRD)]
+
+
+@pytest.mark.parametrize(
+    ("stable", "rejected", "known", "effective"),
+    [
+        ("", "", (1,), 1),  # the text is invalid or not yet checked: the newest there is
+        ("", "", (1, 2), 2),
+        ("", "", (1, 2, 3), 3),
+        (1, "", (1, 2, 3), 3),
+        (1, 3, (1, 2, 3), 1),  # rolled back
+        (1, 2, (1, 2, 3), 3),  # corrected after that
+        (1, "", (1, 2), 1),  # not yet checked: nothing changes
+        (1, 3, (2, 3), 2),  # the stable one is gone
+        ("", 3, (3,), None),
+        ("", "", (), None),
+    ],
+)
+def test_the_effective_revision(stable: Any, rejected: Any, known: tuple[int, ...], effective: int | None) -> None:
+    status = {"stableRevision": stable and NAMES[stable - 1], "rejectedRevision": rejected and NAMES[rejected - 1]}
+    present = policy("public", "t3", status)
+    all_known = inventory(present, *(revision((FIRST, SECOND, THIRD)[one - 1], one) for one in known))
+    found = policies.effective_revision(present, all_known)
+    assert (found and name(found)) == (effective and NAMES[effective - 1])
+    assert policies.is_held(present) is (rejected == 3)
+
+
+def test_a_rolled_back_policy_is_in_the_release_as_it_was_before() -> None:
+    status = {"stableRevision": NAMES[0], "rejectedRevision": NAMES[1]}
+    held = policy("public", "t2", status)
+    built = build(held, revision(FIRST), revision(SECOND, 2), *WORLD[1:2], *WORLD[3:])
+    assert built.release is not None
+    assert built.release.objects["Policy", "public"]["spec"] == {"text": "t1", "mode": "Enforce"}
+    assert built.held == ("public",)
+
+
+# Settings.
+
+
+def settings(*pipelines: Object, changed: tuple[str, ...] = (), public: Object = PUBLIC) -> Settings:
+    built = build(public, revision(public), WORKER, revision(WORKER), task("search"), *pipelines)
+    return releases.settings(built, changed)
+
+
+def test_nothing_said_is_the_default() -> None:
+    assert settings(SYSE) == Settings() == Settings((Step(1), Step("100%")), Limits(5, 50, 50, 20), paused=False)
+
+
+def rollout(called: str, **rollout: Any) -> Object:
+    return pipeline(called, paths=[(f"/{called}/**", "public")], rollout=rollout)
+
+
+def test_the_last_step_is_always_all() -> None:
+    found = settings(rollout("a", steps=[{"members": 2, "pauseSeconds": 0}, {"members": "50%", "pauseSeconds": 7}]))
+    assert found.steps == (Step("2", 0), Step("50%", 7), Step("100%", 7))
+
+
+def test_of_several_pipelines_the_most_careful_counts() -> None:
+    found = settings(
+        rollout("a", steps=[{"members": "50%"}], limits={"denialsPercent": 1, "minimumSessions": 5}),
+        rollout("b", steps=[{"members": 1}], limits={"closedPercent": 7, "minimumSessions": 50}, paused=True),
+    )
+    assert found == Settings((Step("1"), Step("100%")), Limits(1, 50, 7, 50), paused=True)
+
+
+def test_a_changed_policy_s_steps_replace_the_pipelines() -> None:
+    public = policy("public", rollout={"steps": [{"members": "100%", "pauseSeconds": 5}]})
+    assert settings(rollout("a", steps=[{"members": 1}]), public=public).steps[0] == Step("1")
+    assert settings(rollout("a", steps=[{"members": 1}]), public=public, changed=("public",)).steps == (
+        Step("100%", 5),
+    )
+
+
+def test_many_policies_are_gathered_in_reasonable_time() -> None:
+    many = [policy(f"p{number}") for number in range(500)]
+    paths = [[(f"/{line}/{number}/**", f"p{number}") for number in range(line, 500, 50)] for line in range(50)]
+    lines = [pipeline(f"l{number}", paths=paths[number]) for number in range(50)]
+    built = build(*many, *map(revision, many), task("search"), *lines)
+    assert built.release is not None
+    assert len(built.release.manifests) == 551

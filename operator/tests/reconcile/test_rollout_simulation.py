@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rollouts in a world in which everything happens that may: faulty changes, dying members, crashes of
+the operator, pauses, changes of mind, scaling. What must never happen is asserted at every look."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from shai_operator.reconcile import rollout, rollout_state
+from shai_operator.reconcile.effects import Effect
+from shai_operator.reconcile.judging import Limits
+from shai_operator.reconcile.members import Sample
+from shai_operator.reconcile.rollout_state import Decision, Member, Settings, Situation, Step
+
+FAULTS = ("none", "denies", "slow", "refused", "crashes", "blocks")
+STEPS = (
+    (Step(1, 30), Step("100%", 30)),
+    (Step("25%", 10), Step("50%", 0), Step("100%", 20)),
+    (Step(2, 60), Step(3, 60), Step("100%", 0)),
+    (Step("100%", 15),),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A release, and what is wrong with it."""
+
+    name: str
+    fault: str = "none"
+    of_policy: bool = True
+    """Rolling it back rejects a policy's revision, so that the specs mean the stable release again."""
+
+
+@dataclass
+class Machine:
+    """A member as it really is."""
+
+    ordinal: int
+    runs: str = ""
+    alive: bool = True
+    process: int = 0
+    counters: tuple[int, int, int, int] = (0, 0, 0, 0)
+    refused: set[str] = field(default_factory=set)
+    samples: tuple[Sample, ...] = ()
+
+
+class World(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = datetime(2026, 3, 1, tzinfo=UTC)
+        self.status = "{}"
+        self.machines: dict[str, Machine] = {}
+        self.releases = {"": Change("")}
+        self.desired = ""
+        self.held: tuple[str, ...] = ()
+        self.rejected_since_change: set[str] = set()
+        self.settings = Settings()
+        self.effect: Effect | None = None
+        self.comparison_refusal = ""
+        self.last: Decision | None = None
+
+    @initialize(size=st.integers(0, 6), steps=st.sampled_from(STEPS), minimum=st.sampled_from([1, 20, 60]))
+    def begin(self, size: int, steps: tuple[Step, ...], minimum: int) -> None:
+        self.settings = Settings(steps, Limits(minimum_sessions=minimum))
+        self.scale(size)
+        self.change(Change("r1"))
+
+    # What people and machines do.
+
+    def change(self, to: Change) -> None:
+        self.releases[to.name] = to
+        if to.name != self.desired:
+            self.desired, self.held, self.rejected_since_change = to.name, (), set()
+
+    @rule(fault=st.sampled_from(FAULTS), of_policy=st.booleans())
+    def change_the_specs(self, fault: str, *, of_policy: bool) -> None:
+        self.change(Change(f"r{len(self.releases)}", fault, of_policy))
+
+    @rule(choice=st.randoms(use_true_random=False))
+    def go_back_to_an_earlier_spec(self, choice: st.DataObject) -> None:
+        names = sorted(self.releases.keys() - {""})
+        self.change(self.releases[choice.choice(names)])  # type: ignore[attr-defined]
+
+    @rule(paused=st.booleans())
+    def pause(self, *, paused: bool) -> None:
+        self.settings = Settings(self.settings.steps, self.settings.limits, paused)
+
+    @rule(size=st.integers(0, 6))
+    def scale(self, size: int) -> None:
+        for ordinal in range(6):
+            name = f"m{ordinal}"
+            if ordinal >= size:
+                self.machines.pop(name, None)
+            elif name not in self.machines:
+                self.machines[name] = Machine(ordinal)
+
+    @rule(ordinal=st.integers(0, 5))
+    def a_member_dies(self, ordinal: int) -> None:
+        if f"m{ordinal}" in self.machines:
+            self.machines[f"m{ordinal}"].alive = False
+
+    @rule(ordinal=st.integers(0, 5))
+    def a_member_is_mended(self, ordinal: int) -> None:
+        one = self.machines.get(f"m{ordinal}")
+        if one is not None and not one.alive:
+            one.alive, one.process, one.counters = True, one.process + 1, (0, 0, 0, 0)
+
+    @rule(sessions=st.integers(0, 50))
+    def people_search(self, sessions: int) -> None:
+        for one in self.machines.values():
+            fault = self.releases[one.runs].fault
+            if one.alive and one.runs and fault != "crashes":
+                denials = sessions * 3 if fault == "denies" else 0
+                microseconds = sessions * (9000 if fault == "slow" else 1000)
+                more = (sessions, sessions * 10, denials, microseconds)
+                one.counters = tuple(a + b for a, b in zip(one.counters, more, strict=True))  # type: ignore[assignment]
+
+    @rule(seconds=st.sampled_from([1, 10, 30, 61, 700]))
+    def time_passes(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds, microseconds=12345)
+
+    @rule(looks=st.integers(1, 8))
+    def some_time_goes_by(self, looks: int) -> None:
+        for _ in range(looks):
+            self.the_operator_looks()
+            self.people_search(15)
+            self.time_passes(10)
+
+    @rule()
+    def the_operator_crashes(self) -> None:
+        """Everything but the status is lost."""
+        self.effect, self.comparison_refusal = None, ""
+        for one in self.machines.values():
+            one.samples, one.refused = (), set()
+
+    # What the operator does.
+
+    @rule(carries_out=st.integers(0, 6))
+    def the_operator_looks(self, carries_out: int = 6) -> None:
+        """Decide, write the status, and get as far as ``carries_out`` members."""
+        self.sample()
+        situation = self.situation()
+        decision = rollout.decide(situation)
+        self.check(situation, decision)
+        self.last = decision
+        if decision.reject:  # written before the pool's status
+            self.held = decision.reject
+        told = {
+            "rollout": rollout_state.write(decision.state),
+            "stable": decision.stable,
+            "rejected": decision.rejected,
+        }
+        self.status = json.dumps(told)
+        if decision.rejected and decision.verdict == "RollBack":
+            self.rejected_since_change.add(decision.rejected)
+            if self.releases[decision.rejected].of_policy:
+                self.desired = decision.stable
+        if decision.comparison is not None:
+            self.compare(decision)
+        for name in sorted(self.machines)[:carries_out]:
+            self.apply(self.machines[name], decision.targets[name])
+
+    def sample(self) -> None:
+        for one in self.machines.values():
+            if one.alive and one.runs:
+                one.samples = (*one.samples, Sample(self.now, str(one.process), one.runs, *one.counters))
+
+    def situation(self) -> Situation:
+        told = json.loads(self.status)
+        stable, fault = told.get("stable", ""), self.releases[self.desired].fault
+        return Situation(
+            stable=stable,
+            desired=self.desired,
+            rejected=told.get("rejected", ""),
+            state=rollout_state.read(told),
+            members=[self.view(name, one, stable) for name, one in sorted(self.machines.items())],
+            settings=self.settings,
+            now=self.now,
+            effect=self.effect,
+            refusal=self.comparison_refusal if fault == "refused" else "",
+            changed=("p",) if self.releases[self.desired].of_policy else (),
+            held=self.held,
+            first=not stable,
+        )
+
+    def view(self, name: str, one: Machine, stable: str) -> Member:
+        up = one.alive and self.releases[one.runs].fault != "crashes"
+        return Member(
+            name=name,
+            ordinal=one.ordinal,
+            release=one.runs,
+            ready=up,
+            answers=one.alive,
+            comparable=one.alive and one.runs == stable,
+            refuses_stable=stable in one.refused and one.runs != stable,
+            refusal="does not parse" if self.desired in one.refused and one.runs != self.desired else "",
+            samples=one.samples,
+        )
+
+    def compare(self, decision: Decision) -> None:
+        need = decision.comparison
+        assert need is not None
+        assert self.machines[need.member].alive
+        assert self.machines[need.member].runs == need.before == decision.stable
+        fault = self.releases[need.candidate].fault
+        if fault == "refused":
+            self.comparison_refusal = "does not parse"
+        else:
+            closed = 90 if fault == "blocks" else 3
+            self.effect = Effect(need.before, need.candidate, {"flowsBefore": 100, "closedTotal": closed})
+
+    def apply(self, one: Machine, release: str) -> None:
+        if not one.alive or not release or release == one.runs:
+            return
+        if self.releases[release].fault == "refused":
+            one.refused.add(release)
+        else:
+            one.runs = release
+
+    # What must hold.
+
+    def check(self, situation: Situation, decision: Decision) -> None:
+        state, size = decision.state, len(self.machines)
+        assert rollout_state.read(json.loads(json.dumps({"rollout": rollout_state.write(state)}))) == state
+        assert set(decision.targets) == set(self.machines)
+        trying = [name for name, release in decision.targets.items() if release == state.candidate != ""]
+        nowhere = all(one.refuses_stable for one in situation.members)  # then there is nothing to be careful with
+        if decision.stable and situation.stable and not nowhere:
+            self.check_shares(situation, decision, trying, size)
+        assert not self.rejected_since_change & set(decision.targets.values()) - {decision.stable}
+        promoted = decision.stable != situation.stable
+        if promoted and situation.stable and not nowhere:
+            old, new = self.releases[situation.stable].fault, self.releases[decision.stable].fault
+            assert new in {"none", old}, f"{decision.stable}, which {new}, was promoted: {decision.condition.message}"
+            assert not situation.settings.paused
+        if situation.settings.paused and situation.stable and not nowhere:
+            before = {one.name for one in situation.members if one.name in situation.state.canaries}
+            assert set(trying) <= before
+
+    def check_shares(self, situation: Situation, decision: Decision, trying: list[str], size: int) -> None:
+        """No more members try a release than the step allows; the others have what has been judged."""
+        state = decision.state
+        allowed = 0
+        if state.step:
+            steps = situation.settings.steps
+            last = state.step >= len(steps)
+            allowed = size if last else steps[state.step - 1].count(size)
+        assert len(trying) <= allowed
+        assert set(trying) <= set(state.canaries)
+        for name, release in decision.targets.items():
+            expected = {decision.stable} | ({state.candidate, state.superseded} if name in state.canaries else set())
+            assert release in expected - {""}
+
+    @invariant()
+    def the_status_is_plain(self) -> None:
+        assert len(self.status) < 16_000
+
+    @precondition(lambda self: self.machines)
+    @rule()
+    def without_faults_it_converges(self) -> None:
+        """With everybody mended, traffic, and a change without faults: all members get it."""
+        self.pause(paused=False)
+        for ordinal in range(6):
+            self.a_member_is_mended(ordinal)
+        self.change(Change(f"r{len(self.releases)}"))
+        for _ in range(60):
+            self.the_operator_looks()
+            self.people_search(30)
+            self.time_passes(30)
+        assert self.last is not None
+        assert (self.last.stable, self.last.condition.reason) == (self.desired, "Complete"), self.last.condition.message
+        assert {one.runs for one in self.machines.values()} == {self.desired}
+
+    @precondition(lambda self: self.machines and json.loads(self.status).get("stable"))
+    @rule(fault=st.sampled_from(FAULTS[1:]), of_policy=st.booleans())
+    def with_a_fault_all_go_back(self, fault: str, *, of_policy: bool) -> None:
+        stable = json.loads(self.status)["stable"]
+        if self.releases[stable].fault != "none":
+            return  # what denies no more than what is there already is no regression
+        self.without_faults_it_converges()
+        stable = self.desired
+        self.change(Change(f"r{len(self.releases)}", fault, of_policy))
+        for _ in range(60):
+            self.the_operator_looks()
+            self.people_search(30)
+            self.time_passes(30)
+        assert self.last is not None
+        reason = "BlocksFlows" if fault == "blocks" else "RolledBack"
+        assert (self.last.stable, self.last.condition.reason) == (stable, reason), self.last.condition.message
+        assert {one.runs for one in self.machines.values()} == {stable}
+
+
+TestWorld = World.TestCase
+TestWorld.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

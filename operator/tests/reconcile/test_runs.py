@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: BSD-2-Clause
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shai_operator.reconcile import runs
+from shai_operator.reconcile.actions import Emit, Plan
+from shai_operator.reconcile.conditions import timestamp
+from shai_operator.reconcile.objects import Inventory, Object
+from shai_operator.reconcile.results import BLOCKED_LISTED, COVERAGE_LISTED, MemberRun, State
+from shai_operator.reconcile.runs import CancelAnalysis, Decision, StartAnalysis
+from tests.reconcile.builders import CREATED, condition, inventory, only_condition, thing, written
+
+NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
+STARTED = CREATED
+HASH, OTHER = "ab" * 32, "cd" * 32
+
+
+def run(
+    name: str = "one", spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **m: Any
+) -> Object:
+    wanted = {"pipeline": "syse", "trigger": "Manual", "scope": "All", "full": False, "deadlineSeconds": 60}
+    return thing("AnalysisRun", name, wanted | (spec or {}), status or {}, **m)
+
+
+def ended(name: str, status: str, reason: str, bundle: str = HASH, **more: Any) -> Object:
+    found = {"conditions": [condition("Succeeded", status, reason, f"{reason}.")], "completionTime": STARTED}
+    return run(name, status={**found, "bundle": bundle, **more})
+
+
+def pipeline(bundle: str = HASH) -> Object:
+    return thing("Pipeline", "syse", {"pool": "main"}, {"bundle": bundle})
+
+
+def world(*things: Object) -> Inventory:
+    return inventory(pipeline(), *things)
+
+
+def analysis(**more: Any) -> dict[str, Any]:
+    return {
+        "durationMicroseconds": 2_500_000,
+        "conduits": 10,
+        "classes": 3,
+        "instances": 2,
+        "coverage": [coverage()],
+        "blocked": None,
+        "blockedTotal": 0,
+        **more,
+    }
+
+
+def coverage(task: str = "worker", expected: int = 10, validated: int = 9) -> dict[str, Any]:
+    return {
+        "task": task,
+        "access": "read",
+        "conduits": "documents",
+        "instances": 2,
+        "expected": expected,
+        "validated": validated,
+    }
+
+
+def flow(number: int) -> dict[str, Any]:
+    return {
+        "instance": f"worker({number:03})",
+        "access": "read",
+        "conduit": f"/a/{number}",
+        "count": 3,
+        "policy": "p",
+        "obligation": "o",
+    }
+
+
+def member(number: int, state: State, **more: Any) -> MemberRun:
+    found = analysis() if state == State.COMPLETE else None
+    return MemberRun(**{"name": f"main-{number}", "state": state, "bundle": HASH, "analysis": found, **more})
+
+
+def status_of(decision: Decision) -> dict[str, Any]:
+    return written(decision.plan)
+
+
+def succeeded(decision: Decision) -> tuple[str, str]:
+    found = only_condition(decision.plan)
+    return found["status"], found["reason"]
+
+
+def message(decision: Decision) -> str:
+    return str(only_condition(decision.plan)["message"])
+
+
+def events(plan: Plan) -> list[tuple[str, str]]:
+    return [(action.type, action.reason) for action in plan.actions if isinstance(action, Emit)]
+
+
+def test_every_ready_member_is_asked() -> None:
+    members = [member(0, State.PENDING), member(1, State.UNREADY, error="it starts"), member(2, State.RUNNING)]
+    decision = runs.reconcile(run(spec={"scope": "Active", "full": True}), members, world(), NOW)
+    assert decision.requests == [StartAnalysis("main-0", "syse", "Active", full=True)]
+    assert succeeded(decision) == ("Unknown", "Running")
+    assert status_of(decision)["startTime"] == timestamp(NOW)
+    assert status_of(decision)["bundle"] == HASH
+    assert [row["state"] for row in status_of(decision)["members"]] == ["Pending", "Unready", "Running"]
+
+
+def test_progress_is_the_members_together() -> None:
+    members = [
+        member(0, State.RUNNING, phase="views", done=90, total=100),
+        member(1, State.RUNNING, phase="classes", done=5, total=10),
+        member(2, State.RUNNING, phase="conduits", done=7),
+    ]
+    decision = runs.reconcile(run(status={"startTime": STARTED}), members, world(), NOW)
+    assert status_of(decision)["progress"] == {"phase": "conduits", "done": 102, "total": 110}
+    assert status_of(decision)["startTime"] == STARTED
+
+
+@pytest.mark.parametrize(
+    ("known", "members", "says"),
+    [
+        (world(), [], "waits for a member of JailPool main to be ready (it has none)"),
+        (world(), [member(0, State.UNREADY, error="no answer")], "(main-0: no answer)"),
+        (Inventory(), [], "waits for Pipeline syse, which is not in namespace search; apply it"),
+    ],
+)
+def test_a_run_waits_for_what_it_needs(known: Inventory, members: list[MemberRun], says: str) -> None:
+    decision = runs.reconcile(run(), members, known, NOW)
+    assert succeeded(decision) == ("Unknown", "Pending")
+    assert says in message(decision)
+    assert "startTime" not in status_of(decision)
+    late = runs.reconcile(run(), members, known, NOW + timedelta(seconds=30))
+    assert succeeded(late) == ("False", "TimedOut")
+
+
+def test_a_complete_run_says_the_worst_of_its_members() -> None:
+    members = [
+        member(0, State.COMPLETE),
+        member(
+            1,
+            State.COMPLETE,
+            analysis=analysis(
+                durationMicroseconds=7_000_999,
+                coverage=[coverage(validated=4), coverage("search", 0, 0)],
+                blocked=[flow(number) for number in range(30)],
+                blockedTotal=47,
+            ),
+        ),
+        member(2, State.UNREADY, error="no answer"),
+    ]
+    decision = runs.reconcile(run(status={"startTime": STARTED}), members, world(), NOW)
+    assert succeeded(decision) == ("True", "Complete")
+    assert message(decision) == "2 members are done; not ready and left out: main-2"
+    found = status_of(decision)
+    assert found["durationMilliseconds"] == 7000
+    assert [entry["validated"] for entry in found["coverage"]] == [0, 4]
+    assert len(found["blocked"]) == BLOCKED_LISTED
+    assert found["blockedTotal"] == 47
+    assert found["completionTime"] == timestamp(NOW)
+    assert [row["state"] for row in found["members"]] == ["Complete", "Complete", "Unready"]
+    assert events(decision.plan) == [("Normal", "Complete")]
+
+
+def test_the_same_flow_on_every_member_is_one_flow() -> None:
+    found = analysis(blocked=[flow(1), flow(2)], blockedTotal=2)
+    members = [member(number, State.COMPLETE, analysis=found) for number in range(3)]
+    decision = runs.reconcile(run(), members, world(), NOW)
+    assert [entry["instance"] for entry in status_of(decision)["blocked"]] == ["worker(001)", "worker(002)"]
+    assert status_of(decision)["blockedTotal"] == 2
+
+
+def test_of_too_many_expectations_the_worst_are_shown() -> None:
+    entries = [coverage(f"task{number:03}", 100, number) for number in range(100)]
+    decision = runs.reconcile(run(), [member(0, State.COMPLETE, analysis=analysis(coverage=entries))], world(), NOW)
+    assert [entry["validated"] for entry in status_of(decision)["coverage"]] == list(range(COVERAGE_LISTED))
+
+
+def test_a_failed_run_names_the_result_that_stays_in_force() -> None:
+    members = [member(0, State.COMPLETE), member(1, State.FAILED, error="the disk is full")]
+    earlier = [
+        ended("good-1", "True", "Complete", OTHER, completionTime="2026-05-30T00:00:00Z"),
+        ended("good-2", "True", "Complete", OTHER, completionTime="2026-05-31T00:00:00Z"),
+        ended("bad", "False", "Failed", OTHER, completionTime="2026-05-31T12:00:00Z"),
+    ]
+    decision = runs.reconcile(run(status={"startTime": STARTED}), members, world(*earlier), NOW)
+    assert succeeded(decision) == ("False", "Failed")
+    assert message(decision) == (
+        "1 of 2 members failed: main-1: the disk is full. "
+        "The result of AnalysisRun good-2 (bundle cdcdcdcdcdcd) stays in force"
+    )
+    assert events(decision.plan) == [("Warning", "Failed")]
+    alone = runs.reconcile(run(status={"startTime": STARTED}), members, world(), NOW)
+    assert "There is no earlier result" in message(alone)
+
+
+@pytest.mark.parametrize(
+    ("made", "known", "reason"),
+    [
+        (run(annotations={"shai.dev/cancel": "true"}), world(), "Cancelled"),
+        (run(status={"startTime": "2026-06-01T11:59:00Z"}), world(), "TimedOut"),
+        (run(status={"startTime": STARTED}), Inventory(), "Failed"),
+        (run(spec={"trigger": "Change", "bundle": OTHER}), world(), "Superseded"),
+    ],
+)
+def test_a_run_that_is_ended_cancels_what_its_members_do(made: Object, known: Inventory, reason: str) -> None:
+    members = [member(0, State.RUNNING), member(1, State.PENDING), member(2, State.COMPLETE)]
+    decision = runs.reconcile(made, members, known, NOW)
+    assert succeeded(decision) == ("False", reason)
+    assert decision.requests == [CancelAnalysis("main-0")]
+
+
+def test_the_run_of_the_present_bundle_goes_on() -> None:
+    decision = runs.reconcile(run(spec={"trigger": "Change", "bundle": HASH}), [member(0, State.RUNNING)], world(), NOW)
+    assert succeeded(decision) == ("Unknown", "Running")
+    assert not decision.requests
+
+
+@pytest.mark.parametrize(
+    ("policy", "other", "reason"),
+    [("Replace", "12:01", "Superseded"), ("Replace", "11:59", "Running"), ("Allow", "12:01", "Running")],
+)
+def test_a_newer_scheduled_run_replaces_an_older_one_when_it_should(policy: str, other: str, reason: str) -> None:
+    oa = thing("OfflineAnalysis", "nightly", {"pipeline": "syse", "concurrencyPolicy": policy}, {})
+    scheduled = {"trigger": "Schedule", "offlineAnalysis": "nightly"}
+    newer = run("two", spec={**scheduled, "scheduledTime": f"2026-06-01T{other}:00Z"})
+    mine = run(spec={**scheduled, "scheduledTime": STARTED})
+    decision = runs.reconcile(mine, [member(0, State.RUNNING)], world(oa, newer, mine), NOW)
+    assert succeeded(decision)[1] == reason
+
+
+def test_a_finished_run_is_left_alone_and_a_deleted_one_cancelled() -> None:
+    members = [member(0, State.RUNNING)]
+    for made in (ended("one", "True", "Complete"), run(deletionTimestamp=STARTED)):
+        decision = runs.reconcile(made, members, world(), NOW)
+        assert decision.requests == [CancelAnalysis("main-0")]
+        assert decision.plan == Plan()
+
+
+def analysed(*things: Object) -> tuple[str, str, str]:
+    found = only_condition(runs.analysed(pipeline(), world(*things), NOW))
+    assert found["type"] == "Analysed"
+    return found["status"], found["reason"], found["message"]
+
+
+BLOCKED: dict[str, Any] = {"blockedTotal": 2, "blocked": [flow(1)]}
+
+
+@pytest.mark.parametrize(
+    ("things", "expected"),
+    [
+        ([], ("Unknown", "Pending", "has not been analysed yet")),
+        ([ended("a", "True", "Complete", OTHER)], ("Unknown", "Pending", "bundle abababababab")),
+        ([ended("a", "True", "Complete", coverage=[coverage()])], ("True", "Complete", "9 of 10 expected accesses")),
+        (
+            [ended("a", "True", "Complete", **BLOCKED)],
+            ("True", "FlowsBlocked", "2 expected flows are forbidden, such"),
+        ),
+        ([ended("a", "False", "Failed")], ("False", "Failed", "AnalysisRun a: Failed.")),
+        ([ended("a", "False", "TimedOut")], ("False", "Failed", "TimedOut")),
+        (
+            [ended("a", "True", "Complete"), ended("b", "False", "Failed", completionTime="2026-06-02T00:00:00Z")],
+            ("False", "Failed", "AnalysisRun b"),
+        ),
+        (
+            [ended("a", "False", "Failed"), ended("b", "True", "Complete", completionTime="2026-06-02T00:00:00Z")],
+            ("True", "Complete", "AnalysisRun b"),
+        ),
+        (
+            [ended("a", "True", "Complete"), ended("b", "False", "Cancelled", completionTime="2026-06-02T00:00:00Z")],
+            ("True", "Complete", "AnalysisRun a"),
+        ),
+    ],
+)
+def test_a_pipeline_says_what_its_analysis_came_to(things: list[Object], expected: tuple[str, str, str]) -> None:
+    status, reason, text = analysed(*things)
+    assert (status, reason) == expected[:2]
+    assert expected[2] in text
+
+
+def test_a_pipeline_without_a_bundle_has_no_such_condition() -> None:
+    assert runs.analysed(pipeline(""), world(), NOW) == Plan()

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What runs and benchmarks write fits the schemas of their kinds, at its largest too.
+
+The API server refuses a whole status for one field that it does not know.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from shai_operator.reconcile import analyses, benchmarks, runs
+from shai_operator.reconcile.actions import Create
+from shai_operator.reconcile.benchmarks import Measurement
+from shai_operator.reconcile.results import MemberRun, State
+from tests.reconcile.builders import condition, inventory, thing, written
+
+BASES = Path(__file__).resolve().parents[3] / "crds" / "bases"
+NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
+HASH = "ab" * 32
+LONG = "x" * 100_000
+
+
+def schema(plural: str) -> dict[str, Any]:
+    definition = yaml.safe_load((BASES / f"{plural}.yaml").read_text())
+    found: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return found
+
+
+def faults(value: Any, rule: dict[str, Any], place: str = "") -> list[str]:
+    """List what of a value its schema does not allow."""
+    match rule["type"]:
+        case "object":
+            known = rule.get("properties", {})
+            missing = [f"{place}.{name} is missing" for name in rule.get("required", ()) if name not in value]
+            unknown = [f"{place}.{name} is not known" for name in value if known and name not in known]
+            inner = [faults(value[name], known[name], f"{place}.{name}") for name in value if name in known]
+        case "array":
+            unknown, missing = [f"{place} has {len(value)}"] if len(value) > rule["maxItems"] else [], []
+            inner = [faults(one, rule["items"], f"{place}[{number}]") for number, one in enumerate(value)]
+        case "string":
+            good = isinstance(value, str) and rule.get("minLength", 0) <= len(value) <= rule.get(
+                "maxLength", len(value)
+            )
+            return [] if good and value in rule.get("enum", [value]) else [f"{place} is {value!r:.40}"]
+        case "integer":
+            return [] if isinstance(value, int) and value >= rule.get("minimum", value) else [f"{place} is {value!r}"]
+        case _:
+            return [] if isinstance(value, bool) else [f"{place} is {value!r}"]
+    return [*missing, *unknown, *(fault for found in inner for fault in found)]
+
+
+def status(plural: str) -> dict[str, Any]:
+    found: dict[str, Any] = schema(plural)["properties"]["status"]
+    return found
+
+
+def large_analysis() -> dict[str, Any]:
+    entry = {"task": "t", "access": "read", "conduits": "c", "instances": 1, "expected": 2, "validated": 1}
+    flow = {"access": "read", "count": 1, "policy": LONG, "obligation": LONG, "suggestion": LONG, "conduit": LONG}
+    return {
+        "durationMicroseconds": 1,
+        "conduits": 1,
+        "classes": 1,
+        "instances": 1,
+        "blockedTotal": 10**6,
+        "coverage": [{**entry, "task": f"t{number}"} for number in range(500)],
+        "blocked": [{**flow, "instance": f"{number}{LONG}"} for number in range(100)],
+    }
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_an_analysis_run(state: State) -> None:
+    found = large_analysis() if state == State.COMPLETE else None
+    members = [MemberRun(f"m{number}", state, HASH, "views", 1, 2, found, LONG) for number in range(300)]
+    run = thing("AnalysisRun", "one", {"pipeline": "syse", "trigger": "Manual"})
+    known = inventory(thing("Pipeline", "syse", {}, {"bundle": HASH}), run)
+    assert faults(written(runs.reconcile(run, members, known, NOW).plan), status("analysisruns")) == []
+
+
+@pytest.mark.parametrize("expression", ["0 * * * *", "0 25 * * *"])
+def test_an_offline_analysis_and_the_runs_that_it_makes(expression: str) -> None:
+    spec = {"pipeline": "syse", "schedule": expression, "concurrencyPolicy": "Allow"}
+    oa = thing("OfflineAnalysis", "nightly", spec, creationTimestamp="2026-06-01T11:00:00Z")
+    going = {"pipeline": "syse", "offlineAnalysis": "nightly"}
+    active = [thing("AnalysisRun", f"nightly-{number}", going) for number in range(40)]
+    pipeline = thing("Pipeline", "syse", {}, {"bundle": HASH})
+    plan = analyses.reconcile(oa, inventory(pipeline, *active), NOW)
+    assert faults(written(plan), status("offlineanalyses")) == []
+    for made in (plan, analyses.changes(pipeline, inventory(pipeline))):
+        for action in made.actions:
+            if isinstance(action, Create):
+                assert faults(action.body["spec"], schema("analysisruns")["properties"]["spec"]) == []
+
+
+def test_a_benchmark() -> None:
+    benchmark = thing(
+        "Benchmark", "cost", {"pipeline": "syse"}, {"startTime": "2026-06-01T12:00:00Z", "observedGeneration": 1}
+    )
+    row = {"sessionLength": 1, "mode": "shai", "cpuOverhead": LONG, "throughputOverhead": LONG, "queriesPerSecond": 3}
+    found = {"rows": [row] * 100, "summary": {"dynamic": LONG, "shai": LONG}}
+    known = inventory(benchmark)
+    for seen in (None, Measurement(1, 2, LONG), Measurement(2, 2, LONG, found, "t"), Measurement(error=LONG)):
+        decision = benchmarks.reconcile(benchmark, seen, known, NOW)
+        assert faults(written(decision.plan), status("benchmarks")) == []
+
+
+def test_a_pipeline() -> None:
+    known = inventory(
+        thing("AnalysisRun", "one", {"pipeline": "syse"}, {"conditions": [condition("Succeeded", "True")]})
+    )
+    plan = runs.analysed(thing("Pipeline", "syse", {}, {"bundle": HASH}), known, NOW)
+    assert faults(written(plan), status("pipelines")) == []
+
+
+def test_the_check_finds_what_does_not_fit() -> None:
+    wrong = {"progress": {"done": -1, "phase": 7}, "members": [{}], "unknown": 1, "blocked": [{}] * 21}
+    assert len(faults(wrong, status("analysisruns"))) == 5

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Objects for tests of the running operator, and what their status says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile.objects import API_VERSION, PLURALS
+from testing.cluster import path_of
+from testing.operators import until
+
+if TYPE_CHECKING:
+    from testing.cluster import Cluster
+
+API = API_VERSION
+OPEN = "policy {name} {{\n  read   :- true.\n  update :- true.\n}}\n"
+
+
+def thing(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def policy(name: str, text: str = "", **spec: Any) -> dict[str, Any]:
+    return thing("Policy", name, text=text or OPEN.format(name=name.replace("-", "_")), **spec)
+
+
+def task(name: str, taint: str, **spec: Any) -> dict[str, Any]:
+    """A task that ends at once."""
+    usual = {"command": ["/bin/true"], "runtime": ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"], "run": "Once"}
+    return thing("Task", name, **{**usual, "taint": {"name": taint}, **spec})
+
+
+def pipeline(name: str, tasks: list[str], path: str, policy_name: str, **spec: Any) -> dict[str, Any]:
+    conduit = {
+        "name": "files",
+        "kind": "file",
+        "directory": True,
+        "ingress": True,
+        "paths": [{"path": path, "policy": {"name": policy_name}}],
+    }
+    return thing("Pipeline", name, tasks=tasks, conduits=[conduit], **spec)
+
+
+def apply(cluster: Cluster, namespace: str, *things: dict[str, Any]) -> None:
+    """Apply objects as a user does."""
+    cluster.kubectl("-n", namespace, "apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, things)))
+
+
+def read(cluster: Cluster, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+    scope = "" if kind in {"JailPool", "Principal"} else namespace
+    answer = cluster.request("GET", path_of(API, PLURALS[kind], scope, name))
+    if answer.status_code == 404:
+        return None
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def condition(found: dict[str, Any] | None, kind: str) -> tuple[str, str]:
+    """Return status and reason of a condition, empty when there is none."""
+    for one in ((found or {}).get("status") or {}).get("conditions") or ():
+        if one["type"] == kind:
+            return one["status"], one["reason"]
+    return "", ""
+
+
+def message(found: dict[str, Any] | None, kind: str) -> str:
+    for one in ((found or {}).get("status") or {}).get("conditions") or ():
+        if one["type"] == kind:
+            return str(one["message"])
+    return ""
+
+
+def await_condition(
+    cluster: Cluster, kind: str, namespace: str, name: str, of: str, want: tuple[str, str], *, seconds: float = 30.0
+) -> dict[str, Any]:
+    """Wait until a condition has this status and reason; return the object."""
+    last: dict[str, Any] | None = None
+
+    def reached() -> dict[str, Any] | None:
+        nonlocal last
+        last = read(cluster, kind, namespace, name)
+        return last if condition(last, of) == want else None
+
+    try:
+        found: dict[str, Any] = until(reached, f"{kind} {name}: {of} is {want}", seconds)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; its status is {json.dumps((last or {}).get('status'), indent=1)}") from None
+    return found
+
+
+def events(cluster: Cluster, namespace: str, name: str) -> list[dict[str, Any]]:
+    """Return the events about an object."""
+    answer = cluster.request("GET", path_of("v1", "events", namespace)).json()
+    return [one for one in answer["items"] if one["involvedObject"]["name"] == name]

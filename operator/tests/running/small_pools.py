@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The smallest pools: one pipeline, one task that ends at once. And what is left of them on this machine."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from testing.cluster import ROOT, path_of
+from testing.operators import NAMESPACE, until
+from tests.providers.support import arguments, processes_with
+from tests.running.objects import OPEN, apply, await_condition, pipeline, policy, read, task, thing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from testing.cluster import Cluster
+
+PATIENCE_SECONDS = 240.0
+"""For what takes playbooks, on a machine that does other things too."""
+
+ROLLOUT = {
+    "steps": [{"members": 1, "pauseSeconds": 1}, {"members": "100%", "pauseSeconds": 1}],
+    "limits": {"minimumSessions": 0},
+}
+"""Nobody has sessions here that a change could be judged by."""
+
+
+@dataclass
+class Site:
+    """A directory for pools on this machine, on addresses of their own."""
+
+    base: Path
+    network: str = field(default_factory=lambda: f"127.{random.randint(16, 250)}.{random.randint(0, 255)}")
+    pools: int = 0
+
+    @property
+    def images(self) -> Path:
+        return self.base / "images"
+
+    def image(self, name: str = "default") -> None:
+        """Make an image of what was built, all at once."""
+        made = self.base / f"making-{name}"
+        shutil.copytree(ROOT / "build" / "images" / "default", made, symlinks=False)
+        made.rename(self.images / name)
+
+    def addresses(self) -> str:
+        """Return a range of addresses for one more pool."""
+        self.pools += 1
+        return f"{self.network}.{16 * self.pools}/28"
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """Make a site. What a failed test leaves there is ended: supervisors first, which start the others again."""
+    base = Path(tempfile.mkdtemp(prefix="shai-", dir="/var/tmp"))
+    try:
+        made = Site(base)
+        made.images.mkdir()
+        made.image()
+        yield made
+    finally:
+        for left in [*processes_with("supervisord.conf"), *processes_with(str(base))]:
+            if str(base) in arguments(left):
+                with suppress(ProcessLookupError):
+                    os.kill(left, signal.SIGKILL)
+        shutil.rmtree(base)
+
+
+class SmallPool:
+    """One pool with its definitions."""
+
+    def __init__(self, cluster: Cluster, namespace: str, where: Site, name: str) -> None:
+        self.cluster, self.namespace, self.name = cluster, namespace, name
+        self.directory = where.base / name
+        self._addresses = where.addresses()
+
+    def make(self, **spec: Any) -> None:
+        """Apply the pool and its definitions."""
+        self.set(**spec)
+        self.define()
+
+    def set(self, **spec: Any) -> None:
+        """Apply the pool."""
+        usual = {
+            "provider": "local",
+            "directory": str(self.directory),
+            "network": {"addresses": self._addresses},
+            "healing": {"periodSeconds": 1, "failureThreshold": 2},
+        }
+        apply(self.cluster, self.namespace, thing("JailPool", self.name, **{**usual, **spec}))
+
+    def define(self, remark: str = "") -> None:
+        """Apply the definitions; with another remark, the policy is another one."""
+        apply(
+            self.cluster,
+            self.namespace,
+            policy("open", OPEN.format(name="open") + (f"# {remark}\n" if remark else "")),
+            task("once", "open"),
+            pipeline("p", ["once"], "/a/**", "open", pool=self.name, rollout=ROLLOUT),
+        )
+
+    def read(self) -> dict[str, Any] | None:
+        return read(self.cluster, "JailPool", "", self.name)
+
+    def status(self) -> dict[str, Any]:
+        return (self.read() or {}).get("status") or {}
+
+    def rows(self) -> list[dict[str, Any]]:
+        return self.status().get("members") or []
+
+    def stable(self) -> str:
+        return str(self.status().get("stableRelease") or "")
+
+    def await_condition(self, of: str, status: str, reason: str) -> dict[str, Any]:
+        return await_condition(self.cluster, "JailPool", "", self.name, of, (status, reason), seconds=PATIENCE_SECONDS)
+
+    def await_ready(self, members: int) -> None:
+        """Wait until the pool has this many members and all of them serve its definitions."""
+
+        def ready() -> bool:
+            told = self.status()
+            rows = told.get("members") or []
+            return (
+                len(rows) == members == told.get("readyReplicas")
+                and bool(told.get("stableRelease"))
+                and not told.get("candidateRelease")
+                and {(row["reason"], row.get("release")) for row in rows} <= {("Ready", told["stableRelease"])}
+            )
+
+        until(ready, f"{members} members of {self.name} are ready", PATIENCE_SECONDS)
+
+    def await_gone(self) -> None:
+        """Wait until the object is gone; then nothing may be left of it."""
+        until(lambda: self.read() is None, f"{self.name} is gone", PATIENCE_SECONDS)
+        self.assert_nothing_left()
+
+    def assert_nothing_left(self) -> None:
+        assert processes_with(str(self.directory)) == []
+        assert not list(self.directory.glob(f"{self.name}-*"))
+        assert self.stored_releases() == []
+
+    def stored_releases(self) -> list[str]:
+        answer = self.cluster.request(
+            "GET", path_of("v1", "configmaps", NAMESPACE), labelSelector=f"shai.dev/pool={self.name}"
+        )
+        return [one["metadata"]["name"] for one in answer.json()["items"]]
+
+    def delete(self) -> None:
+        """Ask for its end without waiting."""
+        self.cluster.kubectl("delete", "jailpool", self.name, "--wait=false", "--ignore-not-found")
+
+    def monitors(self, ordinal: int | None = None) -> list[int]:
+        """Return the processes of the monitors."""
+        return [one for one in self._processes(ordinal) if "bin/shai monitor" in arguments(one)]
+
+    def supervisors(self, ordinal: int | None = None) -> list[int]:
+        """Return the processes that keep monitors running."""
+        return [one for one in self._processes(ordinal) if "supervisord.conf" in arguments(one)]
+
+    def _processes(self, ordinal: int | None) -> list[int]:
+        return processes_with(f"{self.directory}/" + ("" if ordinal is None else f"{self.name}-{ordinal}/"))
+
+
+@contextmanager
+def silent_host(address: str) -> Iterator[int]:
+    """Listen at an address, take connections and never say a word: who logs in there waits for its time-out."""
+    with socket.socket() as listening:
+        listening.bind((address, 0))
+        listening.listen(16)
+        yield int(listening.getsockname()[1])
+
+
+def host(name: str, address: str, port: int, secret: str, host_key: str) -> dict[str, Any]:
+    """Write an entry of a pool's hosts."""
+    return {
+        "name": name,
+        "address": address,
+        "port": port,
+        "privateKeySecret": {"namespace": NAMESPACE, "name": secret},
+        "hostKey": host_key,
+    }

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What users define, against a real API server and the real parser; no pool has a member here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from testing.operators import Operator, until
+from tests.running.objects import (
+    OPEN,
+    await_condition,
+    condition,
+    events,
+    message,
+    pipeline,
+    policy,
+    read,
+    task,
+    thing,
+)
+from tests.running.objects import apply as apply_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from testing.cluster import Cluster
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operator(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with Operator(devcluster, tmp_path_factory.mktemp("operator") / "log") as running:
+        yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pool(devcluster: Cluster) -> Iterator[Callable[[str], str]]:
+    """Make pools without members; each serves one namespace."""
+    made: list[str] = []
+
+    def make(namespace: str) -> str:
+        name = f"pool-{namespace}"
+        apply_all(devcluster, namespace, thing("JailPool", name, provider="local", replicas=0))
+        made.append(name)
+        return name
+
+    yield make
+    for name in made:
+        devcluster.kubectl("delete", "jailpool", name, "--timeout=60s")
+
+
+def test_a_policy_gets_revisions_and_keeps_its_history(devcluster: Cluster, namespace: str) -> None:
+    for number in range(4):
+        text = OPEN.format(name="p") + f"# {number}\n"
+        apply_all(devcluster, namespace, policy("p", text, revisionHistoryLimit=2))
+        until(
+            lambda want=number + 1: (
+                ((read(devcluster, "Policy", namespace, "p") or {}).get("status") or {}).get("latestRevision") == want
+            ),
+            f"revision {number + 1}",
+        )
+    found = read(devcluster, "Policy", namespace, "p")
+    assert condition(found, "Accepted") == ("True", "Accepted")
+    assert condition(found, "Ready") == ("True", "Unused")
+
+    def numbers() -> list[int]:
+        listed = json.loads(devcluster.kubectl("-n", namespace, "get", "policyrevisions", "-o", "json"))["items"]
+        return sorted(one["spec"]["revision"] for one in listed)
+
+    until(lambda: numbers() == [2, 3, 4], "the oldest revision is dropped")
+    devcluster.kubectl("-n", namespace, "delete", "policy", "p")
+    until(lambda: numbers() == [], "the revisions go with the policy")
+
+
+def test_text_that_does_not_parse_is_refused_with_its_place(devcluster: Cluster, namespace: str) -> None:
+    bad = json.dumps(policy("p", "policy p {\n  read :- nope(X).\n}\n"))
+    done = devcluster.try_kubectl("-n", namespace, "apply", "-f", "-", stdin=bad)
+    assert done.returncode != 0
+    assert "spec.text:2:11" in done.stderr
+    assert "nope" in done.stderr
+
+
+def test_a_policy_that_is_only_tried_out_is_admitted_with_a_warning(devcluster: Cluster, namespace: str) -> None:
+    done = devcluster.try_kubectl("-n", namespace, "apply", "-f", "-", stdin=json.dumps(policy("p", mode="Audit")))
+    assert done.returncode == 0
+    assert "recorded, not denied" in done.stderr
+
+
+def test_a_missing_task_is_named_until_it_is_there(
+    devcluster: Cluster, namespace: str, pool: Callable[[str], str]
+) -> None:
+    apply_all(devcluster, namespace, policy("open"), pipeline("p", ["late"], "/a/**", "open", pool=pool(namespace)))
+    found = await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("False", "TaskMissing"))
+    assert f"no Task late in namespace {namespace}; apply it" in message(found, "Accepted")
+    until(
+        lambda: [one for one in events(devcluster, namespace, "p") if one["reason"] == "TaskMissing"],
+        "an event says so",
+    )
+    apply_all(devcluster, namespace, task("late", "open"))
+    await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("True", "Accepted"))
+    used = until(lambda: (read(devcluster, "Task", namespace, "late") or {}).get("status", {}).get("usedBy"), "usedBy")
+    assert used == ["p"]
+
+
+def test_of_two_pipelines_that_claim_one_path_the_older_goes_on(
+    devcluster: Cluster, namespace: str, pool: Callable[[str], str]
+) -> None:
+    name = pool(namespace)
+    apply_all(
+        devcluster, namespace, policy("open"), task("t", "open"), pipeline("z-old", ["t"], "/a/**", "open", pool=name)
+    )
+    await_condition(devcluster, "Pipeline", namespace, "z-old", "Accepted", ("True", "Accepted"))
+    until(lambda: _second_has_passed(devcluster, namespace), "creation times differ")
+    apply_all(devcluster, namespace, task("u", "open"), pipeline("a-new", ["u"], "/a/b/*", "open", pool=name))
+    found = await_condition(devcluster, "Pipeline", namespace, "a-new", "Accepted", ("False", "PathConflict"))
+    assert "z-old" in message(found, "Accepted")
+    assert condition(read(devcluster, "Pipeline", namespace, "z-old"), "Accepted") == ("True", "Accepted")
+    devcluster.kubectl("-n", namespace, "delete", "pipeline", "z-old")
+    await_condition(devcluster, "Pipeline", namespace, "a-new", "Accepted", ("True", "Accepted"))
+
+
+def _second_has_passed(devcluster: Cluster, namespace: str) -> bool:
+    """Whether an object made now gets a later creation time than the pipeline; times are whole seconds."""
+    devcluster.kubectl("-n", namespace, "delete", "configmap", "clock", "--ignore-not-found")
+    devcluster.kubectl("-n", namespace, "create", "configmap", "clock")
+    clock = json.loads(devcluster.kubectl("-n", namespace, "get", "configmap", "clock", "-o", "json"))
+    old = read(devcluster, "Pipeline", namespace, "z-old")
+    assert old is not None
+    return bool(clock["metadata"]["creationTimestamp"] > old["metadata"]["creationTimestamp"])
+
+
+def test_a_pool_serves_one_namespace(
+    devcluster: Cluster, new_namespace: Callable[[], str], pool: Callable[[str], str]
+) -> None:
+    first, second = new_namespace(), new_namespace()
+    name = pool(first)
+    for namespace in (first, second):
+        apply_all(
+            devcluster, namespace, policy("open"), task("t", "open"), pipeline("p", ["t"], "/a/**", "open", pool=name)
+        )
+        if namespace == first:
+            await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("True", "Accepted"))
+            until(lambda: _a_later_second(devcluster, first, second), "creation times differ")
+    found = await_condition(devcluster, "Pipeline", second, "p", "Accepted", ("False", "PoolTaken"))
+    assert first in message(found, "Accepted")
+
+
+def _a_later_second(devcluster: Cluster, first: str, second: str) -> bool:
+    devcluster.kubectl("-n", second, "delete", "configmap", "clock", "--ignore-not-found")
+    devcluster.kubectl("-n", second, "create", "configmap", "clock")
+    clock = json.loads(devcluster.kubectl("-n", second, "get", "configmap", "clock", "-o", "json"))
+    old = read(devcluster, "Pipeline", first, "p")
+    assert old is not None
+    return bool(clock["metadata"]["creationTimestamp"] > old["metadata"]["creationTimestamp"])
+
+
+def test_no_pool_is_said_plainly(devcluster: Cluster, namespace: str) -> None:
+    apply_all(
+        devcluster, namespace, policy("open"), task("t", "open"), pipeline("p", ["t"], "/a/**", "open", pool="nowhere")
+    )
+    found = await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("False", "PoolMissing"))
+    assert "no JailPool nowhere" in message(found, "Accepted")
+
+
+def test_conditions_of_others_stay(devcluster: Cluster, namespace: str) -> None:
+    apply_all(devcluster, namespace, policy("p"))
+    await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
+    own = {
+        "type": "Reviewed",
+        "status": "True",
+        "reason": "ByLegal",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    body = {
+        "apiVersion": "shai.dev/v1alpha1",
+        "kind": "Policy",
+        "metadata": {"name": "p"},
+        "status": {"conditions": [own]},
+    }
+    answer = devcluster.request(
+        "PATCH",
+        f"/apis/shai.dev/v1alpha1/namespaces/{namespace}/policies/p/status",
+        body,
+        content_type="application/apply-patch+yaml",
+        fieldManager="legal",
+    )
+    assert answer.status_code == 200, answer.text
+    apply_all(devcluster, namespace, policy("p", OPEN.format(name="p") + "# changed\n"))
+    until(
+        lambda: (read(devcluster, "Policy", namespace, "p") or {})["status"]["latestRevision"] == 2,
+        "the change is seen",
+    )
+    found = read(devcluster, "Policy", namespace, "p")
+    assert condition(found, "Reviewed") == ("True", "ByLegal")
+    assert condition(found, "Accepted") == ("True", "Accepted")
+
+
+def test_the_largest_policy_gets_no_annotation_that_outgrows_its_limit(devcluster: Cluster, namespace: str) -> None:
+    text = OPEN.format(name="p")
+    large = policy("p", text + "#" * (65536 - len(text)))
+    devcluster.kubectl("-n", namespace, "create", "-f", "-", stdin=json.dumps(large))
+    found = await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
+    assert "annotations" not in found["metadata"]
+    assert "finalizers" not in found["metadata"]
+
+
+def test_while_the_operator_is_down_nothing_unchecked_gets_in(
+    devcluster: Cluster, namespace: str, operator: Operator
+) -> None:
+    operator.stop()
+    try:
+        done = devcluster.try_kubectl("-n", namespace, "apply", "-f", "-", stdin=json.dumps(policy("p")))
+        assert done.returncode != 0
+        assert "webhook" in done.stderr
+    finally:
+        operator.start()
+    apply_all(devcluster, namespace, policy("p"))
+    await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
+
+
+def child(parent: int, word: str) -> int:
+    """Return the child process that has this word in its command line."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    (found,) = [int(one) for one in children if word in Path(f"/proc/{one}/cmdline").read_text()]
+    return found
+
+
+def test_when_the_parser_dies_it_is_started_again(devcluster: Cluster, namespace: str, operator: Operator) -> None:
+    os.kill(child(operator.process.pid, "validate"), signal.SIGKILL)
+
+    def admitted() -> bool:
+        return (
+            devcluster.try_kubectl("-n", namespace, "apply", "-f", "-", stdin=json.dumps(policy("p"))).returncode == 0
+        )
+
+    until(admitted, "policies are admitted again")
+    await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))

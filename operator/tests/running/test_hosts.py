@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Hosts that nobody gets onto, and playbooks that take long: what is wrong is said, and everything else goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from testing.operators import NAMESPACE, Operator, until
+from tests.providers import sshd
+from tests.providers.support import arguments, free_port
+from tests.running import small_pools
+from tests.running.objects import apply, await_condition, condition, events, message, policy
+from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool, host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from testing.cluster import Cluster
+
+ADDRESS = "127.0.0.2"
+"""Of the hosts: another than this machine's, which has a lock of its own."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with small_pools.site() as made:
+        yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operator(devcluster: Cluster, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    log = tmp_path_factory.mktemp("hosts") / "log"
+    with Operator(devcluster, log, "--images", str(site.images), "--identity", "test") as running:
+        yield running
+
+
+def test_hosts_out_of_reach_are_named_and_can_be_given_up(
+    devcluster: Cluster, new_namespace: Callable[[], str], site: Site, tmp_path: Path
+) -> None:
+    with sshd.serve(tmp_path, ADDRESS) as server:
+        beside = SmallPool(devcluster, new_namespace(), site, "beside")
+        beside.make(replicas=1)
+        for name, key in (("right", "user"), ("wrong", "other-user")):
+            file = f"--from-file=ssh-privatekey={server.directory / key}"
+            devcluster.kubectl("-n", NAMESPACE, "create", "secret", "generic", name, file)
+        key = " ".join(server.key("host.pub").split()[:2])
+        pool = SmallPool(devcluster, new_namespace(), site, "away")
+        hosts = [
+            {**host("closed", ADDRESS, free_port(ADDRESS), "right", key), "maxMembers": 1},
+            {**host("locked", ADDRESS, server.port, "wrong", key), "maxMembers": 1},
+        ]
+        pool.make(replicas=2, provider="linux", hosts=hosts)
+
+        def told() -> dict[str, str]:
+            return {one["reason"]: one["message"] for one in events(devcluster, "default", "away")}
+
+        until(lambda: {"HostUnreachable", "AuthenticationFailed"} <= told().keys(), "both are told", PATIENCE_SECONDS)
+        assert "host closed" in told()["HostUnreachable"]
+        assert "Connection refused" in told()["HostUnreachable"]
+        assert "host locked" in told()["AuthenticationFailed"]
+        assert "authorized_keys" in told()["AuthenticationFailed"]
+        assert condition(pool.read(), "Ready")[0] == "False"
+        beside.await_ready(1)
+        beside.delete()
+
+        pool.delete()
+        until(lambda: "force-delete" in message(pool.read(), "Provisioned"), "the way out is named", PATIENCE_SECONDS)
+        assert pool.read() is not None
+        devcluster.kubectl("annotate", "jailpool", "away", "shai.dev/force-delete=true")
+        pool.await_gone()
+        until(lambda: "MemberGivenUp" in told(), "an event says what was left")
+        beside.await_gone()
+
+
+def test_slow_playbooks_hold_up_nothing_else_and_end_with_the_operator(
+    devcluster: Cluster, new_namespace: Callable[[], str], site: Site, operator: Operator
+) -> None:
+    site.image("slow")
+    monitor = site.images / "slow" / "bin" / "shai"
+    monitor.unlink()
+    monitor.write_text("#!/bin/sh\nexec sleep 1000\n")
+    monitor.chmod(0o755)
+    pools = [SmallPool(devcluster, new_namespace(), site, name) for name in ("slow-a", "slow-b")]
+    for pool in pools:
+        pool.make(replicas=1, image="slow")
+
+    def waiting() -> bool:
+        return any("ready" in row.get("progress", {}).get("task", "") for pool in pools for row in pool.rows())
+
+    until(waiting, "a playbook waits for a monitor", PATIENCE_SECONDS)
+    namespace = new_namespace()
+    apply(devcluster, namespace, *[policy(f"p-{number}") for number in range(5)])
+    for number in range(5):
+        await_condition(devcluster, "Policy", namespace, f"p-{number}", "Accepted", ("True", "Accepted"))
+    assert waiting(), "the policies had to wait for the playbook"
+
+    children = {one: arguments(one) for one in _descendants(operator.process.pid)}
+    assert any("ansible-playbook" in one for one in children.values())
+    operator.stop()
+    assert operator.process.returncode == 0
+    assert [said for one, said in children.items() if said and arguments(one) == said] == []
+    operator.start()
+    until(waiting, "the playbook is started again", PATIENCE_SECONDS)
+    for pool in pools:
+        pool.delete()
+    for pool in pools:
+        pool.await_gone()
+
+
+def _descendants(process: int) -> list[int]:
+    threads = Path(f"/proc/{process}/task").glob("*/children")
+    children = [int(one) for thread in threads for one in thread.read_text().split()]
+    return [*children, *(one for child in children for one in _descendants(child))]

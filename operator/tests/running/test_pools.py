@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The life of pools on this machine, with real playbooks, supervisors and monitors."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import secrets
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from testing.operators import Operator, until
+from tests.running import small_pools
+from tests.running.objects import await_condition, condition, events, message, read
+from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from testing.cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with small_pools.site() as made:
+        yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operator(devcluster: Cluster, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    log = tmp_path_factory.mktemp("pools") / "log"
+    with Operator(devcluster, log, "--images", str(site.images), "--identity", "test") as running:
+        yield running
+
+
+@pytest.fixture
+def new_pool(devcluster: Cluster, new_namespace: Callable[[], str], site: Site) -> Iterator[Callable[[str], SmallPool]]:
+    """Return what makes pools, which are deleted at the end, and have to leave nothing."""
+    made: list[SmallPool] = []
+
+    def make(name: str) -> SmallPool:
+        made.append(SmallPool(devcluster, new_namespace(), site, name))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.delete()
+    for one in made:
+        one.await_gone()
+
+
+def test_a_pool_comes_grows_is_healed_and_shrinks(devcluster: Cluster, new_pool: Callable[[str], SmallPool]) -> None:
+    pool = new_pool("life")
+    pool.make(replicas=1)
+    progress = set()
+
+    def provisioned() -> bool:
+        for row in pool.rows():
+            if row.get("progress"):
+                assert row["reason"] in {"Provisioning", "Starting"}, row
+                progress.add((row["progress"]["play"], row["progress"]["task"], row["progress"]["done"]))
+        return condition(pool.read(), "Provisioned") == ("True", "Provisioned")
+
+    until(provisioned, "the member is provisioned", PATIENCE_SECONDS)
+    assert len({play for play, _, _ in progress}) > 1, progress
+    pool.await_ready(1)
+    await_condition(devcluster, "Pipeline", pool.namespace, "p", "Ready", ("True", "Complete"))
+    until(lambda: "MemberReady" in [one["reason"] for one in events(devcluster, "default", "life")], "an event")
+
+    devcluster.kubectl("scale", "jailpool", "life", "--replicas=2")
+    pool.await_ready(2)
+    assert [len(pool.monitors(one)) for one in (0, 1)] == [1, 1]
+
+    untouched = pool.monitors(1)
+    for process in [*pool.supervisors(0), *pool.monitors(0)]:
+        os.kill(process, signal.SIGKILL)
+    until(lambda: pool.status()["readyReplicas"] == 1, "the death is noticed", PATIENCE_SECONDS)
+    pool.await_ready(2)
+    assert len(pool.supervisors(0)) == len(pool.monitors(0)) == 1
+    assert pool.monitors(1) == untouched
+
+    devcluster.kubectl("scale", "jailpool", "life", "--replicas=1")
+    pool.await_ready(1)
+    assert pool.monitors(1) == pool.supervisors(1) == []
+    assert not (pool.directory / "life-1").exists()
+
+
+def test_an_image_may_come_later_and_members_than_fit_are_left_out(
+    site: Site, operator: Operator, new_pool: Callable[[str], SmallPool]
+) -> None:
+    pool = new_pool("late")
+    pool.make(replicas=2, maxMembers=1, image="later")
+    found = pool.await_condition("Provisioned", "False", "ImageMissing")
+    assert str(site.images / "later") in message(found, "Provisioned")
+    assert "build the image" in message(found, "Provisioned")
+    operator.await_quiet(but="JailPool")
+    site.image("later")
+    found = pool.await_condition("Provisioned", "False", "TooFewHosts")
+    assert "2 members are wanted, and 1 fit" in message(found, "Provisioned")
+
+    def serving() -> str:
+        row = pool.rows()[0]
+        return str(row.get("release") or "") if row["reason"] == "Ready" else ""
+
+    before = until(serving, "the one that fits serves", PATIENCE_SECONDS)
+    assert condition(pool.read(), "Ready") == ("False", "TooFewHosts")
+    pool.define("a change")
+    until(lambda: serving() not in {"", before}, "it follows changes", PATIENCE_SECONDS)
+
+
+def test_a_pool_deleted_while_nobody_looked_goes_when_somebody_does(
+    operator: Operator, new_pool: Callable[[str], SmallPool]
+) -> None:
+    pool = new_pool("orphan")
+    pool.make(replicas=1)
+    pool.await_ready(1)
+    assert pool.stored_releases() == [pool.stable()]
+    operator.kill()
+    try:
+        pool.delete()
+        assert len(pool.monitors()) == 1
+    finally:
+        operator.start()
+    pool.await_gone()
+
+
+ORDERS = 4
+
+
+def test_definitions_and_pool_may_be_deleted_in_any_order(
+    devcluster: Cluster, new_pool: Callable[[str], SmallPool]
+) -> None:
+    seed = secrets.randbits(32)
+    print(f"seed of the orders: {seed}")
+    names = {"policy": "open", "task": "once", "pipeline": "p", "jailpool": ""}
+    orders = random.Random(seed).sample(list(itertools.permutations(names)), ORDERS)
+    pools = [new_pool(f"order-{number}") for number in range(ORDERS)]
+    for pool in pools:
+        pool.make(replicas=0)
+    for pool, order in zip(pools, orders, strict=True):
+        await_condition(devcluster, "Pipeline", pool.namespace, "p", "Accepted", ("True", "Accepted"))
+        until(pool.stable, "the pool has a release")
+        for kind in order:
+            if kind == "jailpool":
+                pool.delete()
+            else:
+                devcluster.kubectl("-n", pool.namespace, "delete", kind, names[kind], "--wait=false")
+    for pool, order in zip(pools, orders, strict=True):
+        pool.await_gone()
+        for kind, name in (("Policy", "open"), ("Task", "once"), ("Pipeline", "p")):
+            assert read(devcluster, kind, pool.namespace, name) is None, order

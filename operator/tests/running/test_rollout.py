@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A changed policy on a pool of three members with live users: promoted, held, and rolled back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from testing.operators import Operator, until
+from tests.running import probe
+from tests.running.objects import apply, await_condition, condition, events, message, read, thing
+from tests.running.probe import CLOSED, OPEN, Visitors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from testing.cluster import Cluster
+
+POOL = "probes"
+ROLLOUT = {
+    "steps": [{"members": 1, "pauseSeconds": 4}, {"members": "100%", "pauseSeconds": 4}],
+    "limits": {"denialsPercent": 10, "overheadPercent": 400, "closedPercent": 100, "minimumSessions": 10},
+}
+ONLY_X, ONLY_Y = frozenset({"x"}), frozenset({"y"})
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("rollout")
+    probe.image(found / "images")
+    probe.data(found / "data")
+    return found
+
+
+@pytest.fixture(scope="module")
+def operator(devcluster: Cluster, directory: Path) -> Iterator[Operator]:
+    with Operator(devcluster, directory / "log", "--images", str(directory / "images")) as running:
+        yield running
+
+
+class World:
+    """The pool, and what its status says."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.principal = f"ann-{POOL}"
+
+    def define(self, *, x: str, y: str, **rollout: Any) -> None:
+        apply(self.cluster, self.namespace, *probe.definitions(POOL, x=x, y=y, rollout={**ROLLOUT, **rollout}))
+
+    def pool(self) -> dict[str, Any]:
+        found = read(self.cluster, "JailPool", "", POOL)
+        assert found is not None
+        return found
+
+    def stable(self) -> str:
+        return str(self.pool()["status"].get("stableRelease") or "")
+
+    def releases(self) -> list[str]:
+        return [row.get("release", "") for row in self.pool()["status"]["members"]]
+
+    def addresses(self) -> list[str]:
+        return [row["address"] for row in self.pool()["status"]["members"]]
+
+    def rolled_out(self, status: str, reason: str, seconds: float = 90) -> dict[str, Any]:
+        return await_condition(
+            self.cluster, "Pipeline", self.namespace, "probe", "RolledOut", (status, reason), seconds=seconds
+        )
+
+    def policy(self, name: str) -> dict[str, Any]:
+        found = read(self.cluster, "Policy", self.namespace, name)
+        assert found is not None
+        return found
+
+
+@pytest.fixture(scope="module")
+def world(
+    devcluster: Cluster, operator: Operator, new_namespace: Callable[[], str], directory: Path
+) -> Iterator[World]:
+    """Three members that serve x and not y."""
+    made = World(devcluster, new_namespace())
+    spec = {
+        "provider": "local",
+        "replicas": 3,
+        "directory": str(directory / "members"),
+        "data": {"source": str(directory / "data")},
+        "network": {"addresses": "127.0.21.0/24"},
+        "healing": {"periodSeconds": 1},
+    }
+    apply(devcluster, made.namespace, thing("JailPool", POOL, **spec))
+    made.define(x=OPEN, y=CLOSED)
+    try:
+        made.rolled_out("True", "Complete", seconds=240)
+        yield made
+    finally:
+        devcluster.kubectl("delete", "jailpool", POOL, "--timeout=180s")
+    assert not list((directory / "members").glob(f"{POOL}-*"))
+    assert operator.process.poll() is None
+
+
+def test_a_good_change_reaches_all_members_and_nobody_sees_half_of_it(world: World) -> None:
+    before = world.stable()
+    with Visitors(world.principal, world.addresses()) as visitors:
+        until(lambda: all(seen[ONLY_X] > 3 for seen in visitors.seen.values()), "everybody reads x")
+        world.define(x=CLOSED, y=OPEN)
+        found = until(
+            lambda: (read(world.cluster, "Pipeline", world.namespace, "probe") or {})["status"].get("effect"),
+            "the effect",
+        )
+        assert found["openedTotal"] == found["closedTotal"] > 0
+        assert found["usersTotal"] == 1
+        mixed = until(lambda: len(set(world.releases())) == 2 and world.releases(), "a canary", seconds=60)
+        assert mixed.count(before) == 2
+        until(lambda: world.stable() != before, "the change is promoted", seconds=90)
+        until(lambda: all(seen[ONLY_Y] > 3 for seen in visitors.seen.values()), "everybody reads y")
+    assert visitors.wrong == []
+    for seen in visitors.seen.values():
+        assert set(seen) <= {ONLY_X, ONLY_Y}, "two policies have come into force one after the other"
+    world.rolled_out("True", "Complete")
+    until(lambda: condition(world.policy("on-x"), "Ready") == ("True", "Stable"), "the policy is stable")
+
+
+def test_a_change_that_denies_too_much_is_rolled_back(world: World) -> None:
+    before, revision = world.stable(), world.policy("on-y")["status"]["stableRevision"]
+    generation = world.policy("on-y")["metadata"]["generation"]
+    with Visitors(world.principal, world.addresses()) as visitors:
+        world.define(x=CLOSED, y=CLOSED)
+        world.rolled_out("False", "RolledBack")
+        until(lambda: set(world.releases()) == {before}, "all members have the stable release again", seconds=60)
+        counts = {address: seen[ONLY_Y] for address, seen in visitors.seen.items()}
+        until(lambda: all(visitors.seen[one][ONLY_Y] > counts[one] for one in counts), "everybody reads y again")
+    untouched = [address for address, seen in visitors.seen.items() if frozenset() not in seen]
+    assert len(untouched) == 2, "only the canary had the change"
+    found = world.policy("on-y")
+    assert found["status"]["stableRevision"] == revision
+    assert found["status"]["rejectedRevision"] != revision
+    assert found["metadata"]["generation"] == generation + 1, "a rollback does not touch the spec"
+    assert condition(found, "Ready") == ("False", "RolledBack")
+    text = message(read(world.cluster, "Pipeline", world.namespace, "probe"), "RolledOut")
+    assert "denials" in text
+    until(lambda: [one for one in events(world.cluster, "default", POOL) if one["reason"] == "RolledBack"], "an event")
+    assert world.stable() == before
+
+
+def test_the_rejected_change_is_not_tried_again_and_its_correction_is(world: World) -> None:
+    before = world.stable()
+    world.define(x=CLOSED, y=CLOSED + "# the same in other words\n", paused=True)
+    world.rolled_out("False", "Paused")
+    assert set(world.releases()) == {before}
+    world.define(x=CLOSED, y=OPEN)
+    world.rolled_out("True", "Complete")
+    assert world.stable() == before
+
+
+def test_without_users_a_change_waits_for_somebody_to_judge_it_by(world: World) -> None:
+    before = world.stable()
+    world.define(x=OPEN, y=CLOSED)
+    found = world.rolled_out("False", "Inconclusive")
+    assert "sessions" in message(found, "RolledOut")
+    assert sorted(world.releases()).count(before) == 2
+    with Visitors(world.principal, world.addresses()):
+        world.rolled_out("True", "Complete")
+    assert world.stable() != before
+
+
+def test_a_change_that_closes_everything_does_not_begin(world: World) -> None:
+    before = world.stable()
+    world.define(x=CLOSED, y=CLOSED, limits={**ROLLOUT["limits"], "closedPercent": 10})  # type: ignore[dict-item]
+    found = world.rolled_out("False", "BlocksFlows")
+    assert "closedPercent" in message(found, "RolledOut")
+    assert set(world.releases()) == {before}
+    world.define(x=OPEN, y=CLOSED)
+    world.rolled_out("True", "Complete")
