@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The deployment, in an API server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from testing.cluster import ROOT
+from testing.operators import until
+
+if TYPE_CHECKING:
+    from testing.cluster import Cluster
+
+
+@pytest.fixture(scope="session")
+def rendered(devcluster: Cluster) -> list[dict[str, Any]]:
+    """All objects of the deployment, without the custom resources."""
+    return list(yaml.safe_load_all(devcluster.kubectl("kustomize", str(ROOT / "deploy" / "operator"))))
+
+
+@pytest.fixture
+def deployed(devcluster: Cluster, rendered: list[dict[str, Any]]) -> Cluster:
+    """Apply the deployment, but for the webhooks: nobody answers them here, and other tests need no parser."""
+    kept = [thing for thing in rendered if thing["kind"] != "ValidatingWebhookConfiguration"]
+    devcluster.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(kept))
+    # The authorizer learns of rights a moment after they are stored: one of the role, one of the cluster's.
+    for right in (("get", "leases.coordination.k8s.io", "-n", "shai-system"), ("watch", "jailpools.shai.dev", "-A")):
+        until(lambda right=right: can(devcluster, *right), f"the deployed account may {' '.join(right)}")
+    return devcluster
+
+
+def can(cluster: Cluster, *right: str) -> bool:
+    """Ask as a person would, with kubectl."""
+    account = "system:serviceaccount:shai-system:shai-operator"
+    return cluster.try_kubectl("auth", "can-i", *right, f"--as={account}").stdout.strip() == "yes"

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""All manifests against strict schemas of what the API server serves, with kubeconform: it knows no mercy for typos."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from testing.cluster import PROGRAM, ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from testing.cluster import Cluster
+
+FOLDERS = ("crds", "crds/examples/kinds", "crds/examples/minimal", "crds/examples/syse", "deploy", "deploy/monitoring")
+_SECONDS = 300
+
+
+@pytest.fixture(scope="session")
+def schemas(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("schemas")
+    command = [str(PROGRAM), "schemas", str(folder), "--directory", str(devcluster.kubeconfig.parent)]
+    done = subprocess.run(command, check=False, timeout=_SECONDS, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def kubeconform(schemas: Path, manifests: str) -> subprocess.CompletedProcess[str]:
+    location = f"{schemas}/{{{{ .ResourceKind }}}}{{{{ .KindSuffix }}}}.json"
+    command = ["go", "-C", str(ROOT / "devcluster" / "tools"), "tool", "kubeconform", "-strict", "-summary"]
+    # The Prometheus operator's kind is not served here; test_deployment looks at it.
+    command += ["-skip", "ServiceMonitor", "-schema-location", location, "-"]
+    return subprocess.run(command, input=manifests, capture_output=True, text=True, timeout=_SECONDS, check=False)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_manifests_conform(devcluster: Cluster, schemas: Path, folder: str) -> None:
+    done = kubeconform(schemas, devcluster.kubectl("kustomize", str(ROOT / folder)))
+    assert done.returncode == 0, done.stdout
+    skipped = 1 if folder == "deploy/monitoring" else 0
+    assert f"Invalid: 0, Errors: 0, Skipped: {skipped}" in done.stdout
+
+
+def test_examples_that_stand_alone_conform(schemas: Path) -> None:
+    for file in (ROOT / "deploy" / "examples").glob("*.yaml"):
+        done = kubeconform(schemas, file.read_text())
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("replicas: 3", "replicas: three"), ("provider: local", "provder: local"), ("provider: local", "provider: cloud")],
+)
+def test_a_typo_does_not_conform(devcluster: Cluster, schemas: Path, right: str, wrong: str) -> None:
+    manifests = devcluster.kubectl("kustomize", str(ROOT / "crds" / "examples" / "minimal"))
+    assert right in manifests
+    done = kubeconform(schemas, manifests.replace(right, wrong))
+    assert (done.returncode, "Invalid: 1" in done.stdout) == (1, True), done.stdout

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The deployment against an API server: what is accepted, how the Pod is confined, what its parts refer to."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from shai_operator.__main__ import parser
+from shai_operator.control.webhooks import NAME, VALIDATED
+from shai_operator.reconcile.objects import PLURALS
+from testing.cluster import ROOT
+
+if TYPE_CHECKING:
+    from testing.cluster import Cluster
+
+Things = list[dict[str, Any]]
+DEPLOY = ROOT / "deploy"
+
+
+def find(things: Things, kind: str) -> dict[str, Any]:
+    (found,) = [thing for thing in things if thing["kind"] == kind]
+    return found
+
+
+def container(things: Things) -> dict[str, Any]:
+    (found,) = find(things, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_all_of_it_can_be_applied(devcluster: Cluster) -> None:
+    """With the custom resources, and twice; the webhooks in earnest, and away again."""
+    applied = devcluster.kubectl("apply", "--server-side", "--validate=strict", "-k", str(DEPLOY)).splitlines()
+    try:
+        assert len([line for line in applied if line.startswith("customresourcedefinition")]) == len(PLURALS)
+        assert "validatingwebhookconfiguration.admissionregistration.k8s.io/shai.dev serverside-applied" in applied
+        refused = devcluster.try_kubectl(
+            "create", "-f", str(ROOT / "crds" / "examples" / "kinds" / "policy.yaml"), "--dry-run=server"
+        )
+        assert refused.returncode != 0, "with the operator away, nothing gets past the parser"
+        assert 'failed calling webhook "policies.shai.dev"' in refused.stderr
+    finally:
+        devcluster.kubectl("delete", "validatingwebhookconfiguration", NAME)
+
+
+def test_what_is_on_its_way_out_goes_while_the_operator_is_away(
+    devcluster: Cluster, namespace: str, rendered: Things
+) -> None:
+    policy = {
+        "apiVersion": "shai.dev/v1alpha1",
+        "kind": "Policy",
+        "metadata": {"name": "leaving", "namespace": namespace, "finalizers": ["example.org/last"]},
+        "spec": {"text": "policy leaving { read :- true. }"},
+    }
+    devcluster.kubectl("create", "-f", "-", stdin=yaml.safe_dump(policy))
+    webhooks = find(rendered, "ValidatingWebhookConfiguration")
+    devcluster.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump(webhooks))
+    try:
+        devcluster.kubectl("delete", "policy", "leaving", "-n", namespace, "--wait=false")
+        patch = ("--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+        devcluster.kubectl("patch", "policy", "leaving", "-n", namespace, *patch)
+        assert devcluster.kubectl("get", "policies", "-n", namespace, "-o", "name") == ""
+    finally:
+        devcluster.kubectl("delete", "validatingwebhookconfiguration", NAME)
+
+
+def test_the_pod_keeps_to_the_strictest_standard(deployed: Cluster, rendered: Things) -> None:
+    """Namespaces enforce it: a Pod that did not could not be created."""
+    template = find(rendered, "Deployment")["spec"]["template"]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe", **template["metadata"]},
+        "spec": template["spec"],
+    }
+    create = ("create", "-n", "shai-system", "--dry-run=server", "-f", "-")
+    deployed.kubectl(*create, stdin=yaml.safe_dump(pod))
+    pod["spec"]["containers"][0]["securityContext"]["capabilities"] = {"drop": []}
+    refused = deployed.try_kubectl(*create, stdin=yaml.safe_dump(pod))
+    assert 'violates PodSecurity "restricted' in refused.stderr
+    assert container(rendered)["securityContext"]["readOnlyRootFilesystem"] is True
+    assert find(rendered, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+    assert find(rendered, "Deployment")["spec"]["replicas"] == 1
+
+
+def test_the_command_line_is_one_that_the_operator_knows(rendered: Things) -> None:
+    options = parser().parse_args(container(rendered)["args"])
+    ports = {port["name"]: port["containerPort"] for port in container(rendered)["ports"]}
+    assert options.probes == ("0.0.0.0", ports["metrics"])  # noqa: S104 - the Pod's own network
+    assert options.webhooks == ("0.0.0.0", ports["webhooks"])  # noqa: S104
+    service = find(rendered, "Service")["metadata"]
+    assert options.webhook_host == f"{service['name']}.{service['namespace']}.svc"
+
+
+def test_probes_and_services_name_ports_that_there_are(rendered: Things) -> None:
+    names = {port["name"] for port in container(rendered)["ports"]}
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container(rendered)[probe]["httpGet"]["port"] in names
+    service = find(rendered, "Service")
+    assert {port["targetPort"] for port in service["spec"]["ports"]} == names
+    labels = find(rendered, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
+    policy = find(rendered, "NetworkPolicy")["spec"]
+    for selector in (service["spec"]["selector"], policy["podSelector"]["matchLabels"]):
+        assert selector.items() <= labels
+    assert {port["port"] for rule in policy["ingress"] for port in rule["ports"]} == names
+
+
+def test_the_service_monitor_finds_the_service(rendered: Things) -> None:
+    monitor = yaml.safe_load((DEPLOY / "monitoring" / "servicemonitor.yaml").read_text())
+    service = find(rendered, "Service")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert {one["port"] for one in monitor["spec"]["endpoints"]} <= {one["name"] for one in service["spec"]["ports"]}
+
+
+def test_webhooks_are_those_that_the_operator_answers(rendered: Things) -> None:
+    configuration = find(rendered, "ValidatingWebhookConfiguration")
+    assert configuration["metadata"]["name"] == NAME
+    service = find(rendered, "Service")
+    asked = {}
+    for webhook in configuration["webhooks"]:
+        (rule,) = webhook["rules"]
+        (plural,) = rule["resources"]
+        asked[plural] = webhook["name"]
+        reference = webhook["clientConfig"]["service"]
+        assert (reference["name"], reference["namespace"]) == (service["metadata"]["name"], "shai-system")
+        assert reference["path"] == f"/{plural}"
+        assert reference["port"] in {port["port"] for port in service["spec"]["ports"]}
+        assert (webhook["failurePolicy"], webhook["sideEffects"], rule["operations"]) == (
+            "Fail",
+            "None",
+            ["CREATE", "UPDATE"],
+        )
+    assert asked == {plural: f"{plural}.{NAME}" for plural in VALIDATED}
+
+
+@pytest.mark.parametrize("file", sorted(DEPLOY.rglob("*.yaml")), ids=lambda path: str(path.relative_to(DEPLOY)))
+def test_every_file_is_in_a_kustomization_or_an_example(file: Any) -> None:
+    if file.name == "kustomization.yaml" or file.parent.name == "examples":
+        return
+    kustomization = yaml.safe_load((file.parent / "kustomization.yaml").read_text())
+    assert file.name in kustomization["resources"]
+
+
+def test_the_container_is_built_from_what_there_is_and_runs_as_nobody() -> None:
+    text = (DEPLOY / "Containerfile").read_text()
+    joined = text.replace("\\\n", " ")
+    for line in re.findall(r"^COPY (?!--from)(.*)$", joined, re.MULTILINE):
+        *sources, _ = line.split()
+        for source in sources:
+            assert (ROOT / source).exists() or source.startswith("build/"), source
+    assert re.search(r"^USER 65532:65532$", text, re.MULTILINE)
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
+    assert "--require-hashes" in text

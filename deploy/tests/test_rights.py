@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the operator's service account may do, and what it may not: asked of a real API server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from testing.cluster import ROOT
+from testing.operators import until
+
+if TYPE_CHECKING:
+    from testing.cluster import Cluster
+
+ACCOUNT = "system:serviceaccount:shai-system:shai-operator"
+OWN, OTHER = "shai-system", "default"
+KINDS = (
+    "policies", "policyrevisions", "factsources", "principals", "tasks", "pipelines", "jailpools",
+    "offlineanalyses", "analysisruns", "benchmarks",
+)  # fmt: skip
+
+ALLOWED: list[tuple[str, str, str]] = [
+    *((verb, f"{kind}.shai.dev", OTHER) for kind in KINDS for verb in ("get", "list", "watch")),
+    *(("patch", f"{kind}.shai.dev/status", OTHER) for kind in KINDS if kind != "policyrevisions"),
+    *(("patch", f"{kind}.shai.dev", OTHER) for kind in ("jailpools", "analysisruns", "benchmarks")),
+    *(
+        (verb, f"{kind}.shai.dev", OTHER)
+        for kind in ("policyrevisions", "analysisruns")
+        for verb in ("create", "delete")
+    ),
+    *(("update", f"{kind}.shai.dev/finalizers", OTHER) for kind in ("policies", "pipelines", "jailpools")),
+    *((verb, "events", OTHER) for verb in ("get", "create", "patch")),
+    *((verb, "configmaps", OWN) for verb in ("get", "list", "create", "delete")),
+    ("create", "configmaps", OTHER),
+    ("create", "secrets", OWN),
+    ("get", "secrets/shai-authority", OWN),
+    *((verb, "leases.coordination.k8s.io", OWN) for verb in ("get", "create", "update")),
+    *((verb, "customresourcedefinitions.apiextensions.k8s.io", "") for verb in ("list", "watch")),
+    *((verb, "validatingwebhookconfigurations.admissionregistration.k8s.io/shai.dev", "") for verb in ("get", "patch")),
+]
+
+REFUSED: list[tuple[str, str, str]] = [
+    # What people have written.
+    *(
+        (verb, f"{kind}.shai.dev", OTHER)
+        for kind in ("policies", "factsources", "principals", "tasks", "pipelines", "offlineanalyses")
+        for verb in ("create", "update", "patch", "delete")
+    ),
+    *((verb, "jailpools.shai.dev", OTHER) for verb in ("create", "update", "delete", "deletecollection")),
+    ("patch", "policyrevisions.shai.dev", OTHER),
+    ("update", "jailpools.shai.dev/scale", OTHER),
+    # Secrets: its own by name, and no other.
+    ("get", "secrets", OWN),
+    ("get", "secrets/example-login", OWN),
+    *((verb, "secrets/shai-authority", OWN) for verb in ("update", "patch", "delete")),
+    *((verb, "secrets", OWN) for verb in ("list", "watch", "delete")),
+    *((verb, "secrets", OTHER) for verb in ("get", "list", "create")),
+    # Other namespaces.
+    *((verb, "configmaps", OTHER) for verb in ("get", "list", "update", "patch", "delete")),
+    *((verb, "leases.coordination.k8s.io", OTHER) for verb in ("get", "create")),
+    # Its own rights, and the cluster's machinery.
+    *((verb, "clusterroles.rbac.authorization.k8s.io", "") for verb in ("create", "patch", "bind", "escalate")),
+    *((verb, "rolebindings.rbac.authorization.k8s.io", OWN) for verb in ("create", "patch")),
+    ("impersonate", "users", ""),
+    ("create", "serviceaccounts/token", OWN),
+    *((verb, "pods", OWN) for verb in ("create", "get", "list")),
+    ("create", "pods/exec", OWN),
+    ("patch", "deployments.apps", OWN),
+    *((verb, "customresourcedefinitions.apiextensions.k8s.io", "") for verb in ("create", "patch", "delete")),
+    ("get", "nodes", ""),
+    *((verb, "namespaces", "") for verb in ("create", "delete")),
+    *(
+        (verb, "validatingwebhookconfigurations.admissionregistration.k8s.io", "")
+        for verb in ("create", "patch", "delete", "list")
+    ),
+    ("patch", "validatingwebhookconfigurations.admissionregistration.k8s.io/other", ""),
+    ("create", "mutatingwebhookconfigurations.admissionregistration.k8s.io", ""),
+]
+
+
+def may(cluster: Cluster, verb: str, what: str, namespace: str) -> bool:
+    """Ask whether the account may do something to ``resource[.group][/subresource or name]``."""
+    resource, _, rest = what.partition("/")
+    plural, _, group = resource.partition(".")
+    subresource = rest if rest in {"status", "finalizers", "scale", "token", "exec"} else ""
+    attributes: dict[str, Any] = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    attributes |= {"name": "" if subresource else rest, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": ACCOUNT, "groups": ["system:serviceaccounts"], "resourceAttributes": attributes},
+    }
+    answer = cluster.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    assert answer.status_code == 201, answer.text
+    return bool(answer.json()["status"]["allowed"])
+
+
+@pytest.mark.parametrize(("verb", "what", "namespace"), ALLOWED, ids=str)
+def test_may(deployed: Cluster, verb: str, what: str, namespace: str) -> None:
+    assert may(deployed, verb, what, namespace)
+
+
+@pytest.mark.parametrize(("verb", "what", "namespace"), REFUSED, ids=str)
+def test_may_not(deployed: Cluster, verb: str, what: str, namespace: str) -> None:
+    assert not may(deployed, verb, what, namespace)
+
+
+def test_kubectl_says_the_same(deployed: Cluster) -> None:
+    yes = deployed.kubectl(
+        "auth", "can-i", "patch", "pipelines.shai.dev", "--subresource=status", f"--as={ACCOUNT}", "-A"
+    )
+    assert yes.strip() == "yes"
+    no = deployed.try_kubectl("auth", "can-i", "get", "secrets", f"--as={ACCOUNT}", "-A")
+    assert (no.stdout.strip(), no.returncode) == ("no", 1)
+
+
+def test_no_rule_is_for_everything(rendered: list[dict[str, Any]]) -> None:
+    roles = [thing for thing in rendered if thing["kind"] in ("ClusterRole", "Role")]
+    assert len(roles) == 2
+    for role in roles:
+        for rule in role["rules"]:
+            assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+
+
+def test_the_example_lets_it_read_one_key(deployed: Cluster) -> None:
+    file = str(ROOT / "deploy" / "examples" / "login.yaml")
+    deployed.kubectl("apply", "-f", file)
+    try:
+        until(lambda: may(deployed, "get", "secrets/example-login", OWN), "the example's right is known")
+        assert not may(deployed, "get", "secrets/other-login", OWN)
+        assert not may(deployed, "list", "secrets", OWN)
+    finally:
+        deployed.kubectl("delete", "-f", file)
+    until(lambda: not may(deployed, "get", "secrets/example-login", OWN), "the right is gone with the example")
