@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#ifdef __GLIBC__
 #include <malloc.h>
+#endif
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +182,9 @@ prepare_for_forking(void)
 	/* jansson would otherwise open /dev/urandom, and as late as in a session. */
 	json_object_seed(randombytes_random() | 1);
 	http_prepare();
+#ifdef __GLIBC__
 	malloc_trim(0);
+#endif
 }
 
 int

@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "orphan.h"
 
 #define SLOTS_MAX 32
 #define AT_ONCE_MILLISECONDS 1000 /* a worker that failed within this time died at once */
@@ -100,7 +101,7 @@ become_worker(const struct zygote *zygote, pid_t parent)
 	struct worker *worker = zygote->pristine;
 
 	/* Refused in a sandbox is all right: there the monitor ends what the zygote leaves. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	end_with_parent();
 	if (getppid() != parent)
 		return WORKER_FAILED;
 	sigprocmask(SIG_SETMASK, &zygote->original, NULL);

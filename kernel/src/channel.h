@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A channel as its file type (channel.c) and its calls (transfer.c) share it.
+ */
+#ifndef SHAI_CHANNEL_H
+#define SHAI_CHANNEL_H
+
+#include "context.h"
+
+#include <sys/event.h>
+#include <sys/selinfo.h>
+
+#define CHANNEL_QUEUE_MAX 16 /* transfers in flight */
+
+struct item {
+	struct file *file; /* NULL once taken */
+	struct filecaps capabilities;
+	uint64_t device;
+	uint64_t number;
+};
+
+struct transfer {
+	STAILQ_ENTRY(transfer) link;
+	uint64_t tag;
+	u_int count;
+	struct item items[];
+};
+
+struct channel {
+	struct mtx mutex;
+	STAILQ_HEAD(, transfer) queue; /* (c) */
+	u_int length;                  /* (c) */
+	bool receiver_closed;          /* (c) */
+	bool sender_closed;            /* (c) */
+	struct selinfo readable;
+	struct selinfo writable;
+};
+
+extern const struct fileops channel_receiver;
+extern const struct fileops channel_sender;
+
+/* Drops what a transfer still holds, and the transfer. No locks held. */
+void channel_free_transfer(struct transfer *transfer, struct thread *td);
+
+/* Wakes whoever waits for, polls or watches one side. The channel is locked. */
+void channel_wake(struct channel *channel, struct selinfo *which);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Contexts: their resources, and the switch between them.
+ */
+#include "context.h"
+
+#include <sys/racct.h>
+#include <sys/resourcevar.h>
+#include <vm/pmap.h>
+#include <vm/vm.h>
+#include <vm/vm_extern.h>
+#include <vm/vm_map.h>
+
+static volatile uint64_t last_id;
+
+int
+lwc_context_new(struct lwc_process *process, struct lwc_context **out)
+{
+	struct lwc_context *context;
+	int error;
+
+	error = lwc_charge_context(process);
+	if (error != 0)
+		return (error);
+	context = malloc(sizeof(*context), M_SHAI, M_WAITOK | M_ZERO);
+	context->id = atomic_fetchadd_64(&last_id, 1) + 1;
+	context->process = process;
+	context->state = LWC_STATE_CREATED;
+	context->machine = lwc_machine_alloc();
+	RB_INIT(&context->conduits);
+	TAILQ_INSERT_TAIL(&process->contexts, context, link);
+	*out = context;
+	return (0);
+}
+
+/* The structure itself: detached, held by nobody, without resources. */
+void
+lwc_context_free(struct lwc_context *context)
+{
+	KASSERT(context->state == LWC_STATE_DEAD && context->holders == 0,
+	    ("lwc: freeing a context in use"));
+	free(context, M_SHAI);
+}
+
+void
+lwc_hold(struct lwc_context *context)
+{
+	mtx_lock(&lwc_lock);
+	context->holders++;
+	if (context->doomed) { /* the current one, which becomes a monitor */
+		TAILQ_REMOVE(&context->process->doomed, context, doomed_link);
+		context->doomed = false;
+	}
+	mtx_unlock(&lwc_lock);
+}
+
+/*
+ * One holder less. Returns true when the context has become unreachable in every
+ * sense and the caller has to free it.
+ */
+bool
+lwc_release_locked(struct lwc_context *context)
+{
+	mtx_assert(&lwc_lock, MA_OWNED);
+	KASSERT(context->holders > 0, ("lwc: released more often than held"));
+	if (--context->holders != 0)
+		return (false);
+	if (context->process == NULL)
+		return (true);
+	context->doomed = true;
+	TAILQ_INSERT_TAIL(&context->process->doomed, context, doomed_link);
+	return (false);
+}
+
+void
+lwc_release(struct lwc_context *context)
+{
+	bool unused;
+
+	mtx_lock(&lwc_lock);
+	unused = lwc_release_locked(context);
+	mtx_unlock(&lwc_lock);
+	if (unused)
+		lwc_context_free(context);
+}
+
+/*
+ * Frees whatever a context holds. By its owner: closing a file releases record
+ * locks by process, so a kernel thread would release the wrong ones.
+ */
+void
+lwc_resources_free(struct thread *td, struct lwc_context *context)
+{
+	struct lwc_resources *resources = &context->resources;
+	struct conduit_node *node;
+
+	if (resources->files != NULL)
+		lwc_free_files(td, resources->files);
+	if (resources->directories != NULL)
+		lwc_free_directories(td, resources->directories);
+	if (resources->actions != NULL)
+		sigacts_free(resources->actions);
+	if (resources->vmspace != NULL)
+		vmspace_free(resources->vmspace);
+	if (resources->credentials != NULL)
+		crfree(resources->credentials);
+	memset(resources, 0, sizeof(*resources));
+	while ((node = conduits_take(&context->conduits)) != NULL)
+		free(node, M_SHAI);
+	context->conduit_count = 0;
+	lwc_machine_free(context->machine);
+	context->machine = NULL;
+}
+
+/*
+ * The kernel wants the credentials that a process takes to be nobody else's
+ * (cr_users). They may have become a child's by fork(2) while this context was
+ * current; then a copy serves.
+ */
+static void
+make_private(struct ucred **credentials)
+{
+	struct ucred *old = *credentials;
+	bool shared;
+
+	mtx_lock(&old->cr_mtx);
+	shared = old->cr_users != 0;
+	mtx_unlock(&old->cr_mtx);
+	if (shared) {
+		*credentials = crdup(old);
+		crfree(old);
+	}
+}
+
+static void
+exchange_credentials(struct proc *p, struct lwc_resources *resources)
+{
+	struct ucred *old = p->p_ucred, *new = resources->credentials;
+
+	PROC_LOCK_ASSERT(p, MA_OWNED);
+	KASSERT(old->cr_prison == new->cr_prison, ("lwc: contexts in different jails"));
+	proc_set_cred(p, new);
+	resources->credentials = old;
+	if (old->cr_ruidinfo != new->cr_ruidinfo) {
+		(void)chgproccnt(new->cr_ruidinfo, 1, 0);
+		(void)chgproccnt(old->cr_ruidinfo, -1, 0);
+	}
+#ifdef RACCT
+	racct_proc_ucred_changed(p, old, new);
+#endif
+}
+
+#define EXCHANGE(a, b)                                                                             \
+	do {                                                                                       \
+		__typeof(a) kept = (a);                                                            \
+		(a) = (b);                                                                         \
+		(b) = kept;                                                                        \
+	} while (0)
+
+/*
+ * Exchanges the resources named with the process's, at once for whoever looks
+ * under the process lock. Must not be called with resources that are absent.
+ */
+void
+lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use)
+{
+	struct proc *p = td->td_proc;
+
+	KASSERT(td == curthread && p->p_numthreads == 1, ("lwc: exchange under threads"));
+	if ((use & LWC_USE_CREDENTIALS) != 0)
+		make_private(&resources->credentials);
+	PROC_LOCK(p);
+	if ((use & LWC_USE_MEMORY) != 0)
+		EXCHANGE(p->p_vmspace, resources->vmspace);
+	if ((use & LWC_USE_FILES) != 0) {
+		EXCHANGE(p->p_fd, resources->files);
+		EXCHANGE(p->p_pd, resources->directories);
+	}
+	if ((use & LWC_USE_SIGNALS) != 0)
+		EXCHANGE(p->p_sigacts, resources->actions);
+	if ((use & LWC_USE_CREDENTIALS) != 0)
+		exchange_credentials(p, resources);
+	PROC_UNLOCK(p);
+	if ((use & LWC_USE_MEMORY) != 0)
+		pmap_activate(td);
+	if ((use & LWC_USE_CREDENTIALS) != 0)
+		thread_cow_update(td); /* td_ucred follows now, not with the next call */
+}
+
+void
+lwc_thread_save(struct thread *td, struct lwc_thread_state *state)
+{
+	state->mask = td->td_sigmask;
+	state->alternate_stack = td->td_sigstk;
+	state->alternate_stack_flag = td->td_pflags & TDP_ALTSTACK;
+	state->fast_block_flags = td->td_pflags & (TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING);
+	state->fast_block_address = td->td_sigblock_ptr;
+	state->fast_block_value = td->td_sigblock_val;
+	state->robust_list = td->td_rb_list;
+	state->robust_private_list = td->td_rbp_list;
+	state->robust_inactive = td->td_rb_inact;
+}
+
+static void
+thread_restore(struct thread *td, const struct lwc_thread_state *state)
+{
+	struct proc *p = td->td_proc;
+
+	td->td_sigstk = state->alternate_stack;
+	td->td_pflags &= ~(TDP_ALTSTACK | TDP_SIGFASTBLOCK | TDP_SIGFASTPENDING);
+	td->td_pflags |= state->alternate_stack_flag | state->fast_block_flags;
+	td->td_sigblock_ptr = state->fast_block_address;
+	td->td_sigblock_val = state->fast_block_value;
+	td->td_rb_list = state->robust_list;
+	td->td_rbp_list = state->robust_private_list;
+	td->td_rb_inact = state->robust_inactive;
+	PROC_LOCK(p);
+	td->td_sigmask = state->mask;
+	signotify(td); /* what the other mask held back may be due now */
+	PROC_UNLOCK(p);
+}
+
+/*
+ * Leaves the current context by a step and makes another current. Afterwards the
+ * thread is in the other's address space, with its registers in the frame; the
+ * caller delivers the event and the result. Nothing changes on failure.
+ */
+int
+lwc_switch_to(
+    struct thread *td, struct lwc_process *process, struct lwc_context *target, enum lwc_step step)
+{
+	struct lwc_context *source = process->current;
+	int error;
+
+	if (process->borrowed != 0)
+		return (EDEADLK);
+	error = rules_step(&target->state, LWC_STEP_ENTER);
+	if (error != 0)
+		return (error);
+	error = rules_step(&source->state, step);
+	KASSERT(error == 0, ("lwc: the current context is not current"));
+	lwc_machine_save(td, source->machine);
+	lwc_thread_save(td, &source->thread);
+	/* Via source: its empty places take what the process had. */
+	source->resources = target->resources;
+	memset(&target->resources, 0, sizeof(target->resources));
+	lwc_exchange(td, &source->resources, LWC_USE_ALL);
+	process->current = target;
+	lwc_machine_restore(td, target->machine);
+	thread_restore(td, &target->thread);
+	shai_count_switch();
+	return (0);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Light-weight contexts inside the kernel.
+ *
+ * A context is what a process can be made to have instead of what it has: an
+ * address space, a descriptor table, directories, credentials, signal actions,
+ * and the registers of its one thread. The process runs in one of them, the
+ * current one; the others hold their resources in struct lwc_context. A switch
+ * exchanges them. There is no scheduling: the thread that switches goes on, on
+ * the same kernel stack, and returns to user mode with the other's registers.
+ *
+ * A process with contexts has one thread. p_vmspace, p_fd and p_sigacts belong to
+ * the process, so a second thread would find itself elsewhere in the middle of
+ * an instruction. Creating the first context with threads, and threads with
+ * contexts, are both refused.
+ *
+ * Locking. (t) only the process's own thread touches it; there is one, so no
+ * lock. (l) lwc_lock, a leaf mutex. (p) exchanged under the process lock, which
+ * is what other processes hold when they look (fdhold, vmspace_acquire_ref,
+ * signal delivery, credentials).
+ *
+ * Lifetime. A context is held by descriptors and by the contexts it is monitor
+ * of ("holders"), the root also by its process. When the last holder goes, the
+ * context is doomed: its owner discards it before it returns to user mode, or,
+ * when the last reference was dropped by somebody else (a process that inspects
+ * the descriptor table), with its next call. The current context cannot be
+ * discarded; it is doomed when it is left. The structure itself stays until it
+ * is detached from its process and has no holder. When the process exits or
+ * executes a program, all contexts but the current one are discarded, whoever
+ * holds them: descriptors then refer to a dead context.
+ *
+ * An address space is freed only while nobody holds the process (PHOLD): whoever
+ * does may be using it without a reference, because a process's address space does
+ * not otherwise go before the process does.
+ *
+ * Contexts of one process that hold each other's descriptors and nobody else's
+ * live until the process ends; the limits bound them.
+ */
+#ifndef SHAI_CONTEXT_H
+#define SHAI_CONTEXT_H
+
+#include <sys/param.h>
+#include <sys/systm.h>
+
+#include <sys/file.h>
+#include <sys/filedesc.h>
+#include <sys/lock.h>
+#include <sys/malloc.h>
+#include <sys/mutex.h>
+#include <sys/proc.h>
+#include <sys/queue.h>
+#include <sys/signalvar.h>
+#include <sys/sysent.h>
+#include <sys/ucred.h>
+
+#include "conduits.h"
+#include "lwc.h"
+#include "rules.h"
+
+MALLOC_DECLARE(M_SHAI);
+
+struct lwc_machine;
+struct vmspace;
+
+/* What a switch exchanges between process and context. (p) */
+struct lwc_resources {
+	struct vmspace *vmspace;
+	struct filedesc *files;
+	struct pwddesc *directories;
+	struct ucred *credentials;
+	struct sigacts *actions;
+};
+
+/* What the thread keeps per address space. (t) */
+struct lwc_thread_state {
+	sigset_t mask;
+	stack_t alternate_stack;
+	int alternate_stack_flag; /* TDP_ALTSTACK */
+	int fast_block_flags;     /* TDP_SIGFASTBLOCK, TDP_SIGFASTPENDING */
+	void *fast_block_address;
+	uint32_t fast_block_value;
+	uintptr_t robust_list;
+	uintptr_t robust_private_list;
+	uintptr_t robust_inactive;
+};
+
+struct lwc_context {
+	TAILQ_ENTRY(lwc_context) link;        /* (t) of the process */
+	TAILQ_ENTRY(lwc_context) doomed_link; /* (l) */
+	struct lwc_process *process;          /* (l) NULL once detached */
+	u_int holders;                        /* (l) */
+	bool doomed;                          /* (l) on the list */
+	enum lwc_state state;                 /* (t) */
+	uint64_t id;                          /* constant */
+	struct lwc_resources resources;       /* (t) while not current */
+	struct lwc_thread_state thread;       /* (t) while not current */
+	struct lwc_machine *machine;          /* (t) while not current */
+	struct lwc_context *monitor;          /* (t) held; NULL: nothing is redirected */
+	struct lwc_context *caller;           /* (t) not held: forgotten when discarded */
+	uint32_t caller_rights;               /* (t) */
+	struct lwc_event *event;              /* (t) user address, for the next event */
+	uint64_t redirected[LWC_CALL_WORDS];  /* (t) */
+	struct conduit_tree conduits;         /* (t) */
+	u_int conduit_count;                  /* (t) */
+};
+
+TAILQ_HEAD(lwc_list, lwc_context);
+
+struct lwc_user;
+
+/* A process that has contexts. Reached through p_emuldata, by its own thread only. */
+struct lwc_process {
+	struct proc *proc;
+	struct sysentvec *native; /* what p_sysent was */
+	struct lwc_context *root; /* the one it began with */
+	struct lwc_context *current;
+	struct lwc_list contexts;
+	struct lwc_list doomed; /* (l) */
+	bool reaping;
+	u_int borrowed; /* depth of calls on behalf of others */
+	u_int count;
+	struct lwc_user *user;
+};
+
+/* What a descriptor's f_data is. */
+struct lwc_reference {
+	struct lwc_context *context;
+	uint32_t rights; /* (t) */
+};
+
+extern struct mtx lwc_lock;
+
+/* process.c */
+struct lwc_process *lwc_process_of(struct proc *p);
+int lwc_adopt(struct thread *td, struct lwc_process **out);
+void lwc_abandon(struct thread *td, struct lwc_process *process);
+void lwc_reap(struct thread *td, struct lwc_process *process);
+void lwc_discard_all(struct thread *td, struct lwc_process *process);
+
+/* context.c */
+int lwc_context_new(struct lwc_process *process, struct lwc_context **out);
+void lwc_context_free(struct lwc_context *context);
+void lwc_hold(struct lwc_context *context);
+bool lwc_release_locked(struct lwc_context *context);
+void lwc_release(struct lwc_context *context);
+void lwc_resources_free(struct thread *td, struct lwc_context *context);
+void lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use);
+#define LWC_USE_SIGNALS 0x8u /* internal: exchange the signal actions too */
+#define LWC_USE_ALL (LWC_USE_MEMORY | LWC_USE_FILES | LWC_USE_CREDENTIALS | LWC_USE_SIGNALS)
+int lwc_switch_to(
+    struct thread *td, struct lwc_process *process, struct lwc_context *target, enum lwc_step step);
+void lwc_thread_save(struct thread *td, struct lwc_thread_state *state);
+
+/* copy.c */
+int lwc_copy_memory(
+    struct vmspace *from, const struct lwc_range *ranges, u_int count, struct vmspace **out);
+int lwc_copy_files(struct thread *td, struct filedesc *from,
+    const struct lwc_descriptors *descriptors, u_int count, struct filedesc **out);
+void lwc_free_files(struct thread *td, struct filedesc *files);
+void lwc_free_directories(struct thread *td, struct pwddesc *directories);
+
+/* descriptor.c */
+extern const struct fileops lwc_fileops;
+int lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descriptor);
+int lwc_descriptor_get(struct thread *td, struct lwc_process *process, int descriptor,
+    uint32_t rights, struct lwc_context **context, struct file **file);
+
+/* redirect.c */
+int lwc_redirect_init(void);
+void lwc_redirect_fini(void);
+bool lwc_redirect_installed(const struct proc *p);
+struct sysentvec *lwc_redirect_vector(struct sysentvec *native);
+int lwc_native_call(struct thread *td, int number, void *arguments);
+bool lwc_call_on_behalf(int number);
+
+/* machine_<architecture>.c */
+struct lwc_machine *lwc_machine_alloc(void);
+void lwc_machine_free(struct lwc_machine *machine);
+void lwc_machine_copy(struct lwc_machine *to, const struct lwc_machine *from);
+void lwc_machine_save(struct thread *td, struct lwc_machine *machine);
+void lwc_machine_restore(struct thread *td, struct lwc_machine *machine);
+void lwc_machine_return(struct thread *td, register_t value);
+
+/* limits.c */
+int lwc_charge_context(struct lwc_process *process);
+void lwc_discharge_context(struct lwc_process *process);
+void lwc_charge_process(struct lwc_process *process, uid_t uid);
+void lwc_discharge_process(struct lwc_process *process);
+int lwc_charge_conduit(struct lwc_context *context);
+bool shai_in_use(void);
+void shai_count_channel(int change);
+void shai_count_redirection(void);
+void shai_count_switch(void);
+void shai_count_withheld(u_int number);
+
+/* calls.c and channel.c */
+struct lwc_create_args;
+struct lwc_switch_args;
+struct lwc_restrict_args;
+struct lwc_overlay_args;
+struct lwc_syscall_args;
+struct shai_grant_args;
+struct shai_channel_args;
+struct shai_send_args;
+struct shai_receive_args;
+int sys_lwc_create(struct thread *td, struct lwc_create_args *arguments);
+int sys_lwc_switch(struct thread *td, struct lwc_switch_args *arguments);
+int sys_lwc_restrict(struct thread *td, struct lwc_restrict_args *arguments);
+int sys_lwc_overlay(struct thread *td, struct lwc_overlay_args *arguments);
+int sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments);
+int sys_shai_grant(struct thread *td, struct shai_grant_args *arguments);
+int sys_shai_channel(struct thread *td, struct shai_channel_args *arguments);
+int sys_shai_send(struct thread *td, struct shai_send_args *arguments);
+int sys_shai_receive(struct thread *td, struct shai_receive_args *arguments);
+
+#endif

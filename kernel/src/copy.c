@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Copies for a new context: of an address space, of a descriptor table.
+ */
+#include "context.h"
+
+#include <sys/fcntl.h>
+#include <sys/racct.h>
+#include <sys/resourcevar.h>
+#include <sys/syscallsubr.h>
+#include <sys/vnode.h>
+#include <vm/pmap.h>
+#include <vm/vm.h>
+#include <vm/vm_extern.h>
+#include <vm/vm_map.h>
+#include <vm/vm_param.h>
+
+/* How a part of an address space is inherited, to be put back. */
+struct inheritance {
+	vm_offset_t start;
+	vm_offset_t end;
+	vm_inherit_t kind;
+};
+
+/* Notes every entry's inheritance. The map does not change: its only thread is here. */
+static struct inheritance *
+note_inheritance(vm_map_t map, u_int *count)
+{
+	struct inheritance *noted;
+	vm_map_entry_t entry;
+	u_int i = 0, room;
+
+	vm_map_lock_read(map);
+	room = map->nentries;
+	vm_map_unlock_read(map);
+	noted = malloc(MAX(room, 1) * sizeof(*noted), M_SHAI, M_WAITOK);
+	vm_map_lock_read(map);
+	VM_MAP_ENTRY_FOREACH(entry, map)
+	{
+		if (i == room)
+			break;
+		noted[i++] = (struct inheritance){entry->start, entry->end, entry->inheritance};
+	}
+	vm_map_unlock_read(map);
+	*count = i;
+	return (noted);
+}
+
+static int
+apply_ranges(vm_map_t map, const struct lwc_range *ranges, u_int count)
+{
+	static const vm_inherit_t kind[] = {
+	    [LWC_COPY] = VM_INHERIT_COPY,
+	    [LWC_SHARE] = VM_INHERIT_SHARE,
+	    [LWC_OMIT] = VM_INHERIT_NONE,
+	};
+
+	for (u_int i = 0; i < count; i++) {
+		vm_offset_t start = ranges[i].start;
+		int result;
+
+		result = vm_map_inherit(map, start, start + ranges[i].length, kind[ranges[i].mode]);
+		if (result != KERN_SUCCESS)
+			return (vm_mmap_to_errno(result));
+	}
+	return (0);
+}
+
+/*
+ * What is shared now must be shared by later copies too: were it marked
+ * copy-on-write then, the sharers would part without noticing. So shared ranges
+ * keep INHERIT_SHARE, as after minherit(2); everything else is put back.
+ */
+static void
+restore_inheritance(vm_map_t map, const struct inheritance *noted, u_int count,
+    const struct lwc_range *ranges, u_int range_count)
+{
+	for (u_int i = 0; i < count; i++)
+		(void)vm_map_inherit(map, noted[i].start, noted[i].end, noted[i].kind);
+	for (u_int i = 0; i < range_count; i++)
+		if (ranges[i].mode == LWC_SHARE)
+			(void)apply_ranges(map, &ranges[i], 1);
+}
+
+/*
+ * Copies an address space as fork(2) would, but for the ranges. The kernel's own
+ * copying reads the inheritance of each entry, so that is what the ranges become
+ * for its duration. Ranges must have been checked.
+ */
+int
+lwc_copy_memory(
+    struct vmspace *from, const struct lwc_range *ranges, u_int count, struct vmspace **out)
+{
+	vm_map_t map = &from->vm_map;
+	struct inheritance *noted = NULL;
+	vm_ooffset_t charge = 0;
+	u_int noted_count = 0;
+	int error = 0;
+
+	*out = NULL;
+	if (from->vm_shm != NULL)
+		return (EBUSY); /* System V segments count their attachments by process */
+	if (count != 0) {
+		noted = note_inheritance(map, &noted_count);
+		error = apply_ranges(map, ranges, count);
+	}
+	if (error == 0) {
+		*out = vmspace_fork(from, &charge);
+		if (*out == NULL)
+			error = ENOMEM;
+	}
+	if (count != 0) {
+		restore_inheritance(map, noted, noted_count, ranges, error == 0 ? count : 0);
+		free(noted, M_SHAI);
+	}
+	if (error == 0 && !swap_reserve(charge)) {
+		/* vmspace_free gives the charge back, so it has to be taken first. */
+		swap_reserve_force(charge);
+		vmspace_free(*out);
+		*out = NULL;
+		error = ENOMEM;
+	}
+	return (error);
+}
+
+/* Makes a table the process's, and returns what was. */
+static struct filedesc *
+install(struct proc *p, struct filedesc *files)
+{
+	struct filedesc *old;
+
+	PROC_LOCK(p);
+	old = p->p_fd;
+	p->p_fd = files;
+	PROC_UNLOCK(p);
+	return (old);
+}
+
+/* Replaces a descriptor of the process's table by the same file opened anew. */
+static int
+open_anew(struct thread *td, int descriptor)
+{
+	struct filecaps capabilities;
+	struct filedesc *files = td->td_proc->p_fd;
+	struct file *fresh, *old;
+	struct vnode *vp;
+	u_int flags;
+	int error;
+
+	error = fget(td, descriptor, &cap_no_rights, &old);
+	if (error != 0)
+		return (error);
+	if (old->f_type != DTYPE_VNODE || old->f_vnode == NULL ||
+	    (old->f_vnode->v_type != VREG && old->f_vnode->v_type != VDIR)) {
+		fdrop(old, td);
+		return (EOPNOTSUPP);
+	}
+	error = falloc_noinstall(td, &fresh);
+	if (error != 0) {
+		fdrop(old, td);
+		return (error);
+	}
+	vp = old->f_vnode;
+	flags = old->f_flag & (FREAD | FWRITE | O_APPEND | FNONBLOCK);
+	error = vn_lock(vp, LK_EXCLUSIVE);
+	if (error == 0) {
+		error = vn_open_vnode(vp, flags, td->td_ucred, td, fresh);
+		if (error == 0) {
+			vref(vp);
+			fresh->f_vnode = vp;
+			finit_vnode(fresh, flags, NULL, &vnops);
+		}
+		VOP_UNLOCK(vp);
+	}
+	if (error == 0) {
+		FILEDESC_XLOCK(files);
+		filecaps_copy(&files->fd_ofiles[descriptor].fde_caps, &capabilities, true);
+		_finstall(files, fresh, descriptor,
+		    (files->fd_ofiles[descriptor].fde_flags & UF_EXCLOSE) != 0 ? O_CLOEXEC : 0,
+		    &capabilities);
+		FILEDESC_XUNLOCK(files);
+		(void)closef(old, td); /* the table's reference */
+	} else {
+		fdrop(fresh, td);
+	}
+	fdrop(old, td);
+	return (error);
+}
+
+/*
+ * Puts the descriptor of a context, which a copied table leaves out, into the
+ * process's table at the same number, with the same open file.
+ */
+static int
+share_context(struct thread *td, struct filedesc *from, int descriptor)
+{
+	struct filedesc *files = td->td_proc->p_fd;
+	struct file *file;
+	int error, number;
+
+	FILEDESC_SLOCK(from);
+	file = descriptor < from->fd_nfiles ? from->fd_ofiles[descriptor].fde_file : NULL;
+	if (file == NULL || file->f_ops != &lwc_fileops || !fhold(file))
+		file = NULL;
+	FILEDESC_SUNLOCK(from);
+	if (file == NULL)
+		return (0);
+	FILEDESC_XLOCK(files);
+	if (descriptor < files->fd_nfiles && files->fd_ofiles[descriptor].fde_file != NULL) {
+		FILEDESC_XUNLOCK(files);
+		fdrop(file, td);
+		return (0);
+	}
+	error = fdalloc(td, descriptor, &number);
+	if (error == 0) {
+		KASSERT(number == descriptor, ("lwc: a free number is not"));
+		_finstall(files, file, number, O_CLOEXEC, NULL);
+	}
+	FILEDESC_XUNLOCK(files);
+	if (error != 0)
+		fdrop(file, td);
+	return (error);
+}
+
+static int
+apply_descriptors(
+    struct thread *td, struct filedesc *from, const struct lwc_descriptors *descriptors)
+{
+	struct filedesc *files = td->td_proc->p_fd;
+	int last, error = 0;
+
+	if (descriptors->mode == LWC_OMIT) {
+		error = kern_close_range(td, 0, descriptors->first, descriptors->last);
+		return (error == EINVAL ? 0 : error); /* nothing that high */
+	}
+	last = MIN(descriptors->last, MAX(files->fd_nfiles, from->fd_nfiles) - 1);
+	for (int i = descriptors->first; i <= last && error == 0; i++) {
+		if (descriptors->mode == LWC_SHARE)
+			error = share_context(td, from, i);
+		else
+			error = open_anew(td, i);
+		if (error == EBADF)
+			error = 0;
+	}
+	return (error);
+}
+
+/*
+ * Copies a descriptor table: everything that fork(2) passes on is shared, unless
+ * the list says otherwise; a context's descriptors only where it says LWC_SHARE.
+ * The work is done with the copy installed, because closing and allocating are
+ * the process's table's.
+ */
+int
+lwc_copy_files(struct thread *td, struct filedesc *from, const struct lwc_descriptors *descriptors,
+    u_int count, struct filedesc **out)
+{
+	struct proc *p = td->td_proc;
+	struct filedesc *copy, *kept;
+	int error = 0;
+
+	copy = fdcopy(from);
+	kept = install(p, copy);
+	for (u_int i = 0; i < count && error == 0; i++)
+		error = apply_descriptors(td, from, &descriptors[i]);
+	(void)install(p, kept);
+	if (error != 0) {
+		lwc_free_files(td, copy);
+		copy = NULL;
+	}
+	*out = copy;
+	return (error);
+}
+
+/* Closes all descriptors of a table that is not the process's, and the table. */
+void
+lwc_free_files(struct thread *td, struct filedesc *files)
+{
+	struct filedesc *kept = install(td->td_proc, files);
+
+	fdescfree(td);
+	(void)install(td->td_proc, kept);
+#ifdef RACCT
+	if (RACCT_ENABLED() && kept != NULL)
+		(void)racct_set_unlocked(td->td_proc, RACCT_NOFILE, kept->fd_nfiles);
+#endif
+}
+
+/* Likewise for directories. */
+void
+lwc_free_directories(struct thread *td, struct pwddesc *directories)
+{
+	struct proc *p = td->td_proc;
+	struct pwddesc *kept;
+
+	PROC_LOCK(p);
+	kept = p->p_pd;
+	p->p_pd = directories;
+	PROC_UNLOCK(p);
+	pdescfree(td);
+	PROC_LOCK(p);
+	p->p_pd = kept;
+	PROC_UNLOCK(p);
+}

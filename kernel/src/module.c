@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * shai.ko: loading, unloading, and the numbers of its system calls.
+ *
+ * Unloading is refused while there is a context or a channel, or a process with
+ * one of our vectors. The kernel keeps calls in progress out of the way when they
+ * are deregistered. What is left is a thread that has just given its vector back
+ * and is still executing our last instructions; quiesce_all_cpus() waits until
+ * every processor has been idle once, so that no such thread is left.
+ */
+#include "context.h"
+
+#include <bsm/audit_kevents.h>
+
+#include <sys/kernel.h>
+#include <sys/module.h>
+#include <sys/smp.h>
+#include <sys/sx.h>
+#include <sys/sysctl.h>
+
+#include "arguments.h"
+
+#define SHAI_MODULE_VERSION 1
+
+MALLOC_DEFINE(M_SHAI, "shai", "light-weight contexts and descriptor channels");
+
+struct mtx lwc_lock;
+MTX_SYSINIT(lwc_lock, &lwc_lock, "lwc", MTX_DEF);
+
+static int module_version = SHAI_MODULE_VERSION;
+
+SYSCTL_DECL(_shai);
+SYSCTL_INT(_shai, OID_AUTO, version, CTLFLAG_RD, &module_version, 0, "Version of the module");
+static SYSCTL_NODE(
+    _shai, OID_AUTO, syscall, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Numbers of the system calls");
+
+struct call {
+	int number;
+	bool registered;
+	struct sysent entry;
+	struct sysent replaced;
+};
+
+#define CALL(name)                                                                                 \
+	static struct call name##_call = {.number = NO_SYSCALL,                                    \
+	    .entry = {                                                                             \
+		.sy_narg = sizeof(struct name##_args) / sizeof(register_t),                        \
+		.sy_call = (sy_call_t *)sys_##name,                                                \
+		.sy_auevent = AUE_NULL,                                                            \
+		.sy_flags = SYF_CAPENABLED,                                                        \
+	    }};                                                                                    \
+	SYSCTL_INT(_shai_syscall, OID_AUTO, name, CTLFLAG_RD, &name##_call.number, 0, "")
+
+CALL(lwc_create);
+CALL(lwc_switch);
+CALL(lwc_restrict);
+CALL(lwc_overlay);
+CALL(lwc_syscall);
+CALL(shai_grant);
+CALL(shai_channel);
+CALL(shai_send);
+CALL(shai_receive);
+
+static struct call *const calls[] = {&lwc_create_call, &lwc_switch_call, &lwc_restrict_call,
+    &lwc_overlay_call, &lwc_syscall_call, &shai_grant_call, &shai_channel_call, &shai_send_call,
+    &shai_receive_call};
+
+static void
+deregister_calls(void)
+{
+	for (u_int i = 0; i < nitems(calls); i++) {
+		if (!calls[i]->registered)
+			continue;
+		(void)kern_syscall_deregister(sysent, calls[i]->number, &calls[i]->replaced);
+		calls[i]->registered = false;
+		calls[i]->number = NO_SYSCALL;
+	}
+}
+
+static int
+register_calls(void)
+{
+	int error;
+
+	for (u_int i = 0; i < nitems(calls); i++) {
+		error = kern_syscall_register(
+		    sysent, &calls[i]->number, &calls[i]->entry, &calls[i]->replaced, 0);
+		if (error != 0) {
+			deregister_calls();
+			return (error);
+		}
+		calls[i]->registered = true;
+	}
+	return (0);
+}
+
+static bool
+any_process_installed(void)
+{
+	struct proc *p;
+	bool found = false;
+
+	sx_slock(&allproc_lock);
+	FOREACH_PROC_IN_SYSTEM(p)
+	found = found || (p->p_sysent != NULL && lwc_redirect_installed(p));
+	sx_sunlock(&allproc_lock);
+	return (found);
+}
+
+static int
+unload(void)
+{
+	if (shai_in_use() || any_process_installed())
+		return (EBUSY);
+	/* From here nothing new begins, and what had begun has ended. */
+	deregister_calls();
+	if (shai_in_use() || any_process_installed()) {
+		int error = register_calls();
+
+		if (error != 0)
+			printf("shai: its calls could not be registered again: %d\n", error);
+		return (EBUSY);
+	}
+	(void)quiesce_all_cpus("shaiun", 0);
+	lwc_redirect_fini();
+	return (0);
+}
+
+static int
+load(void)
+{
+	int error;
+
+	error = lwc_redirect_init();
+	if (error != 0)
+		return (error);
+	error = register_calls();
+	if (error != 0)
+		lwc_redirect_fini();
+	return (error);
+}
+
+static int
+handle(module_t module, int what, void *argument)
+{
+	(void)module, (void)argument;
+	switch (what) {
+	case MOD_LOAD:
+		return (load());
+	case MOD_QUIESCE:
+		return (shai_in_use() || any_process_installed() ? EBUSY : 0);
+	case MOD_UNLOAD:
+		return (unload());
+	default:
+		return (EOPNOTSUPP);
+	}
+}
+
+static moduledata_t description = {"shai", handle, NULL};
+
+DECLARE_MODULE(shai, description, SI_SUB_SYSCALLS, SI_ORDER_MIDDLE);
+MODULE_VERSION(shai, SHAI_MODULE_VERSION);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Checks. Each runs in a process of its own, which must end with status 0 (or by
+ * the signal it says); afterwards there must be as many contexts, processes with
+ * contexts, and channels as before.
+ */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include "runtime.h"
+
+struct check {
+	const char *name;
+	void (*run)(void);
+	int signal; /* that ends it; 0: none */
+};
+
+#define STRINGIFY_(x) #x
+#define STRINGIFY(x) STRINGIFY_(x)
+
+/* Ends the check's process with a message when the condition does not hold. */
+#define REQUIRE(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			say("    " __FILE__ ":" STRINGIFY(__LINE__) ": not so: " #condition "\n"); \
+			leave(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+/* The same for two numbers, which it prints. */
+#define REQUIRE_EQUAL(got, expected)                                                               \
+	require_equal((long)(got), (long)(expected), __FILE__ ":" STRINGIFY(__LINE__), #got)
+
+void require_equal(long got, long expected, const char *where, const char *what);
+
+extern const struct check context_checks[];
+extern const struct check resource_checks[];
+extern const struct check redirect_checks[];
+extern const struct check behalf_checks[];
+extern const struct check process_checks[];
+extern const struct check channel_checks[];
+extern const struct check stress_checks[];
+
+/* A specification with nothing but its version and source. */
+struct lwc_spec plain_spec(void);
+
+/* Creates a context; returns true in the new one. *event says which. */
+bool create(const struct lwc_spec *spec, struct lwc_event *event);
+
+/* Waits for a child. Returns its exit status, or 256 + the signal that ended it. */
+int wait_for(long child);
+
+/* What the program does when a check executes it with an argument: its exit status. */
+int executed(void);
+
+void print_figures(void);
+
+#endif

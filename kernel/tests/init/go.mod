@@ -1,0 +1,3 @@
+module shai.dev/kernel/tests/init
+
+go 1.26
