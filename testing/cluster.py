@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A real API server for tests: a devcluster of their own, in a directory and on a port of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import yaml
+
+from testing import kubeconfigs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = ROOT / "build" / "bin" / "devcluster"
+
+_KUBECTL_SECONDS = 120
+_STOP_SECONDS = 60
+_REQUEST_SECONDS = 30.0
+
+
+class ClusterStartError(Exception):
+    """There is no devcluster to test against; the text says why and what to do."""
+
+
+class Cluster:
+    """The API server, reached as its administrator by kubectl or by plain requests."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        """For programs that read KUBECONFIG."""
+        self._client = _client(kubeconfig)
+
+    def close(self) -> None:
+        """Close connections."""
+        self._client.close()
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """Run kubectl and return what it printed; AssertionError with what it said when it fails."""
+        done = self.try_kubectl(*arguments, stdin=stdin)
+        if done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(arguments)}: status {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def try_kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run kubectl, whatever becomes of it."""
+        return subprocess.run(
+            [PROGRAM, "kubectl", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=_KUBECTL_SECONDS,
+            env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+            check=False,
+        )
+
+    def request(
+        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", **parameters: str
+    ) -> httpx2.Response:
+        """Send one request; ``path`` begins with /api."""
+        content = None if body is None else json.dumps(body)
+        return self._client.request(
+            method, path, content=content, params=parameters, headers={"Content-Type": content_type}
+        )
+
+
+def path_of(api_version: str, plural: str, namespace: str = "", name: str = "") -> str:
+    """Return the path of a resource's objects, or of the object ``name``."""
+    top = "/api" if "/" not in api_version else "/apis"
+    parts = [top, api_version, *(["namespaces", namespace] if namespace else []), plural, *([name] if name else [])]
+    return "/".join(parts)
+
+
+class Server:
+    """A devcluster in one directory, which may be stopped and started again on what it has kept."""
+
+    def __init__(self, directory: Path) -> None:
+        if not PROGRAM.exists():
+            raise ClusterStartError(f"{PROGRAM.relative_to(ROOT)} is missing: run make build-devcluster")
+        self._directory = directory
+        self._log = directory.with_suffix(".log")
+        self._process: subprocess.Popen[str] | None = None
+
+    def up(self) -> Path:
+        """Start it and return its kubeconfig, which stays the same."""
+        command = [str(PROGRAM), "up", "--foreground", "--output", "json", "--directory", str(self._directory)]
+        with self._log.open("a") as errors:
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        line = self._process.stdout.readline() if self._process.stdout else ""
+        if not line:
+            raise ClusterStartError(f"the devcluster did not come up: {self._log.read_text()}")
+        return Path(json.loads(line)["kubeconfig"])
+
+    def down(self) -> None:
+        """Stop it; nothing when it does not run."""
+        if self._process is not None:
+            with self._process as process:
+                process.terminate()
+                process.wait(_STOP_SECONDS)
+            self._process = None
+
+
+@contextmanager
+def start(directory: Path) -> Iterator[Cluster]:
+    """Run a devcluster in ``directory``, which is new, while the context lasts."""
+    with running(Server(directory)) as cluster:
+        yield cluster
+
+
+@contextmanager
+def running(server: Server) -> Iterator[Cluster]:
+    """Run a server while the context lasts; it may be down in between."""
+    try:
+        cluster = Cluster(server.up())
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+    finally:
+        server.down()
+
+
+def install(cluster: Cluster) -> None:
+    """Apply Shai's resources, and wait until they are served."""
+    cluster.kubectl("apply", "--server-side", "-k", str(ROOT / "crds"))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+
+
+def _client(kubeconfig: Path) -> httpx2.Client:
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    return httpx2.Client(base_url=cluster["server"], verify=kubeconfigs.tls(cluster, user), timeout=_REQUEST_SECONDS)

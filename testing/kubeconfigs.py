@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a kubeconfig says about how to connect."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def tls(cluster: Mapping[str, str], user: Mapping[str, str]) -> ssl.SSLContext:
+    """Trust a cluster's authority, and show a user's certificate."""
+    context = ssl.create_default_context(cadata=_text(cluster, "certificate-authority"))
+    with tempfile.TemporaryDirectory() as directory:
+        files = [Path(directory) / key for key in ("client-certificate", "client-key")]
+        for path in files:
+            path.touch(mode=0o600)
+            path.write_text(_text(user, path.name))
+        context.load_cert_chain(files[0], files[1])
+    return context
+
+
+def _text(entry: Mapping[str, str], key: str) -> str:
+    """Return a part of a kubeconfig, which has it in itself or names a file."""
+    if f"{key}-data" in entry:
+        return base64.b64decode(entry[f"{key}-data"]).decode()
+    return Path(entry[key]).read_text()

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The operator as a process, for tests against a real API server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx2
+from prometheus_client.parser import text_string_to_metric_families
+
+from testing.cluster import ROOT, ClusterStartError
+
+if TYPE_CHECKING:
+    from testing.cluster import Cluster
+
+IMAGES = ROOT / "build" / "images"
+SHAI = ROOT / "build" / "bin" / "shai"
+NAMESPACE = "shai-system"
+
+_READY_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_QUIET_SECONDS = 300.0
+
+
+class Operator:
+    """Runs ``python -m shai_operator run`` against a cluster; a context that ends it."""
+
+    def __init__(self, cluster: Cluster, log: Path, *options: str, kubeconfig: Path | None = None) -> None:
+        self.log = log
+        self._cluster = cluster
+        self._kubeconfig = kubeconfig or cluster.kubeconfig
+        self._options = options
+        self._probes, self._webhooks = free_port(), free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        cluster.try_kubectl("create", "namespace", NAMESPACE)
+        # Pools that tests of the definitions have left would be installed on this machine, for real.
+        cluster.try_kubectl("delete", "jailpools", "--all", "--wait=false")
+
+    def __enter__(self) -> Self:
+        """Start it and wait until it has seen everything."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it, and have the API server ask nobody any more: others use it after us."""
+        try:
+            self.stop()
+        finally:
+            self._cluster.try_kubectl("delete", "validatingwebhookconfiguration", "shai.dev", "--ignore-not-found")
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process, which has been started."""
+        assert self._process is not None
+        return self._process
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start it (again)."""
+        command = [
+            sys.executable, "-m", "shai_operator", "run",
+            "--images", str(IMAGES), "--shai", str(SHAI),
+            "--probes", f"127.0.0.1:{self._probes}", "--webhooks", f"127.0.0.1:{self._webhooks}",
+            *self._options,
+        ]  # fmt: skip
+        environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig), "PYTHONPATH": str(ROOT / "operator")}
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                command, stdout=output, stderr=output, env=environment, start_new_session=True
+            )
+        if wait:
+            until(self._is_ready, f"the operator is ready; its log: {self.log}", _READY_SECONDS)
+
+    def stop(self) -> None:
+        """End it in good order; AssertionError when it takes too long."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError(
+                    f"the operator did not end within {_STOP_SECONDS:.0f} s; its log: {self.log}"
+                ) from None
+
+    def restart(self) -> None:
+        """Stop it in good order and start it."""
+        self.stop()
+        self.start()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self.process.kill()
+        self.process.wait()
+
+    def get(self, path: str) -> httpx2.Response:
+        """Ask its probes or metrics."""
+        return httpx2.get(f"http://127.0.0.1:{self._probes}{path}", timeout=10.0)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum a metric over all samples that have these labels."""
+        return sum(value for found, value in self.samples(name) if labels.items() <= found.items())
+
+    def samples(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Return the samples of a metric, with their labels."""
+        return [
+            (sample.labels, sample.value)
+            for family in text_string_to_metric_families(self.get("/metrics").text)
+            for sample in family.samples
+            if sample.name == name
+        ]
+
+    def resident_megabytes(self) -> float:
+        """Return how much memory it holds."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise AssertionError("the kernel does not say how much memory the operator holds")
+
+    def await_quiet(self, seconds: float = 3.0, *, but: str = "") -> None:
+        """Wait until it has reconciled nothing for some seconds, ``but`` this kind: what follows is no chance then."""
+        last, since = -1.0, time.monotonic()
+
+        def quiet() -> bool:
+            nonlocal last, since
+            samples = self.samples("shai_operator_reconcile_seconds_count")
+            now = sum(value for labels, value in samples if labels["kind"] != but)
+            if now != last:
+                last, since = now, time.monotonic()
+            return time.monotonic() - since >= seconds
+
+        until(quiet, "the operator has nothing to do", _QUIET_SECONDS)
+
+    def cpu_seconds(self) -> float:
+        """Return how long it has computed."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime and stime
+
+    def _is_ready(self) -> bool:
+        if self.process.poll() is not None:
+            raise ClusterStartError(
+                f"the operator ended with status {self.process.returncode}: {self.log.read_text()[-2000:]}"
+            )
+        try:
+            return self.get("/readyz").status_code == httpx2.codes.OK
+        except httpx2.TransportError:
+            return False
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(condition: Any, what: str, seconds: float = 30.0) -> Any:
+    """Wait until ``condition()`` is true and return what it is; AssertionError names what was waited for."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:.0f} s: {what}")
+        time.sleep(0.1)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A proxy between the operator and the API server that can let watches die silently.
+
+The operator speaks plain HTTP to it, so that it sees which connection carries a watch; it speaks
+TLS to the API server with the certificate of the kubeconfig. A silenced watch stays open: nothing
+comes through it any more, and nobody is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+import yaml
+
+from testing import kubeconfigs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CHUNK = 1 << 16
+_WATCH = b"watch=true"
+
+
+class SilencingProxy:
+    """Runs in a thread of its own while entered."""
+
+    def __init__(self, kubeconfig: Path, directory: Path) -> None:
+        config = yaml.safe_load(kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        server = urlsplit(cluster["server"])
+        self._upstream = str(server.hostname), int(server.port or 443)
+        self._tls = kubeconfigs.tls(cluster, user)
+        self._silent = False
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._started = threading.Event()
+        self._port = 0
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
+        self.kubeconfig = directory / "through-proxy.kubeconfig"
+        """For the operator, once the proxy is entered."""
+        self._config = config
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._thread.start()
+        self._started.wait()
+        self._config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self._port}"}
+        self._config["users"][0]["user"] = {}
+        self.kubeconfig.write_text(yaml.safe_dump(self._config))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it, and break off all connections."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._loop.close()
+
+    def silence(self) -> None:
+        """Let through nothing that watches bring, of those that there are and of new ones."""
+        self._silent = True
+
+    def restore(self) -> None:
+        """Let new watches through; those that were silenced have lost something, and stay silent."""
+        self._silent = False
+
+    async def _serve(self) -> None:
+        listening = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._port = listening.sockets[0].getsockname()[1]
+        self._started.set()
+        await self._stop.wait()
+        listening.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            back, forth = await asyncio.open_connection(*self._upstream, ssl=self._tls)
+        except OSError:
+            writer.close()
+            return
+        watched = asyncio.Event()
+        ways = [
+            asyncio.create_task(self._up(reader, forth, watched)),
+            asyncio.create_task(self._down(back, writer, watched)),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            writer.close()
+            forth.close()
+
+    async def _up(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, watched: asyncio.Event) -> None:
+        while chunk := await source.read(_CHUNK):
+            if _WATCH in chunk:
+                watched.set()
+            sink.write(chunk)
+            await sink.drain()
+
+    async def _down(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, watched: asyncio.Event) -> None:
+        silenced = False
+        while chunk := await source.read(_CHUNK):
+            silenced = silenced or (self._silent and watched.is_set())
+            if not silenced:
+                sink.write(chunk)
+                await sink.drain()
