@@ -45,7 +45,7 @@ def prepare(environment: Environment, **_: Any) -> None:
     """Read the population once, before the first user."""
     options = environment.parsed_options
     if options is None:
-        raise RuntimeError("this file is for the locust command; the demo uses loadgen.driver")
+        raise RuntimeError("this file is for the locust command; measurements use loadgen.driver")
     SearchUser.scenario = Scenario(
         population.load(Path(options.data)), options.session_length, options.mispredicted, options.seed
     )

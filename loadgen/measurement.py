@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadgen import processes
 from loadgen.orders import Order
-from loadgen.plan import MODES
 from loadgen.samples import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from loadgen.orders import Outcome
     from loadgen.plan import Plan
@@ -47,6 +46,9 @@ class Stack(Protocol):
     def enter(self, mode: str) -> None:
         """Switch to ``mode``; sessions that begin from now on run in it."""
 
+    def check(self) -> None:
+        """Raise MeasurementError when somebody else has switched the mode."""
+
     def interceptions(self) -> dict[str, int]:
         """Count how often it involved the monitor up to now, by kind."""
 
@@ -68,17 +70,17 @@ class Turn:
     seed: int
 
 
-def schedule(plan: Plan, seed: int) -> Iterator[Turn]:
+def schedule(plan: Plan) -> Iterator[Turn]:
     """Yield all slices: lengths as blocks in each round, modes in random order within a block.
 
     The modes of a block share a seed, so that they serve the same users and queries.
     """
-    source = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    source = random.Random(plan.seed)  # noqa: S311 - reproducible, not secret
     order = 0
     for number in range(plan.rounds):
         for length in plan.session_lengths:
             slice_seed = source.randrange(1 << 31)
-            for mode in source.sample(MODES, len(MODES)):
+            for mode in source.sample(plan.modes, len(plan.modes)):
                 yield Turn(number, order, mode, length, slice_seed)
                 order += 1
 
@@ -86,7 +88,7 @@ def schedule(plan: Plan, seed: int) -> Iterator[Turn]:
 class Meter:
     """Measures turns. ``stacks`` gives the stack that serves each mode."""
 
-    def __init__(self, load: Load, stacks: dict[str, Stack], plan: Plan) -> None:
+    def __init__(self, load: Load, stacks: Mapping[str, Stack], plan: Plan) -> None:
         self._load = load
         self._stacks = stacks
         self._plan = plan
@@ -97,8 +99,8 @@ class Meter:
         Every stack gets the plan's time, shared among the modes that it serves: one that had
         run for less would still be the slower one for its compiler's sake.
         """
-        stacks = list(self._stacks.values())
-        for mode in MODES:
+        stacks = [self._stacks[mode] for mode in self._plan.modes]
+        for mode in self._plan.modes:
             stack = self._stacks[mode]
             seconds = self._plan.warm_up_seconds / stacks.count(stack)
             stack.enter(mode)
@@ -124,6 +126,7 @@ class Meter:
         time.sleep(SETTLE_SECONDS)
         cpu = _cpu(tasks, shared) - cpu
         after = stack.interceptions()
+        stack.check()
         _believe(outcome, f"mode {turn.mode}, {turn.session_length or 'unlimited'} queries a session")
         return Sample(
             round=turn.round,
@@ -145,10 +148,10 @@ class Meter:
         )
 
 
-def run(plan: Plan, seed: int, meter: Meter, record: Callable[[Sample], None]) -> list[Sample]:
+def run(plan: Plan, meter: Meter, record: Callable[[Sample], None]) -> list[Sample]:
     """Measure the whole plan; ``record`` is told of each sample as it is made."""
     samples = []
-    for turn in schedule(plan, seed):
+    for turn in schedule(plan):
         sample = meter.measure(turn)
         record(sample)
         samples.append(sample)

@@ -1,19 +1,35 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How much the demo does at each size."""
+"""How much data there is and how much of it is measured, at each size or as a Benchmark asks for."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 UNLIMITED = 0
 """Session length that stands for one session for the whole run."""
 
-MODES = ("baseline", "dynamic", "shai")
+BASELINE = "baseline"
+"""The mode that enforces nothing: the others are compared with it."""
+
+MODES = (BASELINE, "dynamic", "shai")
+KNOWN_MODES = (*MODES, "audit")
+
+_SLICE_OVERHEAD_SECONDS = 0.8
+"""What a slice costs around its load: switching, counting, settling."""
+
+
+class PlanError(Exception):
+    """A plan that cannot be carried out; the text names the field and what it may be."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """One size. A round runs every mode once at every session length, ``slice_seconds`` each."""
+class Dataset:
+    """A corpus with its people."""
 
     name: str
     corpus: str
@@ -21,70 +37,98 @@ class Plan:
     documents: int
     users: int
     friends: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One measurement. A round runs every mode once at every session length, ``slice_seconds`` each."""
+
+    name: str
     rounds: int
     slice_seconds: float
     session_lengths: tuple[int, ...]
     warm_up_seconds: float
     """Load on every stack before the first slice; the search engine's compiler needs it."""
     concurrent_users: int = 24
+    modes: tuple[str, ...] = MODES
+    seed: int = 1
+    """Of the order of slices, the users and the queries."""
 
     @property
     def slices(self) -> int:
         """How many slices the whole measurement has."""
-        return self.rounds * len(self.session_lengths) * len(MODES)
+        return self.rounds * len(self.session_lengths) * len(self.modes)
 
     @property
     def seconds(self) -> float:
-        """Expected time of the measurement, with what a slice costs around its load."""
-        return 2 * self.warm_up_seconds + self.slices * (self.slice_seconds + 0.8)
+        """Expected time of the measurement."""
+        return 2 * self.warm_up_seconds + self.slices * (self.slice_seconds + _SLICE_OVERHEAD_SECONDS)
+
+    @property
+    def enforcing(self) -> tuple[str, ...]:
+        """The modes that are compared with mode baseline."""
+        return tuple(mode for mode in self.modes if mode != BASELINE)
+
+
+def read(wanted: Mapping[str, Any]) -> Plan:
+    """Read a plan from the fields of a Benchmark's spec; PlanError when it cannot be carried out."""
+    plan = Plan(
+        name=str(wanted.get("name", "benchmark")),
+        rounds=_whole(wanted, "rounds", 7, 1),
+        slice_seconds=float(_whole(wanted, "sliceSeconds", 3, 1)),
+        session_lengths=tuple(
+            sorted(_list(wanted, "sessionLengths", _LENGTHS, int), key=lambda length: length or math.inf)
+        ),
+        warm_up_seconds=float(_whole(wanted, "warmUpSeconds", 25, 1)),
+        concurrent_users=_whole(wanted, "concurrentUsers", 24, 1),
+        modes=tuple(_list(wanted, "modes", MODES, str)),
+        seed=_whole(wanted, "seed", 1, 0),
+    )
+    unknown = [mode for mode in plan.modes if mode not in KNOWN_MODES]
+    if unknown:
+        raise PlanError(f"modes: {unknown[0]!r} is not a mode; expected some of {', '.join(KNOWN_MODES)}")
+    if BASELINE not in plan.modes or not plan.enforcing:
+        raise PlanError(f"modes: {BASELINE} and another are needed, to compare; got {', '.join(plan.modes) or 'none'}")
+    if min(plan.session_lengths) < 0:
+        raise PlanError("sessionLengths: expected numbers of queries, 0 for one session for the whole run")
+    return plan
+
+
+def _whole(wanted: Mapping[str, Any], field: str, usual: int, least: int) -> int:
+    value = wanted.get(field, usual)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise PlanError(f"{field}: expected a whole number from {least}, got {value!r}")
+    return value
+
+
+def _list(wanted: Mapping[str, Any], field: str, usual: tuple[Any, ...], kind: type) -> tuple[Any, ...]:
+    values = wanted.get(field, usual)
+    if not isinstance(values, list | tuple) or not values or any(type(value) is not kind for value in values):
+        raise PlanError(f"{field}: expected a list, got {values!r}")
+    if len(set(values)) < len(values):
+        raise PlanError(f"{field}: each one once, got {values!r}")
+    return tuple(values)
 
 
 _LENGTHS = (1, 8, 32, UNLIMITED)
 _PAPER_LENGTHS = (1, 2, 4, 8, 16, 32, UNLIMITED)
 
-_SMOKE = Plan(
-    name="smoke",
-    corpus="gcide",
-    documents=2_000,
-    users=300,
-    friends=20,
-    rounds=1,
-    slice_seconds=2.0,
-    warm_up_seconds=4.0,
-    session_lengths=_LENGTHS,
-)
-_QUICK = Plan(
-    name="quick",
-    corpus="gcide",
-    documents=25_000,
-    users=2_000,
-    friends=100,
-    rounds=7,
-    slice_seconds=2.5,
-    warm_up_seconds=25.0,
-    session_lengths=_LENGTHS,
-)
-_STANDARD = Plan(
-    name="standard",
-    corpus="gcide",
-    documents=120_000,
-    users=10_000,
-    friends=100,
-    rounds=12,
-    slice_seconds=5.0,
-    warm_up_seconds=60.0,
-    session_lengths=_PAPER_LENGTHS,
-)
-_PAPER = Plan(
-    name="paper",
-    corpus="generated",
-    documents=1_000_000,
-    users=40_000,
-    friends=100,
-    rounds=40,
-    slice_seconds=20.0,
-    warm_up_seconds=120.0,
-    session_lengths=_PAPER_LENGTHS,
-)
+DATASETS = {
+    dataset.name: dataset
+    for dataset in (
+        Dataset("smoke", "gcide", documents=2_000, users=300, friends=20),
+        Dataset("quick", "gcide", documents=25_000, users=2_000, friends=100),
+        Dataset("standard", "gcide", documents=120_000, users=10_000, friends=100),
+        Dataset("paper", "generated", documents=1_000_000, users=40_000, friends=100),
+    )
+}
 
-PLANS = {plan.name: plan for plan in (_SMOKE, _QUICK, _STANDARD, _PAPER)}
+PLANS = {
+    plan.name: plan
+    for plan in (
+        Plan("smoke", rounds=1, slice_seconds=2.0, warm_up_seconds=4.0, session_lengths=_LENGTHS),
+        Plan("quick", rounds=7, slice_seconds=2.5, warm_up_seconds=25.0, session_lengths=_LENGTHS),
+        Plan("standard", rounds=12, slice_seconds=5.0, warm_up_seconds=60.0, session_lengths=_PAPER_LENGTHS),
+        Plan("paper", rounds=40, slice_seconds=20.0, warm_up_seconds=120.0, session_lengths=_PAPER_LENGTHS),
+    )
+}

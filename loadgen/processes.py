@@ -85,6 +85,15 @@ def pin(pids: Iterable[int], cores: AbstractSet[int]) -> None:
                 os.sched_setaffinity(int(thread.name), cores)
 
 
+def affinities(pids: Iterable[int]) -> dict[int, set[int]]:
+    """Return the cores on which each process may run; those that have ended are left out."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            found[pid] = os.sched_getaffinity(pid)
+    return found
+
+
 def _stat_fields(pid: int) -> list[str]:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

@@ -12,34 +12,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadgen import estimates, samples
-from loadgen.plan import MODES
+from loadgen.plan import BASELINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from loadgen.estimates import Estimate
     from loadgen.plan import Plan
     from loadgen.samples import Sample
 
-FORMAT = 1
+FORMAT = 2
 
 PER_SESSION = ("register", "accept", "authenticate", "reset")
 """Kinds of interceptions that a session has; every other kind belongs to its queries."""
 
 
-def summarise(plan: Plan, seed: int, measured: Sequence[Sample]) -> dict[str, Any]:
-    """Everything that the tables show, as plain JSON values."""
+def summarise(plan: Plan, dataset: Mapping[str, Any], measured: Sequence[Sample]) -> dict[str, Any]:
+    """Everything that the tables show, as plain JSON values.
+
+    ``dataset`` is what is known of the data's size, as `loadgen.dataset.describe` returns it.
+    """
+    seed = plan.seed
     return {
         "format": FORMAT,
-        "size": asdict(plan),
+        "size": {**dataset, **asdict(plan)},
         "seed": seed,
         "machine": machine(),
         "throughput": [
-            {"sessionLength": length, **{mode: _mode(measured, mode, length, seed) for mode in MODES}}
+            {"sessionLength": length, **{mode: _mode(measured, mode, length, seed) for mode in plan.modes}}
             for length in plan.session_lengths
         ],
-        "addedPerSession": {mode: _added_per_session(measured, mode, seed) for mode in MODES if mode != "baseline"},
-        "interceptions": {mode: _interceptions(measured, mode, plan.session_lengths) for mode in MODES},
+        "addedPerSession": {
+            mode: _added_per_session(measured, mode, seed) for mode in plan.enforcing if _tells_sessions_apart(plan)
+        },
+        "interceptions": {mode: _interceptions(measured, mode, plan.session_lengths) for mode in plan.modes},
     }
 
 
@@ -68,7 +74,7 @@ def write(path: Path, results: dict[str, Any]) -> None:
 
 def _mode(measured: Sequence[Sample], mode: str, length: int, seed: int) -> dict[str, Any]:
     own = samples.of(measured, mode, length)
-    base = samples.of(measured, "baseline", length)
+    base = samples.of(measured, BASELINE, length)
 
     def compare(
         how: Callable[[Sequence[float], Sequence[float], int], Estimate], figure: Callable[[Sample], float]
@@ -90,11 +96,16 @@ def _mode(measured: Sequence[Sample], mode: str, length: int, seed: int) -> dict
         },
         "driverShare": round(max(sample.driver_cpu_seconds / sample.seconds for sample in own), 3),
     }
-    if mode != "baseline":
+    if mode != BASELINE:
         figures["overhead"] = compare(estimates.overhead, lambda sample: sample.queries_per_second)
         figures["cpuOverhead"] = compare(estimates.increase, lambda sample: sample.cpu_micros_per_query)
         figures["addedCpuMicrosPerQuery"] = compare(estimates.difference, lambda sample: sample.cpu_micros_per_query)
     return figures
+
+
+def _tells_sessions_apart(plan: Plan) -> bool:
+    """Whether sessions of different lengths were measured, and one of a known length among them."""
+    return len(plan.session_lengths) > 1 and max(plan.session_lengths) > 0
 
 
 def _added_per_session(measured: Sequence[Sample], mode: str, seed: int) -> dict[str, Any]:
@@ -106,7 +117,7 @@ def _added_per_session(measured: Sequence[Sample], mode: str, seed: int) -> dict
     shortest, longest = min(lengths - {0}), 0 if 0 in lengths else max(lengths)
 
     def added(length: int, figure: Callable[[Sample], float]) -> list[float]:
-        pairs = zip(samples.of(measured, mode, length), samples.of(measured, "baseline", length), strict=True)
+        pairs = zip(samples.of(measured, mode, length), samples.of(measured, BASELINE, length), strict=True)
         return [figure(own) - figure(base) for own, base in pairs]
 
     sessions = added(shortest, lambda sample: sample.cpu_micros_per_session)

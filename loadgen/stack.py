@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Stacks: the example pipeline or a variant of it, each under a monitor of its own.
+"""Stacks: one pipeline under a monitor, one that is up already or one that is launched beside it.
 
-Two monitors on one corpus register its files in the same order, so that conduits have the
-same numbers everywhere and all stacks serve from the index that the first one's indexer
-wrote.
+Monitors that begin with the same data register its files in the same order, so that conduits
+have the same numbers everywhere and all stacks serve from the index that one of them wrote.
 """
 
 from __future__ import annotations
@@ -16,39 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import gevent.socket
 
-from loadgen import manifests, stores
+from loadgen import manifests, processes, stores
 from loadgen.measurement import MeasurementError
 from loadgen.monitor import Monitor
-from loadgen.workspace import cores
+from loadgen.plan import BASELINE
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Mapping, Sequence
 
     from loadgen.supervisor import Supervisor
-    from loadgen.workspace import Workspace
 
 SERVING = ("search-back", "search", "worker")
 """Tasks that serve searches, in the order in which they start."""
 
 _START_SECONDS = 30.0
 _READY_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A way to run the example pipeline; ``offset`` is added to its port."""
-
-    name: str
-    mode: str
-    offset: int
-    fault: str = manifests.NO_FAULT
-
-
-CONFINED = Variant("confined", "shai", 0)
-BASELINE = Variant("baseline", "baseline", 1)
-BROKEN = Variant("broken", "shai", 2, fault="ignore-attributes")
-BROKEN_BASELINE = Variant("broken-baseline", "baseline", 3, fault="ignore-attributes")
-VARIANTS = (CONFINED, BASELINE, BROKEN, BROKEN_BASELINE)
 
 
 @dataclass
@@ -59,24 +41,27 @@ class Stack:
     pipeline: str
     address: tuple[str, int]
     mode: str
-    services: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
-    """The store's and the monitor's process, by name, in the order of their start."""
+    services: list[int] = field(default_factory=list)
+    """Process ids of the store and the monitor."""
 
     @property
     def host(self) -> str:
         """The address as a URL."""
         return f"http://{self.address[0]}:{self.address[1]}"
 
-    def analyse(self) -> dict[str, Any]:
-        """Run the offline analysis and return what it found."""
-        found: dict[str, Any] = self.monitor.call("analyze", "--pipeline", self.pipeline)
-        return found
+    def analyse(self) -> None:
+        """Run the offline analysis."""
+        self.monitor.call("analyze", "--pipeline", self.pipeline)
 
     def serve(self) -> None:
         """Start everything that serves searches and wait until it does."""
         for task in SERVING:
             self.monitor.call("task", "start", self.pipeline, task, "--wait")
-        deadline = time.monotonic() + _READY_SECONDS
+        self.await_service()
+
+    def await_service(self, seconds: float = _READY_SECONDS) -> None:
+        """Wait until the front end answers; MeasurementError when it does not."""
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 if _healthy(self.address):
@@ -88,16 +73,25 @@ class Stack:
                 raise MeasurementError(f"pipeline {self.pipeline} does not answer at {self.host}: {cause}")
             time.sleep(0.2)
 
-    def stop(self, supervisor: Supervisor) -> None:
-        """End the monitor, which ends its tasks, and the store."""
-        for process in reversed(self.services.values()):
-            supervisor.end(process)
-
     def enter(self, mode: str) -> None:
         """Switch to ``mode`` for the sessions that begin from now on."""
         if mode != self.mode:
             self.monitor.call("pipeline", "mode", self.pipeline, mode)
             self.mode = mode
+
+    def put_back(self, mode: str) -> None:
+        """Leave it in ``mode``, whoever has switched it meanwhile."""
+        self.mode = self.monitor.pipeline(self.pipeline)["mode"]
+        self.enter(mode)
+
+    def check(self) -> None:
+        """Raise MeasurementError when somebody else has switched the mode."""
+        found = self.monitor.pipeline(self.pipeline)["mode"]
+        if found != self.mode:
+            raise MeasurementError(
+                f"pipeline {self.pipeline} was switched from mode {self.mode} to {found} while it was measured; "
+                "leave it alone until the measurement is done"
+            )
 
     def interceptions(self) -> dict[str, int]:
         """Count how often the pipeline involved the monitor, by kind."""
@@ -109,76 +103,129 @@ class Stack:
 
     def shared(self) -> list[int]:
         """List the process ids of what serves the tasks: the store and the monitor."""
-        return [process.pid for process in self.services.values()]
+        return self.services
+
+    def processes(self) -> set[int]:
+        """List the process ids of all that belongs to it, workers included."""
+        tasks = self.tasks()
+        return {*self.services, *tasks, *(worker for pid in tasks for worker in processes.descendants(pid))}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to run a pipeline."""
+
+    name: str
+    mode: str
+    fault: str = manifests.NO_FAULT
+
+
+TWIN = Variant("baseline", BASELINE)
+BROKEN = Variant("broken", "shai", fault="ignore-attributes")
+BROKEN_BASELINE = Variant("broken-baseline", BASELINE, fault="ignore-attributes")
+
+
+@dataclass(frozen=True)
+class Site:
+    """What stacks are launched from."""
+
+    shai: Path
+    """The monitor and its command line."""
+    data: Path
+    """The pipeline's files; the stacks share them."""
+    seed: Path | None
+    """Commands that are loaded into each stack's key-value store."""
+    state: Path
+    """Beneath it each stack's monitor keeps its own; on the file system of the data."""
+    logs: Path
+    sockets: Path
+    """Private directory with a path that is short enough for sockets."""
+    variables: Mapping[str, str]
+    """What the manifests refer to, but for the store's socket."""
+    cores: frozenset[int]
+    """On which tasks run."""
 
 
 class Launcher:
-    """Starts stacks. ``port`` replaces the example's; variants listen on the next ones."""
+    """Launches variants of a pipeline."""
 
-    def __init__(self, place: Workspace, java: tuple[Path, Path], port: int | None) -> None:
-        self._place = place
-        self._java, self._java_home = java
-        self._example = manifests.read_pipeline(place.examples / "pipeline.yaml")
-        self._host, usual = manifests.listening_address(self._example)
-        self._port = port or usual
-        self._moved = self._port != usual
-        self.pipeline: str = self._example["metadata"]["name"]
+    def __init__(self, site: Site, documents: Sequence[dict[str, Any]], pipeline: str, supervisor: Supervisor) -> None:
+        self._site = site
+        self._documents = documents
+        self._pipeline = pipeline
+        self._supervisor = supervisor
+        self._running: dict[str, list[subprocess.Popen[str]]] = {}
 
-    def address(self, variant: Variant) -> tuple[str, int]:
-        """Return where a variant listens."""
-        return self._host, self._port + variant.offset
-
-    def launch(self, variant: Variant, supervisor: Supervisor, run_directory: Path) -> Stack:
+    def launch(self, variant: Variant, address: tuple[str, int]) -> Stack:
         """Start a store and a monitor, and apply the manifests; no task runs yet."""
-        monitor = Monitor(self._place.shai, run_directory / f"{variant.name}.sock")
-        stack = Stack(monitor, self.pipeline, self.address(variant), variant.mode)
-        directory = run_directory / variant.name
+        site = self._site
+        monitor = Monitor(site.shai, site.sockets / f"{variant.name}.sock")
+        stack = Stack(monitor, self._pipeline, address, variant.mode)
+        directory = site.sockets / variant.name
         directory.mkdir()
         options = []
-        if variant.mode == "baseline":
+        if variant.mode == BASELINE:
             store = stores.open_store(directory)
         else:
             files = monitor.call("keyvalue", "configure", "--directory", str(directory))
             store = stores.confined_store(files, Path(files["secrets"]).read_text())
             options = ["--secrets", files["secrets"]]
-        self._start_store(stack, store, variant, supervisor)
-        self._start_monitor(stack, [*options, f"--define=REDIS_SOCKET={store.socket}"], variant, supervisor)
-        monitor.call("apply", "-f", str(self.manifests(variant)))
+        self._start_store(stack, store, variant)
+        self._start_monitor(stack, [*options, f"--define=REDIS_SOCKET={store.socket}"], variant)
+        bundle = manifests.derive(
+            self._documents,
+            self._pipeline,
+            mode=variant.mode,
+            listen=f"{address[0]}:{address[1]}",
+            fault=variant.fault,
+        )
+        monitor.call("apply", "-f", str(manifests.write(site.state / f"{variant.name}.bundle", bundle)))
         return stack
 
-    def manifests(self, variant: Variant) -> Path:
-        """Return the directory with a variant's manifests, derived from the example unless they are the same."""
-        if variant == CONFINED and not self._moved:
-            return self._place.examples
-        directory = self._place.manifests / variant.name
-        shutil.rmtree(directory, ignore_errors=True)
-        shutil.copytree(self._place.examples, directory)
-        host, port = self.address(variant)
-        pipeline = manifests.derive(self._example, mode=variant.mode, listen=f"{host}:{port}", fault=variant.fault)
-        manifests.write(directory / "pipeline.yaml", pipeline)
-        return directory
+    def end(self, variant: Variant) -> None:
+        """End the monitor, which ends its tasks, and the store; remove the monitor's state."""
+        self._end(variant.name)
 
-    def _start_store(self, stack: Stack, store: stores.Store, variant: Variant, supervisor: Supervisor) -> None:
+    def end_all(self) -> None:
+        """End every stack that was launched and has not been ended."""
+        for name in list(self._running):
+            self._end(name)
+
+    def _end(self, name: str) -> None:
+        for process in reversed(self._running.pop(name, [])):
+            self._supervisor.end(process)
+        for directory in (self._site.state / name, self._site.sockets / name):
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _start_store(self, stack: Stack, store: stores.Store, variant: Variant) -> None:
         name = f"{store.name} ({variant.name})"
-        log = self._place.logs / f"store-{variant.name}.log"
-        process = supervisor.start(name, store.command, log)
-        supervisor.wait_until(store.socket.exists, process, name, log, _START_SECONDS)
-        stores.load_profiles(store, self._place.data / "profiles.jsonl")
-        stack.services[name] = process
+        log = self._site.logs / f"store-{variant.name}.log"
+        process = self._start(stack, name, store.command, log, variant)
+        self._supervisor.wait_until(store.socket.exists, process, name, log, _START_SECONDS)
+        if self._site.seed is not None:
+            stores.load(store, self._site.seed)
 
-    def _start_monitor(self, stack: Stack, options: list[str], variant: Variant, supervisor: Supervisor) -> None:
+    def _start_monitor(self, stack: Stack, options: list[str], variant: Variant) -> None:
+        site = self._site
         name = f"monitor ({variant.name})"
-        log = self._place.logs / f"monitor-{variant.name}.log"
-        keys = self._place.data / "facts" / "population.jsonl"
-        defines = {"JAVA": self._java, "JAVA_HOME": self._java_home, "SYSE": self._place.syse, "KEYS": keys}
+        log = site.logs / f"monitor-{variant.name}.log"
+        state = site.state / variant.name
+        shutil.rmtree(state, ignore_errors=True)
         command: list[str | Path] = [
-            self._place.shai, "monitor", "--data", self._place.data, "--state", self._place.state / variant.name,
-            "--socket", stack.monitor.socket, "--cpus", ",".join(map(str, sorted(cores()[0]))), *options,
-            *(f"--define={key}={value}" for key, value in defines.items()),
+            site.shai, "monitor", "--data", site.data, "--state", state, "--socket", str(stack.monitor.socket),
+            "--cpus", ",".join(map(str, sorted(site.cores))), *options,
+            *(f"--define={name}={value}" for name, value in site.variables.items()),
         ]  # fmt: skip
-        process = supervisor.start(name, command, log)
-        supervisor.wait_until(stack.monitor.is_ready, process, name, log, _START_SECONDS)
-        stack.services[name] = process
+        process = self._start(stack, name, command, log, variant)
+        self._supervisor.wait_until(stack.monitor.is_ready, process, name, log, _START_SECONDS)
+
+    def _start(
+        self, stack: Stack, name: str, command: Sequence[str | Path], log: Path, variant: Variant
+    ) -> subprocess.Popen[str]:
+        process = self._supervisor.start(name, command, log)
+        self._running.setdefault(variant.name, []).append(process)
+        stack.services.append(process.pid)
+        return process
 
 
 def _healthy(address: tuple[str, int]) -> bool:

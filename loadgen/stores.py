@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The demo's key-value stores: a confined one, and an open one for mode baseline.
+"""The key-value stores that stacks get: a confined one, and an open one for mode baseline.
 
 In the confined store nobody may do anything until the monitor lets them; its
 configuration and the administrator's secrets come from ``shai keyvalue configure``. Mode
@@ -9,12 +9,15 @@ as Redis comes.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import secrets as random
 import socket
+import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-_BATCH = 500
 _TIMEOUT_SECONDS = 30.0
 
 
@@ -49,26 +52,45 @@ def confined_store(files: dict[str, str], secrets: str) -> Store:
     return Store("confined key-value store", Path(files["socket"]), ["redis-server", files["configuration"]], login)
 
 
-def load_profiles(store: Store, profiles: Path) -> int:
-    """Write every line of ``profiles`` (JSON with "user") as ``profile:<user>``; the number written."""
-    lines = profiles.read_text(encoding="utf-8").splitlines()
+def load(store: Store, commands: Path) -> None:
+    """Send a store a file of commands, as RESP or as lines; StoreError with the first that it refuses."""
+    mark = random.token_hex(16).encode()  # the answer that follows all others
+    head = encode(*store.login) if store.login else b""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_TIMEOUT_SECONDS)
         connection.connect(str(store.socket))
-        with connection.makefile("rb") as answers:
-            commands = [("SET", f"profile:{json.loads(line)['user']}", line) for line in lines]
-            if store.login is not None:
-                commands.insert(0, store.login)
-            for start in range(0, len(commands), _BATCH):
-                batch = commands[start : start + _BATCH]
-                connection.sendall(b"".join(map(_encoded, batch)))
-                for _, key, _ in batch:
-                    answer = answers.readline()
-                    if answer != b"+OK\r\n":
-                        raise StoreError(f"{store.name}: {key}: expected OK, got {answer!r}")
-    return len(lines)
+        # Sent beside the reading: a store that waits for its answers to be taken takes no more commands.
+        sender = threading.Thread(
+            target=_send, args=(connection, head + commands.read_bytes() + b"\r\n" + encode("ECHO", mark.decode()))
+        )
+        sender.start()
+        try:
+            with connection.makefile("rb") as answers:
+                _check(answers, mark, store, commands)
+        finally:
+            connection.shutdown(socket.SHUT_RDWR)
+            sender.join()
 
 
-def _encoded(words: tuple[str, str, str]) -> bytes:
+def _send(connection: socket.socket, content: bytes) -> None:
+    with contextlib.suppress(OSError):  # the reading side has the cause
+        connection.sendall(content)
+
+
+def _check(answers: BinaryIO, mark: bytes, store: Store, commands: Path) -> None:
+    try:
+        for line in answers:
+            if line.startswith(b"-"):
+                cause = line[1:].decode(errors="replace").strip()
+                raise StoreError(f"{store.name} refuses a command of {commands}: {cause}")
+            if line.strip() == mark:
+                return
+    except TimeoutError as error:
+        raise StoreError(f"{store.name} waits for the rest of a command: {commands} is cut off") from error
+    raise StoreError(f"{store.name} ended while {commands} was loaded into it")
+
+
+def encode(*words: str) -> bytes:
+    """Write a command as the store's protocol does."""
     texts = [word.encode() for word in words]
     return b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%s\r\n" % (len(text), text) for text in texts)

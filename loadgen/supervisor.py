@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Starts the demo's processes and sees to it that none of them outlives it.
+"""Starts the processes of a run and sees to it that none of them outlives it.
 
 Three nets, each for what the one before misses: every process gets its own group and is
 ended in reverse order; whatever they leave behind is handed to us by the kernel, because
@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class ProcessFailedError(Exception):
-    """A process of the demo ended or did not get ready; the text has the end of its log."""
+    """A process of the run ended or did not get ready; the text has the end of its log."""
 
 
 class Supervisor:
@@ -103,6 +103,15 @@ class Supervisor:
                 self._running.remove(entry)
                 return
 
+    @contextlib.contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Keep signals out while things are put back; it has to be short."""
+        self._deferring = True
+        try:
+            yield
+        finally:
+            self._deferring = False
+
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         self._interrupted = True
         if not self._deferring:
@@ -152,7 +161,8 @@ def _end(name: str, process: subprocess.Popen[str]) -> None:
         try:
             process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            print(f"{name} did not end within {GRACE_SECONDS:.0f} s and is killed", flush=True)
+            with contextlib.suppress(OSError):  # nobody listens any more, which must not keep it alive
+                print(f"{name} did not end within {GRACE_SECONDS:.0f} s and is killed", flush=True)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

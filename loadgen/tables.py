@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The overhead table beside the paper's figures, for a terminal and for the README.
 
-python -m loadgen.tables out/demo/results.json [--markdown]
+python -m loadgen.tables results.json [--markdown]
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from loadgen.plan import BASELINE
 
 PAPER = {
     # Table I of the paper: throughput overhead in percent by session length (0: 20k queries).
@@ -40,6 +43,7 @@ HEADINGS = (
     "paper",
 )
 _SATURATED = 0.95
+_FILE_WIDTH = 180
 
 
 def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -47,12 +51,12 @@ def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for entry in results["throughput"]:
         length = entry["sessionLength"]
-        for mode in ("baseline", "dynamic", "shai"):
+        for mode in results["size"]["modes"]:
             figures = entry[mode]
             paper = PAPER.get(length, {}).get(mode)
             found.append(
                 (
-                    ("unlimited" if length == 0 else str(length)) if mode == "baseline" else "",
+                    ("unlimited" if length == 0 else str(length)) if mode == results["size"]["modes"][0] else "",
                     mode,
                     f"{figures['queriesPerSecond']['estimate']:.0f}",
                     f"{figures['cpuMicrosPerQuery']['estimate']:.0f}",
@@ -63,6 +67,49 @@ def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
                 )
             )
     return found
+
+
+def figures(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the table as a Benchmark's status has it: rows of numbers and texts, and a line for each mode."""
+    found = []
+    for entry in results["throughput"]:
+        length = entry["sessionLength"]
+        for mode in results["size"]["modes"]:
+            it = entry[mode]
+            row: dict[str, Any] = {
+                "sessionLength": length,
+                "mode": mode,
+                "queriesPerSecond": round(it["queriesPerSecond"]["estimate"]),
+                "cpuMicrosecondsPerQuery": round(it["cpuMicrosPerQuery"]["estimate"]),
+                "cpuMicrosecondsPerSession": round(it["cpuMicrosPerSession"]["estimate"]),
+            }
+            if mode != BASELINE:
+                row["cpuOverhead"] = percent(it["cpuOverhead"])
+                row["throughputOverhead"] = percent(it["overhead"])
+            if mode in PAPER.get(length, {}):
+                row["paper"] = f"{PAPER[length][mode]:.2f} %"
+            found.append(row)
+    return {"rows": found, "summary": {mode: _line(results, mode) for mode in _enforcing(results)}}
+
+
+def _line(results: dict[str, Any], mode: str) -> str:
+    """Write the throughput overheads of a mode by length of sessions, each with half of its interval."""
+    parts = []
+    for entry in results["throughput"]:
+        it = entry[mode]["overhead"]
+        margin = "" if it["low"] is None else f"±{(it['high'] - it['low']) * 50:.1f}"
+        parts.append(f"{entry['sessionLength'] or '∞'}: {it['estimate'] * 100:.1f}{margin} %")
+    return " · ".join(parts)
+
+
+def _enforcing(results: dict[str, Any]) -> list[str]:
+    return [mode for mode in results["size"]["modes"] if mode != BASELINE]
+
+
+def _size(results: dict[str, Any]) -> str:
+    size = results["size"]
+    parts = [f"{size[what]} {what}" for what in ("documents", "users", "rounds") if what in size]
+    return f"{size['name']}: {', '.join(parts)}"
 
 
 def percent(figure: dict[str, Any]) -> str:
@@ -92,22 +139,24 @@ def _caveat(figure: dict[str, Any]) -> str:
 def remarks(results: dict[str, Any]) -> list[str]:
     """Return what belongs below the table: absolute costs, interceptions, caveats."""
     last = results["throughput"][-1]
-    lines = [
-        f"CPU added by mode {mode}: {micros(last[mode]['addedCpuMicrosPerQuery'])} per query in the longest sessions, "
-        f"{micros(results['addedPerSession'][mode])} per session"
-        for mode in ("dynamic", "shai")
-    ]
+    lines = []
+    for mode in _enforcing(results):
+        added = micros(last[mode]["addedCpuMicrosPerQuery"])
+        line = f"CPU added by mode {mode}: {added} per query in the longest sessions"
+        if mode in results["addedPerSession"]:
+            line += f", {micros(results['addedPerSession'][mode])} per session"
+        lines.append(line)
     lines += [
         f"Monitor involved in mode {mode}: {found['perSession']:.2f} per session, {found['perQuery']:.2f} per query"
         for mode, found in results["interceptions"].items()
-        if mode != "baseline"
+        if mode != BASELINE
     ]
-    base = results["throughput"][0]["baseline"]["cpuMicrosPerQuery"]["estimate"]
+    base = results["throughput"][0][BASELINE]["cpuMicrosPerQuery"]["estimate"]
     lines.append(
         f"A query cost the paper about {PAPER_MILLISECONDS_PER_QUERY} ms of CPU, here {base / 1000:.2f} ms: the same "
         "added cost weighs more here, so compare the absolute figures too."
     )
-    shares = [entry[mode]["driverShare"] for entry in results["throughput"] for mode in ("baseline", "dynamic", "shai")]
+    shares = [entry[mode]["driverShare"] for entry in results["throughput"] for mode in results["size"]["modes"]]
     if max(shares) > _SATURATED:
         lines.append(
             f"The load generator was busy {max(shares):.0%} of a slice: throughput is its limit, not the system's; "
@@ -118,13 +167,11 @@ def remarks(results: dict[str, Any]) -> list[str]:
 
 def show(results: dict[str, Any], console: Console) -> None:
     """Print the table and its remarks."""
-    size = results["size"]
-    title = f"Sys-E, size {size['name']}: {size['documents']} documents, {size['users']} users, {size['rounds']} rounds"
-    table = Table(title=title)
+    table = Table(title=f"Sys-E, {_size(results)}")
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "mode" else "right")
     for row in rows(results):
-        table.add_row(*map(escape, row), end_section=row[1] == "shai")
+        table.add_row(*map(escape, row), end_section=row[1] == results["size"]["modes"][-1])
     console.print(table)
     for line in remarks(results):
         console.print(line, markup=False, highlight=False)
@@ -134,12 +181,19 @@ def markdown(results: dict[str, Any]) -> str:
     """Return the table and its remarks for the README."""
     lines = ["| " + " | ".join(HEADINGS) + " |", "|" + " ---: |" * len(HEADINGS)]
     lines += ["| " + " | ".join(row) + " |" for row in rows(results)]
-    found, size = results["machine"], results["size"]
+    found = results["machine"]
     origin = (
-        f"Measured on {found['processor']}, {found['cores']} cores, {found['system']}; size {size['name']}: "
-        f"{size['documents']} documents, {size['users']} users, {size['rounds']} rounds, seed {results['seed']}."
+        f"Measured on {found['processor']}, {found['cores']} cores, {found['system']}; {_size(results)}, "
+        f"seed {results['seed']}."
     )
     return "\n".join([*lines, "", origin, "", *(f"- {line}" for line in remarks(results))]) + "\n"
+
+
+def plain(results: dict[str, Any]) -> str:
+    """Return the table and its remarks for a file."""
+    output = io.StringIO()
+    show(results, Console(file=output, width=_FILE_WIDTH))
+    return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
 
 
 def main() -> int:
@@ -151,7 +205,7 @@ def main() -> int:
     try:
         results = json.loads(options.results.read_text())
     except (OSError, ValueError) as error:
-        print(f"cannot read {options.results}: {error}; `make demo` writes it", file=sys.stderr)
+        print(f"cannot read {options.results}: {error}; `python -m loadgen.benchmark` writes it", file=sys.stderr)
         return 1
     if options.markdown:
         print(markdown(results), end="")

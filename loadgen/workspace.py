@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import socket
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-_SOCKET_PATH_MAXIMUM = 60
-"""Socket addresses hold 107 bytes; leaves room for the names beneath the run directory."""
 
 
 class WorkspaceError(Exception):
@@ -53,14 +49,9 @@ class Workspace:
         return self.output / self.size / "data"
 
     @property
-    def state(self) -> Path:
-        """The monitor's durable state; made anew by each run."""
-        return self.output / self.size / "state"
-
-    @property
-    def manifests(self) -> Path:
-        """Pipelines derived from the example."""
-        return self.output / "manifests"
+    def members(self) -> Path:
+        """Where the demo's pool has its members; beside the data, which are linked into them."""
+        return self.output / "members"
 
     @property
     def logs(self) -> Path:
@@ -72,10 +63,8 @@ class Workspace:
         for path in (self.shai, self.syse / "syse.jar", self.syse / "syse-frontend"):
             if not path.exists():
                 raise WorkspaceError(f"{path} is missing: run `make build`")
-        shutil.rmtree(self.state, ignore_errors=True)
-        for path in (self.data, self.state, self.manifests, self.logs):
+        for path in (self.data, self.logs):
             path.mkdir(parents=True, exist_ok=True)
-        self.state.chmod(0o700)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -88,16 +77,6 @@ class Workspace:
                 raise WorkspaceError(f"another demo is running in {self.output}: end it first (Ctrl-C there)") from None
             yield
 
-    @contextmanager
-    def run_directory(self) -> Iterator[Path]:
-        """Make a private directory for sockets whose path is short enough for one; it goes with the run."""
-        short = len(str(self.output)) <= _SOCKET_PATH_MAXIMUM
-        path = Path(tempfile.mkdtemp(prefix="run-" if short else "shai-", dir=self.output if short else None))
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
-
 
 def java() -> tuple[Path, Path]:
     """Find the Java program and its home, both as real paths, as the sandbox needs them."""
@@ -106,6 +85,13 @@ def java() -> tuple[Path, Path]:
         raise WorkspaceError("java is not on PATH: run `make setup`")
     program = Path(found).resolve()
     return program, program.parent.parent
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def check_ports(addresses: Sequence[tuple[str, int]]) -> None:
@@ -118,7 +104,7 @@ def check_ports(addresses: Sequence[tuple[str, int]]) -> None:
             except OSError as error:
                 raise WorkspaceError(
                     f"{host}:{port}: {os.strerror(error.errno or 0)}; end the program that listens there "
-                    f"(`ss -ltnp 'sport = :{port}'` names it) or choose others, such as make demo PORT=18640"
+                    f"(`ss -ltnp 'sport = :{port}'` names it)"
                 ) from error
 
 

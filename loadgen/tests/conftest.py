@@ -1,45 +1,23 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fixtures: a small data directory as the corpus generator writes it, and a fake Sys-E."""
+"""Fixtures: a small data directory, a fake Sys-E, and a member that serves it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
 from loadgen import population
+from loadgen.tests.data import write_data
 from loadgen.tests.fake_syse import FakeSysE
+from loadgen.tests.harness import left_over
+from loadgen.tests.serving_member import ServingMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-REGIONS = ("us", "de", "fr")
-
-
-def write_data(directory: Path, people: int = 12, queries: int = 50) -> Path:
-    names = ["alice", "bob", "carol", *(f"user{number:05}" for number in range(4, people + 1))]
-    (directory / "facts").mkdir(parents=True, exist_ok=True)
-    private = directory / "corpus" / "private" / "bob"
-    private.mkdir(parents=True)
-    (private / "7.txt").write_text("title: bob's diary\nowner: bob\nvisibility: private\n\nDear diary\n")
-    with (directory / "profiles.jsonl").open("w") as file:
-        for name in names:
-            file.write(json.dumps({"user": name, "friends": [], "interests": ["ünits"]}) + "\n")
-    with (directory / "keys.jsonl").open("w") as file:
-        for name in names:
-            seed = hashlib.sha256(f"shai-demo-key\n1\n{name}".encode()).hexdigest()
-            file.write(json.dumps({"user": name, "seed": seed}) + "\n")
-    homes = [[name, REGIONS[number % 3]] for number, name in enumerate(names)]
-    facts = [
-        {"conduit": "friends/alice", "says": "friend", "tuples": [["bob"]]},
-        {"conduit": "population", "says": "home", "tuples": homes},
-    ]
-    (directory / "facts" / "population.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
-    (directory / "queries.txt").write_text("".join(f"tïtle {number} & co\n" for number in range(queries)))
-    return directory
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +34,20 @@ def people(data: Path) -> population.Population:
 def server(people: population.Population) -> Iterator[FakeSysE]:
     with FakeSysE(people) as running:
         yield running
+
+
+@pytest.fixture
+def member(tmp_path: Path) -> Iterator[ServingMember]:
+    made = ServingMember(tmp_path)
+    process = made.start()
+    try:
+        yield made
+        assert made.left_over() == []
+    finally:
+        process.terminate()
+        process.wait()
+        for pid in left_over(str(tmp_path)):  # after a failure
+            os.kill(pid, signal.SIGKILL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

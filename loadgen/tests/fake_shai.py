@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Stands in for what the demo starts, so that its own behaviour can be tested alone.
+"""Stands in for the monitor, so that what measures and shows can be tested alone.
 
-    fake_shai.py java …            writes a small data directory (the corpus generator)
-    fake_shai.py shai monitor …    a monitor whose tasks are plain processes, unconfined
-    fake_shai.py shai COMMAND …    its command line
+    fake_shai.py monitor …    a monitor whose tasks are plain processes, unconfined
+    fake_shai.py COMMAND …    its command line
 
 Every command is carried out by the monitor's process, reached through its socket.
 """
@@ -11,7 +10,6 @@ Every command is carried out by the monitor's process, reached through its socke
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socketserver
 import subprocess
@@ -23,8 +21,8 @@ from typing import Any
 
 import yaml
 
-from loadgen.monitor import _UnixConnection
-from loadgen.tests.conftest import write_data
+from loadgen.monitor import UnixConnection
+from loadgen.stack import SERVING
 
 METRICS = """# HELP shai_interceptions_total Times a task involved the reference monitor, by kind.
 # TYPE shai_interceptions_total counter
@@ -46,18 +44,23 @@ class FakeMonitor(socketserver.ThreadingUnixStreamServer):
 
     def do_apply(self, *words: str) -> Any:
         path = Path(words[words.index("-f") + 1])
-        for file in path.glob("*.yaml"):
-            for document in yaml.safe_load_all(file.read_text()):
-                if document["kind"] == "Pipeline":
-                    self.pipelines[document["metadata"]["name"]] = document["spec"]
+        for document in yaml.safe_load_all(path.read_text()):
+            if document["kind"] == "Pipeline":
+                self.pipelines[document["metadata"]["name"]] = document["spec"]
         return {"objects": []}
 
-    def do_status(self, *_: str) -> Any:
-        names = {
-            name: [{"name": task, "pid": process.pid} for (owner, task), process in self.tasks.items() if owner == name]
-            for name in self.pipelines
+    def status(self) -> Any:
+        return {
+            "pipelines": [
+                {"name": name, "mode": spec["mode"], "tasks": self._tasks(name)}
+                for name, spec in self.pipelines.items()
+            ]
         }
-        return {"pipelines": [{"name": name, "tasks": tasks} for name, tasks in names.items()]}
+
+    def _tasks(self, pipeline: str) -> list[dict[str, Any]]:
+        running = {task: process.pid for (owner, task), process in self.tasks.items() if owner == pipeline}
+        found = [{"name": task, "run": "Always", "pid": running.get(task, 0)} for task in SERVING]
+        return [{"name": "indexer", "run": "Once"}, *found]
 
     def do_analyze(self, *_: str) -> Any:
         coverage = {"task": "worker", "access": "read", "conduits": "documents", "expected": 10, "validated": 9}
@@ -94,6 +97,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: FakeMonitor
 
     def do_GET(self) -> None:
+        if self.path == "/v1/status":
+            self._answer(200, json.dumps(self.server.status()).encode())
+            return
         self.server.reads += 1
         self._answer(200, METRICS.format(count=self.server.reads * 100).encode())
 
@@ -121,8 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def monitor(words: list[str]) -> int:
     server = FakeMonitor(words[words.index("--socket") + 1], Path(words[words.index("--data") + 1]))
-    stubborn = os.environ.get("FAKE_STUBBORN")
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if stubborn else lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         server.serve_forever()
     finally:
@@ -146,7 +151,7 @@ def configure(directory: Path) -> int:
 
 def command(words: list[str]) -> int:
     at = words.index("--socket")
-    connection = _UnixConnection(Path(words[at + 1]))
+    connection = UnixConnection(Path(words[at + 1]))
     try:
         connection.request("POST", "/", json.dumps(words[:at]))
     except OSError as error:
@@ -158,10 +163,7 @@ def command(words: list[str]) -> int:
 
 
 def main() -> int:
-    program, *words = sys.argv[1:]
-    if program == "java":
-        write_data(Path(words[words.index("--out") + 1]))
-        return 0
+    words = sys.argv[1:]
     if words[0] == "keyvalue":
         return configure(Path(words[words.index("--directory") + 1]))
     return monitor(words) if words[0] == "monitor" else command(words)

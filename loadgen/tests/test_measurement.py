@@ -33,18 +33,24 @@ OUTCOME = Outcome(
 
 
 def test_rounds_run_every_mode_at_every_length_once() -> None:
-    plan = PLANS["quick"]
-    turns = list(schedule(plan, 5))
+    plan = replace(PLANS["quick"], seed=5)
+    turns = list(schedule(plan))
     assert len(turns) == plan.slices
     assert set(Counter((turn.round, turn.session_length, turn.mode) for turn in turns).values()) == {1}
     assert [turn.order for turn in turns] == list(range(plan.slices))
     assert len({tuple(turn.mode for turn in turns[i : i + 3]) for i in range(0, len(turns), 3)}) == 6
-    assert turns == list(schedule(plan, 5))
-    assert turns != list(schedule(plan, 6))
+    assert turns == list(schedule(plan))
+    assert turns != list(schedule(replace(plan, seed=6)))
+
+
+def test_only_the_modes_that_are_asked_for_are_run() -> None:
+    plan = replace(PLANS["quick"], modes=("baseline", "audit"))
+    assert {turn.mode for turn in schedule(plan)} == {"baseline", "audit"}
+    assert len(list(schedule(plan))) == plan.slices
 
 
 def test_modes_of_a_block_serve_the_same_users_and_queries() -> None:
-    turns = list(schedule(PLANS["quick"], 5))
+    turns = list(schedule(PLANS["quick"]))
     for start in range(0, len(turns), 3):
         assert len({turn.seed for turn in turns[start : start + 3]}) == 1
 
@@ -56,9 +62,14 @@ class FakeStack:
         self.pids = pids
         self.modes: list[str] = []
         self.count = 10
+        self.switched = False
 
     def enter(self, mode: str) -> None:
         self.modes.append(mode)
+
+    def check(self) -> None:
+        if self.switched:
+            raise MeasurementError("switched by somebody")
 
     def interceptions(self) -> dict[str, int]:
         self.count += 20
@@ -121,6 +132,13 @@ def test_every_stack_is_warmed_up_for_the_same_time(zygote: subprocess.Popen[str
     Meter(load, {"baseline": baseline, "dynamic": confined, "shai": confined}, PLANS["quick"]).warm_up()
     assert [order.seconds for order in load.orders] == [25.0, 12.5, 12.5]
     assert confined.modes == ["dynamic", "shai"]
+
+
+def test_a_slice_in_which_the_mode_was_switched_is_not_believed(zygote: subprocess.Popen[str]) -> None:
+    stack = FakeStack([zygote.pid])
+    stack.switched = True
+    with pytest.raises(MeasurementError, match="switched"):
+        Meter(FakeLoad(zygote, OUTCOME), {"shai": stack}, PLANS["quick"]).measure(TURN)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +16,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from loadgen import corpus, enforcement, manifests, monitor, stack, stores
-from loadgen.plan import PLANS
-from loadgen.workspace import Workspace
+from loadgen import dataset, enforcement, manifests, monitor, stores
+from loadgen.plan import DATASETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from loadgen.population import Population
     from loadgen.tests.fake_syse import FakeSysE
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "crds" / "examples" / "syse" / "pipeline.yaml"
+EXAMPLE = Path(__file__).resolve().parents[2] / "crds" / "examples" / "syse"
 
 METRICS = """# HELP shai_sessions_total Sessions that have ended.
 # TYPE shai_sessions_total counter
@@ -37,50 +38,67 @@ shai_interceptions_total{kind="send",pipeline="syse-baseline"} 3
 """
 
 
+def derived(**changes: str) -> list[dict[str, Any]]:
+    example = manifests.read(EXAMPLE)
+    pipeline = manifests.find(example, "syse")
+    listen = manifests.listening_address(pipeline)
+    usual = {"mode": pipeline["spec"]["mode"], "listen": listen, "fault": manifests.NO_FAULT}
+    return manifests.derive(example, "syse", **{**usual, **changes})
+
+
+def by_name(documents: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
+    return {(entry["kind"], entry["metadata"]["name"]): entry for entry in documents}
+
+
 def test_a_variant_differs_in_what_was_asked_and_in_nothing_else() -> None:
-    example = manifests.read_pipeline(EXAMPLE)
-    derived = manifests.derive(example, mode="baseline", listen="127.0.0.1:9999", fault="ignore-attributes")
-    assert derived["spec"]["mode"] == "baseline"
-    assert derived["spec"]["variables"] == [{"name": "FAULT", "value": "ignore-attributes"}]
-    assert manifests.listening_address(derived) == ("127.0.0.1", 9999)
-    same = manifests.derive(example, mode="shai", listen="127.0.0.1:8640", fault=manifests.NO_FAULT)
-    assert same == example == manifests.read_pipeline(EXAMPLE)
+    example = manifests.read(EXAMPLE)
+    assert by_name(derived()) == by_name(example)
+    variant = derived(mode="baseline", listen="127.0.0.1:9999", fault="ignore-attributes")
+    pipeline = manifests.find(variant, "syse")
+    assert pipeline["spec"]["mode"] == "baseline"
+    assert {"name": "FAULT", "value": "ignore-attributes"} in pipeline["spec"]["variables"]
+    assert manifests.listening_address(pipeline) == "127.0.0.1:9999"
+    assert by_name(manifests.read(EXAMPLE)) == by_name(example), "the original is not touched"
 
 
-def launcher(directory: Path, port: int | None) -> stack.Launcher:
-    examples = directory / "crds" / "examples" / "syse"
-    shutil.copytree(EXAMPLE.parent, examples)
-    return stack.Launcher(Workspace(directory, directory / "out", "smoke"), (Path("java"), Path("/")), port)
+def test_other_pipelines_stay_behind() -> None:
+    other = {"kind": "Pipeline", "metadata": {"name": "other"}, "spec": {}}
+    documents = manifests.derive(
+        [other, *manifests.read(EXAMPLE)], "syse", mode="shai", listen="127.0.0.1:1", fault=manifests.NO_FAULT
+    )
+    assert [entry["metadata"]["name"] for entry in documents if entry["kind"] == "Pipeline"] == ["syse"]
 
 
-def test_variants_have_their_own_manifests_and_the_example_is_used_as_it_is(tmp_path: Path) -> None:
-    made = launcher(tmp_path, None)
-    assert made.manifests(stack.CONFINED) == tmp_path / "crds" / "examples" / "syse"
-    for variant in set(stack.VARIANTS) - {stack.CONFINED}:
-        directory = made.manifests(variant)
-        pipeline = manifests.read_pipeline(directory / "pipeline.yaml")
-        assert pipeline["spec"]["mode"] == variant.mode
-        assert manifests.listening_address(pipeline) == made.address(variant)
-        assert (directory / "policies.yaml").read_text() == (EXAMPLE.parent / "policies.yaml").read_text()
+def test_manifests_survive_their_file(tmp_path: Path) -> None:
+    path = manifests.write(tmp_path / "new", derived())
+    assert by_name(manifests.read(path.parent)) == by_name(derived())
 
 
-def test_another_port_moves_the_example_too(tmp_path: Path) -> None:
-    made = launcher(tmp_path, 9000)
-    pipeline = manifests.read_pipeline(made.manifests(stack.CONFINED) / "pipeline.yaml")
-    assert manifests.listening_address(pipeline) == ("127.0.0.1", 9000)
-    assert sorted(made.address(variant)[1] for variant in stack.VARIANTS) == [9000, 9001, 9002, 9003]
+def test_what_is_not_the_monitors_is_left_out() -> None:
+    assert {entry["kind"] for entry in manifests.read(EXAMPLE)} == {"Policy", "FactSource", "Task", "Pipeline"}
 
 
-@pytest.mark.parametrize("text", ["kind: Task", "a: [", "kind: Pipeline\n---\nkind: Pipeline"])
-def test_something_else_than_one_pipeline_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "pipeline.yaml"
-    path.write_text(text)
-    with pytest.raises(manifests.ManifestError, match=r"pipeline\.yaml"):
-        manifests.read_pipeline(path)
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: [", "bundle.yaml"), ("kind: Kustomization", "no manifests"), ("", "no manifests")]
+)
+def test_something_else_than_manifests_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "bundle.yaml").write_text(text)
+    with pytest.raises(manifests.ManifestError, match=message):
+        manifests.read(tmp_path)
+
+
+def test_a_pipeline_that_is_not_there_or_cannot_be_broken_is_named() -> None:
+    example = manifests.read(EXAMPLE)
+    with pytest.raises(manifests.ManifestError, match="no manifest of pipeline other; there are syse"):
+        manifests.find(example, "other")
+    pipeline = manifests.find(example, "syse")
+    pipeline["spec"]["variables"] = []
+    with pytest.raises(manifests.ManifestError, match="no variable FAULT"):
+        manifests.derive(example, "syse", mode="shai", listen="", fault="ignore-attributes")
 
 
 def test_region_addresses_agree_with_the_examples_facts(people: Population) -> None:
-    facts = list(yaml.safe_load_all((EXAMPLE.parent / "facts.yaml").read_text()))
+    facts = list(yaml.safe_load_all((EXAMPLE / "facts.yaml").read_text()))
     prefixes = next(fact for fact in facts if fact["metadata"]["name"] == "regions")["spec"]["inline"][0]["tuples"]
     assert {region for _, region in prefixes} == set(people.regions)
     assert ["127.0.1.0/24", "de"] in prefixes
@@ -95,11 +113,14 @@ def test_interceptions_of_one_pipeline() -> None:
 
 def test_a_monitor_that_is_gone_is_named(tmp_path: Path) -> None:
     gone = monitor.Monitor(Path("/bin/false"), tmp_path / "shai.sock")
-    with pytest.raises(monitor.MonitorError, match=r"shai\.sock.*is the monitor running"):
+    with pytest.raises(monitor.MonitorError, match=r"shai\.sock.*is it running"):
         gone.interceptions("syse")
-    with pytest.raises(monitor.MonitorError, match="shai status"):
+    with pytest.raises(monitor.MonitorError, match=r"shai\.sock"):
         gone.task_pids("syse")
     assert not gone.is_ready()
+
+
+BOB = {"user": "bob", "friends": [], "interests": ["ünits"]}
 
 
 def confined_store(directory: Path) -> stores.Store:
@@ -113,23 +134,34 @@ def confined_store(directory: Path) -> stores.Store:
 
 
 @pytest.mark.parametrize("make", [stores.open_store, confined_store])
-def test_profiles_reach_the_store(data: Path, tmp_path: Path, make: Callable[[Path], stores.Store]) -> None:
+@pytest.mark.parametrize("lines", [False, True])
+def test_commands_reach_the_store(
+    data: Path,
+    tmp_path: Path,
+    make: Callable[[Path], stores.Store],
+    lines: bool,  # noqa: FBT001
+) -> None:
     store = make(tmp_path)
+    dataset.write_seed_commands(data)
+    commands = tmp_path / "commands"
+    (data / dataset.SEED_COMMANDS).replace(commands)
+    if lines:
+        commands.write_text(f"SET profile:bob {json.dumps(json.dumps(BOB))}")
     with subprocess.Popen(store.command, stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 10
         while not store.socket.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         try:
-            assert stores.load_profiles(store, data / "profiles.jsonl") == 12
+            stores.load(store, commands)
             if store.login is not None:
-                with pytest.raises(stores.StoreError, match="profile:alice: expected OK, got b'-NOAUTH"):
-                    stores.load_profiles(replace(store, login=None), data / "profiles.jsonl")
+                with pytest.raises(stores.StoreError, match=r"refuses a command of .*commands: NOAUTH"):
+                    stores.load(replace(store, login=None), commands)
                 return
             command = ["redis-cli", "-s", str(store.socket), "--raw", "GET", "profile:bob"]
             found = subprocess.check_output(command, text=True)
         finally:
             process.terminate()
-    assert json.loads(found) == {"user": "bob", "friends": [], "interests": ["ünits"]}
+    assert json.loads(found) == BOB
 
 
 def test_damaged_secrets_are_named(tmp_path: Path) -> None:
@@ -137,30 +169,41 @@ def test_damaged_secrets_are_named(tmp_path: Path) -> None:
         stores.confined_store({"secrets": str(tmp_path / "secrets")}, "{}")
 
 
-def test_the_corpus_is_made_once_per_order(tmp_path: Path) -> None:
-    place = Workspace(tmp_path, tmp_path / "out", "smoke")
-    place.syse.mkdir(parents=True)
-    (place.syse / "syse.jar").write_text("one")
-    runs: list[Sequence[str]] = []
-    words = corpus.command(place, PLANS["smoke"], 1, Path("java"))
-    assert corpus.make(place, words, runs.append)
-    assert not corpus.make(place, words, runs.append)
-    assert corpus.make(place, corpus.command(place, PLANS["smoke"], 2, Path("java")), runs.append)
-    (place.syse / "syse.jar").write_text("two")
-    assert corpus.make(place, runs[-1], runs.append)
+@pytest.fixture
+def generator(tmp_path: Path) -> dataset.Generator:
+    (tmp_path / "syse.jar").write_text("one")
+    return dataset.Generator(tmp_path / "syse.jar", Path("java"))
 
 
-def test_an_interrupted_corpus_is_made_anew(tmp_path: Path) -> None:
-    place = Workspace(tmp_path, tmp_path / "out", "smoke")
-    place.syse.mkdir(parents=True)
-    (place.syse / "syse.jar").write_text("one")
+def test_a_dataset_is_made_once_per_order(tmp_path: Path, generator: dataset.Generator) -> None:
+    place, runs = tmp_path / "data", list[Sequence[str]]()
+
+    def run(words: Sequence[str]) -> None:
+        runs.append(words)
+        (place / "profiles.jsonl").write_text('{"user": "bob"}\n')
+
+    smoke = DATASETS["smoke"]
+    assert dataset.make(place, smoke, 1, generator, run)
+    assert (place / "profiles.resp").read_bytes().startswith(b"*3\r\n$3\r\nSET\r\n$11\r\nprofile:bob\r\n")
+    assert dataset.describe(place)["documents"] == 2000
+    assert not dataset.make(place, smoke, 1, generator, run)
+    assert dataset.make(place, smoke, 2, generator, run)
+    generator.jar.write_text("two")
+    assert dataset.make(place, smoke, 2, generator, run)
+    assert runs[0] != runs[1] == runs[2]
+
+
+def test_an_interrupted_dataset_is_made_anew(tmp_path: Path, generator: dataset.Generator) -> None:
+    place = tmp_path / "data"
 
     def fail(_: Sequence[str]) -> None:
+        (place / "profiles.jsonl").write_text("")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        corpus.make(place, ["java"], fail)
-    assert corpus.make(place, ["java"], lambda _: None)
+        dataset.make(place, DATASETS["smoke"], 1, generator, fail)
+    assert dataset.describe(place) == {}
+    assert dataset.make(place, DATASETS["smoke"], 1, generator, lambda _: (place / "profiles.jsonl").touch())
 
 
 def test_bobs_diary_is_found_by_bob_only(server: FakeSysE, people: Population, data: Path) -> None:
@@ -212,7 +255,14 @@ def test_a_corpus_without_a_private_document_is_an_error(data: Path) -> None:
 def test_locust_by_hand(server: FakeSysE, data: Path) -> None:
     locust = shutil.which("locust") or str(Path(__file__).resolve().parents[2] / ".venv" / "bin" / "locust")
     words = [locust, "-f", "loadgen/locustfile.py", "--host", f"http://127.0.0.1:{server.server_port}"]
-    words += ["--data", str(data), "--session-length", "2", "--headless", "-u", "3", "-r", "3", "-t", "2"]
-    done = subprocess.run(words, cwd=EXAMPLE.parents[3], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+    words += ["--data", str(data), "--session-length", "2", "--headless", "-u", "3", "-r", "3"]
+    process = subprocess.Popen(
+        words, cwd=EXAMPLE.parents[2], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    deadline = time.monotonic() + 60
+    while len(server.logins) <= 3 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
     assert len(server.logins) > 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from loadgen import addresses, population
-from loadgen.tests.conftest import write_data
+from loadgen.tests.data import write_data
 
 if TYPE_CHECKING:
     from pathlib import Path

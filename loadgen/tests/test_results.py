@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from loadgen.plan import PLANS, Plan
 from loadgen.samples import Sample
 
 GOLDEN = Path(__file__).parent / "golden"
-PLAN = Plan("test", "generated", 100, 10, 5, rounds=3, slice_seconds=1.0, warm_up_seconds=1.0, session_lengths=(1, 0))
+PLAN = Plan("test", rounds=3, slice_seconds=1.0, warm_up_seconds=1.0, session_lengths=(1, 0), seed=7)
+DATASET = {"documents": 100, "users": 10}
 MACHINE = {"system": "Linux 6.8", "processor": "test", "cores": 2, "memoryMegabytes": 1024, "python": "3.11"}
 
 CPU_PER_QUERY = {"baseline": 1000.0, "dynamic": 1100.0, "shai": 1002.0}
@@ -66,7 +68,7 @@ def intercepted(mode: str, queries: int, sessions: int) -> dict[str, int]:
 @pytest.fixture
 def summary(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(results, "machine", lambda: MACHINE)
-    return results.summarise(PLAN, 7, made_samples())
+    return results.summarise(PLAN, DATASET, made_samples())
 
 
 def test_known_costs_come_out(summary: dict[str, Any]) -> None:
@@ -93,7 +95,7 @@ def test_results_are_plain_json(summary: dict[str, Any], tmp_path: Path) -> None
 
 
 def test_one_round_has_null_intervals() -> None:
-    found = results.summarise(PLAN, 7, [sample for sample in made_samples() if sample.round == 0])
+    found = results.summarise(PLAN, DATASET, [sample for sample in made_samples() if sample.round == 0])
     assert found["throughput"][0]["shai"]["overhead"]["low"] is None
     assert "[one round: no interval]" in tables.markdown(found)
     output = io.StringIO()
@@ -111,15 +113,40 @@ def test_samples_survive_their_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["table.txt", "table.md"])
 def test_table(summary: dict[str, Any], name: str, request: pytest.FixtureRequest) -> None:
-    if name.endswith(".md"):
-        text = tables.markdown(summary)
-    else:
-        output = io.StringIO()
-        tables.show(summary, Console(file=output, width=160))
-        text = "".join(line.rstrip() + "\n" for line in output.getvalue().splitlines())
+    text = tables.markdown(summary) if name.endswith(".md") else tables.plain(summary)
     if request.config.getoption("--rewrite"):
         (GOLDEN / name).write_text(text)
     assert text == (GOLDEN / name).read_text()
+
+
+def test_a_status_has_the_tables_figures(summary: dict[str, Any]) -> None:
+    found = tables.figures(summary)
+    assert len(found["rows"]) == 6
+    assert found["rows"][0] == {
+        "sessionLength": 1,
+        "mode": "baseline",
+        "queriesPerSecond": 866,
+        "cpuMicrosecondsPerQuery": 1155,
+        "cpuMicrosecondsPerSession": 1155,
+    }
+    assert found["rows"][2]["throughputOverhead"] == "19.35 % [19.35, 19.35]"
+    assert found["rows"][2]["paper"] == "4.74 %"
+    assert found["summary"] == {"dynamic": "1: 40.0±0.0 % · ∞: 10.3±0.0 %", "shai": "1: 19.4±0.0 % · ∞: 0.8±0.0 %"}
+
+
+@pytest.mark.parametrize("lengths", [(0,), (8,)])
+def test_sessions_of_one_length_do_not_tell_what_a_session_costs(lengths: tuple[int, ...]) -> None:
+    measured = [replace(sample, session_length=lengths[0]) for sample in made_samples() if sample.session_length == 1]
+    found = results.summarise(replace(PLAN, session_lengths=lengths), DATASET, measured)
+    assert found["addedPerSession"] == {}
+    assert "per session" not in tables.remarks(found)[0]
+
+
+def test_two_modes_are_enough() -> None:
+    measured = [sample for sample in made_samples() if sample.mode != "dynamic"]
+    found = results.summarise(replace(PLAN, modes=("shai", "baseline")), DATASET, measured)
+    assert [row[1] for row in tables.rows(found)] == ["shai", "baseline"] * 2
+    assert set(tables.figures(found)["summary"]) == {"shai"}
 
 
 def test_a_saturated_load_generator_is_said(summary: dict[str, Any]) -> None:

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Searches on all members of a pool, and shows what each of them answers: something to judge a rollout by.
+
+python -m demo.load [--pool syse] [--data out/demo/quick/data]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from demo import overlay
+from loadgen import addresses, population
+from loadgen.protocol import ProtocolError, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loadgen.population import Population
+
+_ROOT = Path(__file__).resolve().parent.parent
+_QUERIES = 4
+_SHOW_SECONDS = 1.0
+_PLAIN_SHOW_SECONDS = 10.0
+_FAILED_WAIT_SECONDS = 0.5
+
+
+@dataclass
+class Tally:
+    """What one member has answered."""
+
+    sessions: int = 0
+    queries: int = 0
+    results: int = 0
+    withheld: int = 0
+    """Results that the engine named and the member's worker was not allowed to read."""
+    failures: int = 0
+    """Sessions that were refused or broken off, as a swap of bundles does."""
+
+
+def visit(host: tuple[str, int], people: Population, source: random.Random, tally: Tally) -> None:
+    """Have one session as a random person, from home."""
+    person = people.pick_person(source)
+    session = Session(host, addresses.source_address(person.region, source.randrange(200)))
+    try:
+        session.login(person)
+        for _ in range(_QUERIES):
+            answer = session.search(people.pick_query(source))
+            tally.queries += 1
+            tally.results += len(answer["results"])
+            tally.withheld += int(answer.get("withheld") or 0)
+        tally.sessions += 1
+    finally:
+        session.close()
+
+
+def members(pool: str) -> dict[str, str]:
+    """Return the addresses of a pool's members by name, as kubectl tells."""
+    command: list[str | Path] = [
+        _ROOT / "build" / "bin" / "devcluster",
+        "kubectl",
+        "get",
+        "jailpool",
+        pool,
+        "--output",
+        "json",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"demo.load: {done.stderr.strip()}; is KUBECONFIG set as the demo said?")
+    rows = json.loads(done.stdout).get("status", {}).get("members") or []
+    return {row["name"]: row["address"] for row in rows}
+
+
+def table(tallies: dict[str, Tally]) -> Table:
+    """Draw what the members have answered so far."""
+    made = Table(title="searches, by member (Ctrl-C ends)")
+    for heading in ("member", "sessions", "queries", "results", "withheld", "withheld %", "broken off"):
+        made.add_column(heading, justify="left" if heading == "member" else "right")
+    for name, one in tallies.items():
+        share = 100 * one.withheld / max(one.results + one.withheld, 1)
+        figures = (one.sessions, one.queries, one.results, one.withheld)
+        made.add_row(name, *map(str, figures), f"{share:.1f}", str(one.failures))
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Search until a signal; 0 after it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pool", default=overlay.POOL)
+    parser.add_argument("--data", type=Path, default=_newest_data(), help="data directory of the demo")
+    parser.add_argument("--users", type=int, default=2, help="users at a time on each member")
+    options = parser.parse_args(arguments)
+    people = population.load(options.data)
+    tallies = {name: Tally() for name in members(options.pool)}
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    threads = [
+        threading.Thread(target=_search, args=((address, overlay.PORT), people, tallies[name], user, stop), daemon=True)
+        for name, address in members(options.pool).items()
+        for user in range(options.users)
+    ]
+    for thread in threads:
+        thread.start()
+    console = Console()
+    if console.is_terminal:
+        with Live(table(tallies), console=console) as live:
+            while not stop.wait(_SHOW_SECONDS):
+                live.update(table(tallies))
+    else:
+        while not stop.wait(_PLAIN_SHOW_SECONDS):
+            console.print(table(tallies))
+    return 0
+
+
+def _search(host: tuple[str, int], people: Population, tally: Tally, user: int, stop: threading.Event) -> None:
+    source = random.Random(f"{host}/{user}")  # noqa: S311 - reproducible, not secret
+    while not stop.is_set():
+        try:
+            visit(host, people, source, tally)
+        except (OSError, ProtocolError):
+            tally.failures += 1
+            stop.wait(_FAILED_WAIT_SECONDS)
+
+
+def _newest_data() -> Path:
+    """Return the data directory that was made last by the demo."""
+    found = sorted((_ROOT / "out" / "demo").glob("*/data"), key=os.path.getmtime)
+    return found[-1] if found else _ROOT / "out" / "demo" / "quick" / "data"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs that stand in for others, and what is left of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKE = f'exec "{sys.executable}" -m loadgen.tests.fake_shai'
+MARK = "SHAI_DEMO_TEST"
+"""Environment variable by which a test finds every process of its run."""
+
+
+def script(path: Path, line: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+
+
+def left_over(value: str) -> dict[int, str]:
+    """Command lines of live processes that carry the mark, by process id."""
+    mark = f"{MARK}={value}".encode()
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is not ours
+            if mark in (path / "environ").read_bytes().split(b"\0"):
+                found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return found
+
+
+def free_ports(count: int) -> int:
+    """Find the first of some free ports below those that the kernel gives to clients."""
+    source = random.Random()
+    while True:
+        port = source.randrange(15000, 30000)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            for number in range(port, port + count):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", number))
+            return port
