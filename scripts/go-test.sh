@@ -1,19 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Go's tests with a closing line that counts tests, failures and skips. In CI
-# (CI=true) a skipped test is a failure: there everything has to be there.
+# The tests of a Go module with a closing line that counts tests, failures and
+# skips. In CI (CI=true) a skipped test is a failure: there everything has to be
+# there.
 #
-# Usage: scripts/go-test.sh [GO TEST ARGUMENT...]
+# Usage: scripts/go-test.sh MODULE [GO TEST ARGUMENT...]
+#   MODULE is the module's folder; without an argument all its packages are tested.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly GOTESTSUM=gotest.tools/gotestsum@v1.13.0
-readonly RECORD=build/go-test.json
+[[ -f ${1:-}/go.mod ]] || {
+  sed -n '8,9s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+}
+readonly MODULE=$1
+readonly RECORD=build/go-test-$MODULE.json
+shift
 [[ $# -gt 0 ]] || set -- ./...
 
 mkdir -p build
-go run -C monitor "$GOTESTSUM" --format pkgname-and-test-fails --hide-summary output \
+go run -C "$MODULE" "$GOTESTSUM" --format pkgname-and-test-fails --hide-summary output \
   --jsonfile "$PWD/$RECORD" -- "$@"
 
 # A package without tests is a skip without a test's name.

@@ -38,6 +38,9 @@ at_least() { [[ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" == "$1" ]
 # that shows it is there, however it was installed.
 readonly PACKAGES="
 redis-server        redis-server
+openssh-client      ssh
+openssh-server      /usr/sbin/sshd
+openssl             openssl
 dict-gcide          /usr/share/dictd/gcide.dict.dz
 maven               mvn
 libhiredis-dev      /usr/include/hiredis/hiredis.h
@@ -45,6 +48,8 @@ libjansson-dev      /usr/include/jansson.h
 libhttp-parser-dev  /usr/include/http_parser.h
 libsodium-dev       /usr/include/sodium.h
 libcmocka-dev       /usr/include/cmocka.h
+libbsd-dev          /usr/include/bsd/sys/tree.h
+mandoc              mandoc
 clang               clang
 clang-format        clang-format
 shellcheck          shellcheck
@@ -62,8 +67,8 @@ missing_packages() {
   done <<<"$PACKAGES"
 }
 
-# The demo runs a Redis of its own on a private socket: the package must neither
-# start nor enable a system service.
+# The demo runs a Redis of its own on a private socket, and the tests an sshd of
+# their own: the packages must neither start nor enable a system service.
 keep_services_down() {
   local policy=/usr/sbin/policy-rc.d
   [[ -e $policy ]] && return
@@ -71,6 +76,10 @@ keep_services_down() {
   "${root[@]}" chmod 755 "$policy"
   # shellcheck disable=SC2064 # expand now: the array is gone in the trap
   trap "${root[*]} rm -f $policy" EXIT
+}
+
+disable_service() {
+  [[ ! -d /run/systemd/system ]] || "${root[@]}" systemctl -q disable "$1"
 }
 
 install_packages() {
@@ -87,15 +96,19 @@ install_packages() {
   "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null 2>&1 ||
     { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null; } ||
     die "apt-get could not install: ${packages[*]} (its message is above)"
-  if [[ -d /run/systemd/system && " ${packages[*]} " == *" redis-server "* ]]; then
-    "${root[@]}" systemctl -q disable redis-server
-  fi
+  local package
+  for package in "${packages[@]}"; do
+    case $package in
+      redis-server) disable_service redis-server ;;
+      openssh-server) disable_service ssh ;;
+    esac
+  done
 }
 
 # --- tool chains -------------------------------------------------------------
 check_go() {
   local wanted found
-  wanted=$(awk '$1 == "go" { print $2; exit }' monitor/go.mod)
+  wanted=$(awk '$1 == "go" { print $2 }' monitor/go.mod devcluster/go.mod | sort -V | tail -n 1)
   command -v go >/dev/null || die "Go is missing: install Go $wanted or newer from https://go.dev/dl/ and put it on PATH"
   found=$(GOTOOLCHAIN=local go env GOVERSION)
   at_least "$wanted" "${found#go}" ||
