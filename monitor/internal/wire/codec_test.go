@@ -57,20 +57,48 @@ func message(t *rapid.T) Message {
 		rapid.Custom(func(t *rapid.T) Message {
 			return Opened{Status: rapid.SliceOfN(rapid.Int32(), 1, BatchMax).Draw(t, "status")}
 		}),
+		rapid.Just[Message](RequestSession{}),
+		rapid.Custom(func(t *rapid.T) Message {
+			return RequestPath{Flags: rapid.Int32().Draw(t, "flags"), Mode: rapid.Uint32().Draw(t, "mode"),
+				Path: text(RequestPathMax).Draw(t, "path")}
+		}),
+		rapid.Custom(func(t *rapid.T) Message { return RequestSend{Number: rapid.Int32().Draw(t, "number")} }),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Placed{Status: rapid.Int32().Draw(t, "status"), Connection: rapid.Int32().Draw(t, "connection"),
+				Numbers: rapid.SliceOfN(rapid.Int32(), 1, PlacedMax).Draw(t, "numbers")}
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Answer{Status: rapid.Int32().Draw(t, "status"), Value: rapid.Int32().Draw(t, "value")}
+		}),
 	).Draw(t, "message")
 }
 
+// decoders by the direction of the types they permit.
+var decoders = map[string]func([]byte) (uint64, Message, error){
+	"task": DecodeFromTask, "monitor": DecodeFromMonitor, "request": DecodeRequest, "answer": DecodeAnswer,
+}
+
+func directionOf(kind Type) string {
+	switch {
+	case kind < TypeRequestSession:
+		return "task"
+	case kind < TypeRegistered:
+		return "request"
+	case kind < TypePlaced:
+		return "monitor"
+	}
+	return "answer"
+}
+
 // decodeEither decodes in the one direction that message's type belongs to and
-// checks that the other refuses it.
+// checks that the others refuse it.
 func decodeEither(t *rapid.T, kind Type, record []byte) (uint64, Message, error) {
-	permitted, refused := DecodeFromTask, DecodeFromMonitor
-	if kind >= TypeRegistered {
-		permitted, refused = refused, permitted
+	for direction, decode := range decoders {
+		if _, _, err := decode(record); direction != directionOf(kind) && !errors.Is(err, ErrMalformed) {
+			t.Fatalf("type %d passes in direction %s: %v", kind, direction, err)
+		}
 	}
-	if _, _, err := refused(record); !errors.Is(err, ErrMalformed) {
-		t.Fatalf("type %d passes in the wrong direction: %v", kind, err)
-	}
-	return permitted(record)
+	return decoders[directionOf(kind)](record)
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -103,13 +131,14 @@ func TestDamage(t *testing.T) {
 	}
 	for name, damage := range damages {
 		for _, sent := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"}, Open{Conduits: []uint32{1}},
-			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{}, Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}}} {
+			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{}, Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}},
+			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, Placed{Numbers: []int32{3}}, Answer{}} {
 			record, err := Encode(1, sent)
 			if err != nil {
 				t.Fatal(err)
 			}
 			record = damage(record)
-			for direction, decode := range map[string]func([]byte) (uint64, Message, error){"task": DecodeFromTask, "monitor": DecodeFromMonitor} {
+			for direction, decode := range decoders {
 				if _, got, err := decode(record); !errors.Is(err, ErrMalformed) {
 					t.Errorf("%T with wrong %s from %s: got %v, %v", sent, name, direction, got, err)
 				}
@@ -136,6 +165,9 @@ func TestMalformedContent(t *testing.T) {
 		"capability count lies": {Registered{}, header + 8 + ReasonMax, []byte{0xff, 0xff, 0xff, 0xff}},
 		"unknown kind":          {Registered{Capabilities: []Capability{{Kind: KindPipe}}}, binary.Size(registeredLayout{}) + PrefixMax + 4, []byte{9}},
 		"class count lies":      {Bound{}, header + 8 + ReasonMax + NameMax, []byte{0xff, 0xff, 0xff, 0xff}},
+		"placed count lies":     {Placed{}, header + 8, []byte{PlacedMax + 1}},
+		"unused number set":     {Placed{Numbers: []int32{3}}, header + 20, []byte{7}},
+		"reserved of send set":  {RequestSend{}, header + 4, []byte{1}},
 		"classes unsorted":      {Bound{Classes: []uint32{1, 2}}, binary.Size(boundLayout{}), []byte{9}},
 	}
 	for name, test := range tests {
@@ -144,11 +176,7 @@ func TestMalformedContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		copy(record[test.offset:], test.value)
-		decode := DecodeFromTask
-		if test.message.Type() >= TypeRegistered {
-			decode = DecodeFromMonitor
-		}
-		if _, got, err := decode(record); !errors.Is(err, ErrMalformed) {
+		if _, got, err := decoders[directionOf(test.message.Type())](record); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: got %v, %v", name, got, err)
 		}
 	}
@@ -162,6 +190,8 @@ func TestEncodeRefuses(t *testing.T) {
 		"no conduits":   Open{},
 		"many conduits": Open{Conduits: make([]uint32, BatchMax+1)},
 		"many classes":  Bound{Classes: make([]uint32, ClassesMax+1)},
+		"many numbers":  Placed{Numbers: make([]int32, PlacedMax+1)},
+		"long path":     RequestPath{Path: strings.Repeat("x", RequestPathMax)},
 		"unsorted":      Bound{Classes: []uint32{2, 1}},
 		"record size":   Registered{Capabilities: make([]Capability, 300)},
 	} {

@@ -100,8 +100,7 @@ func (d *decoder) message(kind Type) Message {
 		d.take(&layout)
 		return Opened{Status: batch(d, layout.Count, layout.Reserved, layout.Status[:])}
 	}
-	d.fail("no layout")
-	return nil
+	return d.request(kind)
 }
 
 func (d *decoder) registered() Message {

@@ -86,8 +86,7 @@ func (e *encoder) layout(message Message) (layout, tail any) {
 		copy(layout.Status[:], m.Status)
 		return layout, nil
 	}
-	e.fail("no layout for type %d", message.Type())
-	return nil, nil
+	return e.request(message), nil
 }
 
 func (e *encoder) registered(m Registered) (layout, tail any) {

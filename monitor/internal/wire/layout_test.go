@@ -15,7 +15,9 @@ import (
 	"testing"
 )
 
-const headerPath = "../../../runtime/include/shai_wire.h"
+const headers = "../../../runtime/include/"
+
+var headerNames = []string{"shai_wire.h", "shai_requests.h"}
 
 // constants maps every constant of the header to this package's value.
 var constants = map[string]uint64{
@@ -42,6 +44,13 @@ var constants = map[string]uint64{
 	"SHAI_RIGHT_READ":   uint64(RightRead), "SHAI_RIGHT_WRITE": uint64(RightWrite),
 	"SHAI_BOUND_RULESET": uint64(BoundRuleset), "SHAI_BOUND_KEYVALUE": uint64(BoundKeyValue),
 	"SHAI_BOUND_VIEW": uint64(BoundView),
+
+	"SHAI_FD_REQUESTS": FDRequests, "SHAI_FD_DELIVERY": FDDelivery,
+	"SHAI_REQUEST_PATH_MAX": RequestPathMax, "SHAI_STUB_WRITE_MAX": StubWriteMax, "SHAI_PLACED_MAX": PlacedMax,
+	"SHAI_REQUEST_SESSION": uint64(TypeRequestSession), "SHAI_REQUEST_PATH": uint64(TypeRequestPath),
+	"SHAI_REQUEST_SEND": uint64(TypeRequestSend), "SHAI_STUB_ACCEPT": uint64(typeStubAccept),
+	"SHAI_STUB_DIRECTORY": uint64(typeStubDirectory), "SHAI_STUB_TRANSFER": uint64(typeStubTransfer),
+	"SHAI_STUB_WRITE": uint64(typeStubWrite), "SHAI_PLACED": uint64(TypePlaced), "SHAI_ANSWER": uint64(TypeAnswer),
 }
 
 // structures maps every structure of the header to its layout here.
@@ -51,6 +60,10 @@ var structures = map[string]any{
 	"shai_connected": connectedLayout{}, "shai_authenticate": authenticateLayout{},
 	"shai_bound": boundLayout{}, "shai_open": openLayout{}, "shai_opened": openedLayout{},
 	"shai_transfer": transferLayout{}, "shai_counters": Counters{},
+
+	"shai_request_path": requestPathLayout{}, "shai_request_send": requestSendLayout{},
+	"shai_placed": placedLayout{}, "shai_stub_directory": stubDirectoryLayout{},
+	"shai_stub_write": stubWriteLayout{}, "shai_answer": answerLayout{}, "shai_decisions": decisionsLayout{},
 }
 
 var (
@@ -60,16 +73,20 @@ var (
 	field      = regexp.MustCompile(`(?m)^\t[\w ]+? (\w+)(?:\[\w+\])?;`)
 )
 
-// TestHeader compiles the header and compares everything it defines with this
-// package. A name of the header that is unknown here fails as well.
+// TestHeader compiles the headers and compares everything they define with this
+// package. A name of a header that is unknown here fails as well.
 func TestHeader(t *testing.T) {
-	header, err := os.ReadFile(headerPath)
-	if err != nil {
-		t.Fatal(err)
+	var header []byte
+	for _, name := range headerNames {
+		text, err := os.ReadFile(headers + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header = append(header, text...)
 	}
 	want := map[string]uint64{}
 	var program strings.Builder
-	program.WriteString("#include <stdio.h>\n#include <stddef.h>\n#include \"shai_wire.h\"\nint main(void) {\n")
+	program.WriteString("#include <stdio.h>\n#include <stddef.h>\n#include \"shai_requests.h\"\nint main(void) {\n")
 	printed := func(expression string, value uint64) {
 		want[expression] = value
 		fmt.Fprintf(&program, "printf(\"%s=%%llu\\n\", (unsigned long long)(%s));\n", expression, expression)
@@ -132,7 +149,7 @@ func runC(t *testing.T, program string, lines int) (map[string]uint64, string) {
 	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	compile := exec.Command("gcc", "-Wall", "-I", filepath.Dir(headerPath), "-o", binaryPath, source)
+	compile := exec.Command("gcc", "-Wall", "-I", headers, "-o", binaryPath, source)
 	if output, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v\n%s", err, output)
 	}

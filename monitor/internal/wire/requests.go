@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// What takes the place of the kernel's notifications on systems that have none:
+// runtime/include/shai_requests.h is the definition, and says how it is used.
+
+// Reserved descriptor numbers of the requests.
+const (
+	FDRequests = 10 // requests to the sandbox
+	FDDelivery = 11 // a session's end on which its stub delivers, with contexts
+)
+
+// Sizes of the requests.
+const (
+	RequestPathMax = 1024  // with NUL
+	StubWriteMax   = 32768 // bytes of one checked write
+	PlacedMax      = 8     // descriptors that a session begins with
+)
+
+// Records between a task and its sandbox, and those that a session and its stub
+// exchange among themselves.
+const (
+	TypeRequestSession Type = 16
+	TypeRequestPath    Type = 17
+	TypeRequestSend    Type = 18
+	typeStubAccept     Type = 24
+	typeStubDirectory  Type = 25
+	typeStubTransfer   Type = 26
+	typeStubWrite      Type = 27
+	TypePlaced         Type = 80
+	TypeAnswer         Type = 81
+)
+
+// RequestSession says that a worker is idle; answered by [Placed] once there is a
+// user.
+type RequestSession struct{}
+
+// RequestPath is an open that the kernel refused; answered by [Answer].
+type RequestPath struct {
+	Flags int32  // of open(2)
+	Mode  uint32 // permissions of a file that is created
+	Path  string
+}
+
+// RequestSend asks whether a reserved number may be written to; answered by [Answer].
+type RequestSend struct{ Number int32 }
+
+// Placed is what a session begins with; one descriptor comes with each number.
+type Placed struct {
+	Status     int32 // 0 or a positive errno; then nothing else counts
+	Connection int32 // the number that is the user's connection
+	Numbers    []int32
+}
+
+// Answer ends a request; the descriptor that was asked for comes with status 0.
+type Answer struct {
+	Status int32 // 0 or a positive errno
+	Value  int32
+}
+
+// Type implements [Message].
+func (RequestSession) Type() Type { return TypeRequestSession }
+
+// Type implements [Message].
+func (RequestPath) Type() Type { return TypeRequestPath }
+
+// Type implements [Message].
+func (RequestSend) Type() Type { return TypeRequestSend }
+
+// Type implements [Message].
+func (Placed) Type() Type { return TypePlaced }
+
+// Type implements [Message].
+func (Answer) Type() Type { return TypeAnswer }
+
+// DecodeRequest decodes a record that a task sent to its sandbox; see
+// [DecodeFromTask].
+func DecodeRequest(record []byte) (sequence uint64, message Message, err error) {
+	return decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend)
+}
+
+// DecodeAnswer is the same for the other direction.
+func DecodeAnswer(record []byte) (sequence uint64, message Message, err error) {
+	return decode(record, TypePlaced, TypeAnswer)
+}
+
+// EncodeDecisions is the shared memory from which a stub answers: the classes of a
+// capability set, strictly ascending, at most [ClassesMax].
+func EncodeDecisions(classes []uint32) ([]byte, error) {
+	if len(classes) > ClassesMax || !slices.IsSorted(classes) {
+		return nil, fmt.Errorf("encode decisions: %d classes, want at most %d in ascending order", len(classes), ClassesMax)
+	}
+	layout := decisionsLayout{Count: uint32(len(classes))}
+	copy(layout.Class[:], classes)
+	return binary.Append(nil, binary.LittleEndian, layout)
+}
+
+type requestPathLayout struct {
+	Header headerLayout
+	Flags  int32
+	Mode   uint32
+	Path   [RequestPathMax]byte
+}
+
+type requestSendLayout struct {
+	Header   headerLayout
+	Number   int32
+	Reserved uint32
+}
+
+type placedLayout struct {
+	Header     headerLayout
+	Status     int32
+	Connection int32
+	Count      uint32
+	Reserved   uint32
+	Number     [PlacedMax]int32
+}
+
+type stubDirectoryLayout struct {
+	Header   headerLayout
+	Class    uint32
+	Reserved uint32
+}
+
+type stubWriteLayout struct {
+	Header headerLayout
+	Number int32
+	Size   uint32
+}
+
+type answerLayout struct {
+	Header headerLayout
+	Status int32
+	Value  int32
+}
+
+type decisionsLayout struct {
+	Count    uint32
+	Reserved uint32
+	Class    [ClassesMax]uint32
+}
+
+// request decodes what [DecodeRequest] and [DecodeAnswer] permit.
+func (d *decoder) request(kind Type) Message {
+	switch kind {
+	case TypeRequestSession:
+		d.take(&headerLayout{})
+		return RequestSession{}
+	case TypeRequestPath:
+		var layout requestPathLayout
+		d.take(&layout)
+		return RequestPath{Flags: layout.Flags, Mode: layout.Mode, Path: d.text("path", layout.Path[:])}
+	case TypeRequestSend:
+		var layout requestSendLayout
+		d.take(&layout)
+		d.zero("reserved field", layout.Reserved)
+		return RequestSend{Number: layout.Number}
+	case TypePlaced:
+		return d.placed()
+	case TypeAnswer:
+		var layout answerLayout
+		d.take(&layout)
+		return Answer{Status: layout.Status, Value: layout.Value}
+	}
+	d.fail("no layout")
+	return nil
+}
+
+func (d *decoder) placed() Message {
+	var layout placedLayout
+	d.take(&layout)
+	d.zero("reserved field", layout.Reserved)
+	if layout.Count > PlacedMax {
+		d.fail("%d descriptors, at most %d", layout.Count, PlacedMax)
+		return nil
+	}
+	for _, unused := range layout.Number[layout.Count:] {
+		d.zero("unused number", uint32(unused))
+	}
+	message := Placed{Status: layout.Status, Connection: layout.Connection}
+	if layout.Count > 0 {
+		message.Numbers = layout.Number[:layout.Count]
+	}
+	return message
+}
+
+func (d *decoder) zero(name string, value uint32) {
+	if value != 0 {
+		d.fail("%s is %d", name, value)
+	}
+}
+
+// request is the layout of what [decoder.request] decodes.
+func (e *encoder) request(message Message) any {
+	switch m := message.(type) {
+	case RequestSession:
+		return e.header
+	case RequestPath:
+		layout := requestPathLayout{Header: e.header, Flags: m.Flags, Mode: m.Mode}
+		e.text(layout.Path[:], "path", m.Path)
+		return layout
+	case RequestSend:
+		return requestSendLayout{Header: e.header, Number: m.Number}
+	case Placed:
+		layout := placedLayout{Header: e.header, Status: m.Status, Connection: m.Connection, Count: uint32(len(m.Numbers))}
+		if len(m.Numbers) > PlacedMax {
+			e.fail("%d descriptors, at most %d", len(m.Numbers), PlacedMax)
+		}
+		copy(layout.Number[:], m.Numbers)
+		return layout
+	case Answer:
+		return answerLayout{Header: e.header, Status: m.Status, Value: m.Value}
+	}
+	e.fail("no layout for type %d", message.Type())
+	return nil
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What takes the place of the kernel's notifications on systems that have none:
+ * how a task asks its sandbox for what the kernel has refused, and how a session
+ * asks the stub that stands between it and the monitor. Records are as in
+ * shai_wire.h.
+ *
+ * Requests go over SHAI_FD_REQUESTS, which all processes of a task share. Each
+ * record brings the socket on which it wants its answer (SOCK_SEQPACKET, one
+ * SCM_RIGHTS descriptor), so that threads and processes never see each other's
+ * answers; the process that made the socket pair is the one that asks.
+ *
+ * A worker has two halves. The session serves the user and holds what the user
+ * may have. The stub holds what the session may have on demand: the monitor's
+ * socket, the view, the reading end of the channel, the decisions. The session
+ * sends every record on SHAI_FD_MONITOR to the stub, which answers those of enum
+ * shai_stub_type and passes the others on. With shai.ko both halves are contexts
+ * of one process, without it they are two processes; the session cannot tell.
+ */
+#ifndef SHAI_REQUESTS_H
+#define SHAI_REQUESTS_H
+
+#include "shai_wire.h"
+
+#define SHAI_FD_REQUESTS 10 /* requests to the sandbox; not held by a session */
+#define SHAI_FD_DELIVERY 11 /* a session's end on which its stub delivers, with contexts */
+
+#define SHAI_REQUEST_PATH_MAX 1024 /* with NUL */
+#define SHAI_STUB_WRITE_MAX 32768  /* bytes of one checked write */
+
+enum shai_request_type {
+	/*
+	 * Header only: a worker is idle. Answered, once there is a user, by
+	 * SHAI_PLACED; the socket then stays open for as long as the session is: its
+	 * end on either side is the end of the session.
+	 */
+	SHAI_REQUEST_SESSION = 16,
+	SHAI_REQUEST_PATH = 17, /* shai_request_path -> SHAI_ANSWER, with a descriptor */
+	SHAI_REQUEST_SEND = 18  /* shai_request_send -> SHAI_ANSWER: may this be written to? */
+};
+
+enum shai_stub_type {
+	SHAI_STUB_ACCEPT = 24, /* header only -> SHAI_CONNECTED, with connection, pipe, channel */
+	SHAI_STUB_DIRECTORY = 25, /* shai_stub_directory -> SHAI_ANSWER, with a directory */
+	SHAI_STUB_TRANSFER = 26,  /* header only -> SHAI_ANSWER, then the shai_transfer */
+	SHAI_STUB_WRITE = 27      /* shai_stub_write -> SHAI_ANSWER, value: bytes written */
+};
+
+enum shai_answer_type {
+	SHAI_PLACED = 80, /* shai_placed */
+	SHAI_ANSWER = 81  /* shai_answer */
+};
+
+/*
+ * An open that the kernel refused. A second descriptor, if there is one, is the
+ * directory that path is relative to; otherwise a relative path is relative to
+ * the task's working directory. flags are open(2)'s; O_PATH asks for a
+ * descriptor to look at.
+ */
+struct shai_request_path {
+	struct shai_header header;
+	int32_t flags;
+	uint32_t mode; /* permissions of a file that is created */
+	char path[SHAI_REQUEST_PATH_MAX];
+};
+
+struct shai_request_send {
+	struct shai_header header;
+	int32_t number; /* the reserved number that is written to */
+	uint32_t reserved;
+};
+
+#define SHAI_PLACED_MAX 8
+
+/* What a session begins with: descriptors, and the reserved number of each. */
+struct shai_placed {
+	struct shai_header header;
+	int32_t status;     /* 0 or a positive errno; then nothing else counts */
+	int32_t connection; /* the number among them that is the user's connection */
+	uint32_t count;
+	uint32_t reserved;
+	int32_t number[SHAI_PLACED_MAX]; /* unused entries are 0 */
+};
+
+struct shai_stub_directory {
+	struct shai_header header;
+	uint32_t class;
+	uint32_t reserved;
+};
+
+/* The bytes to be written follow. */
+struct shai_stub_write {
+	struct shai_header header;
+	int32_t number;
+	uint32_t size; /* 1..SHAI_STUB_WRITE_MAX */
+};
+
+struct shai_answer {
+	struct shai_header header;
+	int32_t status; /* 0 or a positive errno */
+	int32_t value;
+};
+
+/*
+ * The decisions of a capability set, in shared memory that the monitor has
+ * written and nobody writes any more; SHAI_BOUND_RULESET brings it. The stub
+ * answers from it without asking.
+ */
+struct shai_decisions {
+	uint32_t count;
+	uint32_t reserved;
+	uint32_t class[SHAI_CLASSES_MAX]; /* readable, strictly ascending; count are there */
+};
+
+#endif
