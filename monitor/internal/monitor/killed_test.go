@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package monitor
 
@@ -8,16 +8,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
@@ -83,8 +80,7 @@ func (s *stack) startMonitorProcess(swap ...api.ApplyRequest) (*exec.Cmd, *bufio
 	s.must(err)
 	file := filepath.Join(s.t.TempDir(), "given.json")
 	s.must(os.WriteFile(file, text, 0o600))
-	process := exec.Command("/proc/self/exe")
-	process.Env = append(os.Environ(), monitorDirectory+"="+file)
+	process := ofItself(s.t, monitorDirectory+"="+file)
 	output, err := process.StdoutPipe()
 	s.must(err)
 	process.Stderr = os.Stderr
@@ -100,17 +96,9 @@ func (s *stack) startMonitorProcess(swap ...api.ApplyRequest) (*exec.Cmd, *bufio
 // descendants lists every process beneath one, however deep.
 func descendants(t *testing.T, of int) []int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
 	children := map[int][]int{}
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if parent, err := parentOf(pid); err == nil {
-				children[parent] = append(children[parent], pid)
-			}
-		}
+	for pid, parent := range parents(t) {
+		children[parent] = append(children[parent], pid)
 	}
 	found := slices.Clone(children[of])
 	for i := 0; i < len(found); i++ {
@@ -145,7 +133,10 @@ func TestMonitorIsKilled(t *testing.T) {
 	s.must(process.Process.Kill())
 	_ = process.Wait()
 	for _, pid := range family {
-		waitUntil(t, fmt.Sprintf("process %d is gone", pid), func() bool { return isGone(pid) })
+		waitUntil(t, fmt.Sprintf("process %d is gone", pid), func() bool {
+			_, lives := parents(t)[pid]
+			return !lives
+		})
 	}
 	for _, u := range []*user{alice, bob, unbound} {
 		if answer, err := u.say("mode"); err == nil {
@@ -177,13 +168,4 @@ func TestMonitorIsKilled(t *testing.T) {
 	if bindings < 3 {
 		t.Errorf("%d bindings are in the log, two of before and one of after are missing", bindings)
 	}
-}
-
-// isGone says whether a process has ended; a zombie has.
-func isGone(pid int) bool {
-	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		return true
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Contains(string(text), ") Z ")
 }

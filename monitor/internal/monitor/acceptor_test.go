@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux
+//go:build linux || freebsd
 
 package monitor
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package monitor
 

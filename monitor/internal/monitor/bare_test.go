@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package monitor
 
@@ -130,9 +130,7 @@ func bareMonitor(t *testing.T) (*Monitor, *pipeline) {
 // bareOptions are those of a monitor with documents and nothing else.
 func bareOptions(t *testing.T) Options {
 	t.Helper()
-	if machine := sandbox.New().Probe(); machine.Enforcement == "none" {
-		t.Skip("this machine cannot prepare perimeters")
-	}
+	needSandbox(t)
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package monitor
 
@@ -47,7 +47,7 @@ func wireStack(t *testing.T) *stack {
 
 func (s *stack) wireSession(t *testing.T) *wireSession {
 	t.Helper()
-	b := &wireSession{t: t, worker: exec.Command("sleep", "1000"), exited: make(chan error, 1)}
+	b := &wireSession{t: t, worker: idleProcess(t), exited: make(chan error, 1)}
 	s.must(b.worker.Start())
 	go func() { b.exited <- b.worker.Wait() }()
 	p := s.pipeline()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package monitor
 
@@ -43,16 +43,16 @@ type stack struct {
 // newStack prepares a stack; nothing runs yet.
 func newStack(t testing.TB) *stack {
 	t.Helper()
-	probe, library := programs(t)
+	given := needPrograms(t)
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &stack{t: t, address: freeAddress(t), manifests: map[string]string{}}
 	s.options = Options{
-		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: library,
+		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Define: map[string]string{"PROBE": probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
+		Define: map[string]string{"PROBE": given.probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
 	}
 	text, err := os.ReadFile("testdata/pipeline.yaml")
 	if err != nil {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package monitor
 
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -53,7 +52,7 @@ func TestOpenIsDecidedOnAsEverythingItIsUsedFor(t *testing.T) {
 // to tell.
 func TestOpenByAProcessThatAWorkerForked(t *testing.T) {
 	m, p := bareMonitor(t)
-	child := exec.Command("sleep", "1000")
+	child := idleProcess(t)
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
