@@ -3,10 +3,11 @@
 // Command init is the first process of a bare FreeBSD kernel. It loads shai.ko,
 // runs the checks, unloads it, does so a second time, and powers the machine off.
 //
-// It expects three files in the root folder: itself as /init, the module as
-// /shai.ko and the checks as /lwc_checks; and empty folders /dev and /tmp. If they
-// are there, it also runs /shai doctor and the compiled Go tests below /tests.
-// Every check is a line; the last line says how many passed and failed in all.
+// It expects two files in the root folder: itself as /init and the module as
+// /shai.ko; and empty folders /dev and /tmp. If they are there, it also runs the
+// checks of the module, /lwc_checks, the programs that /programs lists (agenda.go),
+// /shai doctor, and the compiled Go tests below /tests. Every check is a line; the
+// last line says how many passed and failed in all.
 package main
 
 import (
@@ -25,18 +26,33 @@ const (
 )
 
 func main() {
+	if os.Getpid() != 1 {
+		runEverything()
+		return
+	}
 	attachConsole()
+	superviseChecks()
+	powerOff()
+}
+
+func runEverything() {
 	result := &tally{}
 	describe()
 	result.check("mount a memory file system on /tmp", mountMemory("/tmp"))
+	result.check("bring up the loopback interface", bringUpLoopback())
+	programs, err := readAgenda()
+	if err != nil {
+		result.check("read "+agendaFile, err)
+	}
 	runGoTests(result)
 	runDoctor(result, false)
+	runPrograms(result, barePrefix+" ", programs.bare)
 	for round := 1; round <= rounds; round++ {
 		fmt.Printf("--- the module is loaded, time %d of %d\n", round, rounds)
-		runRound(result)
+		runRound(result, programs.loaded)
+		programs.loaded = nil // once is enough: they take minutes
 	}
 	fmt.Printf("%d passed, %d failed\n", result.passed, result.failed)
-	powerOff()
 }
 
 // tally counts checks and prints their lines.
@@ -54,9 +70,10 @@ func (t *tally) check(name string, err error) {
 	fmt.Printf("ok      %s\n", name)
 }
 
-// runRound loads the module, runs the checks, and unloads it, with a count of the
-// module's own allocations in between and of our descriptors around it all.
-func runRound(result *tally) {
+// runRound loads the module, runs the checks and the programs, and unloads it, with
+// a count of the module's own allocations in between and of our descriptors around
+// it all.
+func runRound(result *tally, programs []string) {
 	descriptors := openDescriptors()
 	id, err := loadModule(module)
 	result.check("load the module", err)
@@ -67,6 +84,7 @@ func runRound(result *tally) {
 	result.check("loading it twice is refused", expect(err, syscall.EEXIST))
 	runDoctor(result, true)
 	runChecks(result)
+	runPrograms(result, "", programs)
 	live, err := liveAllocations("shai")
 	if err == nil && live > vectorsAtMost {
 		err = fmt.Errorf("%d allocations are left, at most %d (one for each kind of program) were expected", live, vectorsAtMost)
@@ -88,8 +106,11 @@ func runRound(result *tally) {
 // copy of the system call vector of each kind of program that has used it.
 const vectorsAtMost = 2
 
-// runChecks runs the program of checks and counts its lines.
+// runChecks runs the program of checks, if there is one, and counts its lines.
 func runChecks(result *tally) {
+	if _, err := os.Stat(checks); os.IsNotExist(err) {
+		return
+	}
 	command := exec.Command(checks)
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
