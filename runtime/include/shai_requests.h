@@ -8,7 +8,7 @@
  * Requests go over SHAI_FD_REQUESTS, which all processes of a task share. Each
  * record brings the socket on which it wants its answer (SOCK_SEQPACKET, one
  * SCM_RIGHTS descriptor), so that threads and processes never see each other's
- * answers; the process that made the socket pair is the one that asks.
+ * answers; the process that sends the record is the one that asks.
  *
  * A worker has two halves. The session serves the user and holds what the user
  * may have. The stub holds what the session may have on demand: the monitor's
@@ -36,7 +36,14 @@ enum shai_request_type {
 	 */
 	SHAI_REQUEST_SESSION = 16,
 	SHAI_REQUEST_PATH = 17, /* shai_request_path -> SHAI_ANSWER, with a descriptor */
-	SHAI_REQUEST_SEND = 18  /* shai_request_send -> SHAI_ANSWER: may this be written to? */
+	SHAI_REQUEST_SEND = 18, /* shai_request_send -> SHAI_ANSWER: may this be written to? */
+	/*
+	 * Header only -> SHAI_ANSWER: the process has a handler for SIGTRAP. From now on
+	 * the kernel signals what it refuses, to the process and to what it forks.
+	 * Asked for, because the process itself may not (procctl(2) is refused in
+	 * capability mode), and one without a handler would be killed.
+	 */
+	SHAI_REQUEST_TRAPS = 19
 };
 
 enum shai_stub_type {

@@ -62,6 +62,7 @@ func message(t *rapid.T) Message {
 			return RequestPath{Flags: rapid.Int32().Draw(t, "flags"), Mode: rapid.Uint32().Draw(t, "mode"),
 				Path: text(RequestPathMax).Draw(t, "path")}
 		}),
+		rapid.Just[Message](RequestTraps{}),
 		rapid.Custom(func(t *rapid.T) Message { return RequestSend{Number: rapid.Int32().Draw(t, "number")} }),
 		rapid.Custom(func(t *rapid.T) Message {
 			return Placed{Status: rapid.Int32().Draw(t, "status"), Connection: rapid.Int32().Draw(t, "connection"),
@@ -132,7 +133,7 @@ func TestDamage(t *testing.T) {
 	for name, damage := range damages {
 		for _, sent := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"}, Open{Conduits: []uint32{1}},
 			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{}, Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}},
-			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, Placed{Numbers: []int32{3}}, Answer{}} {
+			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, RequestTraps{}, Placed{Numbers: []int32{3}}, Answer{}} {
 			record, err := Encode(1, sent)
 			if err != nil {
 				t.Fatal(err)

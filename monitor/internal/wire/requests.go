@@ -30,6 +30,7 @@ const (
 	TypeRequestSession Type = 16
 	TypeRequestPath    Type = 17
 	TypeRequestSend    Type = 18
+	TypeRequestTraps   Type = 19
 	typeStubAccept     Type = 24
 	typeStubDirectory  Type = 25
 	typeStubTransfer   Type = 26
@@ -51,6 +52,10 @@ type RequestPath struct {
 
 // RequestSend asks whether a reserved number may be written to; answered by [Answer].
 type RequestSend struct{ Number int32 }
+
+// RequestTraps says that a process has a handler for refused calls and wants them
+// signalled, to itself and to what it forks; answered by [Answer].
+type RequestTraps struct{}
 
 // Placed is what a session begins with; one descriptor comes with each number.
 type Placed struct {
@@ -75,6 +80,9 @@ func (RequestPath) Type() Type { return TypeRequestPath }
 func (RequestSend) Type() Type { return TypeRequestSend }
 
 // Type implements [Message].
+func (RequestTraps) Type() Type { return TypeRequestTraps }
+
+// Type implements [Message].
 func (Placed) Type() Type { return TypePlaced }
 
 // Type implements [Message].
@@ -83,7 +91,7 @@ func (Answer) Type() Type { return TypeAnswer }
 // DecodeRequest decodes a record that a task sent to its sandbox; see
 // [DecodeFromTask].
 func DecodeRequest(record []byte) (sequence uint64, message Message, err error) {
-	return decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend)
+	return decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps)
 }
 
 // DecodeAnswer is the same for the other direction.
@@ -163,6 +171,9 @@ func (d *decoder) request(kind Type) Message {
 		d.take(&layout)
 		d.zero("reserved field", layout.Reserved)
 		return RequestSend{Number: layout.Number}
+	case TypeRequestTraps:
+		d.take(&headerLayout{})
+		return RequestTraps{}
 	case TypePlaced:
 		return d.placed()
 	case TypeAnswer:
@@ -201,7 +212,7 @@ func (d *decoder) zero(name string, value uint32) {
 // request is the layout of what [decoder.request] decodes.
 func (e *encoder) request(message Message) any {
 	switch m := message.(type) {
-	case RequestSession:
+	case RequestSession, RequestTraps:
 		return e.header
 	case RequestPath:
 		layout := requestPathLayout{Header: e.header, Flags: m.Flags, Mode: m.Mode}
