@@ -160,6 +160,7 @@ func (p *player) runs(task string) string {
 		text, err = os.ReadFile(filepath.Join(p.options.State, "logs/probe", task+".log"))
 		return err == nil && strings.Count(string(text), "\n") == 3
 	})
+	p.counts["path"] = p.interceptions()["path"] // what programs look for as they start is the system's
 	return string(text) + status.State + p.intercepted()
 }
 
@@ -182,11 +183,14 @@ func (p *player) secondMonitor(string) string {
 	return strings.ReplaceAll(err.Error(), p.options.State, "<state>")
 }
 
-// showAudit shows new records; "audit of CALL" waits first for one about that
-// operation, for what is recorded after the task has its answer.
+// showAudit shows new records; "audit of OPERATION" waits first for one about that
+// operation, for what is recorded after the task has its answer. "audit of ~CALL"
+// waits where the system tells of that call.
 func (p *player) showAudit(arguments string) string {
 	var list []audit.Record
-	if wanted, ok := strings.CutPrefix(arguments, "of "); ok {
+	wanted, waits := strings.CutPrefix(arguments, "of ")
+	wanted, own := strings.CutPrefix(wanted, "~")
+	if waits && (isReference || !own) {
 		waitUntil(p.t, "audit record of "+wanted, func() bool {
 			list = append(list, p.records()...)
 			for _, r := range list {

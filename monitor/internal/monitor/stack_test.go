@@ -308,6 +308,8 @@ type user struct {
 	connection *net.TCPConn
 	answers    *lineReader
 	nonce      string
+	process    int // that serves the user, as a transcript's session knows it
+	slot       int
 }
 
 // connect connects from an address of the loopback network.

@@ -26,7 +26,7 @@ func TestConnectionWithoutAUserEnds(t *testing.T) {
 	s.startWorkers()
 	alice := s.login("alice", "127.0.1.1") // the allowed twin: a user may stay
 	s.monitor.unboundLimit.Store(int64(50 * time.Millisecond))
-	silent, err := s.connect("127.0.1.2")
+	silent, err := s.connect("127.0.1.1")
 	if err == nil {
 		_ = silent.connection.SetDeadline(time.Now().Add(patience))
 		_, err = silent.answers.line()

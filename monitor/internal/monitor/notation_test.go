@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package monitor
+
+import (
+	"regexp"
+	"runtime"
+	"strings"
+
+	"shai.dev/monitor/internal/audit"
+)
+
+// isReference says whether this is the system whose own outcomes the transcripts
+// have. What is a system's own stands after a "~" there: an error's name, a count, a
+// record.
+const isReference = runtime.GOOS == "linux"
+
+var (
+	ownRecord = regexp.MustCompile(`(?m)^ *~ .*\n`)
+	ownWord   = regexp.MustCompile(`~\w+`)
+)
+
+// asComparedHere is a transcript with as much of it as this system has to have.
+func asComparedHere(transcript string) string {
+	if isReference {
+		return transcript
+	}
+	return ownWord.ReplaceAllString(ownRecord.ReplaceAllString(transcript, ""), "~")
+}
+
+// differs marks an error number as this system's own.
+func differs(answer string) string {
+	return strings.TrimSpace(strings.Replace(answer, "error ", "error ~", 1))
+}
+
+// ofSystemCall says whether a record is about a call that the kernel refused by
+// itself: not every kernel tells of it, and calls differ.
+func ofSystemCall(r audit.Record) bool {
+	return r.Operation == "accept4" || strings.HasPrefix(r.Reason, "system call refused with ")
+}

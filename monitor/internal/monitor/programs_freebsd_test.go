@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// providePrograms finds them beside this test program: they are built on another
+// system (make -C kernel init).
+func providePrograms() (programs, error) {
+	folder, err := besideItself("probe_worker", "libshai.so")
+	return programs{probe: folder, library: folder}, err
+}
+
+// provideFrontEnd finds Sys-E's front end there, too, and returns its folder.
+func provideFrontEnd() (string, error) {
+	return besideItself("syse-frontend", "page.html", "advertisements.txt")
+}
+
+// besideItself is the folder of this test program, if the files are there.
+func besideItself(names ...string) (string, error) {
+	itself, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Dir(itself)
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			return "", fmt.Errorf("a file that make -C kernel init puts beside the tests: %w", err)
+		}
+	}
+	return folder, nil
+}
+
+func removeBuilt() {}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// builtProbe is the folder of the probe worker that this run has built.
+var builtProbe string
+
+// providePrograms builds them.
+func providePrograms() (programs, error) {
+	top, err := filepath.Abs("../../..")
+	if err != nil {
+		return programs{}, err
+	}
+	runtime := filepath.Join(top, "runtime")
+	given := programs{library: filepath.Join(top, "build/runtime")}
+	if err := command("make", "-s", "-C", runtime, "all"); err != nil {
+		return programs{}, err
+	}
+	if builtProbe, err = os.MkdirTemp("", "shai-probe-"); err != nil {
+		return programs{}, err
+	}
+	given.probe = builtProbe
+	return given, command("gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
+		"-I"+runtime+"/include", "-o", builtProbe+"/probe_worker", runtime+"/tests/probe/probe_worker.c",
+		"-L"+given.library, "-lshai")
+}
+
+// provideFrontEnd builds Sys-E's front end and returns its folder.
+func provideFrontEnd() (string, error) {
+	top, err := filepath.Abs("../../..")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(top, "build/syse"), command("make", "-s", "-C", filepath.Join(top, "syse/frontend"), "all")
+}
+
+func removeBuilt() {
+	if builtProbe != "" {
+		os.RemoveAll(builtProbe)
+	}
+}
+
+func command(name string, arguments ...string) error {
+	c := exec.Command(name, arguments...)
+	c.Stdout, c.Stderr = os.Stderr, os.Stderr
+	return c.Run()
+}
