@@ -133,15 +133,36 @@ func (a *acceptor) accept() (accepted, error) {
 			return accepted{connection: os.NewFile(uintptr(connection), "connection"), peer: peerAddress(address)}, nil
 		case !isTransient(err):
 			return accepted{}, err
-		case err != unix.EINTR && err != unix.ECONNABORTED:
-			// Out of descriptors or memory: the connection stays in the queue, and
-			// trying at once again would only burn the processor.
-			select {
-			case <-a.stop:
-				return accepted{}, net.ErrClosed
-			case <-time.After(shortage):
-			}
 		}
+		if !a.resumeAfter(pauseAfter(err)) {
+			return accepted{}, net.ErrClosed
+		}
+	}
+}
+
+// pauseAfter is how long to wait after a transient error. Out of descriptors or memory,
+// the connection stays in the queue, and trying at once again would only burn the
+// processor.
+func pauseAfter(err error) time.Duration {
+	if err == unix.EINTR || err == unix.ECONNABORTED {
+		return 0
+	}
+	return shortage
+}
+
+// resumeAfter is false when the acceptor is to stop, which accept4 reports on FreeBSD
+// as a lost connection.
+func (a *acceptor) resumeAfter(pause time.Duration) bool {
+	select {
+	case <-a.stop:
+		return false
+	default:
+	}
+	select {
+	case <-a.stop:
+		return false
+	case <-time.After(pause):
+		return true
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox"
 )
 
 // conduitPair is both ends of one slot of a pipe or descriptor channel. The
@@ -27,20 +29,30 @@ func newPipe(name string) (conduitPair, error) {
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
 		return conduitPair{}, fmt.Errorf("make pipe %s: %w", name, err)
 	}
-	return conduitPair{reader: os.NewFile(uintptr(ends[0]), name), writer: os.NewFile(uintptr(ends[1]), name)}, nil
+	return oneWay(name, ends)
 }
 
 // newChannel makes a descriptor channel: records keep their boundaries, and each
 // end can be used in one direction only.
 func newChannel(name string) (conduitPair, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	ends, err := sandbox.MessagePair()
 	if err != nil {
 		return conduitPair{}, fmt.Errorf("make channel %s: %w", name, err)
 	}
-	pair := conduitPair{reader: os.NewFile(uintptr(ends[0]), name), writer: os.NewFile(uintptr(ends[1]), name)}
 	if err := unix.Shutdown(ends[0], unix.SHUT_WR); err != nil {
-		pair.close()
+		unix.Close(ends[0])
+		unix.Close(ends[1])
 		return conduitPair{}, fmt.Errorf("make channel %s: shut the reading end for writing: %w", name, err)
+	}
+	return oneWay(name, ends)
+}
+
+// oneWay takes over the two ends, the reading one first.
+func oneWay(name string, ends [2]int) (conduitPair, error) {
+	pair := conduitPair{reader: os.NewFile(uintptr(ends[0]), name), writer: os.NewFile(uintptr(ends[1]), name)}
+	if err := sandbox.OneWay(pair.reader, pair.writer); err != nil {
+		pair.close()
+		return conduitPair{}, fmt.Errorf("make %s one-way: %w", name, err)
 	}
 	return pair, nil
 }

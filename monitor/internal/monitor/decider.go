@@ -3,7 +3,6 @@
 package monitor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -64,13 +63,13 @@ func operationsOf(request sandbox.OpenRequest) []operation {
 
 // Accept waits for a user's connection for one worker and prepares what the worker
 // gets with it.
-func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, pid int) (*sandbox.Accepted, error) {
+func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sandbox.Worker) (*sandbox.Accepted, error) {
 	task := p.taskOf(started)
 	if task == nil || p.acceptor == nil {
 		return nil, errors.New("the task has no connection to accept")
 	}
-	if err := p.mayServe(started, pid); err != nil {
-		who, _ := p.subjectOf(started, pid)
+	if err := p.mayServe(ctx, started, worker.PID()); err != nil {
+		who, _ := p.subjectOf(started, worker.PID())
 		p.refused(who, "accept4", "", err.Error())
 		return nil, err
 	}
@@ -88,7 +87,7 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, pid int) (*
 	}
 	begun := time.Now()
 	defer func() { p.intercepted(interceptAccept, time.Since(begun)) }()
-	placed, err := p.beginSession(task, pid, got)
+	placed, err := p.beginSession(task, worker, got)
 	if err != nil {
 		got.connection.Close()
 		return nil, err
@@ -107,17 +106,27 @@ func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
 }
 
 // mayServe refuses a process that may hold anything of an earlier user: one with a
-// session, and one that the zygote has not forked itself.
-func (p *pipeline) mayServe(started sandbox.Task, pid int) error {
-	if p.sessionOf(pid) != nil {
-		return errors.New("this worker has served a user; it must exit")
+// session, and one that the zygote has not forked itself. Where nothing of the session
+// is left in the worker, it only waits until the monitor, too, is done with it.
+func (p *pipeline) mayServe(ctx context.Context, started sandbox.Task, pid int) error {
+	if s := p.sessionOf(pid); s != nil {
+		select {
+		case <-s.worker.Gone():
+		default:
+			return errors.New("this worker has served a user; it must exit")
+		}
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return forkedBy(started.PID(), pid)
 }
 
 // forkedBy says why a process is not a child of the zygote, if it is not.
 func forkedBy(zygote, pid int) error {
-	parent, err := parentOf(pid)
+	parent, err := sandbox.ParentOf(pid)
 	if err != nil {
 		return err
 	}
@@ -127,24 +136,9 @@ func forkedBy(zygote, pid int) error {
 	return nil
 }
 
-// parentOf reads a process' parent from proc(5).
-func parentOf(pid int) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
-	}
-	// The second field, the program's name in parentheses, may hold anything.
-	var state string
-	var parent int
-	if _, err := fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), "%s %d", &state, &parent); err != nil {
-		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
-	}
-	return parent, nil
-}
-
 // beginSession creates the session and everything that is placed in its worker.
-func (p *pipeline) beginSession(task *runningTask, pid int, got accepted) (_ *sandbox.Accepted, err error) {
-	s, err := newSession(p, task, pid, got)
+func (p *pipeline) beginSession(task *runningTask, worker sandbox.Worker, got accepted) (_ *sandbox.Accepted, err error) {
+	s, err := newSession(p, task, worker, got)
 	if err != nil {
 		p.vacancies <- struct{}{}
 		return nil, err
@@ -163,7 +157,6 @@ func (p *pipeline) beginSession(task *runningTask, pid int, got accepted) (_ *sa
 		if s.endpoint != nil {
 			s.endpoint.close()
 		}
-		unix.Close(s.pidfd)
 	}()
 	if s.endpoint, descriptors[wire.FDMonitor], err = newEndpoint(); err != nil {
 		delete(descriptors, wire.FDMonitor)

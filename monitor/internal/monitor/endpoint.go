@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox"
 )
 
 // endpoint is the monitor's end of a task's socket (docs/wire.md). One goroutine
@@ -22,7 +24,7 @@ type endpoint struct {
 // newEndpoint makes a socket pair: the monitor's end, and the task's, which the
 // caller hands over and closes.
 func newEndpoint() (*endpoint, *os.File, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	ends, err := sandbox.MessagePair()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make task socket: %w", err)
 	}

@@ -154,7 +154,7 @@ func (p *pipeline) abandon() (reset int) {
 	}
 	sessions := p.liveSessions()
 	for _, s := range sessions {
-		s.kill()
+		s.worker.Kill()
 	}
 	return len(sessions)
 }
@@ -203,7 +203,7 @@ func (p *pipeline) revoke(instance string) int {
 	count := 0
 	for _, s := range p.liveSessions() {
 		if s.subject().instance == instance {
-			s.kill()
+			s.worker.Kill()
 			count++
 		}
 	}

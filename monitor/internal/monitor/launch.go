@@ -190,11 +190,10 @@ func (p *pipeline) sharedListener(address string) (*os.File, error) {
 
 // newCountersPage is the shared page of wire.Counters.
 func newCountersPage() (*os.File, error) {
-	number, err := openMemory("shai-counters")
+	file, err := sandbox.Memory("shai-counters")
 	if err != nil {
-		return nil, fmt.Errorf("make counters page: %w", err)
+		return nil, err
 	}
-	file := os.NewFile(uintptr(number), "counters")
 	if err := file.Truncate(int64(os.Getpagesize())); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("make counters page: %w", err)

@@ -208,7 +208,7 @@ func (p *pipeline) takeSlot(s *session, descriptors map[int]*os.File) error {
 	p.mu.Lock()
 	s.slot = p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
-	p.sessions[s.pid] = s
+	p.sessions[s.worker.PID()] = s
 	p.mu.Unlock()
 	p.monitor.metrics.active.WithLabelValues(p.name).Inc()
 	for _, place := range s.task.perSession {
@@ -244,8 +244,8 @@ func (p *pipeline) releaseSlot(s *session) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sessions[s.pid] == s {
-		delete(p.sessions, s.pid)
+	if p.sessions[s.worker.PID()] == s {
+		delete(p.sessions, s.worker.PID())
 	}
 	p.free = append(p.free, s.slot)
 	p.vacancies <- struct{}{} // never blocks: there is room for every slot

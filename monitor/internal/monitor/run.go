@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/sys/unix"
-
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
@@ -85,10 +83,10 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if m.nothing, err = m.backend.PrepareRuleset(nil); err != nil {
 		return nil, err
 	}
-	if m.viewRoot, err = openPath(m.view.Path()); err != nil {
+	if m.viewRoot, err = sandbox.ViewOf(m.view.Path()); err != nil {
 		return nil, err
 	}
-	if m.filler, err = openPath(os.DevNull); err != nil {
+	if m.filler, err = sandbox.ViewOf(os.DevNull); err != nil {
 		return nil, err
 	}
 	if err := m.recover(ctx); err != nil {
@@ -99,15 +97,6 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	m.stopWatch = stop
 	m.watching.Go(func() { m.watchExpiry(watch) })
 	return m, nil
-}
-
-// openPath is a descriptor that names a file and opens nothing of it.
-func openPath(path string) (*os.File, error) {
-	number, err := unix.Open(path, namesOnly|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	return os.NewFile(uintptr(number), path), nil
 }
 
 // viewDirectory finds or makes the directory of the view. Its name is random: it

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -25,19 +26,19 @@ const unboundTime = 30 * time.Second
 const maxAttempts = 3
 
 // session is one user's connection and the worker that serves it, from accept4 to
-// the worker's end.
+// until nothing of it is left in the worker.
 type session struct {
 	pipeline *pipeline
 	task     *runningTask
 	slot     int
-	pid      int
-	pidfd    int
+	worker   sandbox.Worker
 	peer     netip.Addr
 	region   string
 	mode     wire.Mode
 	nonce    [wire.NonceSize]byte
 	started  time.Time
 	endpoint *endpoint
+	ended    chan struct{} // closed when another session may begin in the worker
 
 	mu    sync.Mutex
 	holds *capabilitySet // nil until the user has authenticated
@@ -69,19 +70,14 @@ var errReset = errors.New("session over")
 
 // newSession prepares a session for a connection; the caller places its
 // descriptors in the worker and then calls serve.
-func newSession(p *pipeline, task *runningTask, pid int, got accepted) (*session, error) {
+func newSession(p *pipeline, task *runningTask, worker sandbox.Worker, got accepted) (*session, error) {
 	s := &session{
-		pipeline: p, task: task, pid: pid, peer: got.peer,
+		pipeline: p, task: task, worker: worker, peer: got.peer, ended: make(chan struct{}),
 		region: p.monitor.regionOf(got.peer), mode: p.currentMode(), started: time.Now(),
 	}
 	if _, err := rand.Read(s.nonce[:]); err != nil {
 		return nil, fmt.Errorf("draw nonce: %w", err)
 	}
-	pidfd, err := openProcess(pid)
-	if err != nil {
-		return nil, fmt.Errorf("open worker %d: %w", pid, err)
-	}
-	s.pidfd = pidfd
 	return s, nil
 }
 
@@ -102,7 +98,7 @@ func (s *session) serve() {
 			return
 		case err != nil:
 			s.pipeline.refused(s.subject(), "message", "", err.Error())
-			s.kill()
+			s.worker.Kill()
 			return
 		}
 	}
@@ -113,7 +109,7 @@ func (s *session) serve() {
 func (s *session) endUnbound(limit time.Duration) {
 	if s.bound() == nil {
 		s.pipeline.refused(s.subject(), "authenticate", s.peer.String(), fmt.Sprintf("nobody authenticated within %v", limit))
-		s.kill()
+		s.worker.Kill()
 	}
 }
 
@@ -217,28 +213,17 @@ func (s *session) send(sequence uint64, message wire.Message, files ...*os.File)
 	return s.endpoint.send(record, files...)
 }
 
-// kill ends the worker at once; nothing of the session survives it.
-func (s *session) kill() {
-	// ESRCH: it has gone already, which is what is wanted.
-	_ = killProcess(s.pidfd)
-}
+// exitGrace is how long a worker has to leave its session by itself.
+const exitGrace = time.Second
 
-// exitGrace is how long a worker has to exit after its session, in milliseconds.
-const exitGrace = 1000
-
-// awaitExit returns when the worker is gone. One that does not exit by itself is
-// killed: it holds its user's data and the ends of its slot.
+// awaitExit returns when nothing of the session is left in the worker. One that does
+// not leave it by itself is killed: it holds its user's data and the ends of its slot.
 func (s *session) awaitExit() {
-	watched := []unix.PollFd{{Fd: int32(s.pidfd), Events: unix.POLLIN}}
-	for timeout := exitGrace; ; timeout = -1 {
-		count, err := unix.Poll(watched, timeout)
-		for err == unix.EINTR {
-			count, err = unix.Poll(watched, timeout)
-		}
-		if count > 0 || err != nil {
-			return
-		}
-		s.kill()
+	select {
+	case <-s.worker.Gone():
+	case <-time.After(exitGrace):
+		s.worker.Kill()
+		<-s.worker.Gone()
 	}
 }
 
@@ -246,6 +231,6 @@ func (s *session) awaitExit() {
 func (s *session) end() {
 	s.endpoint.close()
 	s.awaitExit()
-	unix.Close(s.pidfd)
 	s.pipeline.endSession(s)
+	close(s.ended)
 }

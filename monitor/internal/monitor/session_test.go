@@ -28,7 +28,13 @@ type wireSession struct {
 	socket *os.File
 	worker *exec.Cmd
 	exited chan error
+	gone   chan struct{}
 }
+
+// The idle process is its session's worker.
+func (b *wireSession) PID() int              { return b.worker.Process.Pid }
+func (b *wireSession) Kill()                 { _ = b.worker.Process.Kill() }
+func (b *wireSession) Gone() <-chan struct{} { return b.gone }
 
 // wireStack is a monitor with documents and users, and no task.
 func wireStack(t *testing.T) *stack {
@@ -47,13 +53,16 @@ func wireStack(t *testing.T) *stack {
 
 func (s *stack) wireSession(t *testing.T) *wireSession {
 	t.Helper()
-	b := &wireSession{t: t, worker: idleProcess(t), exited: make(chan error, 1)}
+	b := &wireSession{t: t, worker: idleProcess(t), exited: make(chan error, 1), gone: make(chan struct{})}
 	s.must(b.worker.Start())
-	go func() { b.exited <- b.worker.Wait() }()
+	go func() {
+		b.exited <- b.worker.Wait()
+		close(b.gone)
+	}()
 	p := s.pipeline()
 	<-p.vacancies
 	var err error
-	b.session, err = newSession(p, p.tasks["worker"], b.worker.Process.Pid, accepted{peer: netip.MustParseAddr("127.0.1.1")})
+	b.session, err = newSession(p, p.tasks["worker"], b, accepted{peer: netip.MustParseAddr("127.0.1.1")})
 	s.must(err)
 	b.endpoint, b.socket, err = newEndpoint()
 	s.must(err)
@@ -137,7 +146,7 @@ func (b *wireSession) dies() {
 		b.t.Error("the worker lives on")
 	}
 	waitUntil(b.t, "the slot is free", func() bool {
-		return len(b.pipeline.vacancies) == cap(b.pipeline.vacancies) && b.pipeline.sessionOf(b.pid) == nil
+		return len(b.pipeline.vacancies) == cap(b.pipeline.vacancies) && b.pipeline.sessionOf(b.PID()) == nil
 	})
 }
 

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // What has no function is denied.
 type scripted struct {
 	open   func(OpenRequest) Verdict
-	accept func(context.Context, Task, int) (*Accepted, error)
+	accept func(context.Context, Task, Worker) (*Accepted, error)
 	send   func(number int) Verdict
 
 	mutex   sync.Mutex
@@ -51,11 +51,11 @@ func (d *scripted) Open(_ context.Context, request OpenRequest) Verdict {
 	return d.open(request)
 }
 
-func (d *scripted) Accept(ctx context.Context, task Task, pid int) (*Accepted, error) {
+func (d *scripted) Accept(ctx context.Context, task Task, worker Worker) (*Accepted, error) {
 	if d.accept == nil {
 		return nil, unix.EACCES
 	}
-	return d.accept(ctx, task, pid)
+	return d.accept(ctx, task, worker)
 }
 
 func (d *scripted) Send(_ context.Context, _ Task, _ int, number int) Verdict {

@@ -118,14 +118,27 @@ type Accepted struct {
 type Decider interface {
 	// Open decides on an open or stat by path.
 	Open(ctx context.Context, request OpenRequest) Verdict
-	// Accept blocks until there is a connection for the worker with this process
-	// id, which is a child of task. ctx ends when the worker dies.
-	Accept(ctx context.Context, task Task, pid int) (*Accepted, error)
+	// Accept blocks until there is a connection for the worker. ctx ends when it is
+	// gone. Once Accept has succeeded, the worker is the session's: whoever began it
+	// waits until the worker is gone.
+	Accept(ctx context.Context, task Task, worker Worker) (*Accepted, error)
 	// Send decides on one write to a checked connection or channel; the
 	// descriptor number tells which.
 	Send(ctx context.Context, task Task, pid int, number int) Verdict
 	// Refused reports a system call that was refused without asking.
 	Refused(task Task, pid int, call string, errno syscall.Errno)
+}
+
+// Worker is a process of a task for as long as it serves one user. Safe for
+// concurrent use.
+type Worker interface {
+	// PID is the process. The number may be another's once the worker is gone.
+	PID() int
+	// Kill ends the session at once, and the process with it. It does not wait.
+	Kill()
+	// Gone is closed when nothing of the session is left: the process has ended, or,
+	// where workers are reset, is as it was before the session.
+	Gone() <-chan struct{}
 }
 
 // Task is a started, confined program.

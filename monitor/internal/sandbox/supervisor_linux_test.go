@@ -205,8 +205,8 @@ func TestAccept(t *testing.T) {
 		spec, decider := world(t, "serve 100")
 		release := make(chan struct{})
 		var waiting atomic.Int32
-		decider.accept = func(ctx context.Context, task Task, pid int) (*Accepted, error) {
-			if pid == task.PID() {
+		decider.accept = func(ctx context.Context, task Task, worker Worker) (*Accepted, error) {
+			if worker.PID() == task.PID() {
 				t.Errorf("accept asked for the program, not for a worker")
 			}
 			waiting.Add(1)
@@ -239,7 +239,7 @@ func TestAcceptEndsWithTheWorker(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
 		spec, decider := world(t, "killed-waiting")
 		told := make(chan error, 1)
-		decider.accept = func(ctx context.Context, _ Task, _ int) (*Accepted, error) {
+		decider.accept = func(ctx context.Context, _ Task, _ Worker) (*Accepted, error) {
 			<-ctx.Done()
 			told <- ctx.Err()
 			accepted, client, server := session(t)
@@ -285,7 +285,7 @@ func TestAcceptRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leakFree(t, func(t *testing.T) {
 				spec, decider := world(t, "serve 1")
-				decider.accept = func(context.Context, Task, int) (*Accepted, error) { return answer(t) }
+				decider.accept = func(context.Context, Task, Worker) (*Accepted, error) { return answer(t) }
 				if succeeded, _, _ := attempt(t, spec, decider); succeeded {
 					t.Error("the worker got a connection")
 				}

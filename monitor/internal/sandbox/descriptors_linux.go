@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Memory makes a file that exists in memory only; the caller closes it.
+func Memory(name string) (*os.File, error) {
+	number, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make memory file %s: %w", name, err)
+	}
+	return os.NewFile(uintptr(number), name), nil
+}
+
+// ViewOf is a descriptor of a directory for a session, beneath which it opens what
+// its perimeter lets it read, and nothing for writing. The caller closes it.
+func ViewOf(path string) (*os.File, error) {
+	number, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(number), path), nil
+}
+
+// MessagePair makes the two ends of a socket that keeps the boundaries of records as
+// long as wire.MaxRecord. Both are blocking.
+func MessagePair() ([2]int, error) {
+	return unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+}
+
+// OneWay sees to it that reader is only read and writer is only written, whoever they
+// are passed to. Here pipes are one-way, and a shut socket is enough.
+func OneWay(_, _ *os.File) error { return nil }
+
+// ParentOf is the parent of a process, from proc(5).
+func ParentOf(pid int) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
+	}
+	// The second field, the program's name in parentheses, may hold anything.
+	var state string
+	var parent int
+	if _, err := fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), "%s %d", &state, &parent); err != nil {
+		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
+	}
+	return parent, nil
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build !linux && !freebsd
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// What only running tasks need is refused, as tasks are.
+
+func withoutTasks() error {
+	return fmt.Errorf("%s runs no tasks: %w", runtime.GOOS, ErrUnsupported)
+}
+
+// Memory makes a file that exists in memory only.
+func Memory(string) (*os.File, error) { return nil, withoutTasks() }
+
+// ViewOf is a descriptor of a directory for a session; the caller closes it.
+func ViewOf(path string) (*os.File, error) { return os.Open(path) }
+
+// MessagePair makes the two ends of a socket that keeps the boundaries of records.
+func MessagePair() ([2]int, error) {
+	return unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+}
+
+// OneWay sees to it that reader is only read and writer is only written.
+func OneWay(_, _ *os.File) error { return nil }
+
+// ParentOf is the parent of a process.
+func ParentOf(int) (int, error) { return 0, withoutTasks() }

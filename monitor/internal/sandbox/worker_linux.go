@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// worker is a process by its pidfd, which never means another that got its number.
+// When the process has ended, the session has.
+type worker struct {
+	pid    int
+	handle *os.File // non-blocking: the runtime polls it
+	gone   chan struct{}
+}
+
+var _ Worker = (*worker)(nil)
+
+// newWorker watches a process, without occupying a thread, until it has ended or is
+// released.
+func newWorker(pid int) (*worker, error) {
+	descriptor, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{pid: pid, handle: os.NewFile(uintptr(descriptor), "worker"), gone: make(chan struct{})}
+	connection, err := w.handle.SyscallConn()
+	if err != nil {
+		w.release()
+		return nil, err
+	}
+	go func() {
+		ended := false
+		_ = connection.Read(func(uintptr) bool {
+			poll := []unix.PollFd{{Fd: int32(descriptor), Events: unix.POLLIN}}
+			count, err := unix.Poll(poll, 0)
+			ended = count > 0 && err == nil
+			return ended
+		})
+		if ended {
+			close(w.gone)
+			w.release()
+		}
+	}()
+	return w, nil
+}
+
+func (w *worker) PID() int              { return w.pid }
+func (w *worker) Gone() <-chan struct{} { return w.gone }
+
+// Kill implements [Worker].
+func (w *worker) Kill() {
+	connection, err := w.handle.SyscallConn()
+	if err != nil {
+		return // released: it has gone, which is what is wanted
+	}
+	// ESRCH likewise.
+	_ = connection.Control(func(handle uintptr) { _ = unix.PidfdSendSignal(int(handle), unix.SIGKILL, nil, 0) })
+}
+
+// release stops watching; gone stays open unless the process has ended.
+func (w *worker) release() { w.handle.Close() }
