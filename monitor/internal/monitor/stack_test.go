@@ -102,6 +102,12 @@ func keyOf(principal string) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(seed[:])
 }
 
+// signature is a principal's claim to a connection, which has this nonce, signed with
+// somebody's key; both are in hexadecimal.
+func signature(principal, signer, nonce string) string {
+	return hex.EncodeToString(ed25519.Sign(keyOf(signer), []byte("shai-session-v1\n"+principal+"\n"+nonce)))
+}
+
 func (s *stack) fact(conduit, says string, tuple ...string) {
 	text, err := json.Marshal(map[string]any{"conduit": conduit, "says": says, "tuples": [][]string{tuple}})
 	s.must(err)
@@ -347,8 +353,7 @@ func (u *user) must(command string) string {
 
 // authenticate signs this connection's nonce as a principal with somebody's key.
 func (u *user) authenticate(principal, signer string) (string, error) {
-	text := "shai-session-v1\n" + principal + "\n" + u.nonce
-	return u.say("authenticate " + principal + " " + hex.EncodeToString(ed25519.Sign(keyOf(signer), []byte(text))))
+	return u.say("authenticate " + principal + " " + signature(principal, signer, u.nonce))
 }
 
 // login connects and authenticates, which is expected to succeed.
