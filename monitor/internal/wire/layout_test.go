@@ -144,6 +144,9 @@ func compareStructure(t *testing.T, name, body string, printed func(string, uint
 // runC returns what program prints: lines expression=value, then other text.
 func runC(t *testing.T, program string, lines int) (map[string]uint64, string) {
 	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skipf("the headers need a compiler: %v", err)
+	}
 	directory := t.TempDir()
 	source, binaryPath := filepath.Join(directory, "layout.c"), filepath.Join(directory, "layout")
 	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
