@@ -77,7 +77,7 @@ func (r *request) send() error {
 	if err != nil {
 		return err
 	}
-	err = r.decide(func(ctx context.Context, decider Decider) Verdict {
+	err = r.supervisor.decide(func(ctx context.Context, decider Decider) Verdict {
 		return decider.Send(ctx, r.supervisor.task, process, number)
 	})
 	if err != nil {

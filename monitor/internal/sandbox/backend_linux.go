@@ -22,9 +22,15 @@ func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, err
 	if err != nil {
 		return nil, err
 	}
-	launch, err := begin(spec, decider, todo)
+	launch, err := begin(spec, todo)
 	if err != nil {
 		return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
+	}
+	if len(todo.Filter) > 0 {
+		launch.listener = true
+		launch.attend = func(t *task, notify int) (attendance, error) {
+			return attendTo(t, listener(notify), spec, decider)
+		}
 	}
 	task, err := launch.finish(ctx)
 	if err != nil {

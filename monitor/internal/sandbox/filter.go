@@ -33,10 +33,10 @@ const (
 )
 
 const (
-	archX8664   = 0xc000003e // AUDIT_ARCH_X86_64
-	x32Bit      = 0x40000000 // __X32_SYSCALL_BIT
-	errnoENOSYS = 38
-	openPath    = 0x200000 // O_PATH
+	archX8664     = 0xc000003e // AUDIT_ARCH_X86_64
+	x32Bit        = 0x40000000 // __X32_SYSCALL_BIT
+	errnoENOSYS   = 38
+	linuxOpenPath = 0x200000 // O_PATH
 )
 
 // hotCalls are decided before the binary search. Unconditionally native calls
@@ -107,7 +107,7 @@ func (spec FilterSpec) rule(call call) code {
 	case beneathCapability:
 		return choose(waived(PathMediation), allow, capabilities(call.arguments, allow, ask))
 	case opening:
-		withoutPath := withBits(2, openPath, ask, allow)
+		withoutPath := withBits(2, linuxOpenPath, ask, allow)
 		return choose(waived(PathMediation), allow, capabilities(call.arguments, withoutPath, ask))
 	case execution:
 		return choose(waived(ExecRefusal), allow, ask)

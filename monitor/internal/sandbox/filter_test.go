@@ -119,7 +119,7 @@ func TestFilterArguments(t *testing.T) {
 		{"fcntl", elsewhere, []uint64{200, 8}, notify}, // F_SETOWN
 		{"openat", elsewhere, []uint64{16, 0, 0}, allow},
 		{"openat", elsewhere, []uint64{31, 0, 0}, allow},
-		{"openat", elsewhere, []uint64{16, 0, openPath}, notify},
+		{"openat", elsewhere, []uint64{16, 0, linuxOpenPath}, notify},
 		{"openat", elsewhere, []uint64{15, 0, 0}, notify},
 		{"openat", elsewhere, []uint64{32, 0, 0}, notify},
 		{"openat", elsewhere, []uint64{0xffffff9c, 0, 0}, notify},

@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// memoryLimit is about private writable memory.
+const memoryLimit = unix.RLIMIT_DATA
+
 // prepare takes away for good what would let the program raise its limits again.
 func (l Limits) prepare() error {
 	if l == (Limits{}) {
@@ -25,25 +28,8 @@ func (l Limits) prepare() error {
 	return nil
 }
 
-// take limits this process, which needs nothing any more but to execute the program:
-// the launcher's own memory may be above the limit already.
-func (l Limits) take() error {
-	for _, one := range []struct {
-		name     string
-		resource int
-		limit    uint64
-	}{
-		{"memory", unix.RLIMIT_DATA, l.Memory},
-		{"open files", unix.RLIMIT_NOFILE, l.OpenFiles},
-	} {
-		if one.limit == 0 {
-			continue
-		}
-		// Not unix.Prlimit: syscall.Exec would put the limit of open files back that
-		// the Go runtime found at its start.
-		if err := syscall.Setrlimit(one.resource, &syscall.Rlimit{Cur: one.limit, Max: one.limit}); err != nil {
-			return fmt.Errorf("limit %s to %d (is the monitor's own limit lower?): %w", one.name, one.limit, err)
-		}
-	}
-	return nil
+// setLimit is not unix.Prlimit: syscall.Exec would put the limit of open files back that
+// the Go runtime found at its start.
+func setLimit(resource int, limit uint64) error {
+	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit})
 }

@@ -5,7 +5,6 @@
 package sandbox
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -70,28 +69,13 @@ func (r *request) execute() error {
 	return errRefused
 }
 
-// permit decides on a pinned file; looking at it has flags O_PATH. What pins a
-// file that the perimeter makes readable anyway needs no further decision.
+// permit decides on a pinned file for the caller; see [arbiter.permit].
 func (r *request) permit(file *pinned, flags int, pin bool) error {
-	if !strings.HasPrefix(file.path, "/") {
-		return errRefused // a pipe, a socket or the like: no path, nothing to decide on
-	}
 	process, err := r.process()
 	if err != nil {
 		return err
 	}
-	by := caller{process, process == r.supervisor.task.pid}
-	if pin && r.supervisor.permits.mayRead(file.path, by) {
-		return nil
-	}
-	switch r.supervisor.permits.of(file.path, flags, by) {
-	case permitted:
-		return nil
-	case forbidden:
-		return errRefused
-	}
-	question := OpenRequest{Task: r.supervisor.task, PID: process, Path: file.path, Flags: flags, New: file.missing != ""}
-	return r.decide(func(ctx context.Context, decider Decider) Verdict { return decider.Open(ctx, question) })
+	return r.supervisor.permit(file, flags, pin, process)
 }
 
 // open2 is openat2. Of its restrictions on resolution, links can be ruled out;
@@ -139,7 +123,7 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 		flags &= unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	}
 	exclusive := flags&unix.O_CREAT != 0 && flags&unix.O_EXCL != 0
-	file, err := r.resolve(path, resolution{
+	file, err := resolve(r, path, resolution{
 		directory: directory, noLinks: noLinks, create: flags&unix.O_CREAT != 0,
 		follow: flags&unix.O_NOFOLLOW == 0 && !exclusive,
 	})
@@ -159,27 +143,6 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 	}
 	defer unix.Close(opened)
 	return r.give(opened, flags&unix.O_CLOEXEC)
-}
-
-// openable refuses what an open of the pinned file would refuse or block on.
-func openable(file *pinned, flags int, exclusive bool) error {
-	if file.missing != "" {
-		return nil
-	}
-	kind := file.stat.Mode & unix.S_IFMT
-	switch {
-	case exclusive:
-		return unix.EEXIST
-	case flags&unix.O_DIRECTORY != 0 && kind != unix.S_IFDIR:
-		return unix.ENOTDIR
-	case kind == unix.S_IFLNK:
-		return unix.ELOOP
-	case kind == unix.S_IFDIR && flags&(accessMode|unix.O_CREAT) != 0:
-		return unix.EISDIR
-	case kind == unix.S_IFREG || kind == unix.S_IFDIR || harmless[file.path]:
-		return nil
-	}
-	return errRefused // devices, named pipes, sockets: opening acts on something else than a file
 }
 
 // reopen opens the pinned file itself, or creates what was missing in the pinned
@@ -229,7 +192,7 @@ func (r *request) look(directory, pathArgument, flags int) (*pinned, error) {
 	if path == "" && flags&unix.AT_EMPTY_PATH != 0 {
 		return r.held(directory)
 	}
-	file, err := r.resolve(path, resolution{directory: directory, follow: flags&unix.AT_SYMLINK_NOFOLLOW == 0})
+	file, err := resolve(r, path, resolution{directory: directory, follow: flags&unix.AT_SYMLINK_NOFOLLOW == 0})
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +301,7 @@ func (r *request) readlink(directory, pathArgument, resultArgument int) error {
 	if path == "" {
 		return errRefused // a link that was pinned by O_PATH
 	}
-	link, err := r.resolve(path, resolution{directory: directory})
+	link, err := resolve(r, path, resolution{directory: directory})
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	pageSize = 4096
-	pathMax  = 4096 // with NUL, as in the kernel
-)
+const pageSize = 4096
 
 // errGone says that the caller of a request died or gave up. There is nobody to
 // answer.

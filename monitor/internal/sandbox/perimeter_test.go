@@ -107,7 +107,7 @@ func TestPermits(t *testing.T) {
 		{"/usr/lib/x.so", syscall.O_RDONLY | syscall.O_TRUNC, fork, askMonitor},
 		{"/usr/lib/x.so", syscall.O_RDWR, fork, askMonitor},
 		{"/usr/lib/x.so", syscall.O_WRONLY, fork, askMonitor},
-		{"/usr/lib", syscall.O_RDONLY | tempFile, fork, askMonitor},
+		{"/usr/lib", syscall.O_RDONLY | changing, fork, askMonitor},
 		{"/usr", openPath, fork, permitted},
 		{"/usrx", syscall.O_RDONLY, fork, askMonitor},
 		{"/etc/ld.so.cache", syscall.O_RDONLY, fork, permitted},

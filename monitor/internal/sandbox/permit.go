@@ -91,12 +91,6 @@ func realPaths(paths []string) []string {
 	return result
 }
 
-const (
-	accessMode = 0x3      // O_ACCMODE
-	truncate   = 0x200    // O_TRUNC
-	tempFile   = 0x400000 // __O_TMPFILE without O_DIRECTORY
-)
-
 // harmless are the devices that neither keep nor carry data.
 var harmless = map[string]bool{
 	"/dev/null": true, "/dev/zero": true, "/dev/full": true, "/dev/random": true, "/dev/urandom": true,
@@ -114,7 +108,7 @@ type caller struct {
 
 // of answers for an open of a path with flags.
 func (p permits) of(path string, flags int, by caller) permission {
-	reading := flags&accessMode == syscall.O_RDONLY && flags&(truncate|tempFile) == 0
+	reading := flags&accessMode == syscall.O_RDONLY && flags&changing == 0
 	looking := flags&openPath != 0
 	if owner, rest, isProcess := processOf(path); isProcess {
 		switch {

@@ -8,39 +8,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
-)
-
-const (
-	// requestsAtATime bounds how many requests of one task are worked on. Those
-	// that wait for a connection do not count.
-	requestsAtATime = 64
-	// decisionTime is how long a decision may take; then it is a denial.
-	decisionTime = 30 * time.Second
 )
 
 // supervisor answers the notifications of one task: of the program and of
 // everything it forks.
 type supervisor struct {
-	task     *task
+	arbiter
 	listener listener
-	decider  Decider
-	permits  permits
 	// mayExecute is the one exec of the launcher; it is spent before the task's
 	// program has run an instruction.
 	mayExecute atomic.Bool
 	slots      chan struct{}
 	running    sync.WaitGroup
-	context    context.Context
 	cancel     context.CancelFunc
 	wake       int // eventfd that ends the loop
 }
@@ -53,10 +39,20 @@ func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervi
 		return nil, fmt.Errorf("create eventfd: %w", err)
 	}
 	l.wakeSynchronously()
-	s := &supervisor{task: task, listener: l, decider: decider, permits: permitsOf(spec),
+	s := &supervisor{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec)}, listener: l,
 		slots: make(chan struct{}, requestsAtATime), wake: wake}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.mayExecute.Store(true)
+	return s, nil
+}
+
+// attendTo begins to answer; it takes over the listener.
+func attendTo(task *task, l listener, spec Spec, decider Decider) (attendance, error) {
+	s, err := newSupervisor(task, l, spec, decider)
+	if err != nil {
+		return nil, err
+	}
+	go s.serve()
 	return s, nil
 }
 
@@ -143,30 +139,15 @@ func (r *request) handle() {
 	}
 }
 
-// recovered logs a panic. It was somebody's bug, the call at hand is denied, and
-// the other tasks of this monitor go on.
-func recovered(failure any) {
-	if failure != nil {
-		slog.Error("bug: panic while a task's request was decided; it is denied", "panic", failure, "stack", string(debug.Stack()))
-	}
-}
-
-// errRefused ends a request with a refusal that the monitor hears of.
-var errRefused = errors.New("refused")
-
 // refuse answers with the call's own error and reports it.
 func (r *request) refuse() {
 	errno := refusalOf(r.call)
 	r.fail(errno)
-	if r.supervisor.decider == nil {
-		return
-	}
-	defer func() { recovered(recover()) }()
 	process, err := r.process()
 	if err != nil {
 		process = int(r.PID)
 	}
-	r.supervisor.decider.Refused(r.supervisor.task, process, r.call.name, errno)
+	r.supervisor.report(process, r.call.name, errno)
 }
 
 // fail answers with an error. That the caller is gone meanwhile changes nothing.
@@ -203,35 +184,4 @@ func (r *request) process() (int, error) {
 		return 0, err
 	}
 	return strconv.Atoi(text)
-}
-
-// decide asks the monitor. It runs apart, so that a decision that never comes
-// holds up neither the caller beyond decisionTime nor the task's end.
-func (r *request) decide(ask func(ctx context.Context, decider Decider) Verdict) error {
-	if r.supervisor.decider == nil {
-		return unix.EACCES
-	}
-	ctx, cancel := context.WithTimeout(r.supervisor.context, decisionTime)
-	defer cancel()
-	answers := make(chan Verdict, 1)
-	go func() {
-		verdict := Verdict{Errno: unix.EACCES, Reason: "the decision failed"}
-		defer func() {
-			recovered(recover()) // leaves the denial in place
-			answers <- verdict
-		}()
-		verdict = ask(ctx, r.supervisor.decider)
-	}()
-	select {
-	case verdict := <-answers:
-		if ctx.Err() != nil {
-			return unix.EACCES
-		}
-		if verdict.Errno != 0 {
-			return verdict.Errno
-		}
-		return nil
-	case <-ctx.Done():
-		return unix.EACCES
-	}
 }

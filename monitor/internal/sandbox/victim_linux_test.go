@@ -97,7 +97,7 @@ func (g ground) spec(t *testing.T, attempt string) Spec {
 
 func (g ground) decider() *scripted {
 	return &scripted{open: func(request OpenRequest) Verdict {
-		if request.Flags&(accessMode|truncate) == unix.O_RDONLY || request.Flags&openPath != 0 {
+		if request.Flags&(accessMode|changing) == unix.O_RDONLY || request.Flags&openPath != 0 {
 			return allowBeneath(g.granted, g.written)(request)
 		}
 		return allowBeneath(g.written)(request)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package sandbox
 
@@ -10,10 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"syscall"
-	"unsafe"
 
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/wire"
@@ -62,8 +59,8 @@ func LaunchMain() {
 		runtime.LockOSThread() // the launcher's death signal follows this thread
 		os.Exit(keep())
 	case launcherName:
-		// Landlock, no_new_privs and the filter bind the calling thread, and exec
-		// ends all others: this one becomes the task.
+		// On Linux, what confines binds the calling thread, and exec ends all others:
+		// this one becomes the task.
 		runtime.LockOSThread()
 		err := carryOut()
 		unix.Write(statusDescriptor, []byte(err.Error()))
@@ -88,26 +85,14 @@ func carryOut() error {
 	if err := todo.prepare(); err != nil {
 		return err
 	}
-	ruleset := -1
-	if todo.Perimeter != nil {
-		if ruleset, err = todo.Perimeter.createRuleset(); err != nil {
-			return err
-		}
-		if ruleset, err = unix.FcntlInt(uintptr(ruleset), unix.F_DUPFD_CLOEXEC, parkedNumber); err != nil {
-			return fmt.Errorf("keep Landlock ruleset: %w", err)
-		}
+	opened, err := todo.open()
+	if err != nil {
+		return err
 	}
 	if err := todo.place(parked.files); err != nil {
 		return err
 	}
-	if err := todo.confine(ruleset, parked.control); err != nil {
-		return err
-	}
-	if err := todo.Limits.take(); err != nil {
-		return err
-	}
-	err = syscall.Exec(todo.Command[0], todo.Command, todo.Environment)
-	return fmt.Errorf("execute %s: %w", todo.Command[0], err)
+	return todo.execute(opened, parked.control)
 }
 
 func readPlan(descriptor int) (plan, error) {
@@ -165,11 +150,7 @@ func (p plan) prepare() error {
 		}
 	}
 	if len(p.CPUs) > 0 {
-		var set unix.CPUSet
-		for _, cpu := range p.CPUs {
-			set.Set(cpu)
-		}
-		if err := unix.SchedSetaffinity(0, &set); err != nil {
+		if err := pin(p.CPUs); err != nil {
 			return fmt.Errorf("pin to CPUs %v: %w", p.CPUs, err)
 		}
 	}
@@ -184,13 +165,13 @@ func (p plan) place(files []int) error {
 		sources[number] = files[i]
 	}
 	for i, path := range p.Capabilities {
-		directory, err := openHigh(path, unix.O_PATH|unix.O_DIRECTORY)
+		directory, err := openHigh(path, capabilityFlags)
 		if err != nil {
 			return fmt.Errorf("open capability: %w", err)
 		}
 		sources[wire.FDCapability+i] = directory
 	}
-	filler, err := openHigh("/dev/null", unix.O_PATH)
+	filler, err := openHigh("/dev/null", fillerFlags)
 	if err != nil {
 		return err
 	}
@@ -199,11 +180,11 @@ func (p plan) place(files []int) error {
 		if !used {
 			source = filler
 		}
-		if err := unix.Dup3(source, number, 0); err != nil {
+		if err := unix.Dup2(source, number); err != nil {
 			return fmt.Errorf("place descriptor %d: %w", number, err)
 		}
 	}
-	if err := unix.CloseRange(wire.FDReservedEnd, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+	if err := closeOnExecFrom(wire.FDReservedEnd); err != nil {
 		return fmt.Errorf("close inherited descriptors: %w", err)
 	}
 	return nil
@@ -220,62 +201,6 @@ func openHigh(path string, flags int) (int, error) {
 		return -1, fmt.Errorf("park %s: %w", path, err)
 	}
 	return high, nil
-}
-
-// confine restricts the calling thread. The filter comes last; its listener is
-// sent by another thread, which is not under the filter and ends with exec.
-func (p plan) confine(ruleset, control int) error {
-	if p.Perimeter == nil && len(p.Filter) == 0 {
-		return nil
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set no_new_privs: %w", err)
-	}
-	if ruleset >= 0 {
-		if err := restrictSelf(ruleset); err != nil {
-			return err
-		}
-	}
-	if len(p.Filter) == 0 {
-		return nil
-	}
-	listeners, sent := make(chan int), make(chan error)
-	go func() {
-		listener := <-listeners
-		sent <- unix.Sendmsg(control, []byte(`{"kind":"listener"}`), unix.UnixRights(listener), nil, 0)
-	}()
-	listener, err := installFilter(p.Filter)
-	if err != nil {
-		return err
-	}
-	listeners <- listener
-	if err := <-sent; err != nil {
-		return fmt.Errorf("send seccomp listener: %w", err)
-	}
-	return nil
-}
-
-// installFilter puts the calling thread under a filter and returns the listener
-// of its notifications.
-func installFilter(filter []bpf.RawInstruction) (int, error) {
-	program := make([]unix.SockFilter, len(filter))
-	for i, instruction := range filter {
-		program[i] = unix.SockFilter{Code: instruction.Op, Jt: instruction.Jt, Jf: instruction.Jf, K: instruction.K}
-	}
-	header := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	// WAIT_KILLABLE_RECV: once the monitor has a request, a signal that is not
-	// deadly does not take it away and restart the call. An accepted connection
-	// would otherwise be lost.
-	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
-	listener, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&header)))
-	runtime.KeepAlive(program)
-	switch errno {
-	case 0:
-		return int(listener), nil
-	case unix.EBUSY:
-		return -1, fmt.Errorf("install filter: another supervisor already listens to this process (a container runtime's?): %w", errno)
-	}
-	return -1, fmt.Errorf("install filter of %d instructions: %w", len(program), errno)
 }
 
 // readStatus returns what a launcher reported, "" once it has become the task.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package sandbox
 
@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,9 +24,8 @@ import (
 type task struct {
 	name       string
 	pid        int
-	pidfd      int // of the program; open until done
 	control    *net.UnixConn
-	supervisor *supervisor // nil without a filter
+	attendance attendance // nil where nothing is asked
 	done       chan struct{}
 	err        error // valid once done is closed
 	stopOnce   sync.Once
@@ -49,9 +49,9 @@ func (t *task) Err() error {
 // Stop implements [Task].
 func (t *task) Stop(ctx context.Context) error {
 	t.stopOnce.Do(func() {
-		// By pidfd: the number may be somebody else's by now. That the program has
-		// already ended is fine.
-		_ = unix.PidfdSendSignal(t.pidfd, unix.SIGTERM, nil, 0)
+		// By its keeper, which knows whether the number is still the program's. That
+		// nobody is there any more is fine.
+		_, _ = t.control.Write([]byte(terminateMessage))
 	})
 	select {
 	case <-t.done:
@@ -67,17 +67,29 @@ func (t *task) Stop(ctx context.Context) error {
 // of the socket is the message; so the monitor's death is the same message.
 func (t *task) kill() { _ = t.control.CloseWrite() }
 
+// attendance answers what a task asks of its sandbox, until it is stopped.
+type attendance interface{ stop() }
+
+// attend begins to answer a task that has just been started. The listener is what the
+// launcher has sent, -1 where it is not to send any.
+type attend func(t *task, listener int) (attendance, error)
+
 // launch is a start under way.
 type launch struct {
-	spec    Spec
-	decider Decider
-	keeper  *exec.Cmd
-	control *net.UnixConn
-	status  *os.File
+	spec     Spec
+	attend   attend // nil where nothing is asked
+	listener bool   // whether the launcher sends one
+	keeper   *exec.Cmd
+	control  *net.UnixConn
+	status   *os.File
 }
 
 // begin starts the keeper.
-func begin(spec Spec, decider Decider, todo plan) (*launch, error) {
+func begin(spec Spec, todo plan) (*launch, error) {
+	self, err := ownProgram()
+	if err != nil {
+		return nil, err
+	}
 	planFile, err := memoryFile(todo)
 	if err != nil {
 		return nil, err
@@ -95,10 +107,10 @@ func begin(spec Spec, decider Decider, todo plan) (*launch, error) {
 	}
 	defer far.Close()
 	keeper := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{keeperName}, Env: launcherEnvironment,
+		Path: self, Args: []string{keeperName}, Env: launcherEnvironment,
 		Stdout: spec.Stdout, Stderr: spec.Stderr,
 		ExtraFiles:  []*os.File{planFile, statusWrite, far},
-		SysProcAttr: &unix.SysProcAttr{Setsid: true}, // out of reach of the terminal's Ctrl-C
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // out of reach of the terminal's Ctrl-C
 	}
 	// A nil *os.File in an interface is not nil.
 	if spec.Stdout == nil {
@@ -115,7 +127,7 @@ func begin(spec Spec, decider Decider, todo plan) (*launch, error) {
 		control.Close()
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
-	return &launch{spec: spec, decider: decider, keeper: keeper, control: control, status: statusRead}, nil
+	return &launch{spec: spec, keeper: keeper, control: control, status: statusRead}, nil
 }
 
 // memoryFile holds the plan, so that neither a file system nor an argument
@@ -125,12 +137,15 @@ func memoryFile(todo plan) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode launch plan: %w", err)
 	}
-	descriptor, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
+	file, err := Memory("plan")
 	if err != nil {
-		return nil, fmt.Errorf("create launch plan: %w", err)
+		return nil, err
 	}
-	file := os.NewFile(uintptr(descriptor), "plan")
-	if _, err := file.Write(text); err != nil {
+	err = file.Truncate(int64(len(text)))
+	if err == nil {
+		_, err = file.WriteAt(text, 0)
+	}
+	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("write launch plan: %w", err)
 	}
@@ -157,37 +172,30 @@ func controlPair() (*net.UnixConn, *os.File, error) {
 func (l *launch) finish(ctx context.Context) (*task, error) {
 	abandon := context.AfterFunc(ctx, func() { _ = l.control.CloseWrite() })
 	defer abandon()
-	t := &task{name: l.spec.Name, pidfd: -1, control: l.control, done: make(chan struct{})}
+	t := &task{name: l.spec.Name, control: l.control, done: make(chan struct{})}
 	messages := make(chan received)
 	go l.receive(messages)
-	notify := -1
-	needsListener := l.spec.Confined && l.spec.Waived&SyscallFilter == 0
-	for t.pid == 0 || needsListener && notify < 0 {
+	listener := -1
+	for t.pid == 0 || l.listener && listener < 0 {
 		message, open := <-messages
 		if !open || message.Kind == "ended" {
-			return nil, l.failed(ctx, t, messages, notify)
+			return nil, l.failed(ctx, t, messages, listener)
 		}
 		if message.Kind == "started" {
 			t.pid = message.PID
 		}
 		if message.listener >= 0 {
-			notify = message.listener
+			listener = message.listener
 		}
 	}
-	if notify >= 0 {
+	if l.attend != nil {
 		var err error
-		if t.supervisor, err = newSupervisor(t, listener(notify), l.spec, l.decider); err != nil {
+		if t.attendance, err = l.attend(t, listener); err != nil {
 			return nil, errors.Join(err, l.failed(ctx, t, messages, -1))
 		}
-		go t.supervisor.serve()
 	}
-	// Opened while the keeper has not reaped it, or not at all.
-	t.pidfd, _ = unix.PidfdOpen(t.pid, 0)
 	text, err := readStatus(l.status)
 	if err != nil || text != "" || ctx.Err() != nil {
-		if t.supervisor != nil {
-			t.supervisor.stop()
-		}
 		return nil, errors.Join(err, l.explain(ctx, text, t, messages))
 	}
 	l.status.Close()
@@ -195,10 +203,10 @@ func (l *launch) finish(ctx context.Context) (*task, error) {
 	return t, nil
 }
 
-// failed ends a launch that did not get as far as a supervisor.
-func (l *launch) failed(ctx context.Context, t *task, messages <-chan received, notify int) error {
-	if notify >= 0 {
-		unix.Close(notify)
+// failed ends a launch that nobody attends to yet.
+func (l *launch) failed(ctx context.Context, t *task, messages <-chan received, listener int) error {
+	if listener >= 0 {
+		unix.Close(listener)
 	}
 	_ = l.control.CloseWrite()
 	text, _ := readStatus(l.status)
@@ -269,17 +277,14 @@ func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
 		}
 	}
 	if !reported && t.pid != 0 {
-		// The keeper was killed; the program dies with it (PR_SET_PDEATHSIG), what
+		// The keeper was killed; the program dies with it (its death signal), what
 		// it forked is left to us.
 		_ = unix.Kill(-t.pid, unix.SIGKILL)
 	}
 	_ = keeper.Wait()
 	t.control.Close()
-	if t.supervisor != nil {
-		t.supervisor.stop()
-	}
-	if t.pidfd >= 0 {
-		unix.Close(t.pidfd)
+	if t.attendance != nil {
+		t.attendance.stop()
 	}
 	close(t.done)
 }

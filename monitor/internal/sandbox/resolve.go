@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build linux && amd64
+//go:build (linux && amd64) || freebsd
 
 package sandbox
 
 import (
 	"errors"
-	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	linksMax      = 40 // symbolic links followed in one path, as in the kernel
-	procSuper     = 0x9fa0
-	procRootInode = 1
-	pinFlags      = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	linksMax = 40   // symbolic links followed in one path, as in the kernel
+	pathMax  = 4096 // with NUL, as in the kernel
+	pinFlags = openPath | unix.O_NOFOLLOW | unix.O_CLOEXEC
 )
+
+// surroundings are where a path means something: what the process that asks has for a
+// root, for a working directory and for itself. Descriptors are the caller's.
+type surroundings interface {
+	root() (int, error)
+	// start is the working directory (AT_FDCWD) or a directory of the process.
+	start(directory int) (int, error)
+	// target is what a symbolic link in a directory says to the process.
+	target(link, directory int, name string) (string, error)
+}
 
 // resolution says how a path is to be resolved.
 type resolution struct {
-	directory int  // AT_FDCWD or a descriptor of the caller
+	directory int  // AT_FDCWD or a directory of the process that asks
 	follow    bool // whether a symbolic link at the end is followed
 	create    bool // whether the last component may be missing
 	noLinks   bool // RESOLVE_NO_SYMLINKS
@@ -31,7 +38,7 @@ type resolution struct {
 // pinned is what a path led to, held by a descriptor so that it stays the same
 // whatever happens to the name.
 type pinned struct {
-	descriptor int    // O_PATH: the file, or the directory that misses name
+	descriptor int    // O_PATH: the file, or the directory that misses a name
 	path       string // real path, by which it is decided on
 	missing    string // the name to be created; empty when the file exists
 	stat       unix.Stat_t
@@ -39,26 +46,30 @@ type pinned struct {
 
 func (p *pinned) close() { unix.Close(p.descriptor) }
 
-// resolve pins the file that path means to the caller: in its root, from its
-// working directory or its descriptor, with its own /proc/self. It walks
-// component by component, since the kernel would resolve in the monitor's
+// resolve pins the file that path means in the surroundings of the process that asks.
+// It walks component by component, since the kernel would resolve in the monitor's
 // context. Links that jump (/proc/<pid>/fd, cwd, root, exe) are refused.
 //
 // That a name is missing is answered before anybody is asked whether the task
 // may know; existence of names is not protected.
-func (r *request) resolve(path string, how resolution) (*pinned, error) {
+func resolve(from surroundings, path string, how resolution) (*pinned, error) {
 	if path == "" {
 		return nil, unix.ENOENT
 	}
-	w := &walk{request: r, how: how, rest: components(path)}
+	w := &walk{from: from, how: how, rest: components(path), parent: -1}
+	defer w.leaveParent()
 	if strings.HasSuffix(path, "/") {
 		w.how.follow, w.needDirectory = true, true
 	}
-	start, err := w.start(path)
+	var err error
+	if path[0] == '/' {
+		w.current, err = from.root()
+	} else {
+		w.current, err = from.start(how.directory)
+	}
 	if err != nil {
 		return nil, err
 	}
-	w.current = start
 	if err := w.run(); err != nil {
 		unix.Close(w.current)
 		return nil, err
@@ -70,41 +81,17 @@ func components(path string) []string {
 	return strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
 }
 
-// walk is a resolution under way. It owns current.
+// walk is a resolution under way. It owns current and parent.
 type walk struct {
-	request       *request
+	from          surroundings
 	how           resolution
 	rest          []string
 	current       int
+	parent        int    // where current was found by name, -1 unless it is a file
+	name          string // of current in parent
 	links         int
 	missing       string
 	needDirectory bool
-}
-
-// start opens where the path begins.
-func (w *walk) start(path string) (int, error) {
-	switch {
-	case path[0] == '/':
-		return w.open(w.request.proc("root"))
-	case w.how.directory == unix.AT_FDCWD:
-		return w.open(w.request.proc("cwd"))
-	}
-	start, err := w.open(w.request.proc("fd/" + strconv.Itoa(w.how.directory)))
-	if errors.Is(err, unix.ENOENT) {
-		return -1, unix.EBADF
-	}
-	return start, err
-}
-
-// open follows one of the caller's jumping links, which the kernel resolves to
-// the caller's own object.
-func (w *walk) open(link string) (int, error) {
-	start, err := unix.Open(link, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == nil && !w.request.supervisor.listener.valid(w.request.ID) {
-		unix.Close(start)
-		return -1, errGone
-	}
-	return start, err
 }
 
 func (w *walk) run() error {
@@ -149,7 +136,7 @@ func (w *walk) replace(descriptor int) {
 
 // up goes to the parent directory, but not above the caller's root.
 func (w *walk) up() error {
-	root, err := w.open(w.request.proc("root"))
+	root, err := w.from.root()
 	if err != nil {
 		return err
 	}
@@ -160,7 +147,7 @@ func (w *walk) up() error {
 		return err
 	}
 	unix.Close(root)
-	parent, err := unix.Openat(w.current, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	parent, err := unix.Openat(w.current, "..", openPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		w.replace(parent)
 	}
@@ -184,15 +171,28 @@ func (w *walk) enter(name string) error {
 		return err
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFLNK && (!last || w.how.follow) {
-		target, err := w.target(entry, name)
+		target, err := w.from.target(entry, w.current, name)
 		unix.Close(entry)
 		if err != nil {
 			return err
 		}
 		return w.jump(target)
 	}
-	w.replace(entry)
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		w.replace(entry)
+		return nil
+	}
+	// Nothing lies beneath it: the walk ends here, or with ENOTDIR.
+	w.leaveParent()
+	w.parent, w.name, w.current = w.current, name, entry
 	return nil
+}
+
+func (w *walk) leaveParent() {
+	if w.parent >= 0 {
+		unix.Close(w.parent)
+		w.parent = -1
+	}
 }
 
 // jump continues with a symbolic link's target.
@@ -211,51 +211,14 @@ func (w *walk) jump(target string) error {
 	if target[0] != '/' {
 		return nil
 	}
-	root, err := w.open(w.request.proc("root"))
+	root, err := w.from.root()
 	if err == nil {
 		w.replace(root)
 	}
 	return err
 }
 
-// target reads a symbolic link as the caller would see it.
-func (w *walk) target(link int, name string) (string, error) {
-	inProc, inProcRoot := procfs(link, w.current)
-	switch {
-	case inProcRoot && (name == "self" || name == "thread-self"):
-		return w.request.selfLink(name)
-	case inProc && !inProcRoot:
-		return "", errRefused // /proc/<pid>/fd/3, cwd, root, exe …: a jump, not a path
-	}
-	return readLink(link)
-}
-
-// procfs says whether a link is on a proc file system, and whether directory is
-// its root.
-func procfs(link, directory int) (inProc, inRoot bool) {
-	var system unix.Statfs_t
-	if unix.Fstatfs(link, &system) != nil {
-		return true, false // unknown: as a jump, which is refused
-	}
-	if system.Type != procSuper {
-		return false, false
-	}
-	var stat unix.Stat_t
-	return true, unix.Fstat(directory, &stat) == nil && stat.Ino == procRootInode
-}
-
-// selfLink is what /proc/self or /proc/thread-self is to the caller.
-func (r *request) selfLink(name string) (string, error) {
-	process, err := r.process()
-	if err != nil {
-		return "", err
-	}
-	if name == "self" {
-		return strconv.Itoa(process), nil
-	}
-	return strconv.Itoa(process) + "/task/" + strconv.Itoa(int(r.PID)), nil
-}
-
+// readLink reads a pinned symbolic link.
 func readLink(link int) (string, error) {
 	buffer := make([]byte, pathMax)
 	count, err := unix.Readlinkat(link, "", buffer)
@@ -273,7 +236,7 @@ func (w *walk) result() (*pinned, error) {
 		err = unix.ENOENT // removed meanwhile; its path would be somebody else's
 	}
 	if err == nil {
-		result.path, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(w.current))
+		result.path, err = w.realPath()
 	}
 	if err != nil {
 		unix.Close(w.current)
