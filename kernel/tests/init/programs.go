@@ -3,70 +3,88 @@
 package main
 
 import (
-	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 const (
-	doctor = "/shai"
-	tests  = "/tests"
+	tests          = "/tests"
+	agendaFile     = "/programs"
+	barePrefix     = "bare:"
+	programTimeout = 15 * time.Minute
 )
 
-// runDoctor checks what `shai doctor` says of the module and of Capsicum. Its exit
-// status is 1: nothing starts here yet. Without the program there is nothing to
-// check.
-func runDoctor(result *tally, loaded bool) {
-	if _, err := os.Stat(doctor); err != nil {
-		return
-	}
-	output, err := exec.Command(doctor, "doctor").CombinedOutput()
-	fmt.Print(string(output))
-	var ended *exec.ExitError
-	if !errors.As(err, &ended) || ended.ExitCode() != 1 {
-		result.check("shai doctor ends with status 1", fmt.Errorf("%w", err))
-		return
-	}
-	err = nil
-	for feature, present := range map[string]bool{"shai.ko": loaded, "Capsicum": true, "PROC_TRAPCAP": true, "jail": false} {
-		if says(output, feature) != present {
-			err = errors.Join(err, fmt.Errorf("of %s it does not say that present is %v", feature, present))
-		}
-	}
-	result.check(fmt.Sprintf("shai doctor, the module loaded: %v", loaded), err)
+// agenda is what /programs says: one command line per line, words separated by
+// spaces, the first ones of the form NAME=VALUE for the environment. Lines that
+// begin with "bare:" run before the module is loaded, the others while it is; empty
+// lines and those that begin with # are left out.
+type agenda struct {
+	bare, loaded []string
 }
 
-// says returns whether the line of a feature begins with ok.
-func says(output []byte, feature string) bool {
-	for line := range bytes.Lines(output) {
-		fields := strings.Fields(string(line))
-		if len(fields) > 1 && fields[1] == feature {
-			return fields[0] == "ok"
+// readAgenda returns an empty agenda if there is no file.
+func readAgenda() (agenda, error) {
+	var result agenda
+	content, err := os.ReadFile(agendaFile)
+	if os.IsNotExist(err) {
+		return result, nil
+	}
+	for line := range strings.Lines(string(content)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if command, bare := strings.CutPrefix(line, barePrefix); bare {
+			result.bare = append(result.bare, strings.TrimSpace(command))
+		} else {
+			result.loaded = append(result.loaded, line)
 		}
 	}
-	return false
+	return result, err
 }
 
-// runGoTests runs every compiled Go test below /tests, in the folder it is in, so
-// that it finds its package's testdata.
+// runPrograms runs command lines one after the other; their output goes to the
+// console.
+func runPrograms(result *tally, prefix string, lines []string) {
+	for _, line := range lines {
+		result.check(prefix+line, runProgram(line))
+	}
+}
+
+// runProgram runs one command line in the folder its program is in, so that a Go
+// test finds its package's testdata.
+func runProgram(line string) error {
+	words := strings.Fields(line)
+	environment := []string{"TMPDIR=/tmp", "HOME=/tmp", "PATH=/bin"}
+	for len(words) > 0 && strings.Contains(words[0], "=") {
+		environment = append(environment, words[0])
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return fmt.Errorf("%q names no program", line)
+	}
+	limited, cancel := context.WithTimeout(context.Background(), programTimeout)
+	defer cancel()
+	command := exec.CommandContext(limited, words[0], words[1:]...)
+	command.Dir = filepath.Dir(words[0])
+	command.Env = environment
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	return command.Run()
+}
+
+// runGoTests runs every compiled Go test below /tests.
 func runGoTests(result *tally) {
 	_ = filepath.WalkDir(tests, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".test") {
 			return nil //nolint:nilerr // without the folder there is nothing to run
 		}
-		command := exec.Command(path, "-test.timeout=10m")
-		command.Dir = filepath.Dir(path)
-		command.Env = []string{"TMPDIR=/tmp", "HOME=/tmp", "PATH=/bin"}
-		output, err := command.CombinedOutput()
-		if err != nil {
-			fmt.Print(string(output))
-		}
-		result.check("Go tests of "+strings.TrimPrefix(filepath.Dir(path), tests+"/"), err)
+		result.check("Go tests of "+strings.TrimPrefix(filepath.Dir(path), tests+"/"), runProgram(path+" -test.timeout=10m"))
 		return nil
 	})
 }

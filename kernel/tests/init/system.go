@@ -20,6 +20,8 @@ const (
 
 	rebootPowerOff = 0x4000
 	rebootNoSync   = 0x4
+
+	jailCreate = 0x1
 )
 
 // attachConsole makes the console our output: the kernel starts init without.
@@ -65,19 +67,50 @@ func unloadModule(id uintptr) error {
 
 // mountMemory mounts a tmpfs.
 func mountMemory(path string) error {
-	var vectors []syscall.Iovec
-	for _, text := range []string{"fstype", "tmpfs", "fspath", path} {
-		value, err := syscall.BytePtrFromString(text)
-		if err != nil {
-			return err
-		}
-		vectors = append(vectors, syscall.Iovec{Base: value, Len: uint64(len(text) + 1)})
+	vectors, err := parameters("fstype", "tmpfs", "fspath", path)
+	if err != nil {
+		return err
 	}
 	_, _, errno := syscall.Syscall(sysNmount, uintptr(unsafe.Pointer(&vectors[0])), uintptr(len(vectors)), 0)
 	if errno != 0 {
 		return errno
 	}
 	return nil
+}
+
+// createJail makes a jail that sees all files, and returns its number.
+func createJail(name string) (int, error) {
+	vectors, err := parameters("name", name, "path", "/", "persist", "")
+	if err != nil {
+		return 0, err
+	}
+	vectors[len(vectors)-1] = syscall.Iovec{} // persist is a switch: it has no value
+	id, _, errno := syscall.Syscall(syscall.SYS_JAIL_SET, uintptr(unsafe.Pointer(&vectors[0])), uintptr(len(vectors)), jailCreate)
+	if errno != 0 {
+		return 0, fmt.Errorf("jail_set: %w", errno)
+	}
+	return int(id), nil
+}
+
+func removeJail(id int) error {
+	if _, _, errno := syscall.Syscall(syscall.SYS_JAIL_REMOVE, uintptr(id), 0, 0); errno != 0 {
+		return fmt.Errorf("jail_remove: %w", errno)
+	}
+	return nil
+}
+
+// parameters makes the vectors that nmount(2) and jail_set(2) take, of names and
+// values in turn.
+func parameters(texts ...string) ([]syscall.Iovec, error) {
+	var vectors []syscall.Iovec
+	for _, text := range texts {
+		value, err := syscall.BytePtrFromString(text)
+		if err != nil {
+			return nil, err
+		}
+		vectors = append(vectors, syscall.Iovec{Base: value, Len: uint64(len(text) + 1)})
+	}
+	return vectors, nil
 }
 
 // openDescriptors counts this process's descriptors, with those that Go's

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+const (
+	doctor   = "/shai"
+	jailName = "doctor"
+)
+
+// machineReport is what `shai doctor --output json` says of a machine.
+type machineReport struct {
+	Backend     string `json:"backend"`
+	Enforcement string `json:"enforcement"`
+	Features    []struct {
+		Name    string `json:"name"`
+		Present bool   `json:"present"`
+	} `json:"features"`
+}
+
+// runDoctor checks what `shai doctor` says of this machine, in a jail and outside,
+// if the program is there.
+func runDoctor(result *tally, loaded bool) {
+	if _, err := os.Stat(doctor); os.IsNotExist(err) {
+		return
+	}
+	result.check(fmt.Sprintf("shai doctor, the module loaded: %v", loaded), checkDoctor(loaded, 0))
+	jail, err := createJail(jailName)
+	if err == nil {
+		err = errors.Join(checkDoctor(loaded, jail), removeJail(jail))
+	}
+	result.check(fmt.Sprintf("shai doctor in a jail, the module loaded: %v", loaded), err)
+}
+
+// checkDoctor runs the doctor in a jail, if the number of one is given. Capsicum
+// alone and a missing jail make enforcement partial.
+func checkDoctor(loaded bool, jail int) error {
+	command := exec.Command(doctor, "doctor", "--output", "json")
+	command.SysProcAttr = &syscall.SysProcAttr{Jail: jail}
+	output, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
+	var report machineReport
+	if err := json.Unmarshal(output, &report); err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
+	backend, enforcement := "capsicum", "partial"
+	if loaded {
+		backend = "capsicum+shai.ko"
+	}
+	if loaded && jail != 0 {
+		enforcement = "full"
+	}
+	if report.Backend != backend || report.Enforcement != enforcement {
+		err = fmt.Errorf("enforcement %s by %s, expected %s by %s", report.Enforcement, report.Backend, enforcement, backend)
+	}
+	return errors.Join(err, checkFeatures(report, loaded, jail != 0))
+}
+
+func checkFeatures(report machineReport, loaded, jailed bool) error {
+	present := map[string]bool{}
+	for _, feature := range report.Features {
+		present[feature.Name] = feature.Present
+	}
+	var err error
+	for name, expected := range map[string]bool{"shai.ko": loaded, "Capsicum": true, "PROC_TRAPCAP": true, "jail": jailed} {
+		if said, ok := present[name]; !ok || said != expected {
+			err = errors.Join(err, fmt.Errorf("of %s it does not say that present is %v", name, expected))
+		}
+	}
+	return err
+}
