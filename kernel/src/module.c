@@ -30,7 +30,9 @@ MTX_SYSINIT(lwc_lock, &lwc_lock, "lwc", MTX_DEF);
 static int module_version = SHAI_MODULE_VERSION;
 
 SYSCTL_DECL(_shai);
-SYSCTL_INT(_shai, OID_AUTO, version, CTLFLAG_RD, &module_version, 0, "Version of the module");
+/* Readable in capability mode, in which tasks look them up. */
+SYSCTL_INT(_shai, OID_AUTO, version, CTLFLAG_RD | CTLFLAG_CAPRD, &module_version, 0,
+    "Version of the module");
 static SYSCTL_NODE(
     _shai, OID_AUTO, syscall, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Numbers of the system calls");
 
@@ -49,7 +51,8 @@ struct call {
 		.sy_auevent = AUE_NULL,                                                            \
 		.sy_flags = SYF_CAPENABLED,                                                        \
 	    }};                                                                                    \
-	SYSCTL_INT(_shai_syscall, OID_AUTO, name, CTLFLAG_RD, &name##_call.number, 0, "")
+	SYSCTL_INT(                                                                                \
+	    _shai_syscall, OID_AUTO, name, CTLFLAG_RD | CTLFLAG_CAPRD, &name##_call.number, 0, "")
 
 CALL(lwc_create);
 CALL(lwc_switch);

@@ -144,7 +144,8 @@ struct shai_session {
  * Forks a worker from the zygote. slot (0..31) selects the worker's pipe and
  * channel in mode baseline, where no monitor assigns them; in the other modes the
  * monitor's choice counts and slot is ignored.
- * Returns like fork(2): the child's process id, 0 in the child, -1 with errno.
+ * Returns like fork(2): the child's process id, 0 in the child, -1 with errno. On
+ * FreeBSD, under a monitor, the child returns from here once for every session.
  */
 SHAI_API pid_t shai_fork_worker(uint32_t slot);
 
@@ -185,7 +186,10 @@ SHAI_API int shai_authenticate(struct shai_session *session, const char *princip
 /*
  * Ends the session: tells the monitor, closes connection and keyvalue, and makes
  * *session EMPTY. Under a monitor the process must now exit; nothing here works
- * any more. Never fails; a session that is EMPTY is left alone.
+ * any more. On FreeBSD it does not even return there: all that the session had and
+ * knew is discarded with it, and shai_fork_worker returns 0 for the next one, in the
+ * state that it did so for the first. Never fails; a session that is EMPTY is left
+ * alone.
  */
 SHAI_API void shai_reset(struct shai_session *session);
 

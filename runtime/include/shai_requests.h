@@ -14,7 +14,8 @@
  * may have. The stub holds what the session may have on demand: the monitor's
  * socket, the view, the reading end of the channel, the decisions. The session
  * sends every record on SHAI_FD_MONITOR to the stub, which answers those of enum
- * shai_stub_type and passes the others on. With shai.ko both halves are contexts
+ * shai_stub_type and of enum shai_request_type, and passes the others on. It answers
+ * there, or on the socket that a record brings. With shai.ko both halves are contexts
  * of one process, without it they are two processes; the session cannot tell.
  */
 #ifndef SHAI_REQUESTS_H
@@ -23,7 +24,7 @@
 #include "shai_wire.h"
 
 #define SHAI_FD_REQUESTS 10 /* requests to the sandbox; not held by a session */
-#define SHAI_FD_DELIVERY 11 /* a session's end on which its stub delivers, with contexts */
+#define SHAI_FD_DELIVERY 11 /* through it the stub moves a session's descriptors, with contexts */
 
 #define SHAI_REQUEST_PATH_MAX 1024 /* with NUL */
 #define SHAI_STUB_WRITE_MAX 32768  /* bytes of one checked write */
@@ -47,10 +48,12 @@ enum shai_request_type {
 };
 
 enum shai_stub_type {
-	SHAI_STUB_ACCEPT = 24, /* header only -> SHAI_CONNECTED, with connection, pipe, channel */
+	/* Header only -> SHAI_PLACED, without the monitor's socket; then SHAI_CONNECTED. */
+	SHAI_STUB_ACCEPT = 24,
 	SHAI_STUB_DIRECTORY = 25, /* shai_stub_directory -> SHAI_ANSWER, with a directory */
-	SHAI_STUB_TRANSFER = 26,  /* header only -> SHAI_ANSWER, then the shai_transfer */
-	SHAI_STUB_WRITE = 27      /* shai_stub_write -> SHAI_ANSWER, value: bytes written */
+	SHAI_STUB_TRANSFER =
+	    26,              /* header only -> SHAI_ANSWER, value: bytes of transfer that follow */
+	SHAI_STUB_WRITE = 27 /* shai_stub_write -> SHAI_ANSWER, value: bytes written */
 };
 
 enum shai_answer_type {

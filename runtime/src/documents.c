@@ -54,7 +54,7 @@ open_natively(const struct shai_session *session, uint32_t conduit)
 		if (class == tried || !covered(session, class))
 			return -1;
 		shai_view_name(class, conduit, name);
-		descriptor = shai_backend_open_beneath(SHAI_FD_CAPABILITY, name);
+		descriptor = shai_backend_open_in_view(name);
 		if (descriptor >= 0)
 			return descriptor;
 		if (errno != ENOENT)

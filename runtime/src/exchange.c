@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "failure.h"
+#include "packet.h"
 
 static uint64_t last_sequence;
 static uint8_t record_buffer[SHAI_WIRE_MAX];
@@ -43,58 +42,25 @@ shai_exchange_send(const void *record, size_t length)
 	return 0;
 }
 
-/* Collects the descriptors of a received message, all of them, in order. */
-static void
-collect(struct shai_message *message, struct msghdr *header)
-{
-	struct cmsghdr *control;
-
-	message->descriptor_count = 0;
-	for (control = CMSG_FIRSTHDR(header); control != NULL;
-	     control = CMSG_NXTHDR(header, control)) {
-		size_t count;
-
-		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
-			continue;
-		/* The control buffer has room for SHAI_BATCH_MAX descriptors, no more. */
-		count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(message->descriptor + message->descriptor_count, CMSG_DATA(control),
-		    count * sizeof(int));
-		message->descriptor_count += count;
-	}
-}
-
 int
 shai_exchange_receive(struct shai_message *message)
 {
-	union {
-		struct cmsghdr aligned;
-		char bytes[CMSG_SPACE(SHAI_BATCH_MAX * sizeof(int))];
-	} control;
-	struct iovec part = {.iov_base = record_buffer, .iov_len = sizeof(record_buffer)};
-	struct msghdr header;
-	ssize_t length;
+	struct shai_packet packet = {.buffer = record_buffer,
+	    .size = sizeof(record_buffer),
+	    .descriptor = message->descriptor};
+	ssize_t length = shai_packet_receive(SHAI_FD_MONITOR, &packet);
 
-	do {
-		memset(&header, 0, sizeof(header));
-		header.msg_iov = &part;
-		header.msg_iovlen = 1;
-		header.msg_control = control.bytes;
-		header.msg_controllen = sizeof(control.bytes);
-		length = recvmsg(SHAI_FD_MONITOR, &header, MSG_CMSG_CLOEXEC);
-	} while (length < 0 && errno == EINTR);
-	message->descriptor_count = 0;
+	message->descriptor_count = packet.descriptor_count;
 	if (length < 0)
 		return shai_fail(errno, "monitor: cannot receive a record: %s", strerror(errno));
-	collect(message, &header);
 	message->bytes = (struct shai_bytes){record_buffer, (size_t)length};
 	if (length == 0) {
 		shai_message_discard(message);
 		return shai_fail(ECONNRESET, "monitor: it has closed the connection");
 	}
-	if ((header.msg_flags & MSG_TRUNC) != 0)
+	if ((packet.flags & MSG_TRUNC) != 0)
 		return shai_exchange_refuse(message, "its record", "longer than any may be");
-	if ((header.msg_flags & MSG_CTRUNC) != 0)
+	if ((packet.flags & MSG_CTRUNC) != 0)
 		return shai_exchange_refuse(
 		    message, "its record", "with descriptors this process has no room for");
 	return 0;
@@ -112,9 +78,7 @@ shai_message_take(struct shai_message *message, size_t i)
 void
 shai_message_discard(struct shai_message *message)
 {
-	for (size_t i = 0; i < message->descriptor_count; i++)
-		if (message->descriptor[i] >= 0)
-			(void)close(message->descriptor[i]);
+	shai_packet_close(message->descriptor, message->descriptor_count);
 	message->descriptor_count = 0;
 }
 

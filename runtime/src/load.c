@@ -25,12 +25,12 @@ __attribute__((constructor)) static void
 load(void)
 {
 	const char *instance = getenv(SHAI_ENVIRONMENT_INSTANCE);
-	int gate = shai_backend_map_gate();
+	int prepared = shai_backend_prepare();
 
 	if (instance == NULL || !shai_exchange_present())
 		return;
-	if (gate != 0)
-		give_up("channel gate", strerror(errno));
+	if (prepared != 0)
+		give_up("preparation for a monitor", strerror(errno));
 	if (shai_register(instance) != 0)
 		give_up(instance, shai_reason());
 }

@@ -42,6 +42,24 @@ shai_path_normalise(const char *path, char *out, size_t size)
 	return 0;
 }
 
+int
+shai_path_beneath(const char *prefix, const char *relative, char *out, size_t size)
+{
+	char joined[SHAI_PATH_MAX];
+	size_t length = strlen(prefix);
+	size_t name = strlen(relative);
+
+	if (length + name + 2 > sizeof(joined))
+		return -1;
+	/* By hand: signal handlers come here. */
+	memcpy(joined, prefix, length);
+	joined[length] = '/';
+	memcpy(joined + length + 1, relative, name + 1);
+	if (shai_path_normalise(joined, out, size) != 0 || strncmp(out, prefix, length) != 0)
+		return -1;
+	return out[length] == '\0' || out[length] == '/' ? 0 : -1;
+}
+
 /* Whether prefix covers path; *length becomes the prefix's length. */
 static bool
 covers(const struct shai_capability *capability, const char *path, size_t *length)

@@ -13,6 +13,12 @@
 /* Longest path that is mapped, with its NUL; longer ones are left to the kernel. */
 #define SHAI_PATH_MAX 4096
 
+/*
+ * The normal absolute path of a path relative to a capability's directory.
+ * Returns 0, or -1 when it leads out of the directory or does not fit.
+ */
+int shai_path_beneath(const char *prefix, const char *relative, char *out, size_t size);
+
 struct shai_table {
 	size_t count;
 	struct shai_capability entry[];

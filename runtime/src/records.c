@@ -18,9 +18,8 @@ _Static_assert(sizeof(struct shai_open) == 280, "no padding");
 _Static_assert(sizeof(struct shai_opened) == 280, "no padding");
 _Static_assert(sizeof(struct shai_transfer) == 264, "no padding");
 
-/* Copies the fixed part out and checks the header; length must be at least size. */
-static const char *
-take_head(struct shai_bytes record, enum shai_type type, void *head, size_t size)
+const char *
+shai_decode_head(struct shai_bytes record, int type, void *head, size_t head_size)
 {
 	struct shai_header header;
 
@@ -33,9 +32,9 @@ take_head(struct shai_bytes record, enum shai_type type, void *head, size_t size
 		return "an unexpected type";
 	if (header.size != record.length)
 		return "a size that is not its length";
-	if (record.length < size)
+	if (record.length < head_size)
 		return "shorter than its type";
-	memcpy(head, record.start, size);
+	memcpy(head, record.start, head_size);
 	return NULL;
 }
 
@@ -92,7 +91,7 @@ const char *
 shai_decode_registered(struct shai_bytes record, uint64_t sequence, struct shai_registered *head,
     struct shai_capability table[SHAI_TABLE_MAX])
 {
-	const char *problem = take_head(record, SHAI_REGISTERED, head, sizeof(*head));
+	const char *problem = shai_decode_head(record, SHAI_REGISTERED, head, sizeof(*head));
 
 	if (problem != NULL)
 		return problem;
@@ -116,7 +115,7 @@ shai_decode_registered(struct shai_bytes record, uint64_t sequence, struct shai_
 const char *
 shai_decode_connected(struct shai_bytes record, struct shai_connected *out)
 {
-	const char *problem = take_head(record, SHAI_CONNECTED, out, sizeof(*out));
+	const char *problem = shai_decode_head(record, SHAI_CONNECTED, out, sizeof(*out));
 
 	if (problem != NULL)
 		return problem;
@@ -148,7 +147,7 @@ const char *
 shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound *head,
     uint32_t classes[SHAI_CLASSES_MAX])
 {
-	const char *problem = take_head(record, SHAI_BOUND, head, sizeof(*head));
+	const char *problem = shai_decode_head(record, SHAI_BOUND, head, sizeof(*head));
 
 	if (problem != NULL)
 		return problem;
@@ -174,7 +173,7 @@ const char *
 shai_decode_opened(
     struct shai_bytes record, uint64_t sequence, uint32_t asked, struct shai_opened *out)
 {
-	const char *problem = take_head(record, SHAI_OPENED, out, sizeof(*out));
+	const char *problem = shai_decode_head(record, SHAI_OPENED, out, sizeof(*out));
 
 	if (problem != NULL)
 		return problem;
@@ -210,7 +209,7 @@ shai_decode_transfer(struct shai_bytes record, struct shai_transfer *out, size_t
 }
 
 void
-shai_encode_header(struct shai_header *header, enum shai_type type, size_t size, uint64_t sequence)
+shai_encode_header(struct shai_header *header, int type, size_t size, uint64_t sequence)
 {
 	header->version = SHAI_WIRE_VERSION;
 	header->type = (uint16_t)type;

@@ -43,9 +43,14 @@ const char *shai_decode_opened(
 const char *shai_decode_transfer(
     struct shai_bytes record, struct shai_transfer *out, size_t *count);
 
-/* Fills a request's header. */
-void shai_encode_header(
-    struct shai_header *header, enum shai_type type, size_t size, uint64_t sequence);
+/*
+ * What all decoders begin with: the header is right for this type, size is the
+ * record's length and at least head_size, of which a copy is made.
+ */
+const char *shai_decode_head(struct shai_bytes record, int type, void *head, size_t head_size);
+
+/* Fills a record's header; type is one of the enumerations of types. */
+void shai_encode_header(struct shai_header *header, int type, size_t size, uint64_t sequence);
 
 /*
  * Copies text into a field of a record, padding with NULs.

@@ -30,7 +30,7 @@ shai_fork_worker(uint32_t slot)
 	if (slot >= SHAI_FD_CHANNEL_COUNT)
 		return shai_fail(
 		    EINVAL, "worker: slot %u is not below %d", slot, SHAI_FD_CHANNEL_COUNT);
-	child = fork();
+	child = shai_mode() == SHAI_MODE_BASELINE ? fork() : shai_backend_fork_worker();
 	if (child < 0)
 		return shai_fail(errno, "worker: cannot fork: %s", strerror(errno));
 	if (child == 0)
@@ -59,8 +59,7 @@ accept_connection(struct sockaddr_storage *peer)
 	int connection;
 
 	do
-		connection = accept4(SHAI_FD_LISTEN, (struct sockaddr *)peer,
-		    peer != NULL ? &size : NULL, SOCK_CLOEXEC);
+		connection = accept4(SHAI_FD_LISTEN, (struct sockaddr *)peer, &size, SOCK_CLOEXEC);
 	while (connection < 0 && errno == EINTR);
 	if (connection < 0)
 		return shai_fail(errno, "accept: %s", strerror(errno));
@@ -137,7 +136,7 @@ accept_monitored(struct shai_session *session)
 	struct shai_connected connected;
 	const char *problem;
 
-	session->connection = accept_connection(NULL);
+	session->connection = shai_backend_accept();
 	if (session->connection < 0)
 		return -1;
 	served = true;
@@ -188,6 +187,10 @@ check_bound(const struct shai_session *session, const struct shai_bound *head,
 	expected += (head->flags & SHAI_BOUND_KEYVALUE) != 0;
 	if (message->descriptor_count != expected)
 		return "descriptors that do not match its flags";
+	if (!shai_backend_restricts_itself())
+		return (head->flags & (SHAI_BOUND_VIEW | SHAI_BOUND_RULESET)) == 0
+			   ? NULL
+			   : "a perimeter that is not this half's to hold";
 	if ((head->flags & SHAI_BOUND_VIEW) != 0 && message->descriptor[0] != SHAI_FD_CAPABILITY)
 		return "a view that did not arrive at its number";
 	if (head->status == 0 && session->mode == SHAI_MODE_SHAI &&
@@ -233,7 +236,9 @@ receive_bound(struct shai_session *session, const char *principal, uint64_t sequ
 	struct shai_bound head;
 	const char *problem;
 
-	(void)close(SHAI_FD_CAPABILITY); /* see SHAI_BOUND_VIEW; EBADF where there was none */
+	if (shai_backend_restricts_itself())
+		(void)close(
+		    SHAI_FD_CAPABILITY); /* see SHAI_BOUND_VIEW; EBADF where there was none */
 	if (shai_exchange_receive(&message) != 0)
 		return shai_session_break(session);
 	problem = shai_decode_bound(message.bytes, sequence, &head, session->classes);
@@ -287,10 +292,12 @@ shai_reset(struct shai_session *session)
 
 	if (session->state == SHAI_SESSION_EMPTY)
 		return;
+	shai_count(sessions, 1);
 	if (session->mode != SHAI_MODE_BASELINE && served) {
 		shai_encode_header(&request, SHAI_RESET, sizeof(request), shai_exchange_sequence());
 		/* A monitor that is gone knows that the session is over. */
-		(void)shai_exchange_send(&request, sizeof(request));
+		if (shai_exchange_send(&request, sizeof(request)) == 0)
+			shai_backend_end_session();
 	}
 	if (session->connection >= 0)
 		(void)close(session->connection);
@@ -301,5 +308,4 @@ shai_reset(struct shai_session *session)
 	    offsetof(struct shai_session, classes) + session->class_count * sizeof(uint32_t));
 	session->connection = -1;
 	session->keyvalue = -1;
-	shai_count(sessions, 1);
 }

@@ -8,11 +8,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch.h"
 #include "backend.h"
+#include "failure.h"
 
 #define GATE_PAGE_SIZE 4096
 
@@ -24,7 +26,7 @@ long shai_gate_call(long number, long a, long b, long c);
 static bool gate_ready;
 
 int
-shai_backend_map_gate(void)
+shai_backend_prepare(void)
 {
 	static const uint8_t code[] = SHAI_GATE_BYTES;
 	void *address = (void *)(uintptr_t)SHAI_GATE_ADDRESS; /* NOLINT: fixed by the wire header */
@@ -74,15 +76,48 @@ shai_backend_gate_read(int descriptor, void *buffer, size_t size)
  * somebody else's, interposes.
  */
 int
-shai_backend_open_beneath(int directory, const char *name)
+shai_backend_open_in_view(const char *name)
 {
-	return (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return (int)syscall(
+	    SYS_openat, SHAI_FD_CAPABILITY, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+pid_t
+shai_backend_fork_worker(void)
+{
+	return fork();
+}
+
+/* The monitor answers the call itself, when everything is at its number. */
+int
+shai_backend_accept(void)
+{
+	int connection;
+
+	do
+		connection = accept4(SHAI_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
+	while (connection < 0 && errno == EINTR);
+	if (connection < 0)
+		return shai_fail(errno, "accept: %s", strerror(errno));
+	return connection;
+}
+
+bool
+shai_backend_restricts_itself(void)
+{
+	return true;
 }
 
 int
 shai_backend_restrict(int ruleset)
 {
 	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
+}
+
+/* The process is to exit, and takes with it what it had. */
+void
+shai_backend_end_session(void)
+{
 }
 
 int

@@ -27,6 +27,12 @@ shai_view_name(uint32_t class, uint32_t conduit, char out[SHAI_VIEW_NAME_SIZE])
 	(void)append(out, conduit, '\0');
 }
 
+void
+shai_view_class_name(uint32_t class, char out[SHAI_VIEW_CLASS_SIZE])
+{
+	(void)append(out, class, '\0');
+}
+
 bool
 shai_class_member(const uint32_t *classes, size_t count, uint32_t class)
 {

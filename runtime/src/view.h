@@ -18,6 +18,12 @@
 /* Writes "class/bucket/id", the conduit's name beneath the view. */
 void shai_view_name(uint32_t class, uint32_t conduit, char out[SHAI_VIEW_NAME_SIZE]);
 
+/* A decimal uint32 with a NUL. */
+#define SHAI_VIEW_CLASS_SIZE 11
+
+/* Writes the name of a class's directory. */
+void shai_view_class_name(uint32_t class, char out[SHAI_VIEW_CLASS_SIZE]);
+
 /* Whether class is among count strictly ascending classes. */
 bool shai_class_member(const uint32_t *classes, size_t count, uint32_t class);
 

@@ -78,7 +78,7 @@ the_gate_holds_its_instructions_and_cannot_be_written(struct fake_monitor *fake,
 	EXPECT(gate[0] == 0x0f && gate[1] == 0x05 && gate[2] == 0xc3);
 	for (size_t i = 3; i < 4096; i++)
 		EXPECT(gate[i] == 0); /* no other instruction to jump to but add %al,(%rax) */
-	EXPECT(shai_backend_map_gate() == -1 && errno == EEXIST);
+	EXPECT(shai_backend_prepare() == -1 && errno == EEXIST);
 	EXPECT(signal(SIGSEGV, SIG_DFL) != SIG_ERR);
 	if (write_to_it)
 		gate[0] = 0x90;

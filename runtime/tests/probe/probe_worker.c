@@ -40,6 +40,12 @@
 
 #include "shai.h"
 
+#ifdef __GLIBC__
+#define error_name strerrorname_np
+#else
+#include "error_name.h"
+#endif
+
 #define WORKERS 3
 #define LINE 4096
 
@@ -68,7 +74,7 @@ answer(const char *format, ...)
 static void
 answer_error(const char *reason)
 {
-	answer("error %s %s", strerrorname_np(errno), reason);
+	answer("error %s %s", error_name(errno), reason);
 }
 
 static void
@@ -136,7 +142,7 @@ read_conduit(char *id)
 	char text[256] = "";
 
 	if (shai_open(&session, &number, 1, &document, 1) != 1) {
-		answer("error %s withheld %u", strerrorname_np(EACCES), session.withheld);
+		answer("error %s withheld %u", error_name(EACCES), session.withheld);
 		return;
 	}
 	if (read(document.descriptor, text, sizeof(text) - 1) == -1)
@@ -324,7 +330,7 @@ play_impostor(char **names)
 {
 	for (; *names != NULL; names++)
 		if (shai_register(*names) == -1)
-			printf("%s: %s %s\n", *names, strerrorname_np(errno), shai_reason());
+			printf("%s: %s %s\n", *names, error_name(errno), shai_reason());
 		else
 			printf("%s: registered\n", *names);
 	return (0);

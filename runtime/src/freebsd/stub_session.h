@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The stub's part in a session's life: its user, its monitor, its perimeter.
+ */
+#ifndef SHAI_STUB_SESSION_H
+#define SHAI_STUB_SESSION_H
+
+#include "stub.h"
+
+/* SHAI_STUB_ACCEPT. */
+enum stub_outcome stub_accept(
+    struct stub *stub, uint64_t sequence, struct stub_record *answer, struct stub_record *second);
+
+/* What is the monitor's to answer. */
+enum stub_outcome stub_relay(struct stub *stub, const struct stub_record *request,
+    const struct shai_header *header, struct stub_record *answer);
+
+/* Closes the view and unmaps the decisions. */
+void stub_forget_perimeter(struct stub *stub);
+
+#endif
