@@ -8,8 +8,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -29,6 +31,9 @@ import (
 func (s *stack) useFrontEnd() {
 	s.t.Helper()
 	folder, err := provideFrontEnd()
+	if errors.Is(err, fs.ErrNotExist) {
+		s.t.Skipf("there is no front end here: %v", err)
+	}
 	s.must(err)
 	s.options.Define["FRONTEND"] = folder
 	old := "  command: [$(PROBE)/probe_worker]\n  runtime: [$(PROBE), "
