@@ -4,91 +4,115 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 
-	"golang.org/x/sys/unix"
+	"shai.dev/monitor/internal/wire"
 )
 
-// backend examines the machine and starts nothing: the kernel module is there
-// (kernel/), the part of the monitor that confines tasks with it is not yet.
+// backend implements [Backend] with Capsicum, and shai.ko where it is loaded: the task
+// itself finds out whether it is, when it makes its workers.
 type backend struct{}
 
 // New returns the backend of this operating system.
 func New() Backend { return backend{} }
 
-// LaunchMain does nothing where no launcher is needed.
-func LaunchMain() {}
-
-func unsupported() error {
-	return fmt.Errorf("tasks are not yet started on FreeBSD (Linux 6.7 on amd64 has a backend): %w", ErrUnsupported)
+// Start implements [Backend].
+func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
+	if err := spec.check(); err != nil {
+		return nil, fmt.Errorf("task %s: %w", spec.Name, err)
+	}
+	var answering *requests
+	if spec.Confined {
+		if feature := capsicumFeature(); !feature.Present {
+			return nil, fmt.Errorf("task %s: Capsicum not found (%s): %w", spec.Name, feature.Needed, ErrUnsupported)
+		}
+		q, theirs, err := newRequests(spec, decider)
+		if err != nil {
+			return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
+		}
+		defer theirs.Close()
+		answering = q
+		spec.Descriptors = withRequests(spec.Descriptors, theirs)
+	}
+	started, err := start(ctx, spec, answering)
+	if err != nil {
+		if answering != nil {
+			answering.stop()
+		}
+		return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
+	}
+	return started, nil
 }
 
-// Start implements [Backend].
-func (backend) Start(context.Context, Spec, Decider) (Task, error) { return nil, unsupported() }
+func withRequests(descriptors map[int]*os.File, socket *os.File) map[int]*os.File {
+	all := maps.Clone(descriptors)
+	if all == nil {
+		all = map[int]*os.File{}
+	}
+	all[wire.FDRequests] = socket
+	return all
+}
 
-// PrepareRuleset implements [Backend].
-func (backend) PrepareRuleset([]Directory) (*Ruleset, error) { return nil, unsupported() }
+func start(ctx context.Context, spec Spec, answering *requests) (*task, error) {
+	todo, err := capsicumPlanOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	launch, err := begin(spec, todo)
+	if err != nil {
+		return nil, err
+	}
+	if answering != nil {
+		launch.attend = func(t *task, _ int) (attendance, error) {
+			answering.task = t
+			go answering.serve()
+			return answering, nil
+		}
+	}
+	return launch.finish(ctx)
+}
+
+// PrepareRuleset implements [Backend]: the decisions that a stub answers from. The base
+// name of a directory is the number of its class.
+func (backend) PrepareRuleset(directories []Directory) (*Ruleset, error) {
+	classes := make([]uint32, 0, len(directories))
+	for _, directory := range directories {
+		class, err := strconv.ParseUint(filepath.Base(directory.Path), 10, 32)
+		if err != nil || directory.Rights != Read {
+			return nil, fmt.Errorf("prepare decisions: %s is not a class that may be read", directory.Path)
+		}
+		if _, err := os.Stat(directory.Path); err != nil {
+			return nil, fmt.Errorf("prepare decisions: %w", err)
+		}
+		classes = append(classes, uint32(class))
+	}
+	slices.Sort(classes)
+	text, err := wire.EncodeDecisions(classes)
+	if err != nil {
+		return nil, fmt.Errorf("prepare decisions: %w", err)
+	}
+	file, err := Memory("decisions")
+	if err != nil {
+		return nil, err
+	}
+	err = file.Truncate(int64(len(text)))
+	if err == nil {
+		_, err = file.WriteAt(text, 0)
+	}
+	if err == nil {
+		err = limitRights(int(file.Fd()), rights{capRead, capSeek, capMap, capStatus})
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("prepare decisions: %w", err)
+	}
+	return &Ruleset{File: file}, nil
+}
 
 // Probe implements [Backend].
-func (backend) Probe() Report {
-	needed := []Feature{
-		{Name: "backend", Found: "missing", Needed: "Linux 6.7 on amd64", Effect: "confines tasks"},
-		capsicum(),
-	}
-	optional := []Feature{module(), trap(), jail()}
-	return Report{System: system(), Backend: "none", Enforcement: judge(needed, optional),
-		Features: slices.Concat(needed, optional)}
-}
-
-func system() string {
-	var name unix.Utsname
-	if unix.Uname(&name) != nil {
-		return "freebsd"
-	}
-	return fmt.Sprintf("freebsd %s %s", unix.ByteSliceToString(name.Release[:]), unix.ByteSliceToString(name.Machine[:]))
-}
-
-// capsicum needs both: the mode, and limited rights on descriptors.
-func capsicum() Feature {
-	feature := Feature{Name: "Capsicum", Found: "missing", Needed: "options CAPABILITY_MODE and CAPABILITIES",
-		Effect: "would confine tasks to the directories they hold"}
-	mode, modeErr := unix.SysctlUint32("kern.features.security_capability_mode")
-	rights, rightsErr := unix.SysctlUint32("kern.features.security_capabilities")
-	if errors.Join(modeErr, rightsErr) == nil && mode != 0 && rights != 0 {
-		feature.Found, feature.Present = "present", true
-	}
-	return feature
-}
-
-// moduleVersion is the version of shai.ko that this monitor is for.
-const moduleVersion = 1
-
-func module() Feature {
-	feature := Feature{Name: "shai.ko", Found: "not loaded", Needed: fmt.Sprintf("version %d (kldload shai)", moduleVersion),
-		Effect: "would reset workers by snapshot, redirect refused calls, check what channels deliver"}
-	if version, err := unix.SysctlUint32("shai.version"); err == nil {
-		feature.Found, feature.Present = fmt.Sprintf("version %d", version), version == moduleVersion
-	}
-	return feature
-}
-
-// trap is what a process without the module has instead of redirection.
-func trap() Feature {
-	feature := Feature{Name: "PROC_TRAPCAP", Found: "missing", Needed: "FreeBSD 11",
-		Effect: "would signal refused calls where the module is not loaded"}
-	if _, err := unix.SysctlRaw("kern.trap_enotcap"); err == nil { // one byte
-		feature.Found, feature.Present = "present", true
-	}
-	return feature
-}
-
-func jail() Feature {
-	feature := Feature{Name: "jail", Found: "not in a jail", Needed: "a jail for each pool member",
-		Effect: "keeps pools of one host apart"}
-	if jailed, err := unix.SysctlUint32("security.jail.jailed"); err == nil && jailed != 0 {
-		feature.Found, feature.Present = "in a jail", true
-	}
-	return feature
-}
+func (backend) Probe() Report { return probe() }

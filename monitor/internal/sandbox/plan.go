@@ -27,6 +27,7 @@ type plan struct {
 	Limits       Limits
 	Perimeter    *perimeter           // nil: no Landlock domain
 	Filter       []bpf.RawInstruction // empty: no filter
+	Capsicum     *capsicum            // nil: no capability mode
 }
 
 // machine is what a plan depends on besides the specification.
@@ -35,8 +36,8 @@ type machine struct {
 	notification bool // seccomp user notification with killable waiting
 }
 
-// planOf checks a specification and computes what to do. It does no I/O.
-func planOf(spec Spec, on machine) (plan, error) {
+// commonPlanOf checks a specification and computes what is the same on all systems.
+func commonPlanOf(spec Spec) (plan, error) {
 	if err := spec.check(); err != nil {
 		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
 	}
@@ -48,8 +49,14 @@ func planOf(spec Spec, on machine) (plan, error) {
 	for _, capability := range spec.Capabilities {
 		result.Capabilities = append(result.Capabilities, capability.Path)
 	}
-	if !spec.Confined {
-		return result, nil
+	return result, nil
+}
+
+// planOf checks a specification and computes what to do on Linux. It does no I/O.
+func planOf(spec Spec, on machine) (plan, error) {
+	result, err := commonPlanOf(spec)
+	if err != nil || !spec.Confined {
+		return result, err
 	}
 	// The domain is computed, and thereby the machine checked, even where a test
 	// waives it.

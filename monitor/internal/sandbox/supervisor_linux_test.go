@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,31 +26,6 @@ func openDescriptors(t *testing.T) int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	check(t, err)
 	return len(entries)
-}
-
-// eventually waits for a condition that other processes bring about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	t.Errorf("never: %s", what)
-}
-
-// leakFree runs something a few times and checks that no descriptor stays open.
-// The garbage collector is off meanwhile: it would close forgotten files.
-func leakFree(t *testing.T, round func(t *testing.T)) {
-	t.Helper()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	once := func() { t.Run("round", round) } // its cleanups run before we count
-	once()                                   // warms the runtime's own up
-	before := openDescriptors(t)
-	for range 3 {
-		once()
-	}
-	eventually(t, "as many descriptors as before", func() bool { return openDescriptors(t) <= before })
 }
 
 // TestRace: another thread rewrites the path all the time. Whatever is opened is

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// Memory makes a file that exists in memory only; the caller closes it, and gives it a
+// size before it is written.
+func Memory(name string) (*os.File, error) {
+	const (
+		sharedMemoryOpen = 571 // shm_open2(2)
+		anonymous        = 1   // SHM_ANON
+	)
+	text, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return nil, fmt.Errorf("make memory file: %w", err)
+	}
+	number, _, errno := unix.Syscall6(sharedMemoryOpen, anonymous, unix.O_RDWR|unix.O_CLOEXEC, 0o600, 0,
+		uintptr(unsafe.Pointer(text)), 0)
+	if errno != 0 {
+		return nil, fmt.Errorf("make memory file %s: %w", name, errno)
+	}
+	return os.NewFile(number, name), nil
+}
+
+// ViewOf is a descriptor of a directory for a stub, beneath which it opens what its
+// session may read, and nothing for writing. The caller closes it.
+func ViewOf(path string) (*os.File, error) {
+	number, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if err := limitRights(number, join(readRights, rights{capLookUp})); err != nil {
+		unix.Close(number)
+		return nil, err
+	}
+	return os.NewFile(uintptr(number), path), nil
+}
+
+// MessagePair makes the two ends of a socket that keeps the boundaries of records as
+// long as wire.MaxRecord. Both are blocking.
+func MessagePair() ([2]int, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return ends, err
+	}
+	for _, end := range ends {
+		// A record must fit in the buffer, which has 8 KiB otherwise.
+		if err := unix.SetsockoptInt(end, unix.SOL_SOCKET, unix.SO_SNDBUF, 2*wire.MaxRecord); err != nil {
+			unix.Close(ends[0])
+			unix.Close(ends[1])
+			return ends, err
+		}
+	}
+	return ends, nil
+}
+
+// OneWay sees to it that reader is only read and writer is only written, whoever they
+// are passed to: pipes work in both directions here.
+func OneWay(reader, writer *os.File) error {
+	both := rights{capPoll, capStatus, capControl, capGetOption}
+	if err := limitRights(int(reader.Fd()), join(both, rights{capRead})); err != nil {
+		return err
+	}
+	return limitRights(int(writer.Fd()), join(both, rights{capWrite}))
+}
+
+// Of struct kinfo_proc, sys/user.h; the same on all 64-bit machines.
+const (
+	processNumber = 72
+	processParent = 76
+)
+
+// ParentOf is the parent of a process.
+func ParentOf(pid int) (int, error) {
+	text, err := unix.SysctlRaw("kern.proc.pid", pid)
+	if err != nil {
+		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
+	}
+	if len(text) < processParent+4 || int(binary.LittleEndian.Uint32(text[processNumber:])) != pid {
+		return 0, fmt.Errorf("find the parent of process %d: %w", pid, unix.ESRCH)
+	}
+	return int(binary.LittleEndian.Uint32(text[processParent:])), nil
+}
+
+// umaskOf is the mask of permissions of a process.
+func umaskOf(pid int) (uint32, error) {
+	text, err := unix.SysctlRaw("kern.proc.umask", pid)
+	if err != nil {
+		return 0, err
+	}
+	if len(text) != 2 {
+		return 0, unix.ESRCH
+	}
+	return uint32(binary.LittleEndian.Uint16(text)), nil
+}
+
+// openFile is struct kinfo_file, sys/user.h, as far as it is looked at.
+type openFile struct {
+	size int32
+	_    [364]byte
+	path [1024]byte
+}
+
+// pathOf is the path of an open directory.
+func pathOf(directory int) (string, error) {
+	const describe = 22 // F_KINFO
+	file := openFile{size: int32(unsafe.Sizeof(openFile{}))}
+	_, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(directory), describe, uintptr(unsafe.Pointer(&file)))
+	if errno != 0 {
+		return "", errno
+	}
+	path := unix.ByteSliceToString(file.path[:])
+	if path == "" || path[0] != '/' {
+		return "", unix.ENOENT
+	}
+	return path, nil
+}

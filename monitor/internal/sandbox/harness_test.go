@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// scripted is a Decider that answers from functions and records what it heard.
+// What has no function is denied.
+type scripted struct {
+	open   func(OpenRequest) Verdict
+	accept func(context.Context, Task, Worker) (*Accepted, error)
+	send   func(number int) Verdict
+
+	mutex   sync.Mutex
+	opens   []OpenRequest
+	refused []string
+}
+
+func (d *scripted) Open(_ context.Context, request OpenRequest) Verdict {
+	d.mutex.Lock()
+	d.opens = append(d.opens, request)
+	d.mutex.Unlock()
+	if d.open == nil {
+		return Verdict{Errno: unix.EACCES}
+	}
+	return d.open(request)
+}
+
+func (d *scripted) Accept(ctx context.Context, task Task, worker Worker) (*Accepted, error) {
+	if d.accept == nil {
+		return nil, unix.EACCES
+	}
+	return d.accept(ctx, task, worker)
+}
+
+func (d *scripted) Send(_ context.Context, _ Task, _ int, number int) Verdict {
+	if d.send == nil {
+		return Verdict{Errno: unix.EPERM}
+	}
+	return d.send(number)
+}
+
+func (d *scripted) Refused(_ Task, _ int, call string, _ unix.Errno) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.refused = append(d.refused, call)
+}
+
+func (d *scripted) heard(call string) bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	for _, refused := range d.refused {
+		if refused == call {
+			return true
+		}
+	}
+	return false
+}
+
+// allowBeneath allows every open beneath the roots.
+func allowBeneath(roots ...string) func(OpenRequest) Verdict {
+	return func(request OpenRequest) Verdict {
+		if beneathAny(request.Path, roots) {
+			return Verdict{}
+		}
+		return Verdict{Errno: unix.EACCES, Reason: "not beneath the test's roots"}
+	}
+}
+
+// patience bounds how long a test waits for what should happen at once. It is
+// generous: no test asserts times.
+const patience = 60 * time.Second
+
+// outcome is what a program left behind.
+type outcome struct {
+	output string
+	err    error
+}
+
+// run starts a program, waits for its end and returns its output.
+func run(t *testing.T, spec Spec, decider Decider) outcome {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	spec.Stdout, spec.Stderr = write, write
+	if spec.Name == "" {
+		spec.Name = t.Name()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	task, err := New().Start(ctx, spec, decider)
+	write.Close()
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	var output strings.Builder
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		buffer := make([]byte, 4096)
+		for {
+			count, err := read.Read(buffer)
+			output.Write(buffer[:count])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-task.Done():
+	case <-ctx.Done():
+		_ = task.Stop(ctx)
+		t.Errorf("%s did not end", spec.Name)
+	}
+	<-finished
+	return outcome{output.String(), task.Err()}
+}
+
+// ground is a small world for a victim: what it is granted, what it may write,
+// and a secret.
+type ground struct{ granted, written, secret string }
+
+func newGround(t *testing.T) ground {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := ground{filepath.Join(root, "granted"), filepath.Join(root, "written"), filepath.Join(root, "secret")}
+	for _, directory := range []string{g.granted, g.written, g.secret, g.secret + "/empty"} {
+		check(t, os.Mkdir(directory, 0o755))
+	}
+	check(t, os.WriteFile(g.granted+"/allowed.txt", []byte("allowed"), 0o644))
+	check(t, os.WriteFile(g.written+"/old.txt", []byte("old"), 0o644))
+	check(t, os.WriteFile(g.secret+"/secret.txt", []byte("secret"), 0o644))
+	check(t, os.Symlink("secret.txt", g.secret+"/link"))
+	check(t, os.Symlink("allowed.txt", g.granted+"/link"))
+	check(t, os.Symlink(g.secret+"/secret.txt", g.granted+"/escape"))
+	return g
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expand replaces $G, $W and $S by the directories.
+func (g ground) expand(words []string) []string {
+	replacer := strings.NewReplacer("$G", g.granted, "$W", g.written, "$S", g.secret)
+	expanded := make([]string, len(words))
+	for i, word := range words {
+		expanded[i] = replacer.Replace(word)
+	}
+	return expanded
+}
+
+func (g ground) decider() *scripted {
+	return &scripted{open: func(request OpenRequest) Verdict {
+		if request.Flags&(accessMode|changing) == unix.O_RDONLY || request.Flags&openPath != 0 {
+			return allowBeneath(g.granted, g.written)(request)
+		}
+		return allowBeneath(g.written)(request)
+	}}
+}
+
+// attempt runs the victim and says whether it succeeded, and with which error it
+// failed; -1 is a signal.
+func attempt(t *testing.T, spec Spec, decider Decider) (succeeded bool, errno syscall.Errno, got outcome) {
+	t.Helper()
+	got = run(t, spec, decider)
+	if got.err == nil {
+		return true, 0, got
+	}
+	if _, err := fmt.Sscanf(lastLine(got.output), "errno %d", &errno); err != nil || got.err.Error() != "exited with status 1" {
+		return false, ^syscall.Errno(0), got
+	}
+	return false, errno, got
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// eventually waits for a condition that other processes bring about.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Errorf("never: %s", what)
+}
+
+// leakFree runs something a few times and checks that no descriptor stays open.
+// The garbage collector is off meanwhile: it would close forgotten files.
+func leakFree(t *testing.T, round func(t *testing.T)) {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	once := func() { t.Run("round", round) } // its cleanups run before we count
+	once()                                   // warms the runtime's own up
+	before := openDescriptors(t)
+	for range 3 {
+		once()
+	}
+	eventually(t, "as many descriptors as before", func() bool { return openDescriptors(t) <= before })
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"math"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// memoryLimit is about all memory that is mapped: FreeBSD counts no private memory that
+// comes from mmap(2) as data.
+const memoryLimit = unix.RLIMIT_AS
+
+// prepare has nothing to take away: only the super-user may raise a limit, and tasks
+// that are the super-user's can on FreeBSD.
+func (l Limits) prepare() error { return nil }
+
+func setLimit(resource int, limit uint64) error {
+	value := int64(min(limit, math.MaxInt64)) //nolint:gosec // bounded
+	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: value, Max: value})
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of procctl(2), sys/procctl.h.
+const (
+	procReapAcquire = 2
+	procReapKill    = 6
+	procTrapRefused = 9 // PROC_TRAPCAP_CTL
+	byProcess       = 0 // P_PID
+	anyProcess      = 7 // P_ALL
+)
+
+// procctl controls a process; 0 is the calling one.
+func procctl(process, command int, data unsafe.Pointer) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PROCCTL, byProcess, uintptr(process), uintptr(command), uintptr(data), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// trapRefused has the kernel signal to a process what it refuses it, and to whatever
+// that forks from now on.
+func trapRefused(process int) error {
+	enable := int32(1)
+	return procctl(process, procTrapRefused, unsafe.Pointer(&enable))
+}
+
+// ownProgram is the file of this process.
+func ownProgram() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find own program: %w", err)
+	}
+	return path, nil
+}
+
+// becomeReaper makes orphans of this process' descendants its children.
+func becomeReaper() error { return procctl(0, procReapAcquire, nil) }
+
+// endedChild waits for a child that has ended, and leaves it to be reaped.
+func endedChild() (int, error) {
+	var status int32
+	pid, _, errno := unix.Syscall6(unix.SYS_WAIT6, anyProcess, 0, uintptr(unsafe.Pointer(&status)),
+		unix.WEXITED|unix.WNOWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(pid), nil
+}
+
+// reapKill is struct procctl_reaper_kill.
+type reapKill struct {
+	signal      int32
+	flags       uint32
+	subtree     int32
+	killed      uint32
+	firstFailed int32
+	_           [15]uint32
+}
+
+// killTask kills every descendant of this process, whichever group it is in by now; the
+// kernel finds them.
+func killTask(int) {
+	kill := reapKill{signal: int32(unix.SIGKILL)}
+	// ESRCH: nobody is left, which is what is wanted.
+	_ = procctl(0, procReapKill, unsafe.Pointer(&kill))
+}
+
+// killAdopted kills what the program has left behind.
+func killAdopted() { killTask(0) }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// worker is a stub that serves one session, by the socket on which it asked for it. It
+// closes the socket when nothing of the session is left; its death does that, too.
+type worker struct {
+	pid     int
+	socket  *os.File // non-blocking: the runtime polls it
+	request uint64   // number of the request for a session
+	gone    chan struct{}
+	once    sync.Once
+}
+
+var _ watchedWorker = (*worker)(nil)
+
+// newWorker takes over a socket, and watches it until its other end is closed or the
+// worker is released.
+func newWorker(pid int, socket int, request uint64) (*worker, error) {
+	w := &worker{pid: pid, request: request, gone: make(chan struct{})}
+	if err := unix.SetNonblock(socket, true); err != nil {
+		unix.Close(socket)
+		return nil, err
+	}
+	w.socket = os.NewFile(uintptr(socket), "session")
+	connection, err := w.socket.SyscallConn()
+	if err != nil {
+		w.socket.Close()
+		return nil, err
+	}
+	go func() {
+		_ = connection.Read(func(socket uintptr) bool {
+			for {
+				count, _, err := unix.Recvfrom(int(socket), make([]byte, 1), unix.MSG_DONTWAIT)
+				if err != nil || count == 0 {
+					return err != unix.EAGAIN
+				}
+				w.Kill() // a session has nothing to say here
+			}
+		})
+		w.end()
+	}()
+	return w, nil
+}
+
+func (w *worker) PID() int              { return w.pid }
+func (w *worker) Gone() <-chan struct{} { return w.gone }
+
+// Kill implements [Worker]. As long as the socket is open at the other end, the stub
+// lives, and the number is its own.
+func (w *worker) Kill() {
+	connection, err := w.socket.SyscallConn()
+	if err != nil {
+		return // it has gone, which is what is wanted
+	}
+	_ = connection.Control(func(socket uintptr) {
+		poll := []unix.PollFd{{Fd: int32(socket), Events: unix.POLLIN}}
+		if _, err := unix.Poll(poll, 0); err == nil && poll[0].Revents&unix.POLLHUP == 0 {
+			_ = unix.Kill(w.pid, unix.SIGKILL)
+		}
+	})
+}
+
+// place hands over what a session begins with.
+func (w *worker) place(accepted *Accepted) error {
+	numbers, err := accepted.numbers()
+	if err != nil {
+		return err
+	}
+	placed := wire.Placed{Connection: int32(accepted.Connection)}
+	var files []*os.File
+	for _, number := range numbers {
+		placed.Numbers = append(placed.Numbers, int32(number))
+		files = append(files, accepted.Descriptors[number])
+	}
+	return w.send(placed, files)
+}
+
+func (w *worker) send(placed wire.Placed, files []*os.File) error {
+	connection, err := w.socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failure error
+	err = connection.Control(func(socket uintptr) { failure = sendAnswer(int(socket), w.request, placed, files...) })
+	if err != nil {
+		return err
+	}
+	return failure
+}
+
+// release says that there is no session.
+func (w *worker) release() {
+	// A stub that is dead needs no answer.
+	_ = w.send(wire.Placed{Status: int32(unix.ECONNABORTED)}, nil)
+	w.end()
+}
+
+func (w *worker) end() {
+	w.once.Do(func() {
+		w.socket.Close()
+		close(w.gone)
+	})
+}
