@@ -138,9 +138,14 @@ exchange(struct stub *stub, struct context_links *links, const struct lwc_event 
 {
 	const uint64_t arguments[LWC_ARGUMENTS] = {(uint64_t)links->session_end,
 	    event->arguments[1], event->arguments[2], MSG_NOSIGNAL | MSG_DONTWAIT};
-	long length = lwc_on_behalf(LWC_USE_MEMORY, SYS_sendto, arguments);
 	enum stub_outcome outcome;
+	long length;
 
+	if (links->broken) {
+		errno = EPIPE;
+		return put_result(answer, -1);
+	}
+	length = lwc_on_behalf(LWC_USE_MEMORY, SYS_sendto, arguments);
 	if (length < 0 || stub_receive(links->mailbox, &request) != 1)
 		return put_result(answer, -1);
 	outcome = stub_handle(stub, &request, &reply, &second);

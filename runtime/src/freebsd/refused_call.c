@@ -1,31 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "refused_call.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "registration.h"
 
-/* The O_ flags that look at what an AT_ flag says. -1 for flags that mean something else. */
-static int
-look_flags(uint64_t at)
+/* The flags of open(2) that look at what flags of fstatat(2) say; false for others. */
+static bool
+look(struct shai_refused_call *out, int descriptor, uint64_t path, int flags)
 {
-	if ((at & ~(uint64_t)(AT_SYMLINK_NOFOLLOW | AT_EACCESS)) != 0)
-		return -1;
-	return O_PATH | ((at & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
+	out->kind = SHAI_CALL_STATUS;
+	out->descriptor = descriptor;
+	out->path = path;
+	out->flags = O_PATH | ((flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
+	return (flags & ~AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Whether a file may be read or written is found out by opening it so. */
 static bool
-look(struct shai_refused_call *out, enum shai_call_kind kind, uint64_t descriptor, uint64_t path,
-    uint64_t at)
+try_access(struct shai_refused_call *out, int descriptor, uint64_t path, int mode, int flags)
 {
-	out->kind = kind;
-	out->descriptor = (int)descriptor;
+	out->kind = SHAI_CALL_ACCESS;
+	out->descriptor = descriptor;
 	out->path = path;
-	out->flags = look_flags(at);
-	return out->flags != -1;
+	out->mode = (uint32_t)mode;
+	out->flags = O_PATH;
+	if ((mode & (R_OK | W_OK)) != 0)
+		out->flags = O_NONBLOCK | O_NOCTTY | ((mode & W_OK) == 0 ? O_RDONLY : O_RDWR);
+	return (flags & ~AT_EACCESS) == 0 && (mode & ~(R_OK | W_OK | X_OK)) == 0;
 }
 
 static bool
@@ -51,14 +58,13 @@ shai_refused_call(
 		return open_file(out, (int)arguments[0], arguments + 1);
 	case SYS_fstatat:
 		out->result = arguments[2];
-		return look(out, SHAI_CALL_STATUS, arguments[0], arguments[1], arguments[3]);
+		return look(out, (int)arguments[0], arguments[1], (int)arguments[3]);
 	case SYS_access:
 	case SYS_eaccess:
-		out->mode = (uint32_t)arguments[1];
-		return look(out, SHAI_CALL_ACCESS, (uint64_t)AT_FDCWD, arguments[0], 0);
+		return try_access(out, AT_FDCWD, arguments[0], (int)arguments[1], 0);
 	case SYS_faccessat:
-		out->mode = (uint32_t)arguments[2];
-		return look(out, SHAI_CALL_ACCESS, arguments[0], arguments[1], arguments[3]);
+		return try_access(
+		    out, (int)arguments[0], arguments[1], (int)arguments[2], (int)arguments[3]);
 	case SYS_write:
 	case SYS_writev:
 	case SYS_sendto:
@@ -110,5 +116,14 @@ shai_call_base(int descriptor, const char *path, char out[SHAI_REQUEST_PATH_MAX]
 int
 shai_access_descriptor(int descriptor, uint32_t mode)
 {
-	return mode == F_OK ? 0 : faccessat(descriptor, "", (int)mode, AT_EMPTY_PATH);
+	struct stat status;
+
+	if ((mode & X_OK) == 0)
+		return 0;
+	if (fstat(descriptor, &status) != 0)
+		return -1;
+	if ((status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0)
+		return 0;
+	errno = EACCES;
+	return -1;
 }

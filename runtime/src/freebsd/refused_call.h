@@ -58,8 +58,8 @@ enum shai_base {
 enum shai_base shai_call_base(int descriptor, const char *path, char out[SHAI_REQUEST_PATH_MAX]);
 
 /*
- * What a file was looked at for, with a descriptor of it from O_PATH. mode is
- * access(2)'s. Returns 0, or -1 with errno.
+ * What is left of access(2) for a file that could be opened with the call's flags:
+ * whether anybody may execute it, where mode asks. Returns 0, or -1 with errno.
  */
 int shai_access_descriptor(int descriptor, uint32_t mode);
 

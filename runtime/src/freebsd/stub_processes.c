@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/procdesc.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "packet.h"
@@ -47,7 +46,7 @@ answer_request(int mailbox)
 	return sent;
 }
 
-/* Serves a session until it is over or its process has ended. */
+/* Serves a session until it is over or its process has ended. Closes the mailbox. */
 static void
 serve(struct stub *stub, int mailbox, int process)
 {
@@ -58,17 +57,18 @@ serve(struct stub *stub, int mailbox, int process)
 		wanted[2].fd = stub->reply;
 		stub_wait(wanted, 3);
 		if ((wanted[0].revents & POLLIN) == 0 || stub_receive(mailbox, &request) != 1)
-			return;
+			break;
 		outcome = stub_handle(stub, &request, &answer, &second);
 		if (outcome == STUB_ANSWER && !answer_request(mailbox))
 			outcome = STUB_OVER;
 		stub_discard(&request);
 		if (outcome == STUB_BROKEN) {
 			/* It may still tell its user. */
-			(void)shutdown(mailbox, SHUT_RDWR);
-			wanted[0].fd = -1;
+			(void)close(mailbox);
+			wanted[0].fd = mailbox = -1;
 		}
 	}
+	shai_packet_close(&mailbox, 1);
 }
 
 /* Kills a session's process and waits until it is gone. */
@@ -113,7 +113,6 @@ stub_run_processes(struct stub *stub)
 		stub->last = process;
 		serve(stub, ends[0], process);
 		end_process(process);
-		(void)close(ends[0]);
 		wipe();
 		/* A program that ends before it has a user would do so again. */
 		if (!stub_end_session(stub))

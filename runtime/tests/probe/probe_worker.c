@@ -18,6 +18,7 @@
  *	mode                       the session's mode
  *	session                    "session region R slot N process P"
  *	remember WORD | recall     keep a word in this process; give it back
+ *	descriptors                how many are open: "descriptors N"
  *	register NAME              shai_register in the middle of a session
  *	again [in a child]         accept4(2) for another user without a reset, behind libshai's
  *back linger                     end the session as far as the monitor is told, and live on crash
@@ -46,8 +47,11 @@
 #include "error_name.h"
 #endif
 
+#ifndef WORKERS
 #define WORKERS 3
+#endif
 #define LINE 4096
+#define DESCRIPTORS 1024
 
 static struct shai_session session;
 static char remembered[64] = "nothing";
@@ -176,6 +180,16 @@ read_raw(void)
 		answer("record");
 }
 
+static void
+count_descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int number = 0; number < DESCRIPTORS; number++)
+		count += fcntl(number, F_GETFD) != -1;
+	answer("descriptors %u", count);
+}
+
 /* One command in RESP, and the first line of what comes back. */
 static void
 key_value(const char *verb, char *arguments)
@@ -293,6 +307,8 @@ command(char *line)
 		answer("remembered");
 	} else if (strcmp(line, "recall") == 0)
 		answer("recalled %s", remembered);
+	else if (strcmp(line, "descriptors") == 0)
+		count_descriptors();
 	else if (strcmp(line, "register") == 0)
 		register_as(rest);
 	else if (strcmp(line, "again") == 0)

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "fake_sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/capsicum.h>
+#include <sys/mman.h>
+#include <sys/procctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "packet.h"
+#include "shai.h"
+
+#define OWN_NUMBERS 300 /* first number of the sandbox's own descriptors */
+#define DOCUMENTS 6     /* conduit i is in class 1 if it is odd, else in class 2 */
+#define PATIENCE 60000  /* milliseconds; an emulated machine is slow */
+
+static uint8_t buffer[SHAI_WIRE_MAX];
+
+static int
+aside(int descriptor)
+{
+	int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, OWN_NUMBERS);
+
+	EXPECT(moved >= 0 && close(descriptor) == 0);
+	return moved;
+}
+
+static void
+make_pair(int type, int ends[2])
+{
+	int size = 2 * SHAI_WIRE_MAX;
+
+	EXPECT(socketpair(AF_UNIX, type, 0, ends) == 0);
+	for (int i = 0; i < 2; i++) {
+		ends[i] = aside(ends[i]);
+		(void)setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+		(void)setsockopt(ends[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	}
+}
+
+static int
+limited(int descriptor, const cap_rights_t *rights)
+{
+	EXPECT(descriptor >= 0 && cap_rights_limit(descriptor, rights) == 0);
+	return descriptor;
+}
+
+/* ------------------------------------------------------------------ files */
+
+static const char *
+path_of(const struct fake_sandbox *fake, const char *name)
+{
+	static char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", fake->directory, name);
+	return path;
+}
+
+static void
+write_file(const struct fake_sandbox *fake, const char *name, const void *bytes, size_t length)
+{
+	int file = open(path_of(fake, name), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	EXPECT(file >= 0 && write(file, bytes, length) == (ssize_t)length && close(file) == 0);
+}
+
+static void
+make_files(struct fake_sandbox *fake)
+{
+	static const char *const folders[] = {
+	    "", "data", "view", "view/1", "view/1/0", "view/2", "view/2/0"};
+	uint32_t classes[DOCUMENTS + 1] = {0};
+
+	(void)snprintf(fake->directory, sizeof(fake->directory), "/tmp/shai-%d", (int)getpid());
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		EXPECT(mkdir(path_of(fake, folders[i]), 0755) == 0 || errno == EEXIST);
+	for (uint32_t i = 1; i <= DOCUMENTS; i++) {
+		char name[32], text[32];
+
+		classes[i] = i % 2 == 1 ? 1 : 2;
+		(void)snprintf(name, sizeof(name), "view/%u/0/%u", classes[i], i);
+		(void)snprintf(text, sizeof(text), "document %u\n", i);
+		write_file(fake, name, text, strlen(text));
+	}
+	write_file(fake, "classes", classes, sizeof(classes));
+	write_file(fake, "allowed", "allowed\n", 8);
+	write_file(fake, "secret", "secret\n", 7);
+}
+
+/* -------------------------------------------------------------- the task */
+
+static void
+place(int descriptor, int number)
+{
+	EXPECT(dup2(descriptor, number) == number);
+}
+
+static void
+place_descriptors(struct fake_sandbox *fake, int requests, int monitor)
+{
+	cap_rights_t none, rights;
+	int filler = aside(open("/dev/null", O_RDWR));
+
+	(void)cap_rights_init(&none);
+	for (int number = SHAI_FD_MONITOR; number < SHAI_FD_RESERVED_END; number++) {
+		place(filler, number);
+		(void)limited(number, &none);
+	}
+	place(monitor, SHAI_FD_MONITOR);
+	place(requests, SHAI_FD_REQUESTS);
+	place(aside(open(path_of(fake, "classes"), O_RDONLY)), SHAI_FD_CLASSES);
+	place(aside(open(path_of(fake, "data"), O_RDONLY | O_DIRECTORY)), FAKE_WRITABLE);
+	(void)cap_rights_init(&rights, CAP_LOOKUP, CAP_READ, CAP_WRITE, CAP_SEEK, CAP_CREATE,
+	    CAP_FSTAT, CAP_FCNTL, CAP_FTRUNCATE);
+	(void)limited(FAKE_WRITABLE, &rights);
+	/* A main task's own checked number: a pipe without the right to write. */
+	place(fake->connection, SHAI_FD_CONNECTION_CHECKED);
+	(void)cap_rights_init(&rights, CAP_EVENT);
+	(void)limited(SHAI_FD_CONNECTION_CHECKED, &rights);
+}
+
+static void
+close_own(void)
+{
+	(void)close_range(SHAI_FD_RESERVED_END, 1023, 0);
+}
+
+static void
+run_task(struct fake_sandbox *fake, fake_task *task, int requests, int monitor)
+{
+	place_descriptors(fake, requests, monitor);
+	close_own();
+	EXPECT(cap_enter() == 0);
+	EXPECT(shai_backend_prepare() == 0);
+	EXPECT(shai_register("worker") == 0);
+	exit(task());
+}
+
+void
+fake_start(struct fake_sandbox *fake, fake_task *task, enum shai_mode mode)
+{
+	int requests[2], monitor[2], connection[2];
+
+	*fake = (struct fake_sandbox){
+	    .mode = mode, .waiting = -1, .reply = -1, .monitor = -1, .client = -1, .channel = -1};
+	make_files(fake);
+	make_pair(SOCK_SEQPACKET, requests);
+	make_pair(SOCK_SEQPACKET, monitor);
+	make_pair(SOCK_STREAM, connection);
+	fake->requests = requests[0];
+	fake->task_monitor = monitor[0];
+	fake->client = connection[0];
+	fake->connection = connection[1];
+	EXPECT(procctl(P_PID, getpid(), PROC_REAP_ACQUIRE, NULL) == 0 || errno == EBUSY);
+	(void)fflush(NULL);
+	fake->task = fork();
+	EXPECT(fake->task >= 0);
+	if (fake->task == 0)
+		run_task(fake, task, requests[1], monitor[1]);
+	EXPECT(close(requests[1]) == 0 && close(monitor[1]) == 0);
+}
+
+void
+fake_stop(struct fake_sandbox *fake)
+{
+	struct procctl_reaper_kill all = {.rk_sig = SIGKILL};
+	int numbers[] = {fake->requests, fake->task_monitor, fake->waiting, fake->reply,
+	    fake->monitor, fake->client, fake->channel, fake->connection};
+
+	(void)procctl(P_PID, getpid(), PROC_REAP_KILL, &all);
+	while (wait(NULL) > 0 || errno == EINTR)
+		continue;
+	shai_packet_close(numbers, sizeof(numbers) / sizeof(numbers[0]));
+}
+
+/* --------------------------------------------------------------- answers */
+
+static void
+answer(int reply, uint64_t sequence, int status, int descriptor)
+{
+	struct shai_answer record = {.status = status};
+	struct iovec part = {&record, sizeof(record)};
+
+	shai_encode_header(&record.header, SHAI_ANSWER, sizeof(record), sequence);
+	(void)shai_packet_send(reply, &part, 1, &descriptor, descriptor >= 0);
+}
+
+/* Only "allowed" may be opened, and only for reading. */
+static int
+open_path(struct fake_sandbox *fake, const struct shai_request_path *asked)
+{
+	cap_rights_t rights;
+
+	fake->paths++;
+	if (strcmp(asked->path, path_of(fake, "allowed")) != 0 ||
+	    (asked->flags & O_ACCMODE) != O_RDONLY)
+		return -1;
+	(void)cap_rights_init(&rights, CAP_READ, CAP_SEEK, CAP_FSTAT, CAP_FCNTL);
+	return limited(open(asked->path, O_RDONLY | O_CLOEXEC), &rights);
+}
+
+static void
+enable_traps(struct fake_sandbox *fake)
+{
+	int enable = PROC_TRAPCAP_CTL_ENABLE;
+
+	EXPECT(procctl(P_PID, fake->task, PROC_TRAPCAP_CTL, &enable) == 0);
+}
+
+static void
+serve_request(struct fake_sandbox *fake)
+{
+	int descriptors[SHAI_BATCH_MAX];
+	struct shai_packet packet = {
+	    .buffer = buffer, .size = sizeof(buffer), .descriptor = descriptors};
+	ssize_t length = shai_packet_receive(fake->requests, &packet);
+	struct shai_header *header = (void *)buffer;
+	int descriptor = -1;
+
+	if (length == 0)
+		return;
+	EXPECT(length >= (ssize_t)sizeof(*header) && packet.descriptor_count >= 1);
+	switch (header->type) {
+	case SHAI_REQUEST_SESSION:
+		EXPECT(fake->waiting == -1);
+		fake->waiting = descriptors[0];
+		fake->waiting_sequence = header->sequence;
+		descriptors[0] = -1;
+		break;
+	case SHAI_REQUEST_PATH:
+		descriptor = open_path(fake, (const void *)buffer);
+		answer(descriptors[0], header->sequence, descriptor < 0 ? EACCES : 0, descriptor);
+		break;
+	case SHAI_REQUEST_SEND:
+		fake->sends++;
+		if (fake->may_write && fake->reply < 0)
+			descriptor = dup(fake->connection);
+		answer(descriptors[0], header->sequence, fake->may_write ? 0 : EPERM, descriptor);
+		break;
+	default:
+		EXPECT(header->type == SHAI_REQUEST_TRAPS);
+		enable_traps(fake);
+		answer(descriptors[0], header->sequence, 0, -1);
+	}
+	shai_packet_close(&descriptor, 1);
+	shai_packet_close(descriptors, packet.descriptor_count);
+}
+
+static void
+send_record(int socket, const void *record, size_t length, const int *descriptors, size_t count)
+{
+	struct iovec part = {(void *)(uintptr_t)record, length};
+
+	EXPECT(shai_packet_send(socket, &part, 1, descriptors, count) == 0);
+}
+
+static void
+answer_registration(struct fake_sandbox *fake, uint64_t sequence)
+{
+	struct {
+		struct shai_registered head;
+		struct shai_capability table[2];
+	} record;
+
+	memset(&record, 0, sizeof(record));
+	shai_encode_header(&record.head.header, SHAI_REGISTERED, sizeof(record), sequence);
+	record.head.mode = fake->mode;
+	record.head.capability_count = 2;
+	record.table[0] = (struct shai_capability){
+	    FAKE_PREFIX, SHAI_FD_CAPABILITY, SHAI_KIND_DIRECTORY, SHAI_RIGHT_READ};
+	record.table[1] = (struct shai_capability){FAKE_WRITABLE_PREFIX, FAKE_WRITABLE,
+	    SHAI_KIND_DIRECTORY, SHAI_RIGHT_READ | SHAI_RIGHT_WRITE};
+	send_record(fake->task_monitor, &record, sizeof(record), NULL, 0);
+}
+
+/* Decisions that grant class 1, or nothing in mode dynamic. */
+static int
+make_decisions(const struct fake_sandbox *fake)
+{
+	struct shai_decisions decisions;
+	int memory = shm_open(SHM_ANON, O_RDWR, 0600);
+
+	memset(&decisions, 0, sizeof(decisions));
+	decisions.count = fake->mode == SHAI_MODE_DYNAMIC ? 0 : 1;
+	decisions.class[0] = 1;
+	EXPECT(memory >= 0 && ftruncate(memory, sizeof(decisions)) == 0);
+	EXPECT(write(memory, &decisions, sizeof(decisions)) == sizeof(decisions));
+	return memory;
+}
+
+static void
+answer_authentication(struct fake_sandbox *fake, uint64_t sequence)
+{
+	struct {
+		struct shai_bound head;
+		uint32_t class[2];
+	} record;
+	const size_t length = sizeof(record.head) + sizeof(record.class[0]);
+	cap_rights_t rights;
+	int descriptors[2];
+
+	memset(&record, 0, sizeof(record));
+	shai_encode_header(&record.head.header, SHAI_BOUND, length, sequence);
+	record.head.flags = SHAI_BOUND_VIEW | SHAI_BOUND_RULESET;
+	record.head.class_count = 1;
+	record.class[0] = 1;
+	(void)snprintf(record.head.instance, sizeof(record.head.instance), "worker(alice)");
+	(void)cap_rights_init(&rights, CAP_LOOKUP, CAP_READ, CAP_SEEK, CAP_FSTAT, CAP_FSTATFS,
+	    CAP_MMAP_R, CAP_EVENT, CAP_FCNTL);
+	descriptors[0] = limited(open(path_of(fake, "view"), O_RDONLY | O_DIRECTORY), &rights);
+	descriptors[1] = make_decisions(fake);
+	send_record(fake->monitor, &record, length, descriptors, 2);
+	shai_packet_close(descriptors, 2);
+}
+
+static void
+answer_open(struct fake_sandbox *fake, const struct shai_open *asked)
+{
+	struct shai_opened record;
+
+	fake->opens++;
+	memset(&record, 0, sizeof(record));
+	shai_encode_header(&record.header, SHAI_OPENED, sizeof(record), asked->header.sequence);
+	record.count = asked->count;
+	for (uint32_t i = 0; i < asked->count; i++)
+		record.status[i] = EACCES;
+	send_record(fake->monitor, &record, sizeof(record), NULL, 0);
+}
+
+/* Serves the monitor's end of the zygote, or of the session. */
+static void
+serve_monitor(struct fake_sandbox *fake, int *socket)
+{
+	ssize_t length = recv(*socket, buffer, sizeof(buffer), 0);
+	struct shai_header *header = (void *)buffer;
+
+	if (length <= 0) {
+		(void)close(*socket);
+		*socket = -1;
+		return;
+	}
+	EXPECT(length >= (ssize_t)sizeof(*header));
+	switch (header->type) {
+	case SHAI_AUTHENTICATE:
+		answer_authentication(fake, header->sequence);
+		break;
+	case SHAI_OPEN:
+		answer_open(fake, (const void *)buffer);
+		break;
+	case SHAI_RESET:
+		fake->resets++;
+		break;
+	default:
+		if (socket == &fake->task_monitor && header->type == SHAI_REGISTER) {
+			answer_registration(fake, header->sequence);
+			break;
+		}
+		/* As the monitor: what it does not know ends the connection. */
+		(void)close(*socket);
+		*socket = -1;
+	}
+}
+
+/* Serves until something can be read from a descriptor. */
+static void
+serve_until(struct fake_sandbox *fake, int wanted)
+{
+	for (;;) {
+		struct pollfd sources[] = {{fake->requests, POLLIN, 0},
+		    {fake->task_monitor, POLLIN, 0}, {fake->monitor, POLLIN, 0},
+		    {wanted, POLLIN, 0}};
+
+		EXPECT(poll(sources, 4, PATIENCE) > 0);
+		if (sources[0].revents != 0)
+			serve_request(fake);
+		if (sources[1].revents != 0)
+			serve_monitor(fake, &fake->task_monitor);
+		if (sources[2].revents != 0)
+			serve_monitor(fake, &fake->monitor);
+		if (sources[3].revents != 0 || (wanted == fake->requests && fake->waiting >= 0))
+			return;
+	}
+}
+
+int
+fake_wait(struct fake_sandbox *fake)
+{
+	int status;
+
+	/* The task's end is the end of its monitor's socket. */
+	while (fake->task_monitor >= 0)
+		serve_until(fake, fake->task_monitor);
+	EXPECT(waitpid(fake->task, &status, 0) == fake->task);
+	return status;
+}
+
+/* --------------------------------------------------------------- sessions */
+
+static void
+send_placed(struct fake_sandbox *fake, const int *descriptors, int connection)
+{
+	struct shai_placed record;
+
+	memset(&record, 0, sizeof(record));
+	shai_encode_header(&record.header, SHAI_PLACED, sizeof(record), fake->waiting_sequence);
+	record.connection = connection;
+	record.count = 3;
+	record.number[0] = SHAI_FD_MONITOR;
+	record.number[1] = SHAI_FD_CHANNEL;
+	record.number[2] = connection;
+	send_record(fake->reply, &record, sizeof(record), descriptors, 3);
+}
+
+static void
+send_connected(struct fake_sandbox *fake)
+{
+	struct shai_connected record;
+
+	memset(&record, 0, sizeof(record));
+	shai_encode_header(&record.header, SHAI_CONNECTED, sizeof(record), 0);
+	(void)snprintf(record.peer, sizeof(record.peer), "127.0.1.1");
+	record.mode = fake->mode;
+	send_record(fake->monitor, &record, sizeof(record), NULL, 0);
+}
+
+void
+fake_user(struct fake_sandbox *fake)
+{
+	int monitor[2], channel[2], connection[2];
+
+	while (fake->waiting < 0)
+		serve_until(fake, fake->requests);
+	fake->reply = fake->waiting;
+	fake->waiting = -1;
+	shai_packet_close(&fake->client, 1);
+	shai_packet_close(&fake->connection, 1);
+	make_pair(SOCK_SEQPACKET, monitor);
+	make_pair(SOCK_SEQPACKET, channel);
+	make_pair(SOCK_STREAM, connection);
+	fake->monitor = monitor[0];
+	fake->channel = channel[0];
+	fake->client = connection[0];
+	fake->connection = -1;
+	send_connected(fake);
+	send_placed(fake, (int[]){monitor[1], channel[1], connection[1]},
+	    fake->mode == SHAI_MODE_DYNAMIC ? SHAI_FD_CONNECTION_CHECKED : SHAI_FD_CONNECTION);
+	EXPECT(close(monitor[1]) == 0 && close(channel[1]) == 0 && close(connection[1]) == 0);
+}
+
+const char *
+fake_say(struct fake_sandbox *fake, const char *line)
+{
+	static char text[4096];
+	size_t length = 0;
+
+	EXPECT(dprintf(fake->client, "%s\n", line) > 0);
+	do {
+		serve_until(fake, fake->client);
+		if (read(fake->client, text + length, 1) != 1)
+			return "";
+	} while (text[length++] != '\n' && length < sizeof(text));
+	text[length - 1] = '\0';
+	return text;
+}
+
+void
+fake_session_over(struct fake_sandbox *fake, bool killed)
+{
+	char byte;
+
+	serve_until(fake, fake->reply);
+	EXPECT(recv(fake->reply, &byte, 1, 0) == 0);
+	/* A process that is killed runs no more, but the kernel closes in its own order. */
+	if (killed)
+		serve_until(fake, fake->channel);
+	EXPECT(send(fake->channel, &byte, 1, MSG_NOSIGNAL) == -1 && errno == EPIPE);
+	while (fake->monitor >= 0)
+		serve_monitor(fake, &fake->monitor);
+	shai_packet_close((int[]){fake->reply, fake->channel}, 2);
+	fake->reply = fake->channel = -1;
+}
+
+void
+fake_channel_send(struct fake_sandbox *fake, const void *bytes, size_t length)
+{
+	EXPECT(send(fake->channel, bytes, length, MSG_NOSIGNAL) == (ssize_t)length);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Sandbox and monitor of one task for tests on FreeBSD, in the process that has
+ * forked the task: it serves what the task and its workers ask while it talks to
+ * the user's end of a connection.
+ */
+#ifndef SHAI_TESTS_FAKE_SANDBOX_H
+#define SHAI_TESTS_FAKE_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#include "requests.h"
+
+/* Ends the program when a condition does not hold. */
+#define EXPECT(condition)                                                                          \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			(void)fprintf(stderr, "%s:%d: not so: %s (errno %d)\n", __FILE__,          \
+			    __LINE__, #condition, errno);                                          \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+#define FAKE_CLASSES 2   /* class 1 is alice's, class 2 is not */
+#define FAKE_WRITABLE 17 /* number of a directory that the task may write in */
+#define FAKE_PREFIX "/task/view"
+#define FAKE_WRITABLE_PREFIX "/task/data"
+
+struct fake_sandbox {
+	char directory[32]; /* view/, data/, allowed, secret */
+	pid_t task;
+	int requests;
+	int task_monitor; /* the zygote's */
+	enum shai_mode mode;
+	bool may_write; /* what SHAI_REQUEST_SEND is answered */
+
+	/* Of the session; -1 while there is none. */
+	int waiting; /* reply socket of a worker that waits for a user */
+	uint64_t waiting_sequence;
+	int reply;
+	int monitor;
+	int client;
+	int channel;
+	int connection; /* for duplicates that may be written to */
+
+	/* What has been asked. */
+	unsigned paths, sends, opens, resets;
+};
+
+/* What the task does, in capability mode and with the library prepared. */
+typedef int fake_task(void);
+
+/* Makes files and descriptors and starts the task. */
+void fake_start(struct fake_sandbox *fake, fake_task *task, enum shai_mode mode);
+
+/* Serves requests until the task has ended; returns its wait status. */
+int fake_wait(struct fake_sandbox *fake);
+
+/* Kills the task and what it left, and removes the files. */
+void fake_stop(struct fake_sandbox *fake);
+
+/* Waits for an idle worker and gives it a user. */
+void fake_user(struct fake_sandbox *fake);
+
+/*
+ * Says a line to the session and returns its answer, valid until the next; "" when
+ * the session hung up instead. Requests are served meanwhile.
+ */
+const char *fake_say(struct fake_sandbox *fake, const char *line);
+
+/*
+ * Waits until the stub says that the session is over, and forgets it. What the
+ * session had must be closed by then, unless its process was killed.
+ */
+void fake_session_over(struct fake_sandbox *fake, bool killed);
+
+/* Sends bytes on the session's channel. */
+void fake_channel_send(struct fake_sandbox *fake, const void *bytes, size_t length);
+
+#endif
