@@ -226,3 +226,27 @@ func leakFree(t *testing.T, round func(t *testing.T)) {
 	}
 	eventually(t, "as many descriptors as before", func() bool { return openDescriptors(t) <= before })
 }
+
+func alive(processes []int) bool {
+	for _, process := range processes {
+		if unix.Kill(process, 0) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// monitorMarker makes this test binary play a monitor that starts one task, so
+// that a test can kill it.
+const monitorMarker = "SHAI_TEST_MONITOR"
+
+func playMonitor() {
+	spec := Spec{Name: "victim", Command: strings.Fields(os.Getenv(monitorMarker)), WorkingDirectory: "/", Stdout: os.Stdout, Confined: true}
+	spec.Runtime = []string{filepath.Dir(spec.Command[0])}
+	task, err := New().Start(context.Background(), spec, &scripted{})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	<-task.Done()
+}

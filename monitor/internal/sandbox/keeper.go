@@ -96,7 +96,7 @@ func startLauncher(files int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pid, err := syscall.ForkExec(self, []string{launcherName}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(self, []string{launcherName, launcherName}, &syscall.ProcAttr{
 		Env:   launcherEnvironment,
 		Files: inherited,
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},

@@ -16,8 +16,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// Starting a task takes two processes of this same binary, told apart by their
-// argv[0]:
+// Starting a task takes two processes of this same binary, told apart by their only
+// argument (on FreeBSD, Go replaces an argv[0] that is longer than the program's path):
 //
 //	monitor ── keeper ── launcher, which becomes the task
 //
@@ -51,10 +51,10 @@ const parkedNumber = 512
 // that uses this package: in the processes that [Backend.Start] makes it takes
 // over and does not return.
 func LaunchMain() {
-	if len(os.Args) != 1 {
+	if len(os.Args) != 2 {
 		return
 	}
-	switch os.Args[0] {
+	switch os.Args[1] {
 	case keeperName:
 		runtime.LockOSThread() // the launcher's death signal follows this thread
 		os.Exit(keep())

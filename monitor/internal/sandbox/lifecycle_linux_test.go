@@ -49,15 +49,6 @@ func members(t *testing.T, root int) []int {
 	return found
 }
 
-func alive(processes []int) bool {
-	for _, process := range processes {
-		if unix.Kill(process, 0) == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // breeder starts a program with three forked workers and returns all processes
 // of the task.
 func breeder(t *testing.T, spec Spec) (Task, []int) {
@@ -147,21 +138,6 @@ func TestLeftGroup(t *testing.T) {
 	check(t, unix.Kill(task.PID(), unix.SIGKILL))
 	<-task.Done()
 	eventually(t, "all processes are gone", func() bool { return !alive(processes) })
-}
-
-// monitorMarker makes this test binary play a monitor that starts one task, so
-// that a test can kill it.
-const monitorMarker = "SHAI_TEST_MONITOR"
-
-func playMonitor() {
-	spec := Spec{Name: "victim", Command: strings.Fields(os.Getenv(monitorMarker)), WorkingDirectory: "/", Stdout: os.Stdout, Confined: true}
-	spec.Runtime = []string{filepath.Dir(spec.Command[0])}
-	task, err := New().Start(context.Background(), spec, &scripted{})
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	<-task.Done()
 }
 
 // TestMonitorDies: kill -9 and Ctrl-C of the monitor leave nothing behind.

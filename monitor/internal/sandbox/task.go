@@ -107,7 +107,7 @@ func begin(spec Spec, todo plan) (*launch, error) {
 	}
 	defer far.Close()
 	keeper := &exec.Cmd{
-		Path: self, Args: []string{keeperName}, Env: launcherEnvironment,
+		Path: self, Args: []string{keeperName, keeperName}, Env: launcherEnvironment,
 		Stdout: spec.Stdout, Stderr: spec.Stderr,
 		ExtraFiles:  []*os.File{planFile, statusWrite, far},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // out of reach of the terminal's Ctrl-C

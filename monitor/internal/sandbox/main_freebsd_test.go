@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+func TestMain(m *testing.M) {
+	LaunchMain()
+	if len(os.Args) > 2 && os.Args[1] == victimMarker {
+		playVictim(os.Args[2:])
+	}
+	if os.Getenv(monitorMarker) != "" {
+		playMonitor()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// itself is this test program.
+func itself(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	check(t, err)
+	return path
+}
+
+// openDescriptors counts what this process has open.
+func openDescriptors(*testing.T) int {
+	count := 0
+	for descriptor := range uintptr(4096) {
+		if _, err := unix.FcntlInt(descriptor, unix.F_GETFD, 0); err == nil {
+			count++
+		}
+	}
+	return count
+}
+
+// world confines a victim to a new ground, with every kind of descriptor. $P is a
+// process outside, $N a port that somebody listens on, $V the victim's program.
+func world(t *testing.T, try string) (Spec, *scripted, ground) {
+	t.Helper()
+	g := newGround(t)
+	program := itself(t)
+	if strings.Contains(try, "program") {
+		text, err := os.ReadFile(program)
+		check(t, err)
+		check(t, os.WriteFile(g.granted+"/program", text, 0o755))
+	}
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { listen.Close() })
+	words := strings.Fields(try)
+	if strings.Contains(try, "$P") {
+		words = strings.Fields(strings.ReplaceAll(try, "$P", fmt.Sprint(bystander(t))))
+	}
+	for i, word := range words {
+		words[i] = strings.NewReplacer("$N", fmt.Sprint(listen.Addr().(*net.TCPAddr).Port), "$V", program).Replace(word)
+	}
+	spec := Spec{
+		Name: "victim", Command: append([]string{program, victimMarker}, g.expand(words)...), WorkingDirectory: g.granted,
+		Runtime:      []string{filepath.Dir(program)},
+		Perimeter:    []Directory{{g.granted, Read}, {g.written, Read | Write}},
+		Capabilities: []Capability{{"/shai/view", g.granted}, {"/index", g.written}, {"/others", g.secret}},
+		Descriptors:  map[int]*os.File{}, Confined: true,
+	}
+	for number, kind := range map[int]int{
+		wire.FDChannel: unix.SOCK_SEQPACKET, wire.FDChannelChecked: unix.SOCK_SEQPACKET,
+		wire.FDConnectionChecked: unix.SOCK_STREAM, wire.FDConnection: unix.SOCK_STREAM, wire.FDMonitor: unix.SOCK_SEQPACKET,
+	} {
+		spec.Descriptors[number] = farEnd(t, kind)
+	}
+	return spec, g.decider(), g
+}
+
+// farEnd is a socket that has a message to be read.
+func farEnd(t *testing.T, kind int) *os.File {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+	check(t, err)
+	near, far := os.NewFile(uintptr(pair[0]), "far end"), os.NewFile(uintptr(pair[1]), "task's end")
+	t.Cleanup(func() { near.Close(); far.Close() })
+	_, err = unix.Write(pair[0], []byte("message!"))
+	check(t, err)
+	return far
+}
+
+// bystander is a process outside of the sandbox.
+func bystander(t *testing.T) int {
+	t.Helper()
+	sleeper := exec.Command(itself(t), victimMarker, "sleep")
+	check(t, sleeper.Start())
+	t.Cleanup(func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() })
+	return sleeper.Process.Pid
+}
