@@ -141,6 +141,9 @@ func TestRelaxedFlowsTakeTheSlowPath(t *testing.T) {
 // A task whose flows only a policy in mode Audit forbids starts, and the audit log says
 // that it would not have.
 func TestATaskStartsUnderAPolicyThatIsTriedOut(t *testing.T) {
+	if _, err := os.Stat("/usr/bin/python3"); err != nil {
+		t.Skipf("the example's task is a program in Python: %v", err)
+	}
 	text, err := os.ReadFile("../../../crds/examples/minimal/pipeline.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 )
 
+// linkerFolder has the run-time linker.
+const linkerFolder = "/libexec"
+
 // providePrograms finds them beside this test program: they are built on another
 // system (make -C kernel init).
 func providePrograms() (programs, error) {

@@ -13,6 +13,9 @@ import (
 // builtProbe is the folder of the probe worker that this run has built.
 var builtProbe string
 
+// linkerFolder has the run-time linker.
+const linkerFolder = "/lib64"
+
 // providePrograms builds them.
 func providePrograms() (programs, error) {
 	top, err := filepath.Abs("../../..")

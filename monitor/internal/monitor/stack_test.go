@@ -7,10 +7,8 @@ package monitor
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -54,13 +52,34 @@ func newStack(t testing.TB) *stack {
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Define: map[string]string{"PROBE": given.probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
 	}
+	s.manifests["pipeline.yaml"] = withoutKeyValue(pipelineText(t))
+	s.document("/corpus/public/1.txt")
+	t.Cleanup(s.showOutput)
+	return s
+}
+
+// showOutput shows, if the test has failed, what its tasks have printed.
+func (s *stack) showOutput() {
+	if !s.t.Failed() {
+		return
+	}
+	logs, err := filepath.Glob(filepath.Join(s.options.State, "logs/*/*.log"))
+	s.must(err)
+	for _, file := range logs {
+		text, err := os.ReadFile(file)
+		s.t.Logf("%s, %v:\n%s", filepath.Base(file), err, text)
+	}
+}
+
+// pipelineText is the pipeline's manifest. The run-time linker, which tasks need, has
+// its place on each system.
+func pipelineText(t testing.TB) string {
+	t.Helper()
 	text, err := os.ReadFile("testdata/pipeline.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.manifests["pipeline.yaml"] = withoutKeyValue(string(text))
-	s.document("/corpus/public/1.txt")
-	return s
+	return strings.ReplaceAll(string(text), ", /lib64]", ", "+linkerFolder+"]")
 }
 
 // withoutKeyValue takes the store out of the pipeline, for tests that need none.
@@ -96,18 +115,6 @@ func (s *stack) document(name string) {
 	s.must(os.WriteFile(path, []byte(name+"\nthe text\n"), 0o600))
 }
 
-// keyOf is a principal's key pair, the same in every run.
-func keyOf(principal string) ed25519.PrivateKey {
-	seed := sha256.Sum256([]byte("test key of " + principal))
-	return ed25519.NewKeyFromSeed(seed[:])
-}
-
-// signature is a principal's claim to a connection, which has this nonce, signed with
-// somebody's key; both are in hexadecimal.
-func signature(principal, signer, nonce string) string {
-	return hex.EncodeToString(ed25519.Sign(keyOf(signer), []byte("shai-session-v1\n"+principal+"\n"+nonce)))
-}
-
 func (s *stack) fact(conduit, says string, tuple ...string) {
 	text, err := json.Marshal(map[string]any{"conduit": conduit, "says": says, "tuples": [][]string{tuple}})
 	s.must(err)
@@ -129,9 +136,7 @@ func (s *stack) startKeyValue() {
 	if err != nil {
 		s.t.Skip("redis-server is not installed (Debian package redis-server)")
 	}
-	text, err := os.ReadFile("testdata/pipeline.yaml")
-	s.must(err)
-	s.manifests["pipeline.yaml"] = string(text)
+	s.manifests["pipeline.yaml"] = pipelineText(s.t)
 	directory, secrets := s.t.TempDir(), kvfilter.NewSecrets()
 	configuration, err := kvfilter.Configuration(kvfilter.Server{Socket: s.options.Define["KEYVALUE"], Directory: directory}, secrets)
 	s.must(err)
@@ -306,90 +311,4 @@ func (s *stack) interceptions() map[string]uint64 {
 		}
 	}
 	return counts
-}
-
-// user is one client of the front end.
-type user struct {
-	stack      *stack
-	connection *net.TCPConn
-	answers    *lineReader
-	nonce      string
-	process    int // that serves the user, as a transcript's session knows it
-	slot       int
-}
-
-// connect connects from an address of the loopback network.
-func (s *stack) connect(from string) (*user, error) {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
-	connection, err := dialer.Dial("tcp", s.address)
-	if err != nil {
-		return nil, err
-	}
-	u := &user{stack: s, connection: connection.(*net.TCPConn), answers: &lineReader{from: connection}}
-	s.t.Cleanup(func() { connection.Close() })
-	answer, err := u.say("nonce")
-	u.nonce = strings.TrimPrefix(answer, "nonce ")
-	return u, err
-}
-
-// say sends one command and returns its answer; io.EOF when the session has ended.
-func (u *user) say(command string) (string, error) {
-	_ = u.connection.SetDeadline(time.Now().Add(patience))
-	if _, err := fmt.Fprintln(u.connection, command); err != nil {
-		return "", io.EOF
-	}
-	return u.answers.line()
-}
-
-// must says something in a session that is expected to live.
-func (u *user) must(command string) string {
-	u.stack.t.Helper()
-	answer, err := u.say(command)
-	if err != nil {
-		u.stack.t.Fatalf("%s: %v", command, err)
-	}
-	return answer
-}
-
-// authenticate signs this connection's nonce as a principal with somebody's key.
-func (u *user) authenticate(principal, signer string) (string, error) {
-	return u.say("authenticate " + principal + " " + signature(principal, signer, u.nonce))
-}
-
-// login connects and authenticates, which is expected to succeed.
-func (s *stack) login(principal, from string) *user {
-	s.t.Helper()
-	u, err := s.connect(from)
-	s.must(err)
-	answer, err := u.authenticate(principal, principal)
-	s.must(err)
-	if !strings.HasPrefix(answer, "bound ") {
-		s.t.Fatalf("%s from %s: %s", principal, from, answer)
-	}
-	return u
-}
-
-// lineReader reads one line at a time and nothing beyond.
-type lineReader struct {
-	from   net.Conn
-	buffer []byte
-}
-
-func (r *lineReader) line() (string, error) {
-	for {
-		if text, rest, found := strings.Cut(string(r.buffer), "\n"); found {
-			r.buffer = []byte(rest)
-			return text, nil
-		}
-		var part [1024]byte
-		n, err := r.from.Read(part[:])
-		r.buffer = append(r.buffer, part[:n]...)
-		if n > 0 {
-			continue
-		}
-		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
-			return "", fmt.Errorf("no answer within %v", patience)
-		}
-		return "", io.EOF // a reset connection has ended, too
-	}
 }
