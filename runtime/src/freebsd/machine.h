@@ -30,7 +30,7 @@ shai_machine_arguments(
 	arguments[0] = (uint64_t)registers->mc_rdi;
 	arguments[1] = (uint64_t)registers->mc_rsi;
 	arguments[2] = (uint64_t)registers->mc_rdx;
-	arguments[3] = (uint64_t)registers->mc_r10;
+	arguments[3] = (uint64_t)registers->mc_rcx; /* came in r10; the kernel keeps it here */
 	arguments[4] = (uint64_t)registers->mc_r8;
 	arguments[5] = (uint64_t)registers->mc_r9;
 	return true;
