@@ -3,11 +3,15 @@
 
 #include <signal.h>
 #include <sys/procctl.h>
+#include <unistd.h>
 
-void
-end_with_parent(void)
+bool
+end_with_parent(pid_t parent)
 {
 	int signal_number = SIGKILL;
 
-	(void)procctl(P_PID, 0, PROC_PDEATHSIG_CTL, &signal_number);
+	/* In capability mode a session is the child of its stub, with which it ends. */
+	if (procctl(P_PID, 0, PROC_PDEATHSIG_CTL, &signal_number) != 0)
+		return true;
+	return getppid() == parent;
 }

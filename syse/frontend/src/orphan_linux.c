@@ -3,9 +3,11 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
-void
-end_with_parent(void)
+bool
+end_with_parent(pid_t parent)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return getppid() == parent;
 }

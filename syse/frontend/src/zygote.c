@@ -100,9 +100,7 @@ become_worker(const struct zygote *zygote, pid_t parent)
 {
 	struct worker *worker = zygote->pristine;
 
-	/* Refused in a sandbox is all right: there the monitor ends what the zygote leaves. */
-	end_with_parent();
-	if (getppid() != parent)
+	if (!end_with_parent(parent))
 		return WORKER_FAILED;
 	sigprocmask(SIG_SETMASK, &zygote->original, NULL);
 	return worker_run(worker);
