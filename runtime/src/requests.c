@@ -14,17 +14,6 @@ _Static_assert(sizeof(struct shai_stub_write) == 24, "no padding");
 _Static_assert(sizeof(struct shai_answer) == 24, "no padding");
 _Static_assert(sizeof(struct shai_decisions) == 8 + 4 * SHAI_CLASSES_MAX, "no padding");
 
-int
-shai_record_type(struct shai_bytes record)
-{
-	struct shai_header header;
-
-	if (record.length < sizeof(header))
-		return 0;
-	memcpy(&header, record.start, sizeof(header));
-	return header.type;
-}
-
 static bool
 reserved_number(int32_t number)
 {

@@ -12,9 +12,6 @@
 #include "records.h"
 #include "shai_requests.h"
 
-/* The type that a record claims, or 0 when it is too short to claim one. */
-int shai_record_type(struct shai_bytes record);
-
 const char *shai_decode_placed(
     struct shai_bytes record, uint64_t sequence, struct shai_placed *out);
 

@@ -6,42 +6,67 @@
 #include <errno.h>
 
 #include "backend.h"
+#include "failure.h"
+
+static int
+refuse(void)
+{
+	return shai_fail(ENOSYS, "no backend for this system");
+}
 
 int
-shai_backend_map_gate(void)
+shai_backend_prepare(void)
 {
-	errno = ENOSYS;
-	return -1;
+	return refuse();
 }
 
 ssize_t
 shai_backend_gate_read(int descriptor, void *buffer, size_t size)
 {
 	(void)descriptor, (void)buffer, (void)size;
-	errno = ENOSYS;
-	return -1;
+	return refuse();
 }
 
 int
-shai_backend_open_beneath(int directory, const char *name)
+shai_backend_open_in_view(const char *name)
 {
-	(void)directory, (void)name;
-	errno = ENOSYS;
-	return -1;
+	(void)name;
+	return refuse();
+}
+
+pid_t
+shai_backend_fork_worker(void)
+{
+	return refuse();
+}
+
+int
+shai_backend_accept(void)
+{
+	return refuse();
+}
+
+bool
+shai_backend_restricts_itself(void)
+{
+	return true;
 }
 
 int
 shai_backend_restrict(int ruleset)
 {
 	(void)ruleset;
-	errno = ENOSYS;
-	return -1;
+	return refuse();
+}
+
+void
+shai_backend_end_session(void)
+{
 }
 
 int
 shai_backend_random(void *buffer, size_t size)
 {
 	(void)buffer, (void)size;
-	errno = ENOSYS;
-	return -1;
+	return refuse();
 }

@@ -148,6 +148,24 @@ the_longest_prefix_of_whole_components_covers(void **state)
 	}
 }
 
+static void
+relative_paths_stay_beneath(void **state)
+{
+	static const char *const outside[] = {"..", "../x", "a/../../x", "../viewer", "../../.."};
+	char out[64];
+
+	(void)state;
+	assert_int_equal(shai_path_beneath("/shai/view", "1/./0//5", out, sizeof(out)), 0);
+	assert_string_equal(out, "/shai/view/1/0/5");
+	assert_int_equal(shai_path_beneath("/shai/view", ".", out, sizeof(out)), 0);
+	assert_string_equal(out, "/shai/view");
+	assert_int_equal(shai_path_beneath("/shai/view", "1/../2", out, sizeof(out)), 0);
+	assert_string_equal(out, "/shai/view/2");
+	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
+		assert_int_equal(shai_path_beneath("/shai/view", outside[i], out, sizeof(out)), -1);
+	assert_int_equal(shai_path_beneath("/shai/view", "1", out, 12), -1);
+}
+
 int
 main(void)
 {
@@ -155,6 +173,7 @@ main(void)
 	    cmocka_unit_test(paths_are_normalised_by_name),
 	    cmocka_unit_test(paths_that_do_not_fit_are_refused),
 	    cmocka_unit_test(normalising_is_idempotent),
+	    cmocka_unit_test(relative_paths_stay_beneath),
 	    cmocka_unit_test(the_longest_prefix_of_whole_components_covers),
 	};
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "paths.h"
-#include "records.h"
+#include "requests.h"
 
 #define SEQUENCE 1
 
@@ -51,6 +51,56 @@ fuzz_bound(struct shai_bytes record)
 }
 
 static void
+fuzz_placed(struct shai_bytes record)
+{
+	struct shai_placed placed;
+
+	if (shai_decode_placed(record, SEQUENCE, &placed) != NULL)
+		return;
+	demand(placed.count <= SHAI_PLACED_MAX);
+	for (uint32_t i = 0; i < placed.count; i++)
+		demand(
+		    placed.number[i] >= SHAI_FD_MONITOR && placed.number[i] < SHAI_FD_RESERVED_END);
+}
+
+static void
+fuzz_request(struct shai_bytes record)
+{
+	struct shai_request_path path;
+	struct shai_stub_directory directory;
+	struct shai_stub_write written;
+	struct shai_answer answer;
+	struct shai_bytes rest;
+
+	if (shai_decode_request_path(record, &path) == NULL)
+		demand(strlen(path.path) < sizeof(path.path));
+	if (shai_decode_stub_write(record, &written, &rest) == NULL)
+		demand(rest.length > 0 && rest.start + rest.length == record.start + record.length);
+	if (shai_decode_answer(record, SEQUENCE, &answer, &rest) == NULL)
+		demand(
+		    answer.status >= 0 && rest.start + rest.length == record.start + record.length);
+	(void)shai_decode_stub_directory(record, &directory);
+}
+
+static void
+fuzz_view_path(struct shai_bytes record)
+{
+	static const struct shai_decisions decisions = {.count = 2, .class = {3, 7}};
+	char path[64], beneath[128];
+	const char *rest;
+	uint32_t class;
+
+	if (record.length >= sizeof(path))
+		return;
+	memcpy(path, record.start, record.length);
+	path[record.length] = '\0';
+	if (shai_decisions_cover(&decisions, path, 0, &class, &rest))
+		demand(class == 3 || class == 7);
+	if (shai_path_beneath("/view", path, beneath, sizeof(beneath)) == 0)
+		demand(strncmp(beneath, "/view", 5) == 0 && strstr(beneath, "/../") == NULL);
+}
+
+static void
 fuzz_path(struct shai_bytes record)
 {
 	char path[512], normal[300], again[300];
@@ -78,7 +128,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	record = (struct shai_bytes){data + 1, size - 1};
-	switch (data[0] % 6) {
+	switch (data[0] % 9) {
 	case 0:
 		fuzz_registered(record);
 		break;
@@ -95,6 +145,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 4:
 		if (shai_decode_transfer(record, &transfer, &count) == NULL)
 			demand(count <= SHAI_BATCH_MAX);
+		break;
+	case 5:
+		fuzz_placed(record);
+		break;
+	case 6:
+		fuzz_request(record);
+		break;
+	case 7:
+		fuzz_view_path(record);
 		break;
 	default:
 		fuzz_path(record);
