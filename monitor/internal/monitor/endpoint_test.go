@@ -102,8 +102,8 @@ func TestChannelDirections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pair.close()
-	if _, err := unix.Write(int(pair.reader.Fd()), []byte("x")); !errors.Is(err, unix.EPIPE) {
-		t.Errorf("writing into the reading end: %v", err)
+	if _, err := unix.Write(int(pair.reader.Fd()), []byte("x")); err == nil {
+		t.Error("the reading end can be written into")
 	}
 	record, err := wire.EncodeTransfer(wire.Transfer{Query: 1, Conduits: []uint32{1}})
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"shai.dev/monitor/internal/audit"
-	"shai.dev/monitor/internal/wire"
 )
 
 // Sys-E's own front end serves two users one after the other on one slot; this test
@@ -74,22 +75,32 @@ func (s *stack) browse(from string) *browser {
 	return &browser{stack: s, client: http.Client{Transport: transport, Timeout: patience}}
 }
 
+// send sends one request and returns the answer.
+func (b *browser) send(method, path string, body []byte) (status int, text []byte, err error) {
+	request, err := http.NewRequestWithContext(b.stack.t.Context(), method, "http://"+b.stack.address+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := b.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	text, err = io.ReadAll(response.Body)
+	return response.StatusCode, text, err
+}
+
 // ask sends one request; the answer's text is parsed into answer, if there is one.
 func (b *browser) ask(method, path string, body []byte, answer any) int {
 	b.stack.t.Helper()
-	request, err := http.NewRequestWithContext(b.stack.t.Context(), method, "http://"+b.stack.address+path, bytes.NewReader(body))
-	b.stack.must(err)
-	response, err := b.client.Do(request)
-	b.stack.must(err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	b.stack.must(err)
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, answer); err != nil {
-			b.stack.t.Fatalf("%s %s: %d %s: %v", method, path, response.StatusCode, text, err)
-		}
+	status, text, err := b.send(method, path, body)
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, answer)
 	}
-	return response.StatusCode
+	if err != nil {
+		b.stack.t.Fatalf("%s %s: %d %s: %v", method, path, status, text, err)
+	}
+	return status
 }
 
 // webSession is what the front end says of a session.
@@ -135,110 +146,154 @@ const search = "/search?q=blue+moon"
 // search searches; engine answers the query.
 func (b *browser) search(engine func(query uint32)) result {
 	b.stack.t.Helper()
-	answered := make(chan error, 1)
-	go func() { answered <- b.stack.answerQuery(engine) }()
+	answered := make(chan string, 1)
 	var found result
-	if status := b.ask("GET", search, nil, &found); status != http.StatusOK {
-		b.stack.t.Fatalf("search: %d %+v", status, found)
+	go func() {
+		status, text, err := b.send("GET", search, nil)
+		if err == nil && status == http.StatusOK {
+			err = json.Unmarshal(text, &found)
+		}
+		if err != nil || status != http.StatusOK {
+			answered <- fmt.Sprintf("%d %s, %v", status, text, err)
+		}
+		close(answered)
+	}()
+	waitUntil(b.stack.t, "the search engine is asked", func() bool { return len(answered) > 0 || b.stack.isAsked() })
+	if len(answered) == 0 {
+		engine(b.stack.nextQuery())
 	}
-	b.stack.must(<-answered)
+	if failure := <-answered; failure != "" {
+		b.stack.t.Fatalf("search: %s", failure)
+	}
 	return found
 }
 
-// answerQuery plays the search engine for one query of the only session.
-func (s *stack) answerQuery(engine func(query uint32)) error {
+// isAsked says whether there is a query of the only session for the search engine.
+func (s *stack) isAsked() bool {
+	poll := []unix.PollFd{{Fd: int32(s.queries().Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n == 1
+}
+
+func (s *stack) queries() *os.File { return s.pipeline().pairs["queries"][s.onlySession().slot].reader }
+
+// nextQuery reads one, and returns its number.
+func (s *stack) nextQuery() uint32 {
+	s.t.Helper()
 	line := make([]byte, 4096)
-	n, err := s.pipeline().pairs["queries"][s.onlySlot()].reader.Read(line)
-	if err != nil {
-		return err
-	}
+	n, err := s.queries().Read(line)
+	s.must(err)
 	var query struct{ Query uint32 }
 	if err := json.Unmarshal(line[:n], &query); err != nil {
-		return fmt.Errorf("query %s: %w", line[:n], err)
+		s.t.Fatalf("query %s: %v", line[:n], err)
 	}
-	engine(query.Query)
-	return nil
+	return query.Query
 }
 
-func (s *stack) onlySlot() int { return s.pipeline().liveSessions()[0].slot }
-
-// results writes one transfer into the channel of a slot.
-func (s *stack) results(slot int, query uint32, names ...string) {
+func (s *stack) onlySession() *session {
 	s.t.Helper()
-	transfer := wire.Transfer{Query: query}
-	for _, name := range names {
-		transfer.Conduits = append(transfer.Conduits, s.id(name))
+	sessions := s.pipeline().liveSessions()
+	if len(sessions) != 1 {
+		s.t.Fatalf("%d sessions live, one should", len(sessions))
 	}
-	record, err := wire.EncodeTransfer(transfer)
-	s.must(err)
-	_, err = s.pipeline().pairs["results"][slot].writer.Write(record)
-	s.must(err)
+	return sessions[0]
 }
+
+// results answers a query of the only session with documents.
+func (s *stack) results(query uint32, names ...string) {
+	s.t.Helper()
+	var conduits []uint32
+	for _, name := range names {
+		conduits = append(conduits, s.id(name))
+	}
+	s.writeTransfer(s.onlySession(), query, conduits...)
+}
+
+const (
+	everybodys = "/corpus/public/2.txt"
+	alices     = "/corpus/private/alice/1.txt"
+	bobs       = "/corpus/private/bob/1.txt"
+)
 
 func TestFrontEnd(t *testing.T) {
-	s := newStack(t)
-	s.startKeyValue()
-	s.useFrontEnd()
-	everybodys, alices, bobs := "/corpus/public/2.txt", "/corpus/private/alice/1.txt", "/corpus/private/bob/1.txt"
-	for _, name := range []string{everybodys, alices, bobs} {
-		s.page(name)
+	for _, mode := range []string{"shai", "dynamic"} {
+		t.Run(mode, func(t *testing.T) {
+			s := newStack(t)
+			s.startKeyValue()
+			s.useFrontEnd()
+			for _, name := range []string{everybodys, alices, bobs} {
+				s.page(name)
+			}
+			s.principal("alice", "de")
+			s.principal("bob", "de")
+			s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+			s.start()
+			_, err := s.monitor.SetMode(t.Context(), "probe", mode)
+			s.must(err)
+			s.servesTwoUsers(mode)
+		})
 	}
-	s.principal("alice", "de")
-	s.principal("bob", "de")
-	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
-	s.start()
-	s.records()
+}
 
+// servesTwoUsers has alice search, and bob after her on her slot.
+func (s *stack) servesTwoUsers(mode string) {
 	alice := s.browse("127.0.1.1")
 	if status, session := alice.login("alice", "bob"); status != http.StatusForbidden || !strings.Contains(session.Error, "signature") {
-		t.Fatalf("with bob's key: %d %+v", status, session)
+		s.t.Fatalf("with bob's key: %d %+v", status, session)
 	}
 	var refused result
 	if status := alice.ask("GET", search, nil, &refused); status != http.StatusUnauthorized {
-		t.Fatalf("a search before the login: %d %+v", status, refused)
+		s.t.Fatalf("a search before the login: %d %+v", status, refused)
 	}
-	if status, session := alice.login("alice", "alice"); status != http.StatusOK || session.Instance != "worker(alice, de)" || session.Mode != "shai" {
-		t.Fatalf("alice: %d %+v", status, session)
+	if status, session := alice.login("alice", "alice"); status != http.StatusOK || session.Instance != "worker(alice, de)" || session.Mode != mode {
+		s.t.Fatalf("alice: %d %+v", status, session)
 	}
-	slot, opens := s.onlySlot(), s.interceptions()["open"]
-	var asked uint32
-	found := alice.search(func(query uint32) {
-		asked = query
-		s.results(slot, query, everybodys, alices)
-	})
-	if !found.has(alices, everybodys) || found.Withheld != 0 {
-		t.Fatalf("alice's results: %+v", found)
+	slot, before := s.onlySession().slot, s.interceptions()
+	asked := s.seesAll(alice)
+	after := s.interceptions()
+	if natively := after["open"] == before["open"] && after["send"] == before["send"]; natively != (mode == "shai") {
+		s.t.Errorf("alice has her results natively: %v in mode %s", natively, mode)
 	}
-	if got := s.interceptions()["open"]; got != opens {
-		t.Errorf("%d opens were not native", got-opens)
-	}
-	s.seesOnlyOwn(alice, slot, everybodys, alices, bobs)
+	s.seesOnlyOwn(alice, alices, bobs)
 
-	s.results(slot, asked+2, alices) // an answer that arrives when its session is over
+	s.results(asked+2, alices) // an answer that arrives when its session is over
 	if status := alice.ask("DELETE", "/session", nil, nil); status != http.StatusNoContent {
-		t.Fatalf("logging out: %d", status)
+		s.t.Fatalf("logging out: %d", status)
 	}
-	waitUntil(t, "the session is over", func() bool { return len(s.pipeline().liveSessions()) == 0 })
+	waitUntil(s.t, "the session is over", func() bool { return len(s.pipeline().liveSessions()) == 0 })
 	s.awaitIdle()
 
 	bob := s.browse("127.0.1.1")
 	if status, session := bob.login("bob", "bob"); status != http.StatusOK || session.Instance != "worker(bob, de)" {
-		t.Fatalf("bob: %d %+v", status, session)
+		s.t.Fatalf("bob: %d %+v", status, session)
 	}
-	if got := s.onlySlot(); got != slot {
-		t.Fatalf("bob is served on slot %d, alice was on %d", got, slot)
+	if got := s.onlySession().slot; got != slot {
+		s.t.Fatalf("bob is served on slot %d, alice was on %d", got, slot)
 	}
-	s.seesOnlyOwn(bob, slot, everybodys, bobs, alices)
+	s.seesOnlyOwn(bob, bobs, alices)
+}
+
+// seesAll has alice search for what she may see, and returns the query's number.
+func (s *stack) seesAll(alice *browser) (asked uint32) {
+	s.t.Helper()
+	found := alice.search(func(query uint32) {
+		asked = query
+		s.results(query, everybodys, alices)
+	})
+	if !found.has(alices, everybodys) || found.Withheld != 0 {
+		s.t.Fatalf("alice's results: %+v", found)
+	}
+	return asked
 }
 
 // seesOnlyOwn has the engine answer with a foreign document among the user's: the
 // page has it not, says that something is withheld, and the audit log says what.
-func (s *stack) seesOnlyOwn(b *browser, slot int, everybodys, own, foreign string) {
+func (s *stack) seesOnlyOwn(b *browser, own, foreign string) {
 	s.t.Helper()
 	s.records()
 	found := b.search(func(query uint32) {
-		s.results(slot, query-1, foreign) // to an earlier query
-		s.results(slot, query, foreign, own, everybodys)
+		s.results(query-1, foreign) // to an earlier query
+		s.results(query, foreign, own, everybodys)
 	})
 	if !found.has(own, everybodys) || found.Withheld != 1 {
 		s.t.Errorf("results without %s: %+v", foreign, found)

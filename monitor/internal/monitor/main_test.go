@@ -7,7 +7,9 @@ package monitor
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,7 +27,7 @@ const idleVariable = "SHAI_TEST_IDLE"
 func TestMain(m *testing.M) {
 	sandbox.LaunchMain()
 	if os.Getenv(idleVariable) != "" {
-		select {}
+		idle()
 	}
 	if directory := os.Getenv(monitorDirectory); directory != "" {
 		os.Exit(playMonitor(directory))
@@ -33,6 +35,15 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	removeBuilt()
 	os.Exit(code)
+}
+
+// idle waits to be killed. It waits for a signal because waiting for nothing at all is
+// an error of a Go program.
+func idle() {
+	killed := make(chan os.Signal, 1)
+	signal.Notify(killed, syscall.SIGTERM)
+	<-killed
+	os.Exit(0)
 }
 
 // provided are the programs that the tests run in sandboxes, found once.

@@ -23,6 +23,7 @@ import (
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
 
@@ -290,6 +291,29 @@ func (s *stack) records() []audit.Record {
 		return nil
 	}))
 	return list
+}
+
+// sessionIn is the live session of a slot.
+func (s *stack) sessionIn(slot int) *session {
+	for _, one := range s.pipeline().liveSessions() {
+		if one.slot == slot {
+			return one
+		}
+	}
+	return nil
+}
+
+// writeTransfer writes into a session's channel, as the search engine would.
+func (s *stack) writeTransfer(to *session, query uint32, conduits ...uint32) {
+	s.t.Helper()
+	record, err := wire.EncodeTransfer(wire.Transfer{Query: query, Conduits: conduits})
+	s.must(err)
+	pairs := s.pipeline().pairs
+	if to.mode == wire.ModeDynamic {
+		pairs = s.pipeline().checked
+	}
+	_, err = pairs["results"][to.slot].writer.Write(record)
+	s.must(err)
 }
 
 // interceptions are the counts by kind.

@@ -16,14 +16,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
-	"shai.dev/monitor/internal/wire"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what happens into the transcripts")
@@ -200,16 +198,6 @@ func (p *player) leaves(name, how string) string {
 	return "the session is over"
 }
 
-// sessionIn is the live session of a slot.
-func (p *player) sessionIn(slot int) *session {
-	for _, s := range p.pipeline().liveSessions() {
-		if s.slot == slot {
-			return s
-		}
-	}
-	return nil
-}
-
 // transfer plays the search engine: it writes a transfer into the channel of the
 // user's slot.
 func (p *player) transfer(u *user, arguments string) string {
@@ -217,23 +205,16 @@ func (p *player) transfer(u *user, arguments string) string {
 	words := strings.Fields(arguments)
 	query, err := strconv.ParseUint(words[0], 10, 32)
 	p.must(err)
-	transfer := wire.Transfer{Query: uint32(query)}
+	var conduits []uint32
 	for _, name := range words[1:] {
 		id, _ := strconv.ParseUint(p.numbered(name), 10, 32)
-		transfer.Conduits = append(transfer.Conduits, uint32(id))
+		conduits = append(conduits, uint32(id))
 	}
-	record, err := wire.EncodeTransfer(transfer)
-	p.must(err)
-	s := p.sessionIn(u.slot)
-	if s == nil {
+	session := p.sessionIn(u.slot)
+	if session == nil {
 		return "no session"
 	}
-	pairs := p.pipeline().pairs
-	if s.mode == wire.ModeDynamic {
-		pairs = p.pipeline().checked
-	}
-	_, err = syscall.Write(int(pairs["results"][s.slot].writer.Fd()), record)
-	p.must(err)
+	p.writeTransfer(session, uint32(query), conduits...)
 	return "written"
 }
 
