@@ -160,7 +160,7 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime:   append(slices.Clone(t.spec.Runtime), p.monitor.options.Library),
 		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors,
-		Stdout: output, Stderr: output, Confined: confined, CPUs: p.monitor.options.CPUs,
+		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0, CPUs: p.monitor.options.CPUs,
 	}
 	if resources := t.spec.Resources; resources != nil {
 		spec.Limits = sandbox.Limits{Memory: uint64(resources.MemoryMegabytes) << 20, OpenFiles: uint64(resources.OpenFiles)} //nolint:gosec // never negative

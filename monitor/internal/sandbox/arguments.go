@@ -46,6 +46,7 @@ const (
 	namespaceFlags = 0x7e020000
 	unixDomain     = 1      // AF_UNIX
 	cloneParent    = 0x8000 // would leave the task's process tree
+	cloneThread    = 0x10000
 )
 
 // code is a piece of a filter that ends in an answer on every path.

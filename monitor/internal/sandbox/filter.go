@@ -11,6 +11,8 @@ import (
 // FilterSpec is what a system call filter depends on.
 type FilterSpec struct {
 	Waived Protection
+	// Serving is [Spec.Serving]: the supervisor decides who may fork.
+	Serving bool
 	// SignalsScoped says that Landlock confines signals to the task (ABI 6).
 	SignalsScoped bool
 }
@@ -142,7 +144,10 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	case processOption:
 		return equals(0, processOptions, allow, ask)
 	case cloning:
-		return withBits(0, namespaceFlags|cloneParent, ask, allow)
+		process := choose(spec.Serving, withBits(0, cloneThread, allow, ask), allow)
+		return withBits(0, namespaceFlags|cloneParent, ask, process)
+	case forking:
+		return choose(spec.Serving, ask, allow)
 	case ownLimits:
 		return equals(0, []uint32{0}, allow, ask)
 	case pairing:

@@ -132,6 +132,8 @@ func TestFilterArguments(t *testing.T) {
 		{"clone", elsewhere, []uint64{0x003d0f00}, allow}, // pthread_create
 		{"clone", elsewhere, []uint64{0x10000000 | 17}, notify},
 		{"clone", elsewhere, []uint64{0x8000}, notify},
+		{"clone", elsewhere, []uint64{17}, allow}, // fork
+		{"fork", elsewhere, nil, allow},
 		{"clone3", elsewhere, nil, enosys},
 		{"prctl", elsewhere, []uint64{15}, allow},
 		{"prctl", elsewhere, []uint64{4}, notify}, // PR_SET_DUMPABLE
@@ -186,8 +188,8 @@ func TestFilterTable(t *testing.T) {
 			want = allow
 		case absent:
 			want = enosys
-		case writing, bulkWriting, cloning:
-			continue // 100 is right for these
+		case writing, bulkWriting, cloning, forking:
+			continue // 100 is right for these, and forks are native unless somebody is served
 		}
 		if got := evaluate(t, filter, x86, call.number, elsewhere, wrong...); got != want {
 			t.Errorf("%s: %#x, want %#x", call.name, got, want)
@@ -245,9 +247,27 @@ func TestFilterWaivers(t *testing.T) {
 	}
 }
 
+// TestFilterServing: in a task that serves users whoever forks is looked at, and
+// whoever starts a thread is not.
+func TestFilterServing(t *testing.T) {
+	filter := interpreter(t, FilterSpec{Serving: true})
+	for _, test := range []struct {
+		name  string
+		flags uint64
+		want  uint32
+	}{
+		{"fork", 0, notify}, {"vfork", 0, notify}, {"clone", 17, notify}, {"clone", 0x4111, notify}, // as posix_spawn does
+		{"clone", 0x003d0f00, allow}, {"clone", 0x003d0f00 | 0x8000, notify}, {"clone", 0x003d0f00 | 0x10000000, notify},
+	} {
+		if got := evaluate(t, filter, x86, numberOf(test.name), elsewhere, test.flags); got != test.want {
+			t.Errorf("%s(%#x): %#x, want %#x", test.name, test.flags, got, test.want)
+		}
+	}
+}
+
 // TestFilterSize: the kernel takes 4096 instructions; hot calls take few steps.
 func TestFilterSize(t *testing.T) {
-	for _, spec := range []FilterSpec{{}, {SignalsScoped: true}, {Waived: PathMediation}} {
+	for _, spec := range []FilterSpec{{}, {SignalsScoped: true}, {Serving: true}, {Waived: PathMediation}} {
 		filter := Filter(spec)
 		if len(filter) > 2048 {
 			t.Errorf("%d instructions", len(filter))

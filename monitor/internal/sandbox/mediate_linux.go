@@ -41,6 +41,9 @@ func init() {
 		"readlinkat":      func(r *request) error { return r.readlink(r.descriptor(0), 1, 2) },
 		"execve":          (*request).execute,
 		"execveat":        (*request).execute,
+		"clone":           (*request).fork,
+		"fork":            (*request).fork,
+		"vfork":           (*request).fork,
 		"accept":          (*request).accept,
 		"accept4":         (*request).accept,
 		"write":           (*request).send,
@@ -64,6 +67,26 @@ func (r *request) execute() error {
 		return err
 	}
 	if process == r.supervisor.task.pid && r.supervisor.mayExecute.CompareAndSwap(true, false) {
+		return r.proceed()
+	}
+	return errRefused
+}
+
+// fork is for tasks that serve users: only the program itself makes processes. The
+// flags are a value, so the call may proceed. Most notifications are of a program
+// with one thread, whose number is the process's.
+func (r *request) fork() error {
+	if r.call.name == "clone" && r.Arguments[0]&(namespaceFlags|cloneParent) != 0 {
+		return errRefused
+	}
+	process := int(r.PID)
+	if process != r.supervisor.task.pid {
+		var err error
+		if process, err = r.process(); err != nil {
+			return err
+		}
+	}
+	if process == r.supervisor.task.pid {
 		return r.proceed()
 	}
 	return errRefused

@@ -72,7 +72,7 @@ func planOf(spec Spec, on machine) (plan, error) {
 	}
 	if spec.Waived&SyscallFilter == 0 {
 		scoped := domain.Scope&scopeSignal != 0 && spec.Waived&Perimeter == 0
-		result.Filter, err = bpf.Assemble(Filter(FilterSpec{Waived: spec.Waived, SignalsScoped: scoped}))
+		result.Filter, err = bpf.Assemble(Filter(FilterSpec{Waived: spec.Waived, Serving: spec.Serving, SignalsScoped: scoped}))
 	}
 	return result, err
 }

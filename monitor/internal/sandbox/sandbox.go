@@ -60,6 +60,9 @@ type Spec struct {
 	// Confined is false only in mode baseline: the command starts with the same
 	// descriptors and no sandbox at all.
 	Confined bool
+	// Serving says that the processes that the program forks serve users' sessions.
+	// They cannot fork in their turn: what they forked would outlive the session.
+	Serving bool
 	// Waived switches single protections off, so that tests can prove that each
 	// one is what stops an attack. The monitor never sets it.
 	Waived Protection

@@ -155,6 +155,23 @@ func TestVfork(t *testing.T) {
 	}
 }
 
+// TestForks: what the program of a task that serves users forks does not fork in its
+// turn, however it tries; threads it may start. In other tasks forks are native.
+func TestForks(t *testing.T) {
+	for _, serving := range []bool{true, false} {
+		for what, want := range map[string]bool{"fork": !serving, "vfork": !serving, "clone": !serving, "thread": true} {
+			spec, decider := world(t, "make-in-fork "+what)
+			spec.Serving = serving
+			if succeeded, errno, got := attempt(t, spec, decider); succeeded != want {
+				t.Errorf("%s, serving %v: succeeded %v, errno %v: %s", what, serving, succeeded, errno, got.output)
+			}
+			if !want && !decider.heard(what) {
+				t.Errorf("%s: refused without a word", what)
+			}
+		}
+	}
+}
+
 // session is what a test's monitor hands a worker, and the far ends.
 func session(t *testing.T) (*Accepted, *os.File, *os.File) {
 	t.Helper()

@@ -36,7 +36,8 @@ const (
 	controlling   // fcntl: an allow-list of commands, duplication as duplicating
 	deviceControl // ioctl: an allow-list of requests
 	processOption // prctl: an allow-list of options
-	cloning       // clone: no new namespaces
+	forking       // fork and vfork: of a task that serves users, the program alone
+	cloning       // clone: the same; no new namespaces
 	ownLimits     // prlimit64: only on oneself
 	pairing       // socketpair: only streams, which are pipes once messages are refused
 )
@@ -47,7 +48,7 @@ const (
 var classification = map[treatment]string{
 	native: `close fstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
 		pipe select sched_yield mremap msync mincore madvise pause nanosleep getitimer alarm setitimer getpid
-		shutdown getsockname getpeername setsockopt getsockopt fork vfork exit wait4 uname flock fsync fdatasync
+		shutdown getsockname getpeername setsockopt getsockopt exit wait4 uname flock fsync fdatasync
 		ftruncate getdents getcwd fchdir umask gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid
 		getegid getppid getpgrp getgroups getresuid getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait
 		rt_sigsuspend sigaltstack fstatfs getpriority sched_getparam sched_getscheduler sched_get_priority_max
@@ -84,6 +85,7 @@ var classification = map[treatment]string{
 	controlling:   `fcntl(0)`,
 	deviceControl: `ioctl(0)`,
 	processOption: `prctl`,
+	forking:       `fork vfork`,
 	cloning:       `clone`,
 	ownLimits:     `prlimit64`,
 	pairing:       `socketpair`,

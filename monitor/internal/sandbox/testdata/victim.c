@@ -265,6 +265,34 @@ breed(long workers)
 		pause();
 }
 
+static void *
+do_nothing(void *argument)
+{
+	return argument;
+}
+
+/* What a process that the program has forked makes in its turn. */
+static long
+make_in_fork(const char *what)
+{
+	pid_t made = -1, worker = fork();
+	pthread_t thread;
+	int status;
+
+	if (worker == 0) {
+		if (strcmp(what, "thread") == 0)
+			_exit(pthread_create(&thread, NULL, do_nothing, NULL) != 0);
+		if (strcmp(what, "vfork") == 0)
+			made = vfork();
+		else if (strcmp(what, "clone") == 0)
+			made = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+		else
+			made = (pid_t)syscall(SYS_fork);
+		_exit(made < 0);
+	}
+	return worker > 0 && waitpid(worker, &status, 0) == worker && status == 0 ? 0 : -1;
+}
+
 /* A worker's idle wait; shows what arrives. */
 static long
 serve(long workers)
@@ -460,6 +488,7 @@ by_system(const char *attempt, char **a)
 	if (IS("clone-namespace")) return syscall(SYS_clone, CLONE_NEWUTS | SIGCHLD, 0, 0, 0, 0);
 	if (IS("clone3")) return syscall(SYS_clone3, zeros, 0) < 0 && errno == EINVAL ? 0 : -1;
 	if (IS("fork")) return syscall(SYS_fork);
+	if (IS("make-in-fork")) return make_in_fork(a[0]);
 	if (IS("bpf")) {
 		union bpf_attr map = {.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1};
 		return syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof(map));
