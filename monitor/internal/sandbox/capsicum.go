@@ -126,7 +126,7 @@ func rightsAt(number int, waived Protection) rights {
 	case number == wire.FDConnectionChecked:
 		return join(socketRights, rights{capRead})
 	case number == wire.FDRequests:
-		return rights{capWrite, capPoll, capStatus}
+		return rights{capWrite, capPoll, capStatus, capGetOption}
 	case number >= wire.FDPipe && number < wire.FDPipe+wire.FDPipeCount:
 		return rights{capRead, capWrite, capPoll, capStatus, capControl}
 	case number >= wire.FDChannelChecked:
