@@ -83,8 +83,9 @@ func play(s *stack, transcript string) string {
 // player is the state of one transcript.
 type player struct {
 	*stack
-	users  map[string]*user
-	counts map[string]uint64 // interceptions that have been shown
+	users       map[string]*user
+	descriptors []string          // numbers of them, D1, D2, … in the order in which they were seen
+	counts      map[string]uint64 // interceptions that have been shown
 }
 
 // do carries out one line and returns what happened.
@@ -140,6 +141,8 @@ func (p *player) inSession(name, command string) string {
 		return ended(u.say(word + " " + p.numbered(rest)))
 	case "native", "beneath":
 		return differs(ended(u.say(word + " " + p.viewed(word, rest))))
+	case "descriptors":
+		return p.describes(ended(u.say(command)))
 	case "raw", "again":
 		return differs(ended(u.say(command)))
 	case "quit", "crash", "linger", "ended?", "leave":
@@ -173,6 +176,20 @@ func (p *player) connects(name, address string) string {
 	u.slot, err = strconv.Atoi(slot)
 	p.must(err)
 	return strings.Replace(answer, "session region  ", "session region unknown ", 1)
+}
+
+// describes puts a name where a worker says how many descriptors it has: the number is
+// the system's, and that it is the same again is what matters.
+func (p *player) describes(answer string) string {
+	number, ok := strings.CutPrefix(answer, "descriptors ")
+	if !ok {
+		return answer
+	}
+	at := slices.Index(p.descriptors, number)
+	if at < 0 {
+		at, p.descriptors = len(p.descriptors), append(p.descriptors, number)
+	}
+	return fmt.Sprintf("descriptors D%d", at+1)
 }
 
 // leaves ends a session in one way or another and waits until nothing is left of it.
