@@ -51,16 +51,16 @@ static void
 serve(struct stub *stub, int mailbox, int process)
 {
 	struct pollfd wanted[3] = {{mailbox, POLLIN, 0}, {process, POLLIN, 0}, {-1, POLLIN, 0}};
-	enum stub_outcome outcome = STUB_ANSWER;
+	enum stub_outcome outcome;
 
-	while (outcome != STUB_OVER) {
+	for (;;) {
 		wanted[2].fd = stub->reply;
 		stub_wait(wanted, 3);
 		if ((wanted[0].revents & POLLIN) == 0 || stub_receive(mailbox, &request) != 1)
 			break;
 		outcome = stub_handle(stub, &request, &answer, &second);
-		if (outcome == STUB_ANSWER && !answer_request(mailbox))
-			outcome = STUB_OVER;
+		if (outcome == STUB_OVER || (outcome == STUB_ANSWER && !answer_request(mailbox)))
+			break;
 		stub_discard(&request);
 		if (outcome == STUB_BROKEN) {
 			/* It may still tell its user. */
@@ -113,6 +113,7 @@ stub_run_processes(struct stub *stub)
 		stub->last = process;
 		serve(stub, ends[0], process);
 		end_process(process);
+		stub_discard(&request); /* what it asked last is not answered */
 		wipe();
 		/* A program that ends before it has a user would do so again. */
 		if (!stub_end_session(stub))

@@ -472,6 +472,12 @@ fake_say(struct fake_sandbox *fake, const char *line)
 }
 
 void
+fake_end_session(struct fake_sandbox *fake)
+{
+	EXPECT(shutdown(fake->reply, SHUT_RDWR) == 0);
+}
+
+void
 fake_session_over(struct fake_sandbox *fake, bool killed)
 {
 	char byte;

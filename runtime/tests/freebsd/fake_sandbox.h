@@ -78,6 +78,9 @@ const char *fake_say(struct fake_sandbox *fake, const char *line);
  */
 void fake_session_over(struct fake_sandbox *fake, bool killed);
 
+/* Ends the session from the sandbox's side. */
+void fake_end_session(struct fake_sandbox *fake);
+
 /* Sends bytes on the session's channel. */
 void fake_channel_send(struct fake_sandbox *fake, const void *bytes, size_t length);
 

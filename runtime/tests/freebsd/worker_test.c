@@ -29,12 +29,13 @@ check(const char *name, bool holds)
 	failures += !holds;
 }
 
-/* Whether a session's answer begins with a text. */
+/* Whether a session's answer begins with a text; with "", whether it hung up. */
 static void
 check_answer(struct fake_sandbox *fake, const char *name, const char *line, const char *expected)
 {
 	const char *answer = fake_say(fake, line);
-	bool holds = strncmp(answer, expected, strlen(expected)) == 0;
+	bool holds = strncmp(answer, expected, strlen(expected)) == 0 &&
+		     (*expected == '\0') == (*answer == '\0');
 
 	check(name, holds);
 	if (!holds)
@@ -136,7 +137,8 @@ odd_transfers(struct fake_sandbox *fake)
 		begin_session(fake);
 		authenticate(fake);
 		fake_channel_send(fake, text, odd[i].length);
-		check_answer(fake, odd[i].name, "receive 1", "error EPROTO");
+		check_answer(fake, odd[i].name, "receive 1",
+		    "error EPROTO channel: cannot read"); /* the stub, not the library */
 		(void)fake_say(fake, "quit");
 		fake_session_over(fake, false);
 	}
@@ -154,12 +156,16 @@ zygote(void)
 static void
 nothing_is_left(struct fake_sandbox *fake)
 {
-	char first[128], process[128];
+	char first[128], process[128], line[64];
 	bool same;
 
 	begin_session(fake);
 	(void)snprintf(first, sizeof(first), "%s", fake_say(fake, "descriptors"));
 	(void)snprintf(process, sizeof(process), "%s", fake_say(fake, "session"));
+	(void)snprintf(line, sizeof(line), "descriptors %d", SHAI_FD_RESERVED_END);
+	check("a session has no descriptors of its stub", strcmp(first, line) == 0);
+	(void)snprintf(line, sizeof(line), "socket %d", SHAI_FD_REQUESTS);
+	check_answer(fake, "and does not reach the sandbox", line, "error");
 	opens_of_a_session(fake);
 	channel_of_a_session(fake);
 	check_answer(fake, "remember", "remember alice-was-here", "remembered");
@@ -193,13 +199,17 @@ ends_of_a_session(struct fake_sandbox *fake)
 	begin_session(fake);
 	check_answer(fake, "the worker or its next serves on", "recall", "recalled nothing");
 	resets = fake->resets;
-	check_answer(fake, "done, and lives on: ended", "linger", "");
+	(void)fake_say(fake, "linger"); /* a process may still get to say that it does */
 	fake_session_over(fake, false);
-	check("the monitor was told once", fake->resets == resets + 1);
+	check("done, and lives on: ended", fake->resets == resets + 1);
+	begin_session(fake);
+	fake_end_session(fake);
+	check_answer(fake, "ended by the sandbox", "native /etc/passwd", "");
+	fake_session_over(fake, true);
 	begin_session(fake);
 	check_answer(fake, "what the monitor does not know", "register search", "error ECONNRESET");
 	(void)fake_say(fake, "quit");
-	fake_session_over(fake, false);
+	fake_session_over(fake, true); /* its worker ends with it */
 	begin_session(fake);
 	check_answer(fake, "serves on", "mode", "mode 2");
 	(void)fake_say(fake, "quit");

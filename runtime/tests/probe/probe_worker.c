@@ -19,6 +19,7 @@
  *	session                    "session region R slot N process P"
  *	remember WORD | recall     keep a word in this process; give it back
  *	descriptors                how many are open: "descriptors N"
+ *	socket NUMBER              whether a number is a socket: "socket" or "error E"
  *	register NAME              shai_register in the middle of a session
  *	again [in a child]         accept4(2) for another user without a reset, behind libshai's
  *back linger                     end the session as far as the monitor is told, and live on crash
@@ -190,6 +191,18 @@ count_descriptors(void)
 	answer("descriptors %u", count);
 }
 
+static void
+ask_for_socket(const char *number)
+{
+	int type;
+	socklen_t size = sizeof(type);
+
+	if (getsockopt((int)strtol(number, NULL, 10), SOL_SOCKET, SO_TYPE, &type, &size) == -1)
+		answer_error("");
+	else
+		answer("socket");
+}
+
 /* One command in RESP, and the first line of what comes back. */
 static void
 key_value(const char *verb, char *arguments)
@@ -309,6 +322,8 @@ command(char *line)
 		answer("recalled %s", remembered);
 	else if (strcmp(line, "descriptors") == 0)
 		count_descriptors();
+	else if (strcmp(line, "socket") == 0)
+		ask_for_socket(rest);
 	else if (strcmp(line, "register") == 0)
 		register_as(rest);
 	else if (strcmp(line, "again") == 0)
