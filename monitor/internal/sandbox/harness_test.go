@@ -227,15 +227,6 @@ func leakFree(t *testing.T, round func(t *testing.T)) {
 	eventually(t, "as many descriptors as before", func() bool { return openDescriptors(t) <= before })
 }
 
-func alive(processes []int) bool {
-	for _, process := range processes {
-		if unix.Kill(process, 0) == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // monitorMarker makes this test binary play a monitor that starts one task, so
 // that a test can kill it.
 const monitorMarker = "SHAI_TEST_MONITOR"

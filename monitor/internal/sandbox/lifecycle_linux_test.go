@@ -49,6 +49,15 @@ func members(t *testing.T, root int) []int {
 	return found
 }
 
+func alive(processes []int) bool {
+	for _, process := range processes {
+		if unix.Kill(process, 0) == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // breeder starts a program with three forked workers and returns all processes
 // of the task.
 func breeder(t *testing.T, spec Spec) (Task, []int) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -151,7 +152,7 @@ func init() {
 		"dup-write":          path(duplicateAndWrite),
 		"nothing":            func([]string) error { return nil },
 		"descriptors":        func([]string) error { return printDescriptors() },
-		"sleep":              func([]string) error { fmt.Println("ready"); select {} },
+		"sleep":              func([]string) error { return stay() },
 		"breed":              path(breed),
 		"ask":                ask,
 		"ask-from":           askFrom,
@@ -243,8 +244,15 @@ func breed(text string) error {
 			unix.RawSyscall(unix.SYS_SIGSUSPEND, uintptr(unsafe.Pointer(&[4]uint32{})), 0, 0)
 		}
 	}
+	return stay()
+}
+
+// stay says that it is there, and stays until it is killed.
+func stay() error {
 	fmt.Println("ready")
-	select {}
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 func printDescriptors() error {

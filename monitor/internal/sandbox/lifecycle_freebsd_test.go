@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// members are the processes that descend from root, root included, that are alive.
+func members(t *testing.T, root int) []int {
+	t.Helper()
+	text, err := unix.SysctlRaw("kern.proc.proc", 0)
+	check(t, err)
+	parents := map[int]int{}
+	for len(text) > processParent+4 {
+		size := binary.LittleEndian.Uint32(text)
+		parents[int(binary.LittleEndian.Uint32(text[processNumber:]))] = int(binary.LittleEndian.Uint32(text[processParent:]))
+		text = text[size:]
+	}
+	var found []int
+	for process := range parents {
+		for ancestor := process; ancestor > 1; ancestor = parents[ancestor] {
+			if ancestor == root {
+				found = append(found, process)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// alive says whether any of the processes runs; whose parent has yet to ask how it ended
+// does not.
+func alive(processes []int) bool {
+	const state, zombie = 388, 5 // ki_stat, SZOMB
+	for _, process := range processes {
+		text, err := unix.SysctlRaw("kern.proc.pid", process)
+		if err == nil && len(text) > state && text[state] != zombie {
+			return true
+		}
+	}
+	return false
+}
+
+// breeder starts a program with three forked processes and returns them all.
+func breeder(t *testing.T, confined bool) (Task, []int) {
+	t.Helper()
+	spec, _, _ := world(t, "breed 3")
+	spec.Confined = confined
+	read, write, err := os.Pipe()
+	check(t, err)
+	defer read.Close()
+	spec.Stdout = write
+	task, err := New().Start(t.Context(), spec, &scripted{})
+	write.Close()
+	check(t, err)
+	if line, err := bufio.NewReader(read).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the program said %q, %v", line, err)
+	}
+	return task, members(t, task.PID())
+}
+
+// TestNothingOutlivesATask: however it ends, every process is gone when Done is closed,
+// in the sandbox and in mode baseline.
+func TestNothingOutlivesATask(t *testing.T) {
+	ends := map[string]func(t *testing.T, task Task){
+		"stopped": func(t *testing.T, task Task) { check(t, task.Stop(t.Context())) },
+		"killed":  func(t *testing.T, task Task) { check(t, unix.Kill(task.PID(), unix.SIGKILL)) },
+		"keeper killed": func(t *testing.T, task Task) {
+			keeper, err := ParentOf(task.PID())
+			check(t, err)
+			check(t, unix.Kill(keeper, unix.SIGKILL))
+		},
+	}
+	for name, end := range ends {
+		for _, confined := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, confined %v", name, confined), func(t *testing.T) {
+				leakFree(t, func(t *testing.T) {
+					task, processes := breeder(t, confined)
+					if len(processes) != 4 {
+						t.Errorf("%d processes, want 4", len(processes))
+					}
+					end(t, task)
+					<-task.Done()
+					eventually(t, "all processes are gone", func() bool { return !alive(processes) })
+					if task.Err() == nil {
+						t.Error("no word of how it ended")
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestStopKills: a program that has no time to end is killed.
+func TestStopKills(t *testing.T) {
+	task, processes := breeder(t, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	check(t, task.Stop(ctx))
+	if alive(processes) {
+		t.Error("something is left")
+	}
+}
+
+// TestMonitorDies: kill -9 and Ctrl-C of the monitor leave nothing behind.
+func TestMonitorDies(t *testing.T) {
+	for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGINT} {
+		t.Run(unix.SignalName(signal), func(t *testing.T) {
+			monitor := exec.Command(itself(t))
+			monitor.Env = append(os.Environ(), monitorMarker+"="+itself(t)+" "+victimMarker+" breed 3")
+			monitor.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+			output, err := monitor.StdoutPipe()
+			check(t, err)
+			check(t, monitor.Start())
+			if line, err := bufio.NewReader(output).ReadString('\n'); err != nil || line != "ready\n" {
+				t.Fatalf("the program said %q, %v", line, err)
+			}
+			processes := members(t, monitor.Process.Pid)
+			if len(processes) != 6 { // monitor, keeper, program, three forks
+				t.Errorf("%d processes, want 6", len(processes))
+			}
+			check(t, unix.Kill(-monitor.Process.Pid, signal))
+			_ = monitor.Wait()
+			eventually(t, "all processes are gone", func() bool { return !alive(processes) })
+		})
+	}
+}
+
+// TestLaunchErrors: a start that fails says why, leaves nothing running and nothing
+// open.
+func TestLaunchErrors(t *testing.T) {
+	tests := map[string]struct {
+		change func(spec *Spec)
+		want   string
+	}{
+		"no program":           {func(s *Spec) { s.Command = []string{"/nonexistent"} }, "execute /nonexistent: "},
+		"program not runtime":  {func(s *Spec) { s.Runtime = nil }, "not part of the runtime"},
+		"no program at all":    {func(s *Spec) { s.Command[0] = s.Capabilities[0].Path + "/allowed.txt"; s.Runtime = []string{"/"} }, "not a program"},
+		"no working directory": {func(s *Spec) { s.WorkingDirectory = "/nonexistent" }, "working directory /nonexistent"},
+		"no capability":        {func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} }, "open capability"},
+		"bad descriptor":       {func(s *Spec) { s.Descriptors = map[int]*os.File{2: os.Stdin} }, "descriptor 2"},
+		"bad CPU":              {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},
+		"other loader":         {func(s *Spec) { s.Environment = []string{"LD_DEBUG=1"} }, "LD_DEBUG"},
+		"foreign library":      {func(s *Spec) { s.Environment = []string{"LD_PRELOAD=/elsewhere/x.so"} }, "/elsewhere/x.so"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			leakFree(t, func(t *testing.T) {
+				spec, _, _ := world(t, "nothing")
+				test.change(&spec)
+				task, err := New().Start(t.Context(), spec, &scripted{})
+				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "victim") {
+					t.Errorf("got %v, %v; want %q and the task's name", task, err, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestInherited: a task has its standard descriptors, every reserved number, and
+// nothing else. This process has much more open.
+func TestInherited(t *testing.T) {
+	leaked, err := os.Open("/")
+	check(t, err)
+	defer leaked.Close()
+	for _, confined := range []bool{true, false} {
+		spec, decider, _ := world(t, "descriptors")
+		spec.Confined = confined
+		got := run(t, spec, decider)
+		numbers := strings.Fields(got.output)
+		for _, text := range numbers {
+			// The victim's run-time system may have opened its poller's since.
+			if number, err := strconv.Atoi(text); err != nil || number > wire.FDReservedEnd+3 {
+				t.Errorf("confined %v: descriptor %q is open", confined, text)
+			}
+		}
+		if len(numbers) < wire.FDReservedEnd {
+			t.Errorf("confined %v: only %d descriptors: %s", confined, len(numbers), got.output)
+		}
+	}
+}
+
+// TestBaseline: without the sandbox the same program reads the secret.
+func TestBaseline(t *testing.T) {
+	spec, _, _ := world(t, "open $S/secret.txt")
+	spec.Confined = false
+	if _, _, got := attempt(t, spec, nil); got.output != secretText {
+		t.Errorf("got %q, %v", got.output, got.err)
+	}
+}
+
+// TestDecisionsInMemory: a prepared set is what wire says, and can be changed by nobody.
+func TestDecisionsInMemory(t *testing.T) {
+	root := t.TempDir()
+	var directories []Directory
+	for _, class := range []string{"30", "4"} {
+		check(t, os.Mkdir(root+"/"+class, 0o755))
+		directories = append(directories, Directory{root + "/" + class, Read})
+	}
+	ruleset, err := New().PrepareRuleset(directories)
+	check(t, err)
+	defer ruleset.File.Close()
+	head := make([]byte, 16)
+	_, err = ruleset.File.ReadAt(head, 0)
+	check(t, err)
+	for i, want := range []uint32{2, 0, 4, 30} {
+		if got := binary.LittleEndian.Uint32(head[4*i:]); got != want {
+			t.Errorf("word %d is %d, want %d", i, got, want)
+		}
+	}
+	if _, err := ruleset.File.WriteAt(head, 0); err == nil {
+		t.Error("it can be written")
+	}
+	if _, err := unix.Mmap(int(ruleset.File.Fd()), 0, 16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err == nil {
+		t.Error("it can be mapped for writing")
+	}
+	for name, wrong := range map[string]Directory{"missing": {root + "/5", Read}, "no class": {filepath.Dir(root), Read}, "write": {root + "/4", Write}} {
+		if _, err := New().PrepareRuleset([]Directory{wrong}); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// TestOneWay: a pipe of FreeBSD works in both directions, but for its rights.
+func TestOneWay(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	check(t, err)
+	defer reader.Close()
+	defer writer.Close()
+	if _, err := reader.Write([]byte("back")); err != nil {
+		t.Errorf("pipes are one-way here: %v", err)
+	}
+	check(t, OneWay(reader, writer))
+	if _, err := unix.Write(int(reader.Fd()), []byte("back")); err != unix.ENOTCAPABLE {
+		t.Errorf("writing the reader: %v", err)
+	}
+	if _, err := unix.Read(int(writer.Fd()), make([]byte, 4)); err != unix.ENOTCAPABLE {
+		t.Errorf("reading the writer: %v", err)
+	}
+	if _, err := unix.Write(int(writer.Fd()), []byte("forth")); err != nil {
+		t.Error(err)
+	}
+}
