@@ -20,11 +20,7 @@ shai_exchange_sequence(void)
 bool
 shai_exchange_present(void)
 {
-	int type = 0;
-	socklen_t size = sizeof(type);
-
-	return getsockopt(SHAI_FD_MONITOR, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
-	       type == SOCK_SEQPACKET;
+	return shai_packet_socket(SHAI_FD_MONITOR);
 }
 
 int

@@ -88,6 +88,16 @@ shai_packet_receive(int socket, struct shai_packet *packet)
 	return length;
 }
 
+bool
+shai_packet_socket(int descriptor)
+{
+	int type = 0;
+	socklen_t size = sizeof(type);
+
+	return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+	       type == SOCK_SEQPACKET;
+}
+
 void
 shai_packet_close(const int *descriptors, size_t count)
 {

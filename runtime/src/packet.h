@@ -5,6 +5,7 @@
 #ifndef SHAI_PACKET_H
 #define SHAI_PACKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -31,6 +32,9 @@ int shai_packet_send(
  * errno.
  */
 ssize_t shai_packet_receive(int socket, struct shai_packet *packet);
+
+/* Whether a descriptor is a socket that carries records. */
+bool shai_packet_socket(int descriptor);
 
 /* Closes count descriptors, leaving out those that are -1. */
 void shai_packet_close(const int *descriptors, size_t count);

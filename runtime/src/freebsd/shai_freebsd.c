@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capsicum.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -33,20 +32,10 @@ static struct {
 
 static bool has_stub; /* this is a session's half */
 
-static bool
-is_seqpacket(int descriptor)
-{
-	int type = 0;
-	socklen_t size = sizeof(type);
-
-	return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
-	       type == SOCK_SEQPACKET;
-}
-
 int
 shai_backend_prepare(void)
 {
-	return cap_sandboxed() && is_seqpacket(SHAI_FD_REQUESTS) ? shai_trap_install() : 0;
+	return cap_sandboxed() && shai_packet_socket(SHAI_FD_REQUESTS) ? shai_trap_install() : 0;
 }
 
 void

@@ -11,6 +11,7 @@
 #define SHAI_STUB_H
 
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 
 #include "stub_record.h"

@@ -16,6 +16,8 @@
 #include "stub_transports.h"
 #include "trap.h"
 
+#define STACK_OF_REQUEST 32768 /* more than handling a request takes */
+
 static struct stub_record request, answer, second;
 
 /* What a session's process begins with, beside what the zygote left it. */
@@ -82,9 +84,13 @@ end_process(int process)
 	(void)close(process);
 }
 
-static void
+/* What was learnt of a session: in the records, and below on the stack. */
+__attribute__((noinline)) static void
 wipe(void)
 {
+	uint8_t stack[STACK_OF_REQUEST];
+
+	explicit_bzero(stack, sizeof(stack));
 	explicit_bzero(&request, sizeof(request));
 	explicit_bzero(&answer, sizeof(answer));
 	explicit_bzero(&second, sizeof(second));

@@ -5,7 +5,6 @@
 #ifndef SHAI_STUB_RECORD_H
 #define SHAI_STUB_RECORD_H
 
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -188,6 +188,7 @@ keep_perimeter(struct stub *stub, uint64_t sequence, struct stub_record *answer)
 	const char *problem = shai_decode_bound(stub_bytes(answer), sequence, &head, classes);
 	size_t kept = 0;
 
+	explicit_bzero(classes, sizeof(classes)); /* of no use here, and the session's */
 	if (problem == NULL)
 		problem = check_bound(&head, answer);
 	if (problem != NULL)

@@ -170,6 +170,8 @@ nothing_is_left(struct fake_sandbox *fake)
 	channel_of_a_session(fake);
 	check_answer(fake, "remember", "remember alice-was-here", "remembered");
 	check_answer(fake, "recall", "recall", "recalled alice-was-here");
+	/* A name that goes through the stub. */
+	check_answer(fake, "native", "native /tmp/of-alice", "error EACCES");
 	check("its directories are open", strcmp(first, fake_say(fake, "descriptors")) != 0);
 	check_answer(fake, "quit", "quit", "");
 	fake_session_over(fake, false);
@@ -177,6 +179,9 @@ nothing_is_left(struct fake_sandbox *fake)
 
 	begin_session(fake);
 	check_answer(fake, "the next remembers nothing", "recall", "recalled nothing");
+	check_answer(fake, "nor does its stub", "search of-alice", "absent");
+	check_answer(fake, "what it remembers is found", "remember of-bob", "remembered");
+	check_answer(fake, "what it remembers is found", "search of-bob", "found");
 	check_answer(fake, "and has nothing open", "descriptors", first);
 	check_answer(fake, "nor anything of the view", "beneath 1/0/1", "error EACCES");
 	same = strcmp(process, fake_say(fake, "session")) == 0;

@@ -18,12 +18,14 @@
  *	mode                       the session's mode
  *	session                    "session region R slot N process P"
  *	remember WORD | recall     keep a word in this process; give it back
+ *	search WORD                look for one in static data: "found" or "absent"
  *	descriptors                how many are open: "descriptors N"
  *	socket NUMBER              whether a number is a socket: "socket" or "error E"
  *	register NAME              shai_register in the middle of a session
- *	again [in a child]         accept4(2) for another user without a reset, behind libshai's
- *back linger                     end the session as far as the monitor is told, and live on crash
- *die with SIGABRT quit                       end the session
+ *	again [in a child]         accept4(2) for another user, behind libshai's back
+ *	linger                     end the session for the monitor only, and live on
+ *	crash                      die with SIGABRT
+ *	quit                       end the session
  *
  * Started as "probe_worker register NAME ..." it is no worker: it registers under
  * each name in turn and prints what comes of it.
@@ -55,7 +57,7 @@
 #define DESCRIPTORS 1024
 
 static struct shai_session session;
-static char remembered[64] = "nothing";
+static char remembered[64];
 
 static void
 answer(const char *format, ...)
@@ -192,6 +194,15 @@ count_descriptors(void)
 }
 
 static void
+search(const char *word)
+{
+	extern char edata[], end[];
+
+	answer(
+	    memmem(edata, (size_t)(end - edata), word, strlen(word)) == NULL ? "absent" : "found");
+}
+
+static void
 ask_for_socket(const char *number)
 {
 	int type;
@@ -319,9 +330,11 @@ command(char *line)
 		snprintf(remembered, sizeof(remembered), "%s", rest);
 		answer("remembered");
 	} else if (strcmp(line, "recall") == 0)
-		answer("recalled %s", remembered);
+		answer("recalled %s", *remembered == '\0' ? "nothing" : remembered);
 	else if (strcmp(line, "descriptors") == 0)
 		count_descriptors();
+	else if (strcmp(line, "search") == 0)
+		search(rest);
 	else if (strcmp(line, "socket") == 0)
 		ask_for_socket(rest);
 	else if (strcmp(line, "register") == 0)
