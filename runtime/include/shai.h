@@ -169,7 +169,9 @@ SHAI_API int shai_accept(struct shai_session *session);
  * Relays the client's signature over shai_signed_text() to the monitor and, once
  * the monitor has bound the session, restricts this process to the user's
  * capability set. That is irrevocable and covers the calling thread and what it
- * forks: call it from a single-threaded process. PR_SET_NO_NEW_PRIVS is set.
+ * forks: call it from a single-threaded process. PR_SET_NO_NEW_PRIVS is set. On
+ * FreeBSD the session has been confined from its beginning, and now may open what the
+ * set covers.
  *
  * In mode baseline there is nothing to relay: the caller must have verified the
  * signature itself, and calls this to mark the session as bound.
