@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+func capsicumSpec() Spec {
+	return Spec{
+		Name: "search", Command: []string{"/app/search"}, Confined: true, Runtime: []string{"/app", "/lib", "/libexec"},
+		Environment: []string{"A=1", "LD_LIBRARY_PATH=/app/lib:/elsewhere", "LD_PRELOAD=/app/lib/libshai.so"},
+		Perimeter:   []Directory{{"/view/3", Read}, {"/index", Read | Write}, {"/spool", Write}, {"/names", List}},
+		Capabilities: []Capability{{"/shai/view", "/view"}, {"/index", "/index"}, {"/spool", "/spool/in"}, {"/names", "/names"},
+			{"/indexes", "/indexes"}},
+		Descriptors: map[int]*os.File{wire.FDMonitor: os.Stdin, wire.FDClasses: os.Stdin, wire.FDConnectionChecked: os.Stdin,
+			wire.FDChannel: os.Stdin, wire.FDChannelChecked: os.Stdin, wire.FDRequests: os.Stdin},
+	}
+}
+
+// TestCapsicumPlan: a number has the rights of what it is for, and one that is not
+// named none.
+func TestCapsicumPlan(t *testing.T) {
+	todo, err := capsicumPlanOf(capsicumSpec())
+	if err != nil || !todo.Capsicum.Mode || len(todo.Capsicum.Unrestricted) != 0 {
+		t.Fatalf("%+v, %v", todo.Capsicum, err)
+	}
+	for _, test := range []struct {
+		number                         int
+		read, write, lookUp, mayCreate bool
+	}{
+		{wire.FDCapability, false, false, false, false}, // the view, of which one class is granted
+		{wire.FDCapability + 1, true, true, true, true},
+		{wire.FDCapability + 2, false, true, true, true},
+		{wire.FDCapability + 3, true, false, false, false},  // may be listed
+		{wire.FDCapability + 4, false, false, false, false}, // not beneath /index
+		{wire.FDMonitor, true, true, false, false},
+		{wire.FDClasses, true, false, false, false},
+		{wire.FDConnectionChecked, true, false, false, false},
+		{wire.FDChannel, false, true, false, false},
+		{wire.FDChannelChecked, false, false, false, false},
+		{wire.FDRequests, false, true, false, false},
+		{wire.FDKeyValue, false, false, false, false}, // a filler
+	} {
+		has := func(right uint64) bool { return slices.Contains(todo.Capsicum.Rights[test.number], right) }
+		if has(capRead) != test.read || has(capWrite) != test.write || has(capLookUp) != test.lookUp || has(capCreate) != test.mayCreate {
+			t.Errorf("%d: read %v, write %v, look up %v, create %v, want %v", test.number, has(capRead), has(capWrite), has(capLookUp), has(capCreate), test)
+		}
+		if has(capExecute) || has(capMapExecute) {
+			t.Errorf("%d: may be executed", test.number)
+		}
+	}
+}
+
+// TestCapsicumLoader: what the run-time linker is told by path becomes files, as far as
+// they are part of the runtime.
+func TestCapsicumLoader(t *testing.T) {
+	todo, err := capsicumPlanOf(capsicumSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, lists := range map[string][2][]string{
+		"libraries":   {todo.Capsicum.Libraries, {"/app/lib", "/lib"}},
+		"preloads":    {todo.Capsicum.Preloads, {"/app/lib/libshai.so"}},
+		"environment": {todo.Environment, {"A=1"}},
+	} {
+		if difference := cmp.Diff(lists[1], lists[0]); difference != "" {
+			t.Errorf("%s: %s", what, difference)
+		}
+	}
+	for _, variable := range []string{"LD_PRELOAD=/elsewhere/x.so", "LD_DEBUG=1", "LD_LIBRARY_PATH_FDS=3"} {
+		spec := capsicumSpec()
+		spec.Environment = []string{variable}
+		if _, err := capsicumPlanOf(spec); err == nil || !strings.Contains(err.Error(), "search") {
+			t.Errorf("%s: %v", variable, err)
+		}
+	}
+}
+
+// TestCapsicumWaived: a test can waive one protection at a time; mode baseline has none.
+func TestCapsicumWaived(t *testing.T) {
+	for waived, holds := range map[Protection]func(c *capsicum) bool{
+		Perimeter:   func(c *capsicum) bool { return !c.Mode && slices.Contains(c.Unrestricted, wire.FDCapability) },
+		ReservedFDs: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Unrestricted, wire.FDConnectionChecked) },
+		ChannelGate: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
+		ExecRefusal: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
+	} {
+		spec := capsicumSpec()
+		before, err := capsicumPlanOf(spec)
+		if err != nil || holds(before.Capsicum) {
+			t.Errorf("protection %#x is off: %v", waived, err)
+		}
+		spec.Waived = waived
+		after, err := capsicumPlanOf(spec)
+		if err != nil || !holds(after.Capsicum) {
+			t.Errorf("protection %#x is on: %v", waived, err)
+		}
+	}
+	spec := capsicumSpec()
+	spec.Confined = false
+	if todo, err := capsicumPlanOf(spec); err != nil || todo.Capsicum != nil || len(todo.Environment) != 3 {
+		t.Errorf("baseline: %+v, %v", todo, err)
+	}
+	if _, err := capsicumPlanOf(Spec{Name: "search", Command: []string{"relative"}}); err == nil {
+		t.Error("a specification at fault is accepted")
+	}
+}
