@@ -19,8 +19,9 @@
 #include "shai.h"
 
 #define OWN_NUMBERS 300 /* first number of the sandbox's own descriptors */
-#define DOCUMENTS 6     /* conduit i is in class 1 if it is odd, else in class 2 */
-#define PATIENCE 60000  /* milliseconds; an emulated machine is slow */
+#define NOBODY 65534
+#define DOCUMENTS 6    /* conduit i is in class 1 if it is odd, else in class 2 */
+#define PATIENCE 60000 /* milliseconds; an emulated machine is slow */
 
 static uint8_t buffer[SHAI_WIRE_MAX];
 
@@ -90,6 +91,7 @@ make_files(struct fake_sandbox *fake)
 		(void)snprintf(text, sizeof(text), "document %u\n", i);
 		write_file(fake, name, text, strlen(text));
 	}
+	EXPECT(chmod(path_of(fake, "data"), 0777) == 0);
 	write_file(fake, "classes", classes, sizeof(classes));
 	write_file(fake, "allowed", "allowed\n", 8);
 	write_file(fake, "secret", "secret\n", 7);
@@ -138,6 +140,7 @@ run_task(struct fake_sandbox *fake, fake_task *task, int requests, int monitor)
 {
 	place_descriptors(fake, requests, monitor);
 	close_own();
+	EXPECT(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
 	EXPECT(cap_enter() == 0);
 	EXPECT(shai_backend_prepare() == 0);
 	EXPECT(shai_register("worker") == 0);

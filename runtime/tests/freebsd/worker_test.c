@@ -168,6 +168,8 @@ nothing_is_left(struct fake_sandbox *fake)
 	check_answer(fake, "and does not reach the sandbox", line, "error");
 	opens_of_a_session(fake);
 	channel_of_a_session(fake);
+	check_answer(fake, "no process of its own", "again in a child",
+	    module_is_loaded() ? "error EPERM" : "error EAGAIN");
 	check_answer(fake, "remember", "remember alice-was-here", "remembered");
 	check_answer(fake, "recall", "recall", "recalled alice-was-here");
 	/* A name that goes through the stub. */
