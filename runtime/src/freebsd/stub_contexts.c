@@ -5,7 +5,8 @@
  * over. What a session is refused comes to the stub, which is all that they say to
  * each other: no call of the stub's waits for a session.
  *
- * Timers are the process's and would go off in the next session, so they are ended.
+ * Timers and pending signals are the process's and would meet the next session, so
+ * they are discarded too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "contexts.h"
@@ -137,6 +139,21 @@ end_timers(void)
 		(void)syscall(SYS_ktimer_delete, timer);
 }
 
+/* All are blocked here. Those that ask the worker to end are not the session's. */
+static void
+discard_signals(void)
+{
+	static const int kept[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+	const struct timespec now = {0, 0};
+	sigset_t discarded;
+
+	(void)sigfillset(&discarded);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		(void)sigdelset(&discarded, kept[i]);
+	while (sigtimedwait(&discarded, NULL, &now) > 0)
+		continue;
+}
+
 void
 stub_run_contexts(struct stub *stub)
 {
@@ -156,6 +173,7 @@ stub_run_contexts(struct stub *stub)
 		serve(stub, &links, session);
 		(void)close(session);
 		end_timers();
+		discard_signals();
 		redirected_drain(&links);
 		(void)stub_end_session(stub);
 	}

@@ -174,6 +174,8 @@ nothing_is_left(struct fake_sandbox *fake)
 	check_answer(fake, "recall", "recall", "recalled alice-was-here");
 	/* A name that goes through the stub. */
 	check_answer(fake, "native", "native /tmp/of-alice", "error EACCES");
+	check_answer(fake, "a timer and a signal", "leave", "left");
+	check_answer(fake, "they are there", "left", "timer runs, signal pending");
 	check("its directories are open", strcmp(first, fake_say(fake, "descriptors")) != 0);
 	check_answer(fake, "quit", "quit", "");
 	fake_session_over(fake, false);
@@ -181,6 +183,7 @@ nothing_is_left(struct fake_sandbox *fake)
 
 	begin_session(fake);
 	check_answer(fake, "the next remembers nothing", "recall", "recalled nothing");
+	check_answer(fake, "no timer, no signal", "left", "timer none, signal none");
 	check_answer(fake, "nor does its stub", "search of-alice", "absent");
 	check_answer(fake, "what it remembers is found", "remember of-bob", "remembered");
 	check_answer(fake, "what it remembers is found", "search of-bob", "found");

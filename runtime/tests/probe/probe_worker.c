@@ -19,6 +19,7 @@
  *	session                    "session region R slot N process P"
  *	remember WORD | recall     keep a word in this process; give it back
  *	search WORD                look for one in static data: "found" or "absent"
+ *	leave | left               leave a timer and a pending signal; what is left of them
  *	descriptors                how many are open: "descriptors N"
  *	socket NUMBER              whether a number is a socket: "socket" or "error E"
  *	register NAME              shai_register in the middle of a session
@@ -31,11 +32,13 @@
  * each name in turn and prints what comes of it.
  */
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,6 +184,35 @@ read_raw(void)
 		answer_error("");
 	else
 		answer("record");
+}
+
+/* Both are the process's, and outlive what has made them unless somebody sees to it. */
+static void
+leave_behind(void)
+{
+	static const struct itimerval late = {{0, 0}, {1000, 0}};
+	sigset_t held;
+
+	sigemptyset(&held);
+	sigaddset(&held, SIGUSR1);
+	if (setitimer(ITIMER_REAL, &late, NULL) == -1 ||
+	    sigprocmask(SIG_BLOCK, &held, NULL) == -1 || raise(SIGUSR1) != 0)
+		answer_error("leave");
+	else
+		answer("left");
+}
+
+static void
+answer_left(void)
+{
+	struct itimerval timer = {{0, 0}, {0, 0}};
+	sigset_t pending;
+
+	sigemptyset(&pending);
+	getitimer(ITIMER_REAL, &timer);
+	sigpending(&pending);
+	answer("timer %s, signal %s", timer.it_value.tv_sec == 0 ? "none" : "runs",
+	    sigismember(&pending, SIGUSR1) ? "pending" : "none");
 }
 
 static void
@@ -333,6 +365,10 @@ command(char *line)
 		answer("recalled %s", *remembered == '\0' ? "nothing" : remembered);
 	else if (strcmp(line, "descriptors") == 0)
 		count_descriptors();
+	else if (strcmp(line, "leave") == 0)
+		leave_behind();
+	else if (strcmp(line, "left") == 0)
+		answer_left();
 	else if (strcmp(line, "search") == 0)
 		search(rest);
 	else if (strcmp(line, "socket") == 0)
