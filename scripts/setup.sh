@@ -35,7 +35,7 @@ at_least() { [[ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" == "$1" ]
 
 # --- Debian packages ---------------------------------------------------------
 # One line per package: its name, then a file or (without a slash) a command
-# that shows it is there, however it was installed.
+# that shows it is there, however it was installed. A file may be a pattern.
 readonly PACKAGES="
 redis-server        redis-server
 openssh-client      ssh
@@ -51,6 +51,7 @@ libcmocka-dev       /usr/include/cmocka.h
 libbsd-dev          /usr/include/bsd/sys/tree.h
 mandoc              mandoc
 clang               clang
+libclang-rt-dev     /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a
 clang-format        clang-format
 shellcheck          shellcheck
 python3-venv        /usr/share/python-wheels
@@ -61,7 +62,7 @@ missing_packages() {
   while read -r package probe; do
     [[ -z $package ]] && continue
     case $probe in
-      /*) [[ -e $probe ]] || echo "$package" ;;
+      /*) compgen -G "$probe" >/dev/null || echo "$package" ;;
       *) command -v "$probe" >/dev/null || echo "$package" ;;
     esac
   done <<<"$PACKAGES"

@@ -91,6 +91,7 @@ _MEMBER = record(
         "message": text("Why, and what to do, in a sentence for people.", longest=1024, shortest=0),
         "image": text("The image that it was made from.", longest=253, shortest=0),
         "configuration": text("Hash of the configuration that it was provisioned with.", longest=64, shortest=0),
+        "certificateEnds": moment("When its monitor's certificate expires; it is provisioned anew four weeks before."),
         "bundle": text(
             "The bundle that it has in force: digits of its release and of its facts.", longest=64, shortest=0
         ),

@@ -80,6 +80,7 @@ class Installing:
                 seen.healed += 1
                 if outcome.failure is None:
                     seen.configuration, seen.image = configuration.digest(member), configuration.image.digest
+                    seen.certificate_ends = outcome.certificate_ends
                     seen.failed, seen.failures, seen.bring_up_failed = None, 0, None
                 else:
                     seen.failed = failure(outcome.failure.reason, outcome.failure.message, seen.failed)

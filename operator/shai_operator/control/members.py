@@ -36,6 +36,8 @@ class Seen:
     configuration: str | None = None
     """Digest that it has provisioned the member with; None: what the row says."""
     image: str = ""
+    certificate_ends: datetime | None = None
+    """Of the certificate that it has been provisioned with; None: what the row says."""
     monitor: Monitor | None = None
     unreachable: str = ""
     failures: int = 0
@@ -139,6 +141,7 @@ class Members:
             row,
             configuration=row.configuration if seen.configuration is None else seen.configuration,
             image=seen.image or row.image,
+            certificate_ends=seen.certificate_ends or row.certificate_ends,
             monitor=seen.monitor,
             unreachable=seen.unreachable,
             failures=seen.failures,

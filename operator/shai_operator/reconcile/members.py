@@ -110,6 +110,8 @@ class Observation:
     configuration: str = ""
     """Digest of what it was last provisioned with; empty until that has succeeded."""
     image: str = ""
+    certificate_ends: datetime | None = None
+    """When its monitor's certificate expires; None when that was never told."""
     bundle: str = ""
     """Label of the bundle it has or last had in force; also while it cannot be reached."""
     draining_since: datetime | None = None
@@ -168,7 +170,7 @@ class ProvisionMembers:
     host: str
     members: tuple[Place, ...]
     cause: str
-    """For people: new, changed, or not answering."""
+    """For people: new, changed, not answering, or its certificate is due."""
 
 
 @dataclass(frozen=True)
@@ -321,6 +323,7 @@ def row(member: Observation, stands: Standing) -> dict[str, Any]:
         "message": stands.message[:MESSAGE_LIMIT],
         "image": member.image,
         "configuration": member.configuration,
+        "certificateEnds": timestamp(member.certificate_ends) if member.certificate_ends else "",
         "bundle": monitor.bundle if monitor else member.bundle,
         "release": member.release,
         "sessions": monitor.sessions if monitor else 0,
@@ -332,7 +335,6 @@ def row(member: Observation, stands: Standing) -> dict[str, Any]:
 
 def from_row(written: Mapping[str, Any]) -> Observation:
     """Read a member's row: the member as it was last known."""
-    draining = written.get("drainingSince")
     return Observation(
         name=written["name"],
         ordinal=int(written.get("ordinal", 0)),
@@ -340,7 +342,12 @@ def from_row(written: Mapping[str, Any]) -> Observation:
         address=written.get("address", ""),
         configuration=written.get("configuration", ""),
         image=written.get("image", ""),
+        certificate_ends=_moment(written.get("certificateEnds")),
         bundle=written.get("bundle", ""),
-        draining_since=datetime.fromisoformat(draining) if draining else None,
+        draining_since=_moment(written.get("drainingSince")),
         reason=written.get("reason", ""),
     )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Bundle
     from shai_operator.reconcile.members import Standing
 
+_RENEWAL = timedelta(days=29)
+"""How long before its end a certificate is renewed: later than the installation begins to do that by itself, so that
+one which is run for this reason never finds nothing to do."""
 _BACK_OFF_LIMIT = 6
 """Doublings of the failures that are waited for before a member is mended again."""
 
@@ -109,7 +112,9 @@ class Kept:
 def provision(
     kept: Sequence[Kept], wanted: Care, guarded: Collection[str], now: datetime
 ) -> Iterator[ProvisionMembers]:
-    """Yield installations: new members, members that do not answer, and as many changed ones as may be away.
+    """Yield installations: new members, members that do not answer, and as many others as may be away.
+
+    The others are those whose configuration has changed or whose certificate ends before long.
 
     ``guarded`` are members of which one at least has to stay ready: the ones on the stable release
     while a rollout needs them for comparison.
@@ -122,7 +127,7 @@ def provision(
         cause = _cause(one, wanted, now)
         if not cause or one.place is None:
             continue
-        if cause == _CHANGED and one.stands.ready:
+        if cause in {_CHANGED, _EXPIRING} and one.stands.ready:
             is_guard = one.member.name in guarded
             if budget <= 0 or (is_guard and guards <= 1):
                 continue
@@ -132,7 +137,7 @@ def provision(
         yield ProvisionMembers(host, tuple(places), cause)
 
 
-_NEW, _CHANGED, _DEAD = "new", "changed", "not answering"
+_NEW, _CHANGED, _EXPIRING, _DEAD = "new", "changed", "certificate due", "not answering"
 
 
 def _cause(one: Kept, wanted: Care, now: datetime) -> str:
@@ -145,6 +150,8 @@ def _cause(one: Kept, wanted: Care, now: datetime) -> str:
         return _NEW
     if member.configuration != one.digest:
         return _CHANGED
+    if member.certificate_ends is not None and now >= member.certificate_ends - _RENEWAL:
+        return _EXPIRING
     patience = wanted.failure_threshold * 2 ** min(member.healed, _BACK_OFF_LIMIT)
     return _DEAD if not _up(member) and member.failures >= patience else ""
 

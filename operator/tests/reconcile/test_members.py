@@ -108,6 +108,7 @@ LABELS = st.sampled_from(["", BUNDLE.label])
         address=st.sampled_from(["", "127.0.10.4"]),
         configuration=st.sampled_from(["", "c" * 64]),
         image=st.sampled_from(["", "i" * 64]),
+        certificate_ends=st.none() | st.just(NOW),
         bundle=LABELS,
         draining_since=st.none() | st.just(NOW),
         job=st.none() | st.just(Job("provision", Progress("provision", "Install", 3, 12))),
@@ -243,6 +244,14 @@ def test_changes_go_through_a_pool_a_few_at_a_time() -> None:
     assert provisioned(*outdated[:3], kept(3, job=Job("provision"))) == []
     assert provisioned(*outdated[:3], kept(3, monitor=None)) == [], "one that is away for another reason counts too"
     assert provisioned(*outdated[:3], kept(3, **NEW)) == [("changed", "h0", (0,)), ("new", "h1", (3,))]
+
+
+def test_certificates_are_renewed_before_they_end_a_few_at_a_time() -> None:
+    fresh, due = NOW + timedelta(days=30), NOW + timedelta(days=29)
+    assert provisioned(kept(0, certificate_ends=fresh), kept(1)) == []
+    aging = [kept(number, certificate_ends=due) for number in range(3)]
+    assert provisioned(*aging) == [("certificate due", "h0", (0,))]
+    assert provisioned(*aging, max_unavailable=2) == [("certificate due", "h0", (0,)), ("certificate due", "h1", (1,))]
 
 
 def test_a_member_that_is_away_is_changed_first() -> None:

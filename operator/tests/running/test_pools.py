@@ -8,6 +8,7 @@ import os
 import random
 import secrets
 import signal
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,6 +70,8 @@ def test_a_pool_comes_grows_is_healed_and_shrinks(devcluster: Cluster, new_pool:
     pool.await_ready(1)
     await_condition(devcluster, "Pipeline", pool.namespace, "p", "Ready", ("True", "Complete"))
     until(lambda: "MemberReady" in [one["reason"] for one in events(devcluster, "default", "life")], "an event")
+    left = datetime.fromisoformat(pool.rows()[0]["certificateEnds"]) - datetime.now(UTC)
+    assert timedelta(days=89) < left < timedelta(days=91), left
 
     devcluster.kubectl("scale", "jailpool", "life", "--replicas=2")
     pool.await_ready(2)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +16,6 @@ from tests.running.probe import CLOSED, OPEN, Visitors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from testing.cluster import Cluster
 
@@ -27,11 +28,13 @@ ONLY_X, ONLY_Y = frozenset({"x"}), frozenset({"y"})
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("rollout")
-    probe.image(found / "images")
-    probe.data(found / "data")
-    return found
+def directory() -> Iterator[Path]:
+    # Not pytest's: sockets are beneath it, whose paths have to be short.
+    with tempfile.TemporaryDirectory(prefix="shai-") as path:
+        found = Path(path)
+        probe.image(found / "images")
+        probe.data(found / "data")
+        yield found
 
 
 @pytest.fixture(scope="module")
