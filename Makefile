@@ -11,6 +11,8 @@ KEEP ?=
 
 PYTHON := .venv/bin/python
 GO_MODULES := monitor devcluster
+# Programs for FreeBSD are looked at as such, here too.
+FREEBSD_GO_MODULES := monitor kernel/tests/init
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 STAMPS := build/stamps
 JAVA_SOURCES := $(shell find syse/java -path '*/target' -prune -o -type f -print 2>/dev/null)
@@ -88,6 +90,7 @@ check: build ## Run formatters and linters of every language
 	@scripts/suites.sh check \
 	  gofmt 'unformatted=$$(gofmt -l $(GO_MODULES)); test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }' \
 	  go-vet 'for module in $(GO_MODULES); do go vet -C $$module ./...; done' \
+	  go-vet-freebsd 'for module in $(FREEBSD_GO_MODULES); do GOOS=freebsd CGO_ENABLED=0 go vet -C $$module ./...; done' \
 	  staticcheck 'for module in $(GO_MODULES); do go run -C $$module $(STATICCHECK) ./...; done' \
 	  runtime '$(MAKE) -C runtime check' \
 	  kernel '$(MAKE) -C kernel check' \
