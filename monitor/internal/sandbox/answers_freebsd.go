@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -84,7 +85,7 @@ func (r *request) name() string {
 // session waits for a user and hands the session over. A stub serves one at a time: the
 // next begins when nothing of the one before is left.
 func (r *request) session() {
-	w, err := newWorker(r.process, r.reply, r.sequence)
+	w, err := newWorker(r.process, r.reply, r.sequence, r.cleanUp)
 	if err != nil {
 		return
 	}
@@ -110,6 +111,18 @@ func (r *request) session() {
 	defer accepted.close()
 	if w.place(accepted) != nil {
 		w.Kill() // half of a session must not go on
+	}
+}
+
+// cleanUp leaves nothing of a session that its worker has ended: a process of a task
+// that serves users has a living parent, the program or a stub, or it is a left-over.
+func (q *requests) cleanUp() {
+	if !q.spec.Serving {
+		return
+	}
+	if err := killOrphans(q.task.pid); err != nil {
+		slog.Error("what a session has left behind may run on; its task is ended", "task", q.task.name, "error", err)
+		q.task.kill()
 	}
 }
 

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"unsafe"
@@ -72,36 +71,6 @@ func OneWay(reader, writer *os.File) error {
 		return err
 	}
 	return limitRights(int(writer.Fd()), join(both, rights{capWrite}))
-}
-
-// Of struct kinfo_proc, sys/user.h; the same on all 64-bit machines.
-const (
-	processNumber = 72
-	processParent = 76
-)
-
-// ParentOf is the parent of a process.
-func ParentOf(pid int) (int, error) {
-	text, err := unix.SysctlRaw("kern.proc.pid", pid)
-	if err != nil {
-		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
-	}
-	if len(text) < processParent+4 || int(binary.LittleEndian.Uint32(text[processNumber:])) != pid {
-		return 0, fmt.Errorf("find the parent of process %d: %w", pid, unix.ESRCH)
-	}
-	return int(binary.LittleEndian.Uint32(text[processParent:])), nil
-}
-
-// umaskOf is the mask of permissions of a process.
-func umaskOf(pid int) (uint32, error) {
-	text, err := unix.SysctlRaw("kern.proc.umask", pid)
-	if err != nil {
-		return 0, err
-	}
-	if len(text) != 2 {
-		return 0, unix.ESRCH
-	}
-	return uint32(binary.LittleEndian.Uint16(text)), nil
 }
 
 // openFile is struct kinfo_file, sys/user.h, as far as it is looked at.

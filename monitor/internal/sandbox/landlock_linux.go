@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// accessOnFiles are the rights that a rule on something else than a directory may name.
+const accessOnFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate | accessIoctl
+
 // landlockABI is the kernel's Landlock version, 0 where it is missing or off.
 func landlockABI() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)

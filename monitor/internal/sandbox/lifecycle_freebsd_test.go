@@ -22,13 +22,13 @@ import (
 // members are the processes that descend from root, root included, that are alive.
 func members(t *testing.T, root int) []int {
 	t.Helper()
-	text, err := unix.SysctlRaw("kern.proc.proc", 0)
+	list, err := processesOf("kern.proc.proc", 0)
 	check(t, err)
 	parents := map[int]int{}
-	for len(text) > processParent+4 {
-		size := binary.LittleEndian.Uint32(text)
-		parents[int(binary.LittleEndian.Uint32(text[processNumber:]))] = int(binary.LittleEndian.Uint32(text[processParent:]))
-		text = text[size:]
+	for _, one := range list {
+		if !one.ended {
+			parents[one.pid] = one.parent
+		}
 	}
 	var found []int
 	for process := range parents {
@@ -45,10 +45,9 @@ func members(t *testing.T, root int) []int {
 // alive says whether any of the processes runs; whose parent has yet to ask how it ended
 // does not.
 func alive(processes []int) bool {
-	const state, zombie = 388, 5 // ki_stat, SZOMB
 	for _, process := range processes {
-		text, err := unix.SysctlRaw("kern.proc.pid", process)
-		if err == nil && len(text) > state && text[state] != zombie {
+		found, err := processesOf("kern.proc.pid", process)
+		if err == nil && len(found) == 1 && !found[0].ended {
 			return true
 		}
 	}

@@ -23,10 +23,6 @@ const (
 	accessTruncate  = 1 << 14   // ABI 3
 	accessIoctl     = 1 << 15   // ABI 5
 
-	// accessOnFiles are the rights that a rule on something else than a
-	// directory may name.
-	accessOnFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate | accessIoctl
-
 	accessNetwork = 1<<0 | 1<<1 // bind and connect of TCP, ABI 4
 	scopeAbstract = 1 << 0      // abstract UNIX sockets, ABI 6
 	scopeSignal   = 1 << 1      // signals, ABI 6

@@ -257,6 +257,29 @@ func TestKilledSession(t *testing.T) {
 	})
 }
 
+// TestLeftByASession: what a session forks and leaves is gone when the session is; a task
+// that serves nobody may leave what it likes.
+func TestLeftByASession(t *testing.T) {
+	for serving, left := range map[bool]int{true: 1, false: 2} {
+		spec, decider, _ := world(t, "serve-leaving")
+		spec.Serving = serving
+		sessions, _ := sessionsOf(t, &spec, decider)
+		task, err := New().Start(t.Context(), spec, decider)
+		check(t, err)
+		s := <-sessions
+		s.client.Close()
+		<-s.worker.Gone()
+		keeper, err := ParentOf(task.PID())
+		check(t, err)
+		if found := members(t, keeper); len(found) != 1+left { // and the keeper
+			t.Errorf("serving %v: %d processes are left, want %d", serving, len(found)-1, left)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		check(t, task.Stop(ctx))
+	}
+}
+
 // TestNoSession: a worker that the monitor has no session for is told so.
 func TestNoSession(t *testing.T) {
 	leakFree(t, func(t *testing.T) {

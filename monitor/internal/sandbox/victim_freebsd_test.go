@@ -162,6 +162,7 @@ func init() {
 		"ask-forked":         path(askForked),
 		"trap":               trapAndOpen,
 		"serve":              serveSessions,
+		"serve-leaving":      func([]string) error { return serveAndLeave() },
 		"exhaust":            exhaust,
 	}
 }
@@ -264,6 +265,41 @@ func printDescriptors() error {
 	}
 	fmt.Println(strings.Join(open, " "))
 	return nil
+}
+
+// serveAndLeave serves one session, in which a process is forked that forks another one,
+// and ends.
+func serveAndLeave() error {
+	reply, err := sendRequest(wire.RequestSession{}, -1)
+	if err != nil {
+		return err
+	}
+	if _, _, err := receiveAnswer(reply); err != nil {
+		return err
+	}
+	var handle int32
+	child, _, errno := unix.RawSyscall(unix.SYS_PDFORK, uintptr(unsafe.Pointer(&handle)), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if child == 0 {
+		// As a session half, which does not hold what its stub does.
+		unix.RawSyscall(unix.SYS_CLOSE, uintptr(reply), 0, 0)
+		if grandchild, _, _ := unix.RawSyscall(unix.SYS_FORK, 0, 0, 0); grandchild == 0 {
+			for {
+				unix.RawSyscall(unix.SYS_SIGSUSPEND, uintptr(unsafe.Pointer(&[4]uint32{})), 0, 0)
+			}
+		}
+		unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+	}
+	ended := []unix.PollFd{{Fd: handle, Events: unix.POLLIN}}
+	for ended[0].Revents&unix.POLLHUP == 0 {
+		if _, err := unix.Poll(ended, -1); err != nil && err != unix.EINTR {
+			return err
+		}
+	}
+	unix.Close(reply)
+	return stay()
 }
 
 // A stub has one session after the other: it shows what it is handed, and goes on when

@@ -17,6 +17,7 @@ type worker struct {
 	pid     int
 	socket  *os.File // non-blocking: the runtime polls it
 	request uint64   // number of the request for a session
+	clean   func()   // what is left to do when the session is over
 	gone    chan struct{}
 	once    sync.Once
 }
@@ -25,8 +26,8 @@ var _ watchedWorker = (*worker)(nil)
 
 // newWorker takes over a socket, and watches it until its other end is closed or the
 // worker is released.
-func newWorker(pid int, socket int, request uint64) (*worker, error) {
-	w := &worker{pid: pid, request: request, gone: make(chan struct{})}
+func newWorker(pid int, socket int, request uint64, clean func()) (*worker, error) {
+	w := &worker{pid: pid, request: request, clean: clean, gone: make(chan struct{})}
 	if err := unix.SetNonblock(socket, true); err != nil {
 		unix.Close(socket)
 		return nil, err
@@ -108,6 +109,7 @@ func (w *worker) release() {
 func (w *worker) end() {
 	w.once.Do(func() {
 		w.socket.Close()
+		w.clean()
 		close(w.gone)
 	})
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is what the kernel tells of one.
+type process struct {
+	pid, parent int
+	ended       bool // its parent has yet to ask how
+}
+
+// Of struct kinfo_proc, sys/user.h; the same on all 64-bit machines.
+const (
+	processNumber = 72
+	processParent = 76
+	processState  = 388
+	stateZombie   = 5
+)
+
+// processesOf reads what a variable beneath kern.proc says.
+func processesOf(variable string, argument int) ([]process, error) {
+	text, err := unix.SysctlRaw(variable, argument)
+	if err != nil {
+		return nil, err
+	}
+	var list []process
+	for len(text) > processState {
+		size := int(binary.LittleEndian.Uint32(text))
+		if size <= processState || size > len(text) {
+			return nil, unix.EPROTO
+		}
+		list = append(list, process{pid: int(binary.LittleEndian.Uint32(text[processNumber:])),
+			parent: int(binary.LittleEndian.Uint32(text[processParent:])), ended: text[processState] == stateZombie})
+		text = text[size:]
+	}
+	return list, nil
+}
+
+// ParentOf is the parent of a process.
+func ParentOf(pid int) (int, error) {
+	list, err := processesOf("kern.proc.pid", pid)
+	if err == nil && (len(list) != 1 || list[0].pid != pid) {
+		err = unix.ESRCH
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
+	}
+	return list[0].parent, nil
+}
+
+// umaskOf is the mask of permissions of a process.
+func umaskOf(pid int) (uint32, error) {
+	text, err := unix.SysctlRaw("kern.proc.umask", pid)
+	if err != nil {
+		return 0, err
+	}
+	if len(text) != 2 {
+		return 0, unix.ESRCH
+	}
+	return uint32(binary.LittleEndian.Uint16(text)), nil
+}
+
+// killOrphans kills what processes of a task have left behind, and returns when nothing
+// of it runs: what a session has forked holds what the session held. Orphans are the
+// keeper's children, as the program is.
+func killOrphans(program int) error {
+	keeper, err := ParentOf(program)
+	if errors.Is(err, unix.ESRCH) {
+		return nil // the keeper kills whatever is left
+	}
+	for found := true; found && err == nil; {
+		found = false
+		var list []process
+		if list, err = processesOf("kern.proc.proc", 0); err != nil {
+			break
+		}
+		for _, one := range list {
+			if one.parent == keeper && one.pid != program && !one.ended && err == nil {
+				found, err = true, killAndAwait(one.pid)
+			}
+		}
+	}
+	return err
+}
+
+// killAndAwait returns when a process no longer runs.
+func killAndAwait(pid int) error {
+	queue, err := unix.Kqueue()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(queue)
+	var exit unix.Kevent_t
+	unix.SetKevent(&exit, pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
+	exit.Fflags = unix.NOTE_EXIT
+	if _, err := unix.Kevent(queue, []unix.Kevent_t{exit}, nil, nil); err != nil {
+		return ignoreGone(err)
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		return ignoreGone(err)
+	}
+	for {
+		if _, err = unix.Kevent(queue, nil, make([]unix.Kevent_t, 1), nil); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
