@@ -48,29 +48,31 @@ answer_request(int mailbox)
 	return sent;
 }
 
-/* Serves a session until it is over or its process has ended. Closes the mailbox. */
+/*
+ * Serves a session until it is over or its process has ended. The mailbox becomes
+ * -1 where it had to be closed.
+ */
 static void
-serve(struct stub *stub, int mailbox, int process)
+serve(struct stub *stub, int *mailbox, int process)
 {
-	struct pollfd wanted[3] = {{mailbox, POLLIN, 0}, {process, POLLIN, 0}, {-1, POLLIN, 0}};
+	struct pollfd wanted[3] = {{*mailbox, POLLIN, 0}, {process, POLLIN, 0}, {-1, POLLIN, 0}};
 	enum stub_outcome outcome;
 
 	for (;;) {
 		wanted[2].fd = stub->reply;
 		stub_wait(wanted, 3);
-		if ((wanted[0].revents & POLLIN) == 0 || stub_receive(mailbox, &request) != 1)
-			break;
+		if ((wanted[0].revents & POLLIN) == 0 || stub_receive(*mailbox, &request) != 1)
+			return;
 		outcome = stub_handle(stub, &request, &answer, &second);
-		if (outcome == STUB_OVER || (outcome == STUB_ANSWER && !answer_request(mailbox)))
-			break;
+		if (outcome == STUB_OVER || (outcome == STUB_ANSWER && !answer_request(*mailbox)))
+			return;
 		stub_discard(&request);
 		if (outcome == STUB_BROKEN) {
 			/* It may still tell its user. */
-			(void)close(mailbox);
-			wanted[0].fd = mailbox = -1;
+			(void)close(*mailbox);
+			wanted[0].fd = *mailbox = -1;
 		}
 	}
-	shai_packet_close(&mailbox, 1);
 }
 
 /* Kills a session's process and waits until it is gone. */
@@ -117,9 +119,11 @@ stub_run_processes(struct stub *stub)
 		}
 		(void)close(ends[1]);
 		stub->last = process;
-		serve(stub, ends[0], process);
+		serve(stub, &ends[0], process);
 		end_process(process);
-		stub_discard(&request); /* what it asked last is not answered */
+		/* Only now: it must not go on with a refusal for what it asked last. */
+		stub_discard(&request);
+		shai_packet_close(&ends[0], 1);
 		wipe();
 		/* A program that ends before it has a user would do so again. */
 		if (!stub_end_session(stub))
