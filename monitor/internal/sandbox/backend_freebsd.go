@@ -96,18 +96,11 @@ func (backend) PrepareRuleset(directories []Directory) (*Ruleset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare decisions: %w", err)
 	}
-	file, err := Memory("decisions")
+	file, err := memoryHolding("decisions", text)
 	if err != nil {
 		return nil, err
 	}
-	err = file.Truncate(int64(len(text)))
-	if err == nil {
-		_, err = file.WriteAt(text, 0)
-	}
-	if err == nil {
-		err = limitRights(int(file.Fd()), rights{capRead, capSeek, capMap, capStatus})
-	}
-	if err != nil {
+	if err := limitRights(int(file.Fd()), rights{capRead, capSeek, capMap, capStatus}); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("prepare decisions: %w", err)
 	}

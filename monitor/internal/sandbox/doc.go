@@ -2,16 +2,31 @@
 
 package sandbox
 
-// The Linux backend, by file: what is pure first.
+// What both backends share, by file: what is pure first.
+//
+//	plan.go, permit.go         all a launcher will do; what needs no decision of the monitor's
+//	launcher, keeper, task     start and end of a task's processes
+//	arbiter, resolve           decisions, and the file that a path means
+//	accept                     sessions
+//
+// The Linux backend:
 //
 //	syscalls.go, callnames.go  what happens to every system call
 //	filter.go, arguments.go    the seccomp program computed from it
-//	perimeter.go, plan.go      the Landlock domain, and all a launcher will do
-//	permit.go                  what needs no decision of the monitor's
-//	launcher, keeper, task     start and end of a task's processes
+//	perimeter.go               the Landlock domain
+//	confine, reaper            the launcher's and the keeper's system calls
 //	supervisor, seccomp        notifications
-//	resolve, mediate, memory   calls by path
-//	accept                     sessions, and checked writes
+//	surroundings, mediate, memory  calls by path
+//	accept, worker             sessions, and checked writes
+//
+// The FreeBSD backend (docs/freebsd.md): no call is filtered; in capability mode the
+// kernel refuses every call by name, and a task asks for what it was refused.
+//
+//	capsicum.go                rights of every descriptor of a task
+//	confine, reaper, processes the launcher's and the keeper's system calls
+//	requests, answers          what a task asks for
+//	surroundings               where its paths mean something
+//	worker                     sessions
 //
 // Traps that have bitten others, and what keeps them shut:
 //
@@ -28,6 +43,14 @@ package sandbox
 //	11 enforcing nothing                     TestMachines, TestJudge
 //	12 silent denials                        TestRefusedCallsAreReported
 //
+// On FreeBSD 1, 6 and 7 do not arise: what is asked for is a record, there is one entry,
+// and rights of descriptors do not stack. 3, 5, 8, 9, 10 and 12 have the same tests, or
+// their own in requests_freebsd_test.go.
+//
 // What it does not prevent: a task learns from ENOENT that a name is missing
 // (existence of names is no secret here), and processes of one task share what
-// they mapped shared before they forked.
+// they mapped shared before they forked. On FreeBSD a task can also have the kernel
+// choose a port for it and listen there (bind(2) and connect(2) are refused, socket(2)
+// and listen(2) are not; a jail without addresses prevents that), the super-user's tasks
+// can raise their own limits, and calls that the kernel refuses, but that nobody can ask
+// for, are not reported.

@@ -192,7 +192,7 @@ func attempt(t *testing.T, spec Spec, decider Decider) (succeeded bool, errno sy
 		return true, 0, got
 	}
 	if _, err := fmt.Sscanf(lastLine(got.output), "errno %d", &errno); err != nil || got.err.Error() != "exited with status 1" {
-		return false, ^syscall.Errno(0), got
+		return false, killed, got
 	}
 	return false, errno, got
 }

@@ -3,12 +3,8 @@
 package sandbox
 
 import (
-	"bufio"
-	"context"
 	"encoding/binary"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,8 +15,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// members are the processes that descend from root, root included, that are alive.
-func members(t *testing.T, root int) []int {
+// parentsOf has the parent of every process that runs.
+func parentsOf(t *testing.T) map[int]int {
 	t.Helper()
 	list, err := processesOf("kern.proc.proc", 0)
 	check(t, err)
@@ -30,16 +26,7 @@ func members(t *testing.T, root int) []int {
 			parents[one.pid] = one.parent
 		}
 	}
-	var found []int
-	for process := range parents {
-		for ancestor := process; ancestor > 1; ancestor = parents[ancestor] {
-			if ancestor == root {
-				found = append(found, process)
-				break
-			}
-		}
-	}
-	return found
+	return parents
 }
 
 // alive says whether any of the processes runs; whose parent has yet to ask how it ended
@@ -54,98 +41,10 @@ func alive(processes []int) bool {
 	return false
 }
 
-// breeder starts a program with three forked processes and returns them all.
-func breeder(t *testing.T, confined bool) (Task, []int) {
-	t.Helper()
-	spec, _, _ := world(t, "breed 3")
-	spec.Confined = confined
-	read, write, err := os.Pipe()
-	check(t, err)
-	defer read.Close()
-	spec.Stdout = write
-	task, err := New().Start(t.Context(), spec, &scripted{})
-	write.Close()
-	check(t, err)
-	if line, err := bufio.NewReader(read).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the program said %q, %v", line, err)
-	}
-	return task, members(t, task.PID())
-}
-
-// TestNothingOutlivesATask: however it ends, every process is gone when Done is closed,
-// in the sandbox and in mode baseline.
-func TestNothingOutlivesATask(t *testing.T) {
-	ends := map[string]func(t *testing.T, task Task){
-		"stopped": func(t *testing.T, task Task) { check(t, task.Stop(t.Context())) },
-		"killed":  func(t *testing.T, task Task) { check(t, unix.Kill(task.PID(), unix.SIGKILL)) },
-		"keeper killed": func(t *testing.T, task Task) {
-			keeper, err := ParentOf(task.PID())
-			check(t, err)
-			check(t, unix.Kill(keeper, unix.SIGKILL))
-		},
-	}
-	for name, end := range ends {
-		for _, confined := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, confined %v", name, confined), func(t *testing.T) {
-				leakFree(t, func(t *testing.T) {
-					task, processes := breeder(t, confined)
-					if len(processes) != 4 {
-						t.Errorf("%d processes, want 4", len(processes))
-					}
-					end(t, task)
-					<-task.Done()
-					eventually(t, "all processes are gone", func() bool { return !alive(processes) })
-					if task.Err() == nil {
-						t.Error("no word of how it ended")
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestStopKills: a program that has no time to end is killed.
-func TestStopKills(t *testing.T) {
-	task, processes := breeder(t, true)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	check(t, task.Stop(ctx))
-	if alive(processes) {
-		t.Error("something is left")
-	}
-}
-
-// TestMonitorDies: kill -9 and Ctrl-C of the monitor leave nothing behind.
-func TestMonitorDies(t *testing.T) {
-	for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGINT} {
-		t.Run(unix.SignalName(signal), func(t *testing.T) {
-			monitor := exec.Command(itself(t))
-			monitor.Env = append(os.Environ(), monitorMarker+"="+itself(t)+" "+victimMarker+" breed 3")
-			monitor.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-			output, err := monitor.StdoutPipe()
-			check(t, err)
-			check(t, monitor.Start())
-			if line, err := bufio.NewReader(output).ReadString('\n'); err != nil || line != "ready\n" {
-				t.Fatalf("the program said %q, %v", line, err)
-			}
-			processes := members(t, monitor.Process.Pid)
-			if len(processes) != 6 { // monitor, keeper, program, three forks
-				t.Errorf("%d processes, want 6", len(processes))
-			}
-			check(t, unix.Kill(-monitor.Process.Pid, signal))
-			_ = monitor.Wait()
-			eventually(t, "all processes are gone", func() bool { return !alive(processes) })
-		})
-	}
-}
-
 // TestLaunchErrors: a start that fails says why, leaves nothing running and nothing
 // open.
 func TestLaunchErrors(t *testing.T) {
-	tests := map[string]struct {
-		change func(spec *Spec)
-		want   string
-	}{
+	launchErrors(t, "nothing", map[string]launchError{
 		"no program":           {func(s *Spec) { s.Command = []string{"/nonexistent"} }, "execute /nonexistent: "},
 		"program not runtime":  {func(s *Spec) { s.Runtime = nil }, "not part of the runtime"},
 		"no program at all":    {func(s *Spec) { s.Command[0] = s.Capabilities[0].Path + "/allowed.txt"; s.Runtime = []string{"/"} }, "not a program"},
@@ -155,19 +54,7 @@ func TestLaunchErrors(t *testing.T) {
 		"bad CPU":              {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},
 		"other loader":         {func(s *Spec) { s.Environment = []string{"LD_DEBUG=1"} }, "LD_DEBUG"},
 		"foreign library":      {func(s *Spec) { s.Environment = []string{"LD_PRELOAD=/elsewhere/x.so"} }, "/elsewhere/x.so"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			leakFree(t, func(t *testing.T) {
-				spec, _, _ := world(t, "nothing")
-				test.change(&spec)
-				task, err := New().Start(t.Context(), spec, &scripted{})
-				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "victim") {
-					t.Errorf("got %v, %v; want %q and the task's name", task, err, test.want)
-				}
-			})
-		})
-	}
+	})
 }
 
 // TestInherited: a task has its standard descriptors, every reserved number, and
@@ -177,7 +64,7 @@ func TestInherited(t *testing.T) {
 	check(t, err)
 	defer leaked.Close()
 	for _, confined := range []bool{true, false} {
-		spec, decider, _ := world(t, "descriptors")
+		spec, decider := world(t, "descriptors")
 		spec.Confined = confined
 		got := run(t, spec, decider)
 		numbers := strings.Fields(got.output)
@@ -195,7 +82,7 @@ func TestInherited(t *testing.T) {
 
 // TestBaseline: without the sandbox the same program reads the secret.
 func TestBaseline(t *testing.T) {
-	spec, _, _ := world(t, "open $S/secret.txt")
+	spec, _ := world(t, "open $S/secret.txt")
 	spec.Confined = false
 	if _, _, got := attempt(t, spec, nil); got.output != secretText {
 		t.Errorf("got %q, %v", got.output, got.err)

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,9 +20,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// members are the processes that descend from root, root included, that are
-// alive.
-func members(t *testing.T, root int) []int {
+// parentsOf has the parent of every process.
+func parentsOf(t *testing.T) map[int]int {
 	t.Helper()
 	parents := map[int]int{}
 	statuses, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -37,16 +35,7 @@ func members(t *testing.T, root int) []int {
 		process, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		parents[process], _ = strconv.Atoi(fields[1])
 	}
-	var found []int
-	for process := range parents {
-		for ancestor := process; ancestor > 1; ancestor = parents[ancestor] {
-			if ancestor == root {
-				found = append(found, process)
-				break
-			}
-		}
-	}
-	return found
+	return parents
 }
 
 func alive(processes []int) bool {
@@ -56,75 +45,6 @@ func alive(processes []int) bool {
 		}
 	}
 	return false
-}
-
-// breeder starts a program with three forked workers and returns all processes
-// of the task.
-func breeder(t *testing.T, spec Spec) (Task, []int) {
-	t.Helper()
-	read, write, err := os.Pipe()
-	check(t, err)
-	defer read.Close()
-	spec.Stdout = write
-	task, err := New().Start(t.Context(), spec, &scripted{})
-	write.Close()
-	check(t, err)
-	if line, err := bufio.NewReader(read).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the program said %q, %v", line, err)
-	}
-	return task, members(t, task.PID())
-}
-
-// TestNothingOutlivesATask: however it ends, every process is gone when Done is
-// closed, in the sandbox and in mode baseline.
-func TestNothingOutlivesATask(t *testing.T) {
-	ends := map[string]func(t *testing.T, task Task){
-		"stopped": func(t *testing.T, task Task) { check(t, task.Stop(t.Context())) },
-		"killed":  func(t *testing.T, task Task) { check(t, unix.Kill(task.PID(), unix.SIGKILL)) },
-		"keeper killed": func(t *testing.T, task Task) {
-			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", task.PID()))
-			check(t, err)
-			var keeper int
-			_, rest, _ := strings.Cut(string(text), "PPid:\t")
-			_, err = fmt.Sscan(rest, &keeper)
-			check(t, err)
-			check(t, unix.Kill(keeper, unix.SIGKILL))
-		},
-	}
-	for name, end := range ends {
-		for _, confined := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, confined %v", name, confined), func(t *testing.T) {
-				leakFree(t, func(t *testing.T) {
-					spec := newGround(t).spec(t, "breed 3")
-					spec.Confined = confined
-					task, processes := breeder(t, spec)
-					if len(processes) != 4 {
-						t.Errorf("%d processes, want 4", len(processes))
-					}
-					end(t, task)
-					<-task.Done()
-					eventually(t, "all processes are gone", func() bool { return !alive(processes) })
-					if task.Err() == nil {
-						t.Error("no word of how it ended")
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestStopKills: a program that ignores SIGTERM is killed when time is up.
-func TestStopKills(t *testing.T) {
-	task, processes := breeder(t, newGround(t).spec(t, "ignore-term"))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	check(t, task.Stop(ctx))
-	if alive(processes) {
-		t.Error("something is left")
-	}
-	if task.Err() == nil || task.Err().Error() != "killed by SIGKILL" {
-		t.Errorf("ended with %v", task.Err())
-	}
 }
 
 // TestLeftGroup: in mode baseline a program can leave its process group; the
@@ -149,39 +69,10 @@ func TestLeftGroup(t *testing.T) {
 	eventually(t, "all processes are gone", func() bool { return !alive(processes) })
 }
 
-// TestMonitorDies: kill -9 and Ctrl-C of the monitor leave nothing behind.
-func TestMonitorDies(t *testing.T) {
-	for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGINT} {
-		t.Run(unix.SignalName(signal), func(t *testing.T) {
-			monitor := exec.Command("/proc/self/exe")
-			monitor.Env = append(os.Environ(), monitorMarker+"="+victim(t)+" breed 3")
-			monitor.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-			output, err := monitor.StdoutPipe()
-			check(t, err)
-			check(t, monitor.Start())
-			if line, err := bufio.NewReader(output).ReadString('\n'); err != nil || line != "ready\n" {
-				t.Fatalf("the program said %q, %v", line, err)
-			}
-			processes := members(t, monitor.Process.Pid)
-			if len(processes) != 6 { // monitor, keeper, program, three workers
-				t.Errorf("%d processes, want 6", len(processes))
-			}
-			// To the group, as a terminal does it.
-			check(t, unix.Kill(-monitor.Process.Pid, signal))
-			_ = monitor.Wait()
-			eventually(t, "all processes are gone", func() bool { return !alive(processes) })
-		})
-	}
-}
-
 // TestLaunchErrors: a start that fails says why, leaves nothing running and
 // nothing open.
 func TestLaunchErrors(t *testing.T) {
-	good := newGround(t).spec(t, "fork")
-	tests := map[string]struct {
-		change func(spec *Spec)
-		want   string
-	}{
+	launchErrors(t, "fork", map[string]launchError{
 		"no program":           {func(s *Spec) { s.Command = []string{"/nonexistent"} }, "execute /nonexistent: no such file"},
 		"program not runtime":  {func(s *Spec) { s.Runtime = nil }, "permission denied"},
 		"relative program":     {func(s *Spec) { s.Command = []string{"cat"} }, "absolute path"},
@@ -190,20 +81,7 @@ func TestLaunchErrors(t *testing.T) {
 		"no capability":        {func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} }, "open capability"},
 		"bad descriptor":       {func(s *Spec) { s.Descriptors = map[int]*os.File{2: os.Stdin} }, "descriptor 2"},
 		"bad CPU":              {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			leakFree(t, func(t *testing.T) {
-				spec := good
-				spec.Waived = 0
-				test.change(&spec)
-				task, err := New().Start(t.Context(), spec, &scripted{})
-				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "victim") {
-					t.Errorf("got %v, %v; want %q and the task's name", task, err, test.want)
-				}
-			})
-		})
-	}
+	})
 }
 
 // TestStartIsCancelled: a context that ends ends the start.

@@ -47,11 +47,29 @@ func openDescriptors(*testing.T) int {
 	return count
 }
 
-// world confines a victim to a new ground, with every kind of descriptor. $P is a
-// process outside, $N a port that somebody listens on, $V the victim's program.
-func world(t *testing.T, try string) (Spec, *scripted, ground) {
+// What a victim asks the monitor for.
+const (
+	askSecret  = "ask $S/secret.txt"
+	askAllowed = "ask $G/allowed.txt"
+)
+
+// confinedVictim is a victim in a world of its own.
+func confinedVictim(t *testing.T, try string) Spec {
 	t.Helper()
-	g := newGround(t)
+	spec, _ := world(t, try)
+	return spec
+}
+
+// world makes a specification for an attempt, on a new ground.
+func world(t *testing.T, try string) (Spec, *scripted) {
+	t.Helper()
+	return worldOn(t, newGround(t), try)
+}
+
+// worldOn confines a victim to the ground, with every kind of descriptor. $P is a
+// process outside, $N a port that somebody listens on, $V the victim's program.
+func worldOn(t *testing.T, g ground, try string) (Spec, *scripted) {
+	t.Helper()
 	program := itself(t)
 	if strings.Contains(try, "program") {
 		text, err := os.ReadFile(program)
@@ -81,7 +99,7 @@ func world(t *testing.T, try string) (Spec, *scripted, ground) {
 	} {
 		spec.Descriptors[number] = farEnd(t, kind)
 	}
-	return spec, g.decider(), g
+	return spec, g.decider()
 }
 
 // farEnd is a socket that has a message to be read.

@@ -45,7 +45,8 @@ func TestAnswers(t *testing.T) {
 		{"ask $G/allowed.txt 0x40000", "", unix.EINVAL}, // O_EXEC
 	} {
 		t.Run(test.try, func(t *testing.T) {
-			spec, decider, g := world(t, test.try)
+			g := newGround(t)
+			spec, decider := worldOn(t, g, test.try)
 			succeeded, errno, got := attempt(t, spec, decider)
 			if succeeded != (test.errno == 0) || errno != test.errno {
 				t.Errorf("failed with %v, want %v: %v %s", errno, test.errno, got.err, got.output)
@@ -69,7 +70,7 @@ func TestAnswers(t *testing.T) {
 // says; a fork is not the program.
 func TestAsker(t *testing.T) {
 	for try, program := range map[string]bool{"ask $S/secret.txt": true, "ask-forked $S/secret.txt": false} {
-		spec, _, _ := world(t, try)
+		spec, _ := world(t, try)
 		asked := make(chan OpenRequest, 1)
 		decider := &scripted{open: func(request OpenRequest) Verdict {
 			asked <- request
@@ -86,27 +87,6 @@ func TestAsker(t *testing.T) {
 	}
 }
 
-// TestDecisions: everything but a timely yes is a denial.
-func TestDecisions(t *testing.T) {
-	tests := map[string]struct {
-		decider Decider
-		want    bool
-	}{
-		"yes":        {&scripted{open: func(OpenRequest) Verdict { return Verdict{} }}, true},
-		"no":         {&scripted{open: func(OpenRequest) Verdict { return Verdict{Errno: unix.EACCES} }}, false},
-		"panic":      {&scripted{open: func(OpenRequest) Verdict { panic("expected by the test") }}, false},
-		"no decider": {nil, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			spec, _, _ := world(t, "ask $S/secret.txt")
-			if succeeded, _, got := attempt(t, spec, test.decider); succeeded != test.want {
-				t.Errorf("succeeded %v: %v %s", succeeded, got.err, got.output)
-			}
-		})
-	}
-}
-
 // TestCheckedWrites: a checked number is written to on what the answer brings, and that
 // comes with a decision only.
 func TestCheckedWrites(t *testing.T) {
@@ -120,7 +100,7 @@ func TestCheckedWrites(t *testing.T) {
 		{"ask-send 7", true, unix.EACCES}, {"ask-send 129", true, unix.EBADF},
 	} {
 		t.Run(fmt.Sprint(test.try, " ", test.allowed), func(t *testing.T) {
-			spec, decider, _ := world(t, test.try)
+			spec, decider := world(t, test.try)
 			decider.send = func(int) Verdict {
 				if test.allowed {
 					return Verdict{}
@@ -138,7 +118,7 @@ func TestCheckedWrites(t *testing.T) {
 // run-time system dies of the signal.
 func TestTraps(t *testing.T) {
 	for try, want := range map[string]string{"trap unasked $S/secret.txt": "exited with status 1", "trap asked $S/secret.txt": "exited with status 2"} {
-		spec, decider, _ := world(t, try)
+		spec, decider := world(t, try)
 		got := run(t, spec, decider)
 		if got.err == nil || got.err.Error() != want || strings.Contains(got.output, "SIGTRAP") != strings.Contains(try, " asked") {
 			t.Errorf("%s: ended with %v, want %s:\n%s", try, got.err, want, got.output)
@@ -146,32 +126,11 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestDeathWhileDeciding: the task is killed while the monitor decides; nothing leaks.
-func TestDeathWhileDeciding(t *testing.T) {
-	leakFree(t, func(t *testing.T) {
-		asked, decided := make(chan struct{}), make(chan struct{})
-		spec, _, _ := world(t, "ask $S/secret.txt")
-		task, err := New().Start(t.Context(), spec, &scripted{open: func(OpenRequest) Verdict {
-			close(asked)
-			<-decided
-			return Verdict{}
-		}})
-		check(t, err)
-		<-asked
-		check(t, unix.Kill(task.PID(), unix.SIGKILL))
-		<-task.Done()
-		close(decided)
-		if err := task.Err(); err == nil || err.Error() != "killed by SIGKILL" {
-			t.Errorf("ended with %v", err)
-		}
-	})
-}
-
 // TestNoRoomForDescriptors: what a task cannot take is closed, and the monitor keeps
 // nothing.
 func TestNoRoomForDescriptors(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
-		spec, decider, _ := world(t, "exhaust $G/allowed.txt")
+		spec, decider := world(t, "exhaust $G/allowed.txt")
 		if _, errno, got := attempt(t, spec, decider); errno != unix.EMFILE {
 			t.Errorf("errno %v, want EMFILE: %v %s", errno, got.err, got.output)
 		}
@@ -208,7 +167,7 @@ func sessionsOf(t *testing.T, spec *Spec, decider *scripted) (sessions <-chan be
 // socket is closed, and the process lives on.
 func TestSessions(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
-		spec, decider, _ := world(t, "serve 3")
+		spec, decider := world(t, "serve 3")
 		sessions, next := sessionsOf(t, &spec, decider)
 		task, err := New().Start(t.Context(), spec, decider)
 		check(t, err)
@@ -239,7 +198,7 @@ func TestSessions(t *testing.T) {
 // TestKilledSession: a worker that is killed is gone, with its process.
 func TestKilledSession(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
-		spec, decider, _ := world(t, "serve 1")
+		spec, decider := world(t, "serve 1")
 		sessions, _ := sessionsOf(t, &spec, decider)
 		task, err := New().Start(t.Context(), spec, decider)
 		check(t, err)
@@ -261,7 +220,7 @@ func TestKilledSession(t *testing.T) {
 // that serves nobody may leave what it likes.
 func TestLeftByASession(t *testing.T) {
 	for serving, left := range map[bool]int{true: 1, false: 2} {
-		spec, decider, _ := world(t, "serve-leaving")
+		spec, decider := world(t, "serve-leaving")
 		spec.Serving = serving
 		sessions, _ := sessionsOf(t, &spec, decider)
 		task, err := New().Start(t.Context(), spec, decider)
@@ -283,7 +242,7 @@ func TestLeftByASession(t *testing.T) {
 // TestNoSession: a worker that the monitor has no session for is told so.
 func TestNoSession(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
-		spec, decider, _ := world(t, "serve 1")
+		spec, decider := world(t, "serve 1")
 		if _, errno, got := attempt(t, spec, decider); errno != unix.ECONNABORTED {
 			t.Errorf("errno %v: %v %s", errno, got.err, got.output)
 		}
@@ -292,7 +251,7 @@ func TestNoSession(t *testing.T) {
 
 // TestOddRequests: what is no request gets no answer, and is reported.
 func TestOddRequests(t *testing.T) {
-	spec, decider, _ := world(t, "write 10")
+	spec, decider := world(t, "write 10")
 	if succeeded, _, got := attempt(t, spec, decider); !succeeded {
 		t.Errorf("%v %s", got.err, got.output)
 	}

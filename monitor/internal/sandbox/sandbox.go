@@ -1,5 +1,5 @@
 // Package sandbox confines tasks with the operating system's own means: Landlock
-// and seccomp on Linux. It carries decisions out and never takes one: what the
+// and seccomp on Linux, Capsicum on FreeBSD. It carries decisions out and never takes one: what the
 // kernel does not allow natively is asked of a [Decider].
 package sandbox
 
@@ -75,7 +75,7 @@ type Spec struct {
 
 // Limits are what a process may use; 0 is what the monitor itself may.
 type Limits struct {
-	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA)
+	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA); on FreeBSD, of all that is mapped (RLIMIT_AS)
 	OpenFiles uint64 // one more than the highest descriptor (RLIMIT_NOFILE); above wire.FDReservedEnd
 }
 
@@ -84,11 +84,11 @@ type Protection uint32
 
 // The protections that [Spec.Waived] can switch off.
 const (
-	Perimeter     Protection = 1 << iota // the Landlock domain
+	Perimeter     Protection = 1 << iota // the Landlock domain; capability mode and rights of directories
 	SyscallFilter                        // the whole seccomp filter
 	PathMediation                        // notification of path-taking calls: they run natively instead
 	ChannelGate                          // channel reads only from libshai's instruction
-	ReservedFDs                          // no duplication onto or away from reserved numbers
+	ReservedFDs                          // no duplication onto or away from reserved numbers; their rights
 	ExecRefusal                          // no exec after start
 )
 

@@ -137,7 +137,12 @@ func memoryFile(todo plan) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode launch plan: %w", err)
 	}
-	file, err := Memory("plan")
+	return memoryHolding("plan", text)
+}
+
+// memoryHolding makes a file in memory that holds text.
+func memoryHolding(name string, text []byte) (*os.File, error) {
+	file, err := Memory(name)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +152,7 @@ func memoryFile(todo plan) (*os.File, error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("write launch plan: %w", err)
+		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
 	return file, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -154,6 +155,7 @@ func init() {
 		"descriptors":        func([]string) error { return printDescriptors() },
 		"sleep":              func([]string) error { return stay() },
 		"breed":              path(breed),
+		"ignore-term":        func([]string) error { signal.Ignore(unix.SIGTERM); return stay() },
 		"ask":                ask,
 		"ask-from":           askFrom,
 		"ask-write":          path(askAndWrite),

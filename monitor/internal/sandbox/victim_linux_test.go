@@ -54,6 +54,18 @@ func (g ground) spec(t *testing.T, attempt string) Spec {
 	}
 }
 
+// What a victim asks the monitor for.
+const (
+	askSecret  = "open $S/secret.txt"
+	askAllowed = "open $G/allowed.txt"
+)
+
+// confinedVictim is a victim on a ground of its own.
+func confinedVictim(t *testing.T, try string) Spec {
+	t.Helper()
+	return newGround(t).spec(t, try)
+}
+
 // channels adds a descriptor channel with one message to read at its native
 // number and at its checked twin, and a checked connection.
 func channels(t *testing.T, spec *Spec) {
