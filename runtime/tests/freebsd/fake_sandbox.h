@@ -25,7 +25,6 @@
 		}                                                                                  \
 	} while (0)
 
-#define FAKE_CLASSES 2   /* class 1 is alice's, class 2 is not */
 #define FAKE_WRITABLE 17 /* number of a directory that the task may write in */
 #define FAKE_PREFIX "/task/view"
 #define FAKE_WRITABLE_PREFIX "/task/data"
