@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -155,6 +156,9 @@ func init() {
 		"descriptors":        func([]string) error { return printDescriptors() },
 		"sleep":              func([]string) error { return stay() },
 		"breed":              path(breed),
+		"map-much":           func([]string) error { return mapMuch() },
+		"open-many":          func([]string) error { return openMany() },
+		"processors":         func([]string) error { _, err := fmt.Println(runtime.NumCPU()); return err },
 		"ignore-term":        func([]string) error { signal.Ignore(unix.SIGTERM); return stay() },
 		"ask":                ask,
 		"ask-from":           askFrom,
@@ -233,6 +237,20 @@ func forkAndWait(do func() syscall.Errno) error {
 	}
 	if result[0] != 0 {
 		return syscall.Errno(result[0])
+	}
+	return nil
+}
+
+func mapMuch() error {
+	_, err := unix.Mmap(-1, 0, 4<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	return err
+}
+
+func openMany() error {
+	for range 200 {
+		if _, err := unix.Dup(2); err != nil {
+			return err
+		}
 	}
 	return nil
 }
