@@ -195,6 +195,31 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+// TestOverlappingSessions: a process has one session at a time.
+func TestOverlappingSessions(t *testing.T) {
+	spec, decider := world(t, "serve-overlapping")
+	sessions, _ := sessionsOf(t, &spec, decider)
+	handOver := decider.accept
+	var first Worker
+	decider.accept = func(ctx context.Context, task Task, worker Worker) (*Accepted, error) {
+		if first != nil {
+			select {
+			case <-first.Gone():
+			default:
+				t.Error("the second session begins before the first is over")
+			}
+		}
+		first = worker
+		return handOver(ctx, task, worker)
+	}
+	if succeeded, _, got := attempt(t, spec, decider); !succeeded {
+		t.Errorf("%v %s", got.err, got.output)
+	}
+	for range 2 {
+		(<-sessions).client.Close()
+	}
+}
+
 // TestKilledSession: a worker that is killed is gone, with its process.
 func TestKilledSession(t *testing.T) {
 	leakFree(t, func(t *testing.T) {

@@ -168,6 +168,7 @@ func init() {
 		"ask-forked":         path(askForked),
 		"trap":               trapAndOpen,
 		"serve":              serveSessions,
+		"serve-overlapping":  func([]string) error { return serveOverlapping() },
 		"serve-leaving":      func([]string) error { return serveAndLeave() },
 		"exhaust":            exhaust,
 	}
@@ -285,6 +286,30 @@ func printDescriptors() error {
 	}
 	fmt.Println(strings.Join(open, " "))
 	return nil
+}
+
+// serveOverlapping asks for a second session before the first is over, and gives the
+// monitor time to make the mistake.
+func serveOverlapping() error {
+	first, err := sendRequest(wire.RequestSession{}, -1)
+	if err != nil {
+		return err
+	}
+	if _, _, err := receiveAnswer(first); err != nil {
+		return err
+	}
+	second, err := sendRequest(wire.RequestSession{}, -1)
+	if err != nil {
+		return err
+	}
+	for range 20 {
+		if _, err := answerTo(wire.RequestPath{Path: "allowed.txt", Flags: openPath}, -1); err != nil {
+			return err
+		}
+	}
+	unix.Close(first)
+	_, _, err = receiveAnswer(second)
+	return err
 }
 
 // serveAndLeave serves one session, in which a process is forked that forks another one,
