@@ -92,7 +92,11 @@ type player struct {
 func (p *player) do(line string) string {
 	p.t.Helper()
 	if name, command, found := strings.Cut(line, ": "); found && regexp.MustCompile(`^s\d+$`).MatchString(name) {
-		return p.named(p.inSession(name, command)) + p.intercepted() + "\n"
+		answer := p.inSession(name, command)
+		if answer == connectionEnded {
+			p.awaitEnd(p.users[name])
+		}
+		return p.named(answer) + p.intercepted() + "\n"
 	}
 	word, rest, _ := strings.Cut(line, " ")
 	if action := actions[word]; action != nil {
@@ -148,13 +152,34 @@ func (p *player) inSession(name, command string) string {
 	case "quit", "crash", "linger", "ended?", "leave":
 		return p.leaves(name, word)
 	}
-	return ended(u.say(command))
+	answer, err := u.say(command)
+	if errors.Is(err, io.EOF) {
+		// The monitor is done with the session a little later than its user.
+		waitUntil(p.t, "the slot is another's", func() bool { return p.sessionIn(u.slot) == nil })
+	}
+	return ended(answer, err)
+}
+
+const connectionEnded = "the connection has ended"
+
+// awaitEnd waits until the monitor has given away what was a session's.
+func (p *player) awaitEnd(u *user) {
+	waitUntil(p.t, "the session is over", func() bool {
+		return p.sessionIn(u.slot) == nil && slices.Contains(p.freeSlots(), u.slot)
+	})
+}
+
+func (p *player) freeSlots() []int {
+	pipeline := p.pipeline()
+	pipeline.mu.Lock()
+	defer pipeline.mu.Unlock()
+	return slices.Clone(pipeline.free)
 }
 
 // ended shows the end of a session as an answer.
 func ended(answer string, err error) string {
 	if errors.Is(err, io.EOF) {
-		return "the connection has ended"
+		return connectionEnded
 	}
 	if err != nil {
 		return err.Error()
