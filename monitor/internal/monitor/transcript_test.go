@@ -152,17 +152,13 @@ func (p *player) inSession(name, command string) string {
 	case "quit", "crash", "linger", "ended?", "leave":
 		return p.leaves(name, word)
 	}
-	answer, err := u.say(command)
-	if errors.Is(err, io.EOF) {
-		// The monitor is done with the session a little later than its user.
-		waitUntil(p.t, "the slot is another's", func() bool { return p.sessionIn(u.slot) == nil })
-	}
-	return ended(answer, err)
+	return ended(u.say(command))
 }
 
 const connectionEnded = "the connection has ended"
 
-// awaitEnd waits until the monitor has given away what was a session's.
+// awaitEnd waits until the monitor, which is done with a session a little later than
+// its user, has freed the session's slot.
 func (p *player) awaitEnd(u *user) {
 	waitUntil(p.t, "the session is over", func() bool {
 		return p.sessionIn(u.slot) == nil && slices.Contains(p.freeSlots(), u.slot)
