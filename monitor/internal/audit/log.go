@@ -135,6 +135,11 @@ func Open(options Options) (*Log, error) {
 	return l, nil
 }
 
+// lockPatience is how long a lock that another has is waited for. A monitor that is
+// killed while it starts a process leaves the lock to that for as long as it takes to
+// get to its exec; who starts the monitor again at once meets it.
+const lockPatience = time.Second
+
 // lockHead opens the head, and with it the right to write: the lock goes with the
 // process, however it ends.
 func lockHead(directory string) (*os.File, error) {
@@ -142,7 +147,12 @@ func lockHead(directory string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	if err := syscall.Flock(int(head.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.Flock(int(head.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for begun := time.Now(); errors.Is(err, syscall.EWOULDBLOCK) && time.Since(begun) < lockPatience; {
+		time.Sleep(lockPatience / 100)
+		err = syscall.Flock(int(head.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
 		head.Close()
 		return nil, fmt.Errorf("open audit log %s: %w; another monitor writes to it, stop that one or choose another --state",
 			directory, err)

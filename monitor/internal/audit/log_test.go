@@ -272,6 +272,22 @@ func TestSecondWriterIsRefused(t *testing.T) {
 	}
 }
 
+// A lock that is about to be given back, as that of a monitor that has just been killed,
+// keeps nobody from writing.
+func TestALockThatIsGivenBackIsWaitedFor(t *testing.T) {
+	directory := t.TempDir()
+	l := openLog(t, Options{Directory: directory})
+	closed := make(chan error, 1)
+	time.AfterFunc(lockPatience/10, func() { closed <- l.Close() })
+	next, err := Open(Options{Directory: directory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-closed, next.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestIdenticalDenialsAreCounted(t *testing.T) {
 	directory, clock := t.TempDir(), newClock()
 	l := openLog(t, Options{Directory: directory, clock: clock.read, RepeatWindow: time.Minute})
