@@ -118,7 +118,14 @@ stub_run_processes(struct stub *stub)
 			return;
 		}
 		(void)close(ends[1]);
-		stub->last = process;
+		/*
+		 * A stub that is killed closes in the order of numbers: first its session's
+		 * process, which ends that, then what it would hear of its end.
+		 */
+		ends[0] = stub_aside(ends[0], process);
+		if (ends[0] < 0)
+			stub_give_up("mailbox");
+		stub->last = ends[0];
 		serve(stub, &ends[0], process);
 		end_process(process);
 		/* Only now: it must not go on with a refusal for what it asked last. */
