@@ -18,14 +18,15 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// victimPath compiles testdata/victim.c once.
+// victimPath compiles the victim once.
 var victimPath = sync.OnceValues(func() (string, error) {
 	directory, err := os.MkdirTemp("", "victim")
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(directory, "victim")
-	compile := exec.Command("gcc", "-static", "-pthread", "-O1", "-Wall", "-Werror", "-I", "../../../runtime/include", "-o", path, "testdata/victim.c")
+	compile := exec.Command("gcc", "-static", "-pthread", "-O1", "-Wall", "-Werror", "-I", "../../../runtime/include", "-o", path,
+		"testdata/victim.c", "testdata/victim_processes.c")
 	if output, err := compile.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the victim: %w\n%s", err, output)
 	}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Attempts return what the call returned: negative, with errno, when it failed.
+ */
+#ifndef VICTIM_H
+#define VICTIM_H
+
+/* Reads a file to the end and shows it. */
+long show(long descriptor);
+
+/* Opens a path that another thread keeps rewriting; shows what it got. */
+long race(const char *good, const char *bad, long rounds);
+
+/* Opens while signals arrive, whose handler does not ask for a restart. */
+long open_amid_signals(const char *path);
+
+/* A vfork child shares its parent's memory and stops it meanwhile. */
+long open_in_vfork(const char *path);
+
+/* Opens until no descriptor is left; the last error is the result. */
+long exhaust(const char *path);
+
+/* Forks workers that outlive the program's interest in them. */
+_Noreturn void breed(long workers);
+
+/* What a process that the program has forked makes in its turn. */
+long make_in_fork(const char *what);
+
+/* A worker's idle wait; shows what arrives. */
+long serve(long workers);
+
+/* Kills a worker that waits for a connection. */
+long kill_waiting(void);
+
+#endif

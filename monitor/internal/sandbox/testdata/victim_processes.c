@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The attempts for which several threads or processes, or signals, are needed.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shai_wire.h"
+#include "victim.h"
+
+static const char *good_path, *bad_path;
+static char racing[256];
+
+static void *
+rewrite(void *unused)
+{
+	for (;;) {
+		memcpy(racing, bad_path, strlen(bad_path) + 1);
+		memcpy(racing, good_path, strlen(good_path) + 1);
+	}
+	return unused;
+}
+
+long
+race(const char *good, const char *bad, long rounds)
+{
+	pthread_t thread;
+	long opened = 0;
+
+	good_path = good;
+	bad_path = bad;
+	strcpy(racing, good);
+	if (pthread_create(&thread, NULL, rewrite, NULL) != 0)
+		return -1;
+	while (rounds-- > 0) {
+		long descriptor = syscall(SYS_openat, AT_FDCWD, racing, O_RDONLY, 0);
+
+		if (descriptor >= 0) {
+			opened++;
+			if (show(descriptor) < 0)
+				return -1;
+			close((int)descriptor);
+		}
+	}
+	return opened > 0 ? 0 : -1;
+}
+
+static volatile sig_atomic_t alarms;
+
+static void
+count_alarm(int signal)
+{
+	alarms += signal == SIGALRM;
+}
+
+long
+open_amid_signals(const char *path)
+{
+	struct sigaction action = {.sa_handler = count_alarm};
+	struct itimerval often = {{0, 1000}, {0, 1000}}, never = {0};
+	long descriptor;
+
+	if (sigaction(SIGALRM, &action, NULL) < 0 || setitimer(ITIMER_REAL, &often, NULL) < 0)
+		return -1;
+	descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+	if (setitimer(ITIMER_REAL, &never, NULL) < 0 || alarms == 0)
+		return -1;
+	return show(descriptor);
+}
+
+long
+open_in_vfork(const char *path)
+{
+	int status;
+	pid_t child = vfork();
+
+	if (child == 0)
+		_exit(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0) < 0);
+	return waitpid(child, &status, 0) == child && status == 0 ? 0 : -1;
+}
+
+long
+exhaust(const char *path)
+{
+	while (syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0) >= 0)
+		;
+	return -1;
+}
+
+_Noreturn void
+breed(long workers)
+{
+	while (workers-- > 0)
+		if (fork() == 0)
+			for (;;)
+				pause();
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
+static void *
+do_nothing(void *argument)
+{
+	return argument;
+}
+
+long
+make_in_fork(const char *what)
+{
+	pid_t made = -1, worker = fork();
+	pthread_t thread;
+	int status;
+
+	if (worker == 0) {
+		if (strcmp(what, "thread") == 0)
+			_exit(pthread_create(&thread, NULL, do_nothing, NULL) != 0);
+		if (strcmp(what, "vfork") == 0)
+			made = vfork();
+		else if (strcmp(what, "clone") == 0)
+			made = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+		else
+			made = (pid_t)syscall(SYS_fork);
+		_exit(made < 0);
+	}
+	return worker > 0 && waitpid(worker, &status, 0) == worker && status == 0 ? 0 : -1;
+}
+
+long
+serve(long workers)
+{
+	while (workers-- > 0) {
+		pid_t worker = fork();
+
+		if (worker == 0) {
+			long connection = syscall(SYS_accept4, SHAI_FD_LISTEN, NULL, NULL, 0);
+
+			if (connection < 0)
+				_exit(1);
+			if (write((int)connection, "hello", 5) != 5)
+				_exit(2);
+			if (read(SHAI_FD_MONITOR, &connection, 1) != 1)
+				_exit(3);
+			_exit(0);
+		}
+	}
+	for (int failed = 0, status;;) {
+		if (wait(&status) < 0)
+			return failed ? -1 : 0;
+		failed |= status;
+	}
+}
+
+long
+kill_waiting(void)
+{
+	pid_t worker = fork();
+
+	if (worker == 0)
+		_exit((int)syscall(SYS_accept4, SHAI_FD_LISTEN, NULL, NULL, 0) < 0);
+	usleep(50000);
+	kill(worker, SIGKILL);
+	return waitpid(worker, NULL, 0) == worker ? 0 : -1;
+}
