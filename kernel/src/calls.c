@@ -336,6 +336,8 @@ sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments)
 		    td, process, arguments->context, LWC_RIGHT_SYSCALL, &target, &file);
 	if (error != 0)
 		return (error);
+	lwc_hold(
+	    target); /* the call may close the last descriptor of it, and holds our resources */
 	error = check_on_behalf(process->current, target, arguments->number);
 	if (error == 0 && target == process->current)
 		error = EBUSY;
@@ -344,6 +346,7 @@ sys_lwc_syscall(struct thread *td, struct lwc_syscall_args *arguments)
 		    call_with(td, process, target, arguments->resources, arguments->number, values);
 	if (file != NULL)
 		fdrop(file, td);
+	lwc_release(target);
 	lwc_reap(td, process);
 	return (error);
 }

@@ -189,6 +189,7 @@ void lwc_discharge_process(struct lwc_process *process);
 int lwc_charge_conduit(struct lwc_context *context);
 bool shai_in_use(void);
 void shai_count_channel(int change);
+void shai_count_descriptor(int change);
 void shai_count_redirection(void);
 void shai_count_switch(void);
 void shai_count_withheld(u_int number);

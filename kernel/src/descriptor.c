@@ -22,6 +22,7 @@ descriptor_close(struct file *fp, struct thread *td)
 		return (0);
 	lwc_release(reference->context);
 	free(reference, M_SHAI);
+	shai_count_descriptor(-1);
 	/* Whoever else drops the last reference leaves the work to the owner. */
 	if (td != NULL && td == curthread) {
 		process = lwc_process_of(td->td_proc);
@@ -79,6 +80,7 @@ lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descrip
 	reference->context = context;
 	reference->rights = LWC_RIGHTS_ALL;
 	lwc_hold(context);
+	shai_count_descriptor(1);
 	finit(fp, FREAD | FWRITE, DTYPE_DEV, reference, __DECONST(struct fileops *, &lwc_fileops));
 	error = finstall(td, fp, descriptor, O_CLOEXEC, NULL);
 	fdrop(fp, td);

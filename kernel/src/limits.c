@@ -22,9 +22,10 @@ static LIST_HEAD(, lwc_user) users = LIST_HEAD_INITIALIZER(users); /* (l) */
 static u_int processes;                                            /* (l) */
 static u_int contexts;                                             /* (l) */
 static u_int channels;                                             /* (l) */
-static uint64_t redirections;                                      /* atomic */
-static uint64_t switches;                                          /* atomic */
-static uint64_t withheld;                                          /* atomic */
+static u_int descriptors;     /* (l) of contexts, dead ones too */
+static uint64_t redirections; /* atomic */
+static uint64_t switches;     /* atomic */
+static uint64_t withheld;     /* atomic */
 
 static u_int contexts_per_process = 64;
 static u_int contexts_per_user = 1024;
@@ -43,6 +44,8 @@ SYSCTL_UINT(_shai_limit, OID_AUTO, conduits_per_context, CTLFLAG_RWTUN, &conduit
 SYSCTL_UINT(_shai_count, OID_AUTO, processes, CTLFLAG_RD, &processes, 0, "Processes with contexts");
 SYSCTL_UINT(_shai_count, OID_AUTO, contexts, CTLFLAG_RD, &contexts, 0, "Contexts");
 SYSCTL_UINT(_shai_count, OID_AUTO, channels, CTLFLAG_RD, &channels, 0, "Descriptor channels");
+SYSCTL_UINT(_shai_count, OID_AUTO, descriptors, CTLFLAG_RD, &descriptors, 0,
+    "Open descriptors of contexts, dead contexts' too");
 SYSCTL_U64(_shai_count, OID_AUTO, redirections, CTLFLAG_RD, &redirections, 0,
     "System calls redirected to a monitor since the module was loaded");
 SYSCTL_U64(_shai_count, OID_AUTO, switches, CTLFLAG_RD, &switches, 0,
@@ -142,7 +145,7 @@ shai_in_use(void)
 	bool used;
 
 	mtx_lock(&lwc_lock);
-	used = processes != 0 || contexts != 0 || channels != 0;
+	used = processes != 0 || contexts != 0 || channels != 0 || descriptors != 0;
 	mtx_unlock(&lwc_lock);
 	return (used);
 }
@@ -152,6 +155,14 @@ shai_count_channel(int change)
 {
 	mtx_lock(&lwc_lock);
 	channels += change;
+	mtx_unlock(&lwc_lock);
+}
+
+void
+shai_count_descriptor(int change)
+{
+	mtx_lock(&lwc_lock);
+	descriptors += change;
 	mtx_unlock(&lwc_lock);
 }
 

@@ -130,7 +130,8 @@ discard(struct thread *td, struct lwc_process *process, struct lwc_context *cont
 
 /*
  * Discards what is doomed. Closing the descriptors of one may doom others, which
- * this loop finds: a chain of contexts takes no stack.
+ * this loop finds: a chain of contexts takes no stack. Not inside a call on behalf
+ * of another: the process has that one's resources then, and the other has ours.
  */
 void
 lwc_reap(struct thread *td, struct lwc_process *process)
@@ -138,7 +139,7 @@ lwc_reap(struct thread *td, struct lwc_process *process)
 	struct lwc_context *context;
 
 	KASSERT(td == curthread && process->proc == td->td_proc, ("lwc: not the owner"));
-	if (process->reaping)
+	if (process->reaping || process->borrowed != 0)
 		return;
 	process->reaping = true;
 	for (;;) {

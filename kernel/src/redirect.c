@@ -44,6 +44,7 @@ static const uint8_t treatment[SYS_MAXSYSCALL] = {
     [SYS_pdfork] = TREAT_FORK,
     [SYS_execve] = TREAT_EXECUTE,
     [SYS_fexecve] = TREAT_EXECUTE,
+    [SYS___mac_execve] = TREAT_EXECUTE,
     [SYS_thr_create] = TREAT_REFUSE,
     [SYS_thr_new] = TREAT_REFUSE,
     [SYS_aio_read] = TREAT_REFUSE,

@@ -77,9 +77,9 @@ memory_on_behalf(void)
 static void
 refused_on_behalf(void)
 {
-	static const int numbers[] = {SYS_fork, SYS_vfork, SYS_rfork, SYS_execve, SYS_exit,
-	    SYS_thr_new, SYS_sigreturn, SYS_sigaction, SYS_syscall, SYS___syscall, SYS_ptrace,
-	    SYS_aio_read, -1, 0, 100000};
+	static const int numbers[] = {SYS_fork, SYS_vfork, SYS_rfork, SYS_execve, SYS___mac_execve,
+	    SYS_exit, SYS_thr_new, SYS_sigreturn, SYS_sigaction, SYS_syscall, SYS___syscall,
+	    SYS_ptrace, SYS_aio_read, -1, 0, 100000};
 	struct lwc_spec spec = plain_spec();
 	struct lwc_event event;
 	int context;
@@ -95,6 +95,33 @@ refused_on_behalf(void)
 	REQUIRE_EQUAL(lwc_syscall(context, 0x100, SYS_getpid, 0, 0, 0), -EINVAL);
 	REQUIRE_EQUAL(lwc_syscall(LWC_SELF, LWC_USE_FILES, SYS_getpid, 0, 0, 0), -EBUSY);
 	REQUIRE_EQUAL(CALL4(calls.on_behalf, context, LWC_USE_FILES, SYS_getpid, NULL), -EFAULT);
+}
+
+/*
+ * The call closes the last descriptor of the context whose memory it uses, and
+ * which has ours meanwhile: that context goes when the call is over, not before.
+ */
+static void
+target_closed_on_behalf(void)
+{
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+	char *page = map_pages(1);
+	int context;
+
+	page[0] = 'a';
+	spec.flags = LWC_MONITORED | LWC_CAPABILITY_MODE;
+	if (create(&spec, &event)) {
+		(void)open_file("/dev/zero", O_RDONLY, 0);
+		leave(1);
+	}
+	context = event.descriptor;
+	REQUIRE_EQUAL(lwc_switch(context, 0, LWC_CALL, &event), 0);
+	REQUIRE_EQUAL(event.kind, LWC_EVENT_REDIRECTED);
+	REQUIRE_EQUAL(lwc_syscall(LWC_CALLER, LWC_USE_MEMORY, SYS_close, context, 0, 0), 0);
+	REQUIRE_EQUAL(page[0], 'a');
+	REQUIRE_EQUAL(read_variable("shai.count.contexts"), 1);
+	REQUIRE_EQUAL(lwc_answer(LWC_CALLER, 0, 0, &event), -ESRCH);
 }
 
 /* What is redirected cannot be done through another context instead. */
@@ -283,6 +310,7 @@ const struct check behalf_checks[] = {
     {"open on behalf of the confined", open_on_behalf, 0},
     {"memory and credentials of another", memory_on_behalf, 0},
     {"calls refused on behalf", refused_on_behalf, 0},
+    {"closed by a call on its behalf", target_closed_on_behalf, 0},
     {"no way around the monitor", no_way_around_the_monitor, 0},
     {"a signal ends a call on behalf", interrupted_on_behalf, 0},
     {"overlay follows both ways", overlay_follows, 0},

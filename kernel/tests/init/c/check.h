@@ -51,7 +51,7 @@ bool create(const struct lwc_spec *spec, struct lwc_event *event);
 int wait_for(long child);
 
 /* What the program does when a check executes it with an argument: its exit status. */
-int executed(void);
+int executed(const char *argument);
 
 void print_figures(void);
 

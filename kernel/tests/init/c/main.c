@@ -8,7 +8,8 @@
 #include "check.h"
 
 static const char *const counted[] = {
-    "shai.count.contexts", "shai.count.processes", "shai.count.channels"};
+    "shai.count.contexts", "shai.count.descriptors", "shai.count.processes", "shai.count.channels"};
+#define COUNTED (sizeof(counted) / sizeof(counted[0]))
 
 void
 require_equal(long got, long expected, const char *where, const char *what)
@@ -57,13 +58,13 @@ wait_for(long child)
 static bool
 run(const struct check *check)
 {
-	int64_t before[3], after;
+	int64_t before[COUNTED], after;
 	int expected = check->signal != 0 ? 256 + check->signal : 0;
 	int status;
 	long child;
 	bool passed;
 
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < COUNTED; i++)
 		before[i] = read_variable(counted[i]);
 	child = CALL0(SYS_fork);
 	if (child == 0) {
@@ -72,7 +73,7 @@ run(const struct check *check)
 	}
 	status = wait_for(child);
 	passed = status == expected;
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < COUNTED; i++) {
 		after = read_variable(counted[i]);
 		if (after == before[i])
 			continue;
@@ -105,7 +106,7 @@ start(const long *block)
 	int passed = 0, failed = 0;
 
 	if (block[0] > 1)
-		leave(executed());
+		leave(executed((const char *)block[2]));
 	if (!lookup_calls()) {
 		say("the module is not loaded: there is no shai.syscall\n");
 		leave(2);

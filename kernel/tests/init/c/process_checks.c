@@ -126,13 +126,34 @@ fork_with_contexts(void)
 	REQUIRE_EQUAL(wait_for(child), 8);
 }
 
+#define KEPT 50 /* a context's descriptor that outlives execve(2) */
+
+/* The module stays while a descriptor of a context, dead though it is, can be closed. */
+static int
+executed_with_descriptor(void)
+{
+	long module = CALL1(SYS_kldfind, "shai.ko");
+
+	if (read_variable("shai.count.processes") != 0)
+		return 25;
+	if (read_variable("shai.count.descriptors") != 1)
+		return 26;
+	if (CALL1(SYS_kldunload, module) != -EBUSY)
+		return 27;
+	if (CALL1(SYS_close, KEPT) != 0)
+		return 28;
+	return read_variable("shai.count.descriptors") == 0 ? 0 : 29;
+}
+
 int
-executed(void)
+executed(const char *argument)
 {
 	struct lwc_event event;
 
 	if (!lookup_calls())
 		return 20;
+	if (text_equal(argument, "descriptor"))
+		return executed_with_descriptor();
 	if (CALL2(SYS_fcntl, 3, F_GETFD) != -EBADF)
 		return 21;
 	if (lwc_switch(3, 0, 0, &event) != -ESRCH)
@@ -145,9 +166,9 @@ executed(void)
 }
 
 static void
-execute(void)
+execute(char *argument)
 {
-	static char name[] = PROGRAM, argument[] = "executed";
+	static char name[] = PROGRAM;
 	char *arguments[] = {name, argument, NULL}, *environment[] = {NULL};
 
 	(void)CALL3(SYS_execve, name, arguments, environment);
@@ -157,6 +178,7 @@ execute(void)
 static void
 exec_with_contexts(void)
 {
+	static char nothing[] = "nothing";
 	struct lwc_spec spec = plain_spec();
 	struct lwc_event event;
 	long child;
@@ -165,12 +187,12 @@ exec_with_contexts(void)
 		child = CALL0(SYS_fork);
 		if (child == 0) {
 			if (create(&spec, &event))
-				execute();
+				execute(nothing);
 			if (create(&spec, &event))
 				leave(1);
 			if (in_context)
 				(void)lwc_switch(3, 0, 0, &event);
-			execute();
+			execute(nothing);
 		}
 		REQUIRE_EQUAL(wait_for(child), 11);
 	}
@@ -343,6 +365,20 @@ unload_is_refused(void)
 	REQUIRE(CALL2(SYS_kldunloadf, module, 1) < 0);
 }
 
+/* dup2(2) takes off close-on-exec. */
+static void
+unload_is_refused_for_a_descriptor(void)
+{
+	static char descriptor[] = "descriptor";
+	struct lwc_spec spec = plain_spec();
+	struct lwc_event event;
+
+	if (create(&spec, &event))
+		leave(1);
+	REQUIRE_EQUAL(CALL2(SYS_dup2, event.descriptor, KEPT), KEPT);
+	execute(descriptor);
+}
+
 const struct check process_checks[] = {
     {"limit of a process", limit_of_a_process, 0},
     {"limit of a user", limit_of_a_user, 0},
@@ -356,5 +392,6 @@ const struct check process_checks[] = {
     {"no asynchronous I/O, no change of jail", no_asynchronous_input, 0},
     {"no System V segments", no_shared_segments, 0},
     {"unloading is refused while in use", unload_is_refused, 0},
+    {"unloading is refused for a descriptor kept by execve", unload_is_refused_for_a_descriptor, 0},
     {NULL, NULL, 0},
 };

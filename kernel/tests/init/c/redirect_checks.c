@@ -140,18 +140,20 @@ set_is_redirected(void)
 static void
 processes_are_redirected(void)
 {
-	static const int numbers[] = {SYS_fork, SYS_vfork, SYS_rfork, SYS_execve, SYS_fexecve};
+	static const int numbers[] = {
+	    SYS_fork, SYS_vfork, SYS_rfork, SYS_execve, SYS_fexecve, SYS___mac_execve};
+	const size_t count = sizeof(numbers) / sizeof(numbers[0]);
 	struct lwc_spec spec = plain_spec();
 	struct lwc_event event;
 
 	spec.flags = LWC_MONITORED;
 	if (create(&spec, &event)) {
-		for (size_t i = 0; i < 5; i++)
+		for (size_t i = 0; i < count; i++)
 			REQUIRE_EQUAL(CALL3(numbers[i], 0, 0, 0), -EPERM);
 		leave(0);
 	}
 	REQUIRE_EQUAL(lwc_switch(event.descriptor, 0, LWC_CALL, &event), 0);
-	for (size_t i = 0; i < 5; i++) {
+	for (size_t i = 0; i < count; i++) {
 		REQUIRE_EQUAL(event.call, numbers[i]);
 		(void)lwc_answer(LWC_CALLER, 0, event.error, &event);
 	}
