@@ -12,7 +12,7 @@ KEEP ?=
 PYTHON := .venv/bin/python
 GO_MODULES := monitor devcluster
 # Programs for FreeBSD are looked at as such, here too.
-FREEBSD_GO_MODULES := monitor kernel/tests/init
+FREEBSD_GO_MODULES := monitor freebsd/init
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 STAMPS := build/stamps
 JAVA_SOURCES := $(shell find syse/java -path '*/target' -prune -o -type f -print 2>/dev/null)
@@ -64,6 +64,7 @@ build/syse/syse.jar: $(JAVA_SOURCES) | setup
 .PHONY: freebsd
 freebsd: setup ## Cross-build module objects, libshai, front end and monitor for FreeBSD
 	@$(MAKE) -C kernel freebsd
+	@$(MAKE) -C freebsd programs
 	@$(MAKE) -C runtime freebsd
 	@$(MAKE) -C syse/frontend freebsd
 	GOOS=freebsd GOARCH=amd64 CGO_ENABLED=0 go build -C monitor -o ../build/freebsd/x86_64/shai ./cmd/shai
@@ -94,6 +95,7 @@ check: build ## Run formatters and linters of every language
 	  staticcheck 'for module in $(GO_MODULES); do go run -C $$module $(STATICCHECK) ./...; done' \
 	  runtime '$(MAKE) -C runtime check' \
 	  kernel '$(MAKE) -C kernel check' \
+	  freebsd-format '$(MAKE) -C freebsd check' \
 	  freebsd '$(MAKE) freebsd' \
 	  syse-frontend '$(MAKE) -C syse/frontend check' \
 	  syse-java 'scripts/maven.sh -DskipTests verify' \
@@ -116,5 +118,6 @@ clean: ## Remove what was built and measured (keeps .venv)
 	rm -rf build out
 	$(MAKE) -C runtime clean
 	$(MAKE) -C kernel clean
+	$(MAKE) -C freebsd clean
 	$(MAKE) -C syse/frontend clean
 	rm -rf syse/java/target

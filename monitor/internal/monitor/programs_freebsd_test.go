@@ -12,7 +12,7 @@ import (
 const linkerFolder = "/libexec"
 
 // providePrograms finds them beside this test program: they are built on another
-// system (make -C kernel init).
+// system (make -C freebsd image).
 func providePrograms() (programs, error) {
 	folder, err := besideItself("probe_worker", "libshai.so")
 	return programs{probe: folder, library: folder}, err
@@ -32,7 +32,7 @@ func besideItself(names ...string) (string, error) {
 	folder := filepath.Dir(itself)
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
-			return "", fmt.Errorf("a file that make -C kernel init puts beside the tests: %w", err)
+			return "", fmt.Errorf("a file that make -C freebsd image puts beside the tests: %w", err)
 		}
 	}
 	return folder, nil

@@ -1,0 +1,3 @@
+module shai.dev/freebsd/init
+
+go 1.26

@@ -1,3 +1,0 @@
-module shai.dev/kernel/tests/init
-
-go 1.26
