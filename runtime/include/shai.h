@@ -141,7 +141,8 @@ struct shai_session {
 };
 
 /*
- * Forks a worker from the zygote. slot (0..31) selects the worker's pipe and
+ * Forks a worker from the zygote, which has one thread: under a monitor there are no
+ * others in a task with sessions. slot (0..31) selects the worker's pipe and
  * channel in mode baseline, where no monitor assigns them; in the other modes the
  * monitor's choice counts and slot is ignored.
  * Returns like fork(2): the child's process id, 0 in the child, -1 with errno. On

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -109,10 +108,8 @@ func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
 // session, and one that the zygote has not forked itself. Where nothing of the session
 // is left in the worker, it only waits until the monitor, too, is done with it.
 func (p *pipeline) mayServe(ctx context.Context, started sandbox.Task, pid int) error {
-	if s := p.sessionOf(pid); s != nil {
-		select {
-		case <-s.worker.Gone():
-		default:
+	if s := p.sessionAt(pid); s != nil {
+		if !s.worker.Ended() {
 			return errors.New("this worker has served a user; it must exit")
 		}
 		select {
@@ -229,7 +226,11 @@ func verdict(allowed bool, reason string) sandbox.Verdict {
 }
 
 // Refused hears of a system call that the sandbox refused by itself.
-func (p *pipeline) Refused(started sandbox.Task, pid int, call string, errno syscall.Errno) {
-	who, _ := p.subjectOf(started, pid)
-	p.refused(who, call, "", fmt.Sprintf("system call refused with %s", unix.ErrnoName(errno)))
+func (p *pipeline) Refused(call sandbox.RefusedCall) {
+	who, _ := p.subjectOf(call.Task, call.PID)
+	reason := "system call refused with " + unix.ErrnoName(call.Errno)
+	if call.Reason != "" {
+		reason += ": " + call.Reason
+	}
+	p.refused(who, call.Call, "", reason)
 }

@@ -196,7 +196,17 @@ func (p *pipeline) subjectOf(started sandbox.Task, pid int) (subject, wire.Mode)
 	return subject{task: started.Name(), instance: started.Name()}, wire.ModeShai
 }
 
+// sessionOf is the session of a process that waits for an answer, or nil: the number of
+// a worker that has ended may be another's.
 func (p *pipeline) sessionOf(pid int) *session {
+	if s := p.sessionAt(pid); s != nil && !s.worker.Ended() {
+		return s
+	}
+	return nil
+}
+
+// sessionAt is the latest session of a process with this number.
+func (p *pipeline) sessionAt(pid int) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sessions[pid]

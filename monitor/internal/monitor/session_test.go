@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -35,6 +36,14 @@ type wireSession struct {
 func (b *wireSession) PID() int              { return b.worker.Process.Pid }
 func (b *wireSession) Kill()                 { _ = b.worker.Process.Kill() }
 func (b *wireSession) Gone() <-chan struct{} { return b.gone }
+func (b *wireSession) Ended() bool {
+	select {
+	case <-b.gone:
+		return true
+	default:
+		return false
+	}
+}
 
 // wireStack is a monitor with documents and users, and no task.
 func wireStack(t *testing.T) *stack {
@@ -237,6 +246,33 @@ func TestSignatureIsOfOneConnection(t *testing.T) {
 	}
 	if bound := second.authenticate("alice"); bound.Status != 0 {
 		t.Errorf("one over its own is refused: %s", bound.Reason)
+	}
+}
+
+// endedWorker is one whose end the monitor has not been told of yet.
+type endedWorker struct{ sandbox.Worker }
+
+func (endedWorker) PID() int              { return 4711 }
+func (endedWorker) Gone() <-chan struct{} { return nil }
+func (endedWorker) Ended() bool           { return true }
+
+// liveWorker has the same number.
+type liveWorker struct{ endedWorker }
+
+func (liveWorker) Ended() bool { return false }
+
+// A process that has got the number of an ended worker does not get its session.
+func TestSessionOfAnEndedWorker(t *testing.T) {
+	_, p := bareMonitor(t)
+	for worker, want := range map[sandbox.Worker]bool{endedWorker{}: false, liveWorker{}: true} {
+		alices := &session{pipeline: p, worker: worker, holds: &capabilitySet{subject: subject{instance: "worker(alice, de)"}}}
+		p.mu.Lock()
+		p.sessions[worker.PID()] = alices
+		p.mu.Unlock()
+		who, _ := p.subjectOf(bareTask{name: "worker", pid: 1}, worker.PID())
+		if got := who.instance == "worker(alice, de)"; got != want {
+			t.Errorf("%T: acts for %q", worker, who.instance)
+		}
 	}
 }
 

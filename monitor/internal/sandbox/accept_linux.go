@@ -23,11 +23,12 @@ func (r *request) accept() error {
 	if err != nil {
 		return err
 	}
-	worker, err := newWorker(process)
-	if err != nil || !r.supervisor.listener.valid(r.ID) {
-		if err == nil {
-			worker.release()
-		}
+	worker, err := r.supervisor.workers.reserve(process)
+	if err != nil {
+		return err
+	}
+	if !r.supervisor.listener.valid(r.ID) {
+		worker.release() // the number may have become another's before it was reserved
 		return errGone
 	}
 	accepted, err := awaitConnection(r.supervisor.context, r.supervisor.decider, r.supervisor.task, worker)
@@ -41,7 +42,7 @@ func (r *request) accept() error {
 // place puts every descriptor at its number. The connection comes last, together
 // with the call's return: until then the worker waits, so it never sees half of
 // a session. If one cannot be placed, the call fails; the connection is closed,
-// and the worker's next accept replaces every number again.
+// and the worker is given no other.
 func (r *request) place(accepted *Accepted) error {
 	numbers, err := accepted.numbers()
 	if err != nil {

@@ -54,10 +54,11 @@ func (r *request) answer() (*os.File, error) {
 // respond sends the answer. That the asking process is gone changes nothing.
 func (r *request) respond(file *os.File, err error) {
 	var errno unix.Errno
+	var why refusal
 	switch {
-	case errors.Is(err, errRefused):
+	case errors.As(err, &why):
 		errno = unix.EACCES
-		r.report(r.process, r.name(), errno)
+		r.report(r.process, r.name(), errno, why)
 	case err != nil && (!errors.As(err, &errno) || errno == 0):
 		errno = unix.EACCES
 	}

@@ -6,7 +6,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -33,8 +32,13 @@ type arbiter struct {
 	context context.Context // ends with the task
 }
 
-// errRefused ends a request with a refusal that the monitor hears of.
-var errRefused = errors.New("refused")
+// refusal ends a request with an error that the monitor hears of. It is the reason, ""
+// where the call's name says it.
+type refusal string
+
+func (r refusal) Error() string { return "refused: " + string(r) }
+
+const errRefused = refusal("")
 
 // recovered logs a panic. It was somebody's bug, the call at hand is denied, and
 // the other tasks of this monitor go on.
@@ -76,12 +80,12 @@ func (a *arbiter) decide(ask func(ctx context.Context, decider Decider) Verdict)
 }
 
 // report tells the monitor of a call that was refused without asking.
-func (a *arbiter) report(process int, call string, errno syscall.Errno) {
+func (a *arbiter) report(process int, call string, errno syscall.Errno, why refusal) {
 	if a.decider == nil {
 		return
 	}
 	defer func() { recovered(recover()) }()
-	a.decider.Refused(a.task, process, call, errno)
+	a.decider.Refused(RefusedCall{Task: a.task, PID: process, Call: call, Errno: errno, Reason: string(why)})
 }
 
 // permit decides on a pinned file; looking at it has flags O_PATH. What pins a

@@ -17,7 +17,7 @@ package sandbox
 //	confine, reaper            the launcher's and the keeper's system calls
 //	supervisor, seccomp        notifications
 //	surroundings, mediate, memory  calls by path
-//	accept, worker             sessions, and checked writes
+//	accept, reservations, worker  sessions, and checked writes
 //
 // The FreeBSD backend (docs/freebsd.md): no call is filtered; in capability mode the
 // kernel refuses every call by name, and a task asks for what it was refused.

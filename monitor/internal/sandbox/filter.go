@@ -11,7 +11,7 @@ import (
 // FilterSpec is what a system call filter depends on.
 type FilterSpec struct {
 	Waived Protection
-	// Serving is [Spec.Serving]: the supervisor decides who may fork.
+	// Serving is [Spec.Serving]: the supervisor decides what becomes a process.
 	Serving bool
 	// SignalsScoped says that Landlock confines signals to the task (ABI 6).
 	SignalsScoped bool
@@ -144,10 +144,9 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	case processOption:
 		return equals(0, processOptions, allow, ask)
 	case cloning:
-		process := choose(spec.Serving, withBits(0, cloneThread, allow, ask), allow)
-		return withBits(0, namespaceFlags|cloneParent, ask, process)
+		return choose(spec.decidesForks(), ask, withBits(0, namespaceFlags|cloneParent, ask, allow))
 	case forking:
-		return choose(spec.Serving, ask, allow)
+		return choose(spec.decidesForks(), ask, allow)
 	case ownLimits:
 		return equals(0, []uint32{0}, allow, ask)
 	case pairing:
@@ -156,6 +155,9 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	// accepting, refused and unclassified: the supervisor answers.
 	return ask
 }
+
+// decidesForks says whether the supervisor decides on every process and thread.
+func (spec FilterSpec) decidesForks() bool { return spec.Serving && spec.Waived&SeparateWorkers == 0 }
 
 func choose(condition bool, yes, no code) code {
 	if condition {

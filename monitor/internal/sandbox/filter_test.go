@@ -247,8 +247,8 @@ func TestFilterWaivers(t *testing.T) {
 	}
 }
 
-// TestFilterServing: in a task that serves users whoever forks is looked at, and
-// whoever starts a thread is not.
+// TestFilterServing: in a task that serves users the supervisor is asked about every
+// process and thread.
 func TestFilterServing(t *testing.T) {
 	filter := interpreter(t, FilterSpec{Serving: true})
 	for _, test := range []struct {
@@ -257,7 +257,7 @@ func TestFilterServing(t *testing.T) {
 		want  uint32
 	}{
 		{"fork", 0, notify}, {"vfork", 0, notify}, {"clone", 17, notify}, {"clone", 0x4111, notify}, // as posix_spawn does
-		{"clone", 0x003d0f00, allow}, {"clone", 0x003d0f00 | 0x8000, notify}, {"clone", 0x003d0f00 | 0x10000000, notify},
+		{"clone", 0x003d0f00, notify}, {"clone", 0x003d0f00 | 0x8000, notify}, {"clone", 0x10000000, notify}, {"clone3", 0, enosys},
 	} {
 		if got := evaluate(t, filter, x86, numberOf(test.name), elsewhere, test.flags); got != test.want {
 			t.Errorf("%s(%#x): %#x, want %#x", test.name, test.flags, got, test.want)

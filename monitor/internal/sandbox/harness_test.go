@@ -55,10 +55,10 @@ func (d *scripted) Send(_ context.Context, _ Task, _ int, number int) Verdict {
 	return d.send(number)
 }
 
-func (d *scripted) Refused(_ Task, _ int, call string, _ unix.Errno) {
+func (d *scripted) Refused(refused RefusedCall) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.refused = append(d.refused, call)
+	d.refused = append(d.refused, refused.Call)
 }
 
 func (d *scripted) heard(call string) bool {

@@ -72,12 +72,14 @@ func (r *request) execute() error {
 	return errRefused
 }
 
-// fork is for tasks that serve users: only the program itself makes processes. The
-// flags are a value, so the call may proceed. Most notifications are of a program
-// with one thread, whose number is the process's.
+// fork is for tasks that serve users: only the program itself makes processes, and
+// what it makes is a copy. With a thread, or a process that shares memory (as vfork's
+// does) or a descriptor table, two users would meet. In other tasks only what is refused
+// comes here. The flags are a value, so the call may proceed. Most notifications are of
+// a program with one thread, whose number is the process's.
 func (r *request) fork() error {
-	if r.call.name == "clone" && r.Arguments[0]&(namespaceFlags|cloneParent) != 0 {
-		return errRefused
+	if r.call.name == "vfork" || r.call.name == "clone" && uint32(r.Arguments[0])&^copyFlags != 0 {
+		return errShares
 	}
 	process := int(r.PID)
 	if process != r.supervisor.task.pid {
@@ -89,8 +91,14 @@ func (r *request) fork() error {
 	if process == r.supervisor.task.pid {
 		return r.proceed()
 	}
-	return errRefused
+	return errForks
 }
+
+// errShares and errForks say why a task that serves users makes no thread or process.
+const (
+	errShares = refusal("in a task that serves users nothing may share memory or descriptors with another user's worker")
+	errForks  = refusal("only the program forks workers; what a worker forks would outlive its session")
+)
 
 // permit decides on a pinned file for the caller; see [arbiter.permit].
 func (r *request) permit(file *pinned, flags int, pin bool) error {

@@ -61,7 +61,9 @@ type Spec struct {
 	// descriptors and no sandbox at all.
 	Confined bool
 	// Serving says that the processes that the program forks serve users' sessions.
-	// They cannot fork in their turn: what they forked would outlive the session.
+	// They cannot fork in their turn: what they forked would outlive the session. On
+	// Linux there are no threads in such a task, and no processes that share memory or
+	// descriptors.
 	Serving bool
 	// Waived switches single protections off, so that tests can prove that each
 	// one is what stops an attack. The monitor never sets it.
@@ -84,12 +86,14 @@ type Protection uint32
 
 // The protections that [Spec.Waived] can switch off.
 const (
-	Perimeter     Protection = 1 << iota // the Landlock domain; capability mode and rights of directories
-	SyscallFilter                        // the whole seccomp filter
-	PathMediation                        // notification of path-taking calls: they run natively instead
-	ChannelGate                          // channel reads only from libshai's instruction
-	ReservedFDs                          // no duplication onto or away from reserved numbers; their rights
-	ExecRefusal                          // no exec after start
+	Perimeter       Protection = 1 << iota // the Landlock domain; capability mode and rights of directories
+	SyscallFilter                          // the whole seccomp filter
+	PathMediation                          // notification of path-taking calls: they run natively instead
+	ChannelGate                            // channel reads only from libshai's instruction
+	ReservedFDs                            // no duplication onto or away from reserved numbers; their rights
+	ExecRefusal                            // no exec after start
+	SeparateWorkers                        // no threads, shared memory or forks of workers in a task that serves users
+	OneSession                             // a process is given one session
 )
 
 // OpenRequest is a path open (or stat) that the kernel does not allow natively.
@@ -129,7 +133,16 @@ type Decider interface {
 	// descriptor number tells which.
 	Send(ctx context.Context, task Task, pid int, number int) Verdict
 	// Refused reports a system call that was refused without asking.
-	Refused(task Task, pid int, call string, errno syscall.Errno)
+	Refused(refused RefusedCall)
+}
+
+// RefusedCall is a system call that the backend refused by itself.
+type RefusedCall struct {
+	Task   Task
+	PID    int
+	Call   string
+	Errno  syscall.Errno
+	Reason string // "" where the call's name says it
 }
 
 // Worker is a process of a task for as long as it serves one user. Safe for
@@ -142,6 +155,9 @@ type Worker interface {
 	// Gone is closed when nothing of the session is left: the process has ended, or,
 	// where workers are reset, is as it was before the session.
 	Gone() <-chan struct{}
+	// Ended is the same, asked of the kernel at this moment: until it says so, PID is
+	// this worker's and no other's.
+	Ended() bool
 }
 
 // Task is a started, confined program.

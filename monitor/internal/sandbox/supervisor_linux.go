@@ -22,6 +22,7 @@ import (
 type supervisor struct {
 	arbiter
 	listener listener
+	workers  reservations
 	// mayExecute is the one exec of the launcher; it is spent before the task's
 	// program has run an instruction.
 	mayExecute atomic.Bool
@@ -40,7 +41,7 @@ func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervi
 	}
 	l.wakeSynchronously()
 	s := &supervisor{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec)}, listener: l,
-		slots: make(chan struct{}, requestsAtATime), wake: wake}
+		workers: reservations{repeated: spec.Waived&OneSession != 0, held: map[int]*worker{}}, slots: make(chan struct{}, requestsAtATime), wake: wake}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.mayExecute.Store(true)
 	return s, nil
@@ -123,15 +124,16 @@ func (r *request) handle() {
 	}
 	handler, known := handlers[r.call.name]
 	if !known {
-		r.refuse()
+		r.refuse(errRefused)
 		return
 	}
 	err := handler(r)
 	var errno unix.Errno
+	var why refusal
 	switch {
 	case err == nil || errors.Is(err, errGone):
-	case errors.Is(err, errRefused):
-		r.refuse()
+	case errors.As(err, &why):
+		r.refuse(why)
 	case errors.As(err, &errno) && errno != 0:
 		r.fail(errno)
 	default:
@@ -139,15 +141,16 @@ func (r *request) handle() {
 	}
 }
 
-// refuse answers with the call's own error and reports it.
-func (r *request) refuse() {
+// refuse answers with the call's own error and reports it. Who called is looked up
+// first, while the caller waits: afterwards its number may be another's.
+func (r *request) refuse(why refusal) {
 	errno := refusalOf(r.call)
-	r.fail(errno)
 	process, err := r.process()
 	if err != nil {
 		process = int(r.PID)
 	}
-	r.supervisor.report(process, r.call.name, errno)
+	r.supervisor.report(process, r.call.name, errno, why)
+	r.fail(errno)
 }
 
 // fail answers with an error. That the caller is gone meanwhile changes nothing.

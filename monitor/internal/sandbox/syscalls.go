@@ -36,8 +36,8 @@ const (
 	controlling   // fcntl: an allow-list of commands, duplication as duplicating
 	deviceControl // ioctl: an allow-list of requests
 	processOption // prctl: an allow-list of options
-	forking       // fork and vfork: of a task that serves users, the program alone
-	cloning       // clone: the same; no new namespaces
+	forking       // fork and vfork: in a task that serves users the supervisor decides
+	cloning       // clone: the same; in other tasks no new namespaces
 	ownLimits     // prlimit64: only on oneself
 	pairing       // socketpair: only streams, which are pipes once messages are refused
 )

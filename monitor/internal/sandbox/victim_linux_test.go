@@ -26,7 +26,7 @@ var victimPath = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(directory, "victim")
 	compile := exec.Command("gcc", "-static", "-pthread", "-O1", "-Wall", "-Werror", "-I", "../../../runtime/include", "-o", path,
-		"testdata/victim.c", "testdata/victim_processes.c")
+		"testdata/victim.c", "testdata/victim_processes.c", "testdata/victim_sessions.c")
 	if output, err := compile.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the victim: %w\n%s", err, output)
 	}

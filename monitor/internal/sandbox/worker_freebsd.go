@@ -59,14 +59,26 @@ func (w *worker) Gone() <-chan struct{} { return w.gone }
 // Kill implements [Worker]. As long as the socket is open at the other end, the stub
 // lives, and the number is its own.
 func (w *worker) Kill() {
+	w.whileOpen(func() { _ = unix.Kill(w.pid, unix.SIGKILL) })
+}
+
+// Ended implements [Worker].
+func (w *worker) Ended() bool {
+	ended := true
+	w.whileOpen(func() { ended = false })
+	return ended
+}
+
+// whileOpen does something if the socket is open at the other end.
+func (w *worker) whileOpen(do func()) {
 	connection, err := w.socket.SyscallConn()
 	if err != nil {
-		return // it has gone, which is what is wanted
+		return // it has gone
 	}
 	_ = connection.Control(func(socket uintptr) {
 		poll := []unix.PollFd{{Fd: int32(socket), Events: unix.POLLIN}}
 		if _, err := unix.Poll(poll, 0); err == nil && poll[0].Revents&unix.POLLHUP == 0 {
-			_ = unix.Kill(w.pid, unix.SIGKILL)
+			do()
 		}
 	})
 }

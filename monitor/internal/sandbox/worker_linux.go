@@ -16,29 +16,28 @@ type worker struct {
 	pid    int
 	handle *os.File // non-blocking: the runtime polls it
 	gone   chan struct{}
+	forget func(*worker) // called when it is watched no more
 }
 
-var _ Worker = (*worker)(nil)
+var _ watchedWorker = (*worker)(nil)
 
 // newWorker watches a process, without occupying a thread, until it has ended or is
-// released.
-func newWorker(pid int) (*worker, error) {
+// released; then it calls forget.
+func newWorker(pid int, forget func(*worker)) (*worker, error) {
 	descriptor, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{pid: pid, handle: os.NewFile(uintptr(descriptor), "worker"), gone: make(chan struct{})}
+	w := &worker{pid: pid, handle: os.NewFile(uintptr(descriptor), "worker"), gone: make(chan struct{}), forget: forget}
 	connection, err := w.handle.SyscallConn()
 	if err != nil {
-		w.release()
+		w.handle.Close()
 		return nil, err
 	}
 	go func() {
 		ended := false
-		_ = connection.Read(func(uintptr) bool {
-			poll := []unix.PollFd{{Fd: int32(descriptor), Events: unix.POLLIN}}
-			count, err := unix.Poll(poll, 0)
-			ended = count > 0 && err == nil
+		_ = connection.Read(func(handle uintptr) bool {
+			ended = hasEnded(handle)
 			return ended
 		})
 		if ended {
@@ -52,6 +51,26 @@ func newWorker(pid int) (*worker, error) {
 func (w *worker) PID() int              { return w.pid }
 func (w *worker) Gone() <-chan struct{} { return w.gone }
 
+// Ended implements [Worker].
+func (w *worker) Ended() bool {
+	ended := true // a handle that is closed was watched to its end, or released
+	if connection, err := w.handle.SyscallConn(); err == nil {
+		_ = connection.Control(func(handle uintptr) { ended = hasEnded(handle) })
+	}
+	return ended
+}
+
+// hasEnded says whether a pidfd's process has.
+func hasEnded(handle uintptr) bool {
+	poll := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
+	for {
+		count, err := unix.Poll(poll, 0)
+		if err != unix.EINTR {
+			return count > 0 && err == nil
+		}
+	}
+}
+
 // Kill implements [Worker].
 func (w *worker) Kill() {
 	connection, err := w.handle.SyscallConn()
@@ -63,4 +82,7 @@ func (w *worker) Kill() {
 }
 
 // release stops watching; gone stays open unless the process has ended.
-func (w *worker) release() { w.handle.Close() }
+func (w *worker) release() {
+	w.handle.Close()
+	w.forget(w)
+}

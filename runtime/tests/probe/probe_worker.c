@@ -23,7 +23,7 @@
  *	descriptors                how many are open: "descriptors N"
  *	socket NUMBER              whether a number is a socket: "socket" or "error E"
  *	register NAME              shai_register in the middle of a session
- *	again [in a child]         accept4(2) for another user, behind libshai's back
+ *	again [in a child|thread]  accept4(2) for another user, behind libshai's back
  *	linger                     end the session for the monitor only, and live on
  *	crash                      die with SIGABRT
  *	quit                       end the session
@@ -38,6 +38,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -273,23 +276,56 @@ key_value(const char *verb, char *arguments)
 	answer("reply %.*s", (int)strcspn(reply, "\r\n"), reply);
 }
 
-/* A second user for the same process: what a worker without a reset would do. */
-static void
-accept_again(bool in_child)
+static int
+accept_and_answer(void *unused)
 {
-	pid_t child = in_child ? fork() : 0;
-	int connection;
+	int connection = accept4(SHAI_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
 
-	if (child > 0) {
-		waitpid(child, NULL, 0);
-		return;
-	}
-	connection = child == -1 ? -1 : accept4(SHAI_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
+	(void)unused;
 	if (connection == -1)
 		answer_error("");
 	else
 		answer("connection %d", connection);
-	if (in_child && child == 0)
+	return (0);
+}
+
+/* A thread as pthread_create(3) makes it, but for what makes threads useful. */
+static int
+start_thread(int (*run)(void *))
+{
+#ifdef __linux__
+	static char stack[1 << 16] __attribute__((aligned(16)));
+
+	return (clone(run, stack + sizeof(stack),
+	    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+	    NULL));
+#else
+	(void)run;
+	errno = ENOSYS;
+	return (-1);
+#endif
+}
+
+/* A second user for the same process: what a worker without a reset would do. */
+static void
+accept_again(const char *where)
+{
+	pid_t child = 0;
+
+	if (strcmp(where, "in a thread") == 0) {
+		if (start_thread(accept_and_answer) == -1)
+			answer_error("");
+		return;
+	}
+	if (strcmp(where, "in a child") == 0)
+		child = fork();
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	else if (child == -1)
+		answer_error("");
+	else
+		accept_and_answer(NULL);
+	if (child == 0 && *where != '\0')
 		_exit(0);
 }
 
@@ -376,7 +412,7 @@ command(char *line)
 	else if (strcmp(line, "register") == 0)
 		register_as(rest);
 	else if (strcmp(line, "again") == 0)
-		accept_again(*rest != '\0');
+		accept_again(rest);
 	else if (strcmp(line, "linger") == 0)
 		linger();
 	else if (strcmp(line, "crash") == 0)

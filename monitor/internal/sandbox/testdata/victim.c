@@ -352,6 +352,13 @@ by_system(const char *attempt, char **a)
 	if (IS("breed")) breed(number(a[0]));
 	if (IS("serve")) return serve(number(a[0]));
 	if (IS("killed-waiting")) return kill_waiting();
+	if (IS("serve-in-clone")) return serve_in_clone(number(a[0]));
+	if (IS("overhear-memory")) return overhear_memory();
+	if (IS("overhear-vfork")) return overhear_vfork();
+	if (IS("overhear-descriptor")) return overhear_descriptor();
+	if (IS("serve-two-at-once")) return serve_two_at_once();
+	if (IS("serve-two-in-turn")) return serve_two_in_turn();
+	if (IS("serve-in-fork-of-worker")) return serve_in_fork_of_worker();
 	if (IS("ignore-term")) { signal(SIGTERM, SIG_IGN); breed(2); }
 	return NOT_MINE;
 }

@@ -32,4 +32,17 @@ long serve(long workers);
 /* Kills a worker that waits for a connection. */
 long kill_waiting(void);
 
+/* A child made with these flags of clone has a session. */
+long serve_in_clone(long flags);
+
+/* The program overhears the session of a child: by memory that they share, by a descriptor. */
+long overhear_memory(void);
+long overhear_vfork(void);
+long overhear_descriptor(void);
+
+/* One worker has two sessions, or its child has the second. */
+long serve_two_at_once(void);
+long serve_two_in_turn(void);
+long serve_in_fork_of_worker(void);
+
 #endif
