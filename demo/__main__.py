@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from demo import kubernetes, overlay, stages
+from demo import kubernetes, overlay, stages, workspace
 from demo.kubernetes import Cluster, KubernetesError
-from loadgen import workspace
-from loadgen.failures import FAILURES
-from loadgen.plan import DATASETS, PLANS
-from loadgen.progress import Progress
-from loadgen.supervisor import Supervisor
+from demo.progress import Progress
+from loadgen.datasets import corpus
+from loadgen.datasets.sizes import DATASETS
+from loadgen.errors import LoadgenError
+from loadgen.plan import PLANS
+from loadgen.stacks.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -91,7 +92,7 @@ def _show(
             plan=plan,
             data=place.data,
             members=place.members,
-            java=workspace.java(),
+            java=corpus.find_java(),
         )
         stages.finish_removal(cluster, tell)
         cluster.run("apply", "-k", str(directory))
@@ -146,7 +147,7 @@ def _guarded(console: Console, run: Callable[[], None], started: float) -> int:
     except KeyboardInterrupt:
         console.print("Interrupted; every process has been ended.")
         return 130
-    except (*FAILURES, KubernetesError) as error:
+    except (LoadgenError, OSError) as error:
         console.print(f"demo: {error}", style="bold red", markup=False, soft_wrap=True)
         return 1
     console.print(f"Done in {time.monotonic() - started:.0f} s.")

@@ -10,18 +10,20 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from loadgen.errors import LoadgenError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from loadgen.supervisor import Supervisor
+    from loadgen.stacks.supervisor import Supervisor
 
 _KUBECTL_SECONDS = 180.0
 _START_SECONDS = 120.0
 _POLL_SECONDS = 0.5
 
 
-class KubernetesError(Exception):
+class KubernetesError(LoadgenError):
     """The cluster refused something, or something did not come about; the text says what and why."""
 
 

@@ -23,13 +23,14 @@ from rich.live import Live
 from rich.table import Table
 
 from demo import overlay
-from loadgen import addresses, population
-from loadgen.protocol import ProtocolError, Session
+from loadgen.datasets import population
+from loadgen.driving import addresses
+from loadgen.driving.protocol import ProtocolError, Session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loadgen.population import Population
+    from loadgen.datasets.population import Population
 
 _ROOT = Path(__file__).resolve().parent.parent
 _QUERIES = 4

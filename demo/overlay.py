@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from loadgen import dataset
+from loadgen.datasets.commands import SEED_COMMANDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def _pool(data: Path, members: Path, java: tuple[Path, Path]) -> dict[str, Any]:
     return {
         "directory": str(members),
         "data": {"source": str(data), "mode": "Link"},
-        "keyValue": {"mode": "Managed", "seed": str(data / dataset.SEED_COMMANDS)},
+        "keyValue": {"mode": "Managed", "seed": str(data / SEED_COMMANDS)},
         "variables": [{"name": name, "value": value} for name, value in variables(java).items()],
         "healing": {"periodSeconds": 2},
         "scaleIn": {"drainSeconds": 0},

@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demo import kubernetes, overlay
+from demo import kubernetes, overlay, workspace
 from demo.kubernetes import condition
-from loadgen import dataset, enforcement, population, showing, workspace
-from loadgen.member import Member
-from loadgen.monitor import Monitor
-from loadgen.supervisor import ProcessFailedError, tail
+from loadgen.datasets import corpus, population
+from loadgen.datasets.commands import SEED_COMMANDS
+from loadgen.stacks.member import Member
+from loadgen.stacks.monitor import Monitor
+from loadgen.stacks.ports import free_port
+from loadgen.stacks.supervisor import ProcessFailedError, tail
+from loadgen.verifying import checks, verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,10 +26,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from demo.kubernetes import Cluster
-    from loadgen.enforcement import Document
-    from loadgen.plan import Dataset
-    from loadgen.population import Population
-    from loadgen.supervisor import Supervisor
+    from loadgen.datasets.population import Population
+    from loadgen.datasets.sizes import Dataset
+    from loadgen.stacks.supervisor import Supervisor
+    from loadgen.verifying.checks import Document
 
 _PROVISION_SECONDS = 900.0
 _REMOVAL_SECONDS = 150
@@ -45,15 +48,15 @@ def make_dataset(
         if status != 0:
             raise ProcessFailedError(f"corpus generator ended with status {status}:\n{tail(log)}")
 
-    generator = dataset.Generator(place.syse / "syse.jar", workspace.java()[0])
-    made = dataset.make(place.data, wanted, seed, generator, run_to_end)
+    generator = corpus.Generator(place.syse / "syse.jar", corpus.find_java()[0])
+    made = corpus.make(place.data, wanted, seed, generator, run_to_end)
     tell(f"{wanted.documents} documents, {wanted.users} users, {'made' if made else 'kept from the last run'}")
 
 
 def start_operator(place: workspace.Workspace, kubeconfig: Path, supervisor: Supervisor) -> None:
     """Start the operator on this machine, outside the cluster, and wait until it has seen everything."""
     log = place.logs / "operator.log"
-    ports = [workspace.free_port() for _ in range(2)]
+    ports = [free_port() for _ in range(2)]
     command: list[str | Path] = [
         "env", f"KUBECONFIG={kubeconfig}", f"PYTHONPATH={place.root / 'operator'}",
         sys.executable, "-m", "shai_operator", "run",
@@ -146,7 +149,7 @@ def enforce(
     cluster: Cluster, place: workspace.Workspace, supervisor: Supervisor, tell: Callable[[str], None]
 ) -> list[str]:
     """Show who finds what, and a leak that mode baseline lets happen and mode shai stops; return lines to print."""
-    return showing.findings(showing.show(_member(cluster, place), place.logs, supervisor, tell))
+    return verification.findings(verification.verify(_member(cluster, place), place.logs, supervisor, tell))
 
 
 def _member(cluster: Cluster, place: workspace.Workspace) -> Member:
@@ -161,7 +164,7 @@ def _member(cluster: Cluster, place: workspace.Workspace) -> Member:
     }
     variables = {
         name: value.replace("$(IMAGE)", own["IMAGE"]).replace("$(DATA)", own["DATA"])
-        for name, value in overlay.variables(workspace.java()).items()
+        for name, value in overlay.variables(corpus.find_java()).items()
     }
     return Member(
         name=row["name"],
@@ -171,7 +174,7 @@ def _member(cluster: Cluster, place: workspace.Workspace) -> Member:
         manifests=place.examples,
         monitor=directory / "run" / "monitor.sock",
         store=Path(own["REDIS_SOCKET"]),
-        seed=place.data / dataset.SEED_COMMANDS,
+        seed=place.data / SEED_COMMANDS,
         variables={**variables, **own},
     )
 
@@ -183,7 +186,7 @@ def monitor(place: workspace.Workspace) -> Monitor:
 
 def suggestions(cluster: Cluster, place: workspace.Workspace, people: Population) -> list[str]:
     """Say what to try while the demo stays up."""
-    document: Document = enforcement.private_document(place.data, "bob")
+    document: Document = checks.private_document(place.data, "bob")
     explain = ("explain", "--conduit", document.conduit, "--principal")
     return [
         "",

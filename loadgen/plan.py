@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How much data there is and how much of it is measured, at each size or as a Benchmark asks for."""
+"""How much is measured, at each size or as a Benchmark asks for."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,20 +25,8 @@ _SLICE_OVERHEAD_SECONDS = 0.8
 """What a slice costs around its load: switching, counting, settling."""
 
 
-class PlanError(Exception):
+class PlanError(LoadgenError):
     """A plan that cannot be carried out; the text names the field and what it may be."""
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A corpus with its people."""
-
-    name: str
-    corpus: str
-    """Where text comes from: "gcide" (Debian's dict-gcide) or "generated" (from the seed)."""
-    documents: int
-    users: int
-    friends: int
 
 
 @dataclass(frozen=True)
@@ -112,16 +102,6 @@ def _list(wanted: Mapping[str, Any], field: str, usual: tuple[Any, ...], kind: t
 
 _LENGTHS = (1, 8, 32, UNLIMITED)
 _PAPER_LENGTHS = (1, 2, 4, 8, 16, 32, UNLIMITED)
-
-DATASETS = {
-    dataset.name: dataset
-    for dataset in (
-        Dataset("smoke", "gcide", documents=2_000, users=300, friends=20),
-        Dataset("quick", "gcide", documents=25_000, users=2_000, friends=100),
-        Dataset("standard", "gcide", documents=120_000, users=10_000, friends=100),
-        Dataset("paper", "generated", documents=1_000_000, users=40_000, friends=100),
-    )
-}
 
 PLANS = {
     plan.name: plan

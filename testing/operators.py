@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
 from testing.cluster import ROOT, ClusterStartError
+from testing.ports import free_port
 
 if TYPE_CHECKING:
     from testing.cluster import Cluster
@@ -151,13 +151,6 @@ class Operator:
             return self.get("/readyz").status_code == httpx2.codes.OK
         except httpx2.TransportError:
             return False
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(condition: Any, what: str, seconds: float = 30.0) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loadgen import population
+from loadgen.datasets import population
 from loadgen.tests.data import write_data
 from loadgen.tests.fake_syse import FakeSysE
 from loadgen.tests.harness import left_over

@@ -21,8 +21,8 @@ from typing import Any
 
 import yaml
 
-from loadgen.monitor import UnixConnection
-from loadgen.stack import SERVING
+from loadgen.stacks.monitor import UnixConnection
+from loadgen.stacks.stack import SERVING
 
 METRICS = """# HELP shai_interceptions_total Times a task involved the reference monitor, by kind.
 # TYPE shai_interceptions_total counter

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from loadgen.population import Population, load
+from loadgen.datasets.population import Population, load
 
 
 class FakeSysE(ThreadingHTTPServer):

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
-import socket
 import sys
 from pathlib import Path
 
@@ -30,14 +28,3 @@ def left_over(value: str) -> dict[int, str]:
             if mark in (path / "environ").read_bytes().split(b"\0"):
                 found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
     return found
-
-
-def free_ports(count: int) -> int:
-    """Find the first of some free ports below those that the kernel gives to clients."""
-    source = random.Random()
-    while True:
-        port = source.randrange(15000, 30000)
-        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-            for number in range(port, port + count):
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", number))
-            return port

@@ -10,10 +10,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from loadgen.monitor import Monitor
-from loadgen.stack import SERVING
+from loadgen.stacks.monitor import Monitor
+from loadgen.stacks.stack import SERVING
 from loadgen.tests.data import write_data
-from loadgen.tests.harness import FAKE, MARK, ROOT, free_ports, left_over, script
+from loadgen.tests.harness import FAKE, MARK, ROOT, left_over, script
+from testing.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ class ServingMember:
         script(root / "image" / "bin" / "shai", f'{FAKE} "$@"')
         write_data(root / "data")
         (root / "manifests").mkdir()
-        (root / "manifests" / "bundle.yaml").write_text(PIPELINE.format(port=free_ports(1)))
+        (root / "manifests" / "bundle.yaml").write_text(PIPELINE.format(port=free_port()))
         self.write(**PLAN)
         self.describe()
         self.own: set[int] = set()
@@ -95,7 +96,7 @@ class ServingMember:
         files = {"--member": "member.json", "--plan": "plan.json", "--output": "output"}
         words = [str(word) for option, name in files.items() for word in (option, self.root / name)]
         return subprocess.Popen(
-            [sys.executable, "-m", "loadgen.benchmark", *words],
+            [sys.executable, "-m", "loadgen", "benchmark", *words],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,

@@ -126,7 +126,7 @@ class Benchmarks:
 
 
 def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
-    """Describe a member as ``loadgen.member`` reads it: where its installation puts everything on its host."""
+    """Describe a member as ``loadgen.stacks.member`` reads it: where its installation puts everything on its host."""
     row: Mapping[str, Any] = next((one for one in status(pool).get("members") or () if one["name"] == member), {})
     if not row.get("image") or not row.get("address"):
         raise MeasuringError(f"member {member} of JailPool {name(pool)} is not installed")

@@ -21,6 +21,7 @@ _LOOK_SECONDS = 0.5
 _END_SECONDS = 90.0
 """How long it may take to put everything back: each of its processes has a quarter of a minute to end."""
 _TAIL_CHARACTERS = 500
+_COMMAND = (sys.executable, "-m", "loadgen", "benchmark")
 _REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -30,7 +31,7 @@ class MeasuringError(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a member's description for ``loadgen.member``, and the manifests of its bundle."""
+    """What is measured: a member's description for ``loadgen.stacks.member``, and the manifests of its bundle."""
 
     description: Mapping[str, Any]
     manifests: Sequence[str]
@@ -59,7 +60,7 @@ class LoadGenerator(Protocol):
     CPU time is read from the kernel of the host that the processes run on, and they are pinned
     there, so whoever measures has to be on that host. A remote one needs: the image's programs and
     a Python with the package loadgen there (a playbook installs both), the subject and the plan as
-    files, ``python -m loadgen.benchmark`` in a session of its own (``systemd-run --unit``, so that
+    files, ``python -m loadgen benchmark`` in a session of its own (``systemd-run --unit``, so that
     it outlives a lost connection and can be stopped by name), progress.json fetched now and then,
     and SIGTERM followed by a wait when it is cancelled: the member's mode is put back in that time.
     """
@@ -81,7 +82,7 @@ class LoadGenerator(Protocol):
 class LocalLoadGenerator:
     """Measures members on this machine, with a process of its own for each measurement."""
 
-    def __init__(self, directory: Path, command: Sequence[str] = (sys.executable, "-m", "loadgen.benchmark")) -> None:
+    def __init__(self, directory: Path, command: Sequence[str] = _COMMAND) -> None:
         self._directory = directory
         self._command = command
 

@@ -17,7 +17,8 @@ import pytest
 
 from shai_operator.providers import authority, images
 from shai_operator.providers.interface import Image, Pool
-from tests.providers.support import arguments, free_port, processes_with
+from testing.ports import free_port
+from tests.providers.support import arguments, processes_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

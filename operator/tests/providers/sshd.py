@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shai_operator.providers.interface import Login
-from tests.providers.support import free_port
+from testing.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,14 +37,6 @@ def processes_with(text: str) -> list[int]:
     """List the processes, other than this one, that have a text among their arguments."""
     numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [number for number in numbers if number != os.getpid() and text in arguments(number)]
-
-
-def free_port(address: str = "127.0.0.1") -> int:
-    """Return a port at which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def quiet(_: Progress) -> None:

@@ -16,8 +16,9 @@ from shai_operator.providers import directories
 from shai_operator.providers.interface import ConfigurationError, Host, Login, MemberConfiguration, Pool, Reason
 from shai_operator.providers.linux import LinuxProvider
 from shai_operator.providers.playbooks import Playbooks
+from testing.ports import free_port
 from tests.providers import sshd
-from tests.providers.support import free_port, processes_with, quiet, until
+from tests.providers.support import processes_with, quiet, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from testing.operators import NAMESPACE, Operator, until
+from testing.ports import free_port
 from tests.providers import sshd
-from tests.providers.support import arguments, free_port
+from tests.providers.support import arguments
 from tests.running import small_pools
 from tests.running.objects import apply, await_condition, condition, events, message, policy
 from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool, host

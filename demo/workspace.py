@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Where the demo finds what was built and keeps what it makes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from loadgen.errors import LoadgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+class WorkspaceError(LoadgenError):
+    """The machine or the checkout is not ready; the text names what is missing and the remedy."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Paths of one demo run, all absolute."""
+
+    root: Path
+    output: Path
+    size: str
+
+    @property
+    def shai(self) -> Path:
+        """The command line and monitor."""
+        return self.root / "build" / "bin" / "shai"
+
+    @property
+    def syse(self) -> Path:
+        """Sys-E's programs."""
+        return self.root / "build" / "syse"
+
+    @property
+    def examples(self) -> Path:
+        """The manifests that Kubernetes uses too."""
+        return self.root / "crds" / "examples" / "syse"
+
+    @property
+    def data(self) -> Path:
+        """Corpus, facts and index; kept between runs of the same size."""
+        return self.output / self.size / "data"
+
+    @property
+    def members(self) -> Path:
+        """Where the demo's pool has its members; beside the data, which are linked into them."""
+        return self.output / "members"
+
+    @property
+    def logs(self) -> Path:
+        """One log per process."""
+        return self.output / "logs"
+
+    def prepare(self) -> None:
+        """Check that everything is built, and make the directories; WorkspaceError otherwise."""
+        for path in (self.shai, self.syse / "syse.jar", self.syse / "syse-frontend"):
+            if not path.exists():
+                raise WorkspaceError(f"{path} is missing: run `make build`")
+        for path in (self.data, self.logs):
+            path.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep a second demo out of the same output directory."""
+        self.output.mkdir(parents=True, exist_ok=True)
+        with (self.output / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise WorkspaceError(f"another demo is running in {self.output}: end it first (Ctrl-C there)") from None
+            yield
+
+
+def check_ports(addresses: Sequence[tuple[str, int]]) -> None:
+    """Raise WorkspaceError when something listens on one of the addresses already."""
+    for host, port in addresses:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                raise WorkspaceError(
+                    f"{host}:{port}: {os.strerror(error.errno or 0)}; end the program that listens there "
+                    f"(`ss -ltnp 'sport = :{port}'` names it)"
+                ) from error

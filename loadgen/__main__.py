@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Drives Sys-E with load, measures what enforcement costs, and verifies that policies hold."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from loadgen.datasets import corpus
+from loadgen.errors import LoadgenError
+from loadgen.measuring import benchmark
+from loadgen.results import tables
+from loadgen.verifying import verification
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "benchmark": (benchmark, "measure what enforcement costs on a pool member"),
+    "dataset": (corpus, "make documents, people, facts and queries for Sys-E"),
+    "table": (tables, "print the overhead table of a results.json"),
+    "verify": (verification, "verify on a pool member that policies hold; attempts a leak"),
+}
+_BY_HAND = """
+Load by hand, with Locust's own options and web page:
+  locust -f loadgen/driving/locustfile.py --host http://127.0.10.1:8640 --data out/demo/quick/data
+"""
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 when it did what it is for, 1 when something failed, 130 when it was interrupted."""
+    parser = argparse.ArgumentParser(
+        prog="python -m loadgen",
+        description=__doc__,
+        epilog=_commands() + _BY_HAND,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, help="one of those below; each has a --help of its own"
+    )
+    for name, (module, _) in COMMANDS.items():
+        command = commands.add_parser(
+            name, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        module.add_arguments(command)
+    options = parser.parse_args(arguments)
+    try:
+        COMMANDS[options.command][0].run(options)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except (LoadgenError, OSError) as error:
+        print(f"loadgen {options.command}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _commands() -> str:
+    width = max(map(len, COMMANDS))
+    return "commands:\n" + "".join(f"  {name:{width}}  {about}\n" for name, (_, about) in COMMANDS.items())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

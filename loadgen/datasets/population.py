@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The demo's people and their queries, as the corpus generator wrote them.
+
+A data directory holds ``keys.jsonl`` (demo login keys), ``queries.txt`` (titles by
+popularity) and ``facts/population.jsonl`` (home regions, among other facts).
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loadgen.errors import LoadgenError
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+ZIPF_EXPONENT = 1.0
+"""Popularity of the query at rank r is proportional to 1 / r ** ZIPF_EXPONENT."""
+
+
+class PopulationError(LoadgenError):
+    """A data directory is incomplete or damaged; the text names the file and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Someone who can log in. ``seed`` is the 32-byte Ed25519 seed of their demo key."""
+
+    name: str
+    seed: bytes
+    region: str
+
+
+class Population:
+    """Everybody who may log in, and what they search for."""
+
+    def __init__(self, people: Sequence[Person], queries: Sequence[str]) -> None:
+        if not people or not queries:
+            raise PopulationError("a population needs at least one person and one query")
+        self.people = people
+        self.queries = queries
+        self.regions = sorted({person.region for person in people})
+        self._by_name = {person.name: person for person in people}
+        weights = (1.0 / rank**ZIPF_EXPONENT for rank in range(1, len(queries) + 1))
+        self._cumulative = list(itertools.accumulate(weights))
+
+    def __getitem__(self, name: str) -> Person:
+        """Return the person of that name; KeyError when there is none."""
+        return self._by_name[name]
+
+    def pick_person(self, source: random.Random) -> Person:
+        """Pick uniformly, as the paper does."""
+        return source.choice(self.people)
+
+    def pick_query(self, source: random.Random) -> str:
+        """Pick by popularity: the first line of queries.txt is the most popular."""
+        point = source.random() * self._cumulative[-1]
+        return self.queries[bisect.bisect_right(self._cumulative, point)]
+
+    def other_region(self, home: str, source: random.Random) -> str:
+        """Pick a region that is not ``home``; ``home`` itself when there is only one."""
+        return source.choice([region for region in self.regions if region != home] or [home])
+
+
+def load(directory: Path) -> Population:
+    """Read a data directory; PopulationError names the line that is wrong."""
+    regions = dict(_homes(directory / "facts" / "population.jsonl"))
+    path = directory / "keys.jsonl"
+    people = []
+    for line, record in _records(path):
+        try:
+            name, seed = record["user"], bytes.fromhex(record["seed"])
+            people.append(Person(name, seed, regions[name]))
+        except (KeyError, ValueError) as error:
+            raise PopulationError(f"{path}:{line}: not a demo key of someone with a home region: {error}") from error
+    queries = [query for query in _text(directory / "queries.txt").splitlines() if query]
+    return Population(people, queries)
+
+
+def _homes(path: Path) -> Iterator[tuple[str, str]]:
+    for line, record in _records(path):
+        if record.get("says") != "home":
+            continue
+        for entry in record.get("tuples", []):
+            try:
+                name, region = entry
+            except (TypeError, ValueError) as error:
+                raise PopulationError(f"{path}:{line}: expected home(user, region), found {entry!r}") from error
+            yield name, region
+
+
+def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, text in enumerate(_text(path).splitlines(), start=1):
+        try:
+            record = json.loads(text)
+        except ValueError as error:
+            raise PopulationError(f"{path}:{number}: not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise PopulationError(f"{path}:{number}: expected a JSON object, found {text[:40]!r}")
+        yield number, record
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PopulationError(f"cannot read {path}: {error}; make the corpus anew (make demo does)") from error

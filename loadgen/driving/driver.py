@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The load generator's process: runs one slice of load after the other with Locust.
+
+Reads orders, one JSON object a line, from standard input and answers each with one on
+standard output (see `Order` and `Outcome`); ends at end of file. It is a process of its
+own so that it can be pinned to its own core.
+"""
+
+from __future__ import annotations
+
+import gevent.monkey
+
+gevent.monkey.patch_all()
+
+import argparse  # noqa: E402 - everything below has to be imported patched
+import json  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+from dataclasses import asdict  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+import gevent  # noqa: E402
+import numpy as np  # noqa: E402
+from locust.env import Environment  # noqa: E402
+
+from loadgen.datasets import population  # noqa: E402
+from loadgen.driving.orders import Order, Outcome  # noqa: E402
+from loadgen.driving.users import Scenario, SearchUser  # noqa: E402
+
+LEAVE_SECONDS = 60.0
+"""How long users may take to finish their sessions before they are cut off."""
+
+
+class Recorder:
+    """Collects what Locust reports during one slice."""
+
+    def __init__(self) -> None:
+        self.search_milliseconds: list[float] = []
+        self.login_milliseconds: list[float] = []
+        self.failures = 0
+
+    def record(self, *, name: str, response_time: float, exception: Exception | None, **_: Any) -> None:
+        """Take one request; Locust's request event."""
+        if exception is not None:
+            self.failures += 1
+        elif name == "/search":
+            self.search_milliseconds.append(response_time)
+        else:
+            self.login_milliseconds.append(response_time)
+
+
+def run(order: Order, people: population.Population) -> Outcome:
+    """Run one slice: all users start at once, and leave at the end of their sessions."""
+    scenario = Scenario(people, order.session_length, order.mispredicted, order.seed)
+    SearchUser.scenario = scenario
+    environment = Environment(user_classes=[SearchUser], host=order.host)
+    recorder = Recorder()
+    environment.events.request.add_listener(recorder.record)  # type: ignore[no-untyped-call]
+    runner = environment.create_local_runner()
+    cpu, started = time.process_time(), time.monotonic()
+    runner.start(order.users, spawn_rate=order.users)
+    gevent.sleep(order.seconds)
+    scenario.stopping = True
+    runner.user_greenlets.join(timeout=LEAVE_SECONDS)
+    seconds = time.monotonic() - started
+    if len(runner.user_greenlets):
+        scenario.errors.append(f"{len(runner.user_greenlets)} users had not finished after {LEAVE_SECONDS:.0f} s")
+    cpu = time.process_time() - cpu
+    runner.quit()
+    return Outcome(
+        queries=len(recorder.search_milliseconds),
+        sessions=scenario.sessions,
+        failures=recorder.failures,
+        errors=scenario.errors,
+        seconds=seconds,
+        search_milliseconds=_percentiles(recorder.search_milliseconds),
+        login_milliseconds=_percentiles(recorder.login_milliseconds),
+        driver_cpu_seconds=cpu,
+    )
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    if not values:
+        return {}
+    found = np.percentile(values, [50, 90, 99])
+    return dict(zip(("p50", "p90", "p99"), (round(float(value), 4) for value in found), strict=True))
+
+
+def main() -> int:
+    """Serve orders until standard input ends."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="data directory of the corpus generator")
+    options = parser.parse_args()
+    people = population.load(options.data)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        outcome = run(Order(**json.loads(line)), people)
+        print(json.dumps(asdict(outcome)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures what enforcement costs a pipeline on a pool member that is up.
+
+python -m loadgen benchmark --member member.json --plan plan.json --output DIR
+
+Modes other than baseline are measured on the member itself, whose mode is put back at the end,
+whatever happens; mode baseline on a twin beside it, which goes again. Writes progress.json all the
+time, samples.csv with each slice, and results.json and table.txt at the end. It has to run on the
+member's host, as a user who may read the member's files and pin its processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadgen import plan as plans
+from loadgen.datasets import corpus, population
+from loadgen.driving.orders import Driver
+from loadgen.driving.protocol import search_once
+from loadgen.errors import LoadgenError
+from loadgen.measuring import measurement
+from loadgen.measuring.status import State, StatusFile
+from loadgen.results import summary, tables
+from loadgen.results.samples import SampleFile
+from loadgen.stacks import launcher, manifests, member, processes, twins
+from loadgen.stacks.ports import free_port
+from loadgen.stacks.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator, Sequence
+
+    from loadgen.datasets.population import Population
+    from loadgen.plan import Plan
+    from loadgen.results.samples import Sample
+    from loadgen.stacks.member import Member
+    from loadgen.stacks.stack import Stack
+
+_ROOT = Path(__file__).resolve().parents[2]
+_MODE_NOTE = "mode"
+_ANSWER_SECONDS = 15.0
+_COMPARED_QUERIES, _COMPARED_RESULTS = 5, 50
+
+
+class Benchmark:
+    """One measurement. ``scratch`` is a private directory beside the member's data."""
+
+    def __init__(self, it: Member, plan: Plan, output: Path, status: StatusFile, scratch: Path) -> None:
+        self._member = it
+        self._plan = plan
+        self._output = output
+        self._status = status
+        self._scratch = scratch
+        self._logs = output / "logs"
+        self._logs.mkdir(parents=True, exist_ok=True)
+
+    def run(self, supervisor: Supervisor) -> None:
+        """Measure, and write what was found."""
+        self._status.tell("looking at the member")
+        documents = manifests.read(self._member.manifests)
+        people = population.load(self._member.data)
+        confined = self._member.attach(documents)
+        confined.await_service(_ANSWER_SECONDS)
+        with (
+            self._mode_put_back(confined, supervisor),
+            self._twin(confined, documents, supervisor) as twin,
+            self._driver(supervisor) as driver,
+            self._pinned([confined, twin], supervisor),
+        ):
+            _compare(confined, twin, people)
+            stacks = dict.fromkeys(self._plan.modes, confined) | {plans.BASELINE: twin}
+            meter = measurement.Meter(driver, stacks, self._plan)
+            self._status.tell("warming up")
+            meter.warm_up()
+            measured = self._measure(meter)
+        self._write(measured)
+
+    def _measure(self, meter: measurement.Meter) -> list[Sample]:
+        file = SampleFile(self._output / "samples.csv")
+
+        def record(sample: Sample) -> None:
+            file.append(sample)
+            length = sample.session_length or "unlimited"
+            self._status.tell(
+                f"{sample.mode}, {length} queries a session: {sample.queries_per_second:.0f} queries/s",
+                done=sample.order + 1,
+            )
+
+        return measurement.run(self._plan, meter, record)
+
+    def _write(self, measured: Sequence[Sample]) -> None:
+        found = summary.summarise(self._plan, corpus.describe(self._member.data), measured)
+        summary.write(self._output / "results.json", {**found, **tables.figures(found)})
+        (self._output / "table.txt").write_text(tables.plain(found))
+
+    @contextlib.contextmanager
+    def _mode_put_back(self, confined: Stack, supervisor: Supervisor) -> Iterator[None]:
+        """Put the pipeline back into the mode that it was found in, also that of a run that was killed."""
+        note = self._scratch / _MODE_NOTE
+        mode = note.read_text() if note.exists() else confined.mode
+        note.write_text(mode)
+        try:
+            yield
+        finally:
+            with supervisor.undisturbed():
+                confined.put_back(mode)
+                note.unlink()
+
+    @contextlib.contextmanager
+    def _twin(self, confined: Stack, documents: Sequence[dict[str, Any]], supervisor: Supervisor) -> Iterator[Stack]:
+        self._status.tell("starting a twin in mode baseline")
+        # The same cores as the member's: programs size themselves by those that they find.
+        cores = frozenset(os.sched_getaffinity(confined.tasks()[0]))
+        with twins.launcher(
+            self._member, documents, place=self._scratch, logs=self._logs, cores=cores, supervisor=supervisor
+        ) as stacks:
+            host = confined.address[0]
+            twin = stacks.launch(launcher.TWIN, (host, free_port(host)))
+            twin.analyse()
+            twin.serve()
+            yield twin
+
+    @contextlib.contextmanager
+    def _driver(self, supervisor: Supervisor) -> Iterator[Driver]:
+        words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(self._member.data)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": _ROOT}
+        process = supervisor.start("load generator", words, self._logs / "driver.log", **pipes)
+        with Driver(process) as driver:
+            processes.pin([process.pid], processes.split_cores()[1])
+            yield driver
+
+    @contextlib.contextmanager
+    def _pinned(self, stacks: Sequence[Stack], supervisor: Supervisor) -> Iterator[None]:
+        """Keep the system off the load generator's core, and let it go anywhere again afterwards."""
+        pids = {pid for one in stacks for pid in one.processes()}
+        before = processes.affinities(pids)
+        processes.pin(pids, processes.split_cores()[0])
+        try:
+            yield
+        finally:
+            with supervisor.undisturbed():
+                # Workers that were forked meanwhile have inherited the narrow choice from their tasks.
+                usual = next(iter(before.values()))
+                now = {pid for one in stacks for pid in one.processes()}
+                for pid in now | pids:
+                    processes.pin([pid], before.get(pid, usual))
+
+
+def _compare(confined: Stack, twin: Stack, people: Population) -> None:
+    """Raise MeasurementError when the twin does not find what the member finds: it would measure something else."""
+    person = people.people[0]
+    for query in people.queries[:_COMPARED_QUERIES]:
+        found = [
+            {result["title"] for result in search_once(one.address, person, query, _COMPARED_RESULTS)["results"]}
+            for one in (confined, twin)
+        ]
+        # Without enforcement more may be found, never less.
+        if not found[0] <= found[1]:
+            missing = min(found[0] - found[1])
+            raise measurement.MeasurementError(
+                f"searching {query!r} the member finds {missing!r} and a twin on its data does not: "
+                "its index is not of these data; run its indexer again"
+            )
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("--member", type=Path, required=True, help="JSON: where the member is (loadgen.stacks.member)")
+    parser.add_argument("--plan", type=Path, required=True, help="JSON: rounds, modes, … as in a Benchmark's spec")
+    parser.add_argument("--output", type=Path, required=True, help="directory for what is written")
+
+
+def run(options: Namespace) -> None:
+    """Measure; however it ends, progress.json says so."""
+    output = options.output.resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    status = StatusFile(output / "progress.json")
+    try:
+        _run(options.member, options.plan, output, status)
+    except KeyboardInterrupt:
+        status.end(State.CANCELLED, "interrupted; everything is as it was before")
+        raise
+    except (LoadgenError, OSError) as error:
+        status.end(State.FAILED, str(error))
+        raise
+    status.end(State.COMPLETE, "done")
+
+
+def _run(description: Path, wanted: Path, output: Path, status: StatusFile) -> None:
+    try:
+        plan = plans.read(json.loads(wanted.read_text()))
+    except (OSError, ValueError) as error:
+        raise plans.PlanError(f"cannot read {wanted}: {error}") from error
+    status.total = plan.slices
+    it = member.read(description)
+    with Supervisor() as supervisor, twins.room(it) as scratch:
+        Benchmark(it, plan, output, status, scratch).run(supervisor)

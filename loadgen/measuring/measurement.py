@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the slices of a plan against stacks that are up, and takes what each costs."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from loadgen.driving.orders import Order
+from loadgen.errors import LoadgenError
+from loadgen.results.samples import Sample
+from loadgen.stacks import processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from loadgen.driving.orders import Outcome
+    from loadgen.plan import Plan
+
+SETTLE_SECONDS = 0.3
+"""After the load of a slice: time for the last sessions to be reset, counted as its cost."""
+
+MAXIMUM_FAILURES = 0.01
+"""Share of failed requests above which a slice means nothing."""
+
+
+class MeasurementError(LoadgenError):
+    """A slice cannot be believed; the text says which and why."""
+
+
+class Load(Protocol):
+    """What runs an order; `loadgen.driving.orders.Driver` does."""
+
+    def run(self, order: Order) -> Outcome:
+        """Run one slice of load."""
+
+
+class Stack(Protocol):
+    """A running pipeline that serves one or more modes."""
+
+    @property
+    def host(self) -> str:
+        """The address as a URL."""
+
+    def enter(self, mode: str) -> None:
+        """Switch to ``mode``; sessions that begin from now on run in it."""
+
+    def check(self) -> None:
+        """Raise LoadgenError when somebody else has switched the mode."""
+
+    def interceptions(self) -> dict[str, int]:
+        """Count how often it involved the monitor up to now, by kind."""
+
+    def tasks(self) -> list[int]:
+        """List the process ids of its running tasks."""
+
+    def shared(self) -> list[int]:
+        """List the process ids of what serves the tasks and is not one: monitor, store."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One slice to come."""
+
+    round: int
+    order: int
+    mode: str
+    session_length: int
+    seed: int
+
+
+def schedule(plan: Plan) -> Iterator[Turn]:
+    """Yield all slices: lengths as blocks in each round, modes in random order within a block.
+
+    The modes of a block share a seed, so that they serve the same users and queries.
+    """
+    source = random.Random(plan.seed)  # noqa: S311 - reproducible, not secret
+    order = 0
+    for number in range(plan.rounds):
+        for length in plan.session_lengths:
+            slice_seed = source.randrange(1 << 31)
+            for mode in source.sample(plan.modes, len(plan.modes)):
+                yield Turn(number, order, mode, length, slice_seed)
+                order += 1
+
+
+class Meter:
+    """Measures turns. ``stacks`` gives the stack that serves each mode."""
+
+    def __init__(self, load: Load, stacks: Mapping[str, Stack], plan: Plan) -> None:
+        self._load = load
+        self._stacks = stacks
+        self._plan = plan
+
+    def warm_up(self) -> None:
+        """Run every mode without recording it, so that compilers and caches are warm.
+
+        Every stack gets the plan's time, shared among the modes that it serves: one that had
+        run for less would still be the slower one for its compiler's sake.
+        """
+        stacks = [self._stacks[mode] for mode in self._plan.modes]
+        for mode in self._plan.modes:
+            stack = self._stacks[mode]
+            seconds = self._plan.warm_up_seconds / stacks.count(stack)
+            stack.enter(mode)
+            outcome = self._load.run(Order(stack.host, 8, seconds, self._plan.concurrent_users, seed=0))
+            _believe(outcome, f"warming up mode {mode}")
+
+    def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
+        """Run one slice; MeasurementError when it failed."""
+        stack = self._stacks[turn.mode]
+        stack.enter(turn.mode)
+        tasks, shared = stack.tasks(), stack.shared()
+        order = Order(
+            stack.host,
+            turn.session_length,
+            self._plan.slice_seconds,
+            self._plan.concurrent_users,
+            turn.seed,
+            mispredicted,
+        )
+        before = stack.interceptions()
+        cpu = _cpu(tasks, shared)
+        outcome = self._load.run(order)
+        time.sleep(SETTLE_SECONDS)
+        cpu = _cpu(tasks, shared) - cpu
+        after = stack.interceptions()
+        stack.check()
+        _believe(outcome, f"mode {turn.mode}, {turn.session_length or 'unlimited'} queries a session")
+        return Sample(
+            round=turn.round,
+            order=turn.order,
+            mode=turn.mode,
+            session_length=turn.session_length,
+            mispredicted=mispredicted,
+            seed=turn.seed,
+            queries=outcome.queries,
+            sessions=outcome.sessions,
+            failures=outcome.failures,
+            seconds=round(outcome.seconds, 6),
+            cpu_seconds=cpu / 1e9,
+            driver_cpu_seconds=round(outcome.driver_cpu_seconds, 6),
+            latency_p50_ms=outcome.search_milliseconds["p50"],
+            latency_p90_ms=outcome.search_milliseconds["p90"],
+            latency_p99_ms=outcome.search_milliseconds["p99"],
+            interceptions={kind: after[kind] - before.get(kind, 0) for kind in after},
+        )
+
+
+def run(plan: Plan, meter: Meter, record: Callable[[Sample], None]) -> list[Sample]:
+    """Measure the whole plan; ``record`` is told of each sample as it is made."""
+    samples = []
+    for turn in schedule(plan):
+        sample = meter.measure(turn)
+        record(sample)
+        samples.append(sample)
+    return samples
+
+
+def _cpu(tasks: list[int], shared: list[int]) -> int:
+    """CPU nanoseconds up to now: the tasks with their workers, and the shared processes alone.
+
+    The monitor is the tasks' parent: only its own time is counted with it.
+    """
+    return sum(map(processes.tree_nanoseconds, tasks)) + sum(map(processes.cpu_nanoseconds, shared))
+
+
+def _believe(outcome: Outcome, what: str) -> None:
+    requests = outcome.queries + outcome.failures
+    if not outcome.queries or not outcome.sessions or outcome.failures > MAXIMUM_FAILURES * requests:
+        causes = "; ".join(outcome.errors) or "no request was answered"
+        raise MeasurementError(f"{what}: {outcome.failures} of {requests} requests failed: {causes}")

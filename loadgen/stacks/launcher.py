@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Launches stacks: variants of a pipeline, each with a monitor and a key-value store of its own.
+
+Monitors that begin with the same data register its files in the same order, so that conduits
+have the same numbers everywhere and all stacks serve from the index that one of them wrote.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadgen.plan import BASELINE
+from loadgen.stacks import manifests, stores
+from loadgen.stacks.monitor import Monitor
+from loadgen.stacks.stack import Stack
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping, Sequence
+
+    from loadgen.stacks.supervisor import Supervisor
+
+_START_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to run a pipeline."""
+
+    name: str
+    mode: str
+    fault: str = manifests.NO_FAULT
+
+
+TWIN = Variant("baseline", BASELINE)
+BROKEN = Variant("broken", "shai", fault="ignore-attributes")
+BROKEN_BASELINE = Variant("broken-baseline", BASELINE, fault="ignore-attributes")
+
+
+@dataclass(frozen=True)
+class Site:
+    """What stacks are launched from."""
+
+    shai: Path
+    """The monitor and its command line."""
+    data: Path
+    """The pipeline's files; the stacks share them."""
+    seed: Path | None
+    """Commands that are loaded into each stack's key-value store."""
+    state: Path
+    """Beneath it each stack's monitor keeps its own; on the file system of the data."""
+    logs: Path
+    sockets: Path
+    """Private directory with a path that is short enough for sockets."""
+    variables: Mapping[str, str]
+    """What the manifests refer to, but for the store's socket."""
+    cores: frozenset[int]
+    """On which tasks run."""
+
+
+class Launcher:
+    """Launches variants of a pipeline."""
+
+    def __init__(self, site: Site, documents: Sequence[dict[str, Any]], pipeline: str, supervisor: Supervisor) -> None:
+        self._site = site
+        self._documents = documents
+        self._pipeline = pipeline
+        self._supervisor = supervisor
+        self._running: dict[str, list[subprocess.Popen[str]]] = {}
+
+    def launch(self, variant: Variant, address: tuple[str, int]) -> Stack:
+        """Start a store and a monitor, and apply the manifests; no task runs yet."""
+        site = self._site
+        monitor = Monitor(site.shai, site.sockets / f"{variant.name}.sock")
+        stack = Stack(monitor, self._pipeline, address, variant.mode)
+        directory = site.sockets / variant.name
+        directory.mkdir()
+        options = []
+        if variant.mode == BASELINE:
+            store = stores.open_store(directory)
+        else:
+            files = monitor.call("keyvalue", "configure", "--directory", str(directory))
+            store = stores.confined_store(files, Path(files["secrets"]).read_text())
+            options = ["--secrets", files["secrets"]]
+        self._start_store(stack, store, variant)
+        self._start_monitor(stack, [*options, f"--define=REDIS_SOCKET={store.socket}"], variant)
+        bundle = manifests.derive(
+            self._documents,
+            self._pipeline,
+            mode=variant.mode,
+            listen=f"{address[0]}:{address[1]}",
+            fault=variant.fault,
+        )
+        monitor.call("apply", "-f", str(manifests.write(site.state / f"{variant.name}.bundle", bundle)))
+        return stack
+
+    def end(self, variant: Variant) -> None:
+        """End the monitor, which ends its tasks, and the store; remove the monitor's state."""
+        self._end(variant.name)
+
+    def end_all(self) -> None:
+        """End every stack that was launched and has not been ended."""
+        for name in list(self._running):
+            self._end(name)
+
+    def _end(self, name: str) -> None:
+        for process in reversed(self._running.pop(name, [])):
+            self._supervisor.end(process)
+        for directory in (self._site.state / name, self._site.sockets / name):
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _start_store(self, stack: Stack, store: stores.Store, variant: Variant) -> None:
+        name = f"{store.name} ({variant.name})"
+        log = self._site.logs / f"store-{variant.name}.log"
+        process = self._start(stack, name, store.command, log, variant)
+        self._supervisor.wait_until(store.socket.exists, process, name, log, _START_SECONDS)
+        if self._site.seed is not None:
+            stores.load(store, self._site.seed)
+
+    def _start_monitor(self, stack: Stack, options: list[str], variant: Variant) -> None:
+        site = self._site
+        name = f"monitor ({variant.name})"
+        log = site.logs / f"monitor-{variant.name}.log"
+        state = site.state / variant.name
+        shutil.rmtree(state, ignore_errors=True)
+        command: list[str | Path] = [
+            site.shai, "monitor", "--data", site.data, "--state", state, "--socket", str(stack.monitor.socket),
+            "--cpus", ",".join(map(str, sorted(site.cores))), *options,
+            *(f"--define={name}={value}" for name, value in site.variables.items()),
+        ]  # fmt: skip
+        process = self._start(stack, name, command, log, variant)
+        self._supervisor.wait_until(stack.monitor.is_ready, process, name, log, _START_SECONDS)
+
+    def _start(
+        self, stack: Stack, name: str, command: Sequence[str | Path], log: Path, variant: Variant
+    ) -> subprocess.Popen[str]:
+        process = self._supervisor.start(name, command, log)
+        self._running.setdefault(variant.name, []).append(process)
+        stack.services.append(process.pid)
+        return process

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Variants of a pipeline, derived from the manifests that are in force so that they cannot drift from them."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from loadgen.errors import LoadgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+NO_FAULT = "none"
+_API_VERSION = "shai.dev/v1alpha1"
+_KINDS = frozenset({"Policy", "FactSource", "Principal", "Task", "Pipeline"})
+"""What a monitor takes; manifests for the operator alone may lie beside them."""
+
+
+class ManifestError(LoadgenError):
+    """Manifests are not what variants can be derived from; the text names the file or the pipeline."""
+
+
+def read(directory: Path) -> list[dict[str, Any]]:
+    """Read the monitor's objects from the files of a directory, in the order of the files' names."""
+    paths = sorted(path for pattern in ("*.yaml", "*.yml", "*.json") for path in directory.glob(pattern))
+    found = []
+    for path in paths:
+        try:
+            # The C loader, when there is one: a bundle can have many thousands of lines.
+            documents = list(yaml.load_all(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        except (OSError, yaml.YAMLError) as error:
+            raise ManifestError(f"cannot read {path}: {error}") from error
+        found += [entry for entry in documents if isinstance(entry, dict) and _is_monitors(entry)]
+    if not found:
+        raise ManifestError(f"{directory}: no manifests there")
+    return found
+
+
+def find(documents: Sequence[dict[str, Any]], pipeline: str) -> dict[str, Any]:
+    """Return a pipeline's manifest."""
+    pipelines = [entry for entry in documents if entry["kind"] == "Pipeline"]
+    for entry in pipelines:
+        if entry["metadata"]["name"] == pipeline:
+            return entry
+    names = ", ".join(entry["metadata"]["name"] for entry in pipelines) or "none"
+    raise ManifestError(f"no manifest of pipeline {pipeline}; there are {names}")
+
+
+def listening_address(pipeline: dict[str, Any]) -> str:
+    """Where the pipeline's front end listens, as its manifest has it: HOST:PORT, perhaps with $(NAME)."""
+    for conduit in pipeline["spec"]["conduits"]:
+        if conduit["kind"] == "connection":
+            return str(conduit["listen"])
+    raise ManifestError(f"pipeline {pipeline['metadata']['name']}: no conduit of kind connection, so nothing to load")
+
+
+def derive(
+    documents: Sequence[dict[str, Any]], pipeline: str, *, mode: str, listen: str, fault: str
+) -> list[dict[str, Any]]:
+    """Copy manifests with one pipeline of them, in another mode, at another address and with a fault."""
+    derived = copy.deepcopy(find(documents, pipeline))
+    spec = derived["spec"]
+    spec["mode"] = mode
+    spec["variables"] = [
+        {**variable, "value": fault} if variable["name"] == "FAULT" else variable
+        for variable in spec.get("variables") or ()
+    ]
+    if fault != NO_FAULT and not any(variable["name"] == "FAULT" for variable in spec["variables"]):
+        raise ManifestError(f"pipeline {pipeline}: no variable FAULT, so its search engine cannot be broken")
+    for conduit in spec["conduits"]:
+        if conduit["kind"] == "connection":
+            conduit["listen"] = listen
+    return [entry for entry in documents if entry["kind"] != "Pipeline"] + [derived]
+
+
+def write(directory: Path, documents: Sequence[dict[str, Any]]) -> Path:
+    """Write manifests into one file of a directory, which is made; return the file."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "bundle.yaml"
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    path.write_text(yaml.dump_all(documents, Dumper=dumper, sort_keys=False, allow_unicode=True))
+    return path
+
+
+def _is_monitors(entry: dict[str, Any]) -> bool:
+    return entry.get("apiVersion") == _API_VERSION and entry.get("kind") in _KINDS

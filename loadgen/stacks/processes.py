@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Processes of the system under test: their CPU time, their descendants, their cores.
+
+CPU time of a live process comes from its CPU clock (nanoseconds, all threads). Workers
+come and go within a slice, so the time of children that have ended counts too; the
+kernel shows it in clock ticks (10 ms), truncated from an exact sum, so that the error
+does not grow with the number of workers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loadgen.errors import LoadgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
+
+_TICK_NANOSECONDS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_CPUCLOCK_SCHED = 2  # include/linux/posix-timers.h: scheduler time of a whole process
+_CUTIME, _CSTIME = 13, 14  # fields of /proc/PID/stat counted from behind the command name
+
+
+class ProcessGoneError(LoadgenError):
+    """A process of the system under test has ended although it should be running."""
+
+
+def cpu_nanoseconds(pid: int) -> int:
+    """CPU time (user and system) of one live process; ProcessGoneError when there is none."""
+    try:
+        return time.clock_gettime_ns(~pid << 3 | _CPUCLOCK_SCHED)
+    except OSError as error:
+        raise ProcessGoneError(f"process {pid} has ended; its log says why") from error
+
+
+def ended_children_nanoseconds(pid: int) -> int:
+    """CPU time of the children of ``pid`` that have ended and been waited for."""
+    fields = _stat_fields(pid)
+    return (int(fields[_CUTIME]) + int(fields[_CSTIME])) * _TICK_NANOSECONDS
+
+
+def tree_nanoseconds(pid: int) -> int:
+    """CPU time of ``pid`` with all it ever forked.
+
+    A child that ends while this runs is counted once or, for the instant between its end
+    and its parent's waiting for it, as a zombie whose clock still runs; never twice by
+    more than that instant.
+    """
+    total = cpu_nanoseconds(pid) + ended_children_nanoseconds(pid)
+    for child in children(pid):
+        with contextlib.suppress(ProcessGoneError):  # it has just ended: in the sum from the next look on
+            total += tree_nanoseconds(child)
+    return total
+
+
+def children(pid: int) -> list[int]:
+    """Live children of ``pid``; none when it has ended."""
+    found: list[int] = []
+    for path in _listdir(Path(f"/proc/{pid}/task")):
+        with contextlib.suppress(OSError):
+            found += map(int, (path / "children").read_text().split())
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    """Every live process below ``pid``."""
+    found: set[int] = set()
+    open_ends = [pid]
+    while open_ends:
+        for child in children(open_ends.pop()):
+            if child not in found:
+                found.add(child)
+                open_ends.append(child)
+    return found
+
+
+def pin(pids: Iterable[int], cores: AbstractSet[int]) -> None:
+    """Bind every thread of the processes to ``cores``; threads made later inherit it."""
+    for pid in pids:
+        for thread in _listdir(Path(f"/proc/{pid}/task")):
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread.name), cores)
+
+
+def affinities(pids: Iterable[int]) -> dict[int, set[int]]:
+    """Return the cores on which each process may run; those that have ended are left out."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            found[pid] = os.sched_getaffinity(pid)
+    return found
+
+
+def split_cores() -> tuple[set[int], set[int]]:
+    """Split this machine's cores: those of the system under test, and the load generator's one; equal on one core."""
+    available = sorted(os.sched_getaffinity(0))
+    load = {available[-1]}
+    return set(available[:-1]) or load, load
+
+
+def _stat_fields(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError as error:
+        raise ProcessGoneError(f"process {pid} has ended; its log says why") from error
+    return text.rpartition(")")[2].split()
+
+
+def _listdir(path: Path) -> list[Path]:
+    try:
+        return list(path.iterdir())
+    except OSError:
+        return []

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A running pipeline under its monitor, as the measurement uses it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import gevent.socket
+
+from loadgen.errors import LoadgenError
+from loadgen.stacks import processes
+
+if TYPE_CHECKING:
+    from loadgen.stacks.monitor import Monitor
+
+SERVING = ("search-back", "search", "worker")
+"""Tasks that serve searches, in the order in which they start."""
+
+_READY_SECONDS = 60.0
+
+
+class StackError(LoadgenError):
+    """A stack does not serve, or not in the mode in which it was put; the text names the pipeline."""
+
+
+@dataclass
+class Stack:
+    """A monitor with its key-value store and one pipeline, as the measurement uses them."""
+
+    monitor: Monitor
+    pipeline: str
+    address: tuple[str, int]
+    mode: str
+    services: list[int] = field(default_factory=list)
+    """Process ids of the store and the monitor."""
+
+    @property
+    def host(self) -> str:
+        """The address as a URL."""
+        return f"http://{self.address[0]}:{self.address[1]}"
+
+    def analyse(self) -> None:
+        """Run the offline analysis."""
+        self.monitor.call("analyze", "--pipeline", self.pipeline)
+
+    def serve(self) -> None:
+        """Start everything that serves searches and wait until it does."""
+        for task in SERVING:
+            self.monitor.call("task", "start", self.pipeline, task, "--wait")
+        self.await_service()
+
+    def await_service(self, seconds: float = _READY_SECONDS) -> None:
+        """Wait until the front end answers; StackError when it does not."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                if _healthy(self.address):
+                    return
+                cause = "it accepts connections but does not answer"
+            except OSError as error:
+                cause = str(error)
+            if time.monotonic() > deadline:
+                raise StackError(f"pipeline {self.pipeline} does not answer at {self.host}: {cause}")
+            time.sleep(0.2)
+
+    def enter(self, mode: str) -> None:
+        """Switch to ``mode`` for the sessions that begin from now on."""
+        if mode != self.mode:
+            self.monitor.call("pipeline", "mode", self.pipeline, mode)
+            self.mode = mode
+
+    def put_back(self, mode: str) -> None:
+        """Leave it in ``mode``, whoever has switched it meanwhile."""
+        self.mode = self.monitor.pipeline(self.pipeline)["mode"]
+        self.enter(mode)
+
+    def check(self) -> None:
+        """Raise StackError when somebody else has switched the mode."""
+        found = self.monitor.pipeline(self.pipeline)["mode"]
+        if found != self.mode:
+            raise StackError(
+                f"pipeline {self.pipeline} was switched from mode {self.mode} to {found} while it was measured; "
+                "leave it alone until the measurement is done"
+            )
+
+    def interceptions(self) -> dict[str, int]:
+        """Count how often the pipeline involved the monitor, by kind."""
+        return self.monitor.interceptions(self.pipeline)
+
+    def tasks(self) -> list[int]:
+        """List the process ids of the running tasks."""
+        return self.monitor.task_pids(self.pipeline)
+
+    def shared(self) -> list[int]:
+        """List the process ids of what serves the tasks: the store and the monitor."""
+        return self.services
+
+    def processes(self) -> set[int]:
+        """List the process ids of all that belongs to it, workers included."""
+        tasks = self.tasks()
+        return {*self.services, *tasks, *(worker for pid in tasks for worker in processes.descendants(pid))}
+
+
+def _healthy(address: tuple[str, int]) -> bool:
+    with gevent.socket.create_connection(address, timeout=5.0) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: health\r\nConnection: close\r\n\r\n")
+        return bytes(connection.recv(64)).startswith(b"HTTP/1.1 200")

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The key-value stores that stacks get: a confined one, and an open one for mode baseline.
+
+In the confined store nobody may do anything until the monitor lets them; its
+configuration and the administrator's secrets come from ``shai keyvalue configure``. Mode
+baseline enforces nothing, so its tasks connect to a store of their own that is as plain
+as Redis comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets as random
+import socket
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from loadgen.datasets.commands import encode
+from loadgen.errors import LoadgenError
+
+_TIMEOUT_SECONDS = 30.0
+
+
+class StoreError(LoadgenError):
+    """A key-value store refused or lost something."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store: its socket, how to start it, and how to log in (None: no login)."""
+
+    name: str
+    socket: Path
+    command: list[str]
+    login: tuple[str, str, str] | None = None
+
+
+def open_store(directory: Path) -> Store:
+    """Describe a plain store in a private directory."""
+    path = directory / "open.sock"
+    command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"]
+    return Store("open key-value store", path, [*command, "--save", "", "--appendonly", "no", "--dir", str(directory)])
+
+
+def confined_store(files: dict[str, str], secrets: str) -> Store:
+    """Describe the store that ``shai keyvalue configure`` made ``files`` for; ``secrets`` is the secrets' text."""
+    try:
+        found = json.loads(secrets)
+        login = (found["AuthCommand"], found["Administrator"], found["Password"])
+    except (KeyError, ValueError) as error:
+        raise StoreError(f"{files['secrets']}: not the secrets of a key-value store: {error}") from error
+    return Store("confined key-value store", Path(files["socket"]), ["redis-server", files["configuration"]], login)
+
+
+def load(store: Store, commands: Path) -> None:
+    """Send a store a file of commands, as RESP or as lines; StoreError with the first that it refuses."""
+    mark = random.token_hex(16).encode()  # the answer that follows all others
+    head = encode(*store.login) if store.login else b""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_TIMEOUT_SECONDS)
+        connection.connect(str(store.socket))
+        # Sent beside the reading: a store that waits for its answers to be taken takes no more commands.
+        sender = threading.Thread(
+            target=_send, args=(connection, head + commands.read_bytes() + b"\r\n" + encode("ECHO", mark.decode()))
+        )
+        sender.start()
+        try:
+            with connection.makefile("rb") as answers:
+                _check(answers, mark, store, commands)
+        finally:
+            connection.shutdown(socket.SHUT_RDWR)
+            sender.join()
+
+
+def _send(connection: socket.socket, content: bytes) -> None:
+    with contextlib.suppress(OSError):  # the reading side has the cause
+        connection.sendall(content)
+
+
+def _check(answers: BinaryIO, mark: bytes, store: Store, commands: Path) -> None:
+    try:
+        for line in answers:
+            if line.startswith(b"-"):
+                cause = line[1:].decode(errors="replace").strip()
+                raise StoreError(f"{store.name} refuses a command of {commands}: {cause}")
+            if line.strip() == mark:
+                return
+    except TimeoutError as error:
+        raise StoreError(f"{store.name} waits for the rest of a command: {commands} is cut off") from error
+    raise StoreError(f"{store.name} ended while {commands} was loaded into it")

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Twins of a member: stacks on the member's data, with stores and monitors of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadgen.stacks.launcher import Launcher, Site
+from loadgen.stacks.member import MemberError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from loadgen.stacks.member import Member
+    from loadgen.stacks.supervisor import Supervisor
+
+
+@contextlib.contextmanager
+def room(member: Member) -> Iterator[Path]:
+    """Make a private directory beside the member's data, and keep others out; it goes when it is empty again.
+
+    Files in it outlive a run that was killed, directories do not.
+    """
+    path = member.scratch
+    path.mkdir(mode=0o700, exist_ok=True)
+    lock_file = path / "lock"
+    with lock_file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise MemberError(f"member {member.name} is being measured already ({path} is locked)") from None
+        for left in path.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+        try:
+            yield path
+        finally:
+            if not any(one.is_file() and one != lock_file for one in path.iterdir()):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def launcher(
+    member: Member,
+    documents: Sequence[dict[str, Any]],
+    *,
+    place: Path,
+    logs: Path,
+    cores: frozenset[int],
+    supervisor: Supervisor,
+) -> Iterator[Launcher]:
+    """Yield what launches twins of a member in `room`'s directory; all that run are ended at the end."""
+    logs.mkdir(parents=True, exist_ok=True)
+    # Sockets have short paths; the member's directory may already be as long as its own allow.
+    sockets = Path(tempfile.mkdtemp(prefix="shai-"))
+    site = Site(
+        shai=member.shai,
+        data=member.data,
+        seed=member.seed,
+        state=place,
+        logs=logs,
+        sockets=sockets,
+        variables={name: value for name, value in member.variables.items() if name != "REDIS_SOCKET"},
+        cores=cores,
+    )
+    made = Launcher(site, documents, member.pipeline, supervisor)
+    try:
+        yield made
+    finally:
+        with supervisor.undisturbed():
+            made.end_all()
+            shutil.rmtree(sockets, ignore_errors=True)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The load generator's process against a fake Sys-E in another process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadgen.driving.orders import Driver, DriverError, Order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def host(data: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "loadgen.tests.fake_syse", "--data", str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def driver(data: Path) -> Iterator[Driver]:
+    command = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data)]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        Driver(process) as running,
+    ):
+        yield running
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("length", [1, 8])
+def test_sessions_are_complete(driver: Driver, host: str, length: int) -> None:
+    outcome = driver.run(Order(host, session_length=length, seconds=0.3, users=4, seed=1))
+    assert outcome.failures == 0, outcome.errors
+    assert outcome.queries == outcome.sessions * length > 0
+    assert outcome.search_milliseconds["p50"] <= outcome.search_milliseconds["p99"]
+
+
+def test_unlimited_sessions_last_for_the_slice(driver: Driver, host: str) -> None:
+    outcome = driver.run(Order(host, session_length=0, seconds=0.3, users=4, seed=1))
+    assert outcome.failures == 0, outcome.errors
+    assert outcome.sessions == 4
+    assert outcome.queries > 8
+
+
+def test_a_dead_server_is_reported(driver: Driver) -> None:
+    outcome = driver.run(Order("http://127.0.0.1:9", session_length=1, seconds=0.2, users=2, seed=1))
+    assert outcome.queries == 0
+    assert "refused" in outcome.errors[0]
+
+
+def test_an_ended_process_is_an_error(data: Path) -> None:
+    command = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data / "missing")]
+    with (
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process,
+        pytest.raises(DriverError, match="expected 'ready'"),
+    ):
+        Driver(process)

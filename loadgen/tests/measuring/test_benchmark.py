@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A measurement of a member that is up, with stand-ins for its monitor and Sys-E.
+
+Redis, the load generator and every signal are real.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from loadgen.results import samples
+from loadgen.stacks.member import MemberError, peer, read
+from loadgen.tests.harness import ROOT
+from loadgen.tests.serving_member import PLAN
+
+if TYPE_CHECKING:
+    from loadgen.tests.serving_member import ServingMember
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    return process.communicate(timeout=90)[0]
+
+
+def test_a_measurement_writes_what_it_promises_and_leaves_the_member_as_it_was(member: ServingMember) -> None:
+    before = {pid: os.sched_getaffinity(pid) for pid in member.own}
+    process = member.measure()
+    assert ended(process) == ""
+    assert process.returncode == 0
+    found = json.loads((member.output / "results.json").read_text())
+    assert [(row["sessionLength"], row["mode"]) for row in found["rows"]] == [
+        (length, mode) for length in (1, 0) for mode in PLAN["modes"]
+    ]
+    assert set(found["summary"]) == {"dynamic", "shai"}
+    assert len(samples.read(member.output / "samples.csv")) == 6
+    assert "queries per session" in (member.output / "table.txt").read_text()
+    progress = member.progress()
+    assert progress.pop("elapsed") > 5
+    assert progress == {"state": "Complete", "done": 6, "total": 6, "message": "done"}
+    assert member.mode() == "shai"
+    assert {pid: os.sched_getaffinity(pid) for pid in member.own} == before
+    assert not (member.root / ".benchmark").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_interrupted_it_puts_everything_back(member: ServingMember, number: signal.Signals) -> None:
+    before = {pid: os.sched_getaffinity(pid) for pid in member.own}
+    process = member.measure()
+    member.wait_for(process, lambda progress: progress["done"] >= 1)
+    process.send_signal(number)
+    ended(process)
+    assert process.returncode == 130
+    assert member.progress()["state"] == "Cancelled"
+    assert member.mode() == "shai"
+    assert {pid: os.sched_getaffinity(pid) for pid in member.own} == before
+    assert not (member.root / ".benchmark").exists()
+
+
+@pytest.mark.parametrize("point", ["starting a twin", "warming up"])
+def test_interrupted_early_it_leaves_nothing(member: ServingMember, point: str) -> None:
+    process = member.measure()
+    member.wait_for(process, lambda progress: point in progress["message"])
+    process.terminate()
+    ended(process)
+    assert process.returncode == 130
+    assert member.mode() == "shai"
+
+
+def test_after_a_kill_the_next_measurement_puts_the_mode_back(member: ServingMember) -> None:
+    member.write(**{**PLAN, "modes": ["baseline", "dynamic"]})
+    process = member.measure()
+    member.wait_for(process, lambda _: member.mode() == "dynamic")
+    process.kill()
+    ended(process)
+    while member.left_over():  # the kernel tells them that their parent is gone
+        time.sleep(0.05)
+    assert member.mode() == "dynamic"
+    process = member.measure()
+    ended(process)
+    assert process.returncode == 0
+    assert member.mode() == "shai"
+
+
+def test_a_second_measurement_of_a_member_is_refused(member: ServingMember) -> None:
+    first = member.measure()
+    member.wait_for(first, lambda progress: "twin" in progress["message"])
+    member.output = member.root / "second"
+    process = subprocess.run(
+        [sys.executable, "-m", "loadgen", "benchmark", "--member", str(member.root / "member.json"), "--plan",
+         str(member.root / "plan.json"), "--output", str(member.output)],
+        cwd=ROOT, env=member.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert process.returncode == 1
+    assert "member main-0 is being measured already" in process.stderr
+    first.terminate()
+    ended(first)
+
+
+def test_a_mode_that_somebody_else_switches_is_noticed_and_put_back(member: ServingMember) -> None:
+    member.write(**{**PLAN, "modes": ["baseline", "dynamic"], "sessionLengths": [1], "rounds": 20})
+    process = member.measure()
+    member.wait_for(process, lambda progress: progress["done"] >= 1 and member.mode() == "dynamic")
+    member.monitor.call("pipeline", "mode", "syse", "audit")
+    output = ended(process)
+    assert process.returncode == 1
+    assert "was switched from mode dynamic to audit while it was measured" in output
+    assert member.progress()["state"] == "Failed"
+    assert member.mode() == "shai"
+
+
+@pytest.mark.parametrize(
+    ("description", "plan", "says"),
+    [
+        ({"pipeline": "other"}, {}, "the monitor has no pipeline other; it has syse"),
+        ({"image": "/nowhere"}, {}, "/nowhere/bin/shai is missing or not readable"),
+        ({"monitor": {}}, {}, "'address' is missing"),
+        ({"variables": {}}, {}, "its front end listens at '$(MEMBER_ADDRESS)"),
+        ({"store": "/nowhere.sock"}, {}, "nobody answers at /nowhere.sock"),
+        ({}, {"modes": ["shai", "dynamic"]}, "modes: baseline and another are needed"),
+        ({}, {"modes": ["baseline", "slow"]}, "modes: 'slow' is not a mode"),
+        ({}, {"rounds": 0}, "rounds: expected a whole number from 1, got 0"),
+        ({}, {"sessionLengths": []}, "sessionLengths: expected a list"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_with_the_reason(
+    member: ServingMember, description: dict[str, Any], plan: dict[str, Any], says: str
+) -> None:
+    member.describe(**description)
+    member.write(**{**PLAN, **plan})
+    process = member.measure()
+    output = ended(process)
+    assert process.returncode == 1
+    assert says in output
+    assert says in member.progress()["message"]
+    assert member.progress()["state"] == "Failed"
+    assert "Traceback" not in output
+
+
+def test_a_pipeline_that_does_not_serve_is_refused(member: ServingMember) -> None:
+    member.monitor.call("task", "stop", "syse", "search")
+    process = member.measure()
+    assert "task search of pipeline syse does not run" in ended(process)
+    assert process.returncode == 1
+
+
+def test_the_process_behind_a_socket_is_known(member: ServingMember) -> None:
+    assert member.monitor.socket is not None
+    assert peer(member.monitor.socket) in member.own
+
+
+def test_a_monitor_at_an_address_needs_its_processes_named(member: ServingMember) -> None:
+    server = {"address": "127.0.0.1:1", "certificate": "c", "key": "k", "authority": "a"}
+    description = read(member.describe(monitor=server))
+    with pytest.raises(MemberError, match="give its socket, or the process ids"):
+        description.services()
+    assert read(member.describe(monitor=server, processes=[1])).services() == [1]

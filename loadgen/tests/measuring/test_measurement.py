@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Schedules and slices, with a fake load and fake stacks around real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadgen.driving.orders import Order, Outcome
+from loadgen.measuring.measurement import MeasurementError, Meter, Turn, schedule
+from loadgen.plan import PLANS
+from loadgen.stacks import processes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TURN = Turn(round=0, order=0, mode="shai", session_length=8, seed=3)
+OUTCOME = Outcome(
+    queries=80,
+    sessions=10,
+    failures=0,
+    seconds=1.0,
+    driver_cpu_seconds=0.1,
+    search_milliseconds={"p50": 1, "p90": 2, "p99": 3},
+)
+
+
+def test_rounds_run_every_mode_at_every_length_once() -> None:
+    plan = replace(PLANS["quick"], seed=5)
+    turns = list(schedule(plan))
+    assert len(turns) == plan.slices
+    assert set(Counter((turn.round, turn.session_length, turn.mode) for turn in turns).values()) == {1}
+    assert [turn.order for turn in turns] == list(range(plan.slices))
+    assert len({tuple(turn.mode for turn in turns[i : i + 3]) for i in range(0, len(turns), 3)}) == 6
+    assert turns == list(schedule(plan))
+    assert turns != list(schedule(replace(plan, seed=6)))
+
+
+def test_only_the_modes_that_are_asked_for_are_run() -> None:
+    plan = replace(PLANS["quick"], modes=("baseline", "audit"))
+    assert {turn.mode for turn in schedule(plan)} == {"baseline", "audit"}
+    assert len(list(schedule(plan))) == plan.slices
+
+
+def test_modes_of_a_block_serve_the_same_users_and_queries() -> None:
+    turns = list(schedule(PLANS["quick"]))
+    for start in range(0, len(turns), 3):
+        assert len({turn.seed for turn in turns[start : start + 3]}) == 1
+
+
+class FakeStack:
+    host = "http://127.0.0.1:1"
+
+    def __init__(self, pids: list[int]) -> None:
+        self.pids = pids
+        self.modes: list[str] = []
+        self.count = 10
+        self.switched = False
+
+    def enter(self, mode: str) -> None:
+        self.modes.append(mode)
+
+    def check(self) -> None:
+        if self.switched:
+            raise MeasurementError("switched by somebody")
+
+    def interceptions(self) -> dict[str, int]:
+        self.count += 20
+        return {"accept": self.count}
+
+    def tasks(self) -> list[int]:
+        return self.pids
+
+    def shared(self) -> list[int]:
+        return [os.getpid()]
+
+
+class FakeLoad:
+    def __init__(self, zygote: subprocess.Popen[str], outcome: Outcome) -> None:
+        self.zygote = zygote
+        self.outcome = outcome
+        self.orders: list[Order] = []
+
+    def run(self, order: Order) -> Outcome:
+        self.orders.append(order)
+        assert self.zygote.stdin is not None
+        assert self.zygote.stdout is not None
+        print("work", file=self.zygote.stdin, flush=True)
+        self.zygote.stdout.readline()
+        return self.outcome
+
+
+ZYGOTE = """
+import os, sys, time
+for line in sys.stdin:
+    if os.fork() == 0:
+        while time.process_time() < 0.25: pass
+        os._exit(0)
+    os.wait()
+    print("done", flush=True)
+"""
+
+
+@pytest.fixture
+def zygote() -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", ZYGOTE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def test_a_slice_counts_the_time_of_workers_that_have_ended(zygote: subprocess.Popen[str]) -> None:
+    stack, load = FakeStack([zygote.pid]), FakeLoad(zygote, OUTCOME)
+    sample = Meter(load, {"shai": stack}, PLANS["quick"]).measure(TURN)
+    assert 0.23 < sample.cpu_seconds < 1.0
+    assert sample.interceptions == {"accept": 20}
+    assert stack.modes == ["shai"]
+    assert load.orders[0].session_length == 8
+
+
+def test_every_stack_is_warmed_up_for_the_same_time(zygote: subprocess.Popen[str]) -> None:
+    baseline, confined, load = FakeStack([]), FakeStack([]), FakeLoad(zygote, OUTCOME)
+    Meter(load, {"baseline": baseline, "dynamic": confined, "shai": confined}, PLANS["quick"]).warm_up()
+    assert [order.seconds for order in load.orders] == [25.0, 12.5, 12.5]
+    assert confined.modes == ["dynamic", "shai"]
+
+
+def test_a_slice_in_which_the_mode_was_switched_is_not_believed(zygote: subprocess.Popen[str]) -> None:
+    stack = FakeStack([zygote.pid])
+    stack.switched = True
+    with pytest.raises(MeasurementError, match="switched"):
+        Meter(FakeLoad(zygote, OUTCOME), {"shai": stack}, PLANS["quick"]).measure(TURN)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        (replace(OUTCOME, failures=1), "1 of 81 requests failed: no request"),
+        (replace(OUTCOME, queries=0, errors=["refused"]), "0 of 0 requests failed: refused"),
+        (replace(OUTCOME, sessions=0), "requests failed"),
+    ],
+)
+def test_failed_slices_are_not_believed(zygote: subprocess.Popen[str], outcome: Outcome, message: str) -> None:
+    meter = Meter(FakeLoad(zygote, outcome), {"shai": FakeStack([zygote.pid])}, PLANS["quick"])
+    with pytest.raises(MeasurementError, match=message):
+        meter.measure(TURN)
+
+
+def test_an_ended_task_is_an_error() -> None:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+        with pytest.raises(processes.ProcessGoneError, match="has ended"):
+            processes.cpu_nanoseconds(process.pid)
+
+
+def test_pinning_binds_every_thread() -> None:
+    code = "import threading, time; threading.Thread(target=time.sleep, args=(9,)).start(); print(flush=True)"
+    core = {min(os.sched_getaffinity(0))}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        processes.pin([process.pid], core)
+        bound = [os.sched_getaffinity(int(path.name)) for path in Path(f"/proc/{process.pid}/task").iterdir()]
+        process.kill()
+    assert bound == [core, core]

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""From known samples to results and tables. `pytest --rewrite` writes the golden files anew."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from loadgen.plan import PLANS, Plan
+from loadgen.results import samples, tables
+from loadgen.results import summary as summaries
+from loadgen.results.samples import Sample
+
+GOLDEN = Path(__file__).parent / "golden"
+PLAN = Plan("test", rounds=3, slice_seconds=1.0, warm_up_seconds=1.0, session_lengths=(1, 0), seed=7)
+DATASET = {"documents": 100, "users": 10}
+MACHINE = {"system": "Linux 6.8", "processor": "test", "cores": 2, "memoryMegabytes": 1024, "python": "3.11"}
+
+CPU_PER_QUERY = {"baseline": 1000.0, "dynamic": 1100.0, "shai": 1002.0}
+CPU_PER_SESSION = {"baseline": 50.0, "dynamic": 650.0, "shai": 300.0}
+
+
+def made_samples() -> list[Sample]:
+    """Slices with known costs, drifting from round to round by a tenth."""
+    made: list[Sample] = []
+    for number in range(PLAN.rounds):
+        for length in PLAN.session_lengths:
+            for mode in ("baseline", "dynamic", "shai"):
+                queries = 1000
+                sessions = queries if length == 1 else 24
+                drift = 1 + number / 10
+                micros = drift * (queries * CPU_PER_QUERY[mode] + sessions * CPU_PER_SESSION[mode])
+                made.append(
+                    Sample(
+                        round=number,
+                        order=len(made),
+                        mode=mode,
+                        session_length=length,
+                        mispredicted=0.0,
+                        seed=7,
+                        queries=queries,
+                        sessions=sessions,
+                        failures=0,
+                        seconds=micros / 1e6,
+                        cpu_seconds=micros / 1e6,
+                        driver_cpu_seconds=micros / 2e6,
+                        latency_p50_ms=10.0,
+                        latency_p90_ms=12.0,
+                        latency_p99_ms=15.0,
+                        interceptions=intercepted(mode, queries, sessions),
+                    )
+                )
+    return made
+
+
+def intercepted(mode: str, queries: int, sessions: int) -> dict[str, int]:
+    if mode == "baseline":
+        return {}
+    found = {"register": sessions, "accept": sessions, "authenticate": sessions, "reset": sessions}
+    return {**found, "send": 2 * queries} if mode == "dynamic" else found
+
+
+@pytest.fixture
+def summary(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setattr(summaries, "machine", lambda: MACHINE)
+    return summaries.summarise(PLAN, DATASET, made_samples())
+
+
+def test_known_costs_come_out(summary: dict[str, Any]) -> None:
+    unlimited = summary["throughput"][1]
+    expected = CPU_PER_QUERY["dynamic"] + 24 * CPU_PER_SESSION["dynamic"] / 1000
+    assert unlimited["dynamic"]["cpuMicrosPerQuery"]["low"] == pytest.approx(expected)
+    assert unlimited["shai"]["overhead"]["estimate"] == pytest.approx(1 - 1001.2 / 1009.2)
+    # 250 µs a session, less the query's share of what 24 sessions add to 1000 queries, drifted by a tenth
+    assert summary["addedPerSession"]["shai"]["estimate"] == pytest.approx((252 - 8) * 1.1)
+
+
+def test_interceptions_are_told_apart(summary: dict[str, Any]) -> None:
+    assert summary["interceptions"]["shai"]["perSession"] == 4
+    assert summary["interceptions"]["shai"]["perQuery"] == 0
+    assert summary["interceptions"]["dynamic"]["perQuery"] == 2
+    assert summary["interceptions"]["baseline"]["byKind"] == {}
+
+
+def test_results_are_plain_json(summary: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    summaries.write(path, summary)
+    assert json.loads(path.read_text()) == json.loads(json.dumps(summary))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_one_round_has_null_intervals() -> None:
+    found = summaries.summarise(PLAN, DATASET, [sample for sample in made_samples() if sample.round == 0])
+    assert found["throughput"][0]["shai"]["overhead"]["low"] is None
+    assert "[one round: no interval]" in tables.markdown(found)
+    output = io.StringIO()
+    tables.show(found, Console(file=output, width=200))
+    assert "[one round: no interval]" in output.getvalue(), "brackets are text, not markup"
+
+
+def test_samples_survive_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    file = samples.SampleFile(path)
+    for sample in made_samples():
+        file.append(sample)
+    assert samples.read(path) == made_samples()
+
+
+@pytest.mark.parametrize("name", ["table.txt", "table.md"])
+def test_table(summary: dict[str, Any], name: str, request: pytest.FixtureRequest) -> None:
+    text = tables.markdown(summary) if name.endswith(".md") else tables.plain(summary)
+    if request.config.getoption("--rewrite"):
+        (GOLDEN / name).write_text(text)
+    assert text == (GOLDEN / name).read_text()
+
+
+def test_a_status_has_the_tables_figures(summary: dict[str, Any]) -> None:
+    found = tables.figures(summary)
+    assert len(found["rows"]) == 6
+    assert found["rows"][0] == {
+        "sessionLength": 1,
+        "mode": "baseline",
+        "queriesPerSecond": 866,
+        "cpuMicrosecondsPerQuery": 1155,
+        "cpuMicrosecondsPerSession": 1155,
+    }
+    assert found["rows"][2]["throughputOverhead"] == "19.35 % [19.35, 19.35]"
+    assert found["rows"][2]["paper"] == "4.74 %"
+    assert found["summary"] == {"dynamic": "1: 40.0±0.0 % · ∞: 10.3±0.0 %", "shai": "1: 19.4±0.0 % · ∞: 0.8±0.0 %"}
+
+
+@pytest.mark.parametrize("lengths", [(0,), (8,)])
+def test_sessions_of_one_length_do_not_tell_what_a_session_costs(lengths: tuple[int, ...]) -> None:
+    measured = [replace(sample, session_length=lengths[0]) for sample in made_samples() if sample.session_length == 1]
+    found = summaries.summarise(replace(PLAN, session_lengths=lengths), DATASET, measured)
+    assert found["addedPerSession"] == {}
+    assert "per session" not in tables.remarks(found)[0]
+
+
+def test_two_modes_are_enough() -> None:
+    measured = [sample for sample in made_samples() if sample.mode != "dynamic"]
+    found = summaries.summarise(replace(PLAN, modes=("shai", "baseline")), DATASET, measured)
+    assert [row[1] for row in tables.rows(found)] == ["shai", "baseline"] * 2
+    assert set(tables.figures(found)["summary"]) == {"shai"}
+
+
+def test_a_saturated_load_generator_is_said(summary: dict[str, Any]) -> None:
+    assert not any("load generator" in line for line in tables.remarks(summary))
+    summary["throughput"][0]["shai"]["driverShare"] = 0.97
+    assert any("busy 97%" in line for line in tables.remarks(summary))
+
+
+def test_every_size_has_the_papers_figure_for_each_session_length() -> None:
+    for plan in PLANS.values():
+        assert set(plan.session_lengths) <= set(tables.PAPER)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Variants of the example's manifests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from loadgen.stacks import manifests
+from loadgen.tests.harness import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXAMPLE = ROOT / "crds" / "examples" / "syse"
+
+
+def derived(**changes: str) -> list[dict[str, Any]]:
+    example = manifests.read(EXAMPLE)
+    pipeline = manifests.find(example, "syse")
+    listen = manifests.listening_address(pipeline)
+    usual = {"mode": pipeline["spec"]["mode"], "listen": listen, "fault": manifests.NO_FAULT}
+    return manifests.derive(example, "syse", **{**usual, **changes})
+
+
+def by_name(documents: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
+    return {(entry["kind"], entry["metadata"]["name"]): entry for entry in documents}
+
+
+def test_a_variant_differs_in_what_was_asked_and_in_nothing_else() -> None:
+    example = manifests.read(EXAMPLE)
+    assert by_name(derived()) == by_name(example)
+    variant = derived(mode="baseline", listen="127.0.0.1:9999", fault="ignore-attributes")
+    pipeline = manifests.find(variant, "syse")
+    assert pipeline["spec"]["mode"] == "baseline"
+    assert {"name": "FAULT", "value": "ignore-attributes"} in pipeline["spec"]["variables"]
+    assert manifests.listening_address(pipeline) == "127.0.0.1:9999"
+    assert by_name(manifests.read(EXAMPLE)) == by_name(example), "the original is not touched"
+
+
+def test_other_pipelines_stay_behind() -> None:
+    other = {"kind": "Pipeline", "metadata": {"name": "other"}, "spec": {}}
+    documents = manifests.derive(
+        [other, *manifests.read(EXAMPLE)], "syse", mode="shai", listen="127.0.0.1:1", fault=manifests.NO_FAULT
+    )
+    assert [entry["metadata"]["name"] for entry in documents if entry["kind"] == "Pipeline"] == ["syse"]
+
+
+def test_manifests_survive_their_file(tmp_path: Path) -> None:
+    path = manifests.write(tmp_path / "new", derived())
+    assert by_name(manifests.read(path.parent)) == by_name(derived())
+
+
+def test_what_is_not_the_monitors_is_left_out() -> None:
+    assert {entry["kind"] for entry in manifests.read(EXAMPLE)} == {"Policy", "FactSource", "Task", "Pipeline"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: [", "bundle.yaml"), ("kind: Kustomization", "no manifests"), ("", "no manifests")]
+)
+def test_something_else_than_manifests_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "bundle.yaml").write_text(text)
+    with pytest.raises(manifests.ManifestError, match=message):
+        manifests.read(tmp_path)
+
+
+def test_a_pipeline_that_is_not_there_or_cannot_be_broken_is_named() -> None:
+    example = manifests.read(EXAMPLE)
+    with pytest.raises(manifests.ManifestError, match="no manifest of pipeline other; there are syse"):
+        manifests.find(example, "other")
+    pipeline = manifests.find(example, "syse")
+    pipeline["spec"]["variables"] = []
+    with pytest.raises(manifests.ManifestError, match="no variable FAULT"):
+        manifests.derive(example, "syse", mode="shai", listen="", fault="ignore-attributes")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Key-value stores, with a real Redis."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadgen.datasets import commands
+from loadgen.stacks import stores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BOB = {"user": "bob", "friends": [], "interests": ["ünits"]}
+
+
+def confined_store(directory: Path) -> stores.Store:
+    """A store with a renamed AUTH and no rights for the default user, as shai configures it."""
+    files = {name: str(directory / name) for name in ("configuration", "secrets", "socket")}
+    (directory / "configuration").write_text(
+        f'port 0\nunixsocket "{files["socket"]}"\ndir "{directory}"\nsave ""\n'
+        "user default off\nuser monitor on >word ~* +@all\nrename-command AUTH enter\n"
+    )
+    return stores.confined_store(files, '{"AuthCommand":"enter","Administrator":"monitor","Password":"word"}')
+
+
+@pytest.mark.parametrize("make", [stores.open_store, confined_store])
+@pytest.mark.parametrize("lines", [False, True])
+def test_commands_reach_the_store(
+    data: Path,
+    tmp_path: Path,
+    make: Callable[[Path], stores.Store],
+    lines: bool,  # noqa: FBT001
+) -> None:
+    store = make(tmp_path)
+    commands.write_seed_commands(data)
+    file = tmp_path / "commands"
+    (data / commands.SEED_COMMANDS).replace(file)
+    if lines:
+        file.write_text(f"SET profile:bob {json.dumps(json.dumps(BOB))}")
+    with subprocess.Popen(store.command, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 10
+        while not store.socket.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        try:
+            stores.load(store, file)
+            if store.login is not None:
+                with pytest.raises(stores.StoreError, match=r"refuses a command of .*commands: NOAUTH"):
+                    stores.load(replace(store, login=None), file)
+                return
+            command = ["redis-cli", "-s", str(store.socket), "--raw", "GET", "profile:bob"]
+            found = subprocess.check_output(command, text=True)
+        finally:
+            process.terminate()
+    assert json.loads(found) == BOB
+
+
+def test_damaged_secrets_are_named(tmp_path: Path) -> None:
+    with pytest.raises(stores.StoreError, match="secrets: not the secrets of a key-value store"):
+        stores.confined_store({"secrets": str(tmp_path / "secrets")}, "{}")

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Verifies on a member that is up that policies hold.
+
+python -m loadgen verify --member member.json --logs DIR
+
+Who finds what is asked of the member itself; the search engine is broken in twins beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadgen.datasets import population
+from loadgen.stacks import manifests, processes, twins
+from loadgen.stacks import member as members
+from loadgen.stacks.launcher import BROKEN, BROKEN_BASELINE
+from loadgen.stacks.ports import free_port
+from loadgen.stacks.supervisor import Supervisor
+from loadgen.verifying import checks
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
+
+    from loadgen.datasets.population import Population
+    from loadgen.stacks.launcher import Launcher
+    from loadgen.stacks.member import Member
+    from loadgen.verifying.checks import Document
+
+
+def verify(member: Member, logs: Path, supervisor: Supervisor, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Search as alice and as bob, and try to leak bob's document; EnforcementError when a policy does not hold."""
+    documents = manifests.read(member.manifests)
+    people = population.load(member.data)
+    stack = member.attach(documents)
+    document = checks.private_document(member.data, "bob")
+    cores = frozenset(processes.split_cores()[0])
+    tell("searching as alice and as bob")
+    searches = checks.compare(stack.address, people["alice"], people["bob"], document)
+    with (
+        twins.room(member) as place,
+        twins.launcher(
+            member,
+            documents,
+            place=place,
+            logs=logs,
+            cores=cores,
+            supervisor=supervisor,
+        ) as launcher,
+    ):
+        leak = _attempt(launcher, stack.address[0], people, document, tell)
+    return {"searches": searches, "leak": leak}
+
+
+def _attempt(
+    launcher: Launcher, host: str, people: Population, document: Document, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Search bob's document as alice with an engine that ignores attributes, without enforcement and with it."""
+    attempts: dict[str, dict[str, Any]] = {}
+    record: dict[str, Any] = {}
+    for variant in (BROKEN_BASELINE, BROKEN):
+        tell(f"mode {variant.mode}, with a search engine that ignores who may read what")
+        broken = launcher.launch(variant, (host, free_port(host)))
+        broken.analyse()
+        broken.serve()
+        attempts[variant.mode] = checks.leak_attempt(broken.address, people["alice"], "bob", document)
+        if variant is BROKEN:
+            checks.judge(attempts["baseline"], attempts["shai"], document)
+            record = checks.await_record(partial(broken.monitor.audit, ["--denied"]), document)
+        launcher.end(variant)
+    return {**attempts, "document": document.conduit, "audit": record}
+
+
+def findings(found: dict[str, Any]) -> list[str]:
+    """Write what `verify` found in lines for people."""
+    searches, leak = found["searches"], found["leak"]
+    lines = [f"Search for “{searches['query']}”, the title of bob's private {searches['document']}:"]
+    for name in ("alice", "bob"):
+        private = sum(result["owner"] == "bob" and result["visibility"] == "private" for result in searches[name])
+        lines.append(f"  as {name}: {len(searches[name])} results, {private} of them private to bob")
+    return [
+        *lines,
+        "The same search as alice, with an engine broken so that it returns everything:",
+        f"  baseline: bob's document {'LEAKED' if leak['baseline']['leaked'] else 'did not leak'}",
+        f"  shai:     stopped, {leak['shai']['withheld']} results withheld",
+        "  audit:    {operation} {conduit} by {instance} refused: {reason}".format_map(leak["audit"]),
+    ]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("--member", type=Path, required=True, help="JSON: where the member is (loadgen.stacks.member)")
+    parser.add_argument("--logs", type=Path, required=True, help="directory for the logs of what is started")
+    parser.add_argument("--json", type=Path, help="file for what was found")
+
+
+def run(options: Namespace) -> None:
+    """Verify and print what was found; EnforcementError when a policy does not hold."""
+    member = members.read(options.member)
+    with Supervisor() as supervisor:
+        found = verify(member, options.logs.resolve(), supervisor, partial(print, flush=True))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    print("\n".join(findings(found)))
