@@ -101,6 +101,9 @@ func (c *checked) policyFile(path string, text []byte) {
 	if err == nil {
 		var templates []*policy.Template
 		if templates, err = file.Compile(); err == nil {
+			err = suppliedAll(templates)
+		}
+		if err == nil {
 			for _, t := range templates {
 				c.Policies = append(c.Policies, fmt.Sprintf("%s(%s)", either(t.Name(), path), strings.Join(t.Parameters(), ", ")))
 			}
@@ -119,6 +122,21 @@ func (c *checked) policyFile(path string, text []byte) {
 		}
 		c.Findings = append(c.Findings, finding{File: path, Line: m.Line, Column: m.Column, Message: message, Hint: m.Hint})
 	}
+}
+
+// suppliedAll reports what of a file's policies no monitor can enforce.
+func suppliedAll(templates []*policy.Template) error {
+	var all policy.Errors
+	for _, t := range templates {
+		var mistakes policy.Errors
+		if errors.As(t.CheckSupplied(policy.GrantOpen), &mistakes) {
+			all = append(all, mistakes...)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
 func (c *checked) manifests(sources []manifest.Source) {

@@ -100,6 +100,9 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 			return nil, fmt.Errorf("policy %s is given twice; rename one", text.Name)
 		}
 		template, err := policy.CompileText(text.File, []byte(text.Text))
+		if err == nil {
+			err = template.CheckSupplied(policy.GrantOpen)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("policy %s: %w", text.Name, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"shai.dev/monitor/policy"
 )
 
 // checker finds what is wrong between the objects of a set. Every rule that spans
@@ -13,15 +15,15 @@ import (
 // paths.go and policies.go.
 type checker struct {
 	objects map[string]*object // by key
-	// parameters of each policy whose text could be parsed.
-	parameters map[string][]string
-	used       map[string]bool // keys of the objects that others refer to
-	errors     Errors
-	warnings   Errors
+	// templates of each policy whose text is right.
+	templates map[string]*policy.Template
+	used      map[string]bool // keys of the objects that others refer to
+	errors    Errors
+	warnings  Errors
 }
 
 func newChecker() *checker {
-	return &checker{objects: map[string]*object{}, parameters: map[string][]string{}, used: map[string]bool{}}
+	return &checker{objects: map[string]*object{}, templates: map[string]*policy.Template{}, used: map[string]bool{}}
 }
 
 // fail reports an error at a field, or at the nearest field around it that the
@@ -69,8 +71,8 @@ func (c *checker) index(objects []*object) {
 // pipelines to both.
 func (c *checker) check(objects []*object) {
 	for _, o := range objects {
-		if policy, ok := o.value.(*Policy); ok {
-			c.policy(o, policy)
+		if p, ok := o.value.(*Policy); ok {
+			c.policy(o, p)
 		}
 	}
 	for _, o := range objects {

@@ -62,7 +62,7 @@ func (c *checker) conduits(o *object, spec PipelineSpec) map[string]Conduit {
 		c.ends(o, at, conduit, spec.Tasks)
 		c.reference(o, at+".policy", conduit.Policy, nil)
 		for j, path := range conduit.Paths {
-			c.conduitPath(o, fmt.Sprintf("%s.paths[%d]", at, j), conduit.Kind, path)
+			c.conduitPath(o, fmt.Sprintf("%s.paths[%d]", at, j), conduit, path)
 		}
 		if conduit.Kind == KindTuple && spec.KeyValue == nil && !o.broken {
 			c.fail(o, "spec", "", "keyValue is missing; conduit %q holds tuples", conduit.Name)

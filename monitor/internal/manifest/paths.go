@@ -5,6 +5,8 @@ package manifest
 import (
 	"regexp"
 	"strings"
+
+	"shai.dev/monitor/policy"
 )
 
 var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
@@ -19,7 +21,8 @@ func placeholders(text string) []string {
 }
 
 // conduitPath checks a pattern and the arguments that take their values from it.
-func (c *checker) conduitPath(o *object, at, kind string, path ConduitPath) {
+func (c *checker) conduitPath(o *object, at string, conduit Conduit, path ConduitPath) {
+	kind := conduit.Kind
 	if path.Path == "" {
 		return // reported where it was decoded
 	}
@@ -38,6 +41,12 @@ func (c *checker) conduitPath(o *object, at, kind string, path ConduitPath) {
 		c.fail(o, at+".path", "", "%q has an unmatched brace", path.Path)
 	}
 	c.reference(o, at+".policy", path.Policy, found)
+	switch {
+	case conduit.Directory:
+		c.supplied(o, at+".policy", path.Policy, policy.GrantDirectory)
+	case kind == KindTuple:
+		c.supplied(o, at+".policy", path.Policy, policy.GrantKeys)
+	}
 }
 
 // segments checks where wildcards stand: patterns are matched segment by segment,

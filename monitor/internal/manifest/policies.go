@@ -13,17 +13,21 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// policy parses and compiles a policy's text, and remembers its parameters.
+// policy parses and compiles a policy's text, refuses what no monitor can enforce, and
+// remembers the rest.
 func (c *checker) policy(o *object, p *Policy) {
 	if o.broken || p.Spec.Text == "" {
 		return
 	}
 	template, err := policy.CompileText(p.Metadata.Name, []byte(p.Spec.Text))
+	if err == nil {
+		err = template.CheckSupplied(policy.GrantOpen)
+	}
 	if err != nil {
 		c.policyErrors(o, err)
 		return
 	}
-	c.parameters[o.name] = template.Parameters()
+	c.templates[o.name] = template
 	expected := strings.ReplaceAll(o.name, "-", "_")
 	if name := template.Name(); name != "" && name != expected {
 		c.fail(o, "spec.text", "make metadata.name and the text agree",
@@ -93,7 +97,8 @@ func (c *checker) reference(o *object, at string, reference *PolicyReference, kn
 	}
 	c.refer(o, at+".name", "Policy", reference.Name)
 	arguments := slices.Sorted(maps.Keys(reference.Arguments))
-	if parameters, parsed := c.parameters[reference.Name]; parsed {
+	if template := c.templates[reference.Name]; template != nil {
+		parameters := template.Parameters()
 		for _, name := range arguments {
 			if !contains(parameters, name) {
 				c.fail(o, join(at+".arguments", name), c.didYouMean(name, parameters),
@@ -112,6 +117,20 @@ func (c *checker) reference(o *object, at string, reference *PolicyReference, kn
 				c.fail(o, join(at+".arguments", argument), c.didYouMean(name, known),
 					"{%s} stands for nothing here", name)
 			}
+		}
+	}
+}
+
+// supplied refuses a policy on conduits that are given to tasks in a way in which the
+// policy cannot be enforced.
+func (c *checker) supplied(o *object, at string, reference *PolicyReference, grant policy.Grant) {
+	if reference == nil || c.templates[reference.Name] == nil {
+		return // reported where it was decoded, or where it was compiled
+	}
+	var mistakes policy.Errors
+	if errors.As(c.templates[reference.Name].CheckSupplied(grant), &mistakes) {
+		for _, mistake := range mistakes {
+			c.fail(o, at+".name", mistake.Hint, "policy %s, line %d, column %d: %s", reference.Name, mistake.Line, mistake.Column, mistake.Message)
 		}
 	}
 }

@@ -33,7 +33,10 @@ func (s *Set) Report() (Report, error) {
 	c.check(s.objects)
 	report := Report{
 		Errors:   append(slices.Clone(s.errors), c.errors...).inOrder(),
-		Warnings: c.warnings.inOrder(), Parameters: c.parameters,
+		Warnings: c.warnings.inOrder(), Parameters: map[string][]string{},
+	}
+	for name, template := range c.templates {
+		report.Parameters[name] = template.Parameters()
 	}
 	if len(report.Errors) > 0 {
 		return report, nil

@@ -81,17 +81,39 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	if err != nil {
 		return nil, "", err
 	}
-	decision := s.pipeline.decideAhead(holds.subject, opLeave, s.pipeline.egress)
+	who := s.acting(holds.subject)
+	decision := s.pipeline.decideAhead(who, opLeave, s.pipeline.egress)
 	if !decision.Allowed {
 		return nil, "", fmt.Errorf("nothing may leave to %s: %s", request.Principal, decision.Reason)
 	}
+	if err := s.task.checkFlows(who, s.placements()); err != nil {
+		return nil, "", err
+	}
 	s.mu.Lock()
-	s.holds = holds
+	s.holds, s.who = holds, who
 	s.mu.Unlock()
 	if holds.analysed {
 		return holds, "analysed", nil
 	}
 	return holds, "mispredicted", nil
+}
+
+// acting is an instance's subject with what only this connection has: an instance
+// serves its user from many addresses, and one without a region from many regions.
+func (s *session) acting(who subject) subject {
+	session := *who.session
+	session.IP, session.Region = s.peer, s.region
+	who.session = &session
+	return who
+}
+
+// placements are the ends that the session holds, in its own slot.
+func (s *session) placements() []placement {
+	places := slices.Clone(s.task.perSession)
+	for i := range places {
+		places[i].end.slot = s.slot
+	}
+	return places
 }
 
 // answerBound sends the capability set that the session's mode grants: its classes
@@ -230,20 +252,20 @@ func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 
 // openConduit opens one document for a session, deciding first unless its class is
 // in the capability set.
-func (p *pipeline) openConduit(holds *capabilitySet, id uint32, mode wire.Mode) (*os.File, unix.Errno) {
+func (p *pipeline) openConduit(who subject, holds *capabilitySet, id uint32, mode wire.Mode) (*os.File, unix.Errno) {
 	document, found := p.monitor.document(id)
 	if !found {
-		p.refused(holds.subject, "open", fmt.Sprintf("conduit %d", id), "no conduit has this number")
+		p.refused(who, "open", fmt.Sprintf("conduit %d", id), "no conduit has this number")
 		return nil, unix.ENOENT
 	}
 	if mode == wire.ModeDynamic || !holds.holdsClass(document.class) {
-		if decision := p.decide(holds.subject, opRead, document.conduit, mode); !decision.Allowed {
+		if decision := p.decide(who, opRead, document.conduit, mode); !decision.Allowed {
 			return nil, unix.EACCES
 		}
 	}
 	number, err := unix.Open(document.path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		p.refused(holds.subject, "open", document.conduit.Name, "open the document: "+err.Error())
+		p.refused(who, "open", document.conduit.Name, "open the document: "+err.Error())
 		return nil, unix.EIO
 	}
 	return os.NewFile(uintptr(number), document.path), 0

@@ -199,11 +199,10 @@ func (p *pipeline) Send(_ context.Context, started sandbox.Task, pid int, number
 		if s == nil {
 			return sandbox.Verdict{Errno: unix.EPERM, Reason: "no session"}
 		}
-		holds := s.bound()
-		if holds == nil {
+		if s.bound() == nil {
 			return sandbox.Verdict{} // nothing of any user has been read yet
 		}
-		decision := p.decide(holds.subject, opLeave, p.egress, s.mode)
+		decision := p.decide(s.subject(), opLeave, p.egress, s.mode)
 		return verdict(decision.Allowed, decision.Reason)
 	}
 	task := p.taskOf(started)

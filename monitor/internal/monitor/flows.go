@@ -39,8 +39,9 @@ func (p *pipeline) channelConduit(name string, slot int) (policy.Conduit, bool) 
 	return policy.Conduit{}, false
 }
 
-// checkFlows decides the flows over the task's own pipes and channels before it
-// starts: a descriptor for a forbidden one is never given.
+// checkFlows decides the flows over pipes and channels before a task starts, and
+// before a session's worker is told whom it serves: what holds a forbidden end never
+// gets anything to say.
 func (t *runningTask) checkFlows(who subject, places []placement) error {
 	for _, place := range places {
 		if place.directory != "" {

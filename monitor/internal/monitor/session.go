@@ -42,6 +42,7 @@ type session struct {
 
 	mu    sync.Mutex
 	holds *capabilitySet // nil until the user has authenticated
+	who   subject        // for whom the session acts once holds is set
 }
 
 // bound is the capability set of the authenticated user, nil before.
@@ -140,8 +141,10 @@ func (s *session) reset(uint64, wire.Message) error { return errReset }
 
 // subject is for whom the session acts: its user, or an unbound worker.
 func (s *session) subject() subject {
-	if holds := s.bound(); holds != nil {
-		return holds.subject
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holds != nil {
+		return s.who
 	}
 	return subject{task: s.task.name, instance: s.task.name + "(unbound)"}
 }
@@ -187,7 +190,7 @@ func (s *session) unbind() {
 // dynamic, and hands over descriptors for those that are allowed.
 func (s *session) open(sequence uint64, message wire.Message) error {
 	request := message.(wire.Open)
-	holds := s.bound()
+	holds, who := s.bound(), s.subject()
 	answer := wire.Opened{Status: make([]int32, len(request.Conduits))}
 	files := make([]*os.File, 0, len(request.Conduits))
 	defer func() {
@@ -196,7 +199,7 @@ func (s *session) open(sequence uint64, message wire.Message) error {
 		}
 	}()
 	for i, id := range request.Conduits {
-		file, errno := s.pipeline.openConduit(holds, id, s.mode)
+		file, errno := s.pipeline.openConduit(who, holds, id, s.mode)
 		answer.Status[i] = int32(errno)
 		if errno == 0 {
 			files = append(files, file)

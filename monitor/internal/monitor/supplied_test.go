@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package monitor
+
+import (
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// A policy that asks for what nobody supplies is refused before anything is decided
+// with it. Both attacks were open: the length of every conduit was taken for 0, so that
+// what is "to be written while it is empty" could be appended to; facts have no offsets,
+// so that a list of the banned that is read by offset was empty.
+func TestPoliciesThatNobodySuppliesAreRefused(t *testing.T) {
+	const (
+		banned    = "    - {conduit: banned, says: user, tuples: [[task/collector]]}\n"
+		anyPolicy = `read :- true. update :- true.`
+	)
+	for _, test := range []struct {
+		name, update string
+		refused      string // part of the error; "" for none
+		allowed      bool   // the collector's write to a file that is not empty, where the policy is accepted
+	}{
+		{"while it is empty", `cCurrLenIs(0)`, "`cCurrLenIs` cannot be enforced in the update rule", false},
+		{"whatever its length", `sKeyIs(\"task/collector\")`, "", true},
+		{"unless banned, by offset", `sKeyIs(K), each in \"banned\"@O says user(U) { neq(U, K) }`, "an offset (`@`) cannot be enforced in the update rule", false},
+		{"unless banned", `sKeyIs(K), each in \"banned\" says user(U) { neq(U, K) }`, "", false},
+		{"unless banned elsewhere", `sKeyIs(K), each in \"others\" says user(U) { neq(U, K) }`, "", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, _ := bareMonitor(t)
+			text := strings.Replace(bareManifest, anyPolicy, "read :- true. update :- "+test.update+".", 1)
+			err := applyText(m, strings.Replace(text, "    - {conduit: friends", banned+"    - {conduit: friends", 1))
+			if test.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refused) || !strings.Contains(err.Error(), "Policy open") {
+					t.Errorf("apply says %v, want that Policy open is refused: %s; the write is allowed: %v", err, test.refused, collectorWrites(t, m))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := collectorWrites(t, m); got != test.allowed {
+				t.Errorf("allowed %v, want %v", got, test.allowed)
+			}
+		})
+	}
+}
+
+// collectorWrites decides whether the collector may write /open/1.txt, which is not
+// empty.
+func collectorWrites(t *testing.T, m *Monitor) bool {
+	t.Helper()
+	p := m.pipelines["bare"]
+	conduit, _ := m.conduitNamed("/open/1.txt")
+	return p.decide(p.tasks["collector"].subject, opWrite, conduit, wire.ModeShai).Allowed
+}
+
+// Policies that name an address are decided with the connection's own.
+func TestAddressesAreTheConnections(t *testing.T) {
+	s := newStack(t)
+	s.principal("alice", "de")
+	s.fact(regionsConduit, prefixRelation, "127.0.0.0/8", "de")
+	s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"],
+		"read       :- sKeyIs(user), sRegionIs(region).",
+		`read       :- sKeyIs(user), sRegionIs(region), sIpIs(A), ipPrefix(A, "127.0.1.0/24").`, 1)
+	s.start()
+	answerOf := func(address string) string {
+		u, err := s.connect(address)
+		s.must(err)
+		answer, err := u.authenticate("alice", "alice")
+		s.must(err)
+		return answer
+	}
+	if got := answerOf("127.0.1.7"); !strings.HasPrefix(got, "bound ") {
+		t.Errorf("from an address of the prefix: %s", got)
+	}
+	if got := answerOf("127.0.2.7"); strings.HasPrefix(got, "bound ") {
+		t.Errorf("from another address of the same region: %s", got)
+	}
+}
+
+// What a session's worker may send to other tasks is decided when the session is bound.
+func TestSessionsAreDecidedOnTheirPipes(t *testing.T) {
+	for name, test := range map[string]struct {
+		update  string
+		allowed bool
+	}{
+		"between tasks":           {"cIsInternal()", true},
+		"by somebody else":        {`sKeyIs("bob")`, false},
+		"from that address":       {`sIpIs("127.0.1.1")`, true},
+		"from another address":    {`sIpIs("127.0.1.2")`, false},
+		"into that slot":          {`cNameIs(N), concat(N, "probe/queries/", _)`, true},
+		"into another's slots":    {`cNameIs(N), concat(N, "probe/answers/", _)`, false},
+		"from that region":        {`sRegionIs("de")`, true},
+		"from the server's place": {`sRegionIs("us")`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStack(t)
+			s.principal("alice", "de")
+			s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "update     :- cIsInternal().", "update     :- "+test.update+".", 1)
+			s.start()
+			u, err := s.connect("127.0.1.1")
+			s.must(err)
+			answer, err := u.authenticate("alice", "alice")
+			s.must(err)
+			if strings.HasPrefix(answer, "bound ") != test.allowed || !test.allowed && !strings.Contains(answer, "may not write queries") {
+				t.Errorf("the session is answered: %s; want it to be bound: %v", answer, test.allowed)
+			}
+		})
+	}
+}
