@@ -156,6 +156,9 @@ int lwc_copy_memory(
     struct vmspace *from, const struct lwc_range *ranges, u_int count, struct vmspace **out);
 int lwc_copy_files(struct thread *td, struct filedesc *from,
     const struct lwc_descriptors *descriptors, u_int count, struct filedesc **out);
+
+/* tables.c */
+struct filedesc *lwc_install_files(struct proc *p, struct filedesc *files);
 void lwc_free_files(struct thread *td, struct filedesc *files);
 void lwc_free_directories(struct thread *td, struct pwddesc *directories);
 
@@ -165,11 +168,15 @@ int lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *des
 int lwc_descriptor_get(struct thread *td, struct lwc_process *process, int descriptor,
     uint32_t rights, struct lwc_context **context, struct file **file);
 
+/* vectors.c */
+void lwc_vectors_init(
+    sy_call_t *dispatch, void (*exits)(struct proc *), void (*executes)(struct thread *));
+void lwc_vectors_fini(void);
+bool lwc_vectors_installed(const struct proc *p);
+struct sysentvec *lwc_vector_for(struct sysentvec *native);
+
 /* redirect.c */
-int lwc_redirect_init(void);
-void lwc_redirect_fini(void);
-bool lwc_redirect_installed(const struct proc *p);
-struct sysentvec *lwc_redirect_vector(struct sysentvec *native);
+void lwc_redirect_init(void);
 int lwc_native_call(struct thread *td, int number, void *arguments);
 bool lwc_call_on_behalf(int number);
 

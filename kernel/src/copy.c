@@ -5,8 +5,6 @@
 #include "context.h"
 
 #include <sys/fcntl.h>
-#include <sys/racct.h>
-#include <sys/resourcevar.h>
 #include <sys/syscallsubr.h>
 #include <sys/vnode.h>
 #include <vm/pmap.h>
@@ -121,19 +119,6 @@ lwc_copy_memory(
 		error = ENOMEM;
 	}
 	return (error);
-}
-
-/* Makes a table the process's, and returns what was. */
-static struct filedesc *
-install(struct proc *p, struct filedesc *files)
-{
-	struct filedesc *old;
-
-	PROC_LOCK(p);
-	old = p->p_fd;
-	p->p_fd = files;
-	PROC_UNLOCK(p);
-	return (old);
 }
 
 /* Replaces a descriptor of the process's table by the same file opened anew. */
@@ -260,45 +245,14 @@ lwc_copy_files(struct thread *td, struct filedesc *from, const struct lwc_descri
 	int error = 0;
 
 	copy = fdcopy(from);
-	kept = install(p, copy);
+	kept = lwc_install_files(p, copy);
 	for (u_int i = 0; i < count && error == 0; i++)
 		error = apply_descriptors(td, from, &descriptors[i]);
-	(void)install(p, kept);
+	(void)lwc_install_files(p, kept);
 	if (error != 0) {
 		lwc_free_files(td, copy);
 		copy = NULL;
 	}
 	*out = copy;
 	return (error);
-}
-
-/* Closes all descriptors of a table that is not the process's, and the table. */
-void
-lwc_free_files(struct thread *td, struct filedesc *files)
-{
-	struct filedesc *kept = install(td->td_proc, files);
-
-	fdescfree(td);
-	(void)install(td->td_proc, kept);
-#ifdef RACCT
-	if (RACCT_ENABLED() && kept != NULL)
-		(void)racct_set_unlocked(td->td_proc, RACCT_NOFILE, kept->fd_nfiles);
-#endif
-}
-
-/* Likewise for directories. */
-void
-lwc_free_directories(struct thread *td, struct pwddesc *directories)
-{
-	struct proc *p = td->td_proc;
-	struct pwddesc *kept;
-
-	PROC_LOCK(p);
-	kept = p->p_pd;
-	p->p_pd = directories;
-	PROC_UNLOCK(p);
-	pdescfree(td);
-	PROC_LOCK(p);
-	p->p_pd = kept;
-	PROC_UNLOCK(p);
 }

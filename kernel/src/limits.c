@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Limits and counts, visible as sysctl variables below shai.
+ * Limits and counts, visible as sysctl variables below shai, and what guards them.
  *
  * A use is charged before it exists and discharged after it is gone, so that what
  * is counted is never less than what is there. A process is charged to the real
@@ -10,6 +10,11 @@
 
 #include <sys/kernel.h>
 #include <sys/sysctl.h>
+
+MALLOC_DEFINE(M_SHAI, "shai", "light-weight contexts and descriptor channels");
+
+struct mtx lwc_lock;
+MTX_SYSINIT(lwc_lock, &lwc_lock, "lwc", MTX_DEF);
 
 struct lwc_user {
 	LIST_ENTRY(lwc_user) link;

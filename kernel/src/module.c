@@ -22,11 +22,6 @@
 
 #define SHAI_MODULE_VERSION 1
 
-MALLOC_DEFINE(M_SHAI, "shai", "light-weight contexts and descriptor channels");
-
-struct mtx lwc_lock;
-MTX_SYSINIT(lwc_lock, &lwc_lock, "lwc", MTX_DEF);
-
 static int module_version = SHAI_MODULE_VERSION;
 
 SYSCTL_DECL(_shai);
@@ -105,7 +100,7 @@ any_process_installed(void)
 
 	sx_slock(&allproc_lock);
 	FOREACH_PROC_IN_SYSTEM(p)
-	found = found || (p->p_sysent != NULL && lwc_redirect_installed(p));
+	found = found || (p->p_sysent != NULL && lwc_vectors_installed(p));
 	sx_sunlock(&allproc_lock);
 	return (found);
 }
@@ -125,7 +120,7 @@ unload(void)
 		return (EBUSY);
 	}
 	(void)quiesce_all_cpus("shaiun", 0);
-	lwc_redirect_fini();
+	lwc_vectors_fini();
 	return (0);
 }
 
@@ -134,12 +129,10 @@ load(void)
 {
 	int error;
 
-	error = lwc_redirect_init();
-	if (error != 0)
-		return (error);
+	lwc_redirect_init();
 	error = register_calls();
 	if (error != 0)
-		lwc_redirect_fini();
+		lwc_vectors_fini();
 	return (error);
 }
 

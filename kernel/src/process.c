@@ -16,7 +16,7 @@ struct lwc_process *
 lwc_process_of(struct proc *p)
 {
 	KASSERT(p == curproc, ("lwc: another process's contexts"));
-	return (lwc_redirect_installed(p) ? p->p_emuldata : NULL);
+	return (lwc_vectors_installed(p) ? p->p_emuldata : NULL);
 }
 
 /*
@@ -53,7 +53,7 @@ lwc_adopt(struct thread *td, struct lwc_process **out)
 	error = check_candidate(p);
 	if (error != 0)
 		return (error);
-	vector = lwc_redirect_vector(p->p_sysent);
+	vector = lwc_vector_for(p->p_sysent);
 	if (vector == NULL)
 		return (EOPNOTSUPP);
 	process = malloc(sizeof(*process), M_SHAI, M_WAITOK | M_ZERO);

@@ -2,13 +2,8 @@
  *
  * Redirection of system calls, without touching the kernel's table.
  *
- * A process with contexts is given another sysentvec, a copy of its own but for
- * its table and its end. Every entry of that table leads to dispatch() below and
- * is marked as allowed in capability mode, so that calls which the kernel would
- * refuse before looking at them come here too. Other processes keep their vector
- * and pay nothing.
- *
- * dispatch() then does what the kernel would have done, with the kernel's own
+ * Every call of a process with contexts comes to dispatch() below (vectors.c). It
+ * does what the kernel would have done, with the kernel's own
  * table at that moment (modules add calls to it), unless the call is one that
  * contexts cannot stand, or it is refused, or in the context's set, and the
  * context has a monitor: then it goes there. A call that fails with ECAPMODE or
@@ -21,8 +16,6 @@
 #include "context.h"
 
 #include <sys/capsicum.h>
-#include <sys/imgact.h>
-#include <sys/sx.h>
 #include <sys/syscall.h>
 #include <sys/unistd.h>
 
@@ -85,19 +78,6 @@ static const uint8_t treatment[SYS_MAXSYSCALL] = {
     [SYS_setsid] = TREAT_OWN,
     [SYS_reboot] = TREAT_OWN,
 };
-
-#define MODULE_ARGUMENTS 6 /* passed in registers on every architecture */
-
-/* Our copy of one of the system's vectors. */
-struct vector {
-	SLIST_ENTRY(vector) link;
-	const struct sysentvec *native;
-	struct sysentvec copy;
-};
-
-static SLIST_HEAD(, vector) vectors = SLIST_HEAD_INITIALIZER(vectors); /* by vectors_lock */
-static struct sx vectors_lock;
-static struct sysent table[SYS_MAXSYSCALL];
 
 /* A call of the kernel's table, guarded as the kernel guards those of modules. */
 int
@@ -240,62 +220,8 @@ execute(struct thread *td)
 		native->sv_onexec_old(td);
 }
 
-bool
-lwc_redirect_installed(const struct proc *p)
-{
-	return (p->p_sysent->sv_table == table);
-}
-
-/* Our copy of a native vector, made once for each. NULL if it is not like the system's. */
-struct sysentvec *
-lwc_redirect_vector(struct sysentvec *native)
-{
-	struct vector *vector;
-
-	if (native->sv_table != sysent || native->sv_size > SYS_MAXSYSCALL)
-		return (NULL);
-	sx_xlock(&vectors_lock);
-	SLIST_FOREACH(vector, &vectors, link)
-	if (vector->native == native)
-		break;
-	if (vector == NULL) {
-		vector = malloc(sizeof(*vector), M_SHAI, M_WAITOK | M_ZERO);
-		vector->native = native;
-		vector->copy = *native;
-		vector->copy.sv_table = table;
-		vector->copy.sv_onexit = end;
-		vector->copy.sv_onexec_old = execute;
-		SLIST_INSERT_HEAD(&vectors, vector, link);
-	}
-	sx_xunlock(&vectors_lock);
-	return (&vector->copy);
-}
-
-int
+void
 lwc_redirect_init(void)
 {
-	sx_init(&vectors_lock, "shai vectors");
-	for (u_int i = 0; i < SYS_MAXSYSCALL; i++) {
-		table[i] = sysent[i];
-		table[i].sy_call = dispatch;
-		table[i].sy_flags |= SYF_CAPENABLED;
-		/* What a module may put there later has its arguments in registers. */
-		if ((sysent[i].sy_thrcnt & SY_THR_STATIC) == 0)
-			table[i].sy_narg = MODULE_ARGUMENTS;
-		table[i].sy_thrcnt = SY_THR_STATIC;
-	}
-	return (0);
-}
-
-/* Only when no process has one of the vectors any more. */
-void
-lwc_redirect_fini(void)
-{
-	struct vector *vector;
-
-	while ((vector = SLIST_FIRST(&vectors)) != NULL) {
-		SLIST_REMOVE_HEAD(&vectors, link);
-		free(vector, M_SHAI);
-	}
-	sx_destroy(&vectors_lock);
+	lwc_vectors_init(dispatch, end, execute);
 }

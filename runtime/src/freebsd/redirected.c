@@ -11,6 +11,8 @@
 #include "contexts.h"
 #include "packet.h"
 #include "refused_call.h"
+#include "stub_requests.h"
+#include "stub_session.h"
 
 #define PAGE 4096
 

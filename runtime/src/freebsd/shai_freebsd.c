@@ -38,13 +38,6 @@ shai_backend_prepare(void)
 	return cap_sandboxed() && shai_packet_socket(SHAI_FD_REQUESTS) ? shai_trap_install() : 0;
 }
 
-void
-stub_give_up(const char *what)
-{
-	(void)fprintf(stderr, "libshai: %s: %s; the worker ends\n", what, strerror(errno));
-	_exit(SHAI_EXIT_STUB);
-}
-
 /* Makes this process a worker. Returns in a session's half only. */
 static void
 become_worker(void)

@@ -16,6 +16,8 @@
 
 #include "stub_record.h"
 
+#define SHAI_EXIT_STUB 71 /* EX_OSERR: a worker that cannot serve */
+
 /* Descriptors are -1 and decisions NULL while there are none. */
 struct stub {
 	int requests; /* to the sandbox */
@@ -41,35 +43,6 @@ enum stub_outcome {
 int stub_begin(struct stub *stub);
 
 /*
- * Does what a record of the session asks for. answer and second are written to;
- * the request's descriptors stay the caller's.
- */
-enum stub_outcome stub_handle(struct stub *stub, const struct stub_record *request,
-    struct stub_record *answer, struct stub_record *second);
-
-/*
- * Opens a file for the session; directory is -1, or what path is relative to.
- * Returns a descriptor with only the rights that the session may have, or -1 with
- * errno, which is never one that the kernel would signal.
- */
-int stub_open(struct stub *stub, int directory, const char *path, int flags, uint32_t mode);
-
-/*
- * Asks whether a number may be written to now. Returns the descriptor to do it
- * with, which stays the stub's, or -1 with errno, as of stub_open.
- */
-int stub_may_write(struct stub *stub, int number);
-
-/* Whether the sandbox has ended the session. */
-bool stub_ended(const struct stub *stub);
-
-/*
- * Closes and forgets everything of the session, after its half is gone; what tells
- * the sandbox so is closed last. Returns whether there was a user.
- */
-bool stub_end_session(struct stub *stub);
-
-/*
  * Waits until one of the descriptors is ready. Signals that the process dies of may
  * arrive here, and nowhere else in a stub.
  */
@@ -80,5 +53,8 @@ void stub_wait(struct pollfd *wanted, nfds_t count);
  * what a session is to have.
  */
 void stub_block_signals(sigset_t *old);
+
+/* Ends the worker; says why. */
+__attribute__((noreturn)) void stub_give_up(const char *what);
 
 #endif

@@ -22,6 +22,7 @@
 #include "contexts.h"
 #include "redirected.h"
 #include "stub_rights.h"
+#include "stub_session.h"
 #include "stub_transports.h"
 
 #define TIMERS_MAX 32 /* of a process, in the kernel */

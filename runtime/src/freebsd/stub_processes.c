@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "packet.h"
+#include "stub_requests.h"
+#include "stub_session.h"
 #include "stub_transports.h"
 #include "trap.h"
 

@@ -152,8 +152,8 @@ map_decisions(int descriptor)
 	return mapping == MAP_FAILED ? NULL : mapping;
 }
 
-void
-stub_forget_perimeter(struct stub *stub)
+static void
+forget_perimeter(struct stub *stub)
 {
 	shai_packet_close(&stub->view, 1);
 	stub->view = -1;
@@ -193,7 +193,7 @@ keep_perimeter(struct stub *stub, uint64_t sequence, struct stub_record *answer)
 		problem = check_bound(&head, answer);
 	if (problem != NULL)
 		return problem;
-	stub_forget_perimeter(stub);
+	forget_perimeter(stub);
 	if ((head.flags & SHAI_BOUND_VIEW) != 0)
 		stub->view = answer->descriptor[kept++];
 	if ((head.flags & SHAI_BOUND_RULESET) != 0) {
@@ -231,4 +231,30 @@ stub_relay(struct stub *stub, const struct stub_record *request, const struct sh
 		return STUB_ANSWER;
 	stub_discard(answer);
 	return STUB_BROKEN;
+}
+
+/* ----------------------------------------------------------------- its end */
+
+/* Nothing is sent on that socket any more, so all that can be read there is its end. */
+bool
+stub_ended(const struct stub *stub)
+{
+	struct pollfd reply = {.fd = stub->reply, .events = POLLIN};
+
+	return stub->placed && poll(&reply, 1, 0) > 0;
+}
+
+bool
+stub_end_session(struct stub *stub)
+{
+	bool placed = stub->placed;
+	int owned[] = {stub->monitor, stub->channel, stub->connection};
+
+	forget_perimeter(stub);
+	shai_packet_close(owned, sizeof(owned) / sizeof(owned[0]));
+	shai_packet_close(&stub->reply, 1);
+	stub->monitor = stub->channel = stub->connection = stub->reply = -1;
+	stub->connection_number = 0;
+	stub->placed = false;
+	return placed;
 }

@@ -15,7 +15,13 @@ enum stub_outcome stub_accept(
 enum stub_outcome stub_relay(struct stub *stub, const struct stub_record *request,
     const struct shai_header *header, struct stub_record *answer);
 
-/* Closes the view and unmaps the decisions. */
-void stub_forget_perimeter(struct stub *stub);
+/* Whether the sandbox has ended the session. */
+bool stub_ended(const struct stub *stub);
+
+/*
+ * Closes and forgets everything of the session, after its half is gone; what tells
+ * the sandbox so is closed last. Returns whether there was a user.
+ */
+bool stub_end_session(struct stub *stub);
 
 #endif

@@ -11,16 +11,11 @@
 
 #include "stub.h"
 
-#define SHAI_EXIT_STUB 71 /* EX_OSERR: a worker that cannot serve */
-
 /* Contexts of one process, by shai.ko. */
 bool stub_has_contexts(void);
 void stub_run_contexts(struct stub *stub);
 
 /* A process for every session. */
 void stub_run_processes(struct stub *stub);
-
-/* Ends the worker; says why. */
-__attribute__((noreturn)) void stub_give_up(const char *what);
 
 #endif
