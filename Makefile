@@ -3,72 +3,87 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
 
 # How much the demo does: smoke, quick, standard, paper.
 SIZE ?= quick
 # KEEP=1 leaves the demo running until Ctrl-C.
 KEEP ?=
+# V=1 shows each command and what it prints.
+export V ?=
+# CI=true (as CI services set it) makes a skipped test a failure where a suite
+# can tell; see CONTRIBUTING.md.
+export CI ?=
 
 PYTHON := .venv/bin/python
 GO_MODULES := monitor devcluster
 # Programs for FreeBSD are looked at as such, here too.
 FREEBSD_GO_MODULES := monitor freebsd/init
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-STAMPS := build/stamps
-JAVA_SOURCES := $(shell find syse/java -path '*/target' -prune -o -type f -print 2>/dev/null)
+UV := build/uv/bin/uv
+UV_VERSION := 0.13.8
 
-# CI=true (as CI services set it) makes a skipped test a failure where a suite
-# can tell; see CONTRIBUTING.md.
-export CI ?=
+STEP := @scripts/step.sh
+# files FOLDER: what a program is built from.
+files = $(shell find $(1) -name target -prune -o -type f ! -name '*_test.go' -print)
+# part FOLDER,TARGET,STEP: makes the target of a folder that has a makefile; it
+# knows best whether there is anything to do.
+part = @$(MAKE) -q -C $(1) $(2) >/dev/null 2>&1 || scripts/step.sh '$(3)' $(MAKE) -C $(1) $(2)
 
 .PHONY: help
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\n  SIZE=smoke|quick|standard|paper and KEEP=1 apply to demo.\n'
+	@printf '\n  SIZE=smoke|quick|standard|paper and KEEP=1 apply to demo; V=1 shows all commands and their output.\n'
 
 .PHONY: setup
 setup: ## Check tool chains, install missing packages, make the Python environment
-	@scripts/setup.sh
+	$(STEP) setup scripts/setup.sh
 
 .PHONY: build
-build: build-image ## Build everything into build/
+build: build-image build-devcluster ## Build everything into build/
 
-.PHONY: build-go
-build-go: setup
-	@mkdir -p build/bin
-	@go build -C monitor -o ../build/bin/shai ./cmd/shai
+# What a member of a pool is installed from.
+.PHONY: build-image
+build-image: build/bin/shai build-runtime build-frontend build/syse/syse.jar
+	@scripts/image.sh build/images/default
+
+build/bin/shai: $(call files,monitor) | setup
+	$(STEP) shai go build -C monitor -o ../$@ ./cmd/shai
+	@touch $@
 
 .PHONY: build-devcluster
-build-devcluster: setup
-	@scripts/devcluster.sh
+build-devcluster: build/bin/devcluster
+
+build/bin/devcluster: $(call files,devcluster) scripts/devcluster.sh | setup
+	$(STEP) devcluster scripts/devcluster.sh
 
 .PHONY: build-runtime
-build-runtime: setup
-	@$(MAKE) -C runtime all
+build-runtime: | setup
+	$(call part,runtime,all,libshai)
 
 # The front end links libshai, so it comes after it.
 .PHONY: build-frontend
 build-frontend: build-runtime
-	@$(MAKE) -C syse/frontend all
+	$(call part,syse/frontend,all,syse-frontend)
 
-# What a member of a pool is installed from.
-.PHONY: build-image
-build-image: build-go build-runtime build-frontend build/syse/syse.jar
-	@scripts/image.sh build/images/default
-
-build/syse/syse.jar: $(JAVA_SOURCES) | setup
-	@scripts/maven.sh -DskipTests package
+build/syse/syse.jar: $(call files,syse/java) scripts/maven.sh | setup
+	$(STEP) syse.jar scripts/maven.sh -DskipTests package
 	@touch $@
 
 # Compiled, and linked but for the module, whose symbols only a kernel has.
 .PHONY: freebsd
-freebsd: setup ## Cross-build module objects, libshai, front end and monitor for FreeBSD
-	@$(MAKE) -C kernel freebsd
-	@$(MAKE) -C freebsd programs
-	@$(MAKE) -C runtime freebsd
-	@$(MAKE) -C syse/frontend freebsd
-	GOOS=freebsd GOARCH=amd64 CGO_ENABLED=0 go build -C monitor -o ../build/freebsd/x86_64/shai ./cmd/shai
-	GOOS=freebsd GOARCH=arm64 CGO_ENABLED=0 go build -C monitor -o ../build/freebsd/aarch64/shai ./cmd/shai
+freebsd: build/freebsd/x86_64/shai build/freebsd/aarch64/shai ## Cross-build module objects, libshai, front end and monitor for FreeBSD
+	$(call part,kernel,freebsd,module objects for FreeBSD)
+	$(call part,freebsd,programs,programs of the bare kernel)
+	$(call part,runtime,freebsd,libshai for FreeBSD)
+	$(call part,syse/frontend,freebsd,syse-frontend for FreeBSD)
+
+build/freebsd/x86_64/shai: GOARCH := amd64
+build/freebsd/aarch64/shai: GOARCH := arm64
+build/freebsd/%/shai: $(call files,monitor) | setup
+	$(STEP) 'shai for FreeBSD on $(GOARCH)' \
+	  env GOOS=freebsd GOARCH=$(GOARCH) CGO_ENABLED=0 go build -C monitor -o ../$@ ./cmd/shai
+	@touch $@
 
 .PHONY: demo
 demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP=1)
@@ -78,16 +93,16 @@ demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP
 .PHONY: test
 test: build ## Run every test of every language
 	@scripts/suites.sh test \
-	  monitor 'scripts/go-test.sh monitor' \
-	  devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \
-	  runtime '$(MAKE) -C runtime test' \
-	  kernel '$(MAKE) -C kernel test' \
-	  syse-frontend '$(MAKE) -C syse/frontend test' \
-	  syse-java 'scripts/maven.sh test' \
-	  python '$(PYTHON) -m pytest --numprocesses 2 --dist loadfile'
+	  --show monitor 'scripts/go-test.sh monitor' \
+	  --show devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \
+	  --keep passed runtime '$(MAKE) -C runtime test' \
+	  --keep 'passed|^Done' kernel '$(MAKE) -C kernel test' \
+	  --keep 'passed|^Done' syse-frontend '$(MAKE) -C syse/frontend test' \
+	  --keep 'Tests run' syse-java 'scripts/maven.sh test' \
+	  --show python '$(PYTHON) -m pytest --numprocesses 2 --dist loadfile'
 
 .PHONY: check
-check: build ## Run formatters and linters of every language
+check: setup ## Run formatters and linters of every language
 	@scripts/suites.sh check \
 	  gofmt 'unformatted=$$(gofmt -l $(GO_MODULES)); test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }' \
 	  go-vet 'for module in $(GO_MODULES); do go vet -C $$module ./...; done' \
@@ -108,16 +123,14 @@ check: build ## Run formatters and linters of every language
 	  ansible-lint 'scripts/ansible-lint.sh' \
 	  crds '$(PYTHON) -m crds.generate --check'
 
+$(UV):
+	$(STEP) uv bash -c 'python3 -m venv build/uv && build/uv/bin/python -m pip --quiet install uv==$(UV_VERSION)'
+
 .PHONY: lock
-lock: ## Pin the Python packages anew from requirements.in (needs uv)
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+lock: $(UV) ## Pin the Python packages anew from requirements.in
+	$(STEP) requirements.lock $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --output-file requirements.lock requirements.in
 
 .PHONY: clean
 clean: ## Remove what was built and measured (keeps .venv)
-	rm -rf build out
-	$(MAKE) -C runtime clean
-	$(MAKE) -C kernel clean
-	$(MAKE) -C freebsd clean
-	$(MAKE) -C syse/frontend clean
-	rm -rf syse/java/target
+	@rm -rf build out syse/java/target

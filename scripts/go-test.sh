@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The tests of a Go module with a closing line that counts tests, failures and
-# skips. In CI (CI=true) a skipped test is a failure: there everything has to be
-# there.
+# The tests of a Go module, a line that counts tests, failures and skips, and the
+# ten slowest of them. In CI (CI=true) a skipped test is a failure:
+# there everything has to be there.
 #
 # Usage: scripts/go-test.sh MODULE [GO TEST ARGUMENT...]
 #   MODULE is the module's folder; without an argument all its packages are tested.
@@ -20,9 +20,14 @@ readonly RECORD=build/go-test-$MODULE.json
 shift
 [[ $# -gt 0 ]] || set -- ./...
 
+gotestsum() { go run -C "$MODULE" "$GOTESTSUM" "$@"; }
+
 mkdir -p build
-go run -C "$MODULE" "$GOTESTSUM" --format pkgname-and-test-fails --hide-summary output \
-  --jsonfile "$PWD/$RECORD" -- "$@"
+status=0
+gotestsum --no-color --format pkgname-and-test-fails --hide-summary output --jsonfile "$PWD/$RECORD" -- "$@" || status=$?
+echo "slowest tests:"
+gotestsum tool slowest --num 10 --jsonfile "$PWD/$RECORD"
+[[ $status -eq 0 ]] || exit "$status"
 
 # A package without tests is a skip without a test's name.
 if [[ ${CI:-} == true ]] && grep '"Action":"skip"' "$RECORD" | grep '"Test":'; then

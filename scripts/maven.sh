@@ -13,6 +13,6 @@ key=$( (printf '%s\n' "$@" && cat "$POM") | sha256sum | cut -c1-16)
 stamp=build/stamps/maven-$key
 offline=()
 [[ -e $stamp && -d $HOME/.m2/repository ]] && offline=(--offline)
-mvn --batch-mode --quiet --no-transfer-progress "${offline[@]}" --file "$POM" "$@"
+mvn --batch-mode --no-transfer-progress -Dstyle.color=never "${offline[@]}" --file "$POM" "$@"
 mkdir -p build/stamps
 touch "$stamp"
