@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 SIZE ?= quick
 # KEEP=1 leaves the demo running until Ctrl-C.
 KEEP ?=
+# What bench measures.
+NAME ?=
 # V=1 shows each command and what it prints.
 export V ?=
 # CI=true (as CI services set it) makes a skipped test a failure where a suite
@@ -33,7 +35,7 @@ part = @$(MAKE) -q -C $(1) $(2) >/dev/null 2>&1 || scripts/step.sh '$(3)' $(MAKE
 .PHONY: help
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\n  SIZE=smoke|quick|standard|paper and KEEP=1 apply to demo; V=1 shows all commands and their output.\n'
+	@printf '\n  SIZE=smoke|quick|standard|paper and KEEP=1 apply to demo; V=1 shows every command and its output.\n'
 
 .PHONY: setup
 setup: ## Check tool chains, install missing packages, make the Python environment
@@ -88,6 +90,10 @@ build/freebsd/%/shai: $(call files,monitor) | setup
 .PHONY: demo
 demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP=1)
 	@exec $(PYTHON) -m demo --size $(SIZE) $(if $(KEEP),--keep)
+
+.PHONY: bench
+bench: ## List what can be measured, or measure it (NAME=...)
+	@scripts/bench.sh $(NAME)
 
 # The devcluster's tests run a program that Go's cache of results does not see.
 .PHONY: test

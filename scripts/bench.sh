@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Lists what can be measured, or runs one of these measurements. Results go to
+# standard output, those of the operator and the demo to out/ as well.
+#
+# Usage: scripts/bench.sh [NAME]
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# One line per measurement: its name, what it measures, its command.
+readonly GO_BENCH="go test -C monitor -run='^$' -benchmem"
+readonly MEASUREMENTS="
+policy|decisions of the policy language, binding of policies, facts|$GO_BENCH -bench=. ./policy
+analysis|the offline analysis of 400 users (-population=40000 for the paper's)|$GO_BENCH -bench=. ./internal/analysis
+rulesets|preparing a kernel ruleset of 110 directories|$GO_BENCH -bench=PrepareRuleset ./internal/sandbox
+manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api
+operator|the operator with 500 policies, 50 pipelines: seconds, memory, requests|make build && .venv/bin/python -m testing.scale
+smoke|Sys-E's overhead, 2,000 documents: one round, too few for an answer|make demo SIZE=smoke
+quick|Sys-E's overhead, 25,000 documents, measured for 6 minutes|make demo SIZE=quick
+standard|Sys-E's overhead, 120,000 documents, measured for 27 minutes|make demo SIZE=standard
+paper|Sys-E's overhead, 1,000,000 documents, measured for 5 hours|make demo SIZE=paper
+"
+
+list() {
+  echo 'What can be measured, by make bench NAME=... or its command:'
+  local name what command
+  while IFS='|' read -r name what command; do
+    [[ -z $name ]] || printf '\n  %-10s %s\n  %10s %s\n' "$name" "$what" '' "$command"
+  done <<<"$MEASUREMENTS"
+}
+
+[[ -n ${1:-} ]] || {
+  list
+  exit
+}
+command=$(awk -F '|' -v name="$1" '$1 == name { print $3 }' <<<"$MEASUREMENTS")
+[[ -n $command ]] || {
+  echo "bench: no measurement is called $1: make bench lists them" >&2
+  exit 2
+}
+echo "$command"
+exec bash -euo pipefail -c "$command"
