@@ -63,8 +63,8 @@ class FakeMonitor(socketserver.ThreadingUnixStreamServer):
         return [{"name": "indexer", "run": "Once"}, *found]
 
     def do_analyze(self, *_: str) -> Any:
-        coverage = {"task": "worker", "access": "read", "conduits": "documents", "expected": 10, "validated": 9}
-        return {"conduits": 100, "classes": 9, "instances": 12, "coverage": [coverage]}
+        accesses = {"task": "worker", "access": "read", "conduits": "documents", "expected": 10, "granted": 9, "refused": 1}
+        return {"conduits": 100, "classes": 9, "instances": 12, "accesses": [accesses]}
 
     def do_pipeline(self, _mode: str, name: str, mode: str, *_: str) -> Any:
         self.pipelines[name]["mode"] = mode

@@ -15,44 +15,36 @@ import (
 
 func (p *program) analyzeCommand() *cobra.Command {
 	var request api.AnalyzeRequest
-	var latest bool
-	var report string
+	var latest, picture bool
 	command := &cobra.Command{
 		Use:   "analyze",
-		Short: "Run the offline analysis and show what it covers",
+		Short: "Run the offline analysis and show what is granted",
 		Long: `Run the offline analysis: decide for every task instance and every access expected of
 it whether the policies allow it, and let those that are allowed run natively.
 
-The table says how many of the expected accesses were validated. Flows that are not
-are listed with the obligation that blocks them.`,
+The table says how many of the expected accesses are granted, how many a policy
+refuses, and how many are undecided: the monitor decides them when they happen.
+Policies are there to refuse accesses, so a refusal is no fault by itself. A warning
+is: it names a task that cannot start, or to which everything of a set of conduits
+that it lists is refused.`,
 		Example: `  shai analyze
-  shai analyze --pipeline syse --report mermaid > flows.mmd
+  shai analyze --pipeline syse --picture > flows.mmd
   shai analyze --latest --output json`,
 		Args: cobra.NoArgs,
 		RunE: p.does(func(ctx context.Context, _ []string) error {
-			if report == "json" {
-				p.output = "json"
-			}
-			return p.analyze(ctx, request, latest, report)
+			return p.analyze(ctx, request, latest, picture)
 		}),
-		PreRunE: func(*cobra.Command, []string) error {
-			switch report {
-			case "", "text", "mermaid", "json":
-				return nil
-			}
-			return fmt.Errorf("--report %q is not known; expected text, mermaid or json", report)
-		},
 	}
 	command.Flags().StringVar(&request.Pipeline, "pipeline", "", "pipeline to analyse; may be left out when there is one")
 	command.Flags().BoolVar(&request.Full, "full", false, "do not reuse earlier results")
 	command.Flags().StringVar(&request.Scope, "scope", api.ScopeAll, "all, or active: only instances with an open session")
 	command.Flags().BoolVar(&latest, "latest", false, "show the result in force instead of running")
-	command.Flags().StringVar(&report, "report", "", "print the flows as text, mermaid (a picture) or json")
+	command.Flags().BoolVar(&picture, "picture", false, "draw the flows, in the language of Mermaid")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
 	return command
 }
 
-func (p *program) analyze(ctx context.Context, request api.AnalyzeRequest, latest bool, report string) error {
+func (p *program) analyze(ctx context.Context, request api.AnalyzeRequest, latest, picture bool) error {
 	client, err := p.client()
 	if err != nil {
 		return err
@@ -67,12 +59,8 @@ func (p *program) analyze(ctx context.Context, request api.AnalyzeRequest, lates
 	if err != nil {
 		return err
 	}
-	switch report {
-	case "mermaid":
+	if picture {
 		_, err = io.WriteString(p.stdout, result.Mermaid)
-		return err
-	case "text":
-		_, err = io.WriteString(p.stdout, result.Text)
 		return err
 	}
 	return p.print(result, func(w io.Writer) { printAnalysis(w, result) })
@@ -101,33 +89,49 @@ func (p *program) endProgress() {
 func printAnalysis(w io.Writer, a api.Analysis) {
 	fmt.Fprintf(w, "pipeline %s, bundle %d: %s conduits in %s classes, %s instances, %s\n\n", a.Pipeline, a.Bundle,
 		grouped(a.Conduits), grouped(a.Classes), grouped(a.Instances), time.Duration(a.DurationMicroseconds)*time.Microsecond)
-	rows := [][]string{{"TASK", "ACCESS", "CONDUITS", "INSTANCES", "EXPECTED", "VALIDATED", "COVERAGE"}}
-	for _, c := range a.Coverage {
-		rows = append(rows, []string{c.Task, c.Access, c.Conduits, grouped(c.Instances), grouped(c.Expected), grouped(c.Validated),
-			share(c.Validated, c.Expected)})
+	rows := [][]string{{"TASK", "ACCESS", "CONDUITS", "INSTANCES", "EXPECTED", "GRANTED", "REFUSED", "UNDECIDED"}}
+	for _, one := range a.Accesses {
+		rows = append(rows, []string{one.Task, one.Access, one.Conduits, grouped(one.Instances), grouped(one.Expected),
+			grouped(one.Granted), grouped(one.Refused), grouped(one.Undecided)})
 	}
 	table(w, rows)
-	if a.BlockedTotal == 0 {
-		fmt.Fprintln(w, "\nno expected flow is blocked")
-		return
-	}
-	fmt.Fprintf(w, "\nblocked flows: %s\n", grouped(a.BlockedTotal))
-	for _, flow := range a.Blocked {
-		may := "may not"
-		if flow.Mode != "" {
-			may = "may, because the policy is in mode " + flow.Mode + ","
-		}
-		fmt.Fprintf(w, "  %s %s %s %s", flow.Instance, may, flow.Access, flow.Conduit)
-		if flow.Count > 1 {
-			fmt.Fprintf(w, " (and %s like it)", grouped(flow.Count-1))
-		}
-		fmt.Fprintf(w, "\n    policy %s: %s\n", flow.Policy, flow.Obligation)
-		if flow.Suggestion != "" {
-			fmt.Fprintf(w, "    it would pass with: %s\n", flow.Suggestion)
+	fmt.Fprintf(w, "\n%s of the expected accesses are granted: they need no monitor.\n", share(a.Granted, a.Expected))
+	if a.Refused > 0 {
+		fmt.Fprintf(w, "\nrefused by policies: %s\n", grouped(a.Refused))
+		for _, one := range a.Accesses {
+			printCauses(w, one, one.RefusedBecause, "refuses")
 		}
 	}
-	if hidden := a.BlockedTotal - uint64(len(a.Blocked)); hidden > 0 && hidden <= a.BlockedTotal {
-		fmt.Fprintf(w, "  … and %s more\n", grouped(hidden))
+	if a.Undecided > 0 {
+		fmt.Fprintf(w, "\nundecided until they happen: %s\n", grouped(a.Undecided))
+		for _, one := range a.Accesses {
+			printCauses(w, one, one.UndecidedBecause, "leaves undecided")
+		}
+	}
+	for _, warning := range a.Warnings {
+		printWarning(w, warning)
+	}
+}
+
+func printCauses(w io.Writer, accesses api.Accesses, causes []api.Cause, does string) {
+	for _, cause := range causes {
+		mode := ""
+		if cause.Mode != "" {
+			mode = fmt.Sprintf("; in mode %s these happen all the same, and are recorded", cause.Mode)
+		}
+		fmt.Fprintf(w, "  %s %ss %s: policy %s %s %s%s\n", accesses.Task, accesses.Access, accesses.Conduits,
+			either(cause.Policy, "(none)"), does, grouped(cause.Count), mode)
+		fmt.Fprintf(w, "    such as %s of %s by %s\n    %s\n", accesses.Access, cause.Conduit, cause.Instance, cause.Reason)
+	}
+}
+
+func printWarning(w io.Writer, warning api.Warning) {
+	fmt.Fprintf(w, "\nwarning: %s\n", warning.Message)
+	if warning.Instances > 1 {
+		fmt.Fprintf(w, "  %s instances of task %s are concerned\n", grouped(warning.Instances), warning.Task)
+	}
+	if warning.Suggestion != "" {
+		fmt.Fprintf(w, "  it would be allowed with: %s\n", warning.Suggestion)
 	}
 }
 

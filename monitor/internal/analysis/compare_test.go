@@ -227,17 +227,19 @@ func TestRelaxedPoliciesAreInNoCapabilitySet(t *testing.T) {
 			rt.Fatal("capability sets depend on the modes of policies")
 		}
 		open := decided(rt, plan, c.State(), c.State().Waive())
-		for _, blocked := range got.Report(now).Blocked {
-			id, _ := c.State().ID(blocked.Conduit)
+		for _, accesses := range got.Report(now).Accesses {
 			what := read
-			if blocked.Access == "write" {
+			if accesses.Access == "write" {
 				what = write
 			}
-			at := slices.IndexFunc(got.Instances(), func(c *Capabilities) bool { return c.Instance.Name() == blocked.Instance })
-			instance := got.Instances()[at].Instance
-			user := plan.task(instance.Task).values(instance)["user"]
-			if allowed := open[flow{instance.Task, blocked.Instance, user, what, id}]; allowed != (blocked.Mode != "") {
-				rt.Errorf("%s %s %s: mode %q, allowed %v", blocked.Instance, blocked.Access, blocked.Conduit, blocked.Mode, allowed)
+			for _, refused := range accesses.RefusedBecause {
+				id, _ := c.State().ID(refused.Conduit)
+				at := slices.IndexFunc(got.Instances(), func(c *Capabilities) bool { return c.Instance.Name() == refused.Instance })
+				instance := got.Instances()[at].Instance
+				user := plan.task(instance.Task).values(instance)["user"]
+				if allowed := open[flow{instance.Task, refused.Instance, user, what, id}]; allowed != (refused.Mode != "") {
+					rt.Errorf("%s %s %s: mode %q, allowed %v", refused.Instance, accesses.Access, refused.Conduit, refused.Mode, allowed)
+				}
 			}
 		}
 	})

@@ -18,9 +18,6 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// maxBlockedShown bounds the blocked flows in an answer.
-const maxBlockedShown = 100
-
 // analysed is a pipeline's plan and, once it has run, the analysis in force. It is
 // immutable: readers hold the monitor's mu only while they fetch it.
 type analysed struct {
@@ -39,19 +36,19 @@ func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progr
 	if err != nil {
 		return api.Analysis{}, err
 	}
-	scope := cmp.Or(request.Scope, api.ScopeAll)
+	request.Scope = cmp.Or(request.Scope, api.ScopeAll)
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	return m.analyze(ctx, p, scope, progress)
+	return m.analyze(ctx, p, request, progress)
 }
 
 // analyze runs the analysis and puts its result in force. A run that fails, or that ctx
 // ends, changes nothing but what status says of it. Called with changing held.
-func (m *Monitor) analyze(ctx context.Context, p *pipeline, scope string, progress func(api.Progress)) (api.Analysis, error) {
+func (m *Monitor) analyze(ctx context.Context, p *pipeline, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis, error) {
 	begun := time.Now()
-	report, err := m.runAnalysis(ctx, p, scope, begun, progress)
+	report, err := m.runAnalysis(ctx, p, request, begun, progress)
 	inForce := m.state().Bundle()
-	run := api.AnalysisRun{Bundle: inForce.Version, Hash: inForce.Hash, Scope: scope, Started: begun, Succeeded: err == nil}
+	run := api.AnalysisRun{Bundle: inForce.Version, Hash: inForce.Hash, Scope: request.Scope, Started: begun, Succeeded: err == nil}
 	event := audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyse", Allowed: err == nil,
 		Reason: fmt.Sprintf("%d instances in %v", report.Instances, time.Since(begun).Round(time.Microsecond))}
 	if err != nil {
@@ -64,7 +61,7 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline, scope string, progre
 	return report, err
 }
 
-func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, scope string, begun time.Time, progress func(api.Progress)) (api.Analysis, error) {
+func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.AnalyzeRequest, begun time.Time, progress func(api.Progress)) (api.Analysis, error) {
 	if err := m.remember(p); err != nil {
 		return api.Analysis{}, err
 	}
@@ -73,8 +70,8 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, scope string, be
 	}}
 	var result, earlier *analysis.Result
 	var err error
-	if scope == api.ScopeActive {
-		if known := m.analyses[p.name]; known != nil && known.plan == p.plan {
+	if request.Scope == api.ScopeActive {
+		if known := m.analyses[p.name]; known != nil && known.plan == p.plan && !request.Full {
 			earlier = known.result
 		}
 		result, err = analysis.RunActive(ctx, p.plan, m.state(), p.activeInstances(), earlier, options)
@@ -94,7 +91,7 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, scope string, be
 	}
 	p.putSets(sets)
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
-	report.Scope = scope
+	report.Scope = request.Scope
 	m.setAnalysis(p.name, &analysed{plan: p.plan, result: result, report: report})
 	m.rescheduleExpiry()
 	return report, nil
@@ -313,16 +310,44 @@ func reportOf(p *pipeline, result *analysis.Result, bundle uint64, started time.
 	found := result.Report(started)
 	out := api.Analysis{
 		Scope: api.ScopeAll, Pipeline: p.name, Bundle: bundle, Started: started, DurationMicroseconds: took.Microseconds(),
-		Conduits: found.Conduits, Classes: found.Classes, Instances: found.Instances,
-		BlockedTotal: found.BlockedTotal, Text: found.Text(), Mermaid: found.Mermaid(),
+		Conduits: found.Conduits, Classes: found.Classes, Instances: found.Instances, AccessTally: api.AccessTally(found.Total),
+		Accesses: []api.Accesses{}, Warnings: []api.Warning{}, Mermaid: found.Mermaid(),
 	}
-	for _, c := range found.Coverage {
-		out.Coverage = append(out.Coverage, api.Coverage(c))
+	for _, a := range found.Accesses {
+		out.Accesses = append(out.Accesses, api.Accesses{
+			Task: a.Task, Access: a.Access, Conduits: a.Conduits, Instances: a.Instances, AccessTally: api.AccessTally(a.Tally),
+			RefusedBecause: causes(a.RefusedBecause), UndecidedBecause: causes(a.UndecidedBecause),
+		})
 	}
-	for _, b := range found.Blocked[:min(len(found.Blocked), maxBlockedShown)] {
-		out.Blocked = append(out.Blocked, api.BlockedFlow{
-			Instance: b.Instance, Access: b.Access, Conduit: b.Conduit, Count: b.Count,
-			Policy: b.Policy, Obligation: b.Obligation, Suggestion: b.Suggestion, Mode: string(b.Mode),
+	for _, w := range found.Warnings {
+		out.Warnings = append(out.Warnings, api.Warning(w))
+	}
+	asBefore(&out)
+	return out
+}
+
+// asBefore fills the fields that readers of the old report still look at.
+func asBefore(out *api.Analysis) {
+	out.BlockedTotal = out.Refused + out.Undecided
+	for _, a := range out.Accesses {
+		out.Coverage = append(out.Coverage, api.Coverage{
+			Task: a.Task, Access: a.Access, Conduits: a.Conduits, Instances: a.Instances, Expected: a.Expected, Validated: a.Granted,
+		})
+		for _, c := range a.RefusedBecause {
+			out.Blocked = append(out.Blocked, api.BlockedFlow{
+				Instance: c.Instance, Access: a.Access, Conduit: c.Conduit, Count: c.Count, Policy: c.Policy,
+				Obligation: c.Reason, Suggestion: c.Suggestion, Mode: c.Mode,
+			})
+		}
+	}
+}
+
+func causes(list []analysis.Cause) []api.Cause {
+	var out []api.Cause
+	for _, c := range list {
+		out = append(out, api.Cause{
+			Policy: c.Policy, Count: c.Count, Instance: c.Instance, Conduit: c.Conduit,
+			Reason: c.Reason, Suggestion: c.Suggestion, Mode: string(c.Mode),
 		})
 	}
 	return out

@@ -99,20 +99,25 @@ func TestOnlyActiveInstancesAreAnalysedAgain(t *testing.T) {
 		t.Fatal(bound.Reason)
 	}
 	alice, bob := p.sets["worker(alice, de)"], p.sets["worker(bob, de)"]
-	active := func() api.Analysis {
-		report, err := s.monitor.Analyze(t.Context(), api.AnalyzeRequest{Scope: api.ScopeActive}, func(api.Progress) {})
+	active := func(full bool) api.Analysis {
+		report, err := s.monitor.Analyze(t.Context(), api.AnalyzeRequest{Scope: api.ScopeActive, Full: full}, func(api.Progress) {})
 		s.must(err)
 		return report
 	}
-	report := active()
+	report := active(false)
 	if report.Scope != api.ScopeActive || report.Instances != 3 || p.sets["worker(alice, de)"] == alice || p.sets["worker(bob, de)"] != bob {
 		t.Errorf("scope %s, %d instances; alice is new: %v, bob is new: %v", report.Scope, report.Instances,
 			p.sets["worker(alice, de)"] != alice, p.sets["worker(bob, de)"] != bob)
 	}
-	// Nothing is known of this state: bob is left out.
+	// What is known of bob is not to be used: he is left out.
+	report = active(true)
+	if report.Instances != 2 || p.sets["worker(bob, de)"] != nil {
+		t.Errorf("in full: %d instances; bob: %v", report.Instances, p.sets["worker(bob, de)"])
+	}
+	// Nothing is known of this state: he is left out, too.
 	s.monitor.setAnalysis("probe", &analysed{plan: p.plan})
 	p.dropSets()
-	report = active()
+	report = active(false)
 	if report.Instances != 2 || p.sets["worker(alice, de)"] == nil || p.sets["worker(bob, de)"] != nil {
 		t.Errorf("%d instances; alice: %v, bob: %v", report.Instances, p.sets["worker(alice, de)"], p.sets["worker(bob, de)"])
 	}

@@ -161,7 +161,7 @@ func (m *Monitor) analyzeAgain(ctx context.Context) (warnings []string) {
 		if known.result != nil && known.result.Current(m.state()) && known.plan == p.plan {
 			continue
 		}
-		if _, err := m.analyze(ctx, p, api.ScopeAll, func(api.Progress) {}); err != nil {
+		if _, err := m.analyze(ctx, p, api.AnalyzeRequest{Scope: api.ScopeAll}, func(api.Progress) {}); err != nil {
 			warnings = append(warnings, fmt.Sprintf("pipeline %s is not analysed: %v; until shai analyze succeeds, "+
 				"its accesses are decided as they happen", name, err))
 		}

@@ -115,7 +115,7 @@ func TestPolicyModes(t *testing.T) {
 }
 
 // What a policy that is being tried out forbids is in no capability set, and the
-// analysis says that it is blocked for the record only.
+// analysis says that it is refused for the record only.
 func TestRelaxedFlowsTakeTheSlowPath(t *testing.T) {
 	m, _ := bareMonitor(t)
 	// bob is alice's friend no more; both are expected.
@@ -128,13 +128,13 @@ func TestRelaxedFlowsTakeTheSlowPath(t *testing.T) {
 		t.Error("bob's capability set has alice's diary")
 	}
 	modes := map[string]string{}
-	for _, blocked := range report.Blocked {
-		if strings.HasPrefix(blocked.Instance, "worker") {
-			modes[blocked.Conduit] = blocked.Mode
+	for _, accesses := range report.Accesses {
+		for _, refused := range accesses.RefusedBecause {
+			modes[refused.Instance+" "+refused.Conduit] = refused.Mode
 		}
 	}
-	if modes["/diary/alice/1.txt"] != "Audit" || modes["/dropbox/1.txt"] != "" {
-		t.Errorf("modes of blocked flows: %v", modes)
+	if modes["worker(bob, de) /diary/alice/1.txt"] != "Audit" || modes["worker(bob, de) /dropbox/1.txt"] != "" {
+		t.Errorf("modes of refused accesses: %v", modes)
 	}
 }
 

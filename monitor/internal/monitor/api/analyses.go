@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package api
+
+import "time"
+
+// AnalyzeRequest chooses what to analyse.
+type AnalyzeRequest struct {
+	Pipeline string `json:"pipeline,omitempty"` // may be empty when there is only one
+	Full     bool   `json:"full,omitempty"`     // do not reuse earlier results
+	// Scope is "all" (also when empty), or "active": only instances with an open
+	// session, and tasks without parameters.
+	Scope string `json:"scope,omitempty"`
+}
+
+// The scopes of an analysis.
+const (
+	ScopeAll    = "all"
+	ScopeActive = "active"
+)
+
+func (r AnalyzeRequest) check() error {
+	switch r.Scope {
+	case "", ScopeAll, ScopeActive:
+		return nil
+	}
+	return Invalid("analyze", "use all or active", "scope %q is unknown", r.Scope)
+}
+
+// Progress is one step of a running analysis.
+type Progress struct {
+	Phase string `json:"phase"` // "conduits", "classes", "instances", "views"
+	Done  uint64 `json:"done"`
+	Total uint64 `json:"total"` // 0 when unknown
+}
+
+// Analysis is the result of one run.
+type Analysis struct {
+	Scope                string        `json:"scope"` // "all" or "active"
+	Pipeline             string        `json:"pipeline"`
+	Bundle               uint64        `json:"bundle"` // version analysed
+	Started              time.Time     `json:"started"`
+	DurationMicroseconds int64         `json:"durationMicroseconds"`
+	Conduits             uint64        `json:"conduits"`
+	Classes              uint64        `json:"classes"`
+	Instances            uint64        `json:"instances"`
+	AccessTally                        // of all accesses
+	Accesses             []Accesses    `json:"accesses"` // one for each task and set of conduits that it lists
+	Warnings             []Warning     `json:"warnings"`
+	Mermaid              string        `json:"mermaid"` // a picture of the flows
+	Coverage             []Coverage    `json:"coverage"`
+	Blocked              []BlockedFlow `json:"blocked"`      // at most 100
+	BlockedTotal         uint64        `json:"blockedTotal"` // all of them
+}
+
+// AccessTally counts accesses; each is one instance's to one conduit. What is expected
+// is granted, refused or undecided.
+type AccessTally struct {
+	Expected  uint64 `json:"expected"`
+	Granted   uint64 `json:"granted"`   // happen without the monitor
+	Refused   uint64 `json:"refused"`   // a policy forbids them: the monitor refuses them if they happen
+	Undecided uint64 `json:"undecided"` // depend on what is known only then: the monitor decides them
+}
+
+// Accesses are those that one task, over all its instances, is expected to make to
+// one set of conduits. Instances that cannot start are left out.
+type Accesses struct {
+	Task      string `json:"task"`
+	Access    string `json:"access"`   // "read" or "write"
+	Conduits  string `json:"conduits"` // name in the pipeline, such as "documents"
+	Instances uint64 `json:"instances"`
+	AccessTally
+	RefusedBecause   []Cause `json:"refusedBecause,omitempty"`   // the three policies that refuse most
+	UndecidedBecause []Cause `json:"undecidedBecause,omitempty"` // the three policies that leave most undecided
+}
+
+// Cause is a policy for which accesses are not granted, with one of them as an example.
+type Cause struct {
+	Policy   string `json:"policy"` // name; "" for conduits without a policy
+	Count    uint64 `json:"count"`  // accesses
+	Instance string `json:"instance"`
+	Conduit  string `json:"conduit"`
+	Reason   string `json:"reason"` // begins with the policy and its arguments
+	// Suggestion is the smallest change of those tried with which the policy would
+	// allow the example. Whether it should is the user's to say.
+	Suggestion string `json:"suggestion,omitempty"`
+	// Mode is "Audit" or "Warn" when only policies in these modes forbid the example:
+	// it is allowed, decided each time, and recorded. Empty: it is denied.
+	Mode string `json:"mode,omitempty"`
+}
+
+// Warning says that instances of a task cannot do what the task was written for:
+// they cannot start, or of a set of conduits that the task lists everything is refused.
+type Warning struct {
+	Task       string `json:"task"`
+	Access     string `json:"access,omitempty"`   // empty for instances that cannot start
+	Conduits   string `json:"conduits,omitempty"` // empty for instances that cannot start
+	Instance   string `json:"instance"`           // one of them
+	Instances  uint64 `json:"instances"`          // how many
+	Message    string `json:"message"`            // a sentence
+	Suggestion string `json:"suggestion,omitempty"`
+}
+
+// Coverage is how many of a task's expected accesses the analysis validated.
+type Coverage struct {
+	Task      string `json:"task"`
+	Access    string `json:"access"`   // "read" or "write"
+	Conduits  string `json:"conduits"` // name in the pipeline, such as "documents"
+	Instances uint64 `json:"instances"`
+	Expected  uint64 `json:"expected"`
+	Validated uint64 `json:"validated"`
+}
+
+// BlockedFlow is an expected access that the policies forbid.
+type BlockedFlow struct {
+	Instance   string `json:"instance"`
+	Access     string `json:"access"`
+	Conduit    string `json:"conduit"` // an example of its class
+	Count      uint64 `json:"count"`   // conduits it stands for
+	Policy     string `json:"policy"`
+	Obligation string `json:"obligation"`           // what is not met
+	Suggestion string `json:"suggestion,omitempty"` // the smallest change that would let it through
+	// Mode is "Audit" or "Warn" when only policies in these modes forbid the flow: it
+	// is allowed, decided each time, and recorded. Empty: it is denied.
+	Mode string `json:"mode,omitempty"`
+}
