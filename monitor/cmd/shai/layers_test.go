@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"internal/monitor"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
-	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource"},
+	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot"},
 	{"internal/wire", "internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},

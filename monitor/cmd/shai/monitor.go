@@ -83,6 +83,15 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 	if options.Socket, err = filepath.Abs(p.target.Socket); err != nil {
 		return options, fmt.Errorf("--socket: %w", err)
 	}
+	// They are compared with paths of manifests.
+	for _, path := range []*string{&options.Secrets, &options.Key, &options.Certificate, &options.ClientCA} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return options, err
+		}
+	}
 	if options.Define, err = definitions(flags.define); err != nil {
 		return options, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // checker finds what is wrong between the objects of a set. Every rule that spans
 // more than one field is a method of it, in this file, conduits.go, factsources.go,
-// paths.go and policies.go.
+// paths.go, policies.go and programs.go.
 type checker struct {
 	objects map[string]*object // by key
 	// templates of each policy whose text is right.
@@ -114,6 +114,7 @@ func (c *checker) task(o *object, task *Task) {
 	c.unique(o, "spec.reads", spec.Reads)
 	c.unique(o, "spec.writes", spec.Writes)
 	c.variables(o, "spec.environment", spec.Environment)
+	c.programs(o, spec)
 	c.reference(o, "spec.taint", spec.Taint, spec.Parameters)
 }
 

@@ -36,7 +36,7 @@ func TestValidManifestHasNoErrors(t *testing.T) {
 // what may have been meant; there are no others beside it.
 func TestErrors(t *testing.T) {
 	for _, test := range []struct{ name, old, new, at, want string }{
-		{"unknown field", "  command: [$(BIN)/worker]", "  commnad: [a]\n  command: [b]", "commnad: [a]",
+		{"unknown field", "  command: [$(BIN)/worker]", "  commnad: [a]\n  command: [/b]", "commnad: [a]",
 			`Task worker: spec.commnad: unknown field; did you mean "command"?`},
 		{"unknown field without a near one", "  run: Once", "  frequency: 3", "frequency: 3",
 			`Task reader: spec.frequency: unknown field; known: command, environment, parameters, reads, resources, run, runtime, taint, writes`},

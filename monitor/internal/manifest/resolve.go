@@ -109,6 +109,16 @@ func (r *resolver) task(o *object, spec *TaskSpec) {
 		at := fmt.Sprintf("spec.environment[%d].value", i)
 		spec.Environment[i].Value = r.text(o, at, spec.Environment[i].Value)
 	}
+	for _, one := range pathsOfMachine(*spec) {
+		if err := checkMachinePath(one.path); err != nil && !r.failed(one.field) {
+			r.errors = append(r.errors, o.error(Malformed, one.field, "", "%q %v", one.path, err))
+		}
+	}
+}
+
+// failed says whether a variable of the field is not defined.
+func (r *resolver) failed(field string) bool {
+	return slices.ContainsFunc(r.errors, func(e *Error) bool { return e.Field == field })
 }
 
 func (r *resolver) list(o *object, at string, texts []string) []string {

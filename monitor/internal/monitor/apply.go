@@ -133,6 +133,9 @@ func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
 	if _, err := os.Stat(m.options.Data); err != nil {
 		return api.Unavailable("apply", "make the directory that --data names available again", "data directory: %v", err)
 	}
+	if err := m.checkRuntimes(resolved); err != nil {
+		return api.Invalid("apply", "", "%v", err)
+	}
 	for name, one := range resolved {
 		if err := checkDirectories(one.Pipeline.Spec); err != nil {
 			return api.Invalid("apply pipeline "+name, "", "%v", err)

@@ -27,6 +27,9 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 		p.refused(who, "open", request.Path, err.Error())
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: err.Error()}
 	}
+	if request.Shared != nil {
+		return p.openShared(who, request)
+	}
 	conduit, known := p.monitor.conduitAt(request.Path)
 	if !known {
 		// Probes for files that do not concern any policy are part of how
@@ -43,6 +46,21 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 		reason = decision.Reason
 	}
 	return sandbox.Verdict{Reason: reason}
+}
+
+// openShared decides on a file of the task's runtime that has other names too: if one of
+// them is in the data directory, the runtime's name is a way around that conduit's policy.
+func (p *pipeline) openShared(who subject, request sandbox.OpenRequest) sandbox.Verdict {
+	isData, err := p.monitor.shared.hold(*request.Shared)
+	switch {
+	case err != nil:
+		p.refused(who, "open", request.Path, "whether it is a document by another name cannot be found out: "+err.Error())
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: "the data directory cannot be searched"}
+	case isData:
+		p.refused(who, "open", request.Path, "a file of the task's runtime is a document by another name (a hard link); remove one of the names")
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: "a document by another name"}
+	}
+	return sandbox.Verdict{}
 }
 
 // operationsOf is what the descriptor of an open can be used for, and what the open

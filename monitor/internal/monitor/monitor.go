@@ -62,6 +62,7 @@ type Monitor struct {
 	// What a bound session gets at wire.FDCapability: the view, or a filler. Both are
 	// O_PATH descriptors.
 	viewRoot, filler *os.File
+	shared           *sharedFiles
 	regions          atomic.Pointer[regionTable]
 	// unboundLimit is unboundTime, but for tests; a time.Duration.
 	unboundLimit atomic.Int64

@@ -48,6 +48,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 		runs: map[string]api.AnalysisRun{},
 	}
 	m.sources = newFollowed(m)
+	m.shared = &sharedFiles{data: options.Data}
 	m.unboundLimit.Store(int64(unboundTime))
 	if len(options.CPUs) > 0 {
 		// The monitor serves these tasks and no others: more threads than they have

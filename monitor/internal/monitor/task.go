@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,6 +140,11 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	roots, err := t.runtime()
+	if err != nil {
+		p.refused(t.subject, "start", "", err.Error())
+		return err
+	}
 	descriptors, release, err := t.descriptors()
 	if err != nil {
 		return err
@@ -158,7 +162,7 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 	go t.follow(log)
 	spec := sandbox.Spec{
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
-		Runtime:   append(slices.Clone(t.spec.Runtime), p.monitor.options.Library),
+		Runtime: roots, RuntimeNames: t.spec.Runtime,
 		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors,
 		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0, CPUs: p.monitor.options.CPUs,
 	}

@@ -98,14 +98,25 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, process int) error {
 	if pin && a.permits.mayRead(file.path, by) {
 		return nil
 	}
+	question := OpenRequest{Task: a.task, PID: process, Path: file.path, Flags: flags, New: file.missing != ""}
 	switch a.permits.of(file.path, flags, by) {
 	case permitted:
-		return nil
+		if question.Shared = file.shared(flags); question.Shared == nil {
+			return nil
+		}
 	case forbidden:
 		return errRefused
 	}
-	question := OpenRequest{Task: a.task, PID: process, Path: file.path, Flags: flags, New: file.missing != ""}
 	return a.decide(func(ctx context.Context, decider Decider) Verdict { return decider.Open(ctx, question) })
+}
+
+// shared describes a file that is opened and has more names than the one that led to it,
+// nil for all others.
+func (p *pinned) shared(flags int) *SharedFile {
+	if flags&openPath != 0 || p.missing != "" || p.stat.Mode&unix.S_IFMT != unix.S_IFREG || p.stat.Nlink < 2 {
+		return nil
+	}
+	return &SharedFile{Device: p.stat.Dev, Inode: p.stat.Ino, Changed: time.Unix(p.stat.Ctim.Unix())}
 }
 
 // openable refuses what an open of the pinned file would refuse or block on.

@@ -39,7 +39,7 @@ func (p plan) open() (*image, error) {
 		return nil, nil
 	}
 	result := &image{loader: -1}
-	runtime := realPaths(p.Capsicum.Runtime)
+	runtime := p.Capsicum.Runtime
 	var err error
 	if result.program, err = openWithin(runtime, p.Command[0]); err != nil {
 		return nil, err

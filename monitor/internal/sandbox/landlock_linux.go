@@ -46,7 +46,8 @@ func (p perimeter) createRuleset() (int, error) {
 }
 
 func (g grant) add(ruleset int) error {
-	parent, err := unix.Open(g.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	// What was checked has this path. A symbolic link in it would lead somewhere else.
+	parent, err := unix.Openat2(unix.AT_FDCWD, g.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return fmt.Errorf("grant %s: %w", g.Path, err)
 	}

@@ -23,12 +23,12 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// runtimeOf is what a dynamically linked program needs, where it exists.
+// runtimeOf is what a dynamically linked program needs, where it exists, by real paths.
 func runtimeOf(more ...string) []string {
 	var present []string
 	for _, path := range append([]string{"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives"}, more...) {
-		if _, err := os.Stat(path); err == nil {
-			present = append(present, path)
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			present = append(present, real)
 		}
 	}
 	return present

@@ -76,7 +76,7 @@ func permitsOf(spec Spec) permits {
 			read = append(read, directory.Path)
 		}
 	}
-	return permits{runtime: realPaths(spec.Runtime), leading: leadingTo(realPaths(spec.paths())),
+	return permits{runtime: spec.Runtime, leading: leadingTo(realPaths(spec.paths())),
 		written: realPaths(written), read: hierarchiesOf(realPaths(read))}
 }
 

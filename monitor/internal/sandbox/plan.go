@@ -103,7 +103,7 @@ func (spec Spec) check() error {
 
 // paths are all directories that a specification names.
 func (spec Spec) paths() []string {
-	paths := slices.Clone(spec.Runtime)
+	paths := slices.Concat(spec.Runtime, spec.RuntimeNames)
 	for _, directory := range spec.Perimeter {
 		paths = append(paths, directory.Path)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
 // ErrUnsupported is wrapped by every error that says this machine lacks a
@@ -47,8 +48,12 @@ type Spec struct {
 	WorkingDirectory string
 	// Runtime hierarchies (interpreter, libraries): read and execute. Opens
 	// beneath them by plain path are answered by the backend without asking
-	// the Decider.
+	// the Decider, unless the file has other names too. They are real paths: no
+	// symbolic link is followed when they are granted.
 	Runtime []string
+	// RuntimeNames are other names of these hierarchies, symbolic links, which the
+	// task may look at.
+	RuntimeNames []string
 	// Perimeter is everything else the kernel lets the task reach natively.
 	Perimeter    []Directory
 	Capabilities []Capability
@@ -103,6 +108,15 @@ type OpenRequest struct {
 	Path  string // real path of the pinned file; for a creation, of its parent joined with the new name
 	Flags int    // open flags; O_PATH for stat and access checks
 	New   bool   // the last component does not exist and O_CREAT asks for it
+	// Shared, when set, is a file of the runtime that has other names, hard links. It is
+	// the task's unless one of them is a conduit.
+	Shared *SharedFile
+}
+
+// SharedFile is a file with several names, as the kernel knows it.
+type SharedFile struct {
+	Device, Inode uint64
+	Changed       time.Time // when a name was added or removed last, or later
 }
 
 // Verdict is the answer to a request.

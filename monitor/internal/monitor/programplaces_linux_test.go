@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/audit"
+)
+
+// snoop reads a file by its physical path, with all of its runtime at hand.
+const snoop = `
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: owned}
+spec:
+  text: |
+    policy owned(owner) { read :- sKeyIs(owner). }
+---
+apiVersion: shai.dev/v1alpha1
+kind: Task
+metadata: {name: snoop}
+spec:
+  run: Once
+  command: [/bin/cat, $(FILE)]
+  runtime: [/bin, /lib, /usr/lib, /lib64]
+  taint: {name: owned, arguments: {owner: alice}}
+---
+apiVersion: shai.dev/v1alpha1
+kind: Pipeline
+metadata: {name: snoop}
+spec:
+  tasks: [snoop]
+  conduits:
+    - name: inbox
+      kind: file
+      ingress: true
+      paths:
+        - {path: "/inbox/{owner}/**", policy: {name: owned, arguments: {owner: "{owner}"}}}
+`
+
+// snooping is a monitor with bob's file, and a root beside the data.
+func snooping(t *testing.T) (s *stack, root string) {
+	t.Helper()
+	s = newStack(t)
+	root = filepath.Dir(s.options.Data)
+	s.document("/inbox/bob/1.txt")
+	s.options.Socket = filepath.Join(root, "run", "monitor.sock")
+	s.options.Define["FILE"] = filepath.Join(s.options.Data, "inbox/bob/1.txt")
+	s.options.Key = filepath.Join(root, "tls", "monitor.key")
+	for _, directory := range []string{"run", "tls", "programs", "pool/other"} {
+		s.must(os.MkdirAll(filepath.Join(root, directory), 0o755))
+	}
+	s.must(os.WriteFile(s.options.Key, nil, 0o600))
+	s.must(os.WriteFile(filepath.Join(root, "pool/other/.shai-member"), nil, 0o600))
+	s.must(os.Symlink(filepath.Join(s.options.Data, "inbox"), filepath.Join(root, "into-data")))
+	s.open()
+	return s, root
+}
+
+func (s *stack) applyRuntime(roots string) error {
+	s.manifests = map[string]string{"pipeline.yaml": strings.Replace(snoop, "runtime: [", "runtime: ["+roots+", ", 1)}
+	_, err := s.monitor.Apply(s.t.Context(), s.sources())
+	return err
+}
+
+// No bundle is accepted under which a task has data or secrets in its runtime.
+func TestRuntimeThatReachesDataIsRefused(t *testing.T) {
+	s, root := snooping(t)
+	for roots, want := range map[string]string{
+		"/":                                     "contains the data directory",
+		filepath.Dir(root):                      "contains the data directory",
+		root:                                    "contains the data directory",
+		s.options.Data:                          "is the data directory",
+		filepath.Join(s.options.Data, "inbox"):  "lies in the data directory",
+		filepath.Join(root, "into-data"):        "lies in the data directory",
+		s.options.State:                         "is the monitor's state directory",
+		filepath.Join(s.options.State, "audit"): "lies in the monitor's state directory",
+		filepath.Join(root, "run"):              "contains the monitor's socket",
+		filepath.Join(root, "tls"):              "contains the monitor's private key",
+		s.options.Key:                           "is the monitor's private key",
+		filepath.Join(root, "pool/other"):       "lies in the directory of a pool's member",
+		root + "/programs/../data":              `has the segment ".."`,
+		root + "/programs/":                     `has the segment ""`,
+		"programs":                              "is not an absolute path",
+	} {
+		if err := s.applyRuntime(roots); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("runtime %s: %v, want %q", roots, err, want)
+		}
+	}
+	for _, roots := range []string{filepath.Join(root, "programs"), "/usr", "/etc/passwd"} {
+		if err := s.applyRuntime(roots); err != nil {
+			t.Errorf("runtime %s is refused: %v", roots, err)
+		}
+	}
+}
+
+// What a path leads to may change after the bundle was applied: it is looked at again
+// when the task starts, and the refusal is on record.
+func TestRuntimeIsCheckedAgainAtTheStart(t *testing.T) {
+	s, root := snooping(t)
+	moving := filepath.Join(root, "moving")
+	s.must(os.Symlink(filepath.Join(root, "programs"), moving))
+	s.must(s.applyRuntime(moving))
+	start := func() error {
+		_, err := s.monitor.StartTask(t.Context(), "snoop", "snoop")
+		return err
+	}
+	s.must(start())
+	_, err := s.monitor.WaitTask(t.Context(), "snoop", "snoop")
+	s.must(err)
+	s.must(os.Remove(moving))
+	s.must(os.Symlink(s.options.Data, moving))
+	s.records()
+	const want = "is the data directory"
+	if err := start(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the task starts with data in its runtime: %v", err)
+	}
+	if !slices.ContainsFunc(s.records(), func(r audit.Record) bool { return r.Kind == audit.Denial && strings.Contains(r.Reason, want) }) {
+		t.Error("the audit log has no record of it")
+	}
+}
+
+// A document that has another name beneath a runtime is the same document there. Other
+// files with several names can be read.
+func TestHardLinksInTheRuntime(t *testing.T) {
+	s, root := snooping(t)
+	programs := filepath.Join(root, "programs")
+	s.must(os.Link(s.options.Define["FILE"], programs+"/document"))
+	s.must(os.WriteFile(programs+"/one-name", []byte("the text"), 0o644))
+	s.must(os.WriteFile(programs+"/two-names", []byte("the text"), 0o644))
+	s.must(os.Link(programs+"/two-names", programs+"/second-name"))
+	for name, readable := range map[string]bool{"document": false, "one-name": true, "two-names": true} {
+		s.options.Define["FILE"] = filepath.Join(programs, name)
+		s.must(s.applyRuntime(programs))
+		_, err := s.monitor.StartTask(t.Context(), "snoop", "snoop")
+		s.must(err)
+		status, err := s.monitor.WaitTask(t.Context(), "snoop", "snoop")
+		s.must(err)
+		recorded := slices.ContainsFunc(s.records(), func(r audit.Record) bool {
+			return r.Kind == audit.Denial && strings.Contains(r.Reason, "a document by another name")
+		})
+		if read := status.State == stateSucceeded; read != readable || recorded == readable {
+			t.Errorf("%s: %s (%s), recorded %v", name, status.State, status.Message, recorded)
+		}
+	}
+}
