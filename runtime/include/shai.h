@@ -251,9 +251,9 @@ SHAI_API size_t shai_signed_text(
 /* ------------------------------------------------------------- counters */
 
 /*
- * The task's fast-path counters, shared by its workers and read by the monitor.
- * Never NULL: without SHAI_FD_COUNTERS they are this process's own. Read fields
- * with __atomic_load_n(…, __ATOMIC_RELAXED).
+ * What this process has counted: under a monitor, from shai_accept on, what its
+ * session does, which the monitor reads; before, and in mode baseline, what only
+ * this process sees. Never NULL. Read fields with __atomic_load_n(…, __ATOMIC_RELAXED).
  */
 SHAI_API const struct shai_counters *shai_counters(void);
 

@@ -27,7 +27,7 @@
  */
 #define SHAI_FD_MONITOR 3            /* messages to and from the monitor */
 #define SHAI_FD_CLASSES 4            /* uint32_t class[conduit], mapped read-only */
-#define SHAI_FD_COUNTERS 5           /* struct shai_counters, mapped shared */
+#define SHAI_FD_COUNTERS 5           /* struct shai_counters of one session, mapped shared */
 #define SHAI_FD_LISTEN 6             /* accept4 on it is answered by the monitor */
 #define SHAI_FD_CONNECTION 7         /* the user's connection, native writes */
 #define SHAI_FD_CONNECTION_CHECKED 8 /* the same, every write asks the monitor */
@@ -178,7 +178,10 @@ struct shai_transfer {
 	uint32_t conduit[SHAI_BATCH_MAX];
 };
 
-/* Fast-path counters, one page per task shared by its workers; relaxed atomics. */
+/*
+ * What a session does without the monitor: one page for each session, which comes with
+ * its connection and has a fixed size; relaxed atomics. The monitor bounds what it reads.
+ */
 struct shai_counters {
 	uint64_t fast_opens;        /* opens the kernel allowed natively */
 	uint64_t slow_opens;        /* opens that went to the monitor */

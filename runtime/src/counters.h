@@ -7,7 +7,7 @@
 
 #include "shai_wire.h"
 
-/* Maps SHAI_FD_COUNTERS, if there is one; until then counts are the process's own. */
+/* Maps SHAI_FD_COUNTERS, if it is a page; until then counts are the process's own. */
 void shai_counters_map(void);
 
 /* The counters to add to; never NULL. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "classes.h"
-#include "counters.h"
 #include "exchange.h"
 #include "failure.h"
 #include "shai.h"
@@ -143,7 +142,6 @@ shai_register(const char *instance)
 	if (shai_exchange_send(&request, sizeof(request)) != 0 ||
 	    receive_table(instance, request.header.sequence) != 0)
 		return -1;
-	shai_counters_map();
 	shai_classes_map();
 	return 0;
 }

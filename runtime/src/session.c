@@ -172,6 +172,7 @@ shai_accept(struct shai_session *session)
 			(void)shai_session_break(session);
 		return -1;
 	}
+	shai_counters_map(); /* the page has come with the connection */
 	session->state = SHAI_SESSION_CONNECTED;
 	return 0;
 }

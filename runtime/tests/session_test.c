@@ -50,10 +50,15 @@ a_worker_serves_once(struct fake_monitor *fake, size_t variant)
 {
 	struct shai_header request;
 
+	uint64_t ended = 0;
+
 	(void)variant;
 	begin_session(fake, SHAI_MODE_SHAI);
 	shai_reset(&session);
 	EXPECT(session.state == SHAI_SESSION_EMPTY && session.nonce[2] == 0);
+	EXPECT(pread(SHAI_FD_COUNTERS, &ended, sizeof(ended),
+		   offsetof(struct shai_counters, sessions)) == sizeof(ended));
+	EXPECT(ended == 1);
 	EXPECT(fcntl(SHAI_FD_CONNECTION, F_GETFD) == -1);
 	EXPECT(fake_receive(fake, &request, sizeof(request)) == sizeof(request));
 	EXPECT(request.type == SHAI_RESET && request.size == sizeof(request));

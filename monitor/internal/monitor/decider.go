@@ -175,6 +175,7 @@ func (p *pipeline) beginSession(task *runningTask, worker sandbox.Worker, got ac
 	}()
 	if s.endpoint, descriptors[wire.FDMonitor], err = newEndpoint(); err != nil {
 		delete(descriptors, wire.FDMonitor)
+		p.monitor.metrics.decisions.retire(s.counts)
 		p.vacancies <- struct{}{}
 		return nil, err
 	}

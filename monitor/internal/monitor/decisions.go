@@ -3,24 +3,23 @@
 package monitor
 
 import (
-	"encoding/binary"
-	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // decisions counts accesses by their outcome: those that the monitor decided, and the
 // documents that the kernel opened natively because they had been decided ahead. The
-// tasks count the latter themselves (wire.Counters): they are for judging load, not for
+// workers count the latter themselves (see counts.go): they are for judging load, not for
 // evidence. Safe for concurrent use.
 type decisions struct {
 	description *prometheus.Desc
 
 	mu    sync.Mutex
 	count map[outcomeKey]uint64
-	pages map[*os.File]string // pages of running tasks, with their pipelines
+	live  map[*sessionCounts]struct{} // of sessions that have not ended
 }
 
 type outcomeKey struct {
@@ -33,7 +32,7 @@ func newDecisions() *decisions {
 		description: prometheus.NewDesc("shai_decisions_total",
 			"Accesses that were decided, natively opened documents among them, by outcome.",
 			[]string{"pipeline", "allowed"}, nil),
-		count: map[outcomeKey]uint64{}, pages: map[*os.File]string{},
+		count: map[outcomeKey]uint64{}, live: map[*sessionCounts]struct{}{},
 	}
 }
 
@@ -43,33 +42,24 @@ func (d *decisions) add(pipeline string, allowed bool) {
 	d.count[outcomeKey{pipeline, allowed}]++
 }
 
-// watch reads a task's page from now on.
-func (d *decisions) watch(pipeline string, page *os.File) {
+// watch reads what a session's worker counts from now on.
+func (d *decisions) watch(counts *sessionCounts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pages[page] = pipeline
+	d.live[counts] = struct{}{}
 }
 
-// retire keeps what a page says and closes it. One that is not watched is no error.
-func (d *decisions) retire(page *os.File) {
+// retire keeps what a session's worker has counted, once it can count no more, and
+// closes the page. One that is not watched is no error.
+func (d *decisions) retire(counts *sessionCounts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	pipeline, watched := d.pages[page]
-	if !watched {
+	if _, watched := d.live[counts]; !watched {
 		return
 	}
-	d.count[outcomeKey{pipeline, true}] += fastOpens(page)
-	delete(d.pages, page)
-	page.Close()
-}
-
-// fastOpens is the first field of wire.Counters; 0 where it cannot be read.
-func fastOpens(page *os.File) uint64 {
-	var field [8]byte
-	if _, err := page.ReadAt(field[:], 0); err != nil {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(field[:])
+	d.count[outcomeKey{counts.pipeline, true}] += counts.nativeOpens(time.Now())
+	delete(d.live, counts)
+	counts.page.Close()
 }
 
 // Describe implements [prometheus.Collector].
@@ -82,8 +72,8 @@ func (d *decisions) Collect(metrics chan<- prometheus.Metric) {
 	for key, count := range d.count {
 		totals[key] = count
 	}
-	for page, pipeline := range d.pages {
-		totals[outcomeKey{pipeline, true}] += fastOpens(page)
+	for counts := range d.live {
+		totals[outcomeKey{counts.pipeline, true}] += counts.nativeOpens(time.Now())
 	}
 	d.mu.Unlock()
 	for key, count := range totals {

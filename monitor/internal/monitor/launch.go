@@ -130,11 +130,6 @@ func (t *runningTask) descriptors() (placed map[int]*os.File, release func(), er
 	}
 	own = append(own, classes)
 	descriptors[wire.FDClasses] = classes
-	if t.counters, err = newCountersPage(); err != nil {
-		return nil, nil, err
-	}
-	descriptors[wire.FDCounters] = t.counters
-	p.monitor.metrics.decisions.watch(p.name, t.counters)
 	for _, place := range t.placements {
 		if place.directory == "" {
 			descriptors[int(place.capability.Number)] = p.endFile(place, place.end.slot, wire.ModeShai)
@@ -185,19 +180,6 @@ func (p *pipeline) sharedListener(address string) (*os.File, error) {
 		return nil, fmt.Errorf("share the listening socket: %w", err)
 	}
 	file.Fd() // makes it blocking
-	return file, nil
-}
-
-// newCountersPage is the shared page of wire.Counters.
-func newCountersPage() (*os.File, error) {
-	file, err := sandbox.Memory("shai-counters")
-	if err != nil {
-		return nil, err
-	}
-	if err := file.Truncate(int64(os.Getpagesize())); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("make counters page: %w", err)
-	}
 	return file, nil
 }
 

@@ -184,6 +184,6 @@ func TestNativelyOpenedDocumentsAreCounted(t *testing.T) {
 	_, err := s.monitor.StopTask(t.Context(), "probe", "worker")
 	s.must(err)
 	waitUntil(t, "the counts are kept when the task has ended", func() bool {
-		return len(s.monitor.metrics.decisions.pages) == 0 && allowed()-before == 5
+		return len(s.monitor.metrics.decisions.live) == 0 && allowed()-before == 5
 	})
 }

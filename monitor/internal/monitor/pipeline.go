@@ -221,6 +221,12 @@ func (p *pipeline) takeSlot(s *session, descriptors map[int]*os.File) error {
 	p.sessions[s.worker.PID()] = s
 	p.mu.Unlock()
 	p.monitor.metrics.active.WithLabelValues(p.name).Inc()
+	page, err := duplicate(s.counts.page)
+	if err != nil {
+		p.releaseSlot(s)
+		return err
+	}
+	descriptors[wire.FDCounters] = page
 	for _, place := range s.task.perSession {
 		file, err := duplicate(p.endFile(place, s.slot, s.mode))
 		if err != nil {
@@ -252,6 +258,7 @@ func (p *pipeline) releaseSlot(s *session) {
 			p.checked[place.end.conduit][s.slot].drain()
 		}
 	}
+	p.monitor.metrics.decisions.retire(s.counts)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sessions[s.worker.PID()] == s {

@@ -38,6 +38,7 @@ type session struct {
 	nonce    [wire.NonceSize]byte
 	started  time.Time
 	endpoint *endpoint
+	counts   *sessionCounts
 	ended    chan struct{} // closed when another session may begin in the worker
 
 	mu    sync.Mutex
@@ -79,6 +80,11 @@ func newSession(p *pipeline, task *runningTask, worker sandbox.Worker, got accep
 	if _, err := rand.Read(s.nonce[:]); err != nil {
 		return nil, fmt.Errorf("draw nonce: %w", err)
 	}
+	var err error
+	if s.counts, err = newSessionCounts(p.name, s.started); err != nil {
+		return nil, err
+	}
+	p.monitor.metrics.decisions.watch(s.counts)
 	return s, nil
 }
 

@@ -51,7 +51,6 @@ type runningTask struct {
 	waiting  *time.Timer // for a restart
 	started  sandbox.Task
 	endpoint *endpoint
-	counters *os.File      // wire.Counters of the processes that run
 	ready    chan struct{} // closed when it can serve or has ended
 	ended    chan struct{} // closed when it has ended and is not restarted
 	stopping bool
@@ -125,13 +124,10 @@ func (t *runningTask) start(ctx context.Context) error {
 // launch builds the specification and starts the program. Called with mu held.
 func (t *runningTask) launch(ctx context.Context) (err error) {
 	p := t.pipeline
-	t.endpoint, t.counters = nil, nil
+	t.endpoint = nil
 	defer func() {
 		if err != nil && t.endpoint != nil {
 			t.endpoint.close()
-		}
-		if err != nil {
-			p.monitor.metrics.decisions.retire(t.counters)
 		}
 	}()
 	confined := p.currentMode() != wire.ModeBaseline
@@ -175,7 +171,7 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 	}
 	t.started, t.launched = started, time.Now()
 	go t.serveMessages(t.endpoint)
-	go t.supervise(started, t.endpoint, t.counters)
+	go t.supervise(started, t.endpoint)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
 		Reason: fmt.Sprintf("process %d, mode %s", started.PID(), modes[p.currentMode()])})
 	return nil
@@ -183,10 +179,9 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 
 // supervise waits for the program's end and starts it again when it should run
 // always.
-func (t *runningTask) supervise(started sandbox.Task, e *endpoint, counters *os.File) {
+func (t *runningTask) supervise(started sandbox.Task, e *endpoint) {
 	<-started.Done()
 	e.close()
-	t.pipeline.monitor.metrics.decisions.retire(counters)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.started != started {

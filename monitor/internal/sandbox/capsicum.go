@@ -119,8 +119,6 @@ func rightsAt(number int, waived Protection) rights {
 	switch {
 	case number == wire.FDClasses:
 		return readRights
-	case number == wire.FDCounters:
-		return rights{capRead, capWrite, capSeek, capMap, capStatus}
 	case number == wire.FDListen:
 		return rights{capStatus, capPoll}
 	case number == wire.FDConnectionChecked:

@@ -12,24 +12,28 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// Memory makes a file that exists in memory only; the caller closes it, and gives it a
-// size before it is written.
-func Memory(name string) (*os.File, error) {
+// memory makes a file that exists in memory only, and can be sealed; the caller closes
+// it, and gives it a size before it is written.
+func memory(name string) (*os.File, error) {
 	const (
 		sharedMemoryOpen = 571 // shm_open2(2)
 		anonymous        = 1   // SHM_ANON
+		allowSealing     = 1   // SHM_ALLOW_SEALING
 	)
 	text, err := unix.BytePtrFromString(name)
 	if err != nil {
 		return nil, fmt.Errorf("make memory file: %w", err)
 	}
-	number, _, errno := unix.Syscall6(sharedMemoryOpen, anonymous, unix.O_RDWR|unix.O_CLOEXEC, 0o600, 0,
+	number, _, errno := unix.Syscall6(sharedMemoryOpen, anonymous, unix.O_RDWR|unix.O_CLOEXEC, 0o600, allowSealing,
 		uintptr(unsafe.Pointer(text)), 0)
 	if errno != 0 {
 		return nil, fmt.Errorf("make memory file %s: %w", name, errno)
 	}
 	return os.NewFile(number, name), nil
 }
+
+// addSeals is F_ADD_SEALS of fcntl(2).
+const addSeals = 19
 
 // ViewOf is a descriptor of a directory for a stub, beneath which it opens what its
 // session may read, and nothing for writing. The caller closes it.

@@ -10,14 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory makes a file that exists in memory only; the caller closes it.
-func Memory(name string) (*os.File, error) {
-	number, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+// memory makes a file that exists in memory only, and can be sealed; the caller closes it.
+func memory(name string) (*os.File, error) {
+	number, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("make memory file %s: %w", name, err)
 	}
 	return os.NewFile(uintptr(number), name), nil
 }
+
+// addSeals is F_ADD_SEALS of fcntl(2).
+const addSeals = unix.F_ADD_SEALS
 
 // ViewOf is a descriptor of a directory for a session, beneath which it opens what
 // its perimeter lets it read, and nothing for writing. The caller closes it.

@@ -18,8 +18,8 @@ func withoutTasks() error {
 	return fmt.Errorf("%s runs no tasks: %w", runtime.GOOS, ErrUnsupported)
 }
 
-// Memory makes a file that exists in memory only.
-func Memory(string) (*os.File, error) { return nil, withoutTasks() }
+// SealedMemory makes a file in memory of a size that nobody can change.
+func SealedMemory(string, int) (*os.File, error) { return nil, withoutTasks() }
 
 // ViewOf is a descriptor of a directory for a session; the caller closes it.
 func ViewOf(path string) (*os.File, error) { return os.Open(path) }

@@ -142,7 +142,7 @@ func memoryFile(todo plan) (*os.File, error) {
 
 // memoryHolding makes a file in memory that holds text.
 func memoryHolding(name string, text []byte) (*os.File, error) {
-	file, err := Memory(name)
+	file, err := memory(name)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ const MaxRecord = 65536
 const (
 	FDMonitor           = 3   // messages to and from the monitor
 	FDClasses           = 4   // class table, mapped read-only
-	FDCounters          = 5   // [Counters], mapped shared
+	FDCounters          = 5   // [Counters] of one session, mapped shared
 	FDListen            = 6   // accept4 on it is answered by the monitor
 	FDConnection        = 7   // the user's connection, native writes
 	FDConnectionChecked = 8   // the same, every write asks the monitor
@@ -195,7 +195,7 @@ type Transfer struct {
 }
 
 // Counters is the layout of the page at FDCounters. Workers add with relaxed
-// atomics; read its fields with sync/atomic.
+// atomics, or write whatever they like.
 type Counters struct {
 	FastOpens        uint64
 	SlowOpens        uint64

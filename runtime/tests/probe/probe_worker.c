@@ -22,6 +22,8 @@
  *	leave | left               leave a timer and a pending signal; what is left of them
  *	descriptors                how many are open: "descriptors N"
  *	socket NUMBER              whether a number is a socket: "socket" or "error E"
+ *	count NUMBER | counted     write to the counters' page behind libshai's back; read it
+ *	resize SIZE                give that page another size: "resized" or "error E"
  *	register NAME              shai_register in the middle of a session
  *	again [in a child|thread]  accept4(2) for another user, behind libshai's back
  *	linger                     end the session for the monitor only, and live on
@@ -43,6 +45,8 @@
 #endif
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +253,39 @@ ask_for_socket(const char *number)
 		answer("socket");
 }
 
+static void
+count(const char *number)
+{
+	uint64_t opens = strtoull(number, NULL, 0);
+
+	if (pwrite(SHAI_FD_COUNTERS, &opens, sizeof(opens),
+		offsetof(struct shai_counters, fast_opens)) != sizeof(opens))
+		answer_error("");
+	else
+		answer("counted %ju", (uintmax_t)opens);
+}
+
+static void
+answer_counted(void)
+{
+	uint64_t opens;
+
+	if (pread(SHAI_FD_COUNTERS, &opens, sizeof(opens),
+		offsetof(struct shai_counters, fast_opens)) != sizeof(opens))
+		answer_error("");
+	else
+		answer("counted %ju", (uintmax_t)opens);
+}
+
+static void
+resize(const char *size)
+{
+	if (ftruncate(SHAI_FD_COUNTERS, strtol(size, NULL, 0)) == -1)
+		answer_error("");
+	else
+		answer("resized");
+}
+
 /* One command in RESP, and the first line of what comes back. */
 static void
 key_value(const char *verb, char *arguments)
@@ -409,6 +446,12 @@ command(char *line)
 		search(rest);
 	else if (strcmp(line, "socket") == 0)
 		ask_for_socket(rest);
+	else if (strcmp(line, "count") == 0)
+		count(rest);
+	else if (strcmp(line, "counted") == 0)
+		answer_counted();
+	else if (strcmp(line, "resize") == 0)
+		resize(rest);
 	else if (strcmp(line, "register") == 0)
 		register_as(rest);
 	else if (strcmp(line, "again") == 0)

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux || freebsd
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// sealSize are F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW, the same on both systems: a
+// reader that has mapped the file finds all of it there for ever.
+const sealSize = 1 | 2 | 4
+
+// SealedMemory makes a file of zeros that exists in memory only. Its size nobody can
+// change, whoever writes to it. The caller closes it.
+func SealedMemory(name string, size int) (*os.File, error) {
+	file, err := memory(name)
+	if err != nil {
+		return nil, err
+	}
+	if err = file.Truncate(int64(size)); err == nil {
+		_, err = unix.FcntlInt(file.Fd(), addSeals, sealSize)
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("seal memory file %s: %w", name, err)
+	}
+	return file, nil
+}
