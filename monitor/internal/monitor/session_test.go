@@ -265,7 +265,7 @@ func (liveWorker) Ended() bool { return false }
 func TestSessionOfAnEndedWorker(t *testing.T) {
 	_, p := bareMonitor(t)
 	for worker, want := range map[sandbox.Worker]bool{endedWorker{}: false, liveWorker{}: true} {
-		alices := &session{pipeline: p, worker: worker, holds: &capabilitySet{subject: subject{instance: "worker(alice, de)"}}}
+		alices := &session{pipeline: p, worker: worker, holds: &capabilitySet{}, who: subject{instance: "worker(alice, de)"}}
 		p.mu.Lock()
 		p.sessions[worker.PID()] = alices
 		p.mu.Unlock()
