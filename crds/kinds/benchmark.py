@@ -32,7 +32,7 @@ _ROW = record(
     required=("sessionLength", "mode"),
 )
 
-_SUMMARY = 'Overhead by length of sessions, such as "1: 7.2 % · 8: 3.0 %".'
+_SUMMARY = 'Throughput overhead from the shortest to the longest sessions, such as "7.21 % … 2.52 %".'
 
 BENCHMARK = Resource(
     kind="Benchmark",
@@ -81,7 +81,7 @@ BENCHMARK = Resource(
         ),
         "table": items("The overhead table, by length of sessions and mode.", _ROW, most=_ROWS),
         "summary": record(
-            "The table in a line for each mode.",
+            "What each mode costs, in a few words.",
             {
                 "dynamic": text(f"Mode dynamic. {_SUMMARY}", longest=512, shortest=0),
                 "shai": text(f"Mode shai. {_SUMMARY}", longest=512, shortest=0),
@@ -100,12 +100,12 @@ BENCHMARK = Resource(
     ),
     columns=(
         Column("Pipeline", ".spec.pipeline"),
-        condition_column("Succeeded", "Succeeded"),
         condition_column("Reason", "Succeeded", "reason"),
         Column("Done", ".status.progress.done", "integer"),
         Column("Total", ".status.progress.total", "integer"),
-        Column("Dynamic", ".status.summary.dynamic"),
         Column("Shai", ".status.summary.shai"),
+        Column("Dynamic", ".status.summary.dynamic", wide=True),
+        condition_column("Succeeded", "Succeeded", wide=True),
         Column("Results", ".status.results", wide=True),
         condition_column("Message", "Succeeded", "message", wide=True),
     ),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from crds import generate, kinds
+from crds.resource import Column
 from crds.schema import keyed, record, text
 from testing.cluster import ROOT
 
@@ -114,6 +116,37 @@ def test_names_and_columns() -> None:
         priorities = [column.get("priority", 0) for column in columns[:-1]]
         assert priorities == sorted(priorities), "wide columns stand behind the others"
         assert version["additionalPrinterColumns"][-1].get("priority", 0) == 0
+
+
+CELLS = {
+    ".spec.pipeline": "search-users",
+    ".spec.policy": "search-users",
+    ".spec.pool": "search-users",
+    ".spec.taint.name": "search-users",
+    ".spec.mode": "baseline",
+    ".spec.provider": "local",
+    ".spec.region": "us",
+    ".spec.run": "Always",
+    ".spec.schedule": "*/15 2-4 * * 1-5",
+    ".status.summary.shai": "-12.3 % … -1234 %",
+}
+"""The longest that is usual, where a column does not say it by its type or its reasons."""
+NAMES = {"AnalysisRun": "nightly-29384756", "PolicyRevision": "search-users-0123456789"}
+
+
+@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.kind)
+def test_kubectl_fits_100_columns(kind: Resource) -> None:
+    reasons = max(re.findall(r"[A-Z]\w+(?=[,.])", " ".join(kind.conditions.values())), key=len, default="")
+    cells = [("Name", NAMES.get(kind.kind, "search-service"))]
+    for column in (*kind.columns, Column("Age", "", "date")):
+        if column.wide:
+            continue
+        usual = {"integer": "10000", "date": "7h59m"}.get(column.type)
+        if usual is None and column.path.startswith(".status.conditions"):
+            usual = reasons if column.path.endswith(".reason") else "Unknown"
+        cells.append((column.name, usual or CELLS[column.path]))
+    # kubectl puts three blanks between columns.
+    assert sum(max(len(heading), len(cell)) for heading, cell in cells) + 3 * (len(cells) - 1) <= 100
 
 
 def test_a_part_that_contradicts_itself_cannot_be_made() -> None:

@@ -227,17 +227,17 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
             "blockedTotal": 1,
             "conditions": [condition("Succeeded", "Unknown", "Running")],
         },
-        "NAME PIPELINE TRIGGER SUCCEEDED REASON PHASE DONE TOTAL BLOCKED AGE",
-        "good p Manual Unknown Running classes 7 9 1",
+        "NAME PIPELINE REASON DONE TOTAL BLOCKED AGE",
+        "good p Running 7 9 1",
     ),
     "Benchmark": (
         {
             "progress": {"done": 7, "total": 9},
-            "summary": {"dynamic": "1:\u00a07.2\u00a0%", "shai": "1:\u00a04.7\u00a0%"},
+            "summary": {"dynamic": "7.2\u00a0%", "shai": "4.7\u00a0%"},
             "conditions": [condition("Succeeded", "Unknown", "Running")],
         },
-        "NAME PIPELINE SUCCEEDED REASON DONE TOTAL DYNAMIC SHAI AGE",
-        "good p Unknown Running 7 9 1:\u00a07.2\u00a0% 1:\u00a04.7\u00a0%",
+        "NAME PIPELINE REASON DONE TOTAL SHAI AGE",
+        "good p Running 7 9 4.7\u00a0%",
     ),
 }
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -20,6 +22,7 @@ from loadgen.plan import BASELINE
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterator
 
 PAPER = {
     # Table I of the paper: throughput overhead in percent by session length (0: 20k queries).
@@ -35,17 +38,19 @@ PAPER_MILLISECONDS_PER_QUERY = 77
 """CPU time of a query in the paper: 24 cores, about 310 queries a second."""
 
 HEADINGS = (
-    "queries per session",
+    "queries\nper session",
     "mode",
     "queries/s",
-    "CPU µs/query",
-    "CPU µs/session",
-    "CPU overhead [95 %]",
-    "throughput overhead [95 %]",
+    "CPU µs\nper query",
+    "CPU overhead\n[95 %]",
+    "throughput overhead\n[95 %]",
     "paper",
 )
+WIDTH = 100
+"""Of what is written for people, in columns."""
+
+_IMPRECISE, _NOISE = "†", "‡"
 _SATURATED = 0.95
-_FILE_WIDTH = 180
 
 
 class TableError(LoadgenError):
@@ -53,139 +58,66 @@ class TableError(LoadgenError):
 
 
 def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return the table's cells; an effect that its interval swallows says so."""
-    found: list[tuple[str, ...]] = []
-    for entry in results["throughput"]:
-        length = entry["sessionLength"]
-        for mode in results["size"]["modes"]:
-            figures = entry[mode]
-            paper = PAPER.get(length, {}).get(mode)
-            found.append(
-                (
-                    ("unlimited" if length == 0 else str(length)) if mode == results["size"]["modes"][0] else "",
-                    mode,
-                    f"{figures['queriesPerSecond']['estimate']:.0f}",
-                    f"{figures['cpuMicrosPerQuery']['estimate']:.0f}",
-                    f"{figures['cpuMicrosPerSession']['estimate']:.0f}",
-                    percent(figures["cpuOverhead"]) if "cpuOverhead" in figures else "",
-                    percent(figures["overhead"]) if "overhead" in figures else "",
-                    f"{paper:.2f} %" if paper is not None else "",
-                )
-            )
-    return found
+    """Return the table's cells."""
+    modes = results["size"]["modes"]
+    return [
+        (
+            (_length(entry) if mode == modes[0] else ""),
+            mode,
+            f"{entry[mode]['queriesPerSecond']['estimate']:.0f}",
+            f"{entry[mode]['cpuMicrosPerQuery']['estimate']:.0f}",
+            *(_share(entry[mode][what]) if mode != BASELINE else "" for what in ("cpuOverhead", "overhead")),
+            _paper(entry, mode),
+        )
+        for entry in results["throughput"]
+        for mode in modes
+    ]
 
 
 def figures(results: dict[str, Any]) -> dict[str, Any]:
-    """Return the table as a Benchmark's status has it: rows of numbers and texts, and a line for each mode."""
+    """Return the table as a Benchmark's status has it: rows of numbers and texts, and a text for each mode."""
     found = []
     for entry in results["throughput"]:
-        length = entry["sessionLength"]
         for mode in results["size"]["modes"]:
             it = entry[mode]
             row: dict[str, Any] = {
-                "sessionLength": length,
+                "sessionLength": entry["sessionLength"],
                 "mode": mode,
                 "queriesPerSecond": round(it["queriesPerSecond"]["estimate"]),
                 "cpuMicrosecondsPerQuery": round(it["cpuMicrosPerQuery"]["estimate"]),
                 "cpuMicrosecondsPerSession": round(it["cpuMicrosPerSession"]["estimate"]),
             }
             if mode != BASELINE:
-                row["cpuOverhead"] = percent(it["cpuOverhead"])
-                row["throughputOverhead"] = percent(it["overhead"])
-            if mode in PAPER.get(length, {}):
-                row["paper"] = f"{PAPER[length][mode]:.2f} %"
+                row["cpuOverhead"] = _interval(it["cpuOverhead"], _percent) + _caveat(it["cpuOverhead"])
+                row["throughputOverhead"] = _interval(it["overhead"], _percent) + _caveat(it["overhead"])
+            if _paper(entry, mode):
+                row["paper"] = _paper(entry, mode)
             found.append(row)
-    return {"rows": found, "summary": {mode: _line(results, mode) for mode in _enforcing(results)}}
-
-
-def _line(results: dict[str, Any], mode: str) -> str:
-    """Write the throughput overheads of a mode by length of sessions, each with half of its interval."""
-    parts = []
-    for entry in results["throughput"]:
-        it = entry[mode]["overhead"]
-        margin = "" if it["low"] is None else f"±{(it['high'] - it['low']) * 50:.1f}"
-        parts.append(f"{entry['sessionLength'] or '∞'}: {it['estimate'] * 100:.1f}{margin} %")
-    return " · ".join(parts)
-
-
-def _enforcing(results: dict[str, Any]) -> list[str]:
-    return [mode for mode in results["size"]["modes"] if mode != BASELINE]
-
-
-def _size(results: dict[str, Any]) -> str:
-    size = results["size"]
-    parts = [f"{size[what]} {what}" for what in ("documents", "users", "rounds") if what in size]
-    return f"{size['name']}: {', '.join(parts)}"
-
-
-def percent(figure: dict[str, Any]) -> str:
-    """Write an overhead with its interval, and whether it is below the noise."""
-    text = f"{figure['estimate'] * 100:.2f} %"
-    if figure["low"] is None:
-        return f"{text} [one round: no interval]"
-    text += f" [{figure['low'] * 100:.2f}, {figure['high'] * 100:.2f}]"
-    return text + _caveat(figure)
-
-
-def micros(figure: dict[str, Any]) -> str:
-    """Write a cost in microseconds with its interval, and whether it is below the noise."""
-    text = f"{figure['estimate']:.1f} µs"
-    if figure["low"] is None:
-        return f"{text} [one round: no interval]"
-    text += f" [{figure['low']:.1f}, {figure['high']:.1f}]"
-    return text + _caveat(figure)
-
-
-def _caveat(figure: dict[str, Any]) -> str:
-    if figure["belowNoise"]:
-        return " below the noise"
-    return " imprecise" if figure["imprecise"] else ""
+    return {"rows": found, "summary": {mode: _range(results, mode) for mode in _enforcing(results)}}
 
 
 def remarks(results: dict[str, Any]) -> list[str]:
-    """Return what belongs below the table: absolute costs, interceptions, caveats."""
-    last = results["throughput"][-1]
-    lines = []
-    for mode in _enforcing(results):
-        added = micros(last[mode]["addedCpuMicrosPerQuery"])
-        line = f"CPU added by mode {mode}: {added} per query in the longest sessions"
-        if mode in results["addedPerSession"]:
-            line += f", {micros(results['addedPerSession'][mode])} per session"
-        lines.append(line)
-    lines += [
-        f"Monitor involved in mode {mode}: {found['perSession']:.2f} per session, {found['perQuery']:.2f} per query"
-        for mode, found in results["interceptions"].items()
-        if mode != BASELINE
-    ]
-    base = results["throughput"][0][BASELINE]["cpuMicrosPerQuery"]["estimate"]
-    lines.append(
-        f"A query cost the paper about {PAPER_MILLISECONDS_PER_QUERY} ms of CPU, here {base / 1000:.2f} ms: the same "
-        "added cost weighs more here, so compare the absolute figures too."
-    )
-    shares = [entry[mode]["driverShare"] for entry in results["throughput"] for mode in results["size"]["modes"]]
-    if max(shares) > _SATURATED:
-        lines.append(
-            f"The load generator was busy {max(shares):.0%} of a slice: throughput is its limit, not the system's; "
-            "trust the CPU columns."
-        )
-    return lines
+    """Return what belongs below the table: what its marks mean, absolute costs, caveats."""
+    return [*_legend(results), *_costs(results), *_doubts(results)]
 
 
 def show(results: dict[str, Any], console: Console) -> None:
     """Print the table and its remarks."""
-    table = Table(title=f"Sys-E, {_size(results)}")
+    # No frame, and one blank between columns: what is measured has to fit.
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading == "mode" else "right")
+        table.add_column(heading, justify="left" if heading == "mode" else "right", no_wrap=True)
     for row in rows(results):
         table.add_row(*map(escape, row), end_section=row[1] == results["size"]["modes"][-1])
-    console.print(table)
+    console.print(f"Sys-E, {_size(results)}", highlight=False, markup=False)
+    console.print(table, "")
     for line in remarks(results):
         console.print(line, markup=False, highlight=False)
 
 
 def markdown(results: dict[str, Any]) -> str:
     """Return the table and its remarks for the README."""
-    lines = ["| " + " | ".join(HEADINGS) + " |", "|" + " ---: |" * len(HEADINGS)]
+    lines = ["| " + " | ".join(HEADINGS).replace("\n", " ") + " |", "|" + " ---: |" * len(HEADINGS)]
     lines += ["| " + " | ".join(row) + " |" for row in rows(results)]
     found = results["machine"]
     origin = (
@@ -198,8 +130,120 @@ def markdown(results: dict[str, Any]) -> str:
 def plain(results: dict[str, Any]) -> str:
     """Return the table and its remarks for a file."""
     output = io.StringIO()
-    show(results, Console(file=output, width=_FILE_WIDTH))
+    show(results, Console(file=output, width=WIDTH))
     return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
+
+
+def _legend(results: dict[str, Any]) -> list[str]:
+    cells = "".join("".join(row) for row in rows(results))
+    lines = ["paper: the throughput overhead in Table I of the paper."]
+    if any(_overheads(results, "low")):
+        lines.append("[95 %]: the interval that holds the figure with 95 % confidence.")
+    else:
+        lines.append("One round was measured, so there are no intervals: do not rely on these figures.")
+    meanings = {
+        _IMPRECISE: "imprecise: the interval is wider than the effect.",
+        _NOISE: "below the noise: the interval includes zero.",
+    }
+    return lines + [f"{mark} {meaning}" for mark, meaning in meanings.items() if mark in cells]
+
+
+def _costs(results: dict[str, Any]) -> list[str]:
+    """Write what enforcement adds in absolute figures; per query it comes from the longest sessions."""
+    last = results["throughput"][-1]
+    lines = []
+    for mode in _enforcing(results):
+        query = last[mode]["addedCpuMicrosPerQuery"]
+        line = f"CPU that mode {mode} adds: {_interval(query, _micros)}{_caveat(query)} per query"
+        if mode in results["addedPerSession"]:
+            session = results["addedPerSession"][mode]
+            line += f", {_interval(session, _micros)}{_caveat(session)} per session"
+        lines.append(f"{line}.")
+    lines += [
+        f"Mode {mode} asks the monitor {found['perSession']:.2f} times per session, {found['perQuery']:.2f} per query."
+        for mode, found in results["interceptions"].items()
+        if mode != BASELINE
+    ]
+    base = results["throughput"][0][BASELINE]["cpuMicrosPerQuery"]["estimate"]
+    lines.append(
+        f"A query takes {base / 1000:.2f} ms of CPU here and took about {PAPER_MILLISECONDS_PER_QUERY} ms in the "
+        "paper: the same added cost is a larger share here."
+    )
+    return lines
+
+
+def _doubts(results: dict[str, Any]) -> list[str]:
+    busiest = max(entry[mode]["driverShare"] for entry in results["throughput"] for mode in results["size"]["modes"])
+    if busiest <= _SATURATED:
+        return []
+    return [f"The load generator was busy {busiest:.0%} of a slice and limited the throughput: trust the CPU columns."]
+
+
+def _range(results: dict[str, Any], mode: str) -> str:
+    """Write the throughput overheads of a mode from the shortest to the longest sessions."""
+    estimates = [_percent(entry[mode]["overhead"]["estimate"]) for entry in results["throughput"]]
+    return " … ".join(dict.fromkeys((estimates[0], estimates[-1])))
+
+
+def _enforcing(results: dict[str, Any]) -> list[str]:
+    return [mode for mode in results["size"]["modes"] if mode != BASELINE]
+
+
+def _overheads(results: dict[str, Any], end: str) -> Iterator[bool]:
+    for entry in results["throughput"]:
+        for mode in _enforcing(results):
+            yield entry[mode]["overhead"][end] is not None
+
+
+def _size(results: dict[str, Any]) -> str:
+    size = results["size"]
+    parts = [f"{size[what]} {what}" for what in ("documents", "users", "rounds") if what in size]
+    return f"{size['name']}: {', '.join(parts)}"
+
+
+def _length(entry: dict[str, Any]) -> str:
+    return "unlimited" if entry["sessionLength"] == 0 else str(entry["sessionLength"])
+
+
+def _paper(entry: dict[str, Any], mode: str) -> str:
+    found = PAPER.get(entry["sessionLength"], {}).get(mode)
+    return "" if found is None else f"{found:.2f} %"
+
+
+def _share(figure: dict[str, Any]) -> str:
+    """Write an overhead for the table, where a mark stands for its caveat."""
+    mark = _NOISE if figure["belowNoise"] else _IMPRECISE if figure["imprecise"] else ""
+    return _interval(figure, _percent) + ("" if figure["low"] is None else mark)
+
+
+def _interval(figure: dict[str, Any], write: Callable[[float], str]) -> str:
+    text = write(figure["estimate"])
+    if figure["low"] is None:
+        return text
+    low, high = (write(figure[end]).partition(" ")[0] for end in ("low", "high"))
+    return f"{text} [{low}, {high}]"
+
+
+def _caveat(figure: dict[str, Any]) -> str:
+    if figure["low"] is None:
+        return " (one round: no interval)"
+    if figure["belowNoise"]:
+        return " (below the noise)"
+    return " (imprecise)" if figure["imprecise"] else ""
+
+
+def _percent(share: float) -> str:
+    return f"{_three_digits(share * 100)} %"
+
+
+def _micros(value: float) -> str:
+    return f"{_three_digits(value)} µs"
+
+
+def _three_digits(value: float) -> str:
+    """Write what a measurement can tell; four digits where there are no decimals."""
+    size = abs(value)
+    return f"{value:.{0 if size >= 100 else 1 if size >= 10 else 2}f}"  # noqa: PLR2004 - powers of ten
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -217,4 +261,4 @@ def run(options: Namespace) -> None:
     if options.markdown:
         print(markdown(results), end="")
     else:
-        show(results, Console())
+        show(results, Console(width=None if sys.stdout.isatty() else WIDTH))

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from loadgen.plan import PLANS, Plan
 from loadgen.results import samples, tables
 from loadgen.results import summary as summaries
+from loadgen.results.estimates import Estimate
 from loadgen.results.samples import Sample
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -59,6 +58,13 @@ def made_samples() -> list[Sample]:
     return made
 
 
+def plain(value: float, low: float, high: float) -> dict[str, Any]:
+    """An estimate as results.json has it."""
+    found = Estimate(value, low, high)
+    caveats = {"belowNoise": found.below_noise, "imprecise": found.imprecise}
+    return {"estimate": value, "low": low, "high": high, **caveats}
+
+
 def intercepted(mode: str, queries: int, sessions: int) -> dict[str, int]:
     if mode == "baseline":
         return {}
@@ -98,10 +104,10 @@ def test_results_are_plain_json(summary: dict[str, Any], tmp_path: Path) -> None
 def test_one_round_has_null_intervals() -> None:
     found = summaries.summarise(PLAN, DATASET, [sample for sample in made_samples() if sample.round == 0])
     assert found["throughput"][0]["shai"]["overhead"]["low"] is None
-    assert "[one round: no interval]" in tables.markdown(found)
-    output = io.StringIO()
-    tables.show(found, Console(file=output, width=200))
-    assert "[one round: no interval]" in output.getvalue(), "brackets are text, not markup"
+    for text in (tables.markdown(found), tables.plain(found)):
+        assert "One round was measured, so there are no intervals" in text
+        assert not {"†", "‡"} & set(text)
+    assert tables.figures(found)["rows"][2]["cpuOverhead"] == "24.0 % (one round: no interval)"
 
 
 def test_samples_survive_their_file(tmp_path: Path) -> None:
@@ -120,6 +126,35 @@ def test_table(summary: dict[str, Any], name: str, request: pytest.FixtureReques
     assert text == (GOLDEN / name).read_text()
 
 
+@pytest.mark.parametrize(
+    ("figure", "mark", "caveat"),
+    [
+        ((0.2, 0.15, 0.25), "20.0 % [15.0, 25.0]", ""),
+        ((0.2, 0.1, 0.4), "20.0 % [10.0, 40.0]†", " (imprecise)"),
+        ((0.2, -0.1, 0.4), "20.0 % [-10.0, 40.0]‡", " (below the noise)"),
+    ],
+)
+def test_what_cannot_be_relied_on_is_marked_and_explained(
+    summary: dict[str, Any], figure: tuple[float, float, float], mark: str, caveat: str
+) -> None:
+    summary["throughput"][0]["shai"]["overhead"] = plain(*figure)
+    assert mark in tables.rows(summary)[2]
+    assert tables.figures(summary)["rows"][2]["throughputOverhead"] == mark.rstrip("†‡") + caveat
+    explained = [line for line in tables.remarks(summary) if line.startswith(("†", "‡"))]
+    assert [line[0] for line in explained] == ([mark[-1]] if caveat else [])
+
+
+def test_the_table_fits_100_columns(summary: dict[str, Any]) -> None:
+    extreme = plain(-12.341, -23.456, 34.567)
+    for entry in summary["throughput"]:
+        for mode in PLAN.modes:
+            entry[mode]["cpuMicrosPerQuery"]["estimate"] = entry[mode]["queriesPerSecond"]["estimate"] = 123456.7
+            for what in ("overhead", "cpuOverhead", "addedCpuMicrosPerQuery"):
+                entry[mode][what] = extreme
+    assert max(map(len, tables.plain(summary).splitlines())) <= tables.WIDTH
+    assert "-1234 % [-2346, 3457]‡" in tables.plain(summary), "nothing is cut off"
+
+
 def test_a_status_has_the_tables_figures(summary: dict[str, Any]) -> None:
     found = tables.figures(summary)
     assert len(found["rows"]) == 6
@@ -130,9 +165,9 @@ def test_a_status_has_the_tables_figures(summary: dict[str, Any]) -> None:
         "cpuMicrosecondsPerQuery": 1155,
         "cpuMicrosecondsPerSession": 1155,
     }
-    assert found["rows"][2]["throughputOverhead"] == "19.35 % [19.35, 19.35]"
+    assert found["rows"][2]["throughputOverhead"] == "19.4 % [19.4, 19.4]"
     assert found["rows"][2]["paper"] == "4.74 %"
-    assert found["summary"] == {"dynamic": "1: 40.0±0.0 % · ∞: 10.3±0.0 %", "shai": "1: 19.4±0.0 % · ∞: 0.8±0.0 %"}
+    assert found["summary"] == {"dynamic": "40.0 % … 10.3 %", "shai": "19.4 % … 0.79 %"}
 
 
 @pytest.mark.parametrize("lengths", [(0,), (8,)])
