@@ -42,8 +42,8 @@ HEADINGS = (
     "mode",
     "queries/s",
     "CPU µs\nper query",
-    "CPU overhead\n[95 %]",
-    "throughput overhead\n[95 %]",
+    "CPU\noverhead",
+    "throughput\noverhead",
     "paper",
 )
 WIDTH = 100
@@ -138,7 +138,7 @@ def _legend(results: dict[str, Any]) -> list[str]:
     cells = "".join("".join(row) for row in rows(results))
     lines = ["paper: the throughput overhead in Table I of the paper."]
     if any(_overheads(results, "low")):
-        lines.append("[95 %]: the interval that holds the figure with 95 % confidence.")
+        lines.append("In brackets: the interval that holds the figure with 95 % confidence.")
     else:
         lines.append("One round was measured, so there are no intervals: do not rely on these figures.")
     meanings = {

@@ -63,8 +63,7 @@ class FakeMonitor(socketserver.ThreadingUnixStreamServer):
         return [{"name": "indexer", "run": "Once"}, *found]
 
     def do_analyze(self, *_: str) -> Any:
-        accesses = {"task": "worker", "access": "read", "conduits": "documents", "expected": 10, "granted": 9, "refused": 1}
-        return {"conduits": 100, "classes": 9, "instances": 12, "accesses": [accesses]}
+        return {"conduits": 100, "classes": 9, "instances": 12}
 
     def do_pipeline(self, _mode: str, name: str, mode: str, *_: str) -> Any:
         self.pipelines[name]["mode"] = mode
