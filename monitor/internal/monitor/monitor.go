@@ -64,8 +64,6 @@ type Monitor struct {
 	viewRoot, filler *os.File
 	shared           *sharedFiles
 	regions          atomic.Pointer[regionTable]
-	// unboundLimit is unboundTime, but for tests; a time.Duration.
-	unboundLimit atomic.Int64
 
 	expiring  chan struct{} // tells watchExpiry that analyses have changed
 	stopWatch context.CancelFunc

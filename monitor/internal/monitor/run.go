@@ -49,7 +49,6 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	}
 	m.sources = newFollowed(m)
 	m.shared = &sharedFiles{data: options.Data}
-	m.unboundLimit.Store(int64(unboundTime))
 	if len(options.CPUs) > 0 {
 		// The monitor serves these tasks and no others: more threads than they have
 		// processors would only take turns.

@@ -41,9 +41,10 @@ type session struct {
 	counts   *sessionCounts
 	ended    chan struct{} // closed when another session may begin in the worker
 
-	mu    sync.Mutex
-	holds *capabilitySet // nil until the user has authenticated
-	who   subject        // for whom the session acts once holds is set
+	mu      sync.Mutex
+	holds   *capabilitySet // nil until the user has authenticated
+	who     subject        // for whom the session acts once holds is set
+	unbound *time.Timer    // ends the session unless its user has authenticated by then
 }
 
 // bound is the capability set of the authenticated user, nil before.
@@ -91,8 +92,7 @@ func newSession(p *pipeline, task *runningTask, worker sandbox.Worker, got accep
 // serve answers the worker's messages until it has gone.
 func (s *session) serve() {
 	defer s.end()
-	limit := time.Duration(s.pipeline.monitor.unboundLimit.Load())
-	defer time.AfterFunc(limit, func() { s.endUnbound(limit) }).Stop()
+	defer s.limitUnbound().Stop()
 	counts := map[wire.Type]int{}
 	buffer := make([]byte, 1024) // the largest record of a task is 280 bytes
 	for {
@@ -113,11 +113,19 @@ func (s *session) serve() {
 
 // endUnbound ends a session in which nobody has authenticated: whatever its worker
 // does, a client that only connects must not keep a slot.
-func (s *session) endUnbound(limit time.Duration) {
+func (s *session) endUnbound() {
 	if s.bound() == nil {
-		s.pipeline.refused(s.subject(), "authenticate", s.peer.String(), fmt.Sprintf("nobody authenticated within %v", limit))
+		s.pipeline.refused(s.subject(), "authenticate", s.peer.String(), fmt.Sprintf("nobody authenticated within %v", unboundTime))
 		s.worker.Kill()
 	}
+}
+
+// limitUnbound begins the time that the session may be without a user.
+func (s *session) limitUnbound() *time.Timer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unbound = time.AfterFunc(unboundTime, s.endUnbound)
+	return s.unbound
 }
 
 // handle checks a record against the table of requests and serves it.

@@ -25,8 +25,8 @@ func TestConnectionWithoutAUserEnds(t *testing.T) {
 	s.analyse()
 	s.startWorkers()
 	alice := s.login("alice", "127.0.1.1") // the allowed twin: a user may stay
-	s.monitor.unboundLimit.Store(int64(50 * time.Millisecond))
 	silent, err := s.connect("127.0.1.1")
+	s.elapseUnbound()
 	if err == nil {
 		_ = silent.connection.SetDeadline(time.Now().Add(patience))
 		_, err = silent.answers.line()
@@ -41,4 +41,21 @@ func TestConnectionWithoutAUserEnds(t *testing.T) {
 	if !said {
 		t.Error("the audit log does not say why the session ended")
 	}
+}
+
+// elapseUnbound lets the time be over that sessions may be without a user.
+func (s *stack) elapseUnbound() {
+	s.t.Helper()
+	waitUntil(s.t, "a session without a user", func() bool {
+		found := false
+		for _, one := range s.pipeline().liveSessions() {
+			one.mu.Lock()
+			if one.unbound != nil {
+				one.unbound.Reset(0)
+				found = found || one.holds == nil
+			}
+			one.mu.Unlock()
+		}
+		return found
+	})
 }

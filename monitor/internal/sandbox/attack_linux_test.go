@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	files = PathMediation | Perimeter // two lines of defence: each alone holds
-	all   = SyscallFilter | Perimeter
+	files = pathMediation | perimeterDomain // two lines of defence: each alone holds
+	all   = syscallFilter | perimeterDomain
 )
 
 var attacks = []attack{
@@ -29,124 +29,124 @@ var attacks = []attack{
 	{"openat $S/secret.txt", files, unix.EACCES},
 	{"openat2 $S/secret.txt", files, unix.EACCES},
 	{"map $S/secret.txt", files, 0},
-	{"openat-capability $S/secret.txt", Perimeter, unix.EACCES},
-	{"openat-capability ../secret/secret.txt", Perimeter, unix.EACCES},
-	{"openat-capability escape", Perimeter, unix.EACCES},
+	{"openat-capability $S/secret.txt", perimeterDomain, unix.EACCES},
+	{"openat-capability ../secret/secret.txt", perimeterDomain, unix.EACCES},
+	{"openat-capability escape", perimeterDomain, unix.EACCES},
 	{"openat2-capability ../secret/secret.txt", files, unix.EACCES},
-	{"create-capability ../secret/new.txt", Perimeter, unix.EACCES},
-	{"create-capability ../granted/new.txt", Perimeter, unix.EACCES},
-	{"pin $S/secret.txt", PathMediation, unix.EACCES},
+	{"create-capability ../secret/new.txt", perimeterDomain, unix.EACCES},
+	{"create-capability ../granted/new.txt", perimeterDomain, unix.EACCES},
+	{"pin $S/secret.txt", pathMediation, unix.EACCES},
 	{"open $G/escape", files, unix.EACCES},
 	{"open /proc/self/root$S/secret.txt", files, unix.EACCES},
 	{"open /proc/thread-self/root$S/secret.txt", files, unix.EACCES},
 	{"openat /proc/self/cwd/$S/secret.txt", files, unix.EACCES},
-	{"stat $S/secret.txt", PathMediation, unix.EACCES},
-	{"lstat $S/link", PathMediation, unix.EACCES},
-	{"newfstatat $S/secret.txt", PathMediation, unix.EACCES},
-	{"newfstatat-capability ../secret/secret.txt", PathMediation, unix.EACCES},
-	{"newfstatat-empty $S/secret.txt", PathMediation, unix.EACCES},
-	{"statx $S/secret.txt", PathMediation, unix.EACCES},
-	{"statfs $S/secret.txt", PathMediation, unix.EACCES},
-	{"access $S/secret.txt", PathMediation, unix.EACCES},
-	{"faccessat $S/secret.txt", PathMediation, unix.EACCES},
-	{"faccessat2 $S/secret.txt", PathMediation, unix.EACCES},
-	{"readlink $S/link", PathMediation, unix.EACCES},
-	{"readlinkat $S/link", PathMediation, unix.EACCES},
-	{"handle $S/secret.txt", SyscallFilter, 0},
-	{"open_by_handle_at", SyscallFilter, 0},
-	{"inotify $S", PathMediation, 0},
+	{"stat $S/secret.txt", pathMediation, unix.EACCES},
+	{"lstat $S/link", pathMediation, unix.EACCES},
+	{"newfstatat $S/secret.txt", pathMediation, unix.EACCES},
+	{"newfstatat-capability ../secret/secret.txt", pathMediation, unix.EACCES},
+	{"newfstatat-empty $S/secret.txt", pathMediation, unix.EACCES},
+	{"statx $S/secret.txt", pathMediation, unix.EACCES},
+	{"statfs $S/secret.txt", pathMediation, unix.EACCES},
+	{"access $S/secret.txt", pathMediation, unix.EACCES},
+	{"faccessat $S/secret.txt", pathMediation, unix.EACCES},
+	{"faccessat2 $S/secret.txt", pathMediation, unix.EACCES},
+	{"readlink $S/link", pathMediation, unix.EACCES},
+	{"readlinkat $S/link", pathMediation, unix.EACCES},
+	{"handle $S/secret.txt", syscallFilter, 0},
+	{"open_by_handle_at", syscallFilter, 0},
+	{"inotify $S", pathMediation, 0},
 	// Changing.
 	{"mkdir $S/new", files, unix.EACCES},
-	{"mkdirat-capability ../secret/new", Perimeter, unix.EACCES},
+	{"mkdirat-capability ../secret/new", perimeterDomain, unix.EACCES},
 	{"mknod $S/new", files, unix.EACCES},
-	{"mknodat-capability new", Perimeter, unix.EACCES},
+	{"mknodat-capability new", perimeterDomain, unix.EACCES},
 	{"link $S/secret.txt $W/new", files, unix.EACCES},
-	{"linkat-capability ../secret/secret.txt new", Perimeter, 0},
+	{"linkat-capability ../secret/secret.txt new", perimeterDomain, 0},
 	{"symlink $S/secret.txt $W/new", files, unix.EACCES},
-	{"symlinkat-capability $S/secret.txt new", Perimeter, unix.EACCES},
+	{"symlinkat-capability $S/secret.txt new", perimeterDomain, unix.EACCES},
 	{"rename $S/secret.txt $W/new", files, unix.EACCES},
-	{"renameat2-out ../secret/secret.txt new", Perimeter, 0},
+	{"renameat2-out ../secret/secret.txt new", perimeterDomain, 0},
 	{"unlink $S/secret.txt", files, unix.EACCES},
-	{"unlinkat-capability ../secret/secret.txt 1", Perimeter, unix.EACCES},
-	{"unlinkat-capability allowed.txt 0", Perimeter, unix.EACCES},
+	{"unlinkat-capability ../secret/secret.txt 1", perimeterDomain, unix.EACCES},
+	{"unlinkat-capability allowed.txt 0", perimeterDomain, unix.EACCES},
 	{"rmdir $S/empty", files, unix.EACCES},
 	{"truncate $S/secret.txt", files, unix.EACCES},
 	{"truncate $G/allowed.txt", files, unix.EACCES},
-	{"chdir $S", PathMediation, unix.EACCES},
-	{"chmod $S/secret.txt", PathMediation, unix.EACCES},
-	{"fchmod $G/allowed.txt", PathMediation, unix.EACCES},
-	{"fchmodat allowed.txt", PathMediation, unix.EACCES},
-	{"chown $G/allowed.txt", PathMediation, unix.EACCES},
-	{"utimensat allowed.txt", PathMediation, unix.EACCES},
-	{"getxattr $S/secret.txt", PathMediation, unix.EACCES},
+	{"chdir $S", pathMediation, unix.EACCES},
+	{"chmod $S/secret.txt", pathMediation, unix.EACCES},
+	{"fchmod $G/allowed.txt", pathMediation, unix.EACCES},
+	{"fchmodat allowed.txt", pathMediation, unix.EACCES},
+	{"chown $G/allowed.txt", pathMediation, unix.EACCES},
+	{"utimensat allowed.txt", pathMediation, unix.EACCES},
+	{"getxattr $S/secret.txt", pathMediation, unix.EACCES},
 	// Other processes.
 	{"ptrace $P", all, unix.EPERM},
 	{"process_vm_readv $P $A", all, unix.EPERM},
 	{"kill $P", all, unix.EPERM},
 	{"sigqueue $P", all, unix.EPERM},
-	{"pidfd_open $P", SyscallFilter, unix.EPERM},
-	{"pidfd_getfd", SyscallFilter, unix.EPERM},
-	{"kcmp", SyscallFilter, unix.EPERM},
-	{"setsid", SyscallFilter, 0},
+	{"pidfd_open $P", syscallFilter, unix.EPERM},
+	{"pidfd_getfd", syscallFilter, unix.EPERM},
+	{"kcmp", syscallFilter, unix.EPERM},
+	{"setsid", syscallFilter, 0},
 	// The network, and descriptors by messages.
 	{"connect $N", all, 0},
-	{"socket-unix", SyscallFilter, unix.EPERM},
-	{"socketpair 2", SyscallFilter, unix.EPERM},
-	{"socketpair 5", SyscallFilter, unix.EPERM},
-	{"bind", SyscallFilter, unix.EPERM},
-	{"pass-descriptor", SyscallFilter, unix.EPERM},
-	{"sendmsg 7", SyscallFilter, unix.EPERM},
-	{"recvmsg 7", SyscallFilter, unix.EPERM},
+	{"socket-unix", syscallFilter, unix.EPERM},
+	{"socketpair 2", syscallFilter, unix.EPERM},
+	{"socketpair 5", syscallFilter, unix.EPERM},
+	{"bind", syscallFilter, unix.EPERM},
+	{"pass-descriptor", syscallFilter, unix.EPERM},
+	{"sendmsg 7", syscallFilter, unix.EPERM},
+	{"recvmsg 7", syscallFilter, unix.EPERM},
 	// Programs.
-	{"exec /bin/true", ExecRefusal | files, unix.EACCES},
-	{"exec $V", ExecRefusal, unix.EACCES},
-	{"execveat $V", ExecRefusal, unix.EACCES},
-	{"fork-exec $V", ExecRefusal, 0},
+	{"exec /bin/true", execRefusal | files, unix.EACCES},
+	{"exec $V", execRefusal, unix.EACCES},
+	{"execveat $V", execRefusal, unix.EACCES},
+	{"fork-exec $V", execRefusal, 0},
 	// Channels and reserved numbers.
-	{"read 96", ChannelGate, unix.EACCES},
-	{"read 128", ChannelGate, unix.EACCES},
-	{"readv 96", ChannelGate, unix.EACCES},
-	{"preadv2 96", ChannelGate, unix.EACCES},
-	{"recvfrom 96", ChannelGate, unix.EACCES},
-	{"recvmsg 96", SyscallFilter, unix.EPERM},
-	{"splice 96", ChannelGate, 0},
-	{"sendfile 96", ChannelGate, unix.EPERM},
-	{"dup-read 96", ReservedFDs, 0},
-	{"dup 128", ReservedFDs, unix.EPERM},
-	{"dup 8", ReservedFDs, unix.EPERM},
-	{"dup2 8", ReservedFDs, unix.EPERM},
-	{"dup3 128", ReservedFDs, unix.EPERM},
-	{"dup2 10", ReservedFDs, unix.EPERM},
-	{"dupfd 96", ReservedFDs, unix.EPERM},
-	{"setown 7", SyscallFilter, unix.EPERM},
-	{"write 8", SyscallFilter, unix.EPERM},
-	{"writev 8", SyscallFilter, unix.EPERM},
-	{"sendto 8", SyscallFilter, unix.EPERM},
-	{"sendmsg 8", SyscallFilter, unix.EPERM},
-	{"write 128", SyscallFilter, unix.EPERM},
+	{"read 96", channelGate, unix.EACCES},
+	{"read 128", channelGate, unix.EACCES},
+	{"readv 96", channelGate, unix.EACCES},
+	{"preadv2 96", channelGate, unix.EACCES},
+	{"recvfrom 96", channelGate, unix.EACCES},
+	{"recvmsg 96", syscallFilter, unix.EPERM},
+	{"splice 96", channelGate, 0},
+	{"sendfile 96", channelGate, unix.EPERM},
+	{"dup-read 96", reservedNumbers, 0},
+	{"dup 128", reservedNumbers, unix.EPERM},
+	{"dup 8", reservedNumbers, unix.EPERM},
+	{"dup2 8", reservedNumbers, unix.EPERM},
+	{"dup3 128", reservedNumbers, unix.EPERM},
+	{"dup2 10", reservedNumbers, unix.EPERM},
+	{"dupfd 96", reservedNumbers, unix.EPERM},
+	{"setown 7", syscallFilter, unix.EPERM},
+	{"write 8", syscallFilter, unix.EPERM},
+	{"writev 8", syscallFilter, unix.EPERM},
+	{"sendto 8", syscallFilter, unix.EPERM},
+	{"sendmsg 8", syscallFilter, unix.EPERM},
+	{"write 128", syscallFilter, unix.EPERM},
 	// The machine.
-	{"io_uring_setup", SyscallFilter, unix.EPERM},
-	{"io_uring_enter", SyscallFilter, unix.EPERM},
-	{"io_uring_register", SyscallFilter, unix.EPERM},
-	{"io_setup", SyscallFilter, unix.EPERM},
-	{"dumpable", SyscallFilter, unix.EPERM},
-	{"setns", SyscallFilter, unix.EPERM},
-	{"unshare", SyscallFilter, unix.EPERM},
-	{"clone-namespace", SyscallFilter, unix.EPERM},
-	{"clone3", SyscallFilter, unix.ENOSYS},
-	{"bpf", SyscallFilter, unix.EPERM},
-	{"memfd_create", SyscallFilter, unix.EPERM},
-	{"userfaultfd", SyscallFilter, unix.EPERM},
-	{"perf_event_open", SyscallFilter, unix.EPERM},
-	{"keyctl", SyscallFilter, unix.EPERM},
+	{"io_uring_setup", syscallFilter, unix.EPERM},
+	{"io_uring_enter", syscallFilter, unix.EPERM},
+	{"io_uring_register", syscallFilter, unix.EPERM},
+	{"io_setup", syscallFilter, unix.EPERM},
+	{"dumpable", syscallFilter, unix.EPERM},
+	{"setns", syscallFilter, unix.EPERM},
+	{"unshare", syscallFilter, unix.EPERM},
+	{"clone-namespace", syscallFilter, unix.EPERM},
+	{"clone3", syscallFilter, unix.ENOSYS},
+	{"bpf", syscallFilter, unix.EPERM},
+	{"memfd_create", syscallFilter, unix.EPERM},
+	{"userfaultfd", syscallFilter, unix.EPERM},
+	{"perf_event_open", syscallFilter, unix.EPERM},
+	{"keyctl", syscallFilter, unix.EPERM},
 	{"mount", all, unix.EPERM},
-	{"chroot /", PathMediation | SyscallFilter, unix.EPERM},
-	{"seccomp", SyscallFilter, unix.EPERM},
-	{"landlock_create", SyscallFilter, unix.EPERM},
-	{"setuid", SyscallFilter, unix.EPERM},
-	{"shmget", SyscallFilter, unix.EPERM},
-	{"affinity", SyscallFilter, unix.EPERM},
-	{"int80", SyscallFilter, killed},
+	{"chroot /", pathMediation | syscallFilter, unix.EPERM},
+	{"seccomp", syscallFilter, unix.EPERM},
+	{"landlock_create", syscallFilter, unix.EPERM},
+	{"setuid", syscallFilter, unix.EPERM},
+	{"shmget", syscallFilter, unix.EPERM},
+	{"affinity", syscallFilter, unix.EPERM},
+	{"int80", syscallFilter, killed},
 }
 
 // twins are what the same program may do, confined as it is.
@@ -188,10 +188,10 @@ func TestEachLineHolds(t *testing.T) {
 		if attack.off != files {
 			continue
 		}
-		for _, off := range []Protection{PathMediation, Perimeter} {
+		for _, off := range []protection{pathMediation, perimeterDomain} {
 			t.Run(fmt.Sprintf("%s without %d", attack.try, off), func(t *testing.T) {
 				spec, decider := world(t, attack.try)
-				spec.Waived = off
+				spec.waived = off
 				if succeeded, _, got := attempt(t, spec, decider); succeeded || strings.Contains(got.output, "secret") {
 					t.Errorf("succeeded: %s", got.output)
 				}
@@ -205,7 +205,7 @@ func TestEachLineHolds(t *testing.T) {
 func TestUnscopedSignals(t *testing.T) {
 	for try, want := range map[string]bool{"kill $P": false, "kill-own": true} {
 		spec, decider := world(t, try)
-		spec.Waived = Perimeter
+		spec.waived = perimeterDomain
 		if succeeded, errno, got := attempt(t, spec, decider); succeeded != want {
 			t.Errorf("%s: succeeded %v, errno %v: %v %s", try, succeeded, errno, got.err, got.output)
 		}
@@ -231,7 +231,7 @@ func TestX32(t *testing.T) {
 		t.Errorf("ended with %v, errno %v", got.err, errno)
 	}
 	spec, decider = world(t, "x32")
-	spec.Waived = SyscallFilter
+	spec.waived = syscallFilter
 	if _, errno, got := attempt(t, spec, decider); errno == killed {
 		t.Errorf("killed without a filter: %v", got.err)
 	}

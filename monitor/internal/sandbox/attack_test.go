@@ -14,7 +14,7 @@ import (
 // off are waived: a test that cannot see a success proves nothing.
 type attack struct {
 	try string
-	off Protection
+	off protection
 	// errno is how it fails; 0 is not compared, killed means that the process is.
 	errno syscall.Errno
 }
@@ -35,7 +35,7 @@ func TestAttacks(t *testing.T) {
 				t.Errorf("the secret came out: %q", got.output)
 			}
 			spec, decider = world(t, attack.try)
-			spec.Waived = attack.off
+			spec.waived = attack.off
 			if succeeded, errno, got := attempt(t, spec, decider); !succeeded && !reachedHarmlessly(attack, got) {
 				t.Errorf("failed with protections %#x off, errno %v: %v %s", attack.off, errno, got.err, got.output)
 			}

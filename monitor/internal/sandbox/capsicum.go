@@ -89,20 +89,20 @@ func capsicumPlanOf(spec Spec) (plan, error) {
 	if err != nil || !spec.Confined {
 		return result, err
 	}
-	domain := &capsicum{Rights: map[int]rights{}, Mode: spec.Waived&Perimeter == 0,
+	domain := &capsicum{Rights: map[int]rights{}, Mode: spec.waived&perimeterDomain == 0,
 		Programs: runtimeRights, Runtime: spec.Runtime}
-	if spec.Waived&ExecRefusal != 0 {
+	if spec.waived&execRefusal != 0 {
 		domain.Programs = join(runtimeRights, rights{capExecute})
 	}
 	for number := range spec.Descriptors {
-		domain.Rights[number] = rightsAt(number, spec.Waived)
-		if spec.Waived&ReservedFDs != 0 {
+		domain.Rights[number] = rightsAt(number, spec.waived)
+		if spec.waived&reservedNumbers != 0 {
 			domain.Unrestricted = append(domain.Unrestricted, number)
 		}
 	}
 	for i, capability := range spec.Capabilities {
 		domain.Rights[wire.FDCapability+i] = directoryRights(spec.granted(capability.Path))
-		if spec.Waived&Perimeter != 0 {
+		if spec.waived&perimeterDomain != 0 {
 			domain.Unrestricted = append(domain.Unrestricted, wire.FDCapability+i)
 		}
 	}
@@ -115,7 +115,7 @@ func capsicumPlanOf(spec Spec) (plan, error) {
 
 // rightsAt are those of a reserved number of a task. What is passed to it may have
 // fewer; it never gets more.
-func rightsAt(number int, waived Protection) rights {
+func rightsAt(number int, waived protection) rights {
 	switch {
 	case number == wire.FDClasses:
 		return readRights
@@ -129,7 +129,7 @@ func rightsAt(number int, waived Protection) rights {
 		return rights{capRead, capWrite, capPoll, capStatus, capControl}
 	case number >= wire.FDChannelChecked:
 		return socketRights
-	case number >= wire.FDChannel && waived&ChannelGate != 0:
+	case number >= wire.FDChannel && waived&channelGate != 0:
 		return streamRights
 	case number >= wire.FDChannel:
 		// Who is handed a channel's reading end is a stub, not a task.

@@ -86,18 +86,18 @@ func TestCapsicumLoader(t *testing.T) {
 
 // TestCapsicumWaived: a test can waive one protection at a time; mode baseline has none.
 func TestCapsicumWaived(t *testing.T) {
-	for waived, holds := range map[Protection]func(c *capsicum) bool{
-		Perimeter:   func(c *capsicum) bool { return !c.Mode && slices.Contains(c.Unrestricted, wire.FDCapability) },
-		ReservedFDs: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Unrestricted, wire.FDConnectionChecked) },
-		ChannelGate: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
-		ExecRefusal: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
+	for waived, holds := range map[protection]func(c *capsicum) bool{
+		perimeterDomain: func(c *capsicum) bool { return !c.Mode && slices.Contains(c.Unrestricted, wire.FDCapability) },
+		reservedNumbers: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Unrestricted, wire.FDConnectionChecked) },
+		channelGate:     func(c *capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
+		execRefusal:     func(c *capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
 	} {
 		spec := capsicumSpec()
 		before, err := capsicumPlanOf(spec)
 		if err != nil || holds(before.Capsicum) {
 			t.Errorf("protection %#x is off: %v", waived, err)
 		}
-		spec.Waived = waived
+		spec.waived = waived
 		after, err := capsicumPlanOf(spec)
 		if err != nil || !holds(after.Capsicum) {
 			t.Errorf("protection %#x is on: %v", waived, err)

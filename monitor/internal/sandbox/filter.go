@@ -10,7 +10,7 @@ import (
 
 // FilterSpec is what a system call filter depends on.
 type FilterSpec struct {
-	Waived Protection
+	waived protection
 	// Serving is [Spec.Serving]: the supervisor decides what becomes a process.
 	Serving bool
 	// SignalsScoped says that Landlock confines signals to the task (ABI 6).
@@ -98,36 +98,36 @@ func search(runs []interval) code {
 // layer are here and in the building blocks of arguments.go.
 func (spec FilterSpec) rule(call call) code {
 	allow, ask := answer(answerAllow), answer(answerNotify)
-	waived := func(p Protection) bool { return spec.Waived&p != 0 }
+	waived := func(p protection) bool { return spec.waived&p != 0 }
 	switch call.treatment {
 	case native:
 		return allow
 	case absent:
 		return answer(answerErrno | errnoENOSYS)
 	case mediated, refusedPath:
-		return choose(waived(PathMediation), allow, ask)
+		return choose(waived(pathMediation), allow, ask)
 	case beneathCapability:
-		return choose(waived(PathMediation), allow, capabilities(call.arguments, allow, ask))
+		return choose(waived(pathMediation), allow, capabilities(call.arguments, allow, ask))
 	case opening:
 		withoutPath := withBits(2, linuxOpenPath, ask, allow)
-		return choose(waived(PathMediation), allow, capabilities(call.arguments, withoutPath, ask))
+		return choose(waived(pathMediation), allow, capabilities(call.arguments, withoutPath, ask))
 	case execution:
-		return choose(waived(ExecRefusal), allow, ask)
+		return choose(waived(execRefusal), allow, ask)
 	case signalling:
 		return choose(spec.SignalsScoped, allow, ask)
 	case gatedRead:
-		return choose(waived(ChannelGate), allow, channel(call.arguments[0], fromGate(allow, ask), allow))
+		return choose(waived(channelGate), allow, channel(call.arguments[0], fromGate(allow, ask), allow))
 	case reading:
-		return choose(waived(ChannelGate), allow, channel(call.arguments[0], ask, allow))
+		return choose(waived(channelGate), allow, channel(call.arguments[0], ask, allow))
 	case writing, bulkWriting:
 		return checked(call.arguments[0], ask, allow)
 	case copying:
 		target := checked(call.arguments[1], ask, allow)
-		return choose(waived(ChannelGate), target, channel(call.arguments[0], ask, target))
+		return choose(waived(channelGate), target, channel(call.arguments[0], ask, target))
 	case messaging:
 		return equals(call.arguments[0], []uint32{wire.FDMonitor}, allow, ask)
 	case duplicating:
-		return choose(waived(ReservedFDs), allow, reserved(call.arguments, ask, allow))
+		return choose(waived(reservedNumbers), allow, reserved(call.arguments, ask, allow))
 	}
 	return spec.valueRule(call, allow, ask)
 }
@@ -136,11 +136,11 @@ func (spec FilterSpec) rule(call call) code {
 func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	switch call.treatment {
 	case controlling:
-		duplication := choose(spec.Waived&ReservedFDs != 0, allow, reserved(call.arguments, ask, allow))
+		duplication := choose(spec.waived&reservedNumbers != 0, allow, reserved(call.arguments, ask, allow))
 		return equals(1, duplicatingCommands, duplication, equals(1, descriptorCommands, allow, ask))
 	case deviceControl:
 		listed := equals(1, deviceRequests, allow, ask)
-		return choose(spec.Waived&ChannelGate != 0, listed, channel(call.arguments[0], ask, listed))
+		return choose(spec.waived&channelGate != 0, listed, channel(call.arguments[0], ask, listed))
 	case processOption:
 		return equals(0, processOptions, allow, ask)
 	case cloning:
@@ -157,7 +157,7 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 }
 
 // decidesForks says whether the supervisor decides on every process and thread.
-func (spec FilterSpec) decidesForks() bool { return spec.Serving && spec.Waived&SeparateWorkers == 0 }
+func (spec FilterSpec) decidesForks() bool { return spec.Serving && spec.waived&separateWorkers == 0 }
 
 func choose(condition bool, yes, no code) code {
 	if condition {

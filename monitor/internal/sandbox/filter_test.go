@@ -224,17 +224,17 @@ func TestFilterProperties(t *testing.T) {
 
 // TestFilterWaivers: every waiver changes an answer, and only in its own domain.
 func TestFilterWaivers(t *testing.T) {
-	tests := map[Protection]struct {
+	tests := map[protection]struct {
 		name      string
 		arguments []uint64
 	}{
-		PathMediation: {"open", nil},
-		ChannelGate:   {"read", []uint64{96}},
-		ReservedFDs:   {"dup", []uint64{8}},
-		ExecRefusal:   {"execve", nil},
+		pathMediation:   {"open", nil},
+		channelGate:     {"read", []uint64{96}},
+		reservedNumbers: {"dup", []uint64{8}},
+		execRefusal:     {"execve", nil},
 	}
 	for waived := range tests {
-		filter := interpreter(t, FilterSpec{Waived: waived, SignalsScoped: true})
+		filter := interpreter(t, FilterSpec{waived: waived, SignalsScoped: true})
 		for protection, test := range tests {
 			want := notify
 			if protection == waived {
@@ -267,7 +267,7 @@ func TestFilterServing(t *testing.T) {
 
 // TestFilterSize: the kernel takes 4096 instructions; hot calls take few steps.
 func TestFilterSize(t *testing.T) {
-	for _, spec := range []FilterSpec{{}, {SignalsScoped: true}, {Serving: true}, {Waived: PathMediation}} {
+	for _, spec := range []FilterSpec{{}, {SignalsScoped: true}, {Serving: true}, {waived: pathMediation}} {
 		filter := Filter(spec)
 		if len(filter) > 2048 {
 			t.Errorf("%d instructions", len(filter))

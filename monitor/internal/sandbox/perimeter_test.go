@@ -60,7 +60,7 @@ func TestReadPerimeter(t *testing.T) {
 // TestMachines: a machine that cannot confine starts nothing; waiving does not
 // hide it (trap 11).
 func TestMachines(t *testing.T) {
-	spec := Spec{Name: "search", Command: []string{"/bin/true"}, Confined: true, Waived: Perimeter | SyscallFilter}
+	spec := Spec{Name: "search", Command: []string{"/bin/true"}, Confined: true, waived: perimeterDomain | syscallFilter}
 	for _, on := range []machine{{}, {landlock: 3, notification: true}, {landlock: 7}} {
 		if _, err := planOf(spec, on); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "search") {
 			t.Errorf("%+v: %v", on, err)

@@ -67,12 +67,12 @@ func planOf(spec Spec, on machine) (plan, error) {
 	if err != nil {
 		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
 	}
-	if spec.Waived&Perimeter == 0 {
+	if spec.waived&perimeterDomain == 0 {
 		result.Perimeter = &domain
 	}
-	if spec.Waived&SyscallFilter == 0 {
-		scoped := domain.Scope&scopeSignal != 0 && spec.Waived&Perimeter == 0
-		result.Filter, err = bpf.Assemble(Filter(FilterSpec{Waived: spec.Waived, Serving: spec.Serving, SignalsScoped: scoped}))
+	if spec.waived&syscallFilter == 0 {
+		scoped := domain.Scope&scopeSignal != 0 && spec.waived&perimeterDomain == 0
+		result.Filter, err = bpf.Assemble(Filter(FilterSpec{waived: spec.waived, Serving: spec.Serving, SignalsScoped: scoped}))
 	}
 	return result, err
 }

@@ -70,9 +70,7 @@ type Spec struct {
 	// Linux there are no threads in such a task, and no processes that share memory or
 	// descriptors.
 	Serving bool
-	// Waived switches single protections off, so that tests can prove that each
-	// one is what stops an attack. The monitor never sets it.
-	Waived Protection
+	waived  protection // by this package's tests
 	// CPUs, when not empty, pins the task (sched_setaffinity).
 	CPUs []int
 	// Limits hold for each of the task's processes, confined or not, which cannot
@@ -85,21 +83,6 @@ type Limits struct {
 	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA); on FreeBSD, of all that is mapped (RLIMIT_AS)
 	OpenFiles uint64 // one more than the highest descriptor (RLIMIT_NOFILE); above wire.FDReservedEnd
 }
-
-// Protection names one mechanism of the sandbox.
-type Protection uint32
-
-// The protections that [Spec.Waived] can switch off.
-const (
-	Perimeter       Protection = 1 << iota // the Landlock domain; capability mode and rights of directories
-	SyscallFilter                          // the whole seccomp filter
-	PathMediation                          // notification of path-taking calls: they run natively instead
-	ChannelGate                            // channel reads only from libshai's instruction
-	ReservedFDs                            // no duplication onto or away from reserved numbers; their rights
-	ExecRefusal                            // no exec after start
-	SeparateWorkers                        // no threads, shared memory or forks of workers in a task that serves users
-	OneSession                             // a process is given one session
-)
 
 // OpenRequest is a path open (or stat) that the kernel does not allow natively.
 type OpenRequest struct {

@@ -18,19 +18,19 @@ import (
 // way by itself; what is refused is one of the calls.
 var meetings = []struct {
 	try   string
-	lines []Protection
+	lines []protection
 	calls []string
 }{
-	{"serve-two-at-once", []Protection{SeparateWorkers, OneSession}, []string{"clone", "accept4"}},
-	{"serve-two-in-turn", []Protection{OneSession}, []string{"accept4"}},
-	{"serve-in-fork-of-worker", []Protection{SeparateWorkers}, []string{"fork", "clone"}},
-	{"overhear-memory", []Protection{SeparateWorkers}, []string{"clone"}},
-	{"overhear-vfork", []Protection{SeparateWorkers}, []string{"vfork"}},
-	{"overhear-descriptor", []Protection{SeparateWorkers}, []string{"clone"}},
-	{fmt.Sprint("serve-in-clone ", unix.CLONE_FS), []Protection{SeparateWorkers}, []string{"clone"}},
-	{fmt.Sprint("serve-in-clone ", unix.CLONE_SYSVSEM), []Protection{SeparateWorkers}, []string{"clone"}},
-	{fmt.Sprint("serve-in-clone ", unix.CLONE_IO), []Protection{SeparateWorkers}, []string{"clone"}},
-	{fmt.Sprint("serve-in-clone ", unix.CLONE_VFORK), []Protection{SeparateWorkers}, []string{"clone"}},
+	{"serve-two-at-once", []protection{separateWorkers, oneSession}, []string{"clone", "accept4"}},
+	{"serve-two-in-turn", []protection{oneSession}, []string{"accept4"}},
+	{"serve-in-fork-of-worker", []protection{separateWorkers}, []string{"fork", "clone"}},
+	{"overhear-memory", []protection{separateWorkers}, []string{"clone"}},
+	{"overhear-vfork", []protection{separateWorkers}, []string{"vfork"}},
+	{"overhear-descriptor", []protection{separateWorkers}, []string{"clone"}},
+	{fmt.Sprint("serve-in-clone ", unix.CLONE_FS), []protection{separateWorkers}, []string{"clone"}},
+	{fmt.Sprint("serve-in-clone ", unix.CLONE_SYSVSEM), []protection{separateWorkers}, []string{"clone"}},
+	{fmt.Sprint("serve-in-clone ", unix.CLONE_IO), []protection{separateWorkers}, []string{"clone"}},
+	{fmt.Sprint("serve-in-clone ", unix.CLONE_VFORK), []protection{separateWorkers}, []string{"clone"}},
 }
 
 // servingWorld is a world in which users connect as often as somebody accepts.
@@ -53,13 +53,13 @@ func servingWorld(t *testing.T, try string) (Spec, *scripted) {
 func TestUsersDoNotMeet(t *testing.T) {
 	for _, meeting := range meetings {
 		t.Run(meeting.try, func(t *testing.T) {
-			var every Protection
+			var every protection
 			for _, line := range meeting.lines {
 				every |= line
 			}
 			for _, line := range meeting.lines {
 				spec, decider := servingWorld(t, meeting.try)
-				spec.Waived = every &^ line
+				spec.waived = every &^ line
 				if succeeded, errno, got := attempt(t, spec, decider); succeeded || errno != unix.EPERM {
 					t.Errorf("with protection %#x: succeeded %v, errno %v: %v %s", line, succeeded, errno, got.err, got.output)
 				}
@@ -72,7 +72,7 @@ func TestUsersDoNotMeet(t *testing.T) {
 				}
 			}
 			spec, decider := servingWorld(t, meeting.try)
-			spec.Waived = every
+			spec.waived = every
 			if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
 				t.Errorf("without the protections: errno %v, %v %s", errno, got.err, got.output)
 			}

@@ -41,7 +41,7 @@ func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervi
 	}
 	l.wakeSynchronously()
 	s := &supervisor{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec)}, listener: l,
-		workers: reservations{repeated: spec.Waived&OneSession != 0, held: map[int]*worker{}}, slots: make(chan struct{}, requestsAtATime), wake: wake}
+		workers: reservations{repeated: spec.waived&oneSession != 0, held: map[int]*worker{}}, slots: make(chan struct{}, requestsAtATime), wake: wake}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.mayExecute.Store(true)
 	return s, nil

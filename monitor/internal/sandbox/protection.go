@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+// protection names one mechanism of the sandbox. The package's tests switch single ones
+// off, to show that each is what stops an attack; nothing else can.
+type protection uint32
+
+const (
+	perimeterDomain protection = 1 << iota // the Landlock domain; capability mode and rights of directories
+	syscallFilter                          // the whole seccomp filter
+	pathMediation                          // notification of path-taking calls: they run natively instead
+	channelGate                            // channel reads only from libshai's instruction
+	reservedNumbers                        // no duplication onto or away from reserved numbers; their rights
+	execRefusal                            // no exec after start
+	separateWorkers                        // no threads, shared memory or forks of workers in a task that serves users
+	oneSession                             // a process is given one session
+)
