@@ -61,6 +61,17 @@ class Cluster:
             check=False,
         )
 
+    def account(self, namespace: str, name: str, role: str, directory: Path) -> Cluster:
+        """Make a service account with a Role of its namespace and nothing else; return the API server as it sees it.
+
+        Its kubeconfig is written to ``directory``.
+        """
+        self.kubectl("-n", namespace, "create", "serviceaccount", name)
+        binding = f"--role={role}", f"--serviceaccount={namespace}:{name}"
+        self.kubectl("-n", namespace, "create", "rolebinding", f"{name}-{role}", *binding)
+        token = self.kubectl("-n", namespace, "create", "token", name, "--duration=1h").strip()
+        return Cluster(kubeconfigs.with_token(self.kubeconfig, token, directory / f"{namespace}-{name}"))
+
     def request(
         self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", **parameters: str
     ) -> httpx2.Response:
@@ -136,4 +147,7 @@ def install(cluster: Cluster) -> None:
 def _client(kubeconfig: Path) -> httpx2.Client:
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    return httpx2.Client(base_url=cluster["server"], verify=kubeconfigs.tls(cluster, user), timeout=_REQUEST_SECONDS)
+    headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
+    return httpx2.Client(
+        base_url=cluster["server"], verify=kubeconfigs.tls(cluster, user), timeout=_REQUEST_SECONDS, headers=headers
+    )

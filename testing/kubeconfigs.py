@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a kubeconfig says about how to connect."""
+"""What a kubeconfig says about how to connect, and kubeconfigs for other users."""
 
 from __future__ import annotations
 
@@ -9,13 +9,26 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+def with_token(kubeconfig: Path, token: str, written: Path) -> Path:
+    """Write the kubeconfig of a user with a token, who reaches the same cluster; return where."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    written.touch(mode=0o600)
+    written.write_text(yaml.safe_dump(config))
+    return written
+
+
 def tls(cluster: Mapping[str, str], user: Mapping[str, str]) -> ssl.SSLContext:
-    """Trust a cluster's authority, and show a user's certificate."""
+    """Trust a cluster's authority, and show a user's certificate unless there is a token instead."""
     context = ssl.create_default_context(cadata=_text(cluster, "certificate-authority"))
+    if "token" in user:
+        return context
     with tempfile.TemporaryDirectory() as directory:
         files = [Path(directory) / key for key in ("client-certificate", "client-key")]
         for path in files:

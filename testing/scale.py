@@ -140,7 +140,7 @@ def definitions(policies: int, pipelines: int) -> list[dict[str, Any]]:
 
 def pool() -> dict[str, Any]:
     """Write the pool, which has no replicas."""
-    return _thing("JailPool", POOL, provider="local", replicas=0)
+    return _thing("JailPool", POOL, allowedNamespaces={"names": [NAMESPACE]}, provider="local", replicas=0)
 
 
 def changed(number: int) -> dict[str, Any]:

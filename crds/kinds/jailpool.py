@@ -8,6 +8,7 @@ from crds.resource import Column, Resource, condition_column
 from crds.schema import (
     LABEL,
     LABEL_LENGTH,
+    distinct,
     immutable,
     items,
     keyed,
@@ -116,9 +117,28 @@ def _release(about: str) -> dict[str, object]:
     return text(about, longest=LABEL_LENGTH, shortest=0)
 
 
+_ALLOWED_NAMESPACES = record(
+    "Whose pipelines may use the pool. Left out: those of the namespace that it serves already, and nobody's when it "
+    "serves none yet. Members keep their data when this changes: to hand an empty pool on, scale it to 0 in between.",
+    {
+        "names": distinct(
+            "The namespaces, by name.",
+            name("Name of a namespace."),
+            most=16,
+            rules=(
+                rule(
+                    "size(self) <= 1",
+                    "a pool serves one namespace; name one, and make a pool for each of the others",
+                ),
+            ),
+        )
+    },
+)
+
 _SPEC = record(
     "The pool as it should be.",
     {
+        "allowedNamespaces": _ALLOWED_NAMESPACES,
         "replicas": number("How many members there are.", most=shared.MEMBERS_LIMIT, default=1),
         "provider": word(
             "Where members live. local: on the machine that the operator runs on. linux: on the hosts listed, by SSH. "
@@ -284,6 +304,11 @@ JAIL_POOL = Resource(
     about="A pool of members that all run the same pipelines, each under a monitor of its own.",
     spec=_SPEC,
     status={
+        "namespace": text(
+            "The namespace whose pipelines the pool runs; empty when it serves nobody.",
+            longest=LABEL_LENGTH,
+            shortest=0,
+        ),
         "replicas": number("How many members there are."),
         "readyReplicas": number("How many are up and answer."),
         "availableReplicas": number("How many serve sessions."),
@@ -329,6 +354,7 @@ JAIL_POOL = Resource(
         Column("Available", ".status.availableReplicas", "integer"),
         Column("Provider", ".spec.provider"),
         condition_column("Reason", "Ready", "reason"),
+        Column("Serves", ".status.namespace", wide=True),
         Column("Image", ".spec.image", wide=True),
         Column("Release", ".status.stableRelease", wide=True),
         Column("Candidate", ".status.candidateRelease", wide=True),

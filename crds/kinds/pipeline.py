@@ -190,7 +190,7 @@ PIPELINE = Resource(
     conditions={
         "Ready": "Whether what spec says runs everywhere. Its reason is that of Accepted or of RolledOut.",
         "Accepted": "Whether it can run. Reasons: Accepted, TaskMissing, PolicyMissing, PoolMissing, PathConflict, "
-        "Invalid, PoolTaken, Checking.",
+        "Invalid, NamespaceNotAllowed, Checking.",
         "RolledOut": "Where the rollout stands. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
         "BlocksFlows.",
         "Analysed": "What the last offline analysis said. Reasons: Complete, Failed, FlowsBlocked, Pending.",

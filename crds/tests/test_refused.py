@@ -177,6 +177,8 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("spec.rollout.paused in body must be of type boolean", (("rollout", {"paused": "yes"}),)),
     ],
     "JailPool": [
+        ("a pool serves one namespace; name one", (("allowedNamespaces", {"names": ["a", "b"]}),)),
+        ("allowedNamespaces.names[0] in body should match", (("allowedNamespaces", {"names": ["*"]}),)),
         ("metadata.name: Too long: may not be more than 52", (("metadata.name", "a" * 53),)),
         ("spec.directory is too long for sockets beneath it", (("directory", "/" + "d" * 60),)),
         ("spec.provider: Required value", (("provider", ABSENT),)),

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from shai_operator.control.webhooks import configuration
+from testing import kubeconfigs
 from testing.operators import Operator, until
 
 if TYPE_CHECKING:
@@ -24,12 +25,8 @@ WEBHOOKS = "validatingwebhookconfiguration"
 
 @pytest.fixture
 def operator(deployed: Cluster, rendered: list[dict[str, Any]], tmp_path: Path) -> Iterator[Operator]:
-    config = yaml.safe_load(deployed.kubeconfig.read_text())
     token = deployed.kubectl("create", "token", "shai-operator", "-n", "shai-system", "--duration=1h").strip()
-    config["users"][0]["user"] = {"token": token}
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.touch(mode=0o600)
-    kubeconfig.write_text(yaml.safe_dump(config))
+    kubeconfig = kubeconfigs.with_token(deployed.kubeconfig, token, tmp_path / "kubeconfig")
     (webhooks,) = [copy.deepcopy(thing) for thing in rendered if thing["kind"] == "ValidatingWebhookConfiguration"]
     for webhook in webhooks["webhooks"]:
         path = webhook["clientConfig"].pop("service")["path"]  # there are no Services here

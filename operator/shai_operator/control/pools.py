@@ -14,7 +14,7 @@ from shai_operator.control.kinds import KindsMissingError
 from shai_operator.control.members import Members
 from shai_operator.control.putting import Putting
 from shai_operator.providers.interface import ConfigurationError, ImageMissingError, Reason
-from shai_operator.reconcile import definitions, members, pools, releases
+from shai_operator.reconcile import definitions, members, pools, releases, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan
 from shai_operator.reconcile.members import Place
 from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec, status
@@ -101,13 +101,14 @@ class Pools:
                 await crew.members.close()
             return None
         crew = self._crews.get(it.name) or self._crews.setdefault(it.name, Crew(self._around, it))
-        refused = definitions.refused(it.name, self._around.verdicts.found, inventory)
+        stored = await self._around.releases.named(pools.releases_named(pool))
+        stable = stored.get(str(status(pool).get("stableRelease") or ""))
+        served = tenancy.served_namespace(pool, stable)
+        refused = definitions.refused(it.name, served, self._around.verdicts.found, inventory)
         if refused is None:
             return None  # a verdict is on its way, and has the pool looked at again
         try:
-            stored = await self._around.releases.named(pools.releases_named(pool))
-            stable = stored.get(str(status(pool).get("stableRelease") or ""))
-            built = releases.build(inventory, it.name, refused, stable)
+            built = releases.build(inventory, pool, refused, stable)
             changing = deleting(pool) or built.release != stable
             # Without its kind an object is missing, which leaves a pipeline out: people are told why.
             await self._around.kinds.check(changing=changing or bool(built.left_out))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import conditions, references, runs
+from shai_operator.reconcile import conditions, references, runs, tenancy
 from shai_operator.reconcile.actions import NORMAL, WARNING, Create, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
 from shai_operator.reconcile.objects import (
@@ -116,6 +116,9 @@ def target(benchmark: Object, inventory: Inventory) -> Target | str:
     pipeline = inventory.find("Pipeline", namespace(benchmark), wanted)
     if pipeline is None:
         return f"waits for Pipeline {wanted}, which is not in namespace {namespace(benchmark)}; apply it"
+    refusal = tenancy.refusal(pipeline, inventory)
+    if refusal is not None:
+        return f"waits for Pipeline {wanted}: {refusal.message}"
     for condition, what in (("Ready", "to be ready"), (runs.ANALYSED, "to be analysed")):
         known = conditions.find(pipeline, condition)
         if not conditions.holds(pipeline, condition):

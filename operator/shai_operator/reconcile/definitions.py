@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import conditions, policies, references
+from shai_operator.reconcile import conditions, policies, references, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
-from shai_operator.reconcile.objects import Reference, created, generation, name, namespace, reference, status, uid
+from shai_operator.reconcile.objects import Reference, generation, name, namespace, reference, status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,8 +64,10 @@ def pipeline(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: In
 
 def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition:
     """Say whether a pipeline can be part of its pool's definitions, as its condition Accepted."""
-    space = namespace(thing)
-    if Reference("Pipeline", space, name(thing)) not in verdicts:
+    refusal = tenancy.refusal(thing, inventory)
+    if refusal is not None:
+        return refusal
+    if reference(thing) not in verdicts:
         return Condition("Accepted", UNKNOWN, "Checking", "the pipeline is being checked")
     missing = _missing(thing, inventory)
     if missing is not None:
@@ -77,15 +79,19 @@ def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: 
             return Condition(
                 "Accepted", FALSE, "PathConflict" if verdict.overlaps else "Invalid", about + verdict.problem
             )
-    return _unusable(thing, inventory) or _pool(thing, inventory)
+    valid = Condition("Accepted", TRUE, "Accepted", "the pipeline and all that it names are valid")
+    return _unusable(thing, inventory) or valid
 
 
 def refused(
-    pool: str, verdicts: Mapping[Reference, Verdict], inventory: Inventory
+    pool: str, served: str, verdicts: Mapping[Reference, Verdict], inventory: Inventory
 ) -> dict[Reference, Condition] | None:
-    """Return the pipelines of a pool that are not accepted, and why; None when that is not yet known of all."""
+    """Return the pipelines of a pool that are not accepted, and why; None when that is not yet known of all.
+
+    Those of other namespaces than the one that the pool serves are not looked at: they hold up nothing.
+    """
     found = {}
-    for one in inventory.all("Pipeline"):
+    for one in inventory.all("Pipeline", served):
         if references.pool(one) == pool:
             accepted = acceptance(one, verdicts, inventory)
             if accepted.status == UNKNOWN:
@@ -93,13 +99,6 @@ def refused(
             if accepted.status == FALSE:
                 found[reference(one)] = accepted
     return found
-
-
-def served_namespace(pool: str, inventory: Inventory) -> str | None:
-    """Return the namespace whose pipelines a pool runs: its oldest pipeline's. None when it has none."""
-    users = [one for one in inventory.all("Pipeline") if references.pool(one) == pool]
-    oldest = min(users, key=lambda one: (created(one), uid(one)), default=None)
-    return None if oldest is None else namespace(oldest)
 
 
 def _missing(thing: Object, inventory: Inventory) -> Condition | None:
@@ -134,25 +133,11 @@ def _named(thing: Object, inventory: Inventory) -> list[Reference]:
     ]
 
 
-def _pool(thing: Object, inventory: Inventory) -> Condition:
-    pool = references.pool(thing)
-    if inventory.find("JailPool", "", pool) is None:
-        message = f"there is no JailPool {pool}; create it, or set spec.pool to one that exists"
-        return Condition("Accepted", FALSE, "PoolMissing", message)
-    served = served_namespace(pool, inventory)
-    if served != namespace(thing):
-        message = (
-            f"JailPool {pool} runs the pipelines of namespace {served}, and a pool is never shared between "
-            "namespaces; set spec.pool to another one"
-        )
-        return Condition("Accepted", FALSE, "PoolTaken", message)
-    return Condition("Accepted", TRUE, "Accepted", "the pipeline and all that it names are valid")
-
-
 def _ready(thing: Object, accepted: Condition) -> Condition:
     rollout = conditions.find(thing, "RolledOut")
     if accepted.status != TRUE:
-        still = " The last valid definitions stay in force." if status(thing).get("bundle") else ""
+        kept = status(thing).get("bundle") and accepted.reason != "NamespaceNotAllowed"
+        still = " The last valid definitions stay in force." if kept else ""
         return Condition("Ready", accepted.status, accepted.reason, accepted.message + "." + still)
     if rollout is None:
         return Condition("Ready", UNKNOWN, "Pending", "its pool has not looked at it yet")

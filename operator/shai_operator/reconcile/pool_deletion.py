@@ -34,7 +34,7 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
     left = [replace(one, draining_since=one.draining_since or now) for one in known if one not in given_up]
     removals = list(upkeep.remove(left, wanted, now))
     left = upkeep.forget_configuration(left, removals)
-    plan.add(SetStatus(pool, pool_status.WRITER, _deletion_status(pool, left, now)))
+    plan.add(SetStatus(pool, pool_status.WRITER, _deletion_status(pool, left, observed.definitions.namespace, now)))
     for one in given_up:
         plan.add(*give_up(pool, one, "it cannot be removed and shai.dev/force-delete is set"))
     plan.add(*removals)
@@ -52,7 +52,7 @@ def _stuck(one: Observation) -> bool:
     return not one.busy() and begun is not None and failed is not None and failed.at >= begun
 
 
-def _deletion_status(pool: Object, left: Sequence[Observation], now: datetime) -> dict[str, Any]:
+def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now: datetime) -> dict[str, Any]:
     told = status(pool)
     stuck = [one for one in left if one.failed is not None]
     message = f"the pool is being deleted; {len(left)} members are left"
@@ -72,7 +72,7 @@ def _deletion_status(pool: Object, left: Sequence[Observation], now: datetime) -
         condition=Condition("RolledOut", FALSE, "Deleting", message),
     )
     parting = [(one, members.standing(one, {}, "")) for one in left]
-    return pool_status.write(pool, (), parting, decision, trouble=trouble, now=now)
+    return pool_status.write(pool, (), parting, decision, namespace=served, trouble=trouble, now=now)
 
 
 def give_up(pool: Object, one: Observation, why: str) -> list[PoolAction]:

@@ -37,10 +37,14 @@ def write(
     leaving: Sequence[tuple[Observation, Standing]],
     decision: Decision,
     *,
+    namespace: str,
     trouble: Condition | None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Write the whole status; ``trouble`` is what keeps members from being made at all."""
+    """Write the whole status.
+
+    ``namespace`` is the one that the pool serves; ``trouble`` is what keeps members from being made at all.
+    """
     everybody = [(one.member, one.stands) for one in kept] + list(leaving)
     rows = [members.row(*one) for one in sorted(everybody, key=lambda one: one[0].ordinal)]
     newest = decision.state.candidate or decision.stable
@@ -56,6 +60,7 @@ def write(
     ]
     return {
         "observedGeneration": generation(pool),
+        "namespace": namespace,
         "replicas": len(rows),
         "readyReplicas": sum(1 for one in kept if one.stands.ready),
         "availableReplicas": sum(1 for one in kept if one.stands.ready and not _busy_with_update(one)),

@@ -96,7 +96,15 @@ class _Reconciliation:
         leaving = upkeep.forget_configuration(leaving, removals)
         parting = [(one, members.standing(one, self._releases, "")) for one in leaving]
         outlook = self._outlook(kept, decision)
-        told = pool_status.write(self._pool, kept, parting, decision, trouble=self._trouble(staying), now=self._now)
+        told = pool_status.write(
+            self._pool,
+            kept,
+            parting,
+            decision,
+            namespace=self._definitions.namespace,
+            trouble=self._trouble(staying),
+            now=self._now,
+        )
         everybody = [(one.member, one.stands) for one in kept] + parting
         plan = PoolPlan()
         if FINALIZER not in finalizers(self._pool):
@@ -140,7 +148,7 @@ class _Reconciliation:
     def _decide(self, staying: Sequence[Observation]) -> Decision:
         told, made = status(self._pool), self._definitions.release
         stable = str(told.get("stableRelease") or "")
-        desired = stable if made is None or self._too_large else made.name
+        desired = stable if made is None or self._too_large or self._changes_hands(staying) else made.name
         compared = self._stable is not None and made is not None
         changed = bundles.changed_policies(self._stable, made) if self._stable and made else ()
         decision = rollout.decide(
@@ -166,6 +174,13 @@ class _Reconciliation:
         if self._too_large:
             return replace(decision, condition=Condition("RolledOut", FALSE, "TooLarge", self._too_large))
         return decision
+
+    def _changes_hands(self, staying: Sequence[Observation]) -> bool:
+        """Whether members still run what another namespace had here: they let go of it before anything else."""
+        stable, made = self._stable, self._definitions.release
+        if stable is None or made is None or stable.namespace == made.namespace:
+            return False
+        return any(one.monitor and one.release not in {"", stable.name, made.name} for one in staying)
 
     def _view(self, one: Observation, candidate: str) -> Member:
         """Show a member as a rollout looks at it."""

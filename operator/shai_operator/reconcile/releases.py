@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import bundles, policies, references
-from shai_operator.reconcile.definitions import served_namespace
+from shai_operator.reconcile import bundles, policies, references, tenancy
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import (
     API_VERSION,
@@ -40,7 +39,7 @@ class Definitions:
 
     pool: str
     namespace: str
-    """Whose pipelines it serves: that of the oldest one. Empty when it has none."""
+    """Whose pipelines it serves. Empty when it serves nobody."""
     release: Release | None
     """None when there is nothing to run, and has never been."""
     facts: Facts
@@ -55,15 +54,18 @@ class Definitions:
 
 
 def build(
-    inventory: Inventory, pool: str, refused: Mapping[Reference, Condition], stable: Release | None
+    inventory: Inventory, pool: Object, refused: Mapping[Reference, Condition], stable: Release | None
 ) -> Definitions:
     """Gather a pool's definitions.
 
     ``refused`` are the pipelines that `definitions.refused` names, and no others can be left out;
-    ``stable`` is the release in force, None when there is none yet.
+    ``stable`` is the release in force, None when there is none yet. While that is another namespace's,
+    nothing is to run: whoever has lost the pool is gone from it before the next one comes.
     """
-    served = served_namespace(pool, inventory) or ""
-    own = [one for one in inventory.all("Pipeline") if references.pool(one) == pool and not deleting(one)]
+    served = tenancy.served_namespace(pool, stable)
+    leaving = stable is not None and stable.namespace != served and bool(stable.of_kind("Pipeline"))
+    known = [] if leaving else inventory.all("Pipeline", served)
+    own = [one for one in known if references.pool(one) == name(pool) and not deleting(one)]
     own.sort(key=lambda one: (created(one), uid(one)))
     chosen = [one for one in own if reference(one) not in refused]
     left_out = {reference(one): refused[reference(one)] for one in own if reference(one) in refused}
@@ -71,19 +73,19 @@ def build(
     for pipeline in chosen:
         present.add_pipeline(pipeline, inventory)
     if stable is not None and stable.namespace == served:
-        _carry(present, stable, [it.name for it in left_out if it.namespace == served])
+        _carry(present, stable, [it.name for it in left_out])
     made = None
     if stable is not None or present.manifests:
         # A pool that has lost its last pipeline goes over to a release without any.
-        space = served or (stable.namespace if stable else "")
-        made = bundles.release(pool, space, present.manifests.values(), present.revisions)
-    known = [inventory.find("Policy", served, one) for one in present.revisions]
-    used = tuple(one for one in known if one is not None)
+        space = stable.namespace if stable is not None and (leaving or not served) else served
+        made = bundles.release(name(pool), space, present.manifests.values(), present.revisions)
+    found = [inventory.find("Policy", served, one) for one in present.revisions]
+    used = tuple(one for one in found if one is not None)
     return Definitions(
-        pool=pool,
+        pool=name(pool),
         namespace=served,
         release=made,
-        facts=bundles.facts([*(inventory.all("FactSource", served) if served else ()), *inventory.all("Principal")]),
+        facts=bundles.facts([*inventory.all("FactSource", served), *inventory.all("Principal")]),
         pipelines=tuple(chosen),
         policies=tuple(sorted(used, key=name)),
         left_out=left_out,

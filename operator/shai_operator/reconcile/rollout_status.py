@@ -6,13 +6,13 @@ Their own controllers write the rest under another name, so that neither touches
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import policies, references
+from shai_operator.reconcile import policies, references, tenancy
 from shai_operator.reconcile.actions import SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, find, render
-from shai_operator.reconcile.objects import created, name, status, uid
+from shai_operator.reconcile.objects import created, name, namespace, status, uid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,9 +82,10 @@ def _pipeline_condition(thing: Object, outlook: Outlook) -> Condition:
 
 
 def _homes(space: str, inventory: Inventory) -> dict[str, str]:
-    """Return the pool that writes each policy's status: that of the oldest pipeline that names it."""
+    """Return the pool that writes each policy's status: that of the oldest pipeline that names it and may use its."""
     found: dict[str, str] = {}
-    for one in sorted(inventory.all("Pipeline", space), key=lambda one: (created(one), uid(one))):
+    served = [one for one in inventory.all("Pipeline", space) if tenancy.refusal(one, inventory) is None]
+    for one in sorted(served, key=lambda one: (created(one), uid(one))):
         for policy in references.policies(one, inventory):
             found.setdefault(policy, references.pool(one))
     return found
@@ -149,16 +150,22 @@ def _policy_condition(thing: Object, outlook: Outlook, newest: str, revisions: M
 def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, now: datetime) -> Iterator[SetStatus]:
     """Write what the rollout means for every pipeline and every policy of a pool.
 
-    A policy that pipelines of several pools name is written about by one of them only.
+    A policy that pipelines of several pools name is written about by one of them only. What was
+    written about pipelines of a namespace that the pool has served before is taken back.
     """
     space = definitions.namespace
-    waiting = [inventory.get(it) for it in definitions.left_out if it.namespace == space]
+    if outlook.stable is not None and outlook.stable.namespace != space:
+        outlook = replace(outlook, stable=None)
+    waiting = [inventory.get(it) for it in definitions.left_out]
     for thing in (*definitions.pipelines, *(one for one in waiting if one is not None)):
         yield pipeline(thing, outlook, now)
+    for thing in inventory.all("Pipeline"):
+        if namespace(thing) != space and outlook.pool == references.pool(thing) == status(thing).get("pool"):
+            yield SetStatus(thing, WRITER, {})
     homes = _homes(space, inventory)
     releases = [one for one in (outlook.stable, outlook.candidate, definitions.release) if one is not None]
     running = {one for release in releases for one in release.revisions}
-    for thing in inventory.all("Policy", space) if space else ():
+    for thing in inventory.all("Policy", space):
         one = name(thing)
         if one in outlook.decision.reject:
             continue  # written already, before the pool's status

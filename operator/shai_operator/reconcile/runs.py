@@ -8,11 +8,11 @@ nothing: the monitors keep the last good result in force.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import conditions, references, results
+from shai_operator.reconcile import conditions, references, results, tenancy
 from shai_operator.reconcile.actions import NORMAL, WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
 from shai_operator.reconcile.objects import created, deleting, generation, name, namespace, spec, status
@@ -75,6 +75,11 @@ class _Seen:
         return self.inventory.find("Pipeline", namespace(self.run), spec(self.run)["pipeline"])
 
     @property
+    def refusal(self) -> Condition | None:
+        """Why the pipeline may not use its pool."""
+        return tenancy.refusal(self.pipeline, self.inventory) if self.pipeline else None
+
+    @property
     def analysis(self) -> Object | None:
         """The OfflineAnalysis that the run belongs to."""
         owner = spec(self.run).get("offlineAnalysis")
@@ -105,11 +110,14 @@ def reconcile(run: Object, members: Sequence[MemberRun], inventory: Inventory, n
     if deleting(run) or finished(run):
         decision.requests += _cancellations(members)
         return decision
-    ended = _ended(seen) or _outcome(members)
+    if seen.refusal is not None:
+        decision.requests += _cancellations(members)
+        seen = replace(seen, members=())
+    ended = _ended(seen) or _outcome(seen.members)
     if ended is None:
         _go_on(decision, seen)
     else:
-        decision.requests += _cancellations(members)
+        decision.requests += _cancellations(seen.members)
         _finish(decision.plan, seen, ended)
     return decision
 
@@ -178,6 +186,8 @@ def _waits_for(seen: _Seen) -> str:
     if seen.pipeline is None:
         pipeline = spec(seen.run)["pipeline"]
         return f"the run waits for Pipeline {pipeline}, which is not in namespace {namespace(seen.run)}; apply it"
+    if seen.refusal is not None:
+        return f"the run waits: {seen.refusal.message}"
     why = "; ".join(f"{one.name}: {one.error}" for one in seen.members[:_EXAMPLES]) or "it has none"
     return f"the run waits for a member of JailPool {references.pool(seen.pipeline)} to be ready ({why})"
 

@@ -26,7 +26,7 @@ from shai_operator.reconcile import bundles
 from shai_operator.reconcile.actions import Create, Plan, Requeue, SetStatus
 from shai_operator.reconcile.members import Monitor
 from shai_operator.reconcile.objects import Inventory, Reference, reference, status
-from tests.reconcile.builders import condition, thing
+from tests.reconcile.builders import FOR_SEARCH, condition, thing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -82,6 +82,7 @@ class World:
         self.put(thing("Pipeline", "syse", {"pool": "main"}, {"bundle": HASH, "conditions": ready}))
         row = {"name": "main-0", "ready": "True", "address": "127.0.10.1", "image": "1234"}
         spec = {
+            **FOR_SEARCH,
             "provider": "local",
             "directory": "/pools",
             "keyValue": {"mode": "Managed", "seed": "/seed"},

@@ -5,23 +5,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import definitions
+from shai_operator.reconcile import definitions, tenancy
 from shai_operator.reconcile.actions import SetStatus
 from shai_operator.reconcile.definitions import Verdict
-from shai_operator.reconcile.objects import CLUSTER_SCOPED, Inventory, Object, Reference, reference
+from shai_operator.reconcile.objects import CLUSTER_SCOPED, Inventory, Object, Reference, name, reference
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.actions import Plan
     from shai_operator.reconcile.conditions import Condition
 
 CREATED = "2026-06-01T12:00:00Z"
+FOR_SEARCH = {"allowedNamespaces": {"names": ["search"]}}
+"""Spec of a pool that serves the namespace in which `thing` makes objects."""
 
 
 def thing(
-    kind: str, name: str, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any
+    kind: str, called: str, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any
 ) -> Object:
     """Make an object in namespace search; ``metadata`` is added to what every object has."""
-    known = {"name": name, "uid": f"uid-{name}", "generation": 1, "creationTimestamp": CREATED}
+    known = {"name": called, "uid": f"uid-{called}", "generation": 1, "creationTimestamp": CREATED}
     if kind not in CLUSTER_SCOPED:
         known["namespace"] = "search"
     return {
@@ -52,11 +54,11 @@ def valid(known: Inventory) -> dict[Reference, Verdict]:
     return {reference(one): Verdict() for kind in kinds for one in known.all(kind)}
 
 
-def refused(pool: str, known: Inventory, **problems: Verdict) -> dict[Reference, Condition]:
+def refused(pool: Object, known: Inventory, **problems: Verdict) -> dict[Reference, Condition]:
     """Return a pool's pipelines that are not accepted; ``problems`` are verdicts on pipelines, by name."""
-    pipelines = {reference(one): one["metadata"]["name"] for one in known.all("Pipeline")}
-    verdicts = valid(known) | {it: problems[name] for it, name in pipelines.items() if name in problems}
-    found = definitions.refused(pool, verdicts, known)
+    pipelines = {reference(one): name(one) for one in known.all("Pipeline")}
+    verdicts = valid(known) | {it: problems[called] for it, called in pipelines.items() if called in problems}
+    found = definitions.refused(name(pool), tenancy.served_namespace(pool), verdicts, known)
     assert found is not None
     return found
 

@@ -30,7 +30,7 @@ from shai_operator.reconcile.members import (
 from shai_operator.reconcile.objects import FINALIZER, Inventory, Object, Reference, name, reference
 from shai_operator.reconcile.pools import ForgetReleases, Observed, StoreRelease
 from shai_operator.reconcile.rollout_state import NeedComparison
-from tests.reconcile.builders import refused, thing
+from tests.reconcile.builders import FOR_SEARCH, refused, thing
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Bundle, Release
@@ -80,7 +80,7 @@ class World:
         self.trail: list[Any] = []
         """All actions that have been carried out."""
         steps = [{"members": 1, "pauseSeconds": 20}, {"members": "100%", "pauseSeconds": 20}]
-        self.put(thing("JailPool", "default", {"replicas": replicas, "directory": "/srv", **spec}))
+        self.put(thing("JailPool", "default", {"replicas": replicas, "directory": "/srv", **FOR_SEARCH, **spec}))
         self.put(thing("Task", "search", {"run": "Always"}))
         self.define("one")
         paths = [{"path": "/a/**", "policy": {"name": "public"}}]
@@ -146,7 +146,8 @@ class World:
     def texts(self) -> list[str]:
         """Return the policy's text that each member enforces."""
         bundles = [one.bundle for _, one in sorted(self.machines.items())]
-        return [one.release.objects["Policy", "public"]["spec"]["text"] if one else "" for one in bundles]
+        found = [one.release.objects.get(("Policy", "public")) if one else None for one in bundles]
+        return [one["spec"]["text"] if one else "" for one in found]
 
     def observation(self, called: str, row: Observation) -> Observation:
         it = self.machines.get(called)
@@ -188,7 +189,7 @@ class World:
             host = rows[called].host if called in rows and rows[called].host in self.hosts else self.hosts[0]
             places[ordinal] = Place(called, ordinal, host, f"127.0.10.{ordinal + 1}")
         return Observed(
-            definitions=releases.build(self.known, "default", refused("default", self.known), stable),
+            definitions=releases.build(self.known, self.pool, refused(self.pool, self.known), stable),
             releases=stored,
             members=rows,
             places=places,

@@ -11,7 +11,7 @@ from shai_operator.reconcile import benchmarks
 from shai_operator.reconcile.actions import Create, Emit, Plan
 from shai_operator.reconcile.benchmarks import RESULTS_LIMIT, Decision, Measurement, StartMeasurement, Target
 from shai_operator.reconcile.conditions import timestamp
-from tests.reconcile.builders import CREATED, condition, inventory, only_condition, thing, written
+from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, thing, written
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Inventory, Object
@@ -45,7 +45,7 @@ def pool(name: str = "main", host: str = "", ready: str = "True") -> Object:
         {"name": f"{name}-0", "ordinal": 0, "host": host, "ready": "False"},
         {"name": f"{name}-2", "ordinal": 2, "host": host, "ready": ready},
     ]
-    return thing("JailPool", name, {"hosts": HOSTS}, {"members": members})
+    return thing("JailPool", name, {"hosts": HOSTS, **FOR_SEARCH}, {"members": members})
 
 
 def world(*things: Object) -> Inventory:
@@ -80,8 +80,9 @@ def test_the_first_ready_member_is_measured() -> None:
         ([pool()], "waits for Pipeline syse, which is not in namespace search; apply it"),
         ([pool(), pipeline(ready="False")], "waits for Pipeline syse to be ready: why not"),
         ([pool(), pipeline(analysed="Unknown")], "waits for Pipeline syse to be analysed: not yet"),
-        ([pipeline()], "waits for a member of JailPool main to be ready"),
+        ([pipeline()], "waits for Pipeline syse: there is no JailPool main"),
         ([pipeline(), pool(ready="Unknown")], "waits for a member of JailPool main"),
+        ([pipeline(), {**pool(), "spec": {}}], "JailPool main does not serve namespace search"),
     ],
 )
 def test_it_waits_for_what_it_measures(things: list[Object], says: str) -> None:

@@ -42,7 +42,7 @@ def world(*without: tuple[str, str]) -> Inventory:
         thing("Task", "worker", taint={"name": "worker"}),
         *(thing("Policy", name) for name in POLICIES),
         *(thing("PolicyRevision", f"{name}-1", policy=name, revision=1) for name in POLICIES),
-        thing("JailPool", "main"),
+        thing("JailPool", "main", allowedNamespaces={"names": ["search"]}),
     ]
     found = Inventory()
     for one in things:
@@ -117,20 +117,44 @@ def test_a_pool_knows_its_pipelines_once_all_are_checked() -> None:
     for one in (broken, pipeline("elsewhere", pool="elsewhere", tasks=["other"])):
         inventory.put(one)
     verdicts = valid(inventory)
-    found = definitions.refused("main", verdicts, inventory)
+    found = definitions.refused("main", "search", verdicts, inventory)
     assert found is not None
     assert {it.name: one.reason for it, one in found.items()} == {"broken": "TaskMissing"}
     del verdicts[reference(broken)]
-    assert definitions.refused("main", verdicts, inventory) is None
+    assert definitions.refused("main", "search", verdicts, inventory) is None
 
 
-def test_a_pool_serves_the_namespace_of_its_oldest_pipeline() -> None:
+def test_a_stranger_s_pipeline_holds_up_nothing() -> None:
     inventory = world()
+    inventory.put(pipeline("waiting", "mail", created="2025-01-01T00:00:00Z"))
+    verdicts = {it: one for it, one in valid(inventory).items() if it.namespace == "search"}
+    assert definitions.refused("main", "search", verdicts, inventory) == {}
+
+
+@pytest.mark.parametrize(
+    ("pool", "status", "reasons"),
+    [
+        ({"allowedNamespaces": {"names": ["search"]}}, {}, ("Accepted", "NamespaceNotAllowed")),
+        ({"allowedNamespaces": {"names": ["mail"]}}, {"namespace": "search"}, ("NamespaceNotAllowed", "Accepted")),
+        ({"allowedNamespaces": {"names": []}}, {"namespace": "search"}, ("NamespaceNotAllowed", "NamespaceNotAllowed")),
+        ({"allowedNamespaces": {}}, {"namespace": "search"}, ("NamespaceNotAllowed", "NamespaceNotAllowed")),
+        ({}, {"namespace": "search"}, ("Accepted", "NamespaceNotAllowed")),
+        ({}, {}, ("NamespaceNotAllowed", "NamespaceNotAllowed")),
+    ],
+)
+def test_a_pool_says_which_namespace_it_serves_whoever_is_older(
+    pool: dict[str, Any], status: dict[str, Any], reasons: tuple[str, str]
+) -> None:
+    inventory = world()
+    inventory.put({**thing("JailPool", "main", **pool), "status": status})
     older = pipeline("a", "mail", created="2025-01-01T00:00:00Z", tasks=[], conduits=[])
     inventory.put(older)
-    problems = {**valid(inventory)}
-    assert definitions.acceptance(pipeline(), problems, inventory).reason == "PoolTaken"
-    assert definitions.acceptance(older, problems, inventory).reason == "Accepted"
+    found = [definitions.acceptance(one, valid(inventory), inventory) for one in (pipeline(), older)]
+    assert tuple(one.reason for one in found) == reasons
+    for one, stranger, other in zip(found, ("search", "mail"), ("mail", "search"), strict=True):
+        if one.reason == "NamespaceNotAllowed":
+            assert f"does not serve namespace {stranger}" in one.message
+            assert other not in one.message
 
 
 def test_on_the_first_visit_everything_is_unknown() -> None:

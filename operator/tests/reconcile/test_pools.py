@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from shai_operator.reconcile import pools
 from shai_operator.reconcile.actions import SetFinalizer, SetStatus
 from shai_operator.reconcile.members import ApplyBundle, ForgetMembers, ProvisionMembers, RemoveMembers
-from shai_operator.reconcile.objects import FINALIZER, name, reference
+from shai_operator.reconcile.objects import FINALIZER, Reference, name, reference
 from shai_operator.reconcile.pools import ForgetReleases, StoreRelease
-from tests.reconcile.builders import thing
+from tests.reconcile.builders import FOR_SEARCH, thing
 from tests.reconcile.pool_world import World, kinds, revision
 
 
@@ -395,8 +395,85 @@ def test_a_policy_s_status_has_one_writer() -> None:
     )
     conduits = world.known.find("Pipeline", "search", "syse")["spec"]["conduits"]  # type: ignore[index]
     world.put({**other, "spec": {**other["spec"], "conduits": conduits}})
-    written = [name(one.thing) for one in world.plan().actions if isinstance(one, SetStatus)]
-    assert "public" not in written, "the older pipeline's pool writes it"
+
+    def written() -> list[str]:
+        return [name(one.thing) for one in world.plan().actions if isinstance(one, SetStatus)]
+
+    assert "public" in written(), "a pipeline without a pool that it may use has no say"
+    world.put(thing("JailPool", "second", FOR_SEARCH))
+    assert "public" not in written(), "the older pipeline's pool writes it"
+
+
+# Whose the pool is.
+
+
+def heir(world: World) -> None:
+    """Have a pipeline of another namespace wait for the pool, with the same names as the one that runs."""
+    for kind, called in (("Policy", "public"), ("Task", "search"), ("Pipeline", "syse")):
+        one = world.known.find(kind, "search", called)
+        assert one is not None
+        world.known.put({**thing(kind, called, one["spec"], namespace="other"), "status": {}})
+    world.known.put(
+        {**world.known.all("PolicyRevision")[0], "metadata": {"name": revision("one"), "namespace": "other"}}
+    )
+
+
+def test_a_stranger_never_inherits_a_pool() -> None:
+    world = settled()
+    heir(world)
+    world.settle()
+    assert {name(one.thing) for one in world.trail if isinstance(one, SetStatus)} == {"default", "syse", "public"}
+    assert not [one for one in world.trail if isinstance(one, StoreRelease | ApplyBundle)]
+    world.known.remove(Reference("Pipeline", "search", "syse"))
+    world.settle()
+    assert (world.status["namespace"], world.texts()) == ("search", [""] * 3)
+    stranger = world.known.find("Pipeline", "other", "syse")
+    assert stranger is not None
+    assert stranger["status"] == {}
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_pool_that_changes_hands_runs_nothing_of_the_former_namespace_any_more(*, paused: bool) -> None:
+    world = settled()
+    heir(world)
+    own = world.known.find("Pipeline", "other", "syse")
+    assert own is not None
+    world.known.put({**own, "spec": {**own["spec"], "rollout": {"paused": paused, "limits": {"closedPercent": 0}}}})
+    world.change("JailPool", "default", allowedNamespaces={"names": ["other"]})
+    seen = []
+    for _ in range(10):
+        world.look()
+        seen.append({one.bundle.release.namespace for one in world.machines.values() if one.bundle})
+        empty = [not one.bundle.release.manifests for one in world.machines.values() if one.bundle]
+        if "other" in seen[-1]:
+            assert all(empty) or seen[-1] == {"other"}
+    assert seen[-1] == {"other"}
+    assert not any("search" in one and "other" in one and not all(empty) for one in seen)
+    assert world.status["namespace"] == "other"
+    assert world.of("Pipeline", "syse").get("pool") is None, "what it said of the one that lost the pool is taken back"
+    own = world.known.find("Pipeline", "other", "syse")
+    assert own is not None
+    assert own["status"]["members"] == 3
+
+
+def test_whoever_cannot_be_served_does_not_keep_the_former_namespace_in_force() -> None:
+    world = settled()
+    heir(world)
+    text = world.known.find("Policy", "other", "public")
+    assert text is not None
+    world.refuses.add(text["spec"]["text"])
+    world.change("JailPool", "default", allowedNamespaces={"names": ["other"]})
+    told = [number for number, one in enumerate(kinds(world.plan().actions), 1) if one == "SetStatus JailPool default"]
+    world.look(told[0])  # a crash, before anything is said to members
+    world.settle()
+    assert world.texts() == [""] * 3, "all members have let go of it"
+
+
+def test_a_pool_that_serves_nobody_runs_nothing() -> None:
+    world = settled()
+    world.change("JailPool", "default", allowedNamespaces={"names": []})
+    world.settle()
+    assert (world.status["namespace"], world.texts()) == ("", [""] * 3)
 
 
 def test_definitions_that_cannot_be_kept_are_not_rolled_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import Object, name, reference
 from shai_operator.reconcile.rollout_state import Settings, Step
-from tests.reconcile.builders import inventory, refused, thing
+from tests.reconcile.builders import FOR_SEARCH, inventory, refused, thing
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Release
@@ -26,8 +26,9 @@ def revision(of: Object, number: int = 1) -> Object:
     return thing("PolicyRevision", policies.revision_name(of), content)
 
 
-def task(called: str, taint: str = "", **spec: Any) -> Object:
-    return thing("Task", called, {"command": ["/bin/true"], **({"taint": {"name": taint}} if taint else {}), **spec})
+def task(called: str, taint: str = "", namespace: str = "search", **spec: Any) -> Object:
+    content = {"command": ["/bin/true"], **({"taint": {"name": taint}} if taint else {}), **spec}
+    return thing("Task", called, content, namespace=namespace)
 
 
 def pipeline(
@@ -50,8 +51,13 @@ WORLD = [PUBLIC, WORKER, revision(PUBLIC), revision(WORKER), task("search", "wor
 
 
 def build(*things: Object, stable: Release | None = None, **problems: Verdict) -> Definitions:
-    known = inventory(*things, thing("JailPool", "default"))
-    return releases.build(known, "default", refused("default", known, **problems), stable)
+    pool = next((one for one in things if one["kind"] == "JailPool"), thing("JailPool", "default", FOR_SEARCH))
+    known = inventory(*things, pool)
+    return releases.build(known, pool, refused(pool, known, **problems), stable)
+
+
+def serving(*names: str) -> Object:
+    return thing("JailPool", "default", {"allowedNamespaces": {"names": list(names)}})
 
 
 def objects(built: Definitions) -> set[str]:
@@ -97,14 +103,19 @@ def test_rollout_settings_do_not_change_a_release() -> None:
 # Which pipelines.
 
 
-def test_the_oldest_pipeline_s_namespace_has_the_pool() -> None:
-    foreign = pipeline("other", namespace="other", tasks=(), created=1)
-    built = build(*WORLD, foreign)
-    assert objects(built) == WHOLE
-    assert built.left_out[reference(foreign)].reason == "PoolTaken"
-    older = pipeline("other", namespace="other", created=0)  # as old: the uid decides
-    older["metadata"]["uid"] = "a"
-    assert build(*WORLD, older).namespace == "other"
+@pytest.mark.parametrize("created", [0, 1, 59])
+def test_whose_pipelines_a_pool_runs_is_its_own_to_say(created: int) -> None:
+    strangers = [
+        task("other", namespace="other"),
+        pipeline("other", namespace="other", tasks=("other",), created=created),
+        thing("FactSource", "theirs", {"inline": []}, namespace="other"),
+    ]
+    built = build(*WORLD, *strangers, serving("search"))
+    assert (objects(built), built.namespace, built.left_out, built.facts.manifests) == (WHOLE, "search", {}, ())
+    built = build(*WORLD, *strangers, serving("other"))
+    assert (objects(built), built.namespace) == ({"Pipeline/other", "Task/other"}, "other")
+    assert [one["metadata"]["name"] for one in built.facts.manifests] == ["theirs"]
+    assert build(*WORLD, *strangers, serving()).release is None
 
 
 def test_a_pipeline_of_another_pool_is_not_looked_at() -> None:
@@ -172,10 +183,26 @@ def test_another_pipeline_moves_on_beside_a_broken_one() -> None:
     assert changed == {("Task", "other")}
 
 
-def test_another_namespace_inherits_nothing() -> None:
+def test_a_namespace_that_loses_a_pool_leaves_it_before_the_next_one_comes() -> None:
     stable = build(*WORLD).release
-    foreign = pipeline("syse", namespace="other", tasks=("serach",))
-    assert objects(build(foreign, stable=stable)) == set()
+    heir = [task("other", namespace="other"), pipeline("syse", namespace="other", tasks=("other",))]
+    left = build(*WORLD, *heir, serving("other"), stable=stable)
+    assert (objects(left), left.pipelines, left.left_out) == (set(), (), {})
+    assert left.release is not None
+    assert left.release.namespace == "search"
+    assert objects(build(*WORLD, *heir, serving("other"), stable=left.release)) == {"Pipeline/syse", "Task/other"}
+    assert objects(build(*WORLD, *heir, serving(), stable=stable)) == set()
+
+
+def test_a_pool_from_before_there_were_allowed_namespaces_goes_on_and_takes_no_other() -> None:
+    stable = build(*WORLD).release
+    heir = [task("other", namespace="other"), pipeline("a", namespace="other", tasks=("other",))]
+    upgraded = thing("JailPool", "default")
+    assert build(*WORLD, *heir, upgraded, stable=stable).release == stable
+    assert build(*WORLD[:-1], *heir, upgraded, stable=stable).namespace == "search"
+    known = thing("JailPool", "default", status={"namespace": "search"})
+    assert objects(build(*WORLD, *heir, known, stable=stable)) == WHOLE
+    assert build(*WORLD, *heir, upgraded).release is None, "a new pool is nobody's until it says whose"
 
 
 # Which revision.

@@ -12,7 +12,7 @@ from shai_operator.reconcile.conditions import timestamp
 from shai_operator.reconcile.objects import Inventory, Object
 from shai_operator.reconcile.results import BLOCKED_LISTED, COVERAGE_LISTED, MemberRun, State
 from shai_operator.reconcile.runs import CancelAnalysis, Decision, StartAnalysis
-from tests.reconcile.builders import CREATED, condition, inventory, only_condition, thing, written
+from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, thing, written
 
 NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
 STARTED = CREATED
@@ -36,7 +36,7 @@ def pipeline(bundle: str = HASH) -> Object:
 
 
 def world(*things: Object) -> Inventory:
-    return inventory(pipeline(), *things)
+    return inventory(thing("JailPool", "main", FOR_SEARCH), pipeline(), *things)
 
 
 def analysis(**more: Any) -> dict[str, Any]:
@@ -132,6 +132,17 @@ def test_a_run_waits_for_what_it_needs(known: Inventory, members: list[MemberRun
     assert "startTime" not in status_of(decision)
     late = runs.reconcile(run(), members, known, NOW + timedelta(seconds=30))
     assert succeeded(late) == ("False", "TimedOut")
+
+
+def test_members_of_a_pool_that_the_namespace_may_not_use_are_not_asked() -> None:
+    known = world(thing("JailPool", "main", {"allowedNamespaces": {"names": ["other"]}}))
+    members = [member(0, State.PENDING), member(1, State.RUNNING), member(2, State.COMPLETE)]
+    decision = runs.reconcile(run(), members, known, NOW)
+    assert decision.requests == [CancelAnalysis("main-1")]
+    assert succeeded(decision) == ("Unknown", "Pending")
+    assert "JailPool main does not serve namespace search" in message(decision)
+    assert status_of(decision)["members"] == []
+    assert runs.reconcile(run(), members, world(), NOW).requests == [StartAnalysis("main-0", "syse", "All", full=False)]
 
 
 def test_a_complete_run_says_the_worst_of_its_members() -> None:

@@ -17,7 +17,7 @@ from shai_operator.reconcile import analyses, benchmarks, runs
 from shai_operator.reconcile.actions import Create
 from shai_operator.reconcile.benchmarks import Measurement
 from shai_operator.reconcile.results import MemberRun, State
-from tests.reconcile.builders import condition, inventory, thing, written
+from tests.reconcile.builders import FOR_SEARCH, condition, inventory, thing, written
 
 BASES = Path(__file__).resolve().parents[3] / "crds" / "bases"
 NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
@@ -78,7 +78,7 @@ def test_an_analysis_run(state: State) -> None:
     found = large_analysis() if state == State.COMPLETE else None
     members = [MemberRun(f"m{number}", state, HASH, "views", 1, 2, found, LONG) for number in range(300)]
     run = thing("AnalysisRun", "one", {"pipeline": "syse", "trigger": "Manual"})
-    known = inventory(thing("Pipeline", "syse", {}, {"bundle": HASH}), run)
+    known = inventory(thing("JailPool", "default", FOR_SEARCH), thing("Pipeline", "syse", {}, {"bundle": HASH}), run)
     assert faults(written(runs.reconcile(run, members, known, NOW).plan), status("analysisruns")) == []
 
 

@@ -42,6 +42,12 @@ def pipeline(name: str, tasks: list[str], path: str, policy_name: str, **spec: A
     return thing("Pipeline", name, tasks=tasks, conduits=[conduit], **spec)
 
 
+def serving(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
+    """A pool without members that serves a namespace."""
+    usual = {"allowedNamespaces": {"names": [namespace]}, "provider": "local", "replicas": 0}
+    return thing("JailPool", name, **{**usual, **spec})
+
+
 def apply(cluster: Cluster, namespace: str, *things: dict[str, Any]) -> None:
     """Apply objects as a user does."""
     cluster.kubectl("-n", namespace, "apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, things)))

@@ -91,6 +91,7 @@ class SmallPool:
     def set(self, **spec: Any) -> None:
         """Apply the pool."""
         usual = {
+            "allowedNamespaces": {"names": [self.namespace]},
             "provider": "local",
             "directory": str(self.directory),
             "network": {"addresses": self._addresses},

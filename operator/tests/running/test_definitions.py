@@ -21,8 +21,8 @@ from tests.running.objects import (
     pipeline,
     policy,
     read,
+    serving,
     task,
-    thing,
 )
 from tests.running.objects import apply as apply_all
 
@@ -45,7 +45,7 @@ def pool(devcluster: Cluster) -> Iterator[Callable[[str], str]]:
 
     def make(namespace: str) -> str:
         name = f"pool-{namespace}"
-        apply_all(devcluster, namespace, thing("JailPool", name, provider="local", replicas=0))
+        apply_all(devcluster, namespace, serving(namespace, name))
         made.append(name)
         return name
 
@@ -130,31 +130,6 @@ def _second_has_passed(devcluster: Cluster, namespace: str) -> bool:
     devcluster.kubectl("-n", namespace, "create", "configmap", "clock")
     clock = json.loads(devcluster.kubectl("-n", namespace, "get", "configmap", "clock", "-o", "json"))
     old = read(devcluster, "Pipeline", namespace, "z-old")
-    assert old is not None
-    return bool(clock["metadata"]["creationTimestamp"] > old["metadata"]["creationTimestamp"])
-
-
-def test_a_pool_serves_one_namespace(
-    devcluster: Cluster, new_namespace: Callable[[], str], pool: Callable[[str], str]
-) -> None:
-    first, second = new_namespace(), new_namespace()
-    name = pool(first)
-    for namespace in (first, second):
-        apply_all(
-            devcluster, namespace, policy("open"), task("t", "open"), pipeline("p", ["t"], "/a/**", "open", pool=name)
-        )
-        if namespace == first:
-            await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("True", "Accepted"))
-            until(lambda: _a_later_second(devcluster, first, second), "creation times differ")
-    found = await_condition(devcluster, "Pipeline", second, "p", "Accepted", ("False", "PoolTaken"))
-    assert first in message(found, "Accepted")
-
-
-def _a_later_second(devcluster: Cluster, first: str, second: str) -> bool:
-    devcluster.kubectl("-n", second, "delete", "configmap", "clock", "--ignore-not-found")
-    devcluster.kubectl("-n", second, "create", "configmap", "clock")
-    clock = json.loads(devcluster.kubectl("-n", second, "get", "configmap", "clock", "-o", "json"))
-    old = read(devcluster, "Pipeline", first, "p")
     assert old is not None
     return bool(clock["metadata"]["creationTimestamp"] > old["metadata"]["creationTimestamp"])
 

@@ -86,6 +86,7 @@ def world(
     """Three members that serve x and not y."""
     made = World(devcluster, new_namespace())
     spec = {
+        "allowedNamespaces": {"names": [made.namespace]},
         "provider": "local",
         "replicas": 3,
         "directory": str(directory / "members"),

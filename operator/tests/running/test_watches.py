@@ -22,6 +22,7 @@ from tests.running.objects import (
     pipeline,
     policy,
     read,
+    serving,
     task,
     thing,
 )
@@ -159,7 +160,7 @@ def test_nothing_of_anybody_is_lost_to_conflicting_writers(
         policy("p"),
         task("t", "p"),
         pipeline("line", ["t"], "/a/**", "p", pool=pool),
-        thing("JailPool", pool, provider="local", replicas=0),
+        serving(namespace, pool),
     ]
     apply(devcluster, namespace, *things)
     names = {"Policy": "p", "Pipeline": "line", "JailPool": pool}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a pool gives, and to whom.
+
+Whoever owns a JailPool decides. No pipeline comes by a pool because it is older than another one or
+has waited for longer, and one that a pool does not allow has no part in anything that the pool does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shai_operator.reconcile import references
+from shai_operator.reconcile.conditions import FALSE, Condition
+from shai_operator.reconcile.objects import name, namespace, spec, status
+
+if TYPE_CHECKING:
+    from shai_operator.reconcile.bundles import Release
+    from shai_operator.reconcile.objects import Inventory, Object
+
+
+def served_namespace(pool: Object, stable: Release | None = None) -> str:
+    """Return the namespace whose pipelines a pool runs; empty: none.
+
+    A pool that says nothing about namespaces keeps the one that it serves already, so that one from
+    before there was such a field goes on. ``stable`` is its release in force, which tells when its
+    status does not yet.
+    """
+    allowed = spec(pool).get("allowedNamespaces")
+    if allowed is not None:
+        names = allowed.get("names") or ()
+        return str(names[0]) if names else ""
+    known = status(pool).get("namespace")
+    if known is None and stable is not None:
+        return stable.namespace
+    return str(known or "")
+
+
+def refusal(pipeline: Object, inventory: Inventory) -> Condition | None:
+    """Say, as its condition Accepted, why a pipeline may not use the pool that it names; None: it may.
+
+    Other namespaces are not named: they are none of this one's business.
+    """
+    pool = references.pool(pipeline)
+    thing = inventory.find("JailPool", "", pool)
+    if thing is None:
+        message = f"there is no JailPool {pool}; create it, or set spec.pool to one that exists"
+        return Condition("Accepted", FALSE, "PoolMissing", message)
+    space = namespace(pipeline)
+    if served_namespace(thing) != space:
+        message = (
+            f"JailPool {name(thing)} does not serve namespace {space}; ask its owner to name the namespace in "
+            "spec.allowedNamespaces, or set spec.pool to another pool"
+        )
+        return Condition("Accepted", FALSE, "NamespaceNotAllowed", message)
+    return None

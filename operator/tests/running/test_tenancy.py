@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What users come by who have rights in one namespace only: real accounts against a real API server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from testing.cluster import ROOT
+from testing.operators import Operator, until
+from tests.running.objects import apply, await_condition, condition, message, pipeline, policy, read, serving, task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from testing.cluster import Cluster
+
+ROLE = ROOT / "deploy" / "examples" / "author.yaml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operator(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with Operator(devcluster, tmp_path_factory.mktemp("tenancy") / "log") as running:
+        yield running
+
+
+class Author:
+    """A user who may write pipelines in a namespace of their own, and nothing else."""
+
+    def __init__(self, cluster: Cluster, namespace: str, directory: Path) -> None:
+        cluster.kubectl("-n", namespace, "apply", "-f", str(ROLE))
+        self.namespace = namespace
+        self.cluster = cluster.account(namespace, "author", "shai-author", directory)
+        may = "auth", "can-i", "create", "pipelines.shai.dev", "-n", namespace
+        until(lambda: self.cluster.try_kubectl(*may).returncode == 0, "the account has its rights")
+
+    def apply(self, *things: dict[str, Any]) -> None:
+        apply(self.cluster, self.namespace, *things)
+
+    def define(self, pool: str, *, whole: bool = True) -> None:
+        """Apply a pipeline with or without its task."""
+        tasks = [task("t", "open")] if whole else []
+        self.apply(policy("open"), *tasks, pipeline("p", ["t"], "/a/**", "open", pool=pool))
+
+    def may(self, *right: str) -> bool:
+        return self.cluster.try_kubectl("auth", "can-i", *right, "-n", self.namespace).returncode == 0
+
+
+@pytest.fixture
+def author(devcluster: Cluster, new_namespace: Callable[[], str], tmp_path: Path) -> Iterator[Callable[[], Author]]:
+    """Return what makes authors, each in a namespace of their own."""
+    made: list[Author] = []
+
+    def make() -> Author:
+        made.append(Author(devcluster, new_namespace(), tmp_path))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.cluster.close()
+
+
+@pytest.fixture
+def pools(devcluster: Cluster) -> Iterator[list[str]]:
+    """Names of pools, which are deleted at the end."""
+    made: list[str] = []
+    yield made
+    for name in made:
+        devcluster.kubectl("delete", "jailpool", name, "--timeout=60s", "--ignore-not-found")
+
+
+def status(cluster: Cluster, pool: str) -> dict[str, Any]:
+    found = read(cluster, "JailPool", "", pool) or {}
+    return found.get("status") or {}
+
+
+def settled(cluster: Cluster, pool: str) -> bool:
+    found = read(cluster, "JailPool", "", pool) or {}
+    told = found.get("status") or {}
+    return bool(told.get("observedGeneration") == found["metadata"]["generation"] and told.get("stableRelease"))
+
+
+def test_an_author_has_no_more_than_the_example_gives(author: Callable[[], Author]) -> None:
+    one = author()
+    for allowed in (
+        ("create", "policies.shai.dev"),
+        ("delete", "tasks.shai.dev"),
+        ("list", "policyrevisions.shai.dev"),
+    ):
+        assert one.may(*allowed), allowed
+    for refused in (
+        ("create", "policyrevisions.shai.dev"),
+        ("patch", "policies.shai.dev", "--subresource=status"),
+        ("patch", "pipelines.shai.dev", "--subresource=status"),
+        ("create", "principals.shai.dev"),
+        ("patch", "jailpools.shai.dev"),
+        ("get", "secrets"),
+    ):
+        assert not one.may(*refused), refused
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_stranger_neither_takes_a_pool_nor_inherits_nor_blocks_it(
+    devcluster: Cluster, author: Callable[[], Author], pools: list[str], operator: Operator, *, whole: bool
+) -> None:
+    stranger, owner = author(), author()
+    name = f"pool-{stranger.namespace}"
+    pools.append(name)
+    stranger.define(name, whole=whole)  # before there is a pool, and long before its owner
+    await_condition(devcluster, "Pipeline", stranger.namespace, "p", "Accepted", ("False", "PoolMissing"))
+    apply(devcluster, owner.namespace, serving(owner.namespace, name))
+    refused = ("False", "NamespaceNotAllowed")
+    await_condition(devcluster, "Pipeline", stranger.namespace, "p", "Accepted", refused)
+    owner.define(name)
+    await_condition(devcluster, "Pipeline", owner.namespace, "p", "RolledOut", ("True", "Complete"))
+    release = status(devcluster, name)["stableRelease"]
+
+    owner.cluster.kubectl("-n", owner.namespace, "delete", "pipeline", "p")
+    until(lambda: status(devcluster, name)["stableRelease"] != release, "nothing is left to run")
+    operator.await_quiet()
+    assert status(devcluster, name)["namespace"] == owner.namespace
+    found = read(devcluster, "Pipeline", stranger.namespace, "p")
+    assert condition(found, "Accepted") == refused
+    assert owner.namespace not in message(found, "Accepted"), "whose it is is none of the stranger's business"
+    assert not {"pool", "bundle", "members"} & set((found or {})["status"])
+    owner.define(name)
+    until(lambda: status(devcluster, name)["stableRelease"] == release, "the owner's definitions are back")
+
+
+def test_a_pool_is_handed_on_by_whoever_owns_it(
+    devcluster: Cluster, author: Callable[[], Author], pools: list[str]
+) -> None:
+    first, second = author(), author()
+    name = f"pool-{first.namespace}"
+    pools.append(name)
+    apply(devcluster, first.namespace, serving(first.namespace, name))
+    for one in (first, second):
+        one.define(name)
+    await_condition(devcluster, "Pipeline", first.namespace, "p", "RolledOut", ("True", "Complete"))
+    apply(devcluster, first.namespace, serving(second.namespace, name))
+    await_condition(devcluster, "Pipeline", second.namespace, "p", "RolledOut", ("True", "Complete"))
+    found = await_condition(devcluster, "Pipeline", first.namespace, "p", "Accepted", ("False", "NamespaceNotAllowed"))
+    until(lambda: condition(read(devcluster, "Pipeline", first.namespace, "p"), "RolledOut") == ("", ""), "it is out")
+    assert "ask its owner" in message(found, "Accepted")
+    two = serving(first.namespace, name, allowedNamespaces={"names": [first.namespace, second.namespace]})
+    done = devcluster.try_kubectl("apply", "-f", "-", stdin=json.dumps(two))
+    assert "a pool serves one namespace" in done.stderr
+
+
+def test_a_pool_from_before_there_were_allowed_namespaces_keeps_its_own(
+    devcluster: Cluster, author: Callable[[], Author], pools: list[str], operator: Operator
+) -> None:
+    stranger, owner = author(), author()
+    name = f"pool-{stranger.namespace}"
+    pools.append(name)
+    stranger.define(name)
+    apply(devcluster, owner.namespace, serving(owner.namespace, name))
+    owner.define(name)
+    await_condition(devcluster, "Pipeline", owner.namespace, "p", "RolledOut", ("True", "Complete"))
+    release = status(devcluster, name)["stableRelease"]
+    operator.stop()
+    try:
+        # As an older operator has left it.
+        forget = [{"op": "remove", "path": "/status/namespace"}]
+        path = f"/apis/shai.dev/v1alpha1/jailpools/{name}"
+        kind = "application/json-patch+json"
+        assert devcluster.request("PATCH", f"{path}/status", forget, content_type=kind).status_code == 200
+        forget = [{"op": "remove", "path": "/spec/allowedNamespaces"}]
+        assert devcluster.request("PATCH", path, forget, content_type=kind).status_code == 200
+    finally:
+        operator.start()
+    until(lambda: status(devcluster, name).get("namespace") == owner.namespace, "the pool knows whose it is")
+    until(lambda: settled(devcluster, name), "the pool has been looked at")
+    await_condition(devcluster, "Pipeline", owner.namespace, "p", "Accepted", ("True", "Accepted"))
+    await_condition(devcluster, "Pipeline", stranger.namespace, "p", "Accepted", ("False", "NamespaceNotAllowed"))
+    assert status(devcluster, name)["stableRelease"] == release
