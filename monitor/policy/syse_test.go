@@ -116,17 +116,21 @@ func TestSysEIndexerReadsEverything(t *testing.T) {
 	policies := sysePolicies(t)
 	taint := mustBindTemplate(t, policies["index"]).Label("indexer")
 	for name, arguments := range map[string][]string{
-		"public": {}, "private": {"alice"}, "friends": {"bob"}, "friends-of-friends": {"bob"}, "index": {}, "internal": {},
+		"public": {}, "private": {"alice"}, "friends": {"bob"}, "friends-of-friends": {"bob"}, "index": {},
 	} {
 		decision := MayRead(taint, mustBindTemplate(t, policies[name], arguments...).Label("/corpus/x"), syse(t), Environment{})
 		if !decision.Allowed || len(decision.Conditions) > 0 {
 			t.Errorf("indexer reads %s: %v %v %s, want it to be unconditional", name, decision.Allowed, decision.Conditions, decision.Reason)
 		}
 	}
-	// A history without an exit may not reach the index.
-	history := mustLibrary(t, "search-history", "alice").Label("history:alice")
-	if decision := MayRead(taint, history, syse(t), Environment{}); decision.Allowed {
-		t.Error("the indexer may read a search history that has no exit")
+	// Neither what users have searched for nor what derives from it may reach the index.
+	for name, p := range map[string]*Policy{
+		"a history": mustBindTemplate(t, policies["search-history"], "alice", "de"), "a history for ever": mustLibrary(t, "search-history", "alice"),
+		"a query": mustBindTemplate(t, policies["internal"]),
+	} {
+		if decision := MayRead(taint, p.Label("history:alice/de"), syse(t), Environment{}); decision.Allowed {
+			t.Errorf("the indexer may read %s", name)
+		}
 	}
 }
 
@@ -136,13 +140,16 @@ func TestSysEWrites(t *testing.T) {
 		return mustBindTemplate(t, policies[name], arguments...)
 	}
 	worker := bind("worker", "alice", "de").Label("worker")
-	engine := bind("index").Label("search")
-	queries := Conduit{Name: "queries", Kind: PipeConduit, Internal: true, Policy: bind("internal")}
+	indexer := bind("index").Label("indexer")
+	engine := bind("engine").Label("search")
+	queries := Conduit{Name: "syse/queries/3", Kind: PipeConduit, Internal: true, Policy: bind("internal")}
 	outside := queries
 	outside.Internal = false
-	results := Conduit{Name: "results", Kind: DescriptorConduit, Internal: true, Policy: bind("descriptors")}
+	results := Conduit{Name: "syse/results/3", Kind: DescriptorConduit, Internal: true, Policy: bind("descriptors")}
 	textual := results
 	textual.Kind = PipeConduit
+	elsewhere := results
+	elsewhere.Name = "syse/suggestions/3"
 	index := Conduit{Name: "/index/0/segments_1", Kind: FileConduit, Internal: true, Policy: bind("index")}
 	history := func(owner, region string) Conduit {
 		return Conduit{Name: "history:" + owner + ":" + region, Kind: TupleConduit, Policy: bind("search-history", owner, region)}
@@ -162,7 +169,11 @@ func TestSysEWrites(t *testing.T) {
 		{"engine forwards a query", engine, queries, session("task/search", ""), true},
 		{"engine answers with descriptors", engine, results, session("task/search", ""), true},
 		{"engine answers with text", engine, textual, session("task/search", ""), false},
-		{"indexer writes the index", engine, index, session("task/indexer", ""), true},
+		{"engine answers by another channel", engine, elsewhere, session("task/search", ""), false},
+		{"what has read queries writes the index", engine, index, session("task/indexer", ""), false},
+		{"worker's data becomes descriptors", worker, results, session("alice", "de"), true},
+		{"worker's data becomes descriptors elsewhere", worker, elsewhere, session("alice", "de"), false},
+		{"indexer writes the index", indexer, index, session("task/indexer", ""), true},
 		{"engine writes the index", engine, index, session("task/search", ""), false},
 		{"worker writes the index", worker, index, session("alice", "de"), false},
 		{"worker writes its user's history", worker, history("alice", "de"), session("alice", "de"), true},
@@ -193,7 +204,8 @@ func TestWriteToHomeRegion(t *testing.T) {
 	const text = `
 		read       :- sKeyIs("alice"), sRegionIs(R), "population" says home("alice", R).
 		update     :- sKeyIs("alice").
-		declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).`
+		declassify :- isAsRestrictive(read, this.read)
+		              until cKindIs(descriptor), cNameIs(N), concat(N, "syse/results/", _).`
 	target := Conduit{Name: "history:alice", Kind: TupleConduit, Policy: mustBind(t, text)}
 	for region, allowed := range map[string]bool{"de": true, "us": false} {
 		taint := mustBindTemplate(t, policies["worker"], "alice", region).Label("worker")
@@ -218,7 +230,7 @@ func TestSysELeaves(t *testing.T) {
 	policies := sysePolicies(t)
 	web := Conduit{Name: "web", Kind: ConnectionConduit}
 	worker := mustBindTemplate(t, policies["worker"], "alice", "de").Label("worker")
-	engine := mustBindTemplate(t, policies["index"]).Label("search")
+	engine := mustBindTemplate(t, policies["engine"]).Label("search")
 	document := mustBindTemplate(t, policies["friends"], "bob").Label("/corpus/friends/bob/17.txt")
 	tests := []struct {
 		name       string
@@ -235,7 +247,8 @@ func TestSysELeaves(t *testing.T) {
 		{"nobody", worker, web, nil, false, nil},
 		{"not authenticated", worker, web, session("", "de"), false, nil},
 		{"the engine's data", engine, web, session("alice", "de"), false, nil},
-		{"the engine's data as descriptors", engine, Conduit{Name: "d", Kind: DescriptorConduit}, session("alice", "de"), true, nil},
+		{"the engine's data as descriptors", engine, Conduit{Name: "syse/results/3", Kind: DescriptorConduit}, session("alice", "de"), true, nil},
+		{"the engine's data as descriptors elsewhere", engine, Conduit{Name: "d", Kind: DescriptorConduit}, session("alice", "de"), false, nil},
 		{"a friend's blocked document", document, web, session("alice", "de"), false, nil},
 		{"a friend's document", document, web, session("alice", "us"), true,
 			[]string{`"blacklist/us" does not say blocked("/corpus/friends/bob/17.txt")`, `"friends/bob" says friend("alice")`,

@@ -325,6 +325,9 @@ func (e *engine) singles(who *subject, set *Set) []*target {
 		return nil
 	}
 	conduit := policy.Conduit{Name: set.Name, Kind: set.Kind, Internal: set.From != "" && set.To != ""}
+	if conduit.Internal {
+		conduit.Name = set.Catalog + "/0" // the slots of a pipe or channel differ in their last part only
+	}
 	if set.Policy != nil {
 		bound, err := e.state.Bind(*set.Policy)
 		if err != nil {
