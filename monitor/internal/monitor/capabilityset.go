@@ -111,7 +111,7 @@ func (s *session) acting(who subject) subject {
 func (s *session) placements() []placement {
 	places := slices.Clone(s.task.perSession)
 	for i := range places {
-		places[i].end.slot = s.slot
+		places[i].end.slot = s.slot.number
 	}
 	return places
 }

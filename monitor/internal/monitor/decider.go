@@ -4,9 +4,6 @@ package monitor
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -78,40 +75,6 @@ func operationsOf(request sandbox.OpenRequest) []operation {
 	return list
 }
 
-// Accept waits for a user's connection for one worker and prepares what the worker
-// gets with it.
-func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sandbox.Worker) (*sandbox.Accepted, error) {
-	task := p.taskOf(started)
-	if task == nil || p.acceptor == nil {
-		return nil, errors.New("the task has no connection to accept")
-	}
-	if err := p.mayServe(ctx, started, worker.PID()); err != nil {
-		who, _ := p.subjectOf(started, worker.PID())
-		p.refused(who, "accept4", "", err.Error())
-		return nil, err
-	}
-	task.idle(1)
-	defer task.idle(-1)
-	select {
-	case <-p.vacancies:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	got, err := p.acceptor.next(ctx)
-	if err != nil {
-		p.vacancies <- struct{}{}
-		return nil, err
-	}
-	begun := time.Now()
-	defer func() { p.intercepted(interceptAccept, time.Since(begun)) }()
-	placed, err := p.beginSession(task, worker, got)
-	if err != nil {
-		got.connection.Close()
-		return nil, err
-	}
-	return placed, nil
-}
-
 // mayAct refuses a process for which nobody knows what it has read: one that a worker
 // has forked. The zygote and a worker without a session have read nothing of any user.
 func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
@@ -120,92 +83,6 @@ func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
 		return nil
 	}
 	return forkedBy(started.PID(), pid)
-}
-
-// mayServe refuses a process that may hold anything of an earlier user: one with a
-// session, and one that the zygote has not forked itself. Where nothing of the session
-// is left in the worker, it only waits until the monitor, too, is done with it.
-func (p *pipeline) mayServe(ctx context.Context, started sandbox.Task, pid int) error {
-	if s := p.sessionAt(pid); s != nil {
-		if !s.worker.Ended() {
-			return errors.New("this worker has served a user; it must exit")
-		}
-		select {
-		case <-s.ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return forkedBy(started.PID(), pid)
-}
-
-// forkedBy says why a process is not a child of the zygote, if it is not.
-func forkedBy(zygote, pid int) error {
-	parent, err := sandbox.ParentOf(pid)
-	if err != nil {
-		return err
-	}
-	if parent != zygote {
-		return errors.New("the zygote has not forked this process; only what it forks is new to every user")
-	}
-	return nil
-}
-
-// beginSession creates the session and everything that is placed in its worker.
-func (p *pipeline) beginSession(task *runningTask, worker sandbox.Worker, got accepted) (_ *sandbox.Accepted, err error) {
-	s, err := newSession(p, task, worker, got)
-	if err != nil {
-		p.vacancies <- struct{}{}
-		return nil, err
-	}
-	descriptors := map[int]*os.File{}
-	defer func() {
-		if err == nil {
-			return
-		}
-		for number, file := range descriptors {
-			if file != got.connection {
-				file.Close()
-			}
-			delete(descriptors, number)
-		}
-		if s.endpoint != nil {
-			s.endpoint.close()
-		}
-	}()
-	if s.endpoint, descriptors[wire.FDMonitor], err = newEndpoint(); err != nil {
-		delete(descriptors, wire.FDMonitor)
-		p.monitor.metrics.decisions.retire(s.counts)
-		p.vacancies <- struct{}{}
-		return nil, err
-	}
-	if err = p.takeSlot(s, descriptors); err != nil {
-		return nil, err
-	}
-	connection := wire.FDConnection
-	if s.mode == wire.ModeDynamic {
-		connection = wire.FDConnectionChecked
-	}
-	descriptors[connection] = got.connection
-	connected := wire.Connected{
-		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot),
-	}
-	if err = s.send(0, connected); err != nil {
-		p.releaseSlot(s)
-		return nil, err
-	}
-	go s.serve()
-	return &sandbox.Accepted{Descriptors: descriptors, Connection: connection}, nil
-}
-
-// duplicate is another descriptor of the same file, for a sandbox that closes what
-// it is given.
-func duplicate(file *os.File) (*os.File, error) {
-	number, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("duplicate %s: %w", file.Name(), err)
-	}
-	return os.NewFile(uintptr(number), file.Name()), nil
 }
 
 // Send decides on one write by which data leaves a task in mode dynamic: to the

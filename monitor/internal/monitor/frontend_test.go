@@ -175,7 +175,9 @@ func (s *stack) isAsked() bool {
 	return err == nil && n == 1
 }
 
-func (s *stack) queries() *os.File { return s.pipeline().pairs["queries"][s.onlySession().slot].reader }
+func (s *stack) queries() *os.File {
+	return s.pipeline().pairs["queries"][s.onlySession().slot.number].reader
+}
 
 // nextQuery reads one, and returns its number.
 func (s *stack) nextQuery() uint32 {
@@ -248,7 +250,7 @@ func (s *stack) servesTwoUsers(mode string) {
 	if status, session := alice.login("alice", "alice"); status != http.StatusOK || session.Instance != "worker(alice, de)" || session.Mode != mode {
 		s.t.Fatalf("alice: %d %+v", status, session)
 	}
-	slot, before := s.onlySession().slot, s.interceptions()
+	slot, before := s.onlySession().slot.number, s.interceptions()
 	asked := s.seesAll(alice)
 	after := s.interceptions()
 	if natively := after["open"] == before["open"] && after["send"] == before["send"]; natively != (mode == "shai") {
@@ -267,7 +269,7 @@ func (s *stack) servesTwoUsers(mode string) {
 	if status, session := bob.login("bob", "bob"); status != http.StatusOK || session.Instance != "worker(bob, de)" {
 		s.t.Fatalf("bob: %d %+v", status, session)
 	}
-	if got := s.onlySession().slot; got != slot {
+	if got := s.onlySession().slot.number; got != slot {
 		s.t.Fatalf("bob is served on slot %d, alice was on %d", got, slot)
 	}
 	s.seesOnlyOwn(bob, bobs, alices)

@@ -120,27 +120,17 @@ func (p *pipeline) quiesce(ctx context.Context) error {
 // end.
 const sessionsEnd = 30 * time.Second
 
-// awaitSessions returns when no session uses the pipeline's conduits any more: it takes
-// every vacancy, and keeps it.
+// awaitSessions returns when no session uses the pipeline's conduits any more; none
+// begins until readmit.
 func (p *pipeline) awaitSessions() error {
-	late := time.After(sessionsEnd)
-	for p.taken < cap(p.vacancies) {
-		select {
-		case <-p.vacancies:
-			p.taken++
-		case <-late:
-			return fmt.Errorf("pipeline %s: %d sessions have not ended", p.name, cap(p.vacancies)-p.taken)
-		}
+	if left := p.slots.stop(time.After(sessionsEnd)); left > 0 {
+		return fmt.Errorf("pipeline %s: %d sessions have not ended", p.name, left)
 	}
 	return nil
 }
 
 // readmit lets sessions begin again.
-func (p *pipeline) readmit() {
-	for ; p.taken > 0; p.taken-- {
-		p.vacancies <- struct{}{}
-	}
-}
+func (p *pipeline) readmit() { p.slots.resume() }
 
 // close gives back what a pipeline holds that has been quiesced.
 func (p *pipeline) close() {

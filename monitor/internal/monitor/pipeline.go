@@ -36,14 +36,11 @@ type pipeline struct {
 
 	pairs   map[string][]conduitPair // pipes and channels by conduit and slot
 	checked map[string][]conduitPair // the channels' twins whose writes ask
+	slots   *slots
 
 	mu       sync.Mutex
 	sets     map[string]*capabilitySet // by instance
 	sessions map[int]*session          // by worker process id
-	free     []int                     // slots without a session
-
-	vacancies chan struct{} // one for each free slot; taken before a connection is
-	taken     int           // vacancies that awaitSessions keeps
 }
 
 // bindFunc finds the policy that a reference names, in the state or in a candidate.
@@ -83,7 +80,7 @@ func newPipeline(m *Monitor, resolved *manifest.Resolved, means string, bind bin
 		p.order = append(p.order, running.name)
 		p.tasks[running.name] = running
 	}
-	p.makeSlots()
+	p.slots = p.newSlots()
 	return p, nil
 }
 
@@ -122,21 +119,28 @@ func (p *pipeline) makeConduit(conduit manifest.Conduit) error {
 // slots.
 const maxSessions = 32
 
-// makeSlots makes as many slots as every slotted conduit of the workers has.
-func (p *pipeline) makeSlots() {
-	slots := maxSessions
+// newSlots makes as many slots as every slotted conduit of the workers has.
+func (p *pipeline) newSlots() *slots {
+	count := maxSessions
 	for _, conduit := range p.spec.Conduits {
 		for _, task := range p.tasks {
 			if len(task.spec.Parameters) > 0 && (conduit.From == task.name || conduit.To == task.name) {
-				slots = min(slots, max(conduit.Slots, 1))
+				count = min(count, max(conduit.Slots, 1))
 			}
 		}
 	}
-	p.vacancies = make(chan struct{}, slots)
-	for slot := range slots {
-		p.free = append(p.free, slots-1-slot)
-		p.vacancies <- struct{}{}
+	channels := make([][]conduitPair, count)
+	for _, task := range p.tasks {
+		for _, place := range task.perSession {
+			if place.capability.Kind != wire.KindChannel {
+				continue
+			}
+			for number := range channels {
+				channels[number] = append(channels[number], p.pairs[place.end.conduit][number], p.checked[place.end.conduit][number])
+			}
+		}
 	}
+	return newSlots(channels)
 }
 
 func (p *pipeline) closeConduits() {
@@ -212,32 +216,6 @@ func (p *pipeline) sessionAt(pid int) *session {
 	return p.sessions[pid]
 }
 
-// takeSlot gives the session the slot of its vacancy and the ends that its worker
-// holds.
-func (p *pipeline) takeSlot(s *session, descriptors map[int]*os.File) error {
-	p.mu.Lock()
-	s.slot = p.free[len(p.free)-1]
-	p.free = p.free[:len(p.free)-1]
-	p.sessions[s.worker.PID()] = s
-	p.mu.Unlock()
-	p.monitor.metrics.active.WithLabelValues(p.name).Inc()
-	page, err := duplicate(s.counts.page)
-	if err != nil {
-		p.releaseSlot(s)
-		return err
-	}
-	descriptors[wire.FDCounters] = page
-	for _, place := range s.task.perSession {
-		file, err := duplicate(p.endFile(place, s.slot, s.mode))
-		if err != nil {
-			p.releaseSlot(s)
-			return err
-		}
-		descriptors[int(place.capability.Number)] = file
-	}
-	return nil
-}
-
 // endFile is the end that a placement of the slot stands for.
 func (p *pipeline) endFile(place placement, slot int, mode wire.Mode) *os.File {
 	pairs := p.pairs[place.end.conduit]
@@ -250,29 +228,20 @@ func (p *pipeline) endFile(place placement, slot int, mode wire.Mode) *os.File {
 	return pairs[slot].reader
 }
 
-// releaseSlot empties the slot's channels and makes it free again.
-func (p *pipeline) releaseSlot(s *session) {
-	for _, place := range s.task.perSession {
-		if place.capability.Kind == wire.KindChannel {
-			p.pairs[place.end.conduit][s.slot].drain()
-			p.checked[place.end.conduit][s.slot].drain()
-		}
-	}
-	p.monitor.metrics.decisions.retire(s.counts)
+// admit makes the session known as its worker's.
+func (p *pipeline) admit(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions[s.worker.PID()] = s
+	p.monitor.metrics.active.WithLabelValues(p.name).Inc()
+}
+
+// dismiss forgets a session that was admitted, and whose worker has gone.
+func (p *pipeline) dismiss(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sessions[s.worker.PID()] == s {
 		delete(p.sessions, s.worker.PID())
 	}
-	p.free = append(p.free, s.slot)
-	p.vacancies <- struct{}{} // never blocks: there is room for every slot
 	p.monitor.metrics.active.WithLabelValues(p.name).Dec()
-}
-
-// endSession is the last act of a session whose worker has gone.
-func (p *pipeline) endSession(s *session) {
-	p.releaseSlot(s)
-	if s.bound() != nil {
-		p.monitor.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()
-	}
 }

@@ -81,7 +81,7 @@ func (p *pipeline) liveSessions() []*session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sessions := slices.Collect(maps.Values(p.sessions))
-	slices.SortFunc(sessions, func(a, b *session) int { return cmp.Compare(a.slot, b.slot) })
+	slices.SortFunc(sessions, func(a, b *session) int { return cmp.Compare(a.slot.number, b.slot.number) })
 	return sessions
 }
 
@@ -89,7 +89,7 @@ func (s *session) status() api.SessionStatus {
 	who := s.subject()
 	status := api.SessionStatus{
 		Instance: who.instance, Task: s.task.name, Region: s.region, Peer: s.peer.String(),
-		Slot: s.slot, Mode: modes[s.mode], Since: s.started,
+		Slot: s.slot.number, Mode: modes[s.mode], Since: s.started,
 	}
 	if who.session != nil {
 		status.Principal = who.session.Principal

@@ -30,7 +30,7 @@ const maxAttempts = 3
 type session struct {
 	pipeline *pipeline
 	task     *runningTask
-	slot     int
+	slot     *slot
 	worker   sandbox.Worker
 	peer     netip.Addr
 	region   string
@@ -71,22 +71,14 @@ var sessionRequests = map[wire.Type]requestRule{
 
 var errReset = errors.New("session over")
 
-// newSession prepares a session for a connection; the caller places its
-// descriptors in the worker and then calls serve.
-func newSession(p *pipeline, task *runningTask, worker sandbox.Worker, got accepted) (*session, error) {
+// newSession makes a session for a connection, which takes over the slot.
+func newSession(p *pipeline, task *runningTask, worker sandbox.Worker, peer netip.Addr, reserved *slot) *session {
 	s := &session{
-		pipeline: p, task: task, worker: worker, peer: got.peer, ended: make(chan struct{}),
-		region: p.monitor.regionOf(got.peer), mode: p.currentMode(), started: time.Now(),
+		pipeline: p, task: task, worker: worker, slot: reserved, peer: peer, ended: make(chan struct{}),
+		region: p.monitor.regionOf(peer), mode: p.currentMode(), started: time.Now(),
 	}
-	if _, err := rand.Read(s.nonce[:]); err != nil {
-		return nil, fmt.Errorf("draw nonce: %w", err)
-	}
-	var err error
-	if s.counts, err = newSessionCounts(p.name, s.started); err != nil {
-		return nil, err
-	}
-	p.monitor.metrics.decisions.watch(s.counts)
-	return s, nil
+	rand.Read(s.nonce[:]) // never fails, says its documentation
+	return s
 }
 
 // serve answers the worker's messages until it has gone.
@@ -244,10 +236,24 @@ func (s *session) awaitExit() {
 	}
 }
 
-// end releases what the session held, once its worker is gone.
+// end is the last act of a session: it waits until its worker is gone.
 func (s *session) end() {
+	p := s.pipeline
 	s.endpoint.close()
 	s.awaitExit()
-	s.pipeline.endSession(s)
+	p.dismiss(s)
+	s.release()
+	if s.bound() != nil {
+		p.monitor.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()
+	}
 	close(s.ended)
+}
+
+// release gives back what the session has of the monitor's, as far as it has got.
+func (s *session) release() {
+	if s.endpoint != nil {
+		s.endpoint.close()
+	}
+	s.pipeline.monitor.metrics.decisions.retire(s.counts)
+	s.slot.release()
 }

@@ -69,17 +69,18 @@ func (s *stack) wireSession(t *testing.T) *wireSession {
 		close(b.gone)
 	}()
 	p := s.pipeline()
-	<-p.vacancies
-	var err error
-	b.session, err = newSession(p, p.tasks["worker"], b, accepted{peer: netip.MustParseAddr("127.0.1.1")})
+	reserved, err := p.slots.reserve(t.Context())
 	s.must(err)
-	b.endpoint, b.socket, err = newEndpoint()
+	b.session = newSession(p, p.tasks["worker"], b, netip.MustParseAddr("127.0.1.1"), reserved)
+	descriptors, err := b.prepare()
 	s.must(err)
-	descriptors := map[int]*os.File{}
-	s.must(p.takeSlot(b.session, descriptors))
-	for _, file := range descriptors {
-		file.Close()
+	for number, file := range descriptors {
+		if number != wire.FDMonitor {
+			file.Close()
+		}
 	}
+	b.socket = descriptors[wire.FDMonitor]
+	p.admit(b.session)
 	go b.serve()
 	t.Cleanup(func() {
 		b.socket.Close()
@@ -155,7 +156,7 @@ func (b *wireSession) dies() {
 		b.t.Error("the worker lives on")
 	}
 	waitUntil(b.t, "the slot is free", func() bool {
-		return len(b.pipeline.vacancies) == cap(b.pipeline.vacancies) && b.pipeline.sessionOf(b.PID()) == nil
+		return len(b.pipeline.slots.vacancies) == cap(b.pipeline.slots.vacancies) && b.pipeline.sessionOf(b.PID()) == nil
 	})
 }
 
@@ -305,10 +306,7 @@ func TestManySessionsLeakNothing(t *testing.T) {
 	}
 	settle := func() int {
 		waitUntil(t, "every session is over", func() bool {
-			p := s.pipeline()
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return len(p.sessions) == 0 && len(p.free) == 3
+			return len(s.pipeline().liveSessions()) == 0 && len(s.freeSlots()) == 3
 		})
 		s.awaitIdle()
 		return openDescriptors(t)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -293,10 +294,18 @@ func (s *stack) records() []audit.Record {
 	return list
 }
 
+// freeSlots are the numbers of slots that no session occupies.
+func (s *stack) freeSlots() []int {
+	slots := s.pipeline().slots
+	slots.mu.Lock()
+	defer slots.mu.Unlock()
+	return slices.Clone(slots.free)
+}
+
 // sessionIn is the live session of a slot.
 func (s *stack) sessionIn(slot int) *session {
 	for _, one := range s.pipeline().liveSessions() {
-		if one.slot == slot {
+		if one.slot.number == slot {
 			return one
 		}
 	}
@@ -312,7 +321,7 @@ func (s *stack) writeTransfer(to *session, query uint32, conduits ...uint32) {
 	if to.mode == wire.ModeDynamic {
 		pairs = s.pipeline().checked
 	}
-	_, err = pairs["results"][to.slot].writer.Write(record)
+	_, err = pairs["results"][to.slot.number].writer.Write(record)
 	s.must(err)
 }
 

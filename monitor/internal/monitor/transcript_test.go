@@ -165,13 +165,6 @@ func (p *player) awaitEnd(u *user) {
 	})
 }
 
-func (p *player) freeSlots() []int {
-	pipeline := p.pipeline()
-	pipeline.mu.Lock()
-	defer pipeline.mu.Unlock()
-	return slices.Clone(pipeline.free)
-}
-
 // ended shows the end of a session as an answer.
 func ended(answer string, err error) string {
 	if errors.Is(err, io.EOF) {

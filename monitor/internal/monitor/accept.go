@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+)
+
+// Accept waits for a user's connection for one worker and prepares what the worker
+// gets with it.
+func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sandbox.Worker) (*sandbox.Accepted, error) {
+	task := p.taskOf(started)
+	if task == nil || p.acceptor == nil {
+		return nil, errors.New("the task has no connection to accept")
+	}
+	if err := p.mayServe(ctx, started, worker.PID()); err != nil {
+		who, _ := p.subjectOf(started, worker.PID())
+		p.refused(who, "accept4", "", err.Error())
+		return nil, err
+	}
+	task.idle(1)
+	defer task.idle(-1)
+	reserved, err := p.slots.reserve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got, err := p.acceptor.next(ctx)
+	if err != nil {
+		reserved.release()
+		return nil, err
+	}
+	begun := time.Now()
+	defer func() { p.intercepted(interceptAccept, time.Since(begun)) }()
+	return p.beginSession(task, worker, got, reserved)
+}
+
+// mayServe refuses a process that may hold anything of an earlier user: one with a
+// session, and one that the zygote has not forked itself. Where nothing of the session
+// is left in the worker, it only waits until the monitor, too, is done with it.
+func (p *pipeline) mayServe(ctx context.Context, started sandbox.Task, pid int) error {
+	if s := p.sessionAt(pid); s != nil {
+		if !s.worker.Ended() {
+			return errors.New("this worker has served a user; it must exit")
+		}
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return forkedBy(started.PID(), pid)
+}
+
+// forkedBy says why a process is not a child of the zygote, if it is not.
+func forkedBy(zygote, pid int) error {
+	parent, err := sandbox.ParentOf(pid)
+	if err != nil {
+		return err
+	}
+	if parent != zygote {
+		return errors.New("the zygote has not forked this process; only what it forks is new to every user")
+	}
+	return nil
+}
+
+// beginSession serves a connection in a worker. It takes over the connection and the
+// slot, and gives both back where it fails.
+func (p *pipeline) beginSession(task *runningTask, worker sandbox.Worker, got accepted, reserved *slot) (*sandbox.Accepted, error) {
+	s := newSession(p, task, worker, got.peer, reserved)
+	descriptors, err := s.prepare()
+	if err == nil {
+		err = s.send(0, s.connected())
+	}
+	if err != nil {
+		for _, file := range descriptors {
+			file.Close()
+		}
+		got.connection.Close()
+		s.release()
+		return nil, err
+	}
+	connection := wire.FDConnection
+	if s.mode == wire.ModeDynamic {
+		connection = wire.FDConnectionChecked
+	}
+	descriptors[connection] = got.connection
+	p.admit(s)
+	go s.serve()
+	return &sandbox.Accepted{Descriptors: descriptors, Connection: connection}, nil
+}
+
+// prepare makes what the worker gets besides the connection, by number. What was made
+// before an error is among it.
+func (s *session) prepare() (descriptors map[int]*os.File, err error) {
+	p := s.pipeline
+	descriptors = map[int]*os.File{}
+	place := func(number int, file *os.File, err error) error {
+		if err == nil {
+			descriptors[number] = file
+		}
+		return err
+	}
+	if s.counts, err = newSessionCounts(p.name, s.started); err != nil {
+		return descriptors, err
+	}
+	p.monitor.metrics.decisions.watch(s.counts)
+	mine, theirs, err := newEndpoint()
+	if place(wire.FDMonitor, theirs, err) != nil {
+		return descriptors, err
+	}
+	s.endpoint = mine
+	page, err := duplicate(s.counts.page)
+	if place(wire.FDCounters, page, err) != nil {
+		return descriptors, err
+	}
+	number := s.slot.occupy()
+	for _, wanted := range s.task.perSession {
+		end, err := duplicate(p.endFile(wanted, number, s.mode))
+		if place(int(wanted.capability.Number), end, err) != nil {
+			return descriptors, err
+		}
+	}
+	return descriptors, nil
+}
+
+// connected is what the worker is told of its session.
+func (s *session) connected() wire.Connected {
+	return wire.Connected{Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot.number)}
+}
+
+// duplicate is another descriptor of the same file, for a sandbox that closes what
+// it is given.
+func duplicate(file *os.File) (*os.File, error) {
+	number, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate %s: %w", file.Name(), err)
+	}
+	return os.NewFile(uintptr(number), file.Name()), nil
+}
