@@ -247,7 +247,7 @@ func (p *pipeline) prepareAnalysed(task *runningTask, found *analysis.Capabiliti
 
 // documentClasses leaves the classes whose conduits the view links.
 func (p *pipeline) documentClasses(classes []uint32) []uint32 {
-	state := p.monitor.state()
+	state := p.services.state()
 	linked := map[string]bool{}
 	for _, set := range p.plan.Sets {
 		linked[set.Catalog] = set.Ingress
@@ -266,8 +266,8 @@ func (p *pipeline) documentClasses(classes []uint32) []uint32 {
 // was not decided on, and Landlock cannot take back what it granted. That the task can
 // list the view tells it numbers of classes and conduits.
 func (t *runningTask) readableView() ([]sandbox.Directory, error) {
-	p, m := t.pipeline, t.pipeline.monitor
-	found, err := analysis.RunInstance(p.plan, m.state(), analysis.Instance{Task: t.name}, time.Now())
+	p, services := t.pipeline, t.pipeline.services
+	found, err := analysis.RunInstance(p.plan, services.state(), analysis.Instance{Task: t.name}, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("analyse task %s: %w", t.name, err)
 	}
@@ -275,12 +275,12 @@ func (t *runningTask) readableView() ([]sandbox.Directory, error) {
 	if len(readable) == 0 {
 		return nil, nil
 	}
-	if err := m.view.EnsureClassDirectories(readable); err != nil {
+	if err := services.view.EnsureClassDirectories(readable); err != nil {
 		return nil, err
 	}
-	list := []sandbox.Directory{{Path: m.view.Path(), Rights: sandbox.List}}
+	list := []sandbox.Directory{{Path: services.view.Path(), Rights: sandbox.List}}
 	for _, class := range readable {
-		list = append(list, sandbox.Directory{Path: m.view.ClassDirectory(class), Rights: sandbox.Read})
+		list = append(list, sandbox.Directory{Path: services.view.ClassDirectory(class), Rights: sandbox.Read})
 	}
 	return list, nil
 }

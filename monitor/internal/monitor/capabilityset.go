@@ -67,7 +67,7 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	if s.bound() != nil {
 		return nil, "", fmt.Errorf("the session is bound already; open another connection for another user")
 	}
-	key, known := s.pipeline.monitor.publicKey(request.Principal)
+	key, known := s.pipeline.services.publicKey(request.Principal)
 	if !known {
 		return nil, "", fmt.Errorf("principal %q is not known; register its public key", request.Principal)
 	}
@@ -75,8 +75,8 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	if !ed25519.Verify(key, []byte(text), request.Signature[:]) {
 		return nil, "", fmt.Errorf("the signature is not %s's over this connection's nonce", request.Principal)
 	}
-	s.pipeline.monitor.binding.RLock()
-	defer s.pipeline.monitor.binding.RUnlock()
+	s.pipeline.services.binding.RLock()
+	defer s.pipeline.services.binding.RUnlock()
 	holds, err := s.pipeline.capabilities(s.task, parametersOf(request.Principal, s.region))
 	if err != nil {
 		return nil, "", err
@@ -120,15 +120,15 @@ func (s *session) placements() []placement {
 // run natively in modes shai and audit; in mode dynamic every open is asked for, so
 // the perimeter is empty and there is no view.
 func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabilitySet) error {
-	m := s.pipeline.monitor
+	services := s.pipeline.services
 	bound.Flags = wire.BoundView
 	if holds == nil {
-		return s.send(sequence, bound, m.filler)
+		return s.send(sequence, bound, services.filler)
 	}
-	files := []*os.File{m.filler, m.nothing.File}
+	files := []*os.File{services.filler, services.nothing.File}
 	if s.mode != wire.ModeDynamic {
 		bound.Classes = holds.classes
-		files = []*os.File{m.viewRoot, holds.ruleset.File}
+		files = []*os.File{services.viewRoot, holds.ruleset.File}
 	}
 	bound.Flags |= wire.BoundRuleset
 	if holds.keyValue != "" {
@@ -143,6 +143,13 @@ func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabili
 	return s.send(sequence, bound, files...)
 }
 
+// hasSets says whether any capability set is prepared.
+func (p *pipeline) hasSets() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.sets) > 0
+}
+
 // capabilities is the prepared set of an instance, or, where the analysis did not
 // foresee it, one without any class, so that every access asks. The instance is
 // then remembered for the next analysis.
@@ -154,7 +161,7 @@ func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*c
 	if holds != nil {
 		return holds, nil
 	}
-	singles, err := analysis.RunSingles(p.plan, p.monitor.state(), instanceOf(task, values), time.Now())
+	singles, err := analysis.RunSingles(p.plan, p.services.state(), instanceOf(task, values), time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +169,7 @@ func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*c
 	if err != nil {
 		return nil, err
 	}
-	p.monitor.predict(p.name, task.name, values)
+	p.services.predict(p.name, task.name, values)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if other := p.sets[name]; other != nil {
@@ -176,11 +183,11 @@ func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*c
 // prepare builds a capability set: taint, perimeter, key-value user.
 func (p *pipeline) prepare(task *runningTask, values map[string]string, found *analysis.Capabilities, analysed bool) (*capabilitySet, error) {
 	classes := p.documentClasses(found.Reads)
-	if err := p.monitor.view.EnsureClassDirectories(classes); err != nil {
+	if err := p.services.view.EnsureClassDirectories(classes); err != nil {
 		return nil, err
 	}
 	name := instanceOf(task, values).Name()
-	taint, err := taintOf(p.monitor.state().Bind, task.spec, name, values)
+	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
 	if err != nil {
 		return nil, err
 	}
@@ -193,9 +200,9 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, found *a
 	}
 	directories := make([]sandbox.Directory, len(classes))
 	for i, class := range classes {
-		directories[i] = sandbox.Directory{Path: p.monitor.view.ClassDirectory(class), Rights: sandbox.Read}
+		directories[i] = sandbox.Directory{Path: p.services.view.ClassDirectory(class), Rights: sandbox.Read}
 	}
-	if holds.ruleset, err = p.monitor.backend.PrepareRuleset(directories); err != nil {
+	if holds.ruleset, err = p.services.backend.PrepareRuleset(directories); err != nil {
 		return nil, fmt.Errorf("prepare perimeter of %s: %w", name, err)
 	}
 	grants := p.tupleGrants(found.Others)
@@ -253,7 +260,7 @@ func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 // openConduit opens one document for a session, deciding first unless its class is
 // in the capability set.
 func (p *pipeline) openConduit(who subject, holds *capabilitySet, id uint32, mode wire.Mode) (*os.File, unix.Errno) {
-	document, found := p.monitor.document(id)
+	document, found := p.services.document(id)
 	if !found {
 		p.refused(who, "open", fmt.Sprintf("conduit %d", id), "no conduit has this number")
 		return nil, unix.ENOENT

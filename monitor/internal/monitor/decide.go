@@ -110,22 +110,22 @@ func (d decision) would() string {
 func (p *pipeline) decide(who subject, what operation, conduit policy.Conduit, mode wire.Mode) policy.Decision {
 	f := flow{who: who, what: what, conduit: conduit}
 	begun := time.Now()
-	found := decide(f, p.monitor.state(), begun)
+	found := decide(f, p.services.state(), begun)
 	took := time.Since(begun)
 	if !found.Allowed {
-		p.monitor.metrics.refusals.WithLabelValues(p.name, string(what)).Inc()
+		p.services.metrics.refusals.WithLabelValues(p.name, string(what)).Inc()
 		if mode == wire.ModeAudit {
 			found.Allowed, found.wouldDeny = true, found.Reason
 		}
 	}
 	if found.wouldDeny == "" && found.Allowed && mode == wire.ModeDynamic {
-		p.monitor.metrics.decided(p.name, true)
+		p.services.metrics.decided(p.name, true)
 		return found.Decision
 	}
 	if err := p.recordDecision(f, found, took); err != nil && found.Allowed {
 		found.Decision = policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
 	}
-	p.monitor.metrics.decided(p.name, found.Allowed)
+	p.services.metrics.decided(p.name, found.Allowed)
 	return found.Decision
 }
 
@@ -135,7 +135,7 @@ func (p *pipeline) decide(who subject, what operation, conduit policy.Conduit, m
 func (p *pipeline) decideAhead(who subject, what operation, conduit policy.Conduit) policy.Decision {
 	f := flow{who: who, what: what, conduit: conduit}
 	begun := time.Now()
-	found := decide(f, p.monitor.state(), begun)
+	found := decide(f, p.services.state(), begun)
 	if found.wouldDeny == "" {
 		return found.Decision
 	}
@@ -172,14 +172,14 @@ func (p *pipeline) recordDecision(f flow, found decision, took time.Duration) er
 		event.Reason = "would be denied: " + found.wouldDeny
 	}
 	for _, r := range found.relaxed {
-		p.monitor.metrics.wouldDeny.WithLabelValues(p.name, r.policy, string(r.mode)).Inc()
+		p.services.metrics.wouldDeny.WithLabelValues(p.name, r.policy, string(r.mode)).Inc()
 	}
 	return p.record(event)
 }
 
 // refused records an access that no policy was asked about.
 func (p *pipeline) refused(who subject, what, conduit, reason string) {
-	p.monitor.metrics.refusals.WithLabelValues(p.name, what).Inc()
+	p.services.metrics.refusals.WithLabelValues(p.name, what).Inc()
 	p.record(audit.Event{
 		Kind: audit.Denial, Task: who.task, Instance: who.instance, Operation: what,
 		Conduit: conduit, Reason: reason,

@@ -27,11 +27,11 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 	if request.Shared != nil {
 		return p.openShared(who, request)
 	}
-	conduit, known := p.monitor.conduitAt(request.Path)
+	conduit, known := p.services.conduitAt(request.Path)
 	if !known {
 		// Probes for files that do not concern any policy are part of how
 		// interpreters start; they are refused, and counted rather than recorded.
-		p.monitor.metrics.refusals.WithLabelValues(p.name, "path").Inc()
+		p.services.metrics.refusals.WithLabelValues(p.name, "path").Inc()
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "no conduit and not part of the task's runtime"}
 	}
 	var reason string
@@ -48,7 +48,7 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 // openShared decides on a file of the task's runtime that has other names too: if one of
 // them is in the data directory, the runtime's name is a way around that conduit's policy.
 func (p *pipeline) openShared(who subject, request sandbox.OpenRequest) sandbox.Verdict {
-	isData, err := p.monitor.shared.hold(*request.Shared)
+	isData, err := p.services.shared.hold(*request.Shared)
 	switch {
 	case err != nil:
 		p.refused(who, "open", request.Path, "whether it is a document by another name cannot be found out: "+err.Error())

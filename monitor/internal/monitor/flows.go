@@ -28,7 +28,7 @@ func (p *pipeline) channelConduit(name string, slot int) (policy.Conduit, bool) 
 		if err != nil {
 			return policy.Conduit{}, false
 		}
-		bound, err := p.monitor.bindPolicy(conduit.Policy.Name, conduit.Policy.Arguments)
+		bound, err := p.services.bindPolicy(conduit.Policy.Name, conduit.Policy.Arguments)
 		if err != nil {
 			return policy.Conduit{}, false
 		}

@@ -27,7 +27,7 @@ func (t *runningTask) directories() []sandbox.Capability {
 	for _, place := range t.placements {
 		if place.directory != "" {
 			list = append(list, sandbox.Capability{
-				Prefix: place.capability.Prefix, Path: t.pipeline.monitor.directoryPath(place.directory),
+				Prefix: place.capability.Prefix, Path: t.pipeline.services.directoryPath(place.directory),
 			})
 		}
 	}
@@ -38,9 +38,9 @@ func (t *runningTask) directories() []sandbox.Capability {
 // policies allow its taint now. A zygote may read nothing of any user; each worker
 // is given its user's set, inside what the zygote's perimeter still allows.
 func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
-	m := t.pipeline.monitor
+	services := t.pipeline.services
 	if len(t.spec.Parameters) > 0 {
-		return []sandbox.Directory{{Path: m.directoryPath(viewPrefix), Rights: sandbox.Read}}, nil
+		return []sandbox.Directory{{Path: services.directoryPath(viewPrefix), Rights: sandbox.Read}}, nil
 	}
 	var list []sandbox.Directory
 	for _, place := range t.placements {
@@ -53,7 +53,7 @@ func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
 			}
 			list = append(list, readable...)
 		default:
-			directory := m.directoryPath(place.directory)
+			directory := services.directoryPath(place.directory)
 			if err := os.MkdirAll(directory, 0o700); err != nil {
 				return nil, fmt.Errorf("make directory conduit %s: %w", place.directory, err)
 			}
@@ -71,8 +71,8 @@ func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
 // read back, as far as the policies allow; a read or write that the manifest asks for
 // and the policies forbid keeps the task from starting.
 func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
-	m := t.pipeline.monitor
-	conduit, found := m.conduitNamed(place.directory + "/any")
+	services := t.pipeline.services
+	conduit, found := services.conduitNamed(place.directory + "/any")
 	if !found {
 		return 0, fmt.Errorf("directory %s is no conduit of the pipeline", place.directory)
 	}
@@ -87,7 +87,7 @@ func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
 	} {
 		if !wanted.asked {
 			f := flow{who: t.subject, what: wanted.what, conduit: conduit}
-			if wanted.what == opRead && decide(f, m.state(), time.Now()).byEveryPolicy() {
+			if wanted.what == opRead && decide(f, services.state(), time.Now()).byEveryPolicy() {
 				rights |= wanted.right
 			}
 			continue
@@ -124,7 +124,7 @@ func (t *runningTask) descriptors() (placed map[int]*os.File, release func(), er
 	}
 	t.endpoint, own = mine, append(own, theirs)
 	descriptors[wire.FDMonitor] = theirs
-	classes, err := p.monitor.catalog.ClassTable().File()
+	classes, err := p.services.catalog.ClassTable().File()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,10 +185,10 @@ func (p *pipeline) sharedListener(address string) (*os.File, error) {
 
 // environment is the whole environment of the program.
 func (t *runningTask) environment() []string {
-	library := filepath.Join(t.pipeline.monitor.options.Library, "libshai.so")
+	library := filepath.Join(t.pipeline.services.options.Library, "libshai.so")
 	list := []string{
 		"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent",
-		"LD_PRELOAD=" + library, "LD_LIBRARY_PATH=" + t.pipeline.monitor.options.Library,
+		"LD_PRELOAD=" + library, "LD_LIBRARY_PATH=" + t.pipeline.services.options.Library,
 		"SHAI_INSTANCE=" + t.name, "SHAI_MODE=" + modes[t.pipeline.currentMode()],
 	}
 	for _, variable := range t.spec.Environment {
@@ -201,9 +201,9 @@ func (t *runningTask) environment() []string {
 // line that says it is ready.
 func (t *runningTask) follow(output *os.File) {
 	defer output.Close()
-	log, err := openTaskLog(filepath.Join(t.pipeline.monitor.options.State, "logs", t.pipeline.name, t.name+".log"), maxTaskLog)
+	log, err := openTaskLog(filepath.Join(t.pipeline.services.options.State, "logs", t.pipeline.name, t.name+".log"), maxTaskLog)
 	if err != nil {
-		t.pipeline.monitor.logger.Error("task output is discarded", "task", t.name, "error", err)
+		t.pipeline.services.logger.Error("task output is discarded", "task", t.name, "error", err)
 		log = nil
 	} else {
 		defer log.Close()
@@ -216,7 +216,7 @@ func (t *runningTask) follow(output *os.File) {
 		}
 		if log != nil && len(line) > 0 {
 			if _, failure := log.Write(line); failure != nil {
-				t.pipeline.monitor.logger.Error("task output is discarded", "task", t.name, "error", failure)
+				t.pipeline.services.logger.Error("task output is discarded", "task", t.name, "error", failure)
 				log = nil
 			}
 		}

@@ -12,43 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/wire"
 )
-
-// startTask starts a task, and before it whatever the task needs.
-func (p *pipeline) startTask(ctx context.Context, name string) error {
-	if err := p.openKeyValue(ctx); err != nil {
-		return err
-	}
-	if err := p.installStored(ctx); err != nil {
-		return err
-	}
-	return p.tasks[name].start(ctx)
-}
-
-// installStored prepares the capability sets of an analysis that was taken up when
-// the monitor started: only now is the key-value store sure to be there.
-func (p *pipeline) installStored(ctx context.Context) error {
-	p.mu.Lock()
-	prepared := len(p.sets) > 0
-	p.mu.Unlock()
-	p.monitor.mu.RLock()
-	known := p.monitor.analyses[p.name]
-	p.monitor.mu.RUnlock()
-	if prepared || known == nil || known.result == nil || known.plan != p.plan || !known.result.Current(p.monitor.state()) {
-		return nil
-	}
-	// Some access may have ended since it was stored.
-	result, _, err := known.result.Expire(ctx, analysis.Options{Now: time.Now()})
-	if err != nil {
-		return fmt.Errorf("bring the stored analysis of pipeline %s up to date: %w; run shai analyze", p.name, err)
-	}
-	p.monitor.setAnalysis(p.name, &analysed{plan: known.plan, result: result, report: known.report})
-	return p.install(ctx, result)
-}
 
 // openKeyValue connects to the confined key-value store as its administrator, once.
 // A pipeline without tuples needs none; in mode baseline the task connects itself.
@@ -58,7 +25,7 @@ func (p *pipeline) openKeyValue(ctx context.Context) error {
 	if p.keyValue != nil || p.spec.KeyValue == nil || p.currentMode() == wire.ModeBaseline {
 		return nil
 	}
-	secrets, err := readSecrets(p.monitor.options.Secrets)
+	secrets, err := readSecrets(p.services.options.Secrets)
 	if err != nil {
 		return err
 	}
@@ -137,7 +104,7 @@ func (p *pipeline) close() {
 	p.closeConduits()
 	if p.keyValue != nil {
 		if err := p.keyValue.Close(); err != nil {
-			p.monitor.logger.Warn("key-value store", "error", err)
+			p.services.logger.Warn("key-value store", "error", err)
 		}
 	}
 	p.mu.Lock()
@@ -151,7 +118,7 @@ func (p *pipeline) close() {
 // shutdown ends the pipeline for good.
 func (p *pipeline) shutdown(ctx context.Context) {
 	if err := p.quiesce(ctx); err != nil {
-		p.monitor.logger.Error("pipeline did not stop", "pipeline", p.name, "error", err)
+		p.services.logger.Error("pipeline did not stop", "pipeline", p.name, "error", err)
 	}
 	p.close()
 }

@@ -22,7 +22,7 @@ import (
 // pipeline is one pipeline of the bundle at work: its tasks, the conduits between
 // them, and its sessions. It answers its tasks' sandboxes (see decider.go).
 type pipeline struct {
-	monitor  *Monitor
+	services *services
 	name     string
 	means    string // meaningOf the bundle that it was made for
 	spec     manifest.PipelineSpec
@@ -47,10 +47,10 @@ type pipeline struct {
 type bindFunc func(catalog.Reference) (*policy.Policy, error)
 
 // newPipeline makes a resolved pipeline ready to start tasks; nothing runs yet.
-func newPipeline(m *Monitor, resolved *manifest.Resolved, means string, bind bindFunc) (_ *pipeline, err error) {
+func newPipeline(given *services, resolved *manifest.Resolved, means string, bind bindFunc) (_ *pipeline, err error) {
 	spec := resolved.Pipeline.Spec
 	p := &pipeline{
-		monitor: m, name: resolved.Pipeline.Metadata.Name, means: means, spec: spec,
+		services: given, name: resolved.Pipeline.Metadata.Name, means: means, spec: spec,
 		tasks: map[string]*runningTask{}, pairs: map[string][]conduitPair{}, checked: map[string][]conduitPair{},
 		sets: map[string]*capabilitySet{}, sessions: map[int]*session{},
 	}
@@ -171,17 +171,17 @@ func modeOf(name string) (wire.Mode, error) {
 
 // intercepted counts one involvement of the monitor and how long it took.
 func (p *pipeline) intercepted(kind string, took time.Duration) {
-	p.monitor.metrics.interceptions.WithLabelValues(p.name, kind).Inc()
-	p.monitor.metrics.latency.WithLabelValues(kind).Observe(took.Seconds())
+	p.services.metrics.interceptions.WithLabelValues(p.name, kind).Inc()
+	p.services.metrics.latency.WithLabelValues(kind).Observe(took.Seconds())
 }
 
 // record writes an audit record. The error matters to whoever is about to allow
 // something.
 func (p *pipeline) record(event audit.Event) error {
 	event.Pipeline = p.name
-	err := p.monitor.audit.Append(event)
+	err := p.services.audit.Append(event)
 	if err != nil {
-		p.monitor.metrics.auditFailures.Inc()
+		p.services.metrics.auditFailures.Inc()
 	}
 	return err
 }
@@ -233,7 +233,7 @@ func (p *pipeline) admit(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions[s.worker.PID()] = s
-	p.monitor.metrics.active.WithLabelValues(p.name).Inc()
+	p.services.metrics.active.WithLabelValues(p.name).Inc()
 }
 
 // dismiss forgets a session that was admitted, and whose worker has gone.
@@ -243,5 +243,5 @@ func (p *pipeline) dismiss(s *session) {
 	if p.sessions[s.worker.PID()] == s {
 		delete(p.sessions, s.worker.PID())
 	}
-	p.monitor.metrics.active.WithLabelValues(p.name).Dec()
+	p.services.metrics.active.WithLabelValues(p.name).Dec()
 }

@@ -54,19 +54,24 @@ func (m *Monitor) checkRuntimes(resolved map[string]*manifest.Resolved) error {
 	return nil
 }
 
-// runtime is the task's runtime by its real paths. It is checked again whenever the task
-// starts: what a path leads to may have changed since the bundle was applied.
-func (t *runningTask) runtime() ([]string, error) {
-	m := t.pipeline.monitor
+// guardedNow are the places guarded from the pipelines in force.
+func (m *Monitor) guardedNow() []runtimeroot.Place {
 	m.mu.RLock()
+	defer m.mu.RUnlock()
 	var stores []string
 	for _, p := range m.pipelines {
 		stores = append(stores, socketOf(p.spec))
 	}
-	m.mu.RUnlock()
-	roots, err := runtimeroot.Check(t.spec.Runtime, m.guardedPlaces(stores))
+	return m.guardedPlaces(stores)
+}
+
+// runtime is the task's runtime by its real paths. It is checked again whenever the task
+// starts: what a path leads to may have changed since the bundle was applied.
+func (t *runningTask) runtime() ([]string, error) {
+	services := t.pipeline.services
+	roots, err := runtimeroot.Check(t.spec.Runtime, services.guarded())
 	if err != nil {
 		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}
-	return append(roots, m.options.Library), nil
+	return append(roots, services.options.Library), nil
 }

@@ -56,7 +56,7 @@ func (t *runningTask) handle(e *endpoint, record []byte) error {
 // than the one the monitor started is refused: what it holds was decided for that
 // one.
 func (t *runningTask) register(request wire.Register) wire.Registered {
-	answer := wire.Registered{Mode: t.pipeline.currentMode(), ConduitCount: t.pipeline.monitor.conduitCount()}
+	answer := wire.Registered{Mode: t.pipeline.currentMode(), ConduitCount: t.pipeline.services.conduitCount()}
 	if request.Instance != t.name {
 		answer.Status = int32(unix.EACCES)
 		answer.Reason = wire.Truncate(fmt.Sprintf("this is task %s, it cannot register as %s", t.name, request.Instance), wire.ReasonMax)

@@ -38,7 +38,7 @@ func (t *runningTask) restart() {
 	}
 	t.deaths++
 	t.restarts++
-	t.pipeline.monitor.metrics.restarts.WithLabelValues(t.pipeline.name, t.name).Inc()
+	t.pipeline.services.metrics.restarts.WithLabelValues(t.pipeline.name, t.name).Inc()
 	t.state, t.ready = stateStarting, make(chan struct{})
 	delay := restartDelay(t.deaths)
 	if delay == 0 {
@@ -61,7 +61,7 @@ func (t *runningTask) restart() {
 
 // relaunch starts the program again. Called with mu held.
 func (t *runningTask) relaunch() {
-	if err := t.launch(t.pipeline.monitor.context); err != nil {
+	if err := t.launch(t.pipeline.services.context); err != nil {
 		t.state, t.message = stateFailed, err.Error()
 		close(t.ready)
 		close(t.ended)

@@ -43,12 +43,15 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 		options.Logger = slog.Default()
 	}
 	m := &Monitor{
-		options: options, logger: options.Logger, context: ctx, started: time.Now(), backend: sandbox.New(),
-		metrics: newMetrics(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
+		services: &services{
+			options: options, logger: options.Logger, context: ctx, backend: sandbox.New(), metrics: newMetrics(),
+			shared: &sharedFiles{data: options.Data},
+		},
+		started: time.Now(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
 		runs: map[string]api.AnalysisRun{},
 	}
+	m.guarded = m.guardedNow
 	m.sources = newFollowed(m)
-	m.shared = &sharedFiles{data: options.Data}
 	if len(options.CPUs) > 0 {
 		// The monitor serves these tasks and no others: more threads than they have
 		// processors would only take turns.
@@ -143,7 +146,7 @@ func (m *Monitor) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if m.pipelines[name], err = newPipeline(m, one, means, m.state().Bind); err != nil {
+		if m.pipelines[name], err = newPipeline(m.services, one, means, m.state().Bind); err != nil {
 			delete(m.pipelines, name)
 			return fmt.Errorf("recover pipeline %s: %w", name, err)
 		}

@@ -48,13 +48,24 @@ func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 	}
 	slices.SortFunc(pipelines, func(a, b *pipeline) int { return cmp.Compare(a.name, b.name) })
 	for _, p := range pipelines {
-		status.Pipelines = append(status.Pipelines, p.status())
+		status.Pipelines = append(status.Pipelines, m.statusOf(p))
 	}
 	return status, nil
 }
 
+// statusOf is a pipeline's status with what the monitor knows of it besides.
+func (m *Monitor) statusOf(p *pipeline) api.PipelineStatus {
+	status := p.status()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if run, known := m.runs[p.name]; known {
+		status.LastAnalysis = &run
+	}
+	return status
+}
+
 func (p *pipeline) status() api.PipelineStatus {
-	state := p.monitor.state()
+	state := p.services.state()
 	status := api.PipelineStatus{
 		Name: p.name, Mode: modes[p.currentMode()], Revocation: p.spec.Revocation,
 		Conduits: uint64(state.Conduits()), Classes: uint64(state.Classes()),
@@ -63,11 +74,6 @@ func (p *pipeline) status() api.PipelineStatus {
 	for _, name := range p.order {
 		status.Tasks = append(status.Tasks, p.tasks[name].status())
 	}
-	p.monitor.mu.RLock()
-	if run, known := p.monitor.runs[p.name]; known {
-		status.LastAnalysis = &run
-	}
-	p.monitor.mu.RUnlock()
 	sessions := p.liveSessions()
 	status.SessionTotal = len(sessions)
 	for _, s := range sessions[:min(len(sessions), maxSessionsShown)] {
@@ -136,7 +142,7 @@ func (m *Monitor) SetMode(ctx context.Context, name, mode string) (api.PipelineS
 	}); err != nil {
 		m.logger.Error("audit record is lost", "error", err)
 	}
-	return p.status(), nil
+	return m.statusOf(p), nil
 }
 
 // task finds a task of a pipeline.
@@ -162,7 +168,7 @@ func (m *Monitor) StartTask(ctx context.Context, pipelineName, name string) (api
 	if err != nil {
 		return api.TaskStatus{}, err
 	}
-	if err := t.pipeline.startTask(ctx, name); err != nil {
+	if err := m.startTask(ctx, t.pipeline, name); err != nil {
 		return api.TaskStatus{}, api.Conflict(title, "", "%v", err)
 	}
 	return t.status(), nil
@@ -273,7 +279,7 @@ func (p *pipeline) askedSubject(question api.Question) (subject, error) {
 	}
 	values := parametersOf(question.Principal, question.Region)
 	name := instanceOf(task, values).Name()
-	taint, err := taintOf(p.monitor.state().Bind, task.spec, name, values)
+	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
 	if err != nil {
 		return subject{}, err
 	}

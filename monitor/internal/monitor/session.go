@@ -75,7 +75,7 @@ var errReset = errors.New("session over")
 func newSession(p *pipeline, task *runningTask, worker sandbox.Worker, peer netip.Addr, reserved *slot) *session {
 	s := &session{
 		pipeline: p, task: task, worker: worker, slot: reserved, peer: peer, ended: make(chan struct{}),
-		region: p.monitor.regionOf(peer), mode: p.currentMode(), started: time.Now(),
+		region: p.services.regionOf(peer), mode: p.currentMode(), started: time.Now(),
 	}
 	rand.Read(s.nonce[:]) // never fails, says its documentation
 	return s
@@ -137,9 +137,9 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 		return fmt.Errorf("message %d more than %d times in one session", message.Type(), rule.limit)
 	}
 	begun := time.Now()
-	s.pipeline.monitor.metrics.interceptions.WithLabelValues(s.pipeline.name, rule.kind).Inc() // before the answer: whoever has it finds it counted
+	s.pipeline.services.metrics.interceptions.WithLabelValues(s.pipeline.name, rule.kind).Inc() // before the answer: whoever has it finds it counted
 	err = rule.serve(s, sequence, message)
-	s.pipeline.monitor.metrics.latency.WithLabelValues(rule.kind).Observe(time.Since(begun).Seconds())
+	s.pipeline.services.metrics.latency.WithLabelValues(rule.kind).Observe(time.Since(begun).Seconds())
 	return err
 }
 
@@ -175,7 +175,7 @@ func (s *session) authenticate(sequence uint64, message wire.Message) error {
 		s.unbind()
 		holds, result, err = nil, "refused", fmt.Errorf("the session cannot be recorded: %w", failure)
 	}
-	s.pipeline.monitor.metrics.bindings.WithLabelValues(s.pipeline.name, result).Inc()
+	s.pipeline.services.metrics.bindings.WithLabelValues(s.pipeline.name, result).Inc()
 	bound := wire.Bound{}
 	if err != nil {
 		bound.Status, bound.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
@@ -244,7 +244,7 @@ func (s *session) end() {
 	p.dismiss(s)
 	s.release()
 	if s.bound() != nil {
-		p.monitor.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()
+		p.services.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()
 	}
 	close(s.ended)
 }
@@ -254,6 +254,6 @@ func (s *session) release() {
 	if s.endpoint != nil {
 		s.endpoint.close()
 	}
-	s.pipeline.monitor.metrics.decisions.retire(s.counts)
+	s.pipeline.services.metrics.decisions.retire(s.counts)
 	s.slot.release()
 }

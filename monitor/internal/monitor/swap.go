@@ -58,7 +58,7 @@ func (m *Monitor) prepareSwap(c *candidate) (_ *swap, err error) {
 			s.next[name] = running
 			continue
 		}
-		made, err := newPipeline(m, c.resolved[name], means, compiled.Bind)
+		made, err := newPipeline(m.services, c.resolved[name], means, compiled.Bind)
 		if err != nil {
 			return nil, api.Invalid("apply pipeline "+name, "", "%v", err)
 		}
@@ -185,7 +185,7 @@ func (s *swap) start() error {
 			if p.tasks[task] == nil {
 				continue
 			}
-			if err := p.startTask(s.monitor.context, task); err != nil {
+			if err := s.monitor.startTask(s.monitor.context, p, task); err != nil {
 				return fmt.Errorf("restart task %s/%s: %w", p.name, task, err)
 			}
 		}
@@ -263,7 +263,7 @@ func (s *swap) resume() error {
 	for _, p := range s.leaving {
 		p.readmit()
 		for _, task := range s.running[p] {
-			if err := p.startTask(s.monitor.context, task); err != nil {
+			if err := s.monitor.startTask(s.monitor.context, p, task); err != nil {
 				failures = append(failures, fmt.Errorf("restart task %s/%s: %w", p.name, task, err))
 			}
 		}

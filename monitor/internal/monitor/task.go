@@ -160,12 +160,12 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime: roots, RuntimeNames: t.spec.Runtime,
 		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors,
-		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0, CPUs: p.monitor.options.CPUs,
+		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0, CPUs: p.services.options.CPUs,
 	}
 	if resources := t.spec.Resources; resources != nil {
 		spec.Limits = sandbox.Limits{Memory: uint64(resources.MemoryMegabytes) << 20, OpenFiles: uint64(resources.OpenFiles)} //nolint:gosec // never negative
 	}
-	started, err := p.monitor.backend.Start(ctx, spec, p)
+	started, err := p.services.backend.Start(ctx, spec, p)
 	if err != nil {
 		return fmt.Errorf("start task %s/%s: %w", p.name, t.name, err)
 	}
@@ -236,7 +236,7 @@ func (t *runningTask) status() api.TaskStatus {
 	defer t.mu.Unlock()
 	status := api.TaskStatus{
 		Name: t.name, Run: t.spec.Run, State: t.state, Restarts: t.restarts, Message: t.message,
-		Enforcement: t.pipeline.monitor.enforcement(t.pipeline.currentMode()),
+		Enforcement: t.pipeline.services.enforcement(t.pipeline.currentMode()),
 	}
 	if t.started != nil {
 		status.PID = t.started.PID()

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/runtimeroot"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// services are all that pipelines, their tasks and their sessions have of the monitor.
+// Bundles, analyses, facts and the API are none of them: those know pipelines, and not
+// the other way about. Set once by Open, and safe for concurrent use.
+type services struct {
+	options Options
+	logger  *slog.Logger
+	context context.Context // ends when the monitor stops
+	backend sandbox.Backend
+	machine sandbox.Report
+	catalog *catalog.Catalog
+	view    *catalog.View
+	audit   *audit.Log
+	metrics *metrics
+	nothing *sandbox.Ruleset // a perimeter in which nothing can be opened
+	// What a bound session gets at wire.FDCapability: the view, or a filler. Both are
+	// O_PATH descriptors.
+	viewRoot, filler *os.File
+	shared           *sharedFiles
+	regions          atomic.Pointer[regionTable]
+	binding          sync.RWMutex // held for reading while a session is bound, for writing while facts change
+	// guarded are the places that no task's runtime may reach, those of every pipeline
+	// among them.
+	guarded func() []runtimeroot.Place
+}
+
+func (s *services) state() *catalog.State { return s.catalog.State() }
+
+func (s *services) conduitCount() uint32 { return s.state().Conduits() + 1 }
+
+func (s *services) publicKey(principal string) (ed25519.PublicKey, bool) {
+	return s.state().PrincipalKey(principal)
+}
+
+func (s *services) regionOf(peer netip.Addr) string {
+	if table := s.regions.Load(); table != nil {
+		return table.lookup(peer)
+	}
+	return ""
+}
+
+// bindPolicy is a policy of the bundle in force with its arguments bound.
+func (s *services) bindPolicy(name string, arguments map[string]string) (*policy.Policy, error) {
+	return s.state().Bind(catalog.Reference{Policy: name, Arguments: arguments})
+}
+
+// document is a conduit that a session may be given a descriptor of.
+type document struct {
+	conduit policy.Conduit
+	class   uint32
+	path    string // in the view
+}
+
+func (s *services) document(id uint32) (document, bool) {
+	state := s.state()
+	conduit, found := state.ConduitByID(int64(id))
+	class := state.ClassOf(id)
+	if !found || class == 0 {
+		return document{}, false
+	}
+	return document{conduit: conduit, class: class, path: s.linkPath(class, id)}, true
+}
+
+// linkPath is where the view holds a document: <class>/<bucket>/<id>.
+func (s *services) linkPath(class, id uint32) string {
+	return fmt.Sprintf("%s/%d/%d", s.view.ClassDirectory(class), id>>10, id)
+}
+
+// directoryPath is the real path of a pipeline directory, or of the view.
+func (s *services) directoryPath(directory string) string {
+	if directory == viewPrefix {
+		return s.view.Path()
+	}
+	return filepath.Join(s.options.Data, directory)
+}
+
+// conduitNamed is the conduit of a pipeline path, whether the file exists or not.
+func (s *services) conduitNamed(name string) (policy.Conduit, bool) { return s.state().Decide(name) }
+
+// conduitAt is the conduit that a real path of a pinned file stands for: a link of
+// the view, or a file beneath the data directory.
+func (s *services) conduitAt(path string) (policy.Conduit, bool) {
+	if rest, inView := strings.CutPrefix(path, s.view.Path()+"/"); inView {
+		id, err := strconv.ParseUint(filepath.Base(rest), 10, 32)
+		if err != nil {
+			return policy.Conduit{}, false
+		}
+		document, found := s.document(uint32(id))
+		if !found || document.path != path {
+			return policy.Conduit{}, false
+		}
+		return document.conduit, true
+	}
+	if isBeneath(s.options.State, path) {
+		return policy.Conduit{}, false
+	}
+	if name, inData := strings.CutPrefix(path, s.options.Data+"/"); inData {
+		return s.conduitNamed("/" + name)
+	}
+	return policy.Conduit{}, false
+}
+
+// enforcement says what protects a task in a mode, for status.
+func (s *services) enforcement(mode wire.Mode) string {
+	if mode == wire.ModeBaseline {
+		return "none"
+	}
+	return s.machine.Enforcement
+}
+
+// predict remembers an instance that was seen and not analysed.
+func (s *services) predict(pipeline, task string, values map[string]string) {
+	prediction := catalog.Prediction{Task: setName(pipeline, task), Parameters: values}
+	if err := s.catalog.AddPredictions(prediction); err != nil {
+		s.logger.Error("prediction is not kept", "task", task, "error", err)
+	}
+}

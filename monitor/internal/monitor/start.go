@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+)
+
+// startTask starts a task of a pipeline, and before it whatever the task needs. Called
+// with changing held.
+func (m *Monitor) startTask(ctx context.Context, p *pipeline, name string) error {
+	if err := p.openKeyValue(ctx); err != nil {
+		return err
+	}
+	if err := m.installStored(ctx, p); err != nil {
+		return err
+	}
+	return p.tasks[name].start(ctx)
+}
+
+// installStored prepares the capability sets of an analysis that was taken up when
+// the monitor started: only now is the key-value store sure to be there.
+func (m *Monitor) installStored(ctx context.Context, p *pipeline) error {
+	m.mu.RLock()
+	known := m.analyses[p.name]
+	m.mu.RUnlock()
+	if p.hasSets() || known == nil || known.result == nil || known.plan != p.plan || !known.result.Current(m.state()) {
+		return nil
+	}
+	// Some access may have ended since it was stored.
+	result, _, err := known.result.Expire(ctx, analysis.Options{Now: time.Now()})
+	if err != nil {
+		return fmt.Errorf("bring the stored analysis of pipeline %s up to date: %w; run shai analyze", p.name, err)
+	}
+	m.setAnalysis(p.name, &analysed{plan: known.plan, result: result, report: known.report})
+	return p.install(ctx, result)
+}
