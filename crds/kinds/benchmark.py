@@ -91,7 +91,10 @@ BENCHMARK = Resource(
             "The ConfigMap in this namespace with all figures, as results.json and table.txt.", longest=253, shortest=0
         ),
     },
-    conditions={"Succeeded": f"Whether it is complete. Reasons: {shared.RUN_REASONS}"},
+    conditions={
+        "Succeeded": f"Whether it is complete. Reasons: {shared.RUN_REASONS} "
+        "While its pool does not allow it: NamespaceNotAllowed, ModeNotAllowed."
+    },
     rules=(
         rule(
             f"self.spec == oldSelf.spec || {_STARTED}",

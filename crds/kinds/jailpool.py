@@ -139,6 +139,13 @@ _SPEC = record(
     "The pool as it should be.",
     {
         "allowedNamespaces": _ALLOWED_NAMESPACES,
+        "allowedModes": distinct(
+            "The modes in which pipelines run here. audit, and a Policy in mode Audit or Warn, allow what they record; "
+            "baseline enforces nothing, and a Benchmark needs it.",
+            word("A mode.", *shared.MODES),
+            most=len(shared.MODES),
+            default=["shai", "dynamic"],
+        ),
         "replicas": number("How many members there are.", most=shared.MEMBERS_LIMIT, default=1),
         "provider": word(
             "Where members live. local: on the machine that the operator runs on. linux: on the hosts listed, by SSH. "

@@ -119,10 +119,7 @@ PIPELINE = Resource(
                 "shai: what the offline analysis has validated runs natively, the monitor decides the rest. dynamic: "
                 "the monitor decides every access. audit: decided and recorded, never denied. baseline: nothing is "
                 "enforced.",
-                "shai",
-                "dynamic",
-                "audit",
-                "baseline",
+                *shared.MODES,
                 default="shai",
             ),
             "revocation": word(
@@ -190,7 +187,7 @@ PIPELINE = Resource(
     conditions={
         "Ready": "Whether what spec says runs everywhere. Its reason is that of Accepted or of RolledOut.",
         "Accepted": "Whether it can run. Reasons: Accepted, TaskMissing, PolicyMissing, PoolMissing, PathConflict, "
-        "Invalid, NamespaceNotAllowed, Checking.",
+        "Invalid, NamespaceNotAllowed, ModeNotAllowed, Checking.",
         "RolledOut": "Where the rollout stands. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
         "BlocksFlows.",
         "Analysed": "What the last offline analysis said. Reasons: Complete, Failed, FlowsBlocked, Pending.",

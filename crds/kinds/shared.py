@@ -33,6 +33,9 @@ PAUSE_LIMIT = 24 * 3600
 MEMBERS_LIMIT = 256
 STEPS_LIMIT = 16
 
+MODES = ("shai", "dynamic", "audit", "baseline")
+"""How strictly pipelines are held to policies; what each means is said in Pipeline."""
+
 ABSOLUTE_PATH = r"^(/[^/\x00]+)+$"
 
 RUN_REASONS = "Unknown: Pending, Running. True: Complete. False: Failed, Cancelled, TimedOut, Superseded."

@@ -95,6 +95,8 @@ def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inv
     ended = _ended(benchmark, now)
     if ended is None and measurement is not None and measurement.error:
         ended = Condition(runs.SUCCEEDED, FALSE, "Failed", measurement.error)
+    if ended is None and measurement is not None and (refusal := _refusal(benchmark, inventory)) is not None:
+        ended = Condition(runs.SUCCEEDED, FALSE, refusal.reason, refusal.message)
     if ended is not None:
         decision.cancel = True
         _finish(decision.plan, benchmark, _values(benchmark, measurement, ended, now), ended, now)
@@ -110,26 +112,43 @@ def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inv
     return decision
 
 
-def target(benchmark: Object, inventory: Inventory) -> Target | str:
-    """Choose the member to measure: the first that is ready. A text says what it has to wait for."""
+def target(benchmark: Object, inventory: Inventory) -> Target | Condition:
+    """Choose the member to measure: the first that is ready. A condition says what it has to wait for."""
     wanted = spec(benchmark)["pipeline"]
     pipeline = inventory.find("Pipeline", namespace(benchmark), wanted)
     if pipeline is None:
-        return f"waits for Pipeline {wanted}, which is not in namespace {namespace(benchmark)}; apply it"
-    refusal = tenancy.refusal(pipeline, inventory)
+        return _waits(f"waits for Pipeline {wanted}, which is not in namespace {namespace(benchmark)}; apply it")
+    refusal = _refusal(benchmark, inventory)
     if refusal is not None:
-        return f"waits for Pipeline {wanted}: {refusal.message}"
+        return refusal
     for condition, what in (("Ready", "to be ready"), (runs.ANALYSED, "to be analysed")):
         known = conditions.find(pipeline, condition)
         if not conditions.holds(pipeline, condition):
-            return f"waits for Pipeline {wanted} {what}{': ' + known['message'] if known else ''}"
+            return _waits(f"waits for Pipeline {wanted} {what}{': ' + known['message'] if known else ''}")
     pool = references.pool(pipeline)
-    thing = inventory.find("JailPool", "", pool)
-    members = sorted(status(thing or {}).get("members") or (), key=lambda one: int(one.get("ordinal", 0)))
+    thing = inventory.find("JailPool", "", pool) or {}
+    members = sorted(status(thing).get("members") or (), key=lambda one: int(one.get("ordinal", 0)))
     for one in members:
         if one.get("ready") == TRUE:
-            return Target(pool, str(one["name"]), _host(thing or {}, one.get("host", "")))
-    return f"waits for a member of JailPool {pool} to be ready"
+            return Target(pool, str(one["name"]), _host(thing, one.get("host", "")))
+    return _waits(f"waits for a member of JailPool {pool} to be ready")
+
+
+def _waits(message: str, reason: str = "Pending") -> Condition:
+    return Condition(runs.SUCCEEDED, UNKNOWN, reason, message)
+
+
+def _refusal(benchmark: Object, inventory: Inventory) -> Condition | None:
+    """Say why a benchmark may not use the pool of its pipeline; None: it may, or there is neither."""
+    pipeline = inventory.find("Pipeline", namespace(benchmark), spec(benchmark)["pipeline"])
+    pool = inventory.find("JailPool", "", references.pool(pipeline)) if pipeline else None
+    if pipeline is None or pool is None:
+        return None
+    refusal = tenancy.refusal(pipeline, inventory)
+    if refusal is not None:
+        return _waits(refusal.message, refusal.reason)
+    why = tenancy.mode_refusal(pool, spec(benchmark).get("modes") or ())
+    return _waits(why, "ModeNotAllowed") if why else None
 
 
 def _host(pool: Object, host: str) -> str:
@@ -143,10 +162,9 @@ def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: dat
     if isinstance(found, Target):
         first = _first_on(found.host, benchmark, inventory)
         if first is not None:
-            found = f"waits for Benchmark {namespace(first)}/{name(first)}, which measures on the same host"
-    if isinstance(found, str):
-        condition = Condition(runs.SUCCEEDED, UNKNOWN, "Pending", found)
-        values = {**_values(benchmark, None, condition, now), **_kept(benchmark)}
+            found = _waits(f"waits for Benchmark {namespace(first)}/{name(first)}, which measures on the same host")
+    if isinstance(found, Condition):
+        values = {**_values(benchmark, None, found, now), **_kept(benchmark)}
         decision.plan.add(SetStatus(benchmark, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))
         return
     if status(benchmark).get("startTime"):

@@ -80,7 +80,7 @@ def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: 
                 "Accepted", FALSE, "PathConflict" if verdict.overlaps else "Invalid", about + verdict.problem
             )
     valid = Condition("Accepted", TRUE, "Accepted", "the pipeline and all that it names are valid")
-    return _unusable(thing, inventory) or valid
+    return _unusable(thing, inventory) or _mode(thing, inventory) or valid
 
 
 def refused(
@@ -122,6 +122,21 @@ def _unusable(thing: Object, inventory: Inventory) -> Condition | None:
             message = f"Policy {one} {why}, and there is no earlier revision; correct its text"
             return Condition("Accepted", FALSE, "PolicyMissing", message)
     return None
+
+
+def _mode(thing: Object, inventory: Inventory) -> Condition | None:
+    """Say that a pipeline, or a policy as it would be used in it, is in a mode that its pool does not allow."""
+    space, pool = namespace(thing), inventory.find("JailPool", "", references.pool(thing))
+    if pool is None:
+        return None
+    used = [
+        (one, policies.effective_revision(policy, inventory))
+        for one in references.policies(thing, inventory)
+        if (policy := inventory.find("Policy", space, one)) is not None
+    ]
+    tried = [(one, policies.mode(revision)) for one, revision in used if revision is not None]
+    why = tenancy.mode_refusal(pool, [references.mode(thing)], tried)
+    return Condition("Accepted", FALSE, "ModeNotAllowed", why) if why else None
 
 
 def _named(thing: Object, inventory: Inventory) -> list[Reference]:

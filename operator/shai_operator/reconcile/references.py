@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which objects a pipeline names."""
+"""What a pipeline names: its pool, its mode, and other objects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ if TYPE_CHECKING:
 
     from shai_operator.reconcile.objects import Inventory, Object
 
-DEFAULT_POOL = "default"
+DEFAULT_POOL, DEFAULT_MODE = "default", "shai"
 
 
 def pool(pipeline: Object) -> str:
     """Return the name of the pool that runs a pipeline."""
     return str(spec(pipeline).get("pool") or DEFAULT_POOL)
+
+
+def mode(pipeline: Object) -> str:
+    """Return the mode in which a pipeline is to run."""
+    return str(spec(pipeline).get("mode") or DEFAULT_MODE)
 
 
 def tasks(pipeline: Object) -> tuple[str, ...]:

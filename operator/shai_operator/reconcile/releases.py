@@ -73,7 +73,7 @@ def build(
     for pipeline in chosen:
         present.add_pipeline(pipeline, inventory)
     if stable is not None and stable.namespace == served:
-        _carry(present, stable, [it.name for it in left_out])
+        _carry(present, pool, stable, [it.name for it in left_out])
     made = None
     if stable is not None or present.manifests:
         # A pool that has lost its last pipeline goes over to a release without any.
@@ -138,8 +138,8 @@ def _there(thing: Object | None) -> Object:
     return thing
 
 
-def _carry(present: _Gathered, stable: Release, names: Iterable[str]) -> None:
-    """Add what the stable release has of pipelines that cannot be replaced now.
+def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[str]) -> None:
+    """Add what the stable release has of pipelines that cannot be replaced now, as far as the pool still allows it.
 
     What they share with pipelines that can is taken as those need it; should the two not go
     together any more, members refuse the release and the rollout ends there.
@@ -151,8 +151,11 @@ def _carry(present: _Gathered, stable: Release, names: Iterable[str]) -> None:
         kept = known.find("Pipeline", "", pipeline)
         if kept is None:
             continue
-        needed = [("Task", one) for one in references.tasks(kept)]
-        needed += [("Policy", one) for one in references.policies(kept, known)]
+        used = references.policies(kept, known)
+        tried = [(one, policies.mode(stable.objects["Policy", one])) for one in used]
+        if tenancy.mode_refusal(pool, [references.mode(kept)], tried):
+            continue
+        needed = [*(("Task", one) for one in references.tasks(kept)), *(("Policy", one) for one in used)]
         for key in [("Pipeline", pipeline), *needed]:
             if key not in present.manifests:
                 present.add(stable.objects[key])

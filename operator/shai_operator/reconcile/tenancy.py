@@ -14,8 +14,13 @@ from shai_operator.reconcile.conditions import FALSE, Condition
 from shai_operator.reconcile.objects import name, namespace, spec, status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from shai_operator.reconcile.bundles import Release
     from shai_operator.reconcile.objects import Inventory, Object
+
+DEFAULT_MODES = ("shai", "dynamic")
+_AUDIT, _ENFORCE = "audit", "Enforce"
 
 
 def served_namespace(pool: Object, stable: Release | None = None) -> str:
@@ -53,3 +58,28 @@ def refusal(pipeline: Object, inventory: Inventory) -> Condition | None:
         )
         return Condition("Accepted", FALSE, "NamespaceNotAllowed", message)
     return None
+
+
+def modes(pool: Object) -> tuple[str, ...]:
+    """Return the modes in which a pool runs pipelines."""
+    allowed = spec(pool).get("allowedModes")
+    return DEFAULT_MODES if allowed is None else tuple(allowed)
+
+
+def mode_refusal(pool: Object, wanted: Iterable[str], policies: Iterable[tuple[str, str]] = ()) -> str:
+    """Say why a pool does not run something in the modes ``wanted``; empty: it does.
+
+    ``policies`` are names and modes of the policies that it refers to: one that is only tried out
+    allows what it records, as mode audit does.
+    """
+    allowed = modes(pool)
+    allows = f"JailPool {name(pool)} allows {', '.join(allowed) or 'none'}"
+    remedy = "choose another mode, or ask the pool's owner to add it to spec.allowedModes"
+    refused = [one for one in wanted if one not in allowed]
+    if refused:
+        return f"mode {refused[0]} is not allowed ({allows}); {remedy}"
+    tried = [] if _AUDIT in allowed else [(one, mode) for one, mode in policies if mode != _ENFORCE]
+    if tried:
+        one, mode = tried[0]
+        return f"Policy {one} is in mode {mode}, which counts as {_AUDIT} and is not allowed ({allows}); {remedy}"
+    return ""

@@ -83,6 +83,7 @@ class World:
         row = {"name": "main-0", "ready": "True", "address": "127.0.10.1", "image": "1234"}
         spec = {
             **FOR_SEARCH,
+            "allowedModes": ["shai", "baseline"],
             "provider": "local",
             "directory": "/pools",
             "keyValue": {"mode": "Managed", "seed": "/seed"},

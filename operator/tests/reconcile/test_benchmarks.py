@@ -45,7 +45,9 @@ def pool(name: str = "main", host: str = "", ready: str = "True") -> Object:
         {"name": f"{name}-0", "ordinal": 0, "host": host, "ready": "False"},
         {"name": f"{name}-2", "ordinal": 2, "host": host, "ready": ready},
     ]
-    return thing("JailPool", name, {"hosts": HOSTS, **FOR_SEARCH}, {"members": members})
+    return thing(
+        "JailPool", name, {"hosts": HOSTS, **FOR_SEARCH, "allowedModes": ["shai", "baseline"]}, {"members": members}
+    )
 
 
 def world(*things: Object) -> Inventory:
@@ -80,9 +82,8 @@ def test_the_first_ready_member_is_measured() -> None:
         ([pool()], "waits for Pipeline syse, which is not in namespace search; apply it"),
         ([pool(), pipeline(ready="False")], "waits for Pipeline syse to be ready: why not"),
         ([pool(), pipeline(analysed="Unknown")], "waits for Pipeline syse to be analysed: not yet"),
-        ([pipeline()], "waits for Pipeline syse: there is no JailPool main"),
+        ([pipeline()], "waits for a member of JailPool main to be ready"),
         ([pipeline(), pool(ready="Unknown")], "waits for a member of JailPool main"),
-        ([pipeline(), {**pool(), "spec": {}}], "JailPool main does not serve namespace search"),
     ],
 )
 def test_it_waits_for_what_it_measures(things: list[Object], says: str) -> None:
@@ -91,6 +92,26 @@ def test_it_waits_for_what_it_measures(things: list[Object], says: str) -> None:
     assert succeeded(decision) == ("Unknown", "Pending")
     assert says in message(decision)
     assert "startTime" not in status_of(decision)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "says"),
+    [
+        ({"allowedModes": ["baseline", "shai"]}, "NamespaceNotAllowed", "main does not serve namespace search"),
+        (FOR_SEARCH, "ModeNotAllowed", "mode baseline is not allowed (JailPool main allows shai, dynamic)"),
+        ({**FOR_SEARCH, "allowedModes": ["baseline"]}, "ModeNotAllowed", "mode shai is not allowed"),
+        ({**FOR_SEARCH, "allowedModes": []}, "ModeNotAllowed", "(JailPool main allows none)"),
+    ],
+)
+def test_what_its_pool_does_not_allow_is_not_measured(spec: dict[str, Any], reason: str, says: str) -> None:
+    known = world(pipeline(), {**pool(), "spec": spec})
+    decision = benchmarks.reconcile(benchmark(), None, known, NOW)
+    assert (decision.start, succeeded(decision)) == (None, ("Unknown", reason))
+    assert says in message(decision)
+    decision = benchmarks.reconcile(running(), Measurement(1, 2), known, NOW)
+    assert (decision.cancel, succeeded(decision)) == (True, ("False", reason)), "one that runs is ended"
+    older = benchmark("older", creationTimestamp="2026-06-01T11:00:00Z", spec={"modes": ["audit", "baseline"]})
+    assert benchmarks.reconcile(benchmark(), None, world(pipeline(), pool(), older), NOW).start is not None
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,36 @@ def test_a_pool_says_which_namespace_it_serves_whoever_is_older(
             assert other not in one.message
 
 
+@pytest.mark.parametrize(
+    ("allowed", "mode", "policy_mode", "says"),
+    [
+        (None, None, "Enforce", ""),
+        (None, "dynamic", "Enforce", ""),
+        (None, "baseline", "Enforce", "mode baseline is not allowed (JailPool main allows shai, dynamic)"),
+        (None, "audit", "Enforce", "mode audit is not allowed"),
+        (None, "shai", "Audit", "Policy public is in mode Audit, which counts as audit and is not allowed"),
+        (None, "shai", "Warn", "Policy public is in mode Warn"),
+        (["shai", "audit"], "shai", "Audit", ""),
+        (["shai", "audit"], "audit", "Warn", ""),
+        (["baseline"], "baseline", "Enforce", ""),
+        (["baseline"], "shai", "Enforce", "mode shai is not allowed (JailPool main allows baseline)"),
+        ([], "shai", "Enforce", "mode shai is not allowed (JailPool main allows none)"),
+    ],
+)
+def test_a_pool_says_in_which_modes_it_runs_pipelines(
+    allowed: list[str] | None, mode: str | None, policy_mode: str, says: str
+) -> None:
+    inventory = world(("PolicyRevision", "public-1"))
+    modes: dict[str, Any] = {} if allowed is None else {"allowedModes": allowed}
+    inventory.put(thing("JailPool", "main", allowedNamespaces={"names": ["search"]}, **modes))
+    inventory.put(thing("PolicyRevision", "public-1", policy="public", revision=1, mode=policy_mode))
+    one = pipeline(**({} if mode is None else {"mode": mode}))
+    inventory.put(one)
+    found = definitions.acceptance(one, valid(inventory), inventory)
+    assert found.reason == ("ModeNotAllowed" if says else "Accepted")
+    assert says in found.message
+
+
 def test_on_the_first_visit_everything_is_unknown() -> None:
     plan = definitions.pipeline(pipeline(), {}, world(), NOW)
     (status,) = (one.status for one in plan.actions if isinstance(one, SetStatus))

@@ -167,6 +167,25 @@ def test_a_broken_pipeline_keeps_running_as_the_stable_release_has_it() -> None:
     assert built.left_out[reference(broken)].reason == "TaskMissing"
 
 
+@pytest.mark.parametrize(
+    ("mode", "policy_mode", "allowed"),
+    [("baseline", "Enforce", "baseline"), ("shai", "Audit", "audit"), ("shai", "Warn", "audit")],
+)
+def test_what_a_pool_allows_no_longer_does_not_stay(mode: str, policy_mode: str, allowed: str) -> None:
+    tried = policy("public", mode=policy_mode)
+    revised = {**revision(tried), "spec": {**revision(tried)["spec"], "mode": policy_mode}}
+    own = [tried, revised, task("search"), pipeline("syse", paths=[("/public/**", "public")], mode=mode)]
+    lenient = thing("JailPool", "default", {**FOR_SEARCH, "allowedModes": ["shai", allowed]})
+    stable = build(*own, lenient).release
+    assert stable is not None
+    strict = thing("JailPool", "default", FOR_SEARCH)
+    built = build(*own, strict, stable=stable)
+    assert (objects(built), [one.reason for one in built.left_out.values()]) == (set(), ["ModeNotAllowed"])
+    broken = pipeline("syse", tasks=("serach",), mode="shai")
+    assert objects(build(*own[:-1], broken, strict, stable=stable)) == set(), "nor for one that is broken meanwhile"
+    assert build(*own[:-1], broken, lenient, stable=stable).release == stable
+
+
 def test_what_was_deleted_under_a_pipeline_is_kept_for_it() -> None:
     stable = build(*WORLD).release
     assert build(SYSE, stable=stable).release == stable

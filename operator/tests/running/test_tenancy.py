@@ -10,7 +10,18 @@ import pytest
 
 from testing.cluster import ROOT
 from testing.operators import Operator, until
-from tests.running.objects import apply, await_condition, condition, message, pipeline, policy, read, serving, task
+from tests.running.objects import (
+    apply,
+    await_condition,
+    condition,
+    message,
+    pipeline,
+    policy,
+    read,
+    serving,
+    task,
+    thing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -148,6 +159,41 @@ def test_a_pool_is_handed_on_by_whoever_owns_it(
     two = serving(first.namespace, name, allowedNamespaces={"names": [first.namespace, second.namespace]})
     done = devcluster.try_kubectl("apply", "-f", "-", stdin=json.dumps(two))
     assert "a pool serves one namespace" in done.stderr
+
+
+def test_only_modes_that_the_pool_allows_come_into_force(
+    devcluster: Cluster, author: Callable[[], Author], pools: list[str]
+) -> None:
+    one = author()
+    name = f"pool-{one.namespace}"
+    pools.append(name)
+    apply(devcluster, one.namespace, serving(one.namespace, name))
+    one.apply(policy("open"), task("t", "open"))
+    line = pipeline("p", ["t"], "/a/**", "open", pool=name, mode="baseline")
+    one.apply(line)
+    space = one.namespace
+    await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "ModeNotAllowed"))
+    assert "stableRelease" not in status(devcluster, name)
+    measuring = thing("Benchmark", "cost", pipeline="p", modes=["baseline", "shai"])
+    one.apply(measuring)
+    await_condition(devcluster, "Benchmark", space, "cost", "Succeeded", ("Unknown", "ModeNotAllowed"))
+    refused = one.cluster.try_kubectl(
+        "patch", "jailpool", name, "--type=merge", "-p", '{"spec": {"allowedModes": ["shai", "baseline"]}}'
+    )
+    assert "forbidden" in refused.stderr
+
+    apply(devcluster, space, serving(space, name, allowedModes=["shai", "baseline"]))
+    await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
+    await_condition(devcluster, "Benchmark", space, "cost", "Succeeded", ("Unknown", "Pending"))
+    release = status(devcluster, name)["stableRelease"]
+    apply(devcluster, space, serving(space, name))
+    until(lambda: status(devcluster, name)["stableRelease"] != release, "what is no longer allowed runs no longer")
+
+    one.apply({**line, "spec": {**line["spec"], "mode": "shai"}})
+    await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("True", "Accepted"))
+    one.apply(policy("open", mode="Audit"))
+    found = await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "ModeNotAllowed"))
+    assert "Policy open is in mode Audit" in message(found, "Accepted")
 
 
 def test_a_pool_from_before_there_were_allowed_namespaces_keeps_its_own(
