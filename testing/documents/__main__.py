@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _isolated(page: str) -> int:
-    with tempfile.TemporaryDirectory(prefix="shai-checkout-") as directory:
-        folder = Path(directory) / "shai"
-        checkout.make(folder)
-        return isolation.run(
-            [sys.executable, "-m", "testing.documents", page, "--checkout", str(folder)], directory=pages.ROOT
-        )
+    with checkout.made() as folder:
+        again = [sys.executable, "-m", "testing.documents", page, "--checkout", str(folder)]
+        return isolation.run(again, directory=pages.ROOT)
 
 
 def _tell(text: str) -> None:

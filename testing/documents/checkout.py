@@ -4,19 +4,29 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testing.documents.pages import ROOT, sources
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+_READABLE = 0o755
 
 
-def make(directory: Path) -> None:
-    """Fill ``directory``, which must not exist, from this checkout. Times are kept, so that nothing is built anew."""
-    for name in sources():
-        target = directory / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, target, follow_symlinks=False)
-    shutil.copytree(ROOT / "build", directory / "build", symlinks=True)
-    (directory / ".venv").symlink_to(ROOT / ".venv")
+@contextmanager
+def made() -> Iterator[Path]:
+    """Copy this checkout. Times are kept, so that nothing is built anew. As a clone usually is, it is readable by all."""
+    with tempfile.TemporaryDirectory(prefix="shai-checkout-") as directory:
+        Path(directory).chmod(_READABLE)
+        copy = Path(directory) / "shai"
+        for name in sources():
+            target = copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target, follow_symlinks=False)
+        shutil.copytree(ROOT / "build", copy / "build", symlinks=True)
+        (copy / ".venv").symlink_to(ROOT / ".venv")
+        yield copy
