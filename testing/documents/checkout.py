@@ -19,7 +19,7 @@ _READABLE = 0o755
 
 @contextmanager
 def made() -> Iterator[Path]:
-    """Copy this checkout. Times are kept, so that nothing is built anew. As a clone usually is, it is readable by all."""
+    """Copy this checkout. Times are kept, so that nothing is built anew. All can read it, as they can most clones."""
     with tempfile.TemporaryDirectory(prefix="shai-checkout-") as directory:
         Path(directory).chmod(_READABLE)
         copy = Path(directory) / "shai"
