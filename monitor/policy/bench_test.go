@@ -33,7 +33,7 @@ func benchmarkRead(b *testing.B, name, owner string, allowed bool) {
 	state, environment := StateOf(base, NewConduitTable()), Environment{Now: noon}
 	b.ReportAllocs()
 	for b.Loop() {
-		if MayRead(taint, label, state, environment).Allowed != allowed {
+		if mayRead(taint, label, state, environment).Allowed != allowed {
 			b.Fatal("wrong decision")
 		}
 	}
@@ -54,7 +54,7 @@ func BenchmarkWriteQuery(b *testing.B) {
 	state, environment := syse(b), Environment{Now: noon, Session: session("alice", "de")}
 	b.ReportAllocs()
 	for b.Loop() {
-		if !MayWrite(taint, target, state, environment).Allowed {
+		if !mayWrite(taint, target, state, environment).Allowed {
 			b.Fatal("wrong decision")
 		}
 	}

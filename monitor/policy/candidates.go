@@ -8,7 +8,7 @@ import "slices"
 // Parameters) for which the comparison taint ⊒ label may succeed. They are found
 // through the facts' indexes, not by trying: the template's clauses are run
 // backwards, with the parameters as variables. The caller still has to decide each
-// with MayRead. complete promises that every other argument list is denied.
+// with [Read]. complete promises that every other argument list is denied.
 func (t *Template) Candidates(taint Label, state State, environment Environment) (bindings [][]string, complete bool) {
 	if len(t.parameters) == 0 {
 		return [][]string{{}}, true

@@ -183,7 +183,7 @@ func TestUntilTimeEndsAnObligation(t *testing.T) {
 		declassify :- isAsRestrictive(read, this.read) until timeIs(T), gt(T, 2026-06-01T12:00:00Z).`).Label("x")
 	open := Conduit{Name: "open", Kind: PipeConduit, Policy: mustBind(t, `read :- true. update :- true.`)}
 	for now, allowed := range map[time.Time]bool{noon: false, noon.Add(1): true, {}: false} {
-		if decision := MayWrite(taint, open, stateOf(t), Environment{Now: now}); decision.Allowed != allowed {
+		if decision := mayWrite(taint, open, stateOf(t), Environment{Now: now}); decision.Allowed != allowed {
 			t.Errorf("at %v: %v, want %v: %s", now, decision.Allowed, allowed, decision.Reason)
 		}
 	}

@@ -153,12 +153,12 @@ func TestConcurrentDecisions(t *testing.T) {
 	state := syse(t)
 	taint := mustBindTemplate(t, policies["worker"], "alice", "de").Label("worker")
 	label := mustBindTemplate(t, policies["friends"], "bob").Label("/corpus/friends/bob/1.txt")
-	want := MayRead(taint, label, state, Environment{Now: noon})
+	want := mayRead(taint, label, state, Environment{Now: noon})
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
 			for range 200 {
-				if got := MayRead(taint, label, state, Environment{Now: noon, Explain: true}); !slices.Equal(got.Conditions, want.Conditions) {
+				if got := mayRead(taint, label, state, Environment{Now: noon, Explain: true}); !slices.Equal(got.Conditions, want.Conditions) {
 					t.Errorf("%v, want %v", got.Conditions, want.Conditions)
 				}
 				policies["friends"].Candidates(taint, state, Environment{Now: noon})

@@ -2,7 +2,10 @@
 
 package policy
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // All decisions about flows are made in this file.
 
@@ -25,9 +28,51 @@ type Decision struct {
 	Err error
 }
 
-// MayRead decides whether a task with this taint may read data with this label: the
-// taint has to be at least as restrictive. It does not depend on the session.
-func MayRead(taint, label Label, state State, environment Environment) Decision {
+// Operation is what a task wants to do with a conduit.
+type Operation uint8
+
+// The operations that are decided. To leave is to go to the connected party by an
+// egress connection.
+const (
+	Read Operation = iota
+	Write
+	Leave
+)
+
+var operationNames = [...]string{"read", "write", "leave"}
+
+// String is "read", "write" or "leave".
+func (o Operation) String() string {
+	if int(o) < len(operationNames) {
+		return operationNames[o]
+	}
+	return fmt.Sprintf("operation %d", uint8(o))
+}
+
+// Decide decides whether a task with this taint may do something with a conduit:
+//
+//   - Read: the taint has to be at least as restrictive as what the conduit's policy
+//     demands of everything derived from it. This does not depend on the session.
+//   - Write: every obligation of the taint has to be kept by the conduit's policy, or to
+//     end with this write; and the conduit's update rule has to hold for the session.
+//   - Leave: every obligation of the taint has to admit the session, which is the
+//     connected party, or to end here; and so has the conduit's read rule. A connection
+//     without a policy adds nothing to what the taint demands.
+//
+// A conduit without a policy may be neither read nor written by anybody.
+func Decide(operation Operation, taint Label, conduit Conduit, state State, environment Environment) Decision {
+	switch operation {
+	case Read:
+		return mayRead(taint, conduit.Label(), state, environment)
+	case Write:
+		return mayWrite(taint, conduit, state, environment)
+	case Leave:
+		return mayLeave(taint, conduit, state, environment)
+	}
+	return Decision{Reason: operation.String() + " is unknown"}
+}
+
+func mayRead(taint, label Label, state State, environment Environment) Decision {
 	return decide(state, &environment, "read", func(p *prover) string {
 		for _, demanded := range label.duties {
 			p.ask(demanded.obligation.policy, func() bool { return p.covered(taint, demanded) }, func() string {
@@ -38,10 +83,7 @@ func MayRead(taint, label Label, state State, environment Environment) Decision 
 	})
 }
 
-// MayWrite decides whether a task with this taint may write the target: every
-// obligation of the taint has to be kept by the target's policy, or to end with
-// this write; and the target's update rule has to hold for the environment's session.
-func MayWrite(taint Label, target Conduit, state State, environment Environment) Decision {
+func mayWrite(taint Label, target Conduit, state State, environment Environment) Decision {
 	environment.Target = &target
 	return decide(state, &environment, "write "+target.Name, func(p *prover) string {
 		label := target.Label()
@@ -61,10 +103,7 @@ func MayWrite(taint Label, target Conduit, state State, environment Environment)
 	})
 }
 
-// MayLeave decides whether data with this taint may leave by the egress conduit to
-// the environment's session, the connected party. An egress conduit without a
-// policy adds nothing to what the taint demands.
-func MayLeave(taint Label, egress Conduit, state State, environment Environment) Decision {
+func mayLeave(taint Label, egress Conduit, state State, environment Environment) Decision {
 	environment.Target = &egress
 	return decide(state, &environment, "leave by "+egress.Name, func(p *prover) string {
 		for _, held := range taint.duties {

@@ -13,11 +13,11 @@
 //	file, err := policy.Parse("friends.pol", text)   // syntax, positions, hints
 //	templates, err := file.Compile()                 // checked, not yet bound
 //	p, err := templates[0].Bind(map[string]string{"owner": "bob"})
-//	label := p.Label("/corpus/friends/bob/1.txt")    // what follows the data
-//	decision := policy.MayRead(taint, label, state, environment)
+//	conduit := policy.Conduit{Name: "/corpus/friends/bob/1.txt", Kind: policy.FileConduit, Policy: p}
+//	decision := policy.Decide(policy.Read, taint, conduit, state, environment)
 //
-// [MayRead], [MayWrite] and [MayLeave] are the only places where a flow is
-// decided; the offline analysis and the reference monitor both call them.
+// [Decide] is the only place where a flow is decided; the offline analysis and the
+// reference monitor both call it.
 // A decision that holds comes with the [Condition] values it depends on; as long
 // as they hold, so does the decision.
 //

@@ -100,9 +100,9 @@ func decideEverything(t *testing.T, template *Template, p, worker *Policy) {
 		t.Fatalf("a label is not at least as restrictive as itself: %v %v", ok, conditions)
 	}
 	for _, decision := range []Decision{
-		MayRead(taint, label, state, environment), MayRead(label, taint, state, environment),
-		MayWrite(taint, target, state, environment), MayWrite(label, target, state, environment),
-		MayLeave(label, target, state, environment),
+		mayRead(taint, label, state, environment), mayRead(label, taint, state, environment),
+		mayWrite(taint, target, state, environment), mayWrite(label, target, state, environment),
+		mayLeave(label, target, state, environment),
 	} {
 		environment := environment
 		environment.Target = &target

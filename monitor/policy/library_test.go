@@ -184,7 +184,7 @@ func TestLibraryExits(t *testing.T) {
 	for _, test := range tests {
 		taint := mustLibrary(t, test.policy, test.arguments...).Label("/doc")
 		environment := Environment{Session: session("task/search", ""), Now: noon, Update: test.update}
-		decision := MayWrite(taint, test.target, world(t), environment)
+		decision := mayWrite(taint, test.target, world(t), environment)
 		if decision.Allowed != test.allowed {
 			t.Errorf("%s %v to %s: %v, want %v: %s", test.policy, test.arguments, test.target.Name, decision.Allowed, test.allowed, decision.Reason)
 		}

@@ -139,8 +139,8 @@ func TestLabelComparisonIsSound(t *testing.T) {
 			t.Fatalf("the label is not at least as restrictive as itself: %v %v", ok, conditions)
 		}
 		ok, conditions := LabelAtLeast(l1, l2, state, decidedAt)
-		if decision := MayRead(l1, l2, state, decidedAt); decision.Allowed != ok {
-			t.Fatalf("MayRead says %v, LabelAtLeast %v", decision.Allowed, ok)
+		if decision := mayRead(l1, l2, state, decidedAt); decision.Allowed != ok {
+			t.Fatalf("Decide says %v, LabelAtLeast %v", decision.Allowed, ok)
 		}
 		if !ok {
 			return
@@ -148,8 +148,8 @@ func TestLabelComparisonIsSound(t *testing.T) {
 		for _, other := range neighbours(t, facts) {
 			there := StateOf(baseOf(other), NewConduitTable())
 			for _, flow := range flows() {
-				if allHold(conditions, there, flow) && MayLeave(l1, *flow.Target, there, flow).Allowed {
-					if second := MayLeave(l2, *flow.Target, there, flow); !second.Allowed {
+				if allHold(conditions, there, flow) && mayLeave(l1, *flow.Target, there, flow).Allowed {
+					if second := mayLeave(l2, *flow.Target, there, flow); !second.Allowed {
 						t.Fatalf("%s\n⊒\n%s\nunder %v, but only the first lets %+v read: %s", l1, l2, conditions, flow.Session, second.Reason)
 					}
 				}
@@ -169,7 +169,7 @@ func TestWritesKeepObligations(t *testing.T) {
 			Policy: drawPolicy(t, inner, "update :- true.\n"+exitText().Draw(t, "exits"))}
 		facts, state := drawState(t, "facts")
 		now := rapid.SampledFrom(instants).Draw(t, "now")
-		decision := MayWrite(taint, target, state, Environment{Now: now})
+		decision := mayWrite(taint, target, state, Environment{Now: now})
 		if !decision.Allowed {
 			return
 		}
@@ -179,8 +179,8 @@ func TestWritesKeepObligations(t *testing.T) {
 				if !allHold(decision.Conditions, there, flow) {
 					continue
 				}
-				readers := Evaluate(target.Policy.Read("y"), there, flow).Allowed || MayLeave(target.Label(), *flow.Target, there, flow).Allowed
-				if readers && !MayLeave(taint, *flow.Target, there, flow).Allowed {
+				readers := Evaluate(target.Policy.Read("y"), there, flow).Allowed || mayLeave(target.Label(), *flow.Target, there, flow).Allowed
+				if readers && !mayLeave(taint, *flow.Target, there, flow).Allowed {
 					t.Fatalf("%s may be written under %v, but shows %+v what %s keeps from it", target.Policy, decision.Conditions, flow.Session, taint)
 				}
 			}
@@ -188,7 +188,7 @@ func TestWritesKeepObligations(t *testing.T) {
 	})
 }
 
-// Candidates leaves out nothing that MayRead would allow.
+// Candidates leaves out nothing that Decide would allow.
 func TestCandidatesAreComplete(t *testing.T) {
 	texts := []string{
 		`policy p(q) { read :- sKeyIs(q). }`,
@@ -219,7 +219,7 @@ func TestCandidatesAreComplete(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if MayRead(taint, p.Label("x"), state, environment).Allowed &&
+			if mayRead(taint, p.Label("x"), state, environment).Allowed &&
 				!slices.ContainsFunc(candidates, func(c []string) bool { return c[0] == argument }) {
 				t.Fatalf("%s may be read, but is not among %v", p, candidates)
 			}

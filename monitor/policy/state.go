@@ -136,7 +136,7 @@ type Environment struct {
 	Session *Session  // nil: nobody; all session predicates fail
 	Now     time.Time // the clock; with the zero Time everything about time fails
 	// Target is the conduit that is written or by which data leaves, which the c…
-	// predicates speak of. MayWrite and MayLeave set it.
+	// predicates speak of. [Decide] sets it.
 	Target *Conduit
 	Update *Update // nil: unknown; willsay and cNewLenIs fail
 	// Waive, when set, names policies that are not enforced: what they ask for is not

@@ -98,7 +98,7 @@ func TestSysEReads(t *testing.T) {
 			arguments := strings.FieldsFunc(test.arguments, func(r rune) bool { return r == ',' })
 			label := mustBindTemplate(t, policies[test.policy], arguments...).Label(test.conduit)
 			environment := Environment{Now: noon}
-			decision := MayRead(taint, label, state, environment)
+			decision := mayRead(taint, label, state, environment)
 			if decision.Allowed != test.allowed {
 				t.Fatalf("allowed is %v, want %v: %s", decision.Allowed, test.allowed, decision.Reason)
 			}
@@ -118,7 +118,7 @@ func TestSysEIndexerReadsEverything(t *testing.T) {
 	for name, arguments := range map[string][]string{
 		"public": {}, "private": {"alice"}, "friends": {"bob"}, "friends-of-friends": {"bob"}, "index": {},
 	} {
-		decision := MayRead(taint, mustBindTemplate(t, policies[name], arguments...).Label("/corpus/x"), syse(t), Environment{})
+		decision := mayRead(taint, mustBindTemplate(t, policies[name], arguments...).Label("/corpus/x"), syse(t), Environment{})
 		if !decision.Allowed || len(decision.Conditions) > 0 {
 			t.Errorf("indexer reads %s: %v %v %s, want it to be unconditional", name, decision.Allowed, decision.Conditions, decision.Reason)
 		}
@@ -128,7 +128,7 @@ func TestSysEIndexerReadsEverything(t *testing.T) {
 		"a history": mustBindTemplate(t, policies["search-history"], "alice", "de"), "a history for ever": mustLibrary(t, "search-history", "alice"),
 		"a query": mustBindTemplate(t, policies["internal"]),
 	} {
-		if decision := MayRead(taint, p.Label("history:alice/de"), syse(t), Environment{}); decision.Allowed {
+		if decision := mayRead(taint, p.Label("history:alice/de"), syse(t), Environment{}); decision.Allowed {
 			t.Errorf("the indexer may read %s", name)
 		}
 	}
@@ -188,7 +188,7 @@ func TestSysEWrites(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			environment := Environment{Session: test.session, Now: noon}
-			decision := MayWrite(test.taint, test.target, syse(t), environment)
+			decision := mayWrite(test.taint, test.target, syse(t), environment)
 			if decision.Allowed != test.allowed {
 				t.Errorf("allowed is %v, want %v: %s", decision.Allowed, test.allowed, decision.Reason)
 			}
@@ -210,14 +210,14 @@ func TestWriteToHomeRegion(t *testing.T) {
 	for region, allowed := range map[string]bool{"de": true, "us": false} {
 		taint := mustBindTemplate(t, policies["worker"], "alice", region).Label("worker")
 		environment := Environment{Session: session("alice", region), Now: noon}
-		decision := MayWrite(taint, target, syse(t), environment)
+		decision := mayWrite(taint, target, syse(t), environment)
 		if decision.Allowed != allowed {
 			t.Errorf("in %s: allowed is %v, want %v: %s", region, decision.Allowed, allowed, decision.Reason)
 		}
 		checkConditions(t, decision, syse(t), environment)
 	}
 	taint := mustBindTemplate(t, policies["worker"], "alice", "de").Label("worker")
-	decision := MayWrite(taint, target, syse(t), Environment{Session: session("alice", "de")})
+	decision := mayWrite(taint, target, syse(t), Environment{Session: session("alice", "de")})
 	moved := stateOf(t, `population says home ["alice","de"]`, `population says home ["alice","us"]`)
 	if holds := slices.ContainsFunc(decision.Conditions, func(c Condition) bool {
 		return !c.Holds(moved, Environment{Session: session("alice", "de")})
@@ -260,7 +260,7 @@ func TestSysELeaves(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			environment := Environment{Session: test.session, Now: noon}
-			decision := MayLeave(test.taint, test.egress, syse(t), environment)
+			decision := mayLeave(test.taint, test.egress, syse(t), environment)
 			if decision.Allowed != test.allowed {
 				t.Fatalf("allowed is %v, want %v: %s", decision.Allowed, test.allowed, decision.Reason)
 			}
@@ -295,7 +295,7 @@ func TestDenialNamesWhatIsMissing(t *testing.T) {
 	policies := sysePolicies(t)
 	taint := mustBindTemplate(t, policies["worker"], "carol", "us").Label("worker")
 	label := mustBindTemplate(t, policies["friends"], "alice").Label("/corpus/friends/alice/1.txt")
-	decision := MayRead(taint, label, syse(t), Environment{Now: noon, Explain: true})
+	decision := mayRead(taint, label, syse(t), Environment{Now: noon, Explain: true})
 	for _, part := range []string{`friends(owner: "alice")`, "/corpus/friends/alice/1.txt", `"friends/alice" says friend("carol")`, "adding it"} {
 		if !strings.Contains(decision.Reason, part) {
 			t.Errorf("reason %q does not mention %s", decision.Reason, part)

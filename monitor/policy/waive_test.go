@@ -30,13 +30,13 @@ func TestWaivedPoliciesForbidNothing(t *testing.T) {
 	on := func(p *Policy) Conduit { return Conduit{Name: "/x", Kind: FileConduit, Policy: p} }
 	nothing := stateOf(t)
 	reads := func(taint, data *Policy) func(Environment) Decision {
-		return func(e Environment) Decision { return MayRead(taint.Label("t"), data.Label("/x"), nothing, e) }
+		return func(e Environment) Decision { return mayRead(taint.Label("t"), data.Label("/x"), nothing, e) }
 	}
 	writes := func(taint *Policy, target *Policy) func(Environment) Decision {
-		return func(e Environment) Decision { return MayWrite(taint.Label("t"), on(target), nothing, e) }
+		return func(e Environment) Decision { return mayWrite(taint.Label("t"), on(target), nothing, e) }
 	}
 	leaves := func(taint *Policy, egress *Policy) func(Environment) Decision {
-		return func(e Environment) Decision { return MayLeave(taint.Label("t"), on(egress), nothing, e) }
+		return func(e Environment) Decision { return mayLeave(taint.Label("t"), on(egress), nothing, e) }
 	}
 	for _, test := range []struct {
 		name   string
@@ -90,12 +90,12 @@ func TestAWaivedPolicyCostsNothing(t *testing.T) {
 	facts := stateOf(t, texts...)
 	environment := Environment{Session: &Session{Principal: "alice"}, Now: noon, Steps: 20}
 	target := Conduit{Name: "/x", Kind: FileConduit, Policy: costly}
-	plain := MayLeave(open.Label("t"), target, facts, environment)
+	plain := mayLeave(open.Label("t"), target, facts, environment)
 	if plain.Allowed || plain.Err == nil || len(plain.Unmet) == 0 || plain.Unmet[0] != costly {
 		t.Fatalf("%+v", plain)
 	}
 	environment.Waive = func(p *Policy) bool { return p == costly }
-	if got := MayLeave(open.Label("t"), target, facts, environment); !got.Allowed {
+	if got := mayLeave(open.Label("t"), target, facts, environment); !got.Allowed {
 		t.Errorf("waived, and yet: %s", got.Reason)
 	}
 }

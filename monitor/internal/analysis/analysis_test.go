@@ -286,7 +286,7 @@ func checkAgainstNaive(rt *rapid.T, plan *Plan, c *catalog.Catalog, r *Result) {
 		}
 		for id := uint32(1); id <= s.Conduits(); id++ {
 			conduit, _ := s.ConduitByID(int64(id))
-			decision := policy.MayRead(who.taint, conduit.Label(), s, policy.Environment{Session: who.session, Now: now})
+			decision := policy.Decide(policy.Read, who.taint, conduit, s, policy.Environment{Session: who.session, Now: now})
 			if decision.Allowed != capabilities.MayRead(s.ClassOf(id)) {
 				rt.Fatalf("%s reads %s (class %d): decided %v by itself: %s", capabilities.Instance.Name(), conduit.Name, s.ClassOf(id), decision.Allowed, decision.Reason)
 			}

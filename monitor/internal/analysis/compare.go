@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
 )
 
 // Side is one pipeline before or after a change of bundle.
@@ -162,7 +163,7 @@ func (c *Comparison) instance(p pair) {
 }
 
 // classes compares what an instance may do with classes before and after.
-func (c *Comparison) classes(p pair, what access, was, is, wasHeld, isHeld []uint32) {
+func (c *Comparison) classes(p pair, what policy.Operation, was, is, wasHeld, isHeld []uint32) {
 	for _, class := range was {
 		for _, i := range c.from[class] {
 			one := &c.crossings[i]
@@ -191,7 +192,7 @@ func contains(classes []uint32, class uint32) bool {
 }
 
 // count notes that the instance's flows of a crossing change.
-func (c *Comparison) count(p pair, what access, i uint32, how outcome) {
+func (c *Comparison) count(p pair, what policy.Operation, i uint32, how outcome) {
 	one := &c.crossings[i]
 	info, owner := c.after.Class(one.to), ""
 	if info.Class != nil && info.Policy != nil {
@@ -246,7 +247,7 @@ func (c *Comparison) countSingle(p pair, other Other, how outcome) {
 	}
 	if set := p.plan().set(other.Set); set != nil && set.Policy != nil {
 		owner = set.Policy.Policy
-	} else if conduit, found := c.after.Decide(other.Conduit); found {
+	} else if conduit, found := c.after.ConduitNamed(other.Conduit); found {
 		owner = conduit.Policy.Template().File()
 	}
 	r := c.row(p, what.String(), other.Set, owner, how)

@@ -18,7 +18,7 @@ import (
 // flow is one expected access of one instance to one conduit.
 type flow struct {
 	task, instance, user string
-	what                 access
+	what                 policy.Operation
 	conduit              uint32
 }
 
@@ -38,10 +38,10 @@ func decided(rt *rapid.T, plan *Plan, state *catalog.State, waive func(*policy.P
 			}
 			environment := policy.Environment{Session: who.session, Now: now, Waive: waive}
 			one := flow{who.task.Name, instance.Name(), who.values["user"], read, id}
-			if policy.MayRead(who.taint, conduit.Label(), state, environment).Allowed {
+			if policy.Decide(policy.Read, who.taint, conduit, state, environment).Allowed {
 				flows[one] = true
 			}
-			if one.what = write; policy.MayWrite(who.taint, conduit, state, environment).Allowed {
+			if one.what = write; policy.Decide(policy.Write, who.taint, conduit, state, environment).Allowed {
 				flows[one] = true
 			}
 		}

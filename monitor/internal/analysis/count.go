@@ -29,7 +29,7 @@ type count struct {
 	engine *engine
 	task   *Task
 	set    *Set
-	what   access
+	what   policy.Operation
 	// asksAhead says that the taint of a task that writes asks what is known only then.
 	asksAhead bool
 	groups    map[groupKey]*group
@@ -60,13 +60,13 @@ type lacking struct {
 
 // Why accesses are undecided.
 const (
-	asksThen = "the conduit's policy or the task's taint asks for the session's address or the conduit's length, " +
-		"which are known only when the access happens"
+	asksThen = "the conduit's policy or the task's taint asks for the session's address, " +
+		"which is known only when the access happens"
 	noConduit = "the conduit's own name decides, and there is no such conduit yet"
 )
 
 // newCount groups the set's classes. It is nil for a name that is no set.
-func newCount(e *engine, task *Task, name string, what access) *count {
+func newCount(e *engine, task *Task, name string, what policy.Operation) *count {
 	set := e.plan.set(name)
 	if set == nil {
 		return nil

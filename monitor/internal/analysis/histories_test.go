@@ -11,17 +11,17 @@ import (
 )
 
 // instanceAsks decides one access of an instance as it happens.
-func instanceAsks(t *testing.T, plan *Plan, state *catalog.State, instance Instance, what access, conduit string) policy.Decision {
+func instanceAsks(t *testing.T, plan *Plan, state *catalog.State, instance Instance, what policy.Operation, conduit string) policy.Decision {
 	t.Helper()
 	who, err := newSubject(plan, state, instance)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, ok := state.Decide(conduit)
+	found, ok := state.ConduitNamed(conduit)
 	if !ok {
 		t.Fatalf("%s is no conduit", conduit)
 	}
-	return decide(who, what, &target{conduit: found, label: found.Label(), name: found.Name}, state, now, nil)
+	return decide(who, what, &target{conduit: found, name: found.Name}, state, now, nil)
 }
 
 // Sys-E's search histories end in the results channel. An indexer that somebody has
@@ -46,7 +46,7 @@ func TestHistoriesCannotReachTheIndex(t *testing.T) {
 			indexer.Taint = catalog.Reference{Policy: test.taint}
 			instance := Instance{Task: "indexer"}
 			for _, one := range []struct {
-				what    access
+				what    policy.Operation
 				conduit string
 				want    bool
 			}{

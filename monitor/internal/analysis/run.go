@@ -241,7 +241,7 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 }
 
 // tryClasses decides one access for each class and keeps what holds.
-func (e *engine) tryClasses(who *subject, what access, classes []uint32, holds map[uint32]footprint, workers int) {
+func (e *engine) tryClasses(who *subject, what policy.Operation, classes []uint32, holds map[uint32]footprint, workers int) {
 	// The share of one goroutine has to be worth starting it.
 	const share = 512
 	if workers = min(workers, len(classes)/share); workers < 2 {
@@ -267,7 +267,7 @@ func (e *engine) tryClasses(who *subject, what access, classes []uint32, holds m
 	}
 }
 
-func (e *engine) try(who *subject, what access, class uint32) (footprint, bool) {
+func (e *engine) try(who *subject, what policy.Operation, class uint32) (footprint, bool) {
 	to := e.targets.get(class)
 	if to == nil {
 		return footprint{}, false
@@ -288,7 +288,7 @@ func (e *engine) tryOthers(who *subject, out *Capabilities) {
 	var all []found
 	for _, list := range []struct {
 		sets []string
-		what access
+		what policy.Operation
 	}{{who.task.Reads, read}, {who.task.Writes, write}} {
 		for _, name := range list.sets {
 			set := e.plan.set(name)
@@ -335,16 +335,16 @@ func (e *engine) singles(who *subject, set *Set) []*target {
 		}
 		conduit.Policy = bound
 	}
-	return []*target{{conduit: conduit, label: conduit.Label(), name: conduit.Name}}
+	return []*target{{conduit: conduit, name: conduit.Name}}
 }
 
 func (e *engine) tuples(who *subject, set *Set) []*target {
 	var out []*target
 	for _, path := range set.Paths {
 		name := fillAny(fillPlaceholders(path, who.values), who.session.Principal)
-		conduit, ok := e.state.Decide(name)
+		conduit, ok := e.state.ConduitNamed(name)
 		if ok && conduit.Kind == policy.TupleConduit {
-			out = append(out, &target{conduit: conduit, label: conduit.Label(), name: name})
+			out = append(out, &target{conduit: conduit, name: name})
 		}
 	}
 	return out

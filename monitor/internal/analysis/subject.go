@@ -46,7 +46,6 @@ func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, 
 type target struct {
 	class   uint32
 	conduit policy.Conduit
-	label   policy.Label
 	name    string // of the representative; conditions on it are the class' own
 }
 
@@ -97,32 +96,19 @@ func newTarget(state *catalog.State, class uint32) *target {
 		return nil
 	}
 	conduit := policy.Conduit{ID: id, Name: name, Kind: info.Kind, Internal: info.Internal, Policy: info.Policy}
-	return &target{class: class, conduit: conduit, label: conduit.Label(), name: name}
+	return &target{class: class, conduit: conduit, name: name}
 }
 
-// access is what an instance wants to do.
-type access uint8
-
+// What instances want to do.
 const (
-	read access = iota
-	write
-	leave
+	read  = policy.Read
+	write = policy.Write
+	leave = policy.Leave
 )
 
-func (a access) String() string { return [...]string{"read", "write", "write"}[a] }
-
-// decide is the one place where the analysis takes a decision. Policies that are waived,
-// if any, are left out.
-func decide(who *subject, what access, to *target, state policy.State, now time.Time, waive func(*policy.Policy) bool) policy.Decision {
-	environment := policy.Environment{Session: who.session, Now: now, Waive: waive}
-	switch what {
-	case read:
-		return policy.MayRead(who.taint, to.label, state, environment)
-	case write:
-		return policy.MayWrite(who.taint, to.conduit, state, environment)
-	default:
-		return policy.MayLeave(who.taint, to.conduit, state, environment)
-	}
+// decide asks the policies. Those that are waived, if any, are left out.
+func decide(who *subject, what policy.Operation, to *target, state policy.State, now time.Time, waive func(*policy.Policy) bool) policy.Decision {
+	return policy.Decide(what, who.taint, to.conduit, state, policy.Environment{Session: who.session, Now: now, Waive: waive})
 }
 
 // validated reports whether a decision holds for as long as its state conditions

@@ -19,7 +19,7 @@ type edit struct {
 
 // suggest tries changes of a policy, smallest first, and names the first with which
 // the flow would pass; "" when none does.
-func suggest(e *engine, who *subject, what access, to *target, reference catalog.Reference) string {
+func suggest(e *engine, who *subject, what policy.Operation, to *target, reference catalog.Reference) string {
 	text, ok := e.state.PolicyText(reference.Policy)
 	if !ok {
 		return ""
@@ -39,7 +39,7 @@ func suggest(e *engine, who *subject, what access, to *target, reference catalog
 		}
 		conduit := to.conduit
 		conduit.Policy = bound
-		trial := &target{class: to.class, conduit: conduit, label: conduit.Label(), name: to.name}
+		trial := &target{class: to.class, conduit: conduit, name: to.name}
 		if decide(who, what, trial, e.state, e.now, nil).Allowed {
 			return fmt.Sprintf("policy %s: %s", reference.Policy, edit.words)
 		}
@@ -48,7 +48,7 @@ func suggest(e *engine, who *subject, what access, to *target, reference catalog
 }
 
 // edits lists what is tried, from what gives least to what gives most.
-func edits(who *subject, what access) []edit {
+func edits(who *subject, what policy.Operation) []edit {
 	user := fmt.Sprintf("sKeyIs(%q)", who.session.Principal)
 	region := ""
 	if who.session.Region != "" {

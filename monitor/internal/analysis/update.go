@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
 )
 
 // Affected is an instance whose capability set changed.
@@ -295,7 +296,7 @@ func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 	return out
 }
 
-func (e *engine) retry(who *subject, what access, classes []uint32, on *footprints, again map[uint32]bool) map[uint32]footprint {
+func (e *engine) retry(who *subject, what policy.Operation, classes []uint32, on *footprints, again map[uint32]bool) map[uint32]footprint {
 	holds := make(map[uint32]footprint, len(classes))
 	for i, class := range classes {
 		if !again[class] {

@@ -183,9 +183,9 @@ func parsePublicKey(text string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// decide is the policy that a conduit of this name carries, by the most specific
+// ruleFor finds the policy that a conduit of this name carries, by the most specific
 // rule. Without one there is none, and nobody has access.
-func (r *ruleset) decide(name string) (Rule, Reference, bool) {
+func (r *ruleset) ruleFor(name string) (Rule, Reference, bool) {
 	at, bound := pattern.MostSpecific(r.patterns, name)
 	if at < 0 {
 		return Rule{}, Reference{}, false

@@ -116,7 +116,7 @@ func TestRegisterAndClasses(t *testing.T) {
 	if conduit, ok := s.ConduitByID(3); !ok || conduit.Name != "/corpus/private/alice/1" || conduit.Kind != policy.FileConduit {
 		t.Errorf("conduit 3: %+v, %v", conduit, ok)
 	}
-	if conduit, ok := s.Decide("/corpus/private/carol/9"); !ok || conduit.ID != 0 || conduit.Policy == nil {
+	if conduit, ok := s.ConduitNamed("/corpus/private/carol/9"); !ok || conduit.ID != 0 || conduit.Policy == nil {
 		t.Errorf("an unregistered document: %+v, %v", conduit, ok)
 	}
 }

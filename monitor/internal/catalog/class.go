@@ -54,7 +54,7 @@ func (r classRecord) key() string {
 // classRecordOf describes the class in which a conduit belongs; ok is false when no
 // rule gives it a policy.
 func (r *ruleset) classRecordOf(name string, facts *factIndex, bind func(Reference) (*policy.Policy, error)) (record classRecord, ok bool, err error) {
-	rule, reference, ok := r.decide(name)
+	rule, reference, ok := r.ruleFor(name)
 	if !ok {
 		return classRecord{}, false, nil
 	}

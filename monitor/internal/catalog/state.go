@@ -185,13 +185,13 @@ func (s *State) ConduitByID(id int64) (policy.Conduit, bool) {
 	return s.conduit(uint32(id), name), true //nolint:gosec // bounded above
 }
 
-// Decide is what a conduit of this name would be, whether it is registered or not;
+// ConduitNamed is what a conduit of this name would be, whether it is registered or not;
 // ok is false when no rule covers it.
-func (s *State) Decide(name string) (conduit policy.Conduit, ok bool) {
+func (s *State) ConduitNamed(name string) (conduit policy.Conduit, ok bool) {
 	if conduit, ok = s.ConduitByName(name); ok {
 		return conduit, conduit.Policy != nil
 	}
-	rule, reference, ok := s.rules.decide(name)
+	rule, reference, ok := s.rules.ruleFor(name)
 	if !ok {
 		return policy.Conduit{}, false
 	}

@@ -112,7 +112,7 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 	if s.counts, err = newSessionCounts(p.name, s.started); err != nil {
 		return descriptors, err
 	}
-	p.services.metrics.decisions.watch(s.counts)
+	p.services.metrics.outcomes.watch(s.counts)
 	mine, theirs, err := newEndpoint()
 	if place(wire.FDMonitor, theirs, err) != nil {
 		return descriptors, err

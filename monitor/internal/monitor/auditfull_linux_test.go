@@ -15,6 +15,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
 )
 
 // decides asks about reading a document in a session of alice's.
@@ -27,7 +28,7 @@ func (s *stack) decides(name string, mode wire.Mode) bool {
 	if !found {
 		s.t.Fatalf("no conduit %s", name)
 	}
-	return p.decide(holds.subject, opRead, conduit, mode).Allowed
+	return p.decide(holds.subject, policy.Read, conduit, mode).Allowed
 }
 
 // What would be allowed and cannot be recorded is refused; a denial stays one. The

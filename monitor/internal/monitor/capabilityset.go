@@ -82,7 +82,7 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 		return nil, "", err
 	}
 	who := s.acting(holds.subject)
-	decision := s.pipeline.decideAhead(who, opLeave, s.pipeline.egress)
+	decision := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
 	if !decision.Allowed {
 		return nil, "", fmt.Errorf("nothing may leave to %s: %s", request.Principal, decision.Reason)
 	}
@@ -266,7 +266,7 @@ func (p *pipeline) openConduit(who subject, holds *capabilitySet, id uint32, mod
 		return nil, unix.ENOENT
 	}
 	if mode == wire.ModeDynamic || !holds.holdsClass(document.class) {
-		if decision := p.decide(who, opRead, document.conduit, mode); !decision.Allowed {
+		if decision := p.decide(who, policy.Read, document.conduit, mode); !decision.Allowed {
 			return nil, unix.EACCES
 		}
 	}

@@ -51,9 +51,9 @@ func (t *runningTask) checkFlows(who subject, places []placement) error {
 		if !found {
 			return fmt.Errorf("conduit %s has no policy; nobody may use it", place.end.conduit)
 		}
-		what := opRead
+		what := policy.Read
 		if place.end.writer {
-			what = opWrite
+			what = policy.Write
 		}
 		if decision := t.pipeline.decideAhead(who, what, conduit); !decision.Allowed {
 			return fmt.Errorf("%s may not %s %s: %s", who.instance, what, place.end.conduit, decision.Reason)

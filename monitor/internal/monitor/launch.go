@@ -14,6 +14,7 @@ import (
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
 )
 
 // directories are the directory capabilities in the order of their numbers. A task
@@ -79,22 +80,22 @@ func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
 	var rights sandbox.Rights
 	for _, wanted := range []struct {
 		asked bool
-		what  operation
+		what  policy.Operation
 		right sandbox.Rights
 	}{
-		{place.capability.Rights&wire.RightWrite != 0, opWrite, sandbox.Write},
-		{place.capability.Rights == wire.RightRead, opRead, sandbox.Read},
+		{place.capability.Rights&wire.RightWrite != 0, policy.Write, sandbox.Write},
+		{place.capability.Rights == wire.RightRead, policy.Read, sandbox.Read},
 	} {
 		if !wanted.asked {
 			f := flow{who: t.subject, what: wanted.what, conduit: conduit}
-			if wanted.what == opRead && decide(f, services.state(), time.Now()).byEveryPolicy() {
+			if wanted.what == policy.Read && decide(f, services.state(), time.Now()).byEveryPolicy() {
 				rights |= wanted.right
 			}
 			continue
 		}
 		decision := t.pipeline.decideAhead(t.subject, wanted.what, conduit)
 		if !decision.Allowed {
-			t.pipeline.refused(t.subject, string(wanted.what), place.directory, decision.Reason)
+			t.pipeline.refused(t.subject, wanted.what.String(), place.directory, decision.Reason)
 			return 0, fmt.Errorf("%s may not %s %s: %s", t.name, wanted.what, place.directory, decision.Reason)
 		}
 		rights |= wanted.right

@@ -33,7 +33,7 @@ type metrics struct {
 	factChange    prometheus.Histogram
 	restarts      *prometheus.CounterVec
 	auditFailures prometheus.Counter
-	decisions     *decisions             // pipeline, allowed
+	outcomes      *outcomes              // pipeline, allowed
 	wouldDeny     *prometheus.CounterVec // pipeline, policy, mode
 	fetchFailures *prometheus.CounterVec // source
 }
@@ -83,20 +83,20 @@ func newMetrics() *metrics {
 			Name: "shai_audit_failures_total",
 			Help: "Audit records that could not be written.",
 		}),
-		decisions: newDecisions(),
+		outcomes: newOutcomes(),
 		wouldDeny: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shai_would_deny_total",
 			Help: "Accesses that were allowed because the policy that forbids them is in mode Audit or Warn.",
 		}, []string{"pipeline", "policy", "mode"}),
 	}
 	m.registry.MustRegister(m.interceptions, m.sessions, m.refusals, m.bindings, m.active, m.latency,
-		m.factChange, m.fetchFailures, m.restarts, m.auditFailures, m.decisions, m.wouldDeny,
+		m.factChange, m.fetchFailures, m.restarts, m.auditFailures, m.outcomes, m.wouldDeny,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
 // decided counts one decision of the monitor.
-func (m *metrics) decided(pipeline string, allowed bool) { m.decisions.add(pipeline, allowed) }
+func (m *metrics) decided(pipeline string, allowed bool) { m.outcomes.add(pipeline, allowed) }
 
 // counters gives every counter and gauge of the monitor summed over its labels, for status.
 func (m *metrics) counters() map[string]uint64 {

@@ -14,6 +14,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
 )
 
 // inMode is a manifest in which a policy has a mode; its spec is on one line, or its
@@ -85,14 +86,14 @@ func TestPolicyModes(t *testing.T) {
 				t.Fatal(err)
 			}
 			conduit, _ := m.conduitNamed(test.document)
-			if got := p.decide(holds.subject, opRead, conduit, test.pipeline); got.Allowed != test.allowed {
+			if got := p.decide(holds.subject, policy.Read, conduit, test.pipeline); got.Allowed != test.allowed {
 				t.Errorf("allowed %v (%s), want %v", got.Allowed, got.Reason, test.allowed)
 			}
 			count := countOf(t, m, "shai_would_deny_total", "bare", "diary", test.mode)
 			if (count == 1) != test.would {
 				t.Errorf("%v accesses would be denied", count)
 			}
-			if got := m.metrics.decisions.count[outcomeKey{"bare", test.allowed}]; got != 1 {
+			if got := m.metrics.outcomes.count[outcomeKey{"bare", test.allowed}]; got != 1 {
 				t.Errorf("%d decisions are counted", got)
 			}
 			said := false
@@ -184,6 +185,6 @@ func TestNativelyOpenedDocumentsAreCounted(t *testing.T) {
 	_, err := s.monitor.StopTask(t.Context(), "probe", "worker")
 	s.must(err)
 	waitUntil(t, "the counts are kept when the task has ended", func() bool {
-		return len(s.monitor.metrics.decisions.live) == 0 && allowed()-before == 5
+		return len(s.monitor.metrics.outcomes.live) == 0 && allowed()-before == 5
 	})
 }

@@ -4,7 +4,7 @@
 // binds sessions to users whose signatures it has verified, decides what the
 // offline analysis did not foresee, and keeps capability sets in step with facts.
 //
-// Every decision about a flow is taken in decide.go.
+// Every decision about a flow is taken in slowpath.go.
 package monitor
 
 import (

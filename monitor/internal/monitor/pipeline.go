@@ -20,7 +20,7 @@ import (
 )
 
 // pipeline is one pipeline of the bundle at work: its tasks, the conduits between
-// them, and its sessions. It answers its tasks' sandboxes (see decider.go).
+// them, and its sessions. It answers its tasks' sandboxes (see answers.go).
 type pipeline struct {
 	services *services
 	name     string

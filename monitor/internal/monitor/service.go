@@ -235,12 +235,12 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 		return api.Explanation{}, api.Invalid(title, "", "%v", err)
 	}
 	state := m.state()
-	conduit, found := state.Decide(question.Conduit)
+	conduit, found := state.ConduitNamed(question.Conduit)
 	if !found {
 		return api.Explanation{}, api.NotFound(title, "use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
 			"no rule of the bundle covers the conduit %q", question.Conduit)
 	}
-	operations := map[string]operation{"": opRead, "read": opRead, "write": opWrite}
+	operations := map[string]policy.Operation{"": policy.Read, "read": policy.Read, "write": policy.Write}
 	what, known := operations[question.Access]
 	if !known {
 		return api.Explanation{}, api.Invalid(title, "ask for read or write", "access %q is unknown", question.Access)

@@ -99,7 +99,9 @@ func (s *services) directoryPath(directory string) string {
 }
 
 // conduitNamed is the conduit of a pipeline path, whether the file exists or not.
-func (s *services) conduitNamed(name string) (policy.Conduit, bool) { return s.state().Decide(name) }
+func (s *services) conduitNamed(name string) (policy.Conduit, bool) {
+	return s.state().ConduitNamed(name)
+}
 
 // conduitAt is the conduit that a real path of a pinned file stands for: a link of
 // the view, or a file beneath the data directory.

@@ -254,6 +254,6 @@ func (s *session) release() {
 	if s.endpoint != nil {
 		s.endpoint.close()
 	}
-	s.pipeline.services.metrics.decisions.retire(s.counts)
+	s.pipeline.services.metrics.outcomes.retire(s.counts)
 	s.slot.release()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
 )
 
 // A policy that asks for what nobody supplies is refused before anything is decided
@@ -57,7 +58,7 @@ func collectorWrites(t *testing.T, m *Monitor) bool {
 	t.Helper()
 	p := m.pipelines["bare"]
 	conduit, _ := m.conduitNamed("/open/1.txt")
-	return p.decide(p.tasks["collector"].subject, opWrite, conduit, wire.ModeShai).Allowed
+	return p.decide(p.tasks["collector"].subject, policy.Write, conduit, wire.ModeShai).Allowed
 }
 
 // Policies that name an address are decided with the connection's own.

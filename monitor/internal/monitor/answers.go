@@ -10,6 +10,7 @@ import (
 
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
 )
 
 // A pipeline answers its tasks' sandboxes.
@@ -63,14 +64,14 @@ func (p *pipeline) openShared(who subject, request sandbox.OpenRequest) sandbox.
 // operationsOf is what the descriptor of an open can be used for, and what the open
 // itself does: a file that is open for reading and writing is decided on as both,
 // and creating or truncating is writing whatever the descriptor is for.
-func operationsOf(request sandbox.OpenRequest) []operation {
-	var list []operation
+func operationsOf(request sandbox.OpenRequest) []policy.Operation {
+	var list []policy.Operation
 	access := request.Flags & unix.O_ACCMODE
 	if access != unix.O_WRONLY {
-		list = append(list, opRead)
+		list = append(list, policy.Read)
 	}
 	if access != unix.O_RDONLY || request.New || request.Flags&(unix.O_TRUNC|unix.O_CREAT) != 0 {
-		list = append(list, opWrite)
+		list = append(list, policy.Write)
 	}
 	return list
 }
@@ -98,7 +99,7 @@ func (p *pipeline) Send(_ context.Context, started sandbox.Task, pid int, number
 		if s.bound() == nil {
 			return sandbox.Verdict{} // nothing of any user has been read yet
 		}
-		decision := p.decide(s.subject(), opLeave, p.egress, s.mode)
+		decision := p.decide(s.subject(), policy.Leave, p.egress, s.mode)
 		return verdict(decision.Allowed, decision.Reason)
 	}
 	task := p.taskOf(started)
@@ -109,7 +110,7 @@ func (p *pipeline) Send(_ context.Context, started sandbox.Task, pid int, number
 	if !ok {
 		return sandbox.Verdict{Errno: unix.EPERM, Reason: "no channel has this number"}
 	}
-	decision := p.decide(task.subject, opWrite, conduit, wire.ModeDynamic)
+	decision := p.decide(task.subject, policy.Write, conduit, wire.ModeDynamic)
 	return verdict(decision.Allowed, decision.Reason)
 }
 

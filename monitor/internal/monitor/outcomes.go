@@ -10,11 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// decisions counts accesses by their outcome: those that the monitor decided, and the
+// outcomes counts accesses by their outcome: those that the monitor decided, and the
 // documents that the kernel opened natively because they had been decided ahead. The
 // workers count the latter themselves (see counts.go): they are for judging load, not for
 // evidence. Safe for concurrent use.
-type decisions struct {
+type outcomes struct {
 	description *prometheus.Desc
 
 	mu    sync.Mutex
@@ -27,8 +27,8 @@ type outcomeKey struct {
 	allowed  bool
 }
 
-func newDecisions() *decisions {
-	return &decisions{
+func newOutcomes() *outcomes {
+	return &outcomes{
 		description: prometheus.NewDesc("shai_decisions_total",
 			"Accesses that were decided, natively opened documents among them, by outcome.",
 			[]string{"pipeline", "allowed"}, nil),
@@ -36,47 +36,47 @@ func newDecisions() *decisions {
 	}
 }
 
-func (d *decisions) add(pipeline string, allowed bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.count[outcomeKey{pipeline, allowed}]++
+func (o *outcomes) add(pipeline string, allowed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count[outcomeKey{pipeline, allowed}]++
 }
 
 // watch reads what a session's worker counts from now on.
-func (d *decisions) watch(counts *sessionCounts) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.live[counts] = struct{}{}
+func (o *outcomes) watch(counts *sessionCounts) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.live[counts] = struct{}{}
 }
 
 // retire keeps what a session's worker has counted, once it can count no more, and
 // closes the page. One that is not watched is no error.
-func (d *decisions) retire(counts *sessionCounts) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, watched := d.live[counts]; !watched {
+func (o *outcomes) retire(counts *sessionCounts) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, watched := o.live[counts]; !watched {
 		return
 	}
-	d.count[outcomeKey{counts.pipeline, true}] += counts.nativeOpens(time.Now())
-	delete(d.live, counts)
+	o.count[outcomeKey{counts.pipeline, true}] += counts.nativeOpens(time.Now())
+	delete(o.live, counts)
 	counts.page.Close()
 }
 
 // Describe implements [prometheus.Collector].
-func (d *decisions) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- d.description }
+func (o *outcomes) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- o.description }
 
 // Collect implements [prometheus.Collector].
-func (d *decisions) Collect(metrics chan<- prometheus.Metric) {
-	d.mu.Lock()
-	totals := make(map[outcomeKey]uint64, len(d.count))
-	for key, count := range d.count {
+func (o *outcomes) Collect(metrics chan<- prometheus.Metric) {
+	o.mu.Lock()
+	totals := make(map[outcomeKey]uint64, len(o.count))
+	for key, count := range o.count {
 		totals[key] = count
 	}
-	for counts := range d.live {
+	for counts := range o.live {
 		totals[outcomeKey{counts.pipeline, true}] += counts.nativeOpens(time.Now())
 	}
-	d.mu.Unlock()
+	o.mu.Unlock()
 	for key, count := range totals {
-		metrics <- prometheus.MustNewConstMetric(d.description, prometheus.CounterValue, float64(count), key.pipeline, strconv.FormatBool(key.allowed))
+		metrics <- prometheus.MustNewConstMetric(o.description, prometheus.CounterValue, float64(count), key.pipeline, strconv.FormatBool(key.allowed))
 	}
 }

@@ -21,19 +21,10 @@ type subject struct {
 	session  *policy.Session // the user, or "task/<name>" for a task without one
 }
 
-// operation is what a subject wants to do with a conduit.
-type operation string
-
-const (
-	opRead  operation = "read"
-	opWrite operation = "write"
-	opLeave operation = "leave" // by an egress connection to the connected party
-)
-
 // flow is what somebody wants to be decided.
 type flow struct {
 	who     subject
-	what    operation
+	what    policy.Operation
 	conduit policy.Conduit
 	explain bool // with a derivation, which costs several times the decision
 }
@@ -56,16 +47,17 @@ type relaxed struct {
 	mode   catalog.Mode
 }
 
-// decide is the one place where the monitor takes a decision about a flow. It asks
-// the policy engine on the state as it is now, the same functions that the offline
-// analysis asks, and does nothing else: no I/O, no cache.
+// decide asks the policies on the state as it is now, and does nothing else: no I/O, no
+// cache.
 func decide(f flow, state *catalog.State, now time.Time) decision {
-	all := ask(f, state, now, nil)
+	environment := policy.Environment{Session: f.who.session, Now: now, Explain: f.explain}
+	all := policy.Decide(f.what, f.who.taint, f.conduit, state, environment)
 	waive := state.Waive()
 	if all.Allowed || waive == nil {
 		return decision{Decision: all}
 	}
-	enforced := ask(f, state, now, waive)
+	environment.Waive = waive
+	enforced := policy.Decide(f.what, f.who.taint, f.conduit, state, environment)
 	if !enforced.Allowed {
 		return decision{Decision: enforced}
 	}
@@ -76,21 +68,6 @@ func decide(f flow, state *catalog.State, now time.Time) decision {
 		}
 	}
 	return out
-}
-
-// ask puts the flow to the policy engine, with the policies left out that waive
-// names.
-func ask(f flow, state policy.State, now time.Time, waive func(*policy.Policy) bool) policy.Decision {
-	environment := policy.Environment{Session: f.who.session, Now: now, Explain: f.explain, Waive: waive}
-	switch f.what {
-	case opRead:
-		return policy.MayRead(f.who.taint, f.conduit.Label(), state, environment)
-	case opWrite:
-		return policy.MayWrite(f.who.taint, f.conduit, state, environment)
-	case opLeave:
-		return policy.MayLeave(f.who.taint, f.conduit, state, environment)
-	}
-	return policy.Decision{Reason: fmt.Sprintf("%q is not an operation", f.what)}
 }
 
 // would is what the audit log says of an access that is allowed because what forbids
@@ -107,13 +84,13 @@ func (d decision) would() string {
 // a refusal is recorded and then allowed; in mode dynamic, where every access comes
 // here, allowed accesses are counted and not recorded one by one. An access that
 // cannot be recorded is refused.
-func (p *pipeline) decide(who subject, what operation, conduit policy.Conduit, mode wire.Mode) policy.Decision {
+func (p *pipeline) decide(who subject, what policy.Operation, conduit policy.Conduit, mode wire.Mode) policy.Decision {
 	f := flow{who: who, what: what, conduit: conduit}
 	begun := time.Now()
 	found := decide(f, p.services.state(), begun)
 	took := time.Since(begun)
 	if !found.Allowed {
-		p.services.metrics.refusals.WithLabelValues(p.name, string(what)).Inc()
+		p.services.metrics.refusals.WithLabelValues(p.name, what.String()).Inc()
 		if mode == wire.ModeAudit {
 			found.Allowed, found.wouldDeny = true, found.Reason
 		}
@@ -132,7 +109,7 @@ func (p *pipeline) decide(who subject, what operation, conduit policy.Conduit, m
 // decideAhead decides on what a task or session is given once, before it uses it. What
 // is allowed goes without a record unless it would have been denied; whoever asks
 // reports a refusal.
-func (p *pipeline) decideAhead(who subject, what operation, conduit policy.Conduit) policy.Decision {
+func (p *pipeline) decideAhead(who subject, what policy.Operation, conduit policy.Conduit) policy.Decision {
 	f := flow{who: who, what: what, conduit: conduit}
 	begun := time.Now()
 	found := decide(f, p.services.state(), begun)
@@ -149,7 +126,7 @@ func (p *pipeline) decideAhead(who subject, what operation, conduit policy.Condu
 // denied by each policy that is being tried out.
 func (p *pipeline) recordDecision(f flow, found decision, took time.Duration) error {
 	event := audit.Event{
-		Kind: audit.Decision, Task: f.who.task, Instance: f.who.instance, Operation: string(f.what),
+		Kind: audit.Decision, Task: f.who.task, Instance: f.who.instance, Operation: f.what.String(),
 		Conduit: f.conduit.Name, Allowed: found.Allowed, Reason: found.Reason,
 		LatencyMicroseconds: took.Microseconds(),
 	}
