@@ -12,6 +12,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"shai.dev/monitor/internal/bug"
 )
 
 // Template is a compiled policy whose parameters are not bound yet. It is
@@ -137,7 +139,7 @@ func arrange(body []literal, names []string, position Position) (clause, bool) {
 	plan := newPlanner(names, false)
 	ordered, stuck := plan.order(body)
 	if stuck != nil {
-		bug("binding parameters unbound a variable in " + signatures[stuck[0].op].name)
+		bug.Found("binding parameters unbound a variable in %s", signatures[stuck[0].op].name)
 	}
 	return plan.finish(ordered, position), true
 }
@@ -306,7 +308,7 @@ var nobody = func() *Policy {
 	t := &Template{name: "nobody", file: "built in", obligations: []loweredObligation{{rule: readRule}}}
 	p, err := t.BindValues()
 	if err != nil {
-		bug(err.Error())
+		bug.Found("%v", err)
 	}
 	return p
 }()

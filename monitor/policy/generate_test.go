@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"shai.dev/monitor/internal/bug"
 )
 
 // The vocabulary of random policies and states is small, so that they meet often.
@@ -224,7 +226,7 @@ func baseOf(facts []Fact) *FactBase {
 	base := NewFactBase()
 	for _, fact := range facts {
 		if _, err := base.Add(fact); err != nil {
-			bug(err.Error())
+			bug.Found("%v", err)
 		}
 	}
 	return base

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"shai.dev/monitor/internal/bug"
 )
 
 //go:embed library/*.pol
@@ -37,17 +39,17 @@ func LibraryText(name string) ([]byte, bool) {
 var library = sync.OnceValue(func() []*Template {
 	names, err := fs.Glob(libraryTexts, "library/*.pol")
 	if err != nil {
-		bug(err.Error())
+		bug.Found("%v", err)
 	}
 	var templates []*Template
 	for _, name := range names {
 		text, err := libraryTexts.ReadFile(name)
 		if err != nil {
-			bug(err.Error())
+			bug.Found("%v", err)
 		}
 		template, err := CompileText(name, text)
 		if err != nil {
-			bug("the standard library does not compile: " + err.Error())
+			bug.Found("the standard library does not compile: %s", err.Error())
 		}
 		templates = append(templates, template)
 	}

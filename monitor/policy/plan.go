@@ -5,6 +5,8 @@ package policy
 import (
 	"bytes"
 	"math/bits"
+
+	"shai.dev/monitor/internal/bug"
 )
 
 // planner puts a conjunction into the order in which the prover tries it, and
@@ -210,7 +212,7 @@ func (p *planner) missing(l *literal) int64 {
 		}
 	})
 	if found < 0 {
-		bug("a literal is stuck although everything in it is bound: " + signatures[l.op].name)
+		bug.Found("a literal is stuck although everything in it is bound: %s", signatures[l.op].name)
 	}
 	return found
 }
@@ -227,10 +229,4 @@ func (p *planner) finish(ordered []literal, position Position) clause {
 		ordered[i] = ordered[i].replace(mapping)
 	}
 	return clause{body: ordered, variables: len(p.ordered), position: position, names: p.ordered}
-}
-
-// bug reports a state that no input may lead to. Tests assert that users' mistakes
-// never get here.
-func bug(message string) {
-	panic("policy: bug: " + message)
 }

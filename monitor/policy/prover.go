@@ -2,7 +2,11 @@
 
 package policy
 
-import "sync"
+import (
+	"sync"
+
+	"shai.dev/monitor/internal/bug"
+)
 
 // prover shows that a conjunction holds. It is used in two ways:
 //
@@ -260,7 +264,7 @@ func (p *prover) holds(l *literal) bool {
 	case l.op == opAtLeast:
 		return p.atLeast(l)
 	}
-	bug("no way to show " + signatures[l.op].name)
+	bug.Found("no way to show %s", signatures[l.op].name)
 	return false
 }
 

@@ -28,6 +28,7 @@ var layers = [][]string{
 	{"internal/manifest"},
 	{"internal/pattern"},
 	{"policy"},
+	{"internal/bug"},
 }
 
 // pure are the packages that do no I/O, by what they must not import.

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"shai.dev/monitor/internal/bug"
 	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
@@ -148,7 +149,7 @@ func (d *draft) rebind() {
 		info := &d.next.classes[number]
 		var record classRecord
 		if err := json.Unmarshal([]byte(key), &record); err != nil {
-			bug("class %d has the key %q: %v", number, key, err)
+			bug.Found("class %d has the key %q: %v", number, key, err)
 		}
 		class := record.class(number, d.binder)
 		if (class.Policy == nil) != (info.Policy == nil) {

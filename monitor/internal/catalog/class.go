@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"shai.dev/monitor/internal/bug"
 	"shai.dev/monitor/policy"
 )
 
@@ -46,7 +47,7 @@ type classRecord struct {
 func (r classRecord) key() string {
 	text, err := json.Marshal(r)
 	if err != nil {
-		bug("encode class: %v", err)
+		bug.Found("encode class: %v", err)
 	}
 	return string(text)
 }
@@ -114,9 +115,4 @@ func mentionTuple(tuple []policy.Value, name policy.Value) string {
 		}
 	}
 	return "(" + strings.Join(texts, ", ") + ")"
-}
-
-// bug ends the program on what cannot happen. No input may lead here.
-func bug(format string, arguments ...any) {
-	panic("catalog: " + fmt.Sprintf(format, arguments...))
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"shai.dev/monitor/internal/bug"
 	"shai.dev/monitor/policy"
 )
 
@@ -301,7 +302,7 @@ func factOf(key []byte) policy.Fact {
 		fact.Arguments = append(fact.Arguments, d.value())
 	}
 	if d.broken {
-		bug("key %x of a source's fact is malformed", key)
+		bug.Found("key %x of a source's fact is malformed", key)
 	}
 	return fact
 }

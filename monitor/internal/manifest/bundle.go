@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"shai.dev/monitor/internal/bug"
 )
 
 // Bundle is a set of objects that fit together, immutable and named by its content.
@@ -65,7 +67,8 @@ func (o *object) content() Content {
 	case *Pipeline:
 		return Content{value.Metadata, value.Spec.enforced()}
 	}
-	panic(fmt.Sprintf("manifest: no content for %T", o.value))
+	bug.Found("no content for %T", o.value)
+	return Content{}
 }
 
 // canonical is the object as JSON with sorted keys and no white space.

@@ -2,7 +2,11 @@
 
 package manifest
 
-import "bytes"
+import (
+	"bytes"
+
+	"shai.dev/monitor/internal/bug"
+)
 
 // Change is what became of one object between two bundles.
 type Change struct {
@@ -17,7 +21,7 @@ func (b *Bundle) Changes(previous *Bundle) []Change {
 	before := map[string][]byte{}
 	if previous != nil {
 		for _, o := range previous.objects {
-			before[o.key()] = bug(o.canonical())
+			before[o.key()] = rendered(o.canonical())
 		}
 	}
 	changes := make([]Change, 0, len(b.objects))
@@ -25,7 +29,7 @@ func (b *Bundle) Changes(previous *Bundle) []Change {
 		old, existed := before[o.key()]
 		change := Change{Kind: o.kind, Name: o.name, What: "created"}
 		switch {
-		case existed && bytes.Equal(old, bug(o.canonical())):
+		case existed && bytes.Equal(old, rendered(o.canonical())):
 			change.What = "unchanged"
 		case existed:
 			change.What = "configured"
@@ -43,11 +47,11 @@ func (b *Bundle) Changes(previous *Bundle) []Change {
 	return changes
 }
 
-// bug unwraps what cannot fail: an object of a bundle was rendered when the bundle
+// rendered unwraps what cannot fail: an object of a bundle was rendered when the bundle
 // was made.
-func bug(rendered []byte, err error) []byte {
+func rendered(text []byte, err error) []byte {
 	if err != nil {
-		panic("manifest: an object of a bundle cannot be rendered: " + err.Error())
+		bug.Found("an object of a bundle cannot be rendered: %v", err)
 	}
-	return rendered
+	return text
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"shai.dev/monitor/internal/bug"
 	"shai.dev/monitor/policy"
 )
 
@@ -93,7 +94,7 @@ func (d *decoder) value(node *yaml.Node, target reflect.Value, path string, r ru
 	case reflect.Bool:
 		d.boolean(node, target, path)
 	default:
-		panic(fmt.Sprintf("manifest: no decoder for %s", target.Type()))
+		bug.Found("no decoder for %s", target.Type())
 	}
 }
 

@@ -3,10 +3,11 @@
 package manifest
 
 import (
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"shai.dev/monitor/internal/bug"
 )
 
 // rule is a field's rule tag.
@@ -64,7 +65,7 @@ func parseRule(tag string) rule {
 		case "item":
 			r.item = limitOf(tag, value)
 		default:
-			panic(fmt.Sprintf("manifest: rule %q: unknown word %q", tag, key))
+			bug.Found("rule %q: unknown word %q", tag, key)
 		}
 	}
 	return r
@@ -73,7 +74,7 @@ func parseRule(tag string) rule {
 func limitOf(tag, value string) int {
 	limit, err := strconv.Atoi(value)
 	if err != nil {
-		panic(fmt.Sprintf("manifest: rule %q: %v", tag, err))
+		bug.Found("rule %q: %v", tag, err)
 	}
 	return limit
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"shai.dev/monitor/internal/bug"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/factsource"
 	"shai.dev/monitor/internal/manifest"
@@ -48,7 +49,7 @@ type followedSource struct {
 func sourceID(source *manifest.FactSource) string {
 	spec, err := json.Marshal(source.Spec)
 	if err != nil {
-		panic("bug: a fact source of a bundle cannot be rendered: " + err.Error())
+		bug.Found("a fact source of a bundle cannot be rendered: %v", err)
 	}
 	sum := sha256.Sum256(spec)
 	return source.Metadata.Name + "@" + hex.EncodeToString(sum[:8])
@@ -277,7 +278,7 @@ func digest(fetched catalog.Fetched) (sum [sha256.Size]byte) {
 	for _, fact := range fetched.Facts {
 		line, err := json.Marshal([]any{fact.Conduit, fact.Relation, fact.Arguments})
 		if err != nil {
-			panic("bug: a fact cannot be rendered: " + err.Error())
+			bug.Found("a fact cannot be rendered: %v", err)
 		}
 		lines = append(lines, string(line))
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+
+	"shai.dev/monitor/internal/bug"
 )
 
 // treatment says what the filter does with a system call.
@@ -142,7 +144,7 @@ func classify() []call {
 			name, arguments := splitArguments(word)
 			number, known := numbers[name]
 			if !known || name == "" || table[number].treatment != unclassified {
-				panic(fmt.Sprintf("bug: system call %q is unknown or classified twice", name))
+				bug.Found("system call %q is unknown or classified twice", name)
 			}
 			table[number].treatment, table[number].arguments = treatment, arguments
 		}
