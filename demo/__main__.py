@@ -20,138 +20,132 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from demo import kubernetes, overlay, stages, workspace
-from demo.kubernetes import Cluster, KubernetesError
+from demo import kubernetes, machine, overlay, report, stages, workspace
+from demo.kubernetes import Cluster
 from demo.progress import Progress
-from loadgen.datasets import corpus
 from loadgen.datasets.sizes import DATASETS
 from loadgen.errors import LoadgenError
 from loadgen.plan import PLANS
 from loadgen.stacks.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from demo.workspace import Workspace
     from loadgen.plan import Plan
 
 STEPS = 7
-NAMESPACE, OPERATORS_NAMESPACE = "default", "shai-system"
+NAMESPACE = "default"
 _ROOT = Path(__file__).resolve().parent.parent
-_PLAIN_WIDTH = 160
-_RELEASE_SECONDS = 300
+_FAILED, _INTERRUPTED = 1, 130
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = _ROOT) -> int:
     """Run the demo; 0 when everything was shown, 1 when something failed, 130 when interrupted."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=PLANS, default="quick")
+    parser = argparse.ArgumentParser(
+        prog="python -m demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--size", choices=PLANS, default="quick", help="how much data, and how long it is measured")
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument("--seed", type=int, default=1, help="of the corpus, the order of slices and the queries")
-    parser.add_argument("--out", type=Path, default=root / "out" / "demo")
+    parser.add_argument("--out", type=Path, default=root / "out" / "demo", help="directory for all that it writes")
     options = parser.parse_args(arguments)
-    console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+    console = Console(width=None if sys.stdout.isatty() else report.WIDTH)
     place = workspace.Workspace(root, options.out.resolve(), options.size)
     plan = dataclasses.replace(PLANS[options.size], seed=options.seed)
+    try:
+        conclusion = _run(place, plan, console, keep=options.keep)
+    except KeyboardInterrupt:
+        report.say(console, ["Interrupted: what the demo had started is ended, what it had installed is removed."])
+        return _INTERRUPTED
+    except (LoadgenError, OSError) as error:
+        console.print(f"demo: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+        return _FAILED
+    report.say(console, conclusion)
+    return 0
+
+
+def _run(place: Workspace, plan: Plan, console: Console, *, keep: bool) -> list[str]:
+    """Go through all steps; return what there is to say at the end."""
     started = time.monotonic()
-    return _guarded(console, lambda: _run(place, plan, console, keep=options.keep), started)
-
-
-def _run(place: workspace.Workspace, plan: Plan, console: Console, *, keep: bool) -> None:
+    machine.check_root()
     progress = Progress(console, STEPS)
     with place.lock(), Supervisor() as supervisor:
-        with progress.step(1, "corpus") as tell:
+        with progress.step(1, "make documents and users") as step:
             place.prepare()
-            workspace.check_ports([(overlay.HOST, overlay.PORT)])
-            stages.make_dataset(place, DATASETS[place.size], plan.seed, supervisor, tell)
-        with progress.step(2, "cluster, custom resources, operator") as tell:
+            machine.check_enforcement(place.shai)
+            machine.check_ports([(overlay.HOST, overlay.PORT)])
+            step.outcome = stages.make_dataset(place, DATASETS[place.size], plan.seed, supervisor, step.tell)
+        with progress.step(2, "start the cluster and the operator") as step:
+            step.tell("starting the cluster")
             cluster = _cluster(place, supervisor)
-            cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "crds"))
-            cluster.run("wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
-            with contextlib.suppress(KubernetesError):
-                cluster.run("create", "namespace", OPERATORS_NAMESPACE)
-            stages.start_operator(place, cluster.kubeconfig, supervisor)
-            tell(f"KUBECONFIG={cluster.kubeconfig}")
-        with _released(cluster, console):
-            _show(place, plan, cluster, supervisor, progress, keep=keep)
+            step.outcome = stages.install(place, cluster, supervisor, step.tell)
+        with _removed_at_the_end(cluster, place, progress):
+            conclusion = _show(place, plan, cluster, supervisor, progress, keep=keep)
+    return [f"Done in {time.monotonic() - started:.0f} s.", *conclusion]
 
 
 def _show(
-    place: workspace.Workspace,
-    plan: Plan,
-    cluster: Cluster,
-    supervisor: Supervisor,
-    progress: Progress,
-    *,
-    keep: bool,
-) -> None:
+    place: Workspace, plan: Plan, cluster: Cluster, supervisor: Supervisor, progress: Progress, *, keep: bool
+) -> list[str]:
     console = progress.console
-    with progress.step(3, "kubectl apply -k: pool, policies, tasks, pipeline, analysis, benchmark") as tell:
-        directory = overlay.write(
-            place.output / "manifests",
-            base=place.examples,
-            plan=plan,
-            data=place.data,
-            members=place.members,
-            java=corpus.find_java(),
-        )
-        stages.finish_removal(cluster, tell)
-        cluster.run("apply", "-k", str(directory))
-        tell(str(directory))
-    with progress.step(4, "the operator installs the member, indexes, analyses and starts Sys-E") as tell:
-        stages.await_pipeline(cluster, tell)
-        tell("the pipeline is in force")
-    stages.show_analysis(cluster, console)
-    with progress.step(5, f"benchmark: {plan.slices} slices, about {plan.seconds / 60:.0f} min") as tell:
-        measured = stages.await_benchmark(cluster, plan.seconds, tell)
-    stages.show_benchmark(cluster, measured, console)
-    people = stages.load_people(place)
-    with progress.step(6, "what enforcement stops") as tell:
-        lines = stages.enforce(cluster, place, supervisor, tell)
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    with progress.step(3, "apply the example: pool, policies, tasks, pipeline, benchmark") as step:
+        step.outcome = stages.apply(place, plan, cluster, step.tell)
+    with progress.step(4, "install a member, index, analyse, start the search service") as step:
+        stages.await_pipeline(cluster, step.tell)
+        step.outcome = "the search service runs under enforcement"
+    report.say(console, report.analysis(cluster))
+    with progress.step(5, f"measure what enforcement costs, about {max(plan.seconds / 60, 1):.0f} min") as step:
+        measured = stages.await_benchmark(cluster, plan.seconds, step.tell)
+        step.outcome = f"{plan.slices} slices measured"
+    table, results = report.benchmark(cluster, measured)
+    report.say(console, table)
+    with progress.step(6, "break the search engine and try to leak a private document") as step:
+        found = stages.verify(cluster, place, supervisor, step.tell)
+        step.outcome = "leaked in mode baseline, stopped in mode shai"
+    report.say(console, report.leak(found))
     if keep:
-        for line in stages.suggestions(cluster, place, people):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-        while True:
-            signal.pause()
+        report.say(console, report.conclusion(results, found, report.things_to_try(cluster, place)))
+        _until_interrupted(cluster)
+        return []
+    return report.conclusion(results, found, report.next_commands())
 
 
-def _cluster(place: workspace.Workspace, supervisor: Supervisor) -> Cluster:
-    program = place.root / "build" / "bin" / "devcluster"
+def _cluster(place: Workspace, supervisor: Supervisor) -> Cluster:
     given = os.environ.get("KUBECONFIG")
     if given:
-        return Cluster(program, Path(given).resolve(), NAMESPACE)
+        return Cluster(place.devcluster, Path(given).resolve(), NAMESPACE, supervisor.check)
     log = place.logs / "devcluster.log"
-    kubeconfig = kubernetes.own_cluster(program, place.output / "devcluster", supervisor, log)
-    return Cluster(program, kubeconfig, NAMESPACE)
+    kubeconfig = kubernetes.own_cluster(place.devcluster, place.output / "devcluster", supervisor, log)
+    return Cluster(place.devcluster, kubeconfig, NAMESPACE, supervisor.check)
+
+
+def _until_interrupted(cluster: Cluster) -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            cluster.check()
+            time.sleep(1)
 
 
 @contextlib.contextmanager
-def _released(cluster: Cluster, console: Console) -> Iterator[None]:
-    """Give back what was installed on this machine, whatever happens; it would outlive the demo."""
+def _removed_at_the_end(cluster: Cluster, place: Workspace, progress: Progress) -> Iterator[None]:
+    """Remove what was installed on this machine, whatever happens: it would outlive the demo."""
+    failure: LoadgenError | OSError | None = None
     try:
         yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        console.print(f"[{STEPS}/{STEPS}] the operator removes the pool's member", markup=False, highlight=False)
-        cluster.run(
-            "delete", "benchmark,offlineanalysis,pipeline,jailpool", "--selector=", "--all",
-            f"--timeout={_RELEASE_SECONDS}s",
-        )  # fmt: skip
-
-
-def _guarded(console: Console, run: Callable[[], None], started: float) -> int:
-    try:
-        run()
-    except KeyboardInterrupt:
-        console.print("Interrupted; every process has been ended.")
-        return 130
     except (LoadgenError, OSError) as error:
-        console.print(f"demo: {error}", style="bold red", markup=False, soft_wrap=True)
-        return 1
-    console.print(f"Done in {time.monotonic() - started:.0f} s.")
-    return 0
+        failure = error
+        raise
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        try:
+            with progress.step(STEPS, "remove what was installed on this machine") as step:
+                step.outcome = stages.remove(cluster, place, step.tell)
+        except LoadgenError as error:
+            if failure is not None:
+                raise LoadgenError(f"{failure}\n{error}") from failure
+            raise
 
 
 if __name__ == "__main__":

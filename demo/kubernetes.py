@@ -35,20 +35,31 @@ class Cluster:
     """The devcluster program, which is kubectl too."""
     kubeconfig: Path
     namespace: str
+    check: Callable[[], None]
+    """Raises when something has ended that the demo waits for: devcluster or operator."""
 
-    def run(self, *arguments: str, stdin: str = "") -> str:
+    def run(self, *arguments: str) -> str:
         """Run kubectl; return what it printed, or raise KubernetesError with what it said."""
-        done = subprocess.run(
-            [self.kubectl, "kubectl", "--namespace", self.namespace, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=_KUBECTL_SECONDS,
-            env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
-            check=False,
-        )
+        command = f"kubectl {' '.join(arguments)}"
+        try:
+            done = subprocess.run(
+                [self.kubectl, "kubectl", "--namespace", self.namespace, *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_KUBECTL_SECONDS,
+                env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+                # A terminal's Ctrl-C is for the demo, which may have to finish with kubectl what it does.
+                start_new_session=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise KubernetesError(
+                f"`{command}` did not end within {_KUBECTL_SECONDS:.0f} s; does the API server of "
+                f"{self.kubeconfig} answer?"
+            ) from error
         if done.returncode != 0:
-            raise KubernetesError(f"kubectl {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+            raise KubernetesError(f"`{command}` failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
@@ -56,10 +67,11 @@ class Cluster:
         found: dict[str, Any] = json.loads(self.run("get", kind, name, "--output", "json"))
         return found
 
-    def patch(self, kind: str, name: str, change: Mapping[str, Any]) -> int:
-        """Merge a change into an object; return the generation that it has then."""
-        answer = self.run("patch", kind, name, "--type", "merge", "--patch", json.dumps(change), "--output", "json")
-        return int(json.loads(answer)["metadata"]["generation"])
+    def find(self, kind: str, name: str) -> dict[str, Any] | None:
+        """Read an object; None when there is none."""
+        answer = self.run("get", kind, name, "--output", "json", "--ignore-not-found")
+        found: dict[str, Any] | None = json.loads(answer) if answer.strip() else None
+        return found
 
     def wait(
         self,
@@ -69,16 +81,28 @@ class Cluster:
         tell: Callable[[dict[str, Any]], None],
         seconds: float,
     ) -> dict[str, Any]:
-        """Wait until ``reached`` holds for an object, telling of it as it changes; return it."""
+        """Wait until ``reached`` holds for an object, telling how it stands; return it."""
         deadline = time.monotonic() + seconds
         while True:
+            self.check()
             found = self.get(kind, name)
             tell(found)
             if reached(found):
                 return found
-            if time.monotonic() > deadline:
-                raise KubernetesError(f"{kind} {name} is not as it should be after {seconds:.0f} s: {summary(found)}")
-            time.sleep(_POLL_SECONDS)
+            self._sleep(f"{kind} {name} is not ready", found, deadline, seconds)
+
+    def wait_gone(self, kind: str, name: str, tell: Callable[[dict[str, Any]], None], seconds: float) -> None:
+        """Wait until an object is no more, telling how it stands."""
+        deadline = time.monotonic() + seconds
+        while found := self.find(kind, name):
+            self.check()
+            tell(found)
+            self._sleep(f"{kind} {name} is still there", found, deadline, seconds)
+
+    def _sleep(self, what: str, found: Mapping[str, Any], deadline: float, seconds: float) -> None:
+        if time.monotonic() > deadline:
+            raise KubernetesError(f"{what} after {seconds:.0f} s: {summary(found)}")
+        time.sleep(_POLL_SECONDS)
 
 
 def condition(found: Mapping[str, Any], kind: str) -> dict[str, str]:
@@ -86,7 +110,13 @@ def condition(found: Mapping[str, Any], kind: str) -> dict[str, str]:
     for one in (found.get("status") or {}).get("conditions") or ():
         if one["type"] == kind:
             return dict(one)
-    return {"type": kind, "status": "Unknown", "reason": "", "message": "nothing yet"}
+    return {"type": kind, "status": "Unknown", "reason": "", "message": "the operator has not looked at it yet"}
+
+
+def holds(found: Mapping[str, Any], kind: str) -> bool:
+    """Whether a condition is True of an object as it is now."""
+    observed = (found.get("status") or {}).get("observedGeneration")
+    return condition(found, kind)["status"] == "True" and observed == found["metadata"]["generation"]
 
 
 def summary(found: Mapping[str, Any]) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 POOL = PIPELINE = "syse"
 BENCHMARK = "overhead"
+INSTALLED = (f"benchmark/{BENCHMARK}", "offlineanalysis/nightly", f"pipeline/{PIPELINE}", f"jailpool/{POOL}")
+"""Those of the example's objects that have something on this machine, or would measure it."""
 HOST, PORT = "127.0.10.1", 8640
 """Where the pool's first member serves searches."""
 

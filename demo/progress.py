@@ -1,54 +1,85 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Progress lines: a spinner on a terminal, plain lines with times anywhere else."""
+"""Progress of numbered steps: a spinner on a terminal, a line for each change anywhere else."""
 
 from __future__ import annotations
 
 import contextlib
+import textwrap
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
-_PLAIN_INTERVAL_SECONDS = 10.0
+_INDENT = " " * 6
+_INTERVAL_SECONDS = 5.0
+"""Between two lines about a step: what changes faster is told by its latest state."""
+
+
+@dataclass
+class Step:
+    """A step under way."""
+
+    tell: Callable[[str], None]
+    """Says how far it is; the same may be said as often as one likes."""
+    outcome: str = "done"
+    """Said when it has ended."""
 
 
 class Progress:
-    """Announces the numbered steps of a run of ``total`` steps."""
+    """Announces the steps of a run of ``total`` steps."""
 
     def __init__(self, console: Console, total: int) -> None:
         self.console = console
         self._total = total
 
     @contextlib.contextmanager
-    def step(self, number: int, text: str) -> Iterator[Callable[[str], None]]:
-        """Announce a step and, when it is done, how long it took; yields what takes its details."""
-        label = f"[{number}/{self._total}] {text}"
+    def step(self, number: int, name: str) -> Iterator[Step]:
+        """Announce a step, and say how it ended and how long it took."""
+        label = f"[{number}/{self._total}] {name}"
         started = time.monotonic()
-        last = started
-        detail = ""
-        if not self.console.is_terminal:
-            self._line(f"{label} …")
+        outcome = "not done"
+        try:
+            with self._shown(label) as tell:
+                step = Step(tell)
+                yield step
+            outcome = step.outcome
+        finally:
+            self._end(label, f"{outcome} ({time.monotonic() - started:.1f} s)")
 
-        with contextlib.ExitStack() as stack:
-            status = stack.enter_context(self.console.status(escape(label))) if self.console.is_terminal else None
+    @contextlib.contextmanager
+    def _shown(self, label: str) -> Iterator[Callable[[str], None]]:
+        if self.console.is_terminal:
+            # Cut off where the terminal ends: a spinner of two lines would leave one of them behind.
+            with self.console.status(_one_line(label)) as status:
+                yield lambda text: status.update(_one_line(f"{label}: {text}"))
+            return
+        self._line(label)
+        said, since = "", time.monotonic()
 
-            def tell(text: str) -> None:
-                nonlocal detail, last
-                detail = text
-                now = time.monotonic()
-                if status is not None:
-                    status.update(escape(f"{label}: {text}"))
-                elif now - last > _PLAIN_INTERVAL_SECONDS:
-                    last = now
-                    self._line(f"{label}: {text}")
+        def show(text: str) -> None:
+            nonlocal said, since
+            now = time.monotonic()
+            if text != said and now - since >= _INTERVAL_SECONDS:
+                said, since = text, now
+                self._line(self._indented(text))
 
-            yield tell
-        self._line(f"{label}: {detail or 'done'} ({time.monotonic() - started:.1f} s)")
+        yield show
+
+    def _end(self, label: str, text: str) -> None:
+        self._line(f"{label}: {text}" if self.console.is_terminal else self._indented(text))
 
     def _line(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False)
+
+    def _indented(self, text: str) -> str:
+        return textwrap.fill(text, self.console.width, initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
+def _one_line(text: str) -> Text:
+    return Text(text, no_wrap=True, overflow="ellipsis")

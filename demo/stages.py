@@ -1,128 +1,138 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the demo does and shows, step by step. Each step can be watched with kubectl as well."""
+"""What the demo does, step by step. Each step can be watched with kubectl as well."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demo import kubernetes, overlay, workspace
-from demo.kubernetes import condition
-from loadgen.datasets import corpus, population
+from demo import overlay
+from demo.kubernetes import KubernetesError, condition, holds
+from loadgen.datasets import corpus
 from loadgen.datasets.commands import SEED_COMMANDS
+from loadgen.errors import LoadgenError
 from loadgen.stacks.member import Member
-from loadgen.stacks.monitor import Monitor
 from loadgen.stacks.ports import free_port
 from loadgen.stacks.supervisor import ProcessFailedError, tail
-from loadgen.verifying import checks, verification
+from loadgen.verifying import verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rich.console import Console
-
     from demo.kubernetes import Cluster
-    from loadgen.datasets.population import Population
+    from demo.workspace import Workspace
     from loadgen.datasets.sizes import Dataset
+    from loadgen.plan import Plan
     from loadgen.stacks.supervisor import Supervisor
-    from loadgen.verifying.checks import Document
 
+    Tell = Callable[[str], None]
+
+_OPERATORS_NAMESPACE = "shai-system"
 _PROVISION_SECONDS = 900.0
-_REMOVAL_SECONDS = 150
+_REMOVAL_SECONDS = 300.0
 _CHANGE_SECONDS = 300.0
 _MEASURE_MARGIN_SECONDS = 900.0
 
 
-def make_dataset(
-    place: workspace.Workspace, wanted: Dataset, seed: int, supervisor: Supervisor, tell: Callable[[str], None]
-) -> None:
-    """Make the corpus, its people and their profiles, unless they are there from an earlier run."""
+def make_dataset(place: Workspace, wanted: Dataset, seed: int, supervisor: Supervisor, tell: Tell) -> str:
+    """Make the corpus, its people and their profiles, unless they are there from an earlier run; return which."""
     log = place.logs / "corpus.log"
 
     def run_to_end(words: Sequence[str]) -> None:
-        status = supervisor.start("corpus generator", words, log).wait()
+        tell(f"writing {wanted.documents} documents")
+        process = supervisor.start("the corpus generator", words, log)
+        status = process.wait()
+        supervisor.end(process)
         if status != 0:
-            raise ProcessFailedError(f"corpus generator ended with status {status}:\n{tail(log)}")
+            raise ProcessFailedError(f"the corpus generator ended with status {status}:\n{tail(log)}")
 
-    generator = corpus.Generator(place.syse / "syse.jar", corpus.find_java()[0])
+    generator = corpus.Generator(place.generator, corpus.find_java()[0])
     made = corpus.make(place.data, wanted, seed, generator, run_to_end)
-    tell(f"{wanted.documents} documents, {wanted.users} users, {'made' if made else 'kept from the last run'}")
+    return f"{wanted.documents} documents, {wanted.users} users, {'made' if made else 'kept from the last run'}"
 
 
-def start_operator(place: workspace.Workspace, kubeconfig: Path, supervisor: Supervisor) -> None:
+def install(place: Workspace, cluster: Cluster, supervisor: Supervisor, tell: Tell) -> str:
+    """Install the custom resources and start the operator; return how kubectl gets at them."""
+    tell("installing the custom resources")
+    cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "crds"))
+    cluster.run("wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
+    if cluster.find("namespace", _OPERATORS_NAMESPACE) is None:
+        cluster.run("create", "namespace", _OPERATORS_NAMESPACE)
+    tell("starting the operator")
+    _start_operator(place, cluster.kubeconfig, supervisor)
+    return f"export KUBECONFIG={_short(cluster.kubeconfig)}"
+
+
+def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) -> None:
     """Start the operator on this machine, outside the cluster, and wait until it has seen everything."""
     log = place.logs / "operator.log"
     ports = [free_port() for _ in range(2)]
     command: list[str | Path] = [
         "env", f"KUBECONFIG={kubeconfig}", f"PYTHONPATH={place.root / 'operator'}",
         sys.executable, "-m", "shai_operator", "run",
-        "--images", place.root / "build" / "images", "--shai", place.shai,
+        "--images", place.images, "--shai", place.shai,
         "--probes", f"127.0.0.1:{ports[0]}", "--webhooks", f"127.0.0.1:{ports[1]}",
     ]  # fmt: skip
-    process = supervisor.start("operator", command, log)
+    process = supervisor.start("the operator", command, log)
 
     def ready() -> bool:
         probe = ["curl", "--silent", "--fail", "--output", "/dev/null", f"http://127.0.0.1:{ports[0]}/readyz"]
         return subprocess.run(probe, check=False).returncode == 0
 
-    supervisor.wait_until(ready, process, "operator", log, 60.0)
+    supervisor.wait_until(ready, process, "the operator", log, 60.0)
 
 
-def finish_removal(cluster: Cluster, tell: Callable[[str], None]) -> None:
-    """Wait for the end of a pool that an earlier run, which was cut off, had begun to remove."""
-    left = json.loads(cluster.run("get", "jailpools", "--output", "json"))["items"]
-    if any(one["metadata"].get("deletionTimestamp") for one in left if one["metadata"]["name"] == overlay.POOL):
-        tell("the pool of an earlier run is being removed")
-        cluster.run("wait", "--for=delete", f"jailpool/{overlay.POOL}", f"--timeout={_REMOVAL_SECONDS}s")
+def apply(place: Workspace, plan: Plan, cluster: Cluster, tell: Tell) -> str:
+    """Apply the example, fitted to this machine; return what was done."""
+    pool = cluster.find("jailpool", overlay.POOL)
+    if pool is not None and pool["metadata"].get("deletionTimestamp"):
+        tell("an earlier run was cut off: waiting until its pool is removed")
+        cluster.wait_gone("jailpool", overlay.POOL, lambda _: None, _REMOVAL_SECONDS)
+    directory = overlay.write(
+        place.output / "manifests",
+        base=place.examples,
+        plan=plan,
+        data=place.data,
+        members=place.members,
+        java=corpus.find_java(),
+    )
+    cluster.run("apply", "-k", str(directory))
+    return f"kubectl apply -k {_short(directory)}"
 
 
-def await_pipeline(cluster: Cluster, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Wait until the pool's members are installed and the pipeline is in force on them."""
+def await_pipeline(cluster: Cluster, tell: Tell) -> None:
+    """Wait until the pool's member is installed and the pipeline is in force on it."""
+    cluster.wait(
+        "jailpool", overlay.POOL, partial(holds, kind="Ready"), lambda pool: tell(_pool(pool)), _PROVISION_SECONDS
+    )
 
-    def progress(pool: dict[str, Any]) -> None:
-        rows = (pool.get("status") or {}).get("members") or ()
-        for row in rows:
-            now = row.get("progress") or {}
-            step = f" ({now['done']}/{now['total']})" if now.get("total") else ""
-            tell(f"{row['name']}: {row.get('reason', '')} {now.get('task', '')}{step}")
-        if not rows:
-            tell(kubernetes.summary(pool))
+    def stands(pipeline: dict[str, Any]) -> None:
+        if not holds(pipeline, "Ready"):
+            tell(condition(pipeline, "Ready")["message"])
+        elif not holds(pipeline, "Analysed"):
+            tell("the offline analysis is under way")
 
-    cluster.wait("jailpool", overlay.POOL, partial(_is, "Ready"), progress, _PROVISION_SECONDS)
-    return cluster.wait(
+    cluster.wait(
         "pipeline",
         overlay.PIPELINE,
-        lambda found: _is("Ready", found) and _is("Analysed", found),
-        lambda found: tell(kubernetes.summary(found)),
+        lambda found: holds(found, "Ready") and holds(found, "Analysed"),
+        stands,
         _CHANGE_SECONDS,
     )
 
 
-def show_analysis(cluster: Cluster, console: Console) -> None:
-    """Show what the offline analysis has validated."""
-    console.print(cluster.run("get", "analysisruns").rstrip(), markup=False, highlight=False)
-    names = cluster.run("get", "analysisruns", "--output", "name").split()
-    for name in names[-1:]:
-        kind, _, run = name.partition("/")
-        for entry in cluster.get(kind, run)["status"].get("coverage") or ():
-            share = entry["validated"] / entry["expected"] if entry["expected"] else 1.0
-            console.print(
-                f"      {entry['task']} {entry['access']}s {entry['conduits']}: {entry['validated']} of "
-                f"{entry['expected']} expected accesses validated ({share:.1%})",
-                highlight=False,
-            )
-
-
-def await_benchmark(cluster: Cluster, seconds: float, tell: Callable[[str], None]) -> dict[str, Any]:
+def await_benchmark(cluster: Cluster, seconds: float, tell: Tell) -> dict[str, Any]:
     """Wait until the benchmark has been measured; KubernetesError when it fails."""
 
     def progress(found: dict[str, Any]) -> None:
         now = (found.get("status") or {}).get("progress") or {}
-        tell(f"slice {now.get('done', 0)} of {now.get('total', '?')} {now.get('message', '')}")
+        if now.get("total"):
+            tell(f"{now.get('done', 0)} of {now['total']} slices; {now.get('message', '')}")
+        else:
+            tell("waiting for the operator to begin")
 
     found = cluster.wait(
         "benchmark",
@@ -133,26 +143,39 @@ def await_benchmark(cluster: Cluster, seconds: float, tell: Callable[[str], None
     )
     ended = condition(found, "Succeeded")
     if ended["status"] != "True":
-        raise kubernetes.KubernetesError(f"benchmark {overlay.BENCHMARK}: {ended['reason']}: {ended['message']}")
+        raise KubernetesError(f"Benchmark {overlay.BENCHMARK} did not succeed ({ended['reason']}): {ended['message']}")
     return found
 
 
-def show_benchmark(cluster: Cluster, found: dict[str, Any], console: Console) -> None:
-    """Print what kubectl shows, and the whole table."""
-    console.print("$ kubectl get benchmark", style="bold")
-    console.print(cluster.run("get", "benchmark").rstrip(), markup=False, highlight=False, soft_wrap=True)
-    results = cluster.get("configmap", found["status"]["results"])
-    console.print(results["data"]["table.txt"].rstrip(), markup=False, highlight=False, soft_wrap=True)
+def verify(cluster: Cluster, place: Workspace, supervisor: Supervisor, tell: Tell) -> dict[str, Any]:
+    """See who finds what, and attempt a leak in mode baseline and in mode shai; return what was found."""
+    return verification.verify(_member(cluster, place), place.logs, supervisor, tell)
 
 
-def enforce(
-    cluster: Cluster, place: workspace.Workspace, supervisor: Supervisor, tell: Callable[[str], None]
-) -> list[str]:
-    """Show who finds what, and a leak that mode baseline lets happen and mode shai stops; return lines to print."""
-    return verification.findings(verification.verify(_member(cluster, place), place.logs, supervisor, tell))
+def remove(cluster: Cluster, place: Workspace, tell: Tell) -> str:
+    """Remove what the demo has installed on this machine, and return what is left; KubernetesError when it stays."""
+    try:
+        cluster.run("delete", *overlay.INSTALLED, "--ignore-not-found", "--wait=false")
+        cluster.wait_gone("jailpool", overlay.POOL, lambda pool: tell(_pool(pool)), _REMOVAL_SECONDS)
+    except LoadgenError as error:
+        raise KubernetesError(
+            f"the pool's member is still installed in {place.members}: {error}\n"
+            "`make demo` removes it when it is run again"
+        ) from error
+    return f"only {_short(place.output)} is left"
 
 
-def _member(cluster: Cluster, place: workspace.Workspace) -> Member:
+def _pool(pool: dict[str, Any]) -> str:
+    """Say what goes on in a pool: what is done to its first member that is not ready."""
+    for row in (pool.get("status") or {}).get("members") or ():
+        now = row.get("progress") or {}
+        if now.get("task"):
+            step = f" ({now['done']} of {now['total']})" if now.get("total") else ""
+            return f"member {row['name']}: {now['task']}{step}"
+    return condition(pool, "Ready")["message"]
+
+
+def _member(cluster: Cluster, place: Workspace) -> Member:
     """Describe the pool's first member; twins of it are broken, not it itself."""
     (row,) = cluster.get("jailpool", overlay.POOL)["status"]["members"]
     directory = place.members / row["name"]
@@ -179,36 +202,6 @@ def _member(cluster: Cluster, place: workspace.Workspace) -> Member:
     )
 
 
-def monitor(place: workspace.Workspace) -> Monitor:
-    """Return the monitor of the pool's first member."""
-    return Monitor(place.shai, place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock")
-
-
-def suggestions(cluster: Cluster, place: workspace.Workspace, people: Population) -> list[str]:
-    """Say what to try while the demo stays up."""
-    document: Document = checks.private_document(place.data, "bob")
-    explain = ("explain", "--conduit", document.conduit, "--principal")
-    return [
-        "",
-        f"Sys-E is running at http://{overlay.HOST}:{overlay.PORT} (Ctrl-C ends it). Log in with a demo key:",
-        *(f"  {name:5} {people[name].seed.hex()}" for name in ("alice", "bob")),
-        "For kubectl:",
-        f"  export KUBECONFIG={cluster.kubeconfig}",
-        f"  alias kubectl='{cluster.kubectl} kubectl'",
-        "Try next:",
-        f"  - in the browser: search “{document.title}” as alice and as bob",
-        f"  - what there is: kubectl get shai -n {cluster.namespace}; kubectl get pipelines -n {cluster.namespace} -w",
-        f"  - why:      {monitor(place).command(*explain, 'alice')}",
-        f"  - audit:    {monitor(place).command('audit', '--principal', 'alice')}",
-        "  - a policy that is stopped by the canary: docs/rollout.md",
-    ]
-
-
-def _is(kind: str, found: dict[str, Any]) -> bool:
-    generation = (found.get("status") or {}).get("observedGeneration")
-    return condition(found, kind)["status"] == "True" and generation == found["metadata"]["generation"]
-
-
-def load_people(place: workspace.Workspace) -> Population:
-    """Read who can log in."""
-    return population.load(place.data)
+def _short(path: Path) -> Path:
+    """Write a path as it would be typed in the current directory."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

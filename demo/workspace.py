@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
-import socket
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,12 +11,12 @@ from typing import TYPE_CHECKING
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
 
 class WorkspaceError(LoadgenError):
-    """The machine or the checkout is not ready; the text names what is missing and the remedy."""
+    """The checkout is not ready; the text names what is missing and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,19 @@ class Workspace:
         return self.root / "build" / "bin" / "shai"
 
     @property
-    def syse(self) -> Path:
-        """Sys-E's programs."""
-        return self.root / "build" / "syse"
+    def devcluster(self) -> Path:
+        """The Kubernetes control plane, and kubectl."""
+        return self.root / "build" / "bin" / "devcluster"
+
+    @property
+    def images(self) -> Path:
+        """What members are installed from."""
+        return self.root / "build" / "images"
+
+    @property
+    def generator(self) -> Path:
+        """Sys-E's Java programs, the corpus generator among them."""
+        return self.root / "build" / "syse" / "syse.jar"
 
     @property
     def examples(self) -> Path:
@@ -61,7 +69,7 @@ class Workspace:
 
     def prepare(self) -> None:
         """Check that everything is built, and make the directories; WorkspaceError otherwise."""
-        for path in (self.shai, self.syse / "syse.jar", self.syse / "syse-frontend"):
+        for path in (self.shai, self.devcluster, self.images / "default", self.generator):
             if not path.exists():
                 raise WorkspaceError(f"{path} is missing: run `make build`")
         for path in (self.data, self.logs):
@@ -75,19 +83,7 @@ class Workspace:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise WorkspaceError(f"another demo is running in {self.output}: end it first (Ctrl-C there)") from None
-            yield
-
-
-def check_ports(addresses: Sequence[tuple[str, int]]) -> None:
-    """Raise WorkspaceError when something listens on one of the addresses already."""
-    for host, port in addresses:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError as error:
                 raise WorkspaceError(
-                    f"{host}:{port}: {os.strerror(error.errno or 0)}; end the program that listens there "
-                    f"(`ss -ltnp 'sport = :{port}'` names it)"
-                ) from error
+                    f"another demo is running in {self.output}: end it first, with Ctrl-C in its terminal"
+                ) from None
+            yield

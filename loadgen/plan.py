@@ -25,6 +25,11 @@ _SLICE_OVERHEAD_SECONDS = 0.8
 """What a slice costs around its load: switching, counting, settling."""
 
 
+def sessions(length: int) -> str:
+    """Name sessions of a length for people."""
+    return {UNLIMITED: "unlimited sessions", 1: "sessions of 1 query"}.get(length, f"sessions of {length} queries")
+
+
 class PlanError(LoadgenError):
     """A plan that cannot be carried out; the text names the field and what it may be."""
 

@@ -86,9 +86,9 @@ class Benchmark:
 
         def record(sample: Sample) -> None:
             file.append(sample)
-            length = sample.session_length or "unlimited"
             self._status.tell(
-                f"{sample.mode}, {length} queries a session: {sample.queries_per_second:.0f} queries/s",
+                f"mode {sample.mode}, {plans.sessions(sample.session_length)}: "
+                f"{sample.queries_per_second:.0f} queries/s",
                 done=sample.order + 1,
             )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadgen.driving.orders import Order
 from loadgen.errors import LoadgenError
+from loadgen.plan import sessions
 from loadgen.results.samples import Sample
 from loadgen.stacks import processes
 
@@ -128,7 +129,7 @@ class Meter:
         cpu = _cpu(tasks, shared) - cpu
         after = stack.interceptions()
         stack.check()
-        _believe(outcome, f"mode {turn.mode}, {turn.session_length or 'unlimited'} queries a session")
+        _believe(outcome, f"mode {turn.mode}, {sessions(turn.session_length)}")
         return Sample(
             round=turn.round,
             order=turn.order,

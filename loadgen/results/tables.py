@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from loadgen.errors import LoadgenError
-from loadgen.plan import BASELINE
+from loadgen.plan import BASELINE, sessions
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -88,12 +88,26 @@ def figures(results: dict[str, Any]) -> dict[str, Any]:
                 "cpuMicrosecondsPerSession": round(it["cpuMicrosPerSession"]["estimate"]),
             }
             if mode != BASELINE:
-                row["cpuOverhead"] = _interval(it["cpuOverhead"], _percent) + _caveat(it["cpuOverhead"])
-                row["throughputOverhead"] = _interval(it["overhead"], _percent) + _caveat(it["overhead"])
+                row["cpuOverhead"] = _described(it["cpuOverhead"], _percent)
+                row["throughputOverhead"] = _described(it["overhead"], _percent)
             if _paper(entry, mode):
                 row["paper"] = _paper(entry, mode)
             found.append(row)
     return {"rows": found, "summary": {mode: _range(results, mode) for mode in _enforcing(results)}}
+
+
+def headline(results: dict[str, Any]) -> str:
+    """Say in a sentence what mode shai costs, or the last mode if that was not measured."""
+    modes = _enforcing(results)
+    mode = "shai" if "shai" in modes else modes[-1]
+    ends = (results["throughput"][0], results["throughput"][-1])
+    shares = dict.fromkeys(
+        f"{_percent(overhead['estimate'])}{_caveat(overhead)} in {sessions(entry['sessionLength'])}"
+        for entry in ends
+        for overhead in (entry[mode]["overhead"],)
+    )
+    one_round = "" if any(_overheads(results, "low")) else " One round was measured: do not rely on this."
+    return f"Throughput overhead of mode {mode}: {', '.join(shares)}.{one_round}"
 
 
 def remarks(results: dict[str, Any]) -> list[str]:
@@ -154,10 +168,9 @@ def _costs(results: dict[str, Any]) -> list[str]:
     lines = []
     for mode in _enforcing(results):
         query = last[mode]["addedCpuMicrosPerQuery"]
-        line = f"CPU that mode {mode} adds: {_interval(query, _micros)}{_caveat(query)} per query"
+        line = f"CPU that mode {mode} adds: {_described(query, _micros)} per query"
         if mode in results["addedPerSession"]:
-            session = results["addedPerSession"][mode]
-            line += f", {_interval(session, _micros)}{_caveat(session)} per session"
+            line += f", {_described(results['addedPerSession'][mode], _micros)} per session"
         lines.append(f"{line}.")
     lines += [
         f"Mode {mode} asks the monitor {found['perSession']:.2f} times per session, {found['perQuery']:.2f} per query."
@@ -197,7 +210,8 @@ def _overheads(results: dict[str, Any], end: str) -> Iterator[bool]:
 
 def _size(results: dict[str, Any]) -> str:
     size = results["size"]
-    parts = [f"{size[what]} {what}" for what in ("documents", "users", "rounds") if what in size]
+    parts = [f"{size[what]} {what}" for what in ("documents", "users") if what in size]
+    parts.append("1 round" if size["rounds"] == 1 else f"{size['rounds']} rounds")
     return f"{size['name']}: {', '.join(parts)}"
 
 
@@ -224,9 +238,13 @@ def _interval(figure: dict[str, Any], write: Callable[[float], str]) -> str:
     return f"{text} [{low}, {high}]"
 
 
+def _described(figure: dict[str, Any], write: Callable[[float], str]) -> str:
+    return _interval(figure, write) + _caveat(figure)
+
+
 def _caveat(figure: dict[str, Any]) -> str:
-    if figure["low"] is None:
-        return " (one round: no interval)"
+    if figure["low"] is None:  # one round
+        return ""
     if figure["belowNoise"]:
         return " (below the noise)"
     return " (imprecise)" if figure["imprecise"] else ""

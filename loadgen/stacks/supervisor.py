@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from loadgen.errors import LoadgenError
@@ -38,11 +39,18 @@ class ProcessFailedError(LoadgenError):
     """A process of the run ended or did not get ready; the text has the end of its log."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Child:
+    name: str
+    process: subprocess.Popen[str]
+    log: Path
+
+
 class Supervisor:
     """A context that owns processes; leaving it ends them all, whatever happened."""
 
     def __init__(self) -> None:
-        self._running: list[tuple[str, subprocess.Popen[str]]] = []
+        self._running: list[_Child] = []
         self._handlers: dict[signal.Signals, Any] = {}
         self._deferring = False
         self._interrupted = False
@@ -81,7 +89,7 @@ class Supervisor:
                 )
             except OSError as error:
                 raise ProcessFailedError(f"cannot start {name}: {error}; install util-linux (setpriv)") from error
-            self._running.append((name, process))
+            self._running.append(_Child(name, process, log))
         return process
 
     def wait_until(
@@ -98,11 +106,19 @@ class Supervisor:
 
     def end(self, process: subprocess.Popen[str]) -> None:
         """End one process before the others; what it leaves behind ends with the context."""
-        for entry in self._running:
-            if entry[1] is process:
-                _end(*entry)
-                self._running.remove(entry)
+        for child in self._running:
+            if child.process is process:
+                _end(child)
+                self._running.remove(child)
                 return
+
+    def check(self) -> None:
+        """Raise ProcessFailedError when a process has ended that nobody has asked to."""
+        for child in self._running:
+            if child.process.poll() is not None:
+                raise ProcessFailedError(
+                    f"{child.name} ended with status {child.process.returncode}:\n{tail(child.log)}"
+                )
 
     @contextlib.contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -130,8 +146,8 @@ class Supervisor:
             raise KeyboardInterrupt
 
     def _end_all(self) -> None:
-        for name, process in reversed(self._running):
-            _end(name, process)
+        for child in reversed(self._running):
+            _end(child)
         self._running.clear()
         for _ in range(100):
             left = processes.descendants(os.getpid())
@@ -155,7 +171,8 @@ def tail(log: Path) -> str:
     return "\n".join([*(f"  | {line}" for line in lines), f"  (end of {log})"])
 
 
-def _end(name: str, process: subprocess.Popen[str]) -> None:
+def _end(child: _Child) -> None:
+    process = child.process
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
@@ -163,7 +180,7 @@ def _end(name: str, process: subprocess.Popen[str]) -> None:
             process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(OSError):  # nobody listens any more, which must not keep it alive
-                print(f"{name} did not end within {GRACE_SECONDS:.0f} s and is killed", flush=True)
+                print(f"{child.name} did not end within {GRACE_SECONDS:.0f} s and is killed", flush=True)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -29,7 +29,7 @@ METRICS = """# HELP shai_interceptions_total Times a task involved the reference
 shai_interceptions_total{{kind="accept",pipeline="syse"}} {count}
 shai_interceptions_total{{kind="send",pipeline="syse-baseline"}} 0
 """
-DENIAL = {"conduit": "/corpus/private/bob/7.txt", "allowed": False, "operation": "open", "reason": "not bob"}
+DENIAL = {"conduit": "/corpus/private/bob/7.txt", "allowed": False, "operation": "read", "policy": "private(bob)"}
 
 
 class FakeMonitor(socketserver.ThreadingUnixStreamServer):

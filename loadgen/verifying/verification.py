@@ -77,17 +77,21 @@ def _attempt(
 def findings(found: dict[str, Any]) -> list[str]:
     """Write what `verify` found in lines for people."""
     searches, leak = found["searches"], found["leak"]
-    lines = [f"Search for “{searches['query']}”, the title of bob's private {searches['document']}:"]
+    lines = [f"Searching “{searches['query']}”, the title of bob's private document {searches['document']}:"]
     for name in ("alice", "bob"):
         private = sum(result["owner"] == "bob" and result["visibility"] == "private" for result in searches[name])
-        lines.append(f"  as {name}: {len(searches[name])} results, {private} of them private to bob")
+        lines.append(f"  as {name}: {_results(len(searches[name]))}, {private} of them private to bob")
     return [
         *lines,
-        "The same search as alice, with an engine broken so that it returns everything:",
-        f"  baseline: bob's document {'LEAKED' if leak['baseline']['leaked'] else 'did not leak'}",
-        f"  shai:     stopped, {leak['shai']['withheld']} results withheld",
-        "  audit:    {operation} {conduit} by {instance} refused: {reason}".format_map(leak["audit"]),
+        "The same search as alice, with a search engine broken so that it ignores who may read what:",
+        "  mode baseline: " + ("bob's document leaked to alice" if leak["baseline"]["leaked"] else "no leak"),
+        f"  mode shai: stopped, {_results(leak['shai']['withheld'])} withheld",
+        "  audit log: {operation} of {conduit} by {instance} refused, by policy {policy}".format_map(leak["audit"]),
     ]
+
+
+def _results(count: int) -> str:
+    return "1 result" if count == 1 else f"{count} results"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -30,10 +30,10 @@ def show(serving: ServingMember) -> subprocess.CompletedProcess[str]:
 def test_leaks_happen_without_enforcement_and_not_with_it(member: ServingMember) -> None:
     done = show(member)
     assert done.returncode == 0, done.stderr
-    assert "as alice: 1 results, 0 of them private to bob" in done.stdout
+    assert "as alice: 1 result, 0 of them private to bob" in done.stdout
     assert "as bob: 2 results, 1 of them private to bob" in done.stdout
-    assert "baseline: bob's document LEAKED" in done.stdout
-    assert "refused: not bob" in done.stdout
+    assert "mode baseline: bob's document leaked to alice" in done.stdout
+    assert "refused, by policy private(bob)" in done.stdout
     found = json.loads((member.root / "found.json").read_text())
     assert (found["leak"]["baseline"]["leaked"], found["leak"]["shai"]["leaked"]) == (True, False)
     assert member.mode() == "shai"

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the demo prints between its steps and at its end."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from demo import overlay
+from loadgen.datasets import population
+from loadgen.results import tables
+from loadgen.stacks.monitor import Monitor
+from loadgen.verifying import checks, verification
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from demo.kubernetes import Cluster
+    from demo.workspace import Workspace
+
+WIDTH = tables.WIDTH
+
+
+def say(console: Console, lines: Iterable[str]) -> None:
+    """Print lines as they are, so that what is copied from them works."""
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def folded(text: str, indent: str = "  ") -> str:
+    """Fold a sentence."""
+    # A path or a command line is not broken: it would no longer work.
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def analysis(cluster: Cluster) -> list[str]:
+    """Write what the offline analysis has found."""
+    return ["$ kubectl get analysisruns", *cluster.run("get", "analysisruns").rstrip().splitlines()]
+
+
+def benchmark(cluster: Cluster, found: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """Write what kubectl shows of a benchmark, and its table; return its results, too."""
+    data = cluster.get("configmap", found["status"]["results"])["data"]
+    shown = cluster.run("get", "benchmark", overlay.BENCHMARK).rstrip().splitlines()
+    return ["$ kubectl get benchmark", *shown, "", *data["table.txt"].rstrip().splitlines()], json.loads(
+        data["results.json"]
+    )
+
+
+def leak(found: dict[str, Any]) -> list[str]:
+    """Write who finds what, and what became of the leak."""
+    return [folded(line.strip(), " " * (len(line) - len(line.lstrip()))) for line in verification.findings(found)]
+
+
+def conclusion(results: dict[str, Any], found: dict[str, Any], following: list[str]) -> list[str]:
+    """Write what it cost, what was stopped, and what to type next."""
+    stopped = (
+        "A search engine that was broken on purpose gave alice a private document of bob's in mode baseline, "
+        f"without enforcement. In mode shai she did not get it: policy {found['leak']['audit']['policy']} forbids it."
+    )
+    return [
+        "",
+        "What it cost",
+        folded(tables.headline(results)),
+        "What was stopped",
+        folded(stopped),
+        "What to type next",
+        *(f"  {line}" for line in following),
+    ]
+
+
+def next_commands() -> list[str]:
+    """Return what to type after a demo that has ended."""
+    return [
+        "make demo KEEP=1            # leaves it running: a search page with logins, kubectl, rollouts",
+        "make bench                  # what else can be measured",
+        "less docs/guide.md          # a pipeline of your own",
+    ]
+
+
+def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
+    """Return what to type while the demo stays up."""
+    people = population.load(place.data)
+    document = checks.private_document(place.data, "bob")
+    monitor = Monitor(place.shai, _socket(place))
+    return [
+        f"Sys-E is running at http://{overlay.HOST}:{overlay.PORT}: log in with a demo key and search",
+        f"“{document.title}” as alice and as bob.",
+        *(f"  {name:5} {people[name].seed.hex()}" for name in ("alice", "bob")),
+        "In another terminal:",
+        f"  export KUBECONFIG={cluster.kubeconfig}",
+        f"  alias kubectl='{cluster.kubectl} kubectl'",
+        "  kubectl get shai                   # everything there is; kubectl describe says why",
+        f"  {monitor.command('explain', '--conduit', document.conduit, '--principal', 'alice')}",
+        f"  {monitor.command('audit', '--principal', 'alice')}",
+        "  less docs/rollout.md               # a wrong policy, and the canary that stops it",
+        "Ctrl-C here ends the demo and removes what it has installed.",
+    ]
+
+
+def _socket(place: Workspace) -> Path:
+    return place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock"

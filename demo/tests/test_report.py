@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the demo prints: short, and within its width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from demo import report
+
+FOUND: dict[str, Any] = {
+    "searches": {
+        "query": "a title of many words, as some of the dictionary's are, and longer than most",
+        "document": "/corpus/private/bob/00001234.txt",
+        "alice": [{"owner": "-", "visibility": "public"}],
+        "bob": [{"owner": "-", "visibility": "public"}, {"owner": "bob", "visibility": "private"}],
+    },
+    "leak": {
+        "baseline": {"leaked": True, "withheld": 0},
+        "shai": {"leaked": False, "withheld": 47},
+        "audit": {
+            "operation": "open",
+            "conduit": "/corpus/private/bob/00001234.txt",
+            "instance": "worker(alice, us)",
+            "policy": 'private(owner: "bob")',
+        },
+    },
+}
+
+
+def figure(value: float, low: float | None, high: float | None) -> dict[str, Any]:
+    noise = low is not None and high is not None and low <= 0 <= high
+    return {"estimate": value, "low": low, "high": high, "belowNoise": noise, "imprecise": False}
+
+
+def results(*overheads: tuple[int, dict[str, Any]]) -> dict[str, Any]:
+    throughput = [{"sessionLength": length, "shai": {"overhead": found}} for length, found in overheads]
+    return {"size": {"modes": ["baseline", "shai"]}, "throughput": throughput}
+
+
+@pytest.mark.parametrize(
+    ("measured", "says"),
+    [
+        (
+            results((1, figure(0.55, 0.5, 0.6)), (8, figure(0.3, 0.2, 0.4)), (0, figure(0.0673, -0.2, 0.2))),
+            "mode shai: 55.0 % in sessions of 1 query, 6.73 % (below the noise) in unlimited sessions.",
+        ),
+        (results((8, figure(0.3, 0.2, 0.4))), "mode shai: 30.0 % in sessions of 8 queries."),
+        (
+            results((1, figure(0.55, None, None))),
+            "mode shai: 55.0 % in sessions of 1 query. One round was measured: do not rely on this.",
+        ),
+    ],
+)
+def test_the_end_says_what_it_cost_what_was_stopped_and_what_to_type(measured: dict[str, Any], says: str) -> None:
+    lines = "\n".join(report.conclusion(measured, FOUND, report.next_commands())).splitlines()
+    headings = [line for line in lines if line and not line.startswith(" ")]
+    assert headings == ["What it cost", "What was stopped", "What to type next"]
+    assert says in " ".join(" ".join(lines).split())
+    assert 'policy private(owner: "bob") forbids it' in " ".join(" ".join(lines).split())
+    assert max(map(len, lines)) <= report.WIDTH
+
+
+def test_what_was_found_fits_the_width() -> None:
+    lines = "\n".join(report.leak(FOUND)).splitlines()
+    assert max(map(len, lines)) <= report.WIDTH
+    assert any("as bob: 2 results, 1 of them private to bob" in line for line in lines)
