@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
 // Package sandbox confines tasks with the operating system's own means: Landlock
 // and seccomp on Linux, Capsicum on FreeBSD. It carries decisions out and never takes one: what the
 // kernel does not allow natively is asked of a [Decider].
