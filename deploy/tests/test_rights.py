@@ -106,6 +106,20 @@ def test_may_not(deployed: Cluster, verb: str, what: str, namespace: str) -> Non
     assert not may(deployed, verb, what, namespace)
 
 
+@pytest.mark.parametrize("role", ["view", "edit", "admin"])
+def test_the_usual_roles_write_nothing_that_is_the_operator_s(deployed: Cluster, namespace: str, role: str) -> None:
+    deployed.kubectl("-n", namespace, "create", "rolebinding", "somebody", f"--clusterrole={role}", "--user=somebody")
+
+    def somebody(verb: str, what: str, *more: str) -> bool:
+        done = deployed.try_kubectl("auth", "can-i", verb, what, *more, "-n", namespace, "--as=somebody")
+        return done.stdout.strip() == "yes"
+
+    until(lambda: somebody("get", "configmaps"), "the role is known")
+    for verb in ("create", "update", "patch", "delete"):
+        assert not somebody(verb, "policyrevisions.shai.dev")
+        assert not somebody(verb, "policies.shai.dev", "--subresource=status")
+
+
 def test_kubectl_says_the_same(deployed: Cluster) -> None:
     yes = deployed.kubectl(
         "auth", "can-i", "patch", "pipelines.shai.dev", "--subresource=status", f"--as={ACCOUNT}", "-A"

@@ -31,8 +31,10 @@ from shai_operator.monitors.validator import Validator
 from shai_operator.providers.linux import LinuxProvider
 from shai_operator.providers.local import LocalProvider
 from shai_operator.providers.playbooks import Playbooks
+from shai_operator.reconcile import policies
 from shai_operator.reconcile.dependents import NAMESPACE
 from shai_operator.reconcile.objects import Inventory
+from shai_operator.reconcile.seals import Seal
 
 if TYPE_CHECKING:
     from shai_operator.control.settings import Settings
@@ -58,11 +60,12 @@ async def run(settings: Settings) -> None:
 
 
 async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> None:
-    inventory = Inventory()
+    root = await authority.load(cluster, settings.namespace)
+    seal = Seal(root.key.encode())
+    inventory = Inventory(lambda revision: policies.genuine(revision, seal))
     executor = Executor(cluster, inventory)
     loop = Loop(inventory, executor)
     verdicts = Verdicts(loop, validator)
-    root = await authority.load(cluster, settings.namespace)
     playbooks = Playbooks(workers=settings.workers)
     jobs = Jobs()
     releases = Releases(cluster, settings.namespace)
@@ -86,7 +89,7 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         NAMESPACE: verdicts,
         "JailPool": pools,
         **dict.fromkeys(
-            ("Policy", "FactSource", "Task", "Pipeline", "Principal"), Definitions(loop, verdicts, executor)
+            ("Policy", "FactSource", "Task", "Pipeline", "Principal"), Definitions(loop, verdicts, executor, seal)
         ),
         "OfflineAnalysis": Analyses(loop, executor),
         "AnalysisRun": Runs(loop, executor, jobs, pools),

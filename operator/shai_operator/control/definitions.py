@@ -7,22 +7,24 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shai_operator.reconcile import analyses, definitions, policies, references
-from shai_operator.reconcile.objects import namespace, spec
+from shai_operator.reconcile.objects import namespace
 
 if TYPE_CHECKING:
     from shai_operator.control.executor import Executor
     from shai_operator.control.loop import Loop
     from shai_operator.control.verdicts import Verdicts
     from shai_operator.reconcile.objects import Object, Reference
+    from shai_operator.reconcile.seals import Seal
 
 
 class Definitions:
     """The controller of these kinds."""
 
-    def __init__(self, loop: Loop, verdicts: Verdicts, executor: Executor) -> None:
+    def __init__(self, loop: Loop, verdicts: Verdicts, executor: Executor, seal: Seal) -> None:
         self._loop = loop
         self._verdicts = verdicts
         self._executor = executor
+        self._seal = seal
 
     async def reconcile(self, it: Reference) -> float | None:
         """Look at one object; nothing when it is gone."""
@@ -36,10 +38,11 @@ class Definitions:
                 verdict = self._verdicts.of(thing)
                 plan = policies.reconcile(
                     thing,
-                    self._revisions(thing),
+                    inventory,
                     problem=None if verdict is None else verdict.problem,
                     parameters=() if verdict is None else verdict.parameters,
                     used=self._used(thing),
+                    seal=self._seal,
                     now=now,
                 )
             case "Task":
@@ -54,14 +57,6 @@ class Definitions:
             case _:
                 raise ValueError(f"{it}: not a kind that users define")
         return await self._executor.execute(plan)
-
-    def _revisions(self, policy: Object) -> list[Object]:
-        name = policy["metadata"]["name"]
-        return [
-            one
-            for one in self._loop.inventory.all("PolicyRevision", namespace(policy))
-            if spec(one).get("policy") == name
-        ]
 
     def _used(self, policy: Object) -> bool:
         name = policy["metadata"]["name"]

@@ -65,7 +65,9 @@ class Freshness:
         heard, before = self._loop.heard, self._lacking.get(kind, {})
         present = {reference(thing): thing for thing in listed}
         lacking = {it: _version(thing) for it, thing in present.items() if heard.get(it, 0) < _version(thing)}
-        gone = [known for known in self._loop.inventory.all(kind) if reference(known) not in present]
+        inventory = self._loop.inventory
+        listed = [*inventory.all(kind), *(inventory.forged() if kind == "PolicyRevision" else ())]
+        gone = [known for known in listed if reference(known) not in present]
         behind = [it for it in lacking if heard.get(it, 0) < before.get(it, _GONE)]
         for it in behind:
             if self._fed.get(it, 0) < lacking[it]:

@@ -6,7 +6,7 @@ An object is the JSON of the API server, not copied and never altered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,22 +123,44 @@ def _version(thing: Object) -> int:
     return int(thing["metadata"].get("resourceVersion") or 0)
 
 
+def _nothing(_: Object) -> bool:
+    return False
+
+
 @dataclass
 class Inventory:
-    """All objects of the group as they were last seen. Not safe for use by several threads."""
+    """All objects of the group as they were last seen. Not safe for use by several threads.
 
+    ``genuine`` says of a PolicyRevision whether the operator has made it: no other one counts. Left
+    out, none does.
+    """
+
+    genuine: Callable[[Object], bool] = _nothing
     _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=lambda: {kind: {} for kind in PLURALS})
+    _forged: dict[tuple[str, str], Object] = field(default_factory=dict)
 
     def put(self, thing: Object) -> None:
         """Remember an object, unless a later state of it is known already."""
         it = reference(thing)
-        known = self._objects[it.kind].get((it.namespace, it.name))
-        if known is None or uid(known) != uid(thing) or _version(known) <= _version(thing):
-            self._objects[it.kind][it.namespace, it.name] = thing
+        key = it.namespace, it.name
+        known = self._objects[it.kind].get(key)
+        if it.kind == "PolicyRevision":
+            known = known or self._forged.get(key)
+        if known is not None and uid(known) == uid(thing) and _version(known) > _version(thing):
+            return
+        self.remove(it)
+        counts = it.kind != "PolicyRevision" or self.genuine(thing)
+        (self._objects[it.kind] if counts else self._forged)[key] = thing
 
     def remove(self, it: Reference) -> None:
         """Forget an object; nothing when it is not known."""
         self._objects[it.kind].pop((it.namespace, it.name), None)
+        if it.kind == "PolicyRevision":
+            self._forged.pop((it.namespace, it.name), None)
+
+    def forged(self, namespace: str | None = None) -> list[Object]:
+        """List PolicyRevisions that the operator has not made, by name; nothing else here knows of them."""
+        return [self._forged[key] for key in sorted(self._forged) if namespace is None or key[0] == namespace]
 
     def get(self, it: Reference) -> Object | None:
         """Return an object, or None."""

@@ -3,6 +3,10 @@
 
 Each content that a policy has ever had, as far as its history reaches, is a PolicyRevision: an
 immutable copy that rollouts refer to and can go back to.
+
+A revision counts only if the operator has made it. Who may write PolicyRevisions could else have
+another text come into force than the Policy shows, or than admission has seen: by making the
+revision of a content beforehand, or one to go back to.
 """
 
 from __future__ import annotations
@@ -27,10 +31,11 @@ from shai_operator.reconcile.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from shai_operator.reconcile.objects import Inventory, Object
+    from shai_operator.reconcile.seals import Seal
 
 WRITER = "shai-operator"
 HASH_DIGITS = 10
@@ -57,6 +62,13 @@ def revision_name(policy: Object) -> str:
     return f"{name(policy)[:_NAME_LIMIT]}-{content_hash(policy)[:HASH_DIGITS]}"
 
 
+def genuine(revision: Object, seal: Seal) -> bool:
+    """Whether the operator has made a PolicyRevision, and its name and hash are those of its content."""
+    content = content_hash(revision)
+    named = name(revision).endswith(f"-{content[:HASH_DIGITS]}") and spec(revision).get("hash") == content
+    return named and seal.is_on(revision)
+
+
 def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
     """Return the PolicyRevision that a policy is to be at; None when it has none that may be used.
 
@@ -64,14 +76,21 @@ def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
     the text is invalid, or not yet checked): then the stable one, else the newest there is.
     """
     space, rejected = namespace(policy), str(status(policy).get("rejectedRevision") or "")
-    for candidate in (revision_name(policy), str(status(policy).get("stableRevision") or "")):
-        if candidate and candidate != rejected:
-            found = inventory.find("PolicyRevision", space, candidate)
-            if found is not None:
-                return found
-    own = [one for one in inventory.all("PolicyRevision", space) if spec(one).get("policy") == name(policy)]
-    left = [one for one in own if name(one) != rejected]
+    present = inventory.find("PolicyRevision", space, revision_name(policy))
+    # Names have only the first digits of a hash, and who writes policies can find two texts with the same ones.
+    if present is not None and name(present) != rejected and content_hash(present) == content_hash(policy):
+        return present
+    stable = str(status(policy).get("stableRevision") or "")
+    found = inventory.find("PolicyRevision", space, stable)
+    if found is not None and stable not in {rejected, revision_name(policy)}:
+        return found
+    left = [one for one in _revisions(policy, inventory) if name(one) not in {rejected, revision_name(policy)}]
     return max(left, key=lambda one: int(spec(one)["revision"]), default=None)
+
+
+def _revisions(policy: Object, inventory: Inventory) -> list[Object]:
+    listed = inventory.all("PolicyRevision", namespace(policy))
+    return [one for one in listed if spec(one).get("policy") == name(policy)]
 
 
 def is_held(policy: Object) -> bool:
@@ -81,25 +100,29 @@ def is_held(policy: Object) -> bool:
 
 def reconcile(
     policy: Object,
-    revisions: Sequence[Object],
+    inventory: Inventory,
     *,
     problem: str | None,
     parameters: Sequence[str],
     used: bool,
+    seal: Seal,
     now: datetime,
 ) -> Plan:
     """Keep a policy's revisions and its own part of the status.
 
-    ``revisions`` are those that it owns; ``problem`` is what is wrong with it (empty: nothing;
-    None: not yet known); ``used`` says whether a pipeline names it.
+    ``problem`` is what is wrong with it (empty: nothing; None: not yet known); ``used`` says whether
+    a pipeline names it.
     """
     plan = Plan()
     if deleting(policy):
         return plan  # its revisions go with it
     accepted = _accepted(problem)
-    latest = max((spec(one)["revision"] for one in revisions), default=0)
+    revisions = _revisions(policy, inventory)
+    counted = int(status(policy).get("latestRevision") or 0)
+    latest = max([counted, *(int(spec(one)["revision"]) for one in revisions)])
     if problem == "":
-        latest = _keep_history(plan, policy, revisions, latest)
+        latest = _keep_history(plan, policy, revisions, latest, seal)
+    _put_forged_aside(plan, policy, inventory.forged(namespace(policy)), replace=problem == "")
     if problem:
         plan.add(Emit(policy, WARNING, "Invalid", problem))
     plan.add(
@@ -140,12 +163,12 @@ def _ready(policy: Object, accepted: Condition, *, used: bool) -> Condition:
     return Condition("Ready", TRUE if holds else FALSE, rollout["reason"], rollout["message"])
 
 
-def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], latest: int) -> int:
+def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], latest: int, seal: Seal) -> int:
     """Add the revision of the present content and drop the oldest; return the highest number."""
     present = revision_name(policy)
     if present not in {name(one) for one in revisions}:
         latest += 1
-        plan.add(Create(_revision(policy, present, latest)))
+        plan.add(Create(revision(policy, latest, seal)))
     known = status(policy)
     kept = {present, *(known.get(field) for field in ("stableRevision", "candidateRevision", "rejectedRevision"))}
     spare = sorted((one for one in revisions if name(one) not in kept), key=lambda one: int(spec(one)["revision"]))
@@ -155,20 +178,36 @@ def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], lates
     return latest
 
 
-def _revision(policy: Object, revision: str, number: int) -> Mapping[str, Any]:
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "PolicyRevision",
-        "metadata": {
-            "name": revision,
-            "namespace": namespace(policy),
-            "ownerReferences": [owner_reference(policy)],
-        },
-        "spec": {
-            "policy": name(policy),
-            "revision": number,
-            "hash": content_hash(policy),
-            "mode": mode(policy),
-            "text": spec(policy)["text"],
-        },
-    }
+def _put_forged_aside(plan: Plan, policy: Object, forged: Sequence[Object], *, replace: bool) -> None:
+    """Take away what stands in the place of a revision, and warn of what only pretends to be one."""
+    present = revision_name(policy)
+    for one in forged:
+        if name(one) == present and replace:
+            plan.actions.insert(0, Delete(reference(one), uid(one)))
+            message = f"PolicyRevision {present} was not made by this operator; it is replaced"
+            plan.add(Emit(policy, WARNING, "RevisionReplaced", message))
+        elif spec(one).get("policy") == name(policy):
+            message = f"PolicyRevision {name(one)} was not made by this operator and does not count; delete it"
+            plan.add(Emit(policy, WARNING, "RevisionIgnored", message))
+
+
+def revision(policy: Object, number: int, seal: Seal) -> dict[str, Any]:
+    """Make the PolicyRevision of a policy's present content."""
+    return seal.put_on(
+        {
+            "apiVersion": API_VERSION,
+            "kind": "PolicyRevision",
+            "metadata": {
+                "name": revision_name(policy),
+                "namespace": namespace(policy),
+                "ownerReferences": [owner_reference(policy)],
+            },
+            "spec": {
+                "policy": name(policy),
+                "revision": number,
+                "hash": content_hash(policy),
+                "mode": mode(policy),
+                "text": spec(policy)["text"],
+            },
+        }
+    )

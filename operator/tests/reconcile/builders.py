@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import definitions, tenancy
+from shai_operator.reconcile import definitions, policies, tenancy
 from shai_operator.reconcile.actions import SetStatus
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.objects import CLUSTER_SCOPED, Inventory, Object, Reference, name, reference
+from shai_operator.reconcile.seals import Seal
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.actions import Plan
     from shai_operator.reconcile.conditions import Condition
 
 CREATED = "2026-06-01T12:00:00Z"
+SEAL = Seal(b"the operator's secret")
 FOR_SEARCH = {"allowedNamespaces": {"names": ["search"]}}
 """Spec of a pool that serves the namespace in which `thing` makes objects."""
 
@@ -35,6 +37,17 @@ def thing(
     }
 
 
+def genuine(revision: Object) -> bool:
+    """Whether a revision has this seal."""
+    return policies.genuine(revision, SEAL)
+
+
+def revision(policy: Object, number: int = 1) -> dict[str, Any]:
+    """Make the revision of a policy's content, as the operator does."""
+    made = policies.revision(policy, number, SEAL)
+    return {**made, "metadata": {**made["metadata"], "uid": f"uid of {made['metadata']['name']}"}}
+
+
 def condition(kind: str, status: str, reason: str = "R", message: str = "") -> dict[str, Any]:
     """Make a condition of a status."""
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": CREATED}
@@ -42,7 +55,7 @@ def condition(kind: str, status: str, reason: str = "R", message: str = "") -> d
 
 def inventory(*things: Object) -> Inventory:
     """Make an inventory that knows these objects."""
-    known = Inventory()
+    known = Inventory(genuine)
     for one in things:
         known.put(one)
     return known

@@ -30,7 +30,8 @@ from shai_operator.reconcile.members import (
 from shai_operator.reconcile.objects import FINALIZER, Inventory, Object, Reference, name, reference
 from shai_operator.reconcile.pools import ForgetReleases, Observed, StoreRelease
 from shai_operator.reconcile.rollout_state import NeedComparison
-from tests.reconcile.builders import FOR_SEARCH, refused, thing
+from tests.reconcile import builders
+from tests.reconcile.builders import FOR_SEARCH, genuine, refused, thing
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Bundle, Release
@@ -62,7 +63,7 @@ class World:
         self.now = datetime(2026, 3, 1, tzinfo=UTC)
         self.owned: dict[tuple[Reference, str], set[str]] = {}
         """The fields of a status that each writer has."""
-        self.known = Inventory()
+        self.known = Inventory(genuine)
         self.stored: dict[str, Release] = {}
         self.machines: dict[str, Machine] = {}
         self.effect: Effect | None = None
@@ -109,8 +110,7 @@ class World:
         """Set the policy's text; its controller makes the revision."""
         one = thing("Policy", "public", {"text": text, "mode": "Enforce"})
         self.put(one)
-        content = {"policy": "public", "revision": self.now.minute, "text": text, "mode": "Enforce"}
-        self.put(thing("PolicyRevision", policies.revision_name(one), content))
+        self.put({**builders.revision(one, self.now.minute + 1), "status": {}})
 
     def change(self, kind: str, called: str, **spec: Any) -> None:
         one = self.known.find(kind, "search", called)

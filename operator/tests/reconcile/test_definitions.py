@@ -10,7 +10,7 @@ from shai_operator.reconcile import definitions, dependents, policies, reference
 from shai_operator.reconcile.actions import Emit, SetStatus
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.objects import Inventory, Reference, reference
-from tests.reconcile.builders import valid
+from tests.reconcile.builders import genuine, revision, valid
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 POLICIES = ("public", "internal", "index", "worker", "spare")
@@ -35,16 +35,20 @@ def pipeline(name: str = "syse", namespace: str = "search", **more: Any) -> dict
     return thing("Pipeline", name, namespace, created, **{**spec, **more})
 
 
+def policy(name: str, mode: str = "Enforce") -> dict[str, Any]:
+    return thing("Policy", name, text="t", mode=mode)
+
+
 def world(*without: tuple[str, str]) -> Inventory:
     things = [
         pipeline(),
         thing("Task", "indexer", taint={"name": "index"}),
         thing("Task", "worker", taint={"name": "worker"}),
-        *(thing("Policy", name) for name in POLICIES),
-        *(thing("PolicyRevision", f"{name}-1", policy=name, revision=1) for name in POLICIES),
+        *(policy(name) for name in POLICIES),
+        *(revision(policy(name)) for name in POLICIES),
         thing("JailPool", "main", allowedNamespaces={"names": ["search"]}),
     ]
-    found = Inventory()
+    found = Inventory(genuine)
     for one in things:
         if (one["kind"], one["metadata"]["name"]) not in without:
             found.put(one)
@@ -101,11 +105,10 @@ def test_a_pipeline_says_what_is_wrong_with_what_it_names(
     ("rejected", "says"), [(False, "Policy public has no revision yet"), (True, "Policy public was rolled back")]
 )
 def test_a_policy_without_a_revision_to_run_with_is_named(*, rejected: bool, says: str) -> None:
-    inventory = world(("PolicyRevision", "public-1"))
-    policy = inventory.find("Policy", "search", "public")
-    assert policy is not None
+    inventory = world(("PolicyRevision", policies.revision_name(policy("public"))))
     if rejected:
-        inventory.put({**policy, "status": {"rejectedRevision": policies.revision_name(policy)}})
+        held = policy("public")
+        inventory.put({**held, "status": {"rejectedRevision": policies.revision_name(held)}})
     found = definitions.acceptance(pipeline(), valid(inventory), inventory)
     assert (found.status, found.reason) == ("False", "PolicyMissing")
     assert says in found.message
@@ -176,10 +179,11 @@ def test_a_pool_says_which_namespace_it_serves_whoever_is_older(
 def test_a_pool_says_in_which_modes_it_runs_pipelines(
     allowed: list[str] | None, mode: str | None, policy_mode: str, says: str
 ) -> None:
-    inventory = world(("PolicyRevision", "public-1"))
+    inventory = world(("PolicyRevision", policies.revision_name(policy("public"))))
     modes: dict[str, Any] = {} if allowed is None else {"allowedModes": allowed}
     inventory.put(thing("JailPool", "main", allowedNamespaces={"names": ["search"]}, **modes))
-    inventory.put(thing("PolicyRevision", "public-1", policy="public", revision=1, mode=policy_mode))
+    inventory.put(policy("public", policy_mode))
+    inventory.put(revision(policy("public", policy_mode)))
     one = pipeline(**({} if mode is None else {"mode": mode}))
     inventory.put(one)
     found = definitions.acceptance(one, valid(inventory), inventory)

@@ -4,11 +4,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shai_operator.reconcile import policies
 from shai_operator.reconcile.actions import Create, Delete, Emit, Plan, SetStatus
+from shai_operator.reconcile.objects import Inventory, reference
+from shai_operator.reconcile.seals import ANNOTATION, Seal
+from tests.reconcile.builders import SEAL, inventory
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -24,7 +28,8 @@ def policy(text: str = "policy p { read :- true. }", **more: Any) -> dict[str, A
 
 
 def reconcile(thing: dict[str, Any], revisions: list[Any], problem: str | None = "", *, used: bool = True) -> Plan:
-    return policies.reconcile(thing, revisions, problem=problem, parameters=("owner",), used=used, now=NOW)
+    known = inventory(*revisions)
+    return policies.reconcile(thing, known, problem=problem, parameters=("owner",), used=used, seal=SEAL, now=NOW)
 
 
 def created(plan: Plan) -> list[dict[str, Any]]:
@@ -101,6 +106,90 @@ def test_a_policy_on_its_way_out_is_left_alone() -> None:
     thing = policy()
     thing["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert reconcile(thing, []).actions == []
+
+
+def forged(**changes: Any) -> dict[str, Any]:
+    """A revision of the policy's content that somebody else has written: foreign text under the right name and hash."""
+    (made,) = created(reconcile(policy(), []))
+    metadata = {**made["metadata"], "annotations": {}, "uid": "forged"}
+    return {**made, "metadata": metadata, "spec": {**made["spec"], "text": "policy p { update :- true. }"}, **changes}
+
+
+def resealed(thing: dict[str, Any], seal: str) -> dict[str, Any]:
+    return {**thing, "metadata": {**thing["metadata"], "annotations": {ANNOTATION: seal}}}
+
+
+(GENUINE,) = (stored(one) for one in created(reconcile(policy(), [])))
+WITH_SEAL_OF_ANOTHER = resealed(forged(), GENUINE["metadata"]["annotations"][ANNOTATION])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        forged(),
+        WITH_SEAL_OF_ANOTHER,
+        resealed(forged(spec=GENUINE["spec"]), ""),
+        resealed(forged(), "\u00e9"),
+        Seal(b"another secret").put_on(GENUINE),
+        SEAL.put_on(forged()),
+        {**GENUINE, "spec": {**GENUINE["spec"], "revision": 99}},
+        {**GENUINE, "spec": {**GENUINE["spec"], "policy": "others"}},
+        {**GENUINE, "metadata": {**GENUINE["metadata"], "namespace": "elsewhere"}},
+    ],
+)
+def test_a_revision_counts_only_if_the_operator_made_it_and_its_content_matches(other: dict[str, Any]) -> None:
+    assert policies.genuine(GENUINE, SEAL)
+    assert not policies.genuine(other, SEAL)
+    known = inventory(other)
+    assert policies.effective_revision(policy(), known) is None
+    assert policies.effective_revision(policy(), inventory(GENUINE)) is GENUINE
+    assert known.forged() == [other]
+
+
+def test_another_text_with_the_same_first_digits_of_its_hash_is_not_taken_for_the_present_one() -> None:
+    twin = {**GENUINE, "spec": {**GENUINE["spec"], "text": "policy p { update :- true. }"}}
+    twin["spec"]["hash"] = policies.content_hash(GENUINE)[:10] + "0" * 54
+    for known in ({}, {"stableRevision": GENUINE["metadata"]["name"]}):
+        every = Inventory(lambda _: True)
+        every.put(twin)
+        assert policies.effective_revision(policy(status=known), every) is None
+
+
+def test_what_stands_in_a_revision_s_place_is_replaced() -> None:
+    plan = reconcile(policy(status={"latestRevision": 4}), [forged()])
+    assert [type(one).__name__ for one in plan.actions[:2]] == ["Delete", "Create"]
+    (body,) = created(plan)
+    assert (body["spec"]["text"], body["spec"]["revision"]) == (policy()["spec"]["text"], 5)
+    assert policies.genuine(body, SEAL)
+    assert [one.reason for one in plan.actions if isinstance(one, Emit)] == ["RevisionReplaced"]
+    assert not created(reconcile(policy(), [forged()], None)), "nothing is touched before the text is checked"
+
+
+def test_what_only_pretends_to_be_a_revision_is_ignored_and_told() -> None:
+    pretender = forged(metadata={**forged()["metadata"], "name": "friends-0123456789"})
+    older = {**pretender, "spec": {**pretender["spec"], "revision": 99}}
+    thing = policy(
+        status={"stableRevision": "friends-0123456789", "rejectedRevision": policies.revision_name(policy())}
+    )
+    assert policies.effective_revision(thing, inventory(GENUINE, older)) is None
+    plan = reconcile(thing, [GENUINE, older])
+    assert status(plan)["latestRevision"] == 1
+    assert not [one for one in plan.actions if isinstance(one, Delete)]
+    assert [one.reason for one in plan.actions if isinstance(one, Emit)] == ["RevisionIgnored"]
+
+
+def test_the_inventory_follows_a_revision_that_loses_its_seal_and_one_that_takes_its_place() -> None:
+    known = inventory(GENUINE)
+    known.put(resealed(GENUINE, ""))
+    assert (known.all("PolicyRevision"), len(known.forged())) == ([], 1)
+    known.put(GENUINE)
+    assert (known.all("PolicyRevision"), known.forged()) == ([GENUINE], [])
+    known.put(forged())
+    known.remove(reference(GENUINE))
+    assert (known.all("PolicyRevision"), known.forged()) == ([], [])
+    bare = Inventory()
+    bare.put(GENUINE)
+    assert bare.all("PolicyRevision") == [], "without a seal to ask for, none counts"
 
 
 @given(st.lists(st.text(min_size=1, max_size=3), max_size=12), st.integers(0, 4), st.integers(0, 11))

@@ -15,6 +15,7 @@ from shai_operator.reconcile.actions import SetFinalizer, SetStatus
 from shai_operator.reconcile.members import ApplyBundle, ForgetMembers, ProvisionMembers, RemoveMembers
 from shai_operator.reconcile.objects import FINALIZER, Reference, name, reference
 from shai_operator.reconcile.pools import ForgetReleases, StoreRelease
+from tests.reconcile import builders
 from tests.reconcile.builders import FOR_SEARCH, thing
 from tests.reconcile.pool_world import World, kinds, revision
 
@@ -413,9 +414,9 @@ def heir(world: World) -> None:
         one = world.known.find(kind, "search", called)
         assert one is not None
         world.known.put({**thing(kind, called, one["spec"], namespace="other"), "status": {}})
-    world.known.put(
-        {**world.known.all("PolicyRevision")[0], "metadata": {"name": revision("one"), "namespace": "other"}}
-    )
+    policy = world.known.find("Policy", "other", "public")
+    assert policy is not None
+    world.known.put(builders.revision(policy))
 
 
 def test_a_stranger_never_inherits_a_pool() -> None:

@@ -10,7 +10,7 @@ from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import Object, name, reference
 from shai_operator.reconcile.rollout_state import Settings, Step
-from tests.reconcile.builders import FOR_SEARCH, inventory, refused, thing
+from tests.reconcile.builders import FOR_SEARCH, inventory, refused, revision, thing
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Release
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 
 def policy(called: str, text: str = "t1", status: dict[str, Any] | None = None, **spec: Any) -> Object:
     return thing("Policy", called, {"text": text, "mode": "Enforce", **spec}, status)
-
-
-def revision(of: Object, number: int = 1) -> Object:
-    content = {"policy": name(of), "revision": number, "text": of["spec"]["text"], "mode": "Enforce"}
-    return thing("PolicyRevision", policies.revision_name(of), content)
 
 
 def task(called: str, taint: str = "", namespace: str = "search", **spec: Any) -> Object:
@@ -173,8 +168,7 @@ def test_a_broken_pipeline_keeps_running_as_the_stable_release_has_it() -> None:
 )
 def test_what_a_pool_allows_no_longer_does_not_stay(mode: str, policy_mode: str, allowed: str) -> None:
     tried = policy("public", mode=policy_mode)
-    revised = {**revision(tried), "spec": {**revision(tried)["spec"], "mode": policy_mode}}
-    own = [tried, revised, task("search"), pipeline("syse", paths=[("/public/**", "public")], mode=mode)]
+    own = [tried, revision(tried), task("search"), pipeline("syse", paths=[("/public/**", "public")], mode=mode)]
     lenient = thing("JailPool", "default", {**FOR_SEARCH, "allowedModes": ["shai", allowed]})
     stable = build(*own, lenient).release
     assert stable is not None

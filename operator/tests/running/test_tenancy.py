@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from testing.cluster import ROOT
-from testing.operators import Operator, until
+from shai_operator.reconcile import bundles, policies
+from shai_operator.reconcile.seals import ANNOTATION
+from testing.cluster import ROOT, path_of
+from testing.operators import NAMESPACE, Operator, until
 from tests.running.objects import (
     apply,
     await_condition,
     condition,
+    events,
     message,
     pipeline,
     policy,
@@ -194,6 +197,64 @@ def test_only_modes_that_the_pool_allows_come_into_force(
     one.apply(policy("open", mode="Audit"))
     found = await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "ModeNotAllowed"))
     assert "Policy open is in mode Audit" in message(found, "Accepted")
+
+
+def sealed(cluster: Cluster, namespace: str, name: str) -> str:
+    """Return the seal of a PolicyRevision; empty when it has none, or is not there."""
+    found = read(cluster, "PolicyRevision", namespace, name) or {"metadata": {}}
+    return str((found["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
+
+
+def in_force(cluster: Cluster, pool: str) -> str:
+    """Return the text of policy open in a pool's release."""
+    answer = cluster.request("GET", path_of("v1", "configmaps", NAMESPACE, status(cluster, pool)["stableRelease"]))
+    return str(bundles.load(answer.json()).objects["Policy", "open"]["spec"]["text"])
+
+
+def test_a_forged_revision_never_comes_into_force(
+    devcluster: Cluster, author: Callable[[], Author], pools: list[str], operator: Operator, tmp_path: Path
+) -> None:
+    one = author()
+    space, name = one.namespace, f"pool-{one.namespace}"
+    pools.append(name)
+    rights = "--verb=get,list,create,update,patch,delete", "--resource=policyrevisions.shai.dev"
+    devcluster.kubectl("-n", space, "create", "role", "forger", *rights)
+    forger = devcluster.account(space, "forger", "forger", tmp_path)
+    good = policy("open")
+    content = policies.content_hash(good)
+    foreign = {"policy": "open", "revision": 7, "hash": content, "mode": "Enforce", "text": "policy open { }"}
+    forged = thing("PolicyRevision", policies.revision_name(good), **foreign)
+    created = until(
+        lambda: forger.try_kubectl("-n", space, "create", "-f", "-", stdin=json.dumps(forged)).stdout, "it is forged"
+    )
+    assert "created" in created
+
+    apply(devcluster, space, serving(space, name))
+    one.define(name)
+    await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
+    assert in_force(devcluster, name) == good["spec"]["text"]
+    made = read(devcluster, "PolicyRevision", space, policies.revision_name(good))
+    assert made is not None
+    assert made["spec"]["text"] == good["spec"]["text"]
+    until(lambda: "RevisionReplaced" in [one["reason"] for one in events(devcluster, space, "open")], "an event")
+
+    seal = made["metadata"]["annotations"][ANNOTATION]
+    pretender = thing("PolicyRevision", "open-0123456789", **{**foreign, "hash": "0123456789" + "0" * 54})
+    pretender["metadata"]["annotations"] = {ANNOTATION: seal}
+    apply(forger, space, pretender)
+    forger.kubectl("-n", space, "annotate", "policyrevision", made["metadata"]["name"], f"{ANNOTATION}-")
+    until(lambda: sealed(devcluster, space, made["metadata"]["name"]), "the one without its seal is replaced")
+    until(lambda: "RevisionIgnored" in [one["reason"] for one in events(devcluster, space, "open")], "an event")
+    operator.await_quiet()
+    assert in_force(devcluster, name) == good["spec"]["text"]
+    await_condition(devcluster, "Pipeline", space, "p", "Ready", ("True", "Complete"))
+    again = sealed(devcluster, space, made["metadata"]["name"])
+    assert again != seal, "its number is another one"
+    operator.restart()
+    operator.await_quiet()
+    assert in_force(devcluster, name) == good["spec"]["text"]
+    assert sealed(devcluster, space, made["metadata"]["name"]) == again, "the next operator has the same secret"
+    forger.close()
 
 
 def test_a_pool_from_before_there_were_allowed_namespaces_keeps_its_own(

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tells what the operator has made from what somebody else has written in its place.
+
+Names, labels, owners and managers are for everybody to set who may create an object. A seal is not:
+it is a keyed hash (HMAC-SHA-256) of an object's kind, names and spec, with a key that only the
+operator's own namespace holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile.objects import GROUP, name, namespace, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.reconcile.objects import Object
+
+ANNOTATION = f"{GROUP}/seal"
+_PURPOSE = b"shai.dev/seal/v1"
+
+
+class Seal:
+    """Seals objects, and tells sealed ones. ``secret`` is the operator's, and may serve other purposes too."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._key = hmac.digest(secret, _PURPOSE, hashlib.sha256)
+
+    def put_on(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an object with its seal."""
+        metadata = body["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), ANNOTATION: self._of(body)}
+        return {**body, "metadata": {**metadata, "annotations": annotations}}
+
+    def is_on(self, thing: Object) -> bool:
+        """Whether an object is as it was sealed."""
+        found = (thing["metadata"].get("annotations") or {}).get(ANNOTATION, "")
+        return hmac.compare_digest(str(found).encode(), self._of(thing).encode())
+
+    def _of(self, thing: Object) -> str:
+        content = [thing["kind"], namespace(thing), name(thing), spec(thing)]
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
