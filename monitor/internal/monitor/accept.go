@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
 )
@@ -43,10 +45,22 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 	return p.beginSession(task, worker, got, reserved)
 }
 
-// mayServe refuses a process that may hold anything of an earlier user: one with a
+// serves says whether users connect to a task, and each gets a worker of their own. A
+// task without parameters has read what it may before anybody connects.
+func (p *pipeline) serves(task *runningTask) bool {
+	return len(task.spec.Parameters) > 0 && slices.ContainsFunc(p.spec.Conduits, func(conduit manifest.Conduit) bool {
+		return conduit.Kind == manifest.KindConnection && conduit.Task == task.name
+	})
+}
+
+// mayServe refuses what is no worker: a process of another task than the one that users
+// connect to, and a process that may hold anything of an earlier user: one with a
 // session, and one that the zygote has not forked itself. Where nothing of the session
 // is left in the worker, it only waits until the monitor, too, is done with it.
 func (p *pipeline) mayServe(ctx context.Context, started sandbox.Task, pid int) error {
+	if task := p.taskOf(started); !p.serves(task) {
+		return fmt.Errorf("users of pipeline %s do not connect to task %s", p.name, task.name)
+	}
 	if s := p.sessionAt(pid); s != nil {
 		if !s.worker.Ended() {
 			return errors.New("this worker has served a user; it must exit")

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package monitor
+
+import (
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/sandbox"
+)
+
+// childWorker is a process that this one has forked.
+type childWorker struct {
+	sandbox.Worker
+	pid  int
+	gone chan struct{}
+}
+
+func (c childWorker) PID() int              { return c.pid }
+func (c childWorker) Gone() <-chan struct{} { return c.gone }
+func (c childWorker) Ended() bool           { return false }
+func (c childWorker) Kill()                 {}
+
+// Users connect to one task. Another one of the pipeline, which may have read
+// everybody's documents, is given none of their connections, though it asks the same way.
+func TestOnlyTheTaskOfTheConnectionServes(t *testing.T) {
+	m, p := bareMonitor(t)
+	address := freeAddress(t)
+	var err error
+	if p.acceptor, err = listen(address); err != nil {
+		t.Fatal(err)
+	}
+	child := idleProcess(t)
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+		close(gone)
+	}()
+	for task, want := range map[string]bool{"collector": false, "worker": true} {
+		connection, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		given, err := p.Accept(t.Context(), bareTask{name: task, pid: os.Getpid()}, childWorker{pid: child.Process.Pid, gone: gone})
+		if (err == nil) != want {
+			t.Errorf("task %s: %v", task, err)
+		}
+		if given != nil {
+			for _, file := range given.Descriptors {
+				file.Close()
+			}
+		}
+	}
+	if err := m.audit.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var records []audit.Record
+	err = m.audit.Query(t.Context(), audit.Query{}, func(r audit.Record) error {
+		records = append(records, r)
+		return nil
+	})
+	said := slices.ContainsFunc(records, func(r audit.Record) bool {
+		return r.Operation == "accept4" && strings.Contains(r.Reason, "do not connect to task collector")
+	})
+	if err != nil || !said {
+		t.Errorf("no audit record says so, %v: %+v", err, records)
+	}
+}
