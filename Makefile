@@ -114,6 +114,7 @@ check: setup ## Run formatters and linters of every language
 	  go-vet 'for module in $(GO_MODULES); do go vet -C $$module ./...; done' \
 	  go-vet-freebsd 'for module in $(FREEBSD_GO_MODULES); do GOOS=freebsd CGO_ENABLED=0 go vet -C $$module ./...; done' \
 	  staticcheck 'for module in $(GO_MODULES); do go run -C $$module $(STATICCHECK) ./...; done' \
+	  deadcode 'scripts/deadcode.sh' \
 	  runtime '$(MAKE) -C runtime check' \
 	  kernel '$(MAKE) -C kernel check' \
 	  freebsd-format '$(MAKE) -C freebsd check' \

@@ -45,18 +45,6 @@ func (o Other) compare(other Other) int {
 	return 0
 }
 
-// MayRead reports whether a class is in the capability set.
-func (c *Capabilities) MayRead(class uint32) bool {
-	_, found := slices.BinarySearch(c.Reads, class)
-	return found
-}
-
-// MayWrite reports whether a class may be written.
-func (c *Capabilities) MayWrite(class uint32) bool {
-	_, found := slices.BinarySearch(c.Writes, class)
-	return found
-}
-
 // footprints are the conditions of several accesses, end to end: an instance has a
 // hundred, a population four million.
 type footprints struct {

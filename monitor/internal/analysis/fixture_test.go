@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,7 +108,7 @@ func village(t testing.TB) (*Plan, *catalog.Catalog) {
 	if _, _, err := c.Register(names); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.AddFacts(facts...); err != nil {
+	if _, err := addFacts(c, facts...); err != nil {
 		t.Fatal(err)
 	}
 	return plan, c
@@ -132,9 +133,23 @@ func readable(t testing.TB, r *Result, c *catalog.Catalog, instance Instance) ma
 	names := make(map[string]bool)
 	s := c.State()
 	for id := uint32(1); id <= s.Conduits(); id++ {
-		if name, _ := s.Name(id); capabilities.MayRead(s.ClassOf(id)) {
+		if name, _ := s.Name(id); capabilities.mayRead(s.ClassOf(id)) {
 			names[name] = true
 		}
 	}
 	return names
+}
+
+func addFacts(c *catalog.Catalog, facts ...policy.Fact) (*catalog.Change, error) {
+	return c.ChangeFacts(nil, facts)
+}
+
+func removeFacts(c *catalog.Catalog, facts ...policy.Fact) (*catalog.Change, error) {
+	return c.ChangeFacts(facts, nil)
+}
+
+// mayRead reports whether a class is in the capability set.
+func (c *Capabilities) mayRead(class uint32) bool {
+	_, found := slices.BinarySearch(c.Reads, class)
+	return found
 }

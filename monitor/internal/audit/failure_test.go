@@ -140,8 +140,8 @@ func TestStuckDiskDoesNotBlockDecisions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if lost == 0 || l.Counters().Lost != uint64(lost) {
-		t.Fatalf("%d events given up, counted %d", lost, l.Counters().Lost)
+	if lost == 0 || l.lost.Load() != uint64(lost) {
+		t.Fatalf("%d events given up, counted %d", lost, l.lost.Load())
 	}
 	close(d.block)
 	if err := l.Close(); err != nil {

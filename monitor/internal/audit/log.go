@@ -91,11 +91,8 @@ type Log struct {
 	closing sync.RWMutex // held for reading while an event is put into the queue
 	closed  bool
 
-	failure  atomic.Pointer[error]
-	written  atomic.Uint64
-	lost     atomic.Uint64
-	repeated atomic.Uint64
-	failures atomic.Uint64
+	failure atomic.Pointer[error]
+	lost    atomic.Uint64
 
 	changeMutex sync.Mutex
 	changed     chan struct{} // closed and replaced when records were written
@@ -218,7 +215,6 @@ func (l *Log) Append(e Event) error {
 	now := l.options.clock()
 	e = bounded(e)
 	if e.Kind == Denial && l.repeats.absorb(e, now) {
-		l.repeated.Add(1)
 		return nil
 	}
 	select {
@@ -262,20 +258,6 @@ func (l *Log) Failing() error {
 		return *failure
 	}
 	return nil
-}
-
-// Counters are totals since the log was opened.
-type Counters struct {
-	Written  uint64 // records
-	Repeated uint64 // identical denials that were counted instead of recorded
-	Lost     uint64 // events given up because the queue was full
-	Failures uint64 // attempts to write that failed
-	Waiting  int    // events in the queue now
-}
-
-// Counters returns the totals.
-func (l *Log) Counters() Counters {
-	return Counters{l.written.Load(), l.repeated.Load(), l.lost.Load(), l.failures.Load(), len(l.queue)}
 }
 
 // Close writes what is waiting and closes the log. The error says what could not be

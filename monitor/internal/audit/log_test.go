@@ -61,7 +61,7 @@ func record(t testing.TB, l *Log, events ...Event) {
 func search(t testing.TB, directory string, query Query) []Record {
 	t.Helper()
 	var records []Record
-	err := Search(context.Background(), directory, query, func(r Record) error {
+	_, err := backlog(context.Background(), directory, query, func(r Record) error {
 		records = append(records, r)
 		return nil
 	})

@@ -22,13 +22,6 @@ func (q Query) Matches(r Record) bool {
 	return true
 }
 
-// Search reads a log that nobody needs to have open. Damaged lines are passed over;
-// finding them is what [Verify] is for. Follow is ignored.
-func Search(ctx context.Context, directory string, query Query, each func(Record) error) error {
-	_, err := backlog(ctx, directory, query, each)
-	return err
-}
-
 // Query calls each for every matching record, oldest first. With query.Follow it
 // goes on with new ones until ctx ends or the log is closed, and returns nil.
 func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) error {

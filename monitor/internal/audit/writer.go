@@ -152,7 +152,6 @@ func (w *writer) commit(force bool) error {
 		return w.fail("write head of", err)
 	}
 	w.size += int64(len(w.tail))
-	w.log.written.Add(w.count)
 	w.tail, w.written, w.count, w.urgent = w.tail[:0], 0, 0, false
 	w.log.failure.Store(nil)
 	return nil
@@ -162,7 +161,6 @@ func (w *writer) commit(force bool) error {
 // After a failed sync the kernel may have dropped the pages, so that trying to sync
 // again would succeed without them.
 func (w *writer) fail(operation string, err error) error {
-	w.log.failures.Add(1)
 	if cut := w.file.Truncate(w.size); cut == nil {
 		w.written = 0
 	} else {
@@ -183,12 +181,10 @@ func (w *writer) rotate() {
 	}
 	next, err := w.log.options.openFile(fileName(w.log.options.Directory, w.last.sequence+1))
 	if err != nil {
-		w.log.failures.Add(1)
 		return
 	}
 	if err := syncDirectory(w.log.options.Directory); err != nil {
 		next.Close()
-		w.log.failures.Add(1)
 		return
 	}
 	w.file.Close()

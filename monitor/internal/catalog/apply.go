@@ -174,7 +174,7 @@ func (d *draft) reclassifyAll() error {
 	var moves []entry
 	err := d.tx.Bucket(bucketConduits).ForEach(func(key, value []byte) error {
 		record, err := decodeConduit(value)
-		if err != nil || record.gone {
+		if err != nil {
 			return err
 		}
 		to, err := d.classify(record.name)

@@ -208,16 +208,12 @@ func loadConduits(bucket *bbolt.Bucket, classes []ClassInfo) (*conduitTable, err
 
 // conduitRecord is a conduit on disk.
 type conduitRecord struct {
-	gone  bool // forgotten: keeps its number in case it comes back
 	class uint32
 	name  string
 }
 
 func (r conduitRecord) encode() []byte {
-	out := make([]byte, 5, 5+len(r.name))
-	if r.gone {
-		out[0] = 1
-	}
+	out := make([]byte, 5, 5+len(r.name)) // the first byte is reserved
 	binary.LittleEndian.PutUint32(out[1:], r.class)
 	return append(out, r.name...)
 }
@@ -226,7 +222,7 @@ func decodeConduit(value []byte) (conduitRecord, error) {
 	if len(value) < 6 {
 		return conduitRecord{}, fmt.Errorf("conduit record of %d bytes", len(value))
 	}
-	return conduitRecord{gone: value[0]&1 != 0, class: binary.LittleEndian.Uint32(value[1:]), name: string(value[5:])}, nil
+	return conduitRecord{class: binary.LittleEndian.Uint32(value[1:]), name: string(value[5:])}, nil
 }
 
 func (c *Catalog) nameOf(id uint32) (name string, ok bool) {

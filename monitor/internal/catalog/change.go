@@ -241,8 +241,8 @@ func (d *draft) reclassify(names []string) error {
 			continue
 		}
 		record, err := decodeConduit(d.tx.Bucket(bucketConduits).Get(key))
-		if err != nil || record.gone {
-			continue
+		if err != nil {
+			return fmt.Errorf("read conduit %s: %w", name, err)
 		}
 		to, err := d.classify(name)
 		if err != nil {
@@ -286,12 +286,4 @@ func checkFact(fact policy.Fact) error {
 // with the Change, which is in force.
 func (c *Catalog) ChangeFacts(remove, add []policy.Fact) (*Change, error) {
 	return c.commit("change facts", func(d *draft) error { return d.facts(remove, add) })
-}
-
-// AddFacts is ChangeFacts without removals.
-func (c *Catalog) AddFacts(facts ...policy.Fact) (*Change, error) { return c.ChangeFacts(nil, facts) }
-
-// RemoveFacts is ChangeFacts without additions.
-func (c *Catalog) RemoveFacts(facts ...policy.Fact) (*Change, error) {
-	return c.ChangeFacts(facts, nil)
 }

@@ -58,13 +58,6 @@ func (t *ClassTable) File() (*os.File, error) {
 	return file, nil
 }
 
-// Len is the number of entries, the unused first one included.
-func (t *ClassTable) Len() uint32 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return uint32(len(t.mapping) / 4) //nolint:gosec // four bytes per 32-bit conduit number
-}
-
 // Entry is the class that the table holds for a conduit.
 func (t *ClassTable) Entry(id uint32) uint32 {
 	t.mu.Lock()

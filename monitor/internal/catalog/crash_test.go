@@ -42,7 +42,7 @@ func changeForever(root string) {
 		name := fmt.Sprintf("/corpus/public/%d", i%50)
 		blocked := fact("blacklist/de", "blocked", name)
 		if i/50%2 == 0 {
-			_, err = c.AddFacts(blocked, fact("counter", "at", strconv.Itoa(i)))
+			_, err = addFacts(c, blocked, fact("counter", "at", strconv.Itoa(i)))
 		} else {
 			_, err = c.ChangeFacts([]policy.Fact{blocked}, []policy.Fact{fact("counter", "at", strconv.Itoa(i))})
 		}

@@ -138,7 +138,6 @@ type factIndex struct {
 	// mentions finds the groups in which a value stands, or whose conduit has it
 	// as a name, sorted.
 	mentions [factShards]map[policy.Value][]*groupKey
-	tuples   int
 }
 
 var (
@@ -216,22 +215,4 @@ func (x *factIndex) candidates(pattern policy.Pattern) []*group {
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return a.key.compare(b.key) })
 	return groups
-}
-
-// all yields every fact, by conduit, relation, arity and tuple.
-func (x *factIndex) all(yield func(policy.Fact) bool) {
-	var groups []*group
-	for _, shard := range x.groups {
-		for _, g := range shard {
-			groups = append(groups, g)
-		}
-	}
-	slices.SortFunc(groups, func(a, b *group) int { return a.key.compare(b.key) })
-	for _, g := range groups {
-		for i := range g.count {
-			if !yield(policy.Fact{Conduit: g.key.conduit, Relation: g.key.relation, Arguments: g.tuple(i)}) {
-				return
-			}
-		}
-	}
 }

@@ -76,7 +76,6 @@ func (b *builder) apply(change *groupChange) {
 	}
 	next := newGroup(old.key, old.count+len(added)-len(removed), merged)
 	b.store(next)
-	b.next.tuples += len(added) - len(removed)
 	for _, tuple := range added {
 		b.added = append(b.added, policy.Fact{Conduit: old.key.conduit, Relation: old.key.relation, Arguments: tuple})
 	}

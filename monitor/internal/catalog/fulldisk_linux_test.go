@@ -28,19 +28,19 @@ func fillDisk(dir string) {
 	value := strings.Repeat("x", 1000)
 	for i := 0; ; i++ {
 		before := c.State()
-		_, err := c.AddFacts(fact("c", "r", strconv.Itoa(i)+value))
+		_, err := addFacts(c, fact("c", "r", strconv.Itoa(i)+value))
 		if err == nil {
 			continue
 		}
 		switch {
 		case !errors.Is(err, ErrDiskFull):
 			fmt.Println("not ErrDiskFull:", err)
-		case c.State() != before || before.Facts() != i:
+		case c.State() != before || before.tuples() != i:
 			fmt.Println("the state changed")
 		default:
 			_ = c.Close()
 			again, err := Open(dir)
-			if err != nil || again.State().Facts() != i {
+			if err != nil || again.State().tuples() != i {
 				fmt.Println("after opening again:", err)
 				os.Exit(1)
 			}

@@ -62,7 +62,7 @@ func (d *draft) register(names []string) ([]uint32, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read conduit %s: %w", name, err)
 			}
-			ids[i], record.gone = binary.BigEndian.Uint32(key), false
+			ids[i] = binary.BigEndian.Uint32(key)
 			if err := d.move(ids[i], record, to); err != nil {
 				return nil, err
 			}
@@ -83,31 +83,6 @@ func (d *draft) register(names []string) ([]uint32, error) {
 		}
 	}
 	return ids, nil
-}
-
-// Forget takes conduits out of their classes, for good or until they are registered
-// again under the same number. Unknown names are no error.
-func (c *Catalog) Forget(names []string) (*Change, error) {
-	return c.commit("forget conduits", func(d *draft) error {
-		for _, name := range names {
-			if name == "" {
-				continue
-			}
-			key := d.tx.Bucket(bucketNames).Get([]byte(name))
-			if key == nil {
-				continue
-			}
-			record, err := decodeConduit(d.tx.Bucket(bucketConduits).Get(key))
-			if err != nil {
-				return fmt.Errorf("read conduit %s: %w", name, err)
-			}
-			record.gone = true
-			if err := d.move(binary.BigEndian.Uint32(key), record, 0); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // checkName refuses names that could be confused with others or leave the data

@@ -86,7 +86,7 @@ func TestASourceLeavesWhatWasChangedByHand(t *testing.T) {
 	c := opened(t)
 	one, two := fact("a", "r", "one"), fact("a", "r", "two")
 	applied(t, c, sourced("h1", nil, map[string][]policy.Fact{"s": {one}}))
-	if _, err := c.RemoveFacts(one); err != nil {
+	if _, err := removeFacts(c, one); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.ReplaceSource("s", Fetched{Facts: []policy.Fact{one, two}}); err != nil {

@@ -32,9 +32,6 @@ func (s *State) BundleHash() string { return s.rules.bundle.Hash }
 // with the same version and bundle decide alike.
 func (s *State) FactsVersion() uint64 { return s.factsVersion }
 
-// Facts is how many tuples stand.
-func (s *State) Facts() int { return s.tuples }
-
 // Conduits is the highest conduit number.
 func (s *State) Conduits() uint32 { return s.conduits.last }
 

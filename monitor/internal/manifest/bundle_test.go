@@ -173,7 +173,7 @@ func TestResolve(t *testing.T) {
 	if diff := cmp.Diff([]string{"/bin/reader", "$(BIN) stays", "/bin", "/s"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if again, err := Restore(b.Canonical()); err != nil || again.Hash() != before || b.Tasks()[0].Spec.Command[0] != "$(BIN)/reader" {
+	if again, err := Restore(b.Canonical()); err != nil || again.Hash() != before || all[Task](b)[0].Spec.Command[0] != "$(BIN)/reader" {
 		t.Error("resolving altered the bundle")
 	}
 	_, err = b.Resolve("demo", map[string]string{"BNI": "/bin", "FAULT": ""})

@@ -73,9 +73,6 @@ func Parse(sources ...Source) *Set {
 	return set
 }
 
-// Err is everything that is wrong with the objects by themselves, or nil.
-func (s *Set) Err() error { return s.errors.inOrder().orNil() }
-
 // Len is the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
 

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"shai.dev/monitor/internal/wire"
 )
 
 func endpoints(t *testing.T) (*endpoint, int) {
@@ -105,10 +103,7 @@ func TestChannelDirections(t *testing.T) {
 	if _, err := unix.Write(int(pair.reader.Fd()), []byte("x")); err == nil {
 		t.Error("the reading end can be written into")
 	}
-	record, err := wire.EncodeTransfer(wire.Transfer{Query: 1, Conduits: []uint32{1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := transfer(1, 1)
 	for range 3 {
 		if _, err := unix.Write(int(pair.writer.Fd()), record); err != nil {
 			t.Fatal(err)

@@ -100,7 +100,7 @@ func TestPolicyModes(t *testing.T) {
 			if err := m.audit.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			err = audit.Search(t.Context(), m.options.State+"/audit", audit.Query{Kinds: []audit.Kind{audit.Denial}}, func(r audit.Record) error {
+			err = m.audit.Query(t.Context(), audit.Query{Kinds: []audit.Kind{audit.Denial}}, func(r audit.Record) error {
 				said = said || r.Allowed && strings.HasPrefix(r.Reason, "would be denied: ") && strings.Contains(r.Reason, "policy diary in mode "+test.mode)
 				return nil
 			})

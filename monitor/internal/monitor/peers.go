@@ -13,11 +13,8 @@ import (
 // The facts from which the monitor derives a peer's region:
 // "regions" says prefix("192.0.2.0/24", "de"). The longest prefix wins.
 const (
-	regionsConduit  = "regions"
-	prefixRelation  = "prefix"
-	keyRelation     = "key"
-	principalsFacts = "principals" // keys of Principal objects
-	populationFacts = "population" // keys of a population from a fact file
+	regionsConduit = "regions"
+	prefixRelation = "prefix"
 )
 
 // regionTable maps addresses to regions.

@@ -126,7 +126,7 @@ func (b *wireSession) answer() wire.Message {
 			unix.Close(number)
 		}
 	}
-	_, message, err := wire.DecodeFromMonitor(buffer[:size])
+	_, message, err := wire.Decode(buffer[:size], wire.TypeRegistered, wire.TypeConnected, wire.TypeBound, wire.TypeOpened)
 	if err != nil {
 		b.t.Fatal(err)
 	}

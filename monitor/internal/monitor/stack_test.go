@@ -7,6 +7,7 @@ package monitor
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"io"
@@ -126,9 +127,9 @@ func (s *stack) fact(conduit, says string, tuple ...string) {
 // principal registers a key, and the region the principal is expected from.
 func (s *stack) principal(name, region string) {
 	public := keyOf(name).Public().(ed25519.PublicKey)
-	s.fact(populationFacts, keyRelation, name, hex.EncodeToString(public))
+	s.fact("population", "key", name, hex.EncodeToString(public))
 	if region != "" {
-		s.fact(populationFacts, "home", name, region)
+		s.fact("population", "home", name, region)
 	}
 }
 
@@ -284,7 +285,7 @@ func (s *stack) records() []audit.Record {
 	s.t.Helper()
 	s.must(s.monitor.audit.Flush(s.t.Context()))
 	var list []audit.Record
-	s.must(audit.Search(s.t.Context(), s.auditDirectory(), audit.Query{}, func(r audit.Record) error {
+	s.must(s.monitor.audit.Query(s.t.Context(), audit.Query{}, func(r audit.Record) error {
 		if r.Sequence > s.seen {
 			list = append(list, r)
 			s.seen = r.Sequence
@@ -315,14 +316,22 @@ func (s *stack) sessionIn(slot int) *session {
 // writeTransfer writes into a session's channel, as the search engine would.
 func (s *stack) writeTransfer(to *session, query uint32, conduits ...uint32) {
 	s.t.Helper()
-	record, err := wire.EncodeTransfer(wire.Transfer{Query: query, Conduits: conduits})
-	s.must(err)
 	pairs := s.pipeline().pairs
 	if to.mode == wire.ModeDynamic {
 		pairs = s.pipeline().checked
 	}
-	_, err = pairs["results"][to.slot.number].writer.Write(record)
+	_, err := pairs["results"][to.slot.number].writer.Write(transfer(query, conduits...))
 	s.must(err)
+}
+
+// transfer is a record of a descriptor channel, as libshai writes it.
+func transfer(query uint32, conduits ...uint32) []byte {
+	record := binary.LittleEndian.AppendUint32(nil, query)
+	record = binary.LittleEndian.AppendUint32(record, 0)
+	for _, conduit := range conduits {
+		record = binary.LittleEndian.AppendUint32(record, conduit)
+	}
+	return record
 }
 
 // interceptions are the counts by kind.

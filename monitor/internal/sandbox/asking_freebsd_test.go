@@ -44,7 +44,7 @@ func receiveAnswer(reply int) (wire.Message, []int, error) {
 	if size == 0 {
 		return nil, nil, unix.ECONNRESET
 	}
-	_, message, err := wire.DecodeAnswer(record[:size])
+	_, message, err := wire.Decode(record[:size], wire.TypePlaced, wire.TypeAnswer)
 	_, descriptors := senderOf(control[:controlSize])
 	return message, descriptors, err
 }

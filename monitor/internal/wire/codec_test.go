@@ -76,7 +76,7 @@ func message(t *rapid.T) Message {
 
 // decoders by the direction of the types they permit.
 var decoders = map[string]func([]byte) (uint64, Message, error){
-	"task": DecodeFromTask, "monitor": DecodeFromMonitor, "request": DecodeRequest, "answer": DecodeAnswer,
+	"task": DecodeFromTask, "monitor": decodeFromMonitor, "request": DecodeRequest, "answer": decodeAnswer,
 }
 
 func directionOf(kind Type) string {
@@ -205,25 +205,6 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-func TestTransfer(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		sent := Transfer{Query: rapid.Uint32().Draw(t, "query"), Conduits: rapid.SliceOfN(rapid.Uint32(), 1, BatchMax).Draw(t, "conduits")}
-		record, err := EncodeTransfer(sent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := DecodeTransfer(record)
-		if err != nil || !cmp.Equal(sent, got) {
-			t.Fatalf("got %v, %v; want %v", got, err, sent)
-		}
-	})
-	for _, size := range []int{0, 7, 9, 8 + 4*BatchMax + 4} {
-		if _, err := DecodeTransfer(make([]byte, size)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("a transfer of %d bytes: %v", size, err)
-		}
-	}
-}
-
 func TestTruncate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		long := rapid.String().Draw(t, "text")
@@ -245,7 +226,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(record)
 	}
 	f.Fuzz(func(t *testing.T, record []byte) {
-		for _, decode := range []func([]byte) (uint64, Message, error){DecodeFromTask, DecodeFromMonitor} {
+		for _, decode := range []func([]byte) (uint64, Message, error){DecodeFromTask, decodeFromMonitor} {
 			sequence, message, err := decode(record)
 			if err != nil {
 				continue
@@ -258,16 +239,11 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzDecodeTransfer is the same for descriptor channels.
-func FuzzDecodeTransfer(f *testing.F) {
-	f.Add(make([]byte, 12))
-	f.Fuzz(func(t *testing.T, record []byte) {
-		transfer, err := DecodeTransfer(record)
-		if err != nil {
-			return
-		}
-		if again, err := EncodeTransfer(transfer); err != nil || !bytes.Equal(record, again) {
-			t.Fatalf("%#v encodes to other bytes (%v)", transfer, err)
-		}
-	})
+// decodeFromMonitor and decodeAnswer are what a task does.
+func decodeFromMonitor(record []byte) (sequence uint64, message Message, err error) {
+	return Decode(record, TypeRegistered, TypeConnected, TypeBound, TypeOpened)
+}
+
+func decodeAnswer(record []byte) (sequence uint64, message Message, err error) {
+	return Decode(record, TypePlaced, TypeAnswer)
 }

@@ -14,31 +14,11 @@ import (
 // or content is not as the header says, or whose type tasks do not send, is an
 // error wrapping [ErrMalformed].
 func DecodeFromTask(record []byte) (sequence uint64, message Message, err error) {
-	return decode(record, TypeRegister, TypeAuthenticate, TypeOpen, TypeReset)
+	return Decode(record, TypeRegister, TypeAuthenticate, TypeOpen, TypeReset)
 }
 
-// DecodeFromMonitor is the same for the other direction.
-func DecodeFromMonitor(record []byte) (sequence uint64, message Message, err error) {
-	return decode(record, TypeRegistered, TypeConnected, TypeBound, TypeOpened)
-}
-
-// DecodeTransfer decodes a record of a descriptor channel.
-func DecodeTransfer(record []byte) (Transfer, error) {
-	count := (len(record) - 8) / 4
-	if len(record) < 8 || len(record)%4 != 0 || count > BatchMax {
-		return Transfer{}, fmt.Errorf("%w: a transfer of %d bytes", ErrMalformed, len(record))
-	}
-	if reserved := binary.LittleEndian.Uint32(record[4:]); reserved != 0 {
-		return Transfer{}, fmt.Errorf("%w: reserved field of a transfer is %d", ErrMalformed, reserved)
-	}
-	transfer := Transfer{Query: binary.LittleEndian.Uint32(record)}
-	for i := range count {
-		transfer.Conduits = append(transfer.Conduits, binary.LittleEndian.Uint32(record[8+4*i:]))
-	}
-	return transfer, nil
-}
-
-func decode(record []byte, permitted ...Type) (uint64, Message, error) {
+// Decode is the same for records of the types that are permitted.
+func Decode(record []byte, permitted ...Type) (uint64, Message, error) {
 	var header headerLayout
 	if _, err := binary.Decode(record, binary.LittleEndian, &header); err != nil {
 		return 0, nil, fmt.Errorf("%w: %d bytes are less than a header", ErrMalformed, len(record))

@@ -35,19 +35,6 @@ func Encode(sequence uint64, message Message) ([]byte, error) {
 // sizeOffset is where a header holds the record's size.
 const sizeOffset = 4
 
-// EncodeTransfer makes a record for a descriptor channel.
-func EncodeTransfer(transfer Transfer) ([]byte, error) {
-	if len(transfer.Conduits) > BatchMax {
-		return nil, fmt.Errorf("encode transfer: %d conduits, at most %d", len(transfer.Conduits), BatchMax)
-	}
-	record := binary.LittleEndian.AppendUint32(nil, transfer.Query)
-	record = binary.LittleEndian.AppendUint32(record, 0)
-	for _, conduit := range transfer.Conduits {
-		record = binary.LittleEndian.AppendUint32(record, conduit)
-	}
-	return record, nil
-}
-
 // encoder keeps the first error, so that layouts read like the header.
 type encoder struct {
 	header headerLayout

@@ -72,9 +72,3 @@ type openedLayout struct {
 	Reserved uint32
 	Status   [BatchMax]int32
 }
-
-type transferLayout struct {
-	Query    uint32
-	Reserved uint32
-	Conduit  [BatchMax]uint32
-}

@@ -53,6 +53,27 @@ var constants = map[string]uint64{
 	"SHAI_STUB_WRITE": uint64(typeStubWrite), "SHAI_PLACED": uint64(TypePlaced), "SHAI_ANSWER": uint64(TypeAnswer),
 }
 
+// Layouts that only the C programs use.
+type (
+	transferLayout struct {
+		Query    uint32
+		Reserved uint32
+		Conduit  [BatchMax]uint32
+	}
+
+	stubDirectoryLayout struct {
+		Header   headerLayout
+		Class    uint32
+		Reserved uint32
+	}
+
+	stubWriteLayout struct {
+		Header headerLayout
+		Number int32
+		Size   uint32
+	}
+)
+
 // structures maps every structure of the header to its layout here.
 var structures = map[string]any{
 	"shai_header": headerLayout{}, "shai_register": registerLayout{},

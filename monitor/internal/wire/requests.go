@@ -91,12 +91,7 @@ func (Answer) Type() Type { return TypeAnswer }
 // DecodeRequest decodes a record that a task sent to its sandbox; see
 // [DecodeFromTask].
 func DecodeRequest(record []byte) (sequence uint64, message Message, err error) {
-	return decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps)
-}
-
-// DecodeAnswer is the same for the other direction.
-func DecodeAnswer(record []byte) (sequence uint64, message Message, err error) {
-	return decode(record, TypePlaced, TypeAnswer)
+	return Decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps)
 }
 
 // EncodeDecisions is the shared memory from which a stub answers: the classes of a
@@ -130,18 +125,6 @@ type placedLayout struct {
 	Count      uint32
 	Reserved   uint32
 	Number     [PlacedMax]int32
-}
-
-type stubDirectoryLayout struct {
-	Header   headerLayout
-	Class    uint32
-	Reserved uint32
-}
-
-type stubWriteLayout struct {
-	Header headerLayout
-	Number int32
-	Size   uint32
 }
 
 type answerLayout struct {

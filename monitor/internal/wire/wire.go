@@ -188,12 +188,6 @@ func (Bound) Type() Type { return TypeBound }
 // Type implements [Message].
 func (Opened) Type() Type { return TypeOpened }
 
-// Transfer is one record on a descriptor channel.
-type Transfer struct {
-	Query    uint32
-	Conduits []uint32 // 0..BatchMax
-}
-
 // Counters is the layout of the page at FDCounters. Workers add with relaxed
 // atomics, or write whatever they like.
 type Counters struct {

@@ -52,26 +52,25 @@ func TestCalls(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		do   func(api.Service) (any, error)
+		do   func(api.Calls) (any, error)
 	}{
-		{"ready", func(s api.Service) (any, error) { return nil, s.Ready(ctx) }},
-		{"apply", func(s api.Service) (any, error) {
+		{"apply", func(s api.Calls) (any, error) {
 			return s.Apply(ctx, api.ApplyRequest{Sources: sources(), DryRun: true})
 		}},
-		{"status", func(s api.Service) (any, error) { return s.Status(ctx) }},
-		{"analyze", func(s api.Service) (any, error) {
+		{"status", func(s api.Calls) (any, error) { return s.Status(ctx) }},
+		{"analyze", func(s api.Calls) (any, error) {
 			return s.Analyze(ctx, api.AnalyzeRequest{Pipeline: "syse", Full: true}, func(api.Progress) {})
 		}},
-		{"compare", func(s api.Service) (any, error) {
+		{"compare", func(s api.Calls) (any, error) {
 			return s.Compare(ctx, api.CompareRequest{Sources: sources(), Prune: true}, func(api.Progress) {})
 		}},
-		{"latest", func(s api.Service) (any, error) { return s.LatestAnalysis(ctx, "syse") }},
-		{"explain", func(s api.Service) (any, error) { return s.Explain(ctx, question) }},
-		{"facts", func(s api.Service) (any, error) { return s.ChangeFacts(ctx, change) }},
-		{"mode", func(s api.Service) (any, error) { return s.SetMode(ctx, "syse", "dynamic") }},
-		{"start", func(s api.Service) (any, error) { return s.StartTask(ctx, "syse", "search-back") }},
-		{"stop", func(s api.Service) (any, error) { return s.StopTask(ctx, "syse", "search-back") }},
-		{"wait", func(s api.Service) (any, error) { return s.WaitTask(ctx, "syse", "indexer") }},
+		{"latest", func(s api.Calls) (any, error) { return s.LatestAnalysis(ctx, "syse") }},
+		{"explain", func(s api.Calls) (any, error) { return s.Explain(ctx, question) }},
+		{"facts", func(s api.Calls) (any, error) { return s.ChangeFacts(ctx, change) }},
+		{"mode", func(s api.Calls) (any, error) { return s.SetMode(ctx, "syse", "dynamic") }},
+		{"start", func(s api.Calls) (any, error) { return s.StartTask(ctx, "syse", "search-back") }},
+		{"stop", func(s api.Calls) (any, error) { return s.StopTask(ctx, "syse", "search-back") }},
+		{"wait", func(s api.Calls) (any, error) { return s.WaitTask(ctx, "syse", "indexer") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			want, wantErr := test.do(direct)

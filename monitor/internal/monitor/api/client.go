@@ -26,14 +26,14 @@ type Target struct {
 	ServerCA    string
 }
 
-// Client talks to a monitor. It is a [Service] whose work is done elsewhere.
+// Client talks to a monitor: its [Calls] are answered by the monitor's [Service].
 type Client struct {
 	http *http.Client
 	base string
 	name string // of the target, for errors
 }
 
-var _ Service = (*Client)(nil)
+var _ Calls = (*Client)(nil)
 
 // Connect makes a client; it connects with the first request.
 func Connect(target Target) (*Client, error) {
@@ -137,26 +137,17 @@ func call[T any](ctx context.Context, c *Client, method, path string, values url
 	return value, nil
 }
 
-// Ready implements [Service].
-func (c *Client) Ready(ctx context.Context) error {
-	content, err := c.send(ctx, http.MethodGet, "/readyz", nil, nil)
-	if err != nil {
-		return err
-	}
-	return content.Close()
-}
-
-// Apply implements [Service].
+// Apply implements [Calls].
 func (c *Client) Apply(ctx context.Context, request ApplyRequest) (ApplyResult, error) {
 	return call[ApplyResult](ctx, c, http.MethodPost, "/v1/bundles", nil, request)
 }
 
-// Status implements [Service].
+// Status implements [Calls].
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, http.MethodGet, "/v1/status", nil, nil)
 }
 
-// LatestAnalysis implements [Service].
+// LatestAnalysis implements [Calls].
 func (c *Client) LatestAnalysis(ctx context.Context, pipeline string) (Analysis, error) {
 	values := url.Values{}
 	if pipeline != "" {
@@ -165,33 +156,33 @@ func (c *Client) LatestAnalysis(ctx context.Context, pipeline string) (Analysis,
 	return call[Analysis](ctx, c, http.MethodGet, "/v1/analyses/latest", values, nil)
 }
 
-// Explain implements [Service].
+// Explain implements [Calls].
 func (c *Client) Explain(ctx context.Context, question Question) (Explanation, error) {
 	return call[Explanation](ctx, c, http.MethodGet, "/v1/explain", question.values(), nil)
 }
 
-// ChangeFacts implements [Service].
+// ChangeFacts implements [Calls].
 func (c *Client) ChangeFacts(ctx context.Context, change FactChange) (FactResult, error) {
 	return call[FactResult](ctx, c, http.MethodPost, "/v1/facts", nil, change)
 }
 
-// SetMode implements [Service].
+// SetMode implements [Calls].
 func (c *Client) SetMode(ctx context.Context, pipeline, mode string) (PipelineStatus, error) {
 	path := "/v1/pipelines/" + url.PathEscape(pipeline) + "/mode"
 	return call[PipelineStatus](ctx, c, http.MethodPut, path, nil, modeRequest{mode})
 }
 
-// StartTask implements [Service].
+// StartTask implements [Calls].
 func (c *Client) StartTask(ctx context.Context, pipeline, task string) (TaskStatus, error) {
 	return c.task(ctx, pipeline, task, "start")
 }
 
-// StopTask implements [Service].
+// StopTask implements [Calls].
 func (c *Client) StopTask(ctx context.Context, pipeline, task string) (TaskStatus, error) {
 	return c.task(ctx, pipeline, task, "stop")
 }
 
-// WaitTask implements [Service].
+// WaitTask implements [Calls].
 func (c *Client) WaitTask(ctx context.Context, pipeline, task string) (TaskStatus, error) {
 	return c.task(ctx, pipeline, task, "wait")
 }
@@ -201,7 +192,7 @@ func (c *Client) task(ctx context.Context, pipeline, task, verb string) (TaskSta
 	return call[TaskStatus](ctx, c, http.MethodPost, path, nil, nil)
 }
 
-// Analyze implements [Service].
+// Analyze implements [Calls].
 func (c *Client) Analyze(ctx context.Context, request AnalyzeRequest, progress func(Progress)) (Analysis, error) {
 	return follow[analysisLine](ctx, c, "/v1/analyses", request, progress)
 }

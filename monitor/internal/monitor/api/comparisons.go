@@ -80,7 +80,7 @@ func (h *Handler) compare(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// Compare implements [Service].
+// Compare implements [Calls].
 func (c *Client) Compare(ctx context.Context, request CompareRequest, progress func(Progress)) (Comparison, error) {
 	return follow[comparisonLine](ctx, c, "/v1/comparisons", request, progress)
 }

@@ -7,15 +7,18 @@ package api
 
 import "context"
 
-// Service is what the monitor's core offers. Methods are called concurrently and
-// end early when ctx does. An error that a user can do something about is a
-// [*Problem], or a manifest.Errors for manifests; any other error is answered as
-// an internal one.
+// Service is what the monitor's core offers.
 type Service interface {
+	Calls
 	// Ready is nil once the monitor can take decisions: state recovered, bundle
 	// loaded, sandbox probed. Otherwise it says what is missing.
 	Ready(ctx context.Context) error
+}
 
+// Calls are what a client can ask for. Methods are called concurrently and end early
+// when ctx does. An error that a user can do something about is a [*Problem], or a
+// manifest.Errors for manifests; any other error is answered as an internal one.
+type Calls interface {
 	// Apply checks the manifests, merges them into the current bundle (or replaces
 	// it, with Prune), persists the result and acknowledges it. A dry run does all
 	// but persist. Nothing is half applied: tasks and sessions of a pipeline whose

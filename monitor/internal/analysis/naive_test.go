@@ -10,10 +10,10 @@ import (
 	"shai.dev/monitor/internal/catalog"
 )
 
-// RunNaive decides every instance against every class of its sets, one after the
+// runNaive decides every instance against every class of its sets, one after the
 // other, as the paper's Algorithm 1 is written. It is what Run must equal, and what
 // its speed is compared with.
-func RunNaive(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
+func runNaive(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
 	e := prepared(plan, state, options)
 	var all []*Capabilities
 	for _, instance := range plan.Instances(state) {
@@ -54,9 +54,9 @@ func (e *engine) naive(ctx context.Context, instance Instance) (*Capabilities, e
 	return out, nil
 }
 
-// Equal reports whether two results give the same accesses under the same
+// equal reports whether two results give the same accesses under the same
 // conditions.
-func (r *Result) Equal(other *Result) bool {
+func (r *Result) equal(other *Result) bool {
 	return slices.EqualFunc(r.instances, other.instances, func(a, b *Capabilities) bool {
 		return slices.Equal(a.encode(nil), b.encode(nil))
 	})

@@ -10,13 +10,13 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Workload is the population that the benchmark analyses, in the paper's
+// workload is the population that the benchmarks analyse, in the paper's
 // proportions: every user has private documents and posts for friends, friendship is
 // symmetric, some documents are blocked in a region.
-type Workload struct {
-	Users   int
-	Friends int    // of each user, on average
-	Seed    uint64 // equal seeds give equal populations
+type workload struct {
+	users   int
+	friends int    // of each user, on average
+	seed    uint64 // equal seeds give equal populations
 }
 
 // The policies are Sys-E's (crds/examples/syse/policies.yaml).
@@ -45,8 +45,8 @@ var workloadPolicies = []catalog.PolicyText{
 	}`},
 }
 
-// Bundle is the workload's bundle, facts left out.
-func (w Workload) Bundle() catalog.Bundle {
+// bundle is the workload's bundle, facts left out.
+func (w workload) bundle() catalog.Bundle {
 	owned := func(name string) catalog.Rule {
 		return catalog.Rule{
 			Set: "benchmark/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/" + name + "/{owner}/**",
@@ -54,7 +54,7 @@ func (w Workload) Bundle() catalog.Bundle {
 		}
 	}
 	return catalog.Bundle{
-		Hash: fmt.Sprintf("benchmark-%d-%d-%d", w.Users, w.Friends, w.Seed), Policies: workloadPolicies,
+		Hash: fmt.Sprintf("benchmark-%d-%d-%d", w.users, w.friends, w.seed), Policies: workloadPolicies,
 		Rules: []catalog.Rule{
 			{Set: "benchmark/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/public/**", Policy: catalog.Reference{Policy: "public"}},
 			owned("private"), owned("friends"),
@@ -62,9 +62,9 @@ func (w Workload) Bundle() catalog.Bundle {
 	}
 }
 
-// Plan is the workload's plan: an indexer, a search engine that reads the documents
+// plan is the workload's plan: an indexer, a search engine that reads the documents
 // as well (as the paper's does), and a worker for each user.
-func (w Workload) Plan() *Plan {
+func (w workload) plan() *Plan {
 	index := catalog.Reference{Policy: "index"}
 	reads := []string{"documents"}
 	return &Plan{
@@ -84,43 +84,43 @@ func (w Workload) Plan() *Plan {
 
 func userName(i int) string { return fmt.Sprintf("user%05d", i) }
 
-// Facts are homes and friendships.
-func (w Workload) Facts() []policy.Fact {
-	random := rand.New(rand.NewPCG(w.Seed, 1)) //nolint:gosec // a population to measure with, not a secret
+// facts are homes and friendships.
+func (w workload) facts() []policy.Fact {
+	random := rand.New(rand.NewPCG(w.seed, 1))
 	regions := []string{"us", "de", "fr"}
-	names := make([]policy.Value, w.Users)
+	names := make([]policy.Value, w.users)
 	var facts []policy.Fact
 	for i := range names {
 		names[i] = policy.String(userName(i))
 		facts = append(facts, policy.Fact{Conduit: "population", Relation: "home", Arguments: []policy.Value{names[i], policy.String(regions[i%3])}})
 	}
-	if w.Users < 2 {
+	if w.users < 2 {
 		return facts
 	}
 	friend := func(a, b int) {
 		facts = append(facts, policy.Fact{Conduit: "friends/" + names[a].Text(), Relation: "friend", Arguments: []policy.Value{names[b]}})
 	}
 	for i := range names {
-		for range w.Friends / 2 {
-			other := (i + 1 + random.IntN(w.Users-1)) % w.Users
+		for range w.friends / 2 {
+			other := (i + 1 + random.IntN(w.users-1)) % w.users
 			friend(i, other)
 			friend(other, i)
 		}
 	}
 	for _, region := range regions {
-		for range w.Users / 100 {
-			facts = append(facts, policy.Fact{Conduit: "blacklist/" + region, Relation: "blocked", Arguments: []policy.Value{policy.String(fmt.Sprintf("/corpus/public/%d", random.IntN(w.Users)))}})
+		for range w.users / 100 {
+			facts = append(facts, policy.Fact{Conduit: "blacklist/" + region, Relation: "blocked", Arguments: []policy.Value{policy.String(fmt.Sprintf("/corpus/public/%d", random.IntN(w.users)))}})
 		}
 	}
 	return facts
 }
 
-// Documents are one private and one friends-only document for each user, and as many
+// documents are one private and one friends-only document for each user, and as many
 // public ones. The analysis' work depends on classes, not on how many documents are
 // in each.
-func (w Workload) Documents() []string {
+func (w workload) documents() []string {
 	var names []string
-	for i := range w.Users {
+	for i := range w.users {
 		names = append(names, fmt.Sprintf("/corpus/public/%d", i), "/corpus/private/"+userName(i)+"/1", "/corpus/friends/"+userName(i)+"/1")
 	}
 	return names

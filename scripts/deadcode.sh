@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Fails when no program reaches a Go function on any system: what only tests call
+# belongs in a _test.go file. A library's exported functions need no caller here, so
+# monitor/policy is left out; staticcheck finds what it leaves unused itself.
+#
+# Usage: scripts/deadcode.sh
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly VERSION=v0.51.0
+readonly PACKAGES='^shai\.dev/(monitor/(cmd|internal)|devcluster)'
+readonly MODULES=('monitor linux freebsd' 'devcluster linux') # with the systems that it is built for
+
+tools=$PWD/build/tools
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export CGO_ENABLED=0
+[[ -x $tools/deadcode-$VERSION ]] || {
+  GOBIN=$work go install "golang.org/x/tools/cmd/deadcode@$VERSION"
+  mkdir -p "$tools"
+  mv "$work/deadcode" "$tools/deadcode-$VERSION"
+}
+
+# A function is dead when it is so on every system that compiles its file.
+status=0
+for entry in "${MODULES[@]}"; do
+  read -r -a systems <<<"$entry"
+  module=${systems[0]}
+  for system in "${systems[@]:1}"; do
+    (
+      cd "$module"
+      # shellcheck disable=SC2016 # the template's variables, not the shell's
+      GOOS=$system go list -f '{{range .GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}' ./... |
+        sed -n "s|^$PWD/|compiled $module/|p"
+      GOOS=$system "$tools/deadcode-$VERSION" -filter "$PACKAGES" ./cmd/... | sed "s|^|dead $module/|"
+    )
+  done | awk '
+    $1 == "compiled" { compiled[$2]++ }
+    $1 == "dead" { sub(/^dead /, ""); split($0, part, ":"); file[$0] = part[1]; dead[$0]++ }
+    END { for (finding in dead) if (dead[finding] == compiled[file[finding]]) { print finding; found = 1 }; exit found }' || status=1
+done
+[[ $status -eq 0 ]] || echo 'deadcode: remove these functions, or move them into the tests that call them' >&2
+exit "$status"
