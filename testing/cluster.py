@@ -14,6 +14,7 @@ import httpx2
 import yaml
 
 from testing import kubeconfigs
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "bin" / "devcluster"
 
-_KUBECTL_SECONDS = 120
+_KUBECTL_SECONDS = 600
 _STOP_SECONDS = 60
-_REQUEST_SECONDS = 30.0
+_GONE_SECONDS = 180
+_ESTABLISHED_SECONDS = 60
+_REQUEST_SECONDS = 120.0
 
 
 class ClusterStartError(Exception):
@@ -72,6 +75,13 @@ class Cluster:
         token = self.kubectl("-n", namespace, "create", "token", name, "--duration=1h").strip()
         return Cluster(kubeconfigs.with_token(self.kubeconfig, token, directory / f"{namespace}-{name}"))
 
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object that is in no namespace, and wait until it is gone."""
+        self.kubectl("delete", kind, name, "--wait=false")
+        until(
+            lambda: not self.kubectl("get", kind, name, "--ignore-not-found"), f"{kind} {name} is gone", _GONE_SECONDS
+        )
+
     def request(
         self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", **parameters: str
     ) -> httpx2.Response:
@@ -114,7 +124,7 @@ class Server:
         if self._process is not None:
             with self._process as process:
                 process.terminate()
-                process.wait(_STOP_SECONDS)
+                until(lambda: process.poll() is not None, f"the devcluster ends; its log: {self._log}", _STOP_SECONDS)
             self._process = None
 
 
@@ -141,7 +151,17 @@ def running(server: Server) -> Iterator[Cluster]:
 def install(cluster: Cluster) -> None:
     """Apply Shai's resources, and wait until they are served."""
     cluster.kubectl("apply", "--server-side", "-k", str(ROOT / "crds"))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    await_established(cluster)
+
+
+def await_established(cluster: Cluster, *names: str) -> None:
+    """Wait until definitions, or all that there are, are served."""
+    which = [f"crd/{name}" for name in names] or ["crd", "--all"]
+
+    def established() -> bool:
+        return cluster.try_kubectl("wait", "--for=condition=Established", "--timeout=5s", *which).returncode == 0
+
+    until(established, "the definitions are served", _ESTABLISHED_SECONDS)
 
 
 def _client(kubeconfig: Path) -> httpx2.Client:

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
 from testing.cluster import ROOT, ClusterStartError
 from testing.ports import free_port
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from testing.cluster import Cluster
@@ -25,6 +26,7 @@ SHAI = ROOT / "build" / "bin" / "shai"
 NAMESPACE = "shai-system"
 
 _READY_SECONDS = 60.0
+_REQUEST_SECONDS = 120.0
 _STOP_SECONDS = 30.0
 _QUIET_SECONDS = 300.0
 
@@ -75,19 +77,21 @@ class Operator:
                 command, stdout=output, stderr=output, env=environment, start_new_session=True
             )
         if wait:
-            until(self._is_ready, f"the operator is ready; its log: {self.log}", _READY_SECONDS)
+            self.await_ready()
+
+    def await_ready(self) -> None:
+        """Wait until it has seen everything; ClusterStartError when it ends before."""
+        until(self._is_ready, f"the operator is ready; its log: {self.log}", _READY_SECONDS)
 
     def stop(self) -> None:
         """End it in good order; AssertionError when it takes too long."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
+                until(self._has_ended, f"the operator ends; its log: {self.log}", _STOP_SECONDS)
+            except AssertionError:
                 self.kill()
-                raise AssertionError(
-                    f"the operator did not end within {_STOP_SECONDS:.0f} s; its log: {self.log}"
-                ) from None
+                raise
 
     def restart(self) -> None:
         """Stop it in good order and start it."""
@@ -101,7 +105,7 @@ class Operator:
 
     def get(self, path: str) -> httpx2.Response:
         """Ask its probes or metrics."""
-        return httpx2.get(f"http://127.0.0.1:{self._probes}{path}", timeout=10.0)
+        return httpx2.get(f"http://127.0.0.1:{self._probes}{path}", timeout=_REQUEST_SECONDS)
 
     def metric(self, name: str, **labels: str) -> float:
         """Sum a metric over all samples that have these labels."""
@@ -124,14 +128,17 @@ class Operator:
         raise AssertionError("the kernel does not say how much memory the operator holds")
 
     def await_quiet(self, seconds: float = 3.0, *, but: str = "") -> None:
-        """Wait until it has reconciled nothing for some seconds, ``but`` this kind: what follows is no chance then."""
+        """Wait until nothing waits to be reconciled, and nothing was for some seconds, ``but`` this kind.
+
+        What follows is no chance then.
+        """
         last, since = -1.0, time.monotonic()
 
         def quiet() -> bool:
             nonlocal last, since
             samples = self.samples("shai_operator_reconcile_seconds_count")
             now = sum(value for labels, value in samples if labels["kind"] != but)
-            if now != last:
+            if now != last or (not but and self.metric("shai_operator_queue_depth")):
                 last, since = now, time.monotonic()
             return time.monotonic() - since >= seconds
 
@@ -142,8 +149,11 @@ class Operator:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime and stime
 
+    def _has_ended(self) -> bool:
+        return self.process.poll() is not None
+
     def _is_ready(self) -> bool:
-        if self.process.poll() is not None:
+        if self._has_ended():
             raise ClusterStartError(
                 f"the operator ended with status {self.process.returncode}: {self.log.read_text()[-2000:]}"
             )
@@ -151,15 +161,3 @@ class Operator:
             return self.get("/readyz").status_code == httpx2.codes.OK
         except httpx2.TransportError:
             return False
-
-
-def until(condition: Any, what: str, seconds: float = 30.0) -> Any:
-    """Wait until ``condition()`` is true and return what it is; AssertionError names what was waited for."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:.0f} s: {what}")
-        time.sleep(0.1)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from testing import cluster as clusters
 from testing.cluster import ROOT, path_of
-from testing.operators import Operator, until
+from testing.operators import Operator
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

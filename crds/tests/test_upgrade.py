@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from crds.tests.objects import RESOURCES, good
-from testing.cluster import ROOT, path_of
-from testing.operators import until
+from testing.cluster import ROOT, await_established, path_of
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ def install(devcluster: Cluster) -> Iterator[Callable[[dict[str, Any]], None]]:
         name = definition["metadata"]["name"]
         applied.add(name)
         devcluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(definition))
-        devcluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{name}")
+        await_established(devcluster, name)
 
     yield apply
     devcluster.kubectl("delete", "crd", *applied, "--wait")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from testing.cluster import ROOT
-from testing.operators import until
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from testing.cluster import Cluster

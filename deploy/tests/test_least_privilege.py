@@ -12,7 +12,8 @@ import yaml
 
 from shai_operator.control.webhooks import configuration
 from testing import kubeconfigs
-from testing.operators import Operator, until
+from testing.operators import Operator
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ def test_its_rights_suffice(deployed: Cluster, namespace: str, operator: Operato
 
     until(lambda: status("policy", "p", "-n", namespace).get("latestRevision") == 1, "the policy has a revision")
     until(lambda: bool(status("jailpool", namespace).get("conditions")), "the pool has a status")
-    deployed.kubectl("delete", "jailpool", namespace, "--timeout=60s")
+    deployed.delete("jailpool", namespace)
     # Keys of hosts are in Secrets that users let it read; pools of other tests may name some.
     refused = [line for line in operator.log.read_text().lower().splitlines() if "forbidden" in line]
     assert [line for line in refused if "get secret" not in line] == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from testing.cluster import ROOT
-from testing.operators import until
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from testing.cluster import Cluster

@@ -22,7 +22,7 @@ def show(serving: ServingMember) -> subprocess.CompletedProcess[str]:
         env=serving.environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -53,7 +53,7 @@ def serve(directory: Path, address: str = "127.0.0.1") -> Iterator[Server]:
     """Run sshd with new keys; it asks for a directory that its service would make."""
     for name in ("host", "other-host", "user", "other-user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", directory / name]
-        subprocess.run(command, check=True, timeout=30)
+        subprocess.run(command, check=True, timeout=300)
     server = Server(directory, free_port(address))
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from testing.waiting import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +20,9 @@ PATIENCE_SECONDS = 60.0
 
 async def until(condition: Callable[[], bool], what: str) -> None:
     """Wait for a condition; AssertionError with ``what`` when it does not come about."""
-    end = time.monotonic() + PATIENCE_SECONDS
+    limit = Limit(PATIENCE_SECONDS)
     while not condition():
-        assert time.monotonic() < end, f"after {PATIENCE_SECONDS:.0f} s not yet: {what}"
+        assert not limit.reached(), f"not within {limit}: {what}"
         await asyncio.sleep(0.05)
 
 

@@ -31,7 +31,7 @@ def verify(tmp_path: Path, trusted: Identity, certificate: str, purpose: str) ->
         tmp_path / "ca.pem",
         tmp_path / "it.pem",
     ]
-    return subprocess.run(command, capture_output=True, check=False, timeout=30).returncode == 0
+    return subprocess.run(command, capture_output=True, check=False, timeout=300).returncode == 0
 
 
 def test_a_client_certificate_is_good_for_a_client_and_nothing_else(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def stored(path: Path, key: str) -> str:
     login = f"{secrets['AuthCommand']} {secrets['Administrator']} {secrets['Password']}"
     command = ["redis-cli", "--raw", "-s", str(path / "run/store.sock")]
     said = subprocess.run(
-        command, input=f"{login}\nGET {key}\n", capture_output=True, text=True, check=True, timeout=30
+        command, input=f"{login}\nGET {key}\n", capture_output=True, text=True, check=True, timeout=300
     )
     return said.stdout.splitlines()[-1]
 

@@ -53,7 +53,7 @@ def written(place: Path, template: Path) -> subprocess.CompletedProcess[str]:
         "localhost,",
         place / "play.yml",
     ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_units(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile.objects import API_VERSION, PLURALS
 from testing.cluster import path_of
-from testing.operators import until
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from testing.cluster import Cluster

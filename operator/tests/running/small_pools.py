@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from testing.cluster import ROOT, path_of
-from testing.operators import NAMESPACE, until
+from testing.operators import NAMESPACE
+from testing.waiting import until
 from tests.providers.support import arguments, processes_with
 from tests.running.objects import OPEN, apply, await_condition, pipeline, policy, read, task, thing
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from testing.operators import Operator, until
+from testing.operators import Operator
+from testing.waiting import until
 from tests.running.objects import (
     OPEN,
     await_condition,
@@ -51,7 +52,7 @@ def pool(devcluster: Cluster) -> Iterator[Callable[[str], str]]:
 
     yield make
     for name in made:
-        devcluster.kubectl("delete", "jailpool", name, "--timeout=60s")
+        devcluster.delete("jailpool", name)
 
 
 def test_a_policy_gets_revisions_and_keeps_its_history(devcluster: Cluster, namespace: str) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from testing import cluster as clusters
 from testing.cluster import path_of
-from testing.operators import Operator, until
+from testing.operators import Operator
+from testing.waiting import until
 from tests.running import small_pools
 from tests.running.objects import API, await_condition, condition, events, message, policy, read
 from tests.running.objects import apply as apply_all
@@ -94,6 +95,7 @@ class Crashes:
             self._operator.kill()
             self._operator.start(wait=self._random.random() < 0.7)
         until(condition, f"{what}, after crashes", PATIENCE_SECONDS)
+        self._operator.await_ready()
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +171,7 @@ def test_an_api_server_that_comes_back_finds_the_operator_at_work(
 
 def test_members_serve_on_when_a_kind_is_deleted(cluster: Cluster, pool: SmallPool, operator: Operator) -> None:
     monitors, before = pool.monitors(), pool.status()
-    cluster.kubectl("delete", "crd", "policies.shai.dev", "--timeout=60s")
+    cluster.delete("crd", "policies.shai.dev")
 
     def told() -> list[str]:
         return [one["message"] for one in events(cluster, "default", pool.name) if one["reason"] == "KindMissing"]

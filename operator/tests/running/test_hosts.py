@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from testing.operators import NAMESPACE, Operator, until
+from testing.operators import NAMESPACE, Operator
 from testing.ports import free_port
+from testing.waiting import until
 from tests.providers import sshd
 from tests.providers.support import arguments
 from tests.running import small_pools

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from testing.operators import Operator, until
+from testing.operators import Operator
+from testing.waiting import until
 from tests.running import small_pools
 from tests.running.objects import await_condition, condition, events, message, read
 from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from testing.operators import Operator, until
+from testing.operators import Operator
+from testing.waiting import until
 from tests.running import probe
 from tests.running.objects import apply, await_condition, condition, events, message, read, thing
 from tests.running.probe import CLOSED, OPEN, Visitors
@@ -100,7 +101,7 @@ def world(
         made.rolled_out("True", "Complete", seconds=240)
         yield made
     finally:
-        devcluster.kubectl("delete", "jailpool", POOL, "--timeout=180s")
+        devcluster.delete("jailpool", POOL)
     assert not list((directory / "members").glob(f"{POOL}-*"))
     assert operator.process.poll() is None
 

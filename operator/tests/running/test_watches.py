@@ -11,8 +11,9 @@ import pytest
 
 from shai_operator.reconcile.objects import PLURALS
 from testing.cluster import path_of
-from testing.operators import Operator, until
+from testing.operators import Operator
 from testing.proxies import SilencingProxy
+from testing.waiting import until
 from tests.running.objects import (
     API,
     OPEN,

@@ -405,7 +405,7 @@ class Client:
         return self.json("POST", "/session", json.dumps(claim).encode())
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
     """Wait until a condition holds; return whether it came to that."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Waiting for a condition, on a machine that may be busy with other things."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POLL_SECONDS = 0.1
+LONGEST_SECONDS = 900.0
+"""What a limit is prolonged by at most: a condition that never holds is a failure on a busy machine, too."""
+
+_PRESSURE = Path("/proc/pressure/cpu")
+
+
+class Limit:
+    """A time limit that a busy machine prolongs.
+
+    Of each second counts the part in which every process that could run had a processor. The kernel tells the
+    rest (pressure stall information, /proc/pressure); where it does not, each second counts whole.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        stalled: Callable[[], float] | None = None,
+    ) -> None:
+        self._seconds, self._clock, self._stalled = seconds, clock, stalled or stalled_seconds
+        self._began, self._stalled_before = self._clock(), self._stalled()
+
+    def reached(self) -> bool:
+        """Whether the time is over."""
+        passed = self._clock() - self._began
+        return passed - min(self._stalled() - self._stalled_before, LONGEST_SECONDS) > self._seconds
+
+    def __str__(self) -> str:
+        """Say how long that was, and of which time."""
+        return f"{self._seconds:.0f} s with a free processor, {self._clock() - self._began:.0f} s in all"
+
+
+def stalled_seconds() -> float:
+    """Return for how long, since the machine was started, some process has waited for a processor."""
+    with suppress(OSError):
+        for line in _PRESSURE.read_text().splitlines():
+            if line.startswith("some "):
+                return int(line.rpartition("total=")[2]) / 1e6
+    return 0.0
+
+
+def until(condition: Any, what: str, seconds: float = 30.0) -> Any:
+    """Wait until ``condition()`` is true and return what it is; AssertionError names what was waited for."""
+    limit = Limit(seconds)
+    while not (found := condition()):
+        if limit.reached():
+            raise AssertionError(f"not within {limit}: {what}")
+        time.sleep(POLL_SECONDS)
+    return found
