@@ -21,7 +21,7 @@ def rendered(devcluster: Cluster) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(devcluster.kubectl("kustomize", str(ROOT / "deploy" / "operator"))))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def deployed(devcluster: Cluster, rendered: list[dict[str, Any]]) -> Cluster:
     """Apply the deployment, but for the webhooks: nobody answers them here, and other tests need no parser."""
     kept = [thing for thing in rendered if thing["kind"] != "ValidatingWebhookConfiguration"]
