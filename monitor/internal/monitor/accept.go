@@ -61,7 +61,7 @@ func (p *pipeline) mayServe(ctx context.Context, started sandbox.Task, pid int) 
 	if task := p.taskOf(started); !p.serves(task) {
 		return fmt.Errorf("users of pipeline %s do not connect to task %s", p.name, task.name)
 	}
-	if s := p.sessionAt(pid); s != nil {
+	if s := p.sessions.latest(pid); s != nil {
 		if !s.worker.Ended() {
 			return errors.New("this worker has served a user; it must exit")
 		}
@@ -107,7 +107,7 @@ func (p *pipeline) beginSession(task *runningTask, worker sandbox.Worker, got ac
 		connection = wire.FDConnectionChecked
 	}
 	descriptors[connection] = got.connection
-	p.admit(s)
+	p.sessions.admit(s)
 	go s.serve()
 	return &sandbox.Accepted{Descriptors: descriptors, Connection: connection}, nil
 }
@@ -138,7 +138,7 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 	}
 	number := s.slot.occupy()
 	for _, wanted := range s.task.perSession {
-		end, err := duplicate(p.endFile(wanted, number, s.mode))
+		end, err := duplicate(p.conduits.end(wanted, number, s.mode))
 		if place(int(wanted.capability.Number), end, err) != nil {
 			return descriptors, err
 		}

@@ -80,7 +80,7 @@ func operationsOf(request sandbox.OpenRequest) []policy.Operation {
 // has forked. The zygote and a worker without a session have read nothing of any user.
 func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
 	task := p.taskOf(started)
-	if task == nil || len(task.spec.Parameters) == 0 || pid == started.PID() || p.sessionOf(pid) != nil {
+	if task == nil || len(task.spec.Parameters) == 0 || pid == started.PID() || p.sessions.of(pid) != nil {
 		return nil
 	}
 	return forkedBy(started.PID(), pid)
@@ -92,7 +92,7 @@ func (p *pipeline) Send(_ context.Context, started sandbox.Task, pid int, number
 	begun := time.Now()
 	defer func() { p.intercepted(interceptSend, time.Since(begun)) }()
 	if number == wire.FDConnectionChecked {
-		s := p.sessionOf(pid)
+		s := p.sessions.of(pid)
 		if s == nil {
 			return sandbox.Verdict{Errno: unix.EPERM, Reason: "no session"}
 		}

@@ -103,7 +103,7 @@ func TestWorkersDoNotShareCounters(t *testing.T) {
 	for _, u := range []*user{alice, bob} {
 		_, _ = u.say("quit")
 	}
-	waitUntil(t, "the sessions are over", func() bool { return len(s.pipeline().liveSessions()) == 0 })
+	waitUntil(t, "the sessions are over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
 	next := s.login("alice", "127.0.1.1")
 	if got := next.must("counted"); got != "counted 0" {
 		t.Errorf("the next session's page: %s", got)

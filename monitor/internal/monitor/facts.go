@@ -152,7 +152,7 @@ func (p *pipeline) abandon() (reset int) {
 	if p.spec.Revocation != revokeAtOnce {
 		return 0
 	}
-	sessions := p.liveSessions()
+	sessions := p.sessions.live()
 	for _, s := range sessions {
 		s.worker.Kill()
 	}
@@ -201,7 +201,7 @@ func (p *pipeline) replaceSet(one analysis.Affected) error {
 // the new capability set.
 func (p *pipeline) revoke(instance string) int {
 	count := 0
-	for _, s := range p.liveSessions() {
+	for _, s := range p.sessions.live() {
 		if s.subject().instance == instance {
 			s.worker.Kill()
 			count++

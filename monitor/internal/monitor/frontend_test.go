@@ -176,7 +176,7 @@ func (s *stack) isAsked() bool {
 }
 
 func (s *stack) queries() *os.File {
-	return s.pipeline().pairs["queries"][s.onlySession().slot.number].reader
+	return s.pipeline().conduits.pairs["queries"][s.onlySession().slot.number].reader
 }
 
 // nextQuery reads one, and returns its number.
@@ -194,7 +194,7 @@ func (s *stack) nextQuery() uint32 {
 
 func (s *stack) onlySession() *session {
 	s.t.Helper()
-	sessions := s.pipeline().liveSessions()
+	sessions := s.pipeline().sessions.live()
 	if len(sessions) != 1 {
 		s.t.Fatalf("%d sessions live, one should", len(sessions))
 	}
@@ -262,7 +262,7 @@ func (s *stack) servesTwoUsers(mode string) {
 	if status := alice.ask("DELETE", "/session", nil, nil); status != http.StatusNoContent {
 		s.t.Fatalf("logging out: %d", status)
 	}
-	waitUntil(s.t, "the session is over", func() bool { return len(s.pipeline().liveSessions()) == 0 })
+	waitUntil(s.t, "the session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
 	s.awaitIdle()
 
 	bob := s.browse("127.0.1.1")

@@ -133,7 +133,7 @@ func (t *runningTask) descriptors() (placed map[int]*os.File, release func(), er
 	descriptors[wire.FDClasses] = classes
 	for _, place := range t.placements {
 		if place.directory == "" {
-			descriptors[int(place.capability.Number)] = p.endFile(place, place.end.slot, wire.ModeShai)
+			descriptors[int(place.capability.Number)] = p.conduits.end(place, place.end.slot, wire.ModeShai)
 		}
 	}
 	listener, err := t.listener()

@@ -4,7 +4,6 @@ package monitor
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,13 +33,12 @@ type pipeline struct {
 	acceptor *acceptor     // nil until the task that listens starts
 	keyValue *kvfilter.Store
 
-	pairs   map[string][]conduitPair // pipes and channels by conduit and slot
-	checked map[string][]conduitPair // the channels' twins whose writes ask
-	slots   *slots
+	conduits conduits
+	slots    *slots
+	sessions *sessions
 
-	mu       sync.Mutex
-	sets     map[string]*capabilitySet // by instance
-	sessions map[int]*session          // by worker process id
+	mu   sync.Mutex
+	sets map[string]*capabilitySet // by instance
 }
 
 // bindFunc finds the policy that a reference names, in the state or in a candidate.
@@ -51,9 +49,9 @@ func newPipeline(given *services, resolved *manifest.Resolved, means string, bin
 	spec := resolved.Pipeline.Spec
 	p := &pipeline{
 		services: given, name: resolved.Pipeline.Metadata.Name, means: means, spec: spec,
-		tasks: map[string]*runningTask{}, pairs: map[string][]conduitPair{}, checked: map[string][]conduitPair{},
-		sets: map[string]*capabilitySet{}, sessions: map[int]*session{},
+		tasks: map[string]*runningTask{}, egress: egressOf(spec), sets: map[string]*capabilitySet{},
 	}
+	p.sessions = newSessions(given.metrics.active.WithLabelValues(p.name))
 	defer func() {
 		if err != nil {
 			p.closeConduits()
@@ -67,10 +65,8 @@ func newPipeline(given *services, resolved *manifest.Resolved, means string, bin
 		return nil, err
 	}
 	p.mode.Store(uint32(mode))
-	for _, conduit := range spec.Conduits {
-		if err := p.makeConduit(conduit); err != nil {
-			return nil, err
-		}
+	if p.conduits, err = makeConduits(p.name, spec.Conduits); err != nil {
+		return nil, err
 	}
 	for _, task := range resolved.Tasks {
 		running, err := newRunningTask(p, task, bind)
@@ -84,35 +80,14 @@ func newPipeline(given *services, resolved *manifest.Resolved, means string, bin
 	return p, nil
 }
 
-// makeConduit creates what stands between tasks.
-func (p *pipeline) makeConduit(conduit manifest.Conduit) error {
-	slots := max(conduit.Slots, 1)
-	switch conduit.Kind {
-	case manifest.KindConnection:
-		if conduit.Egress {
-			p.egress = policy.Conduit{Name: conduit.Name, Kind: policy.ConnectionConduit}
-		}
-	case manifest.KindPipe, manifest.KindChannel:
-		for slot := range slots {
-			name := fmt.Sprintf("%s/%s/%d", p.name, conduit.Name, slot)
-			if conduit.Kind == manifest.KindPipe {
-				pair, err := newPipe(name)
-				if err != nil {
-					return err
-				}
-				p.pairs[conduit.Name] = append(p.pairs[conduit.Name], pair)
-				continue
-			}
-			for _, pairs := range []map[string][]conduitPair{p.pairs, p.checked} {
-				pair, err := newChannel(name)
-				if err != nil {
-					return err
-				}
-				pairs[conduit.Name] = append(pairs[conduit.Name], pair)
-			}
+// egressOf is the connection by which data leaves a pipeline.
+func egressOf(spec manifest.PipelineSpec) (egress policy.Conduit) {
+	for _, conduit := range spec.Conduits {
+		if conduit.Kind == manifest.KindConnection && conduit.Egress {
+			egress = policy.Conduit{Name: conduit.Name, Kind: policy.ConnectionConduit}
 		}
 	}
-	return nil
+	return egress
 }
 
 // maxSessions bounds the sessions of a pipeline whose workers have no conduits with
@@ -136,7 +111,7 @@ func (p *pipeline) newSlots() *slots {
 				continue
 			}
 			for number := range channels {
-				channels[number] = append(channels[number], p.pairs[place.end.conduit][number], p.checked[place.end.conduit][number])
+				channels[number] = append(channels[number], p.conduits.channel(place.end.conduit, number)...)
 			}
 		}
 	}
@@ -144,13 +119,7 @@ func (p *pipeline) newSlots() *slots {
 }
 
 func (p *pipeline) closeConduits() {
-	for _, pairs := range []map[string][]conduitPair{p.pairs, p.checked} {
-		for _, slots := range pairs {
-			for _, pair := range slots {
-				pair.close()
-			}
-		}
-	}
+	p.conduits.close()
 	if p.acceptor != nil {
 		p.acceptor.close()
 	}
@@ -191,57 +160,11 @@ func (p *pipeline) taskOf(started sandbox.Task) *runningTask { return p.tasks[st
 
 // subjectOf is for whom a process acts: a session's user, else its task.
 func (p *pipeline) subjectOf(started sandbox.Task, pid int) (subject, wire.Mode) {
-	if s := p.sessionOf(pid); s != nil {
+	if s := p.sessions.of(pid); s != nil {
 		return s.subject(), s.mode
 	}
 	if task := p.taskOf(started); task != nil {
 		return task.subject, p.currentMode()
 	}
 	return subject{task: started.Name(), instance: started.Name()}, wire.ModeShai
-}
-
-// sessionOf is the session of a process that waits for an answer, or nil: the number of
-// a worker that has ended may be another's.
-func (p *pipeline) sessionOf(pid int) *session {
-	if s := p.sessionAt(pid); s != nil && !s.worker.Ended() {
-		return s
-	}
-	return nil
-}
-
-// sessionAt is the latest session of a process with this number.
-func (p *pipeline) sessionAt(pid int) *session {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.sessions[pid]
-}
-
-// endFile is the end that a placement of the slot stands for.
-func (p *pipeline) endFile(place placement, slot int, mode wire.Mode) *os.File {
-	pairs := p.pairs[place.end.conduit]
-	if place.end.checked || place.capability.Kind == wire.KindChannel && !place.end.writer && mode == wire.ModeDynamic {
-		pairs = p.checked[place.end.conduit]
-	}
-	if place.end.writer {
-		return pairs[slot].writer
-	}
-	return pairs[slot].reader
-}
-
-// admit makes the session known as its worker's.
-func (p *pipeline) admit(s *session) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sessions[s.worker.PID()] = s
-	p.services.metrics.active.WithLabelValues(p.name).Inc()
-}
-
-// dismiss forgets a session that was admitted, and whose worker has gone.
-func (p *pipeline) dismiss(s *session) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.sessions[s.worker.PID()] == s {
-		delete(p.sessions, s.worker.PID())
-	}
-	p.services.metrics.active.WithLabelValues(p.name).Dec()
 }

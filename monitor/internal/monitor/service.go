@@ -74,21 +74,12 @@ func (p *pipeline) status() api.PipelineStatus {
 	for _, name := range p.order {
 		status.Tasks = append(status.Tasks, p.tasks[name].status())
 	}
-	sessions := p.liveSessions()
+	sessions := p.sessions.live()
 	status.SessionTotal = len(sessions)
 	for _, s := range sessions[:min(len(sessions), maxSessionsShown)] {
 		status.Sessions = append(status.Sessions, s.status())
 	}
 	return status
-}
-
-// liveSessions lists the pipeline's sessions by slot.
-func (p *pipeline) liveSessions() []*session {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	sessions := slices.Collect(maps.Values(p.sessions))
-	slices.SortFunc(sessions, func(a, b *session) int { return cmp.Compare(a.slot.number, b.slot.number) })
-	return sessions
 }
 
 func (s *session) status() api.SessionStatus {

@@ -241,7 +241,7 @@ func (s *session) end() {
 	p := s.pipeline
 	s.endpoint.close()
 	s.awaitExit()
-	p.dismiss(s)
+	p.sessions.dismiss(s)
 	s.release()
 	if s.bound() != nil {
 		p.services.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()

@@ -80,7 +80,7 @@ func (s *stack) wireSession(t *testing.T) *wireSession {
 		}
 	}
 	b.socket = descriptors[wire.FDMonitor]
-	p.admit(b.session)
+	p.sessions.admit(b.session)
 	go b.serve()
 	t.Cleanup(func() {
 		b.socket.Close()
@@ -156,7 +156,7 @@ func (b *wireSession) dies() {
 		b.t.Error("the worker lives on")
 	}
 	waitUntil(b.t, "the slot is free", func() bool {
-		return len(b.pipeline.slots.vacancies) == cap(b.pipeline.slots.vacancies) && b.pipeline.sessionOf(b.PID()) == nil
+		return len(b.pipeline.slots.vacancies) == cap(b.pipeline.slots.vacancies) && b.pipeline.sessions.of(b.PID()) == nil
 	})
 }
 
@@ -267,9 +267,7 @@ func TestSessionOfAnEndedWorker(t *testing.T) {
 	_, p := bareMonitor(t)
 	for worker, want := range map[sandbox.Worker]bool{endedWorker{}: false, liveWorker{}: true} {
 		alices := &session{pipeline: p, worker: worker, holds: &capabilitySet{}, who: subject{instance: "worker(alice, de)"}}
-		p.mu.Lock()
-		p.sessions[worker.PID()] = alices
-		p.mu.Unlock()
+		p.sessions.byProcess[worker.PID()] = alices
 		who, _ := p.subjectOf(bareTask{name: "worker", pid: 1}, worker.PID())
 		if got := who.instance == "worker(alice, de)"; got != want {
 			t.Errorf("%T: acts for %q", worker, who.instance)
@@ -306,7 +304,7 @@ func TestManySessionsLeakNothing(t *testing.T) {
 	}
 	settle := func() int {
 		waitUntil(t, "every session is over", func() bool {
-			return len(s.pipeline().liveSessions()) == 0 && len(s.freeSlots()) == 3
+			return len(s.pipeline().sessions.live()) == 0 && len(s.freeSlots()) == 3
 		})
 		s.awaitIdle()
 		return openDescriptors(t)

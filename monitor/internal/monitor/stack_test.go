@@ -239,7 +239,7 @@ func (s *stack) awaitIdle() {
 	s.t.Helper()
 	task := s.pipeline().tasks["worker"]
 	waitUntil(s.t, "workers wait for users", func() bool {
-		return task.idleCount.Load() == int64(3-len(s.pipeline().liveSessions()))
+		return task.idleCount.Load() == int64(3-len(s.pipeline().sessions.live()))
 	})
 }
 
@@ -305,7 +305,7 @@ func (s *stack) freeSlots() []int {
 
 // sessionIn is the live session of a slot.
 func (s *stack) sessionIn(slot int) *session {
-	for _, one := range s.pipeline().liveSessions() {
+	for _, one := range s.pipeline().sessions.live() {
 		if one.slot.number == slot {
 			return one
 		}
@@ -316,9 +316,9 @@ func (s *stack) sessionIn(slot int) *session {
 // writeTransfer writes into a session's channel, as the search engine would.
 func (s *stack) writeTransfer(to *session, query uint32, conduits ...uint32) {
 	s.t.Helper()
-	pairs := s.pipeline().pairs
+	pairs := s.pipeline().conduits.pairs
 	if to.mode == wire.ModeDynamic {
-		pairs = s.pipeline().checked
+		pairs = s.pipeline().conduits.checked
 	}
 	_, err := pairs["results"][to.slot.number].writer.Write(transfer(query, conduits...))
 	s.must(err)

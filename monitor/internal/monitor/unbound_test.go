@@ -48,7 +48,7 @@ func (s *stack) elapseUnbound() {
 	s.t.Helper()
 	waitUntil(s.t, "a session without a user", func() bool {
 		found := false
-		for _, one := range s.pipeline().liveSessions() {
+		for _, one := range s.pipeline().sessions.live() {
 			one.mu.Lock()
 			if one.unbound != nil {
 				one.unbound.Reset(0)
