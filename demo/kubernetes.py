@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from loadgen.stacks.supervisor import Supervisor
 
+_LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d")
+"""What kubectl logs beside what it says to people."""
 _KUBECTL_SECONDS = 180.0
 _START_SECONDS = 120.0
 _POLL_SECONDS = 0.5
@@ -59,7 +62,8 @@ class Cluster:
                 f"{self.kubeconfig} answer?"
             ) from error
         if done.returncode != 0:
-            raise KubernetesError(f"`{command}` failed: {done.stderr.strip() or done.stdout.strip()}")
+            said = "\n".join(line for line in done.stderr.splitlines() if not _LOG_LINE.match(line))
+            raise KubernetesError(f"`{command}` failed: {said.strip() or done.stdout.strip()}")
         return done.stdout
 
     def get(self, kind: str, name: str) -> dict[str, Any]:

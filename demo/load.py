@@ -7,11 +7,9 @@ python -m demo.load [--pool syse] [--data out/demo/quick/data]
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 from dataclasses import dataclass
@@ -23,9 +21,11 @@ from rich.live import Live
 from rich.table import Table
 
 from demo import overlay
+from demo.kubernetes import Cluster, KubernetesError
 from loadgen.datasets import population
 from loadgen.driving import addresses
 from loadgen.driving.protocol import ProtocolError, Session
+from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,20 +69,14 @@ def visit(host: tuple[str, int], people: Population, source: random.Random, tall
 
 
 def members(pool: str) -> dict[str, str]:
-    """Return the addresses of a pool's members by name, as kubectl tells."""
-    command: list[str | Path] = [
-        _ROOT / "build" / "bin" / "devcluster",
-        "kubectl",
-        "get",
-        "jailpool",
-        pool,
-        "--output",
-        "json",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"demo.load: {done.stderr.strip()}; is KUBECONFIG set as the demo said?")
-    rows = json.loads(done.stdout).get("status", {}).get("members") or []
+    """Return the addresses of a pool's members by name; KubernetesError when there are none."""
+    kubeconfig = os.environ.get("KUBECONFIG")
+    if not kubeconfig:
+        raise KubernetesError("KUBECONFIG is not set: set it as `make demo KEEP=1` says")
+    cluster = Cluster(_ROOT / "build" / "bin" / "devcluster", Path(kubeconfig), "default", lambda: None)
+    rows = (cluster.get("jailpool", pool).get("status") or {}).get("members") or []
+    if not rows:
+        raise KubernetesError(f"JailPool {pool} has no members: wait until `kubectl get jailpool {pool}` shows one")
     return {row["name"]: row["address"] for row in rows}
 
 
@@ -99,21 +93,32 @@ def table(tallies: dict[str, Tally]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Search until a signal; 0 after it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pool", default=overlay.POOL)
+    """Search until a signal; 0 after it, 1 when there is nothing to search."""
+    parser = argparse.ArgumentParser(
+        prog="python -m demo.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pool", default=overlay.POOL, help="name of the JailPool")
     parser.add_argument("--data", type=Path, default=_newest_data(), help="data directory of the demo")
     parser.add_argument("--users", type=int, default=2, help="users at a time on each member")
     options = parser.parse_args(arguments)
-    people = population.load(options.data)
-    tallies = {name: Tally() for name in members(options.pool)}
+    try:
+        people, hosts = population.load(options.data), members(options.pool)
+    except (LoadgenError, OSError) as error:
+        print(f"demo.load: {error}", file=sys.stderr)
+        return 1
+    _run(people, hosts, options.users)
+    return 0
+
+
+def _run(people: Population, hosts: dict[str, str], users: int) -> None:
+    tallies = {name: Tally() for name in hosts}
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     threads = [
         threading.Thread(target=_search, args=((address, overlay.PORT), people, tallies[name], user, stop), daemon=True)
-        for name, address in members(options.pool).items()
-        for user in range(options.users)
+        for name, address in hosts.items()
+        for user in range(users)
     ]
     for thread in threads:
         thread.start()
@@ -125,7 +130,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         while not stop.wait(_PLAIN_SHOW_SECONDS):
             console.print(table(tallies))
-    return 0
 
 
 def _search(host: tuple[str, int], people: Population, tally: Tally, user: int, stop: threading.Event) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _INDENT = " " * 6
+_SPINNER_WIDTH = 2
 _INTERVAL_SECONDS = 5.0
 """Between two lines about a step: what changes faster is told by its latest state."""
 
@@ -55,9 +56,8 @@ class Progress:
     @contextlib.contextmanager
     def _shown(self, label: str) -> Iterator[Callable[[str], None]]:
         if self.console.is_terminal:
-            # Cut off where the terminal ends: a spinner of two lines would leave one of them behind.
-            with self.console.status(_one_line(label)) as status:
-                yield lambda text: status.update(_one_line(f"{label}: {text}"))
+            with self.console.status(self._cut(label)) as status:
+                yield lambda text: status.update(self._cut(f"{label}: {text}"))
             return
         self._line(label)
         said, since = "", time.monotonic()
@@ -80,6 +80,7 @@ class Progress:
     def _indented(self, text: str) -> str:
         return textwrap.fill(text, self.console.width, initial_indent=_INDENT, subsequent_indent=_INDENT)
 
-
-def _one_line(text: str) -> Text:
-    return Text(text, no_wrap=True, overflow="ellipsis")
+    def _cut(self, text: str) -> Text:
+        """Cut off what does not fit beside the spinner: if it had two lines, one would be left behind."""
+        width = self.console.width - _SPINNER_WIDTH
+        return Text(text if len(text) <= width else f"{text[: width - 1]}…")

@@ -72,5 +72,6 @@ def test_a_terminal_gets_one_line_for_each_step() -> None:
         step.tell("task " * 20)
         step.outcome = "installed"
     drawn = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", part) for part in re.split(r"[\r\n]", output.getvalue())]
-    assert max(map(len, drawn)) <= 40
+    assert max(map(len, drawn)) == 40
+    assert output.getvalue().count("\x1b[1A") == 1, "the spinner has one line, which goes at the end"
     assert drawn[-3].startswith("[2/3] install a member: installed (0.")
