@@ -42,45 +42,42 @@ class Progress:
     @contextlib.contextmanager
     def step(self, number: int, name: str) -> Iterator[Step]:
         """Announce a step, and say how it ended and how long it took."""
-        label = f"[{number}/{self._total}] {name}"
+        self._line(f"[{number}/{self._total}] {name}")
         started = time.monotonic()
         outcome = "not done"
         try:
-            with self._shown(label) as tell:
+            with self._spinner() if self.console.is_terminal else self._changes() as tell:
                 step = Step(tell)
                 yield step
             outcome = step.outcome
         finally:
-            self._end(label, f"{outcome} ({time.monotonic() - started:.1f} s)")
+            self._indented(f"{outcome} ({time.monotonic() - started:.1f} s)")
 
     @contextlib.contextmanager
-    def _shown(self, label: str) -> Iterator[Callable[[str], None]]:
-        if self.console.is_terminal:
-            with self.console.status(self._cut(label)) as status:
-                yield lambda text: status.update(self._cut(f"{label}: {text}"))
-            return
-        self._line(label)
+    def _spinner(self) -> Iterator[Callable[[str], None]]:
+        with self.console.status("") as status:
+            yield lambda text: status.update(self._cut(text))
+
+    @contextlib.contextmanager
+    def _changes(self) -> Iterator[Callable[[str], None]]:
         said, since = "", time.monotonic()
 
-        def show(text: str) -> None:
+        def tell(text: str) -> None:
             nonlocal said, since
             now = time.monotonic()
             if text != said and now - since >= _INTERVAL_SECONDS:
                 said, since = text, now
-                self._line(self._indented(text))
+                self._indented(text)
 
-        yield show
-
-    def _end(self, label: str, text: str) -> None:
-        self._line(f"{label}: {text}" if self.console.is_terminal else self._indented(text))
-
-    def _line(self, text: str) -> None:
-        self.console.print(text, markup=False, highlight=False)
-
-    def _indented(self, text: str) -> str:
-        return textwrap.fill(text, self.console.width, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        yield tell
 
     def _cut(self, text: str) -> Text:
         """Cut off what does not fit beside the spinner: if it had two lines, one would be left behind."""
         width = self.console.width - _SPINNER_WIDTH
         return Text(text if len(text) <= width else f"{text[: width - 1]}…")
+
+    def _indented(self, text: str) -> None:
+        self._line(textwrap.fill(text, self.console.width, initial_indent=_INDENT, subsequent_indent=_INDENT))
+
+    def _line(self, text: str) -> None:
+        self.console.print(text, markup=False, highlight=False)

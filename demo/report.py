@@ -14,8 +14,7 @@ from loadgen.stacks.monitor import Monitor
 from loadgen.verifying import checks, verification
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
     from rich.console import Console
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from demo.workspace import Workspace
 
 WIDTH = tables.WIDTH
+_CAUSES = 3
 
 
 def say(console: Console, lines: Iterable[str]) -> None:
@@ -44,9 +44,28 @@ def folded(text: str, indent: str = "  ") -> str:
     )
 
 
-def analysis(cluster: Cluster) -> list[str]:
-    """Write what the offline analysis has found."""
-    return ["$ kubectl get analysisruns", *cluster.run("get", "analysisruns").rstrip().splitlines()]
+def analysis(found: Mapping[str, Any]) -> list[str]:
+    """Write of the accesses that tasks are expected to try what is granted, refused and undecided.
+
+    ``found`` is the monitor's latest analysis, as ``shai analyze --latest`` shows it.
+    """
+    causes = [(cause, entry) for entry in found["accesses"] for cause in entry.get("refusedBecause") or ()]
+    causes.sort(key=lambda pair: -pair[0]["count"])
+    counts = {kind: f"{found[kind]:,}" for kind in ("expected", "granted", "refused", "undecided")}
+    width = max(map(len, counts.values()))
+    return [
+        f"Tasks may try {counts['expected']} accesses; the offline analysis says of them:",
+        f"  granted    {counts['granted']:>{width}}  they need no monitor",
+        f"  refused    {counts['refused']:>{width}}  policies forbid them, and are meant to",
+        *(f"             {cause['count']:>{width},}  {_cause(cause, entry)}" for cause, entry in causes[:_CAUSES]),
+        f"  undecided  {counts['undecided']:>{width}}  the monitor decides when they happen",
+        *(folded(f"warning: {warning['message']}") for warning in found["warnings"] or ()),
+    ]
+
+
+def _cause(cause: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
+    policy = f"policy {cause['policy']}" if cause["policy"] else "no policy"
+    return f"{policy}, where {entry['task']} {entry['access']}s {entry['conduits']}"
 
 
 def benchmark(cluster: Cluster, found: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
@@ -93,7 +112,7 @@ def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
     """Return what to type while the demo stays up."""
     people = population.load(place.data)
     document = checks.private_document(place.data, "bob")
-    monitor = Monitor(place.shai, _socket(place))
+    command = monitor(place).command
     return [
         f"Sys-E is running at http://{overlay.HOST}:{overlay.PORT}: log in with a demo key and search",
         f"“{document.title}” as alice and as bob.",
@@ -102,12 +121,13 @@ def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
         f"  export KUBECONFIG={cluster.kubeconfig}",
         f"  alias kubectl='{cluster.kubectl} kubectl'",
         "  kubectl get shai                   # everything there is; kubectl describe says why",
-        f"  {monitor.command('explain', '--conduit', document.conduit, '--principal', 'alice')}",
-        f"  {monitor.command('audit', '--principal', 'alice')}",
+        f"  {command('explain', '--conduit', document.conduit, '--principal', 'alice')}",
+        f"  {command('audit', '--principal', 'alice')}",
         "  less docs/rollout.md               # a wrong policy, and the canary that stops it",
         "Ctrl-C here ends the demo and removes what it has installed.",
     ]
 
 
-def _socket(place: Workspace) -> Path:
-    return place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock"
+def monitor(place: Workspace) -> Monitor:
+    """Return the monitor of the pool's first member."""
+    return Monitor(place.shai, place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock")

@@ -65,13 +65,14 @@ def test_a_step_that_fails_says_so_and_for_how_long(clock: Clock) -> None:
     assert output.getvalue().splitlines()[-1] == "      not done (2.0 s)"
 
 
-def test_a_terminal_gets_one_line_for_each_step() -> None:
+def test_a_terminal_gets_a_spinner_of_one_line() -> None:
     output = io.StringIO()
     console = Console(file=output, width=40, force_terminal=True, color_system=None)
     with Progress(console, 3).step(2, "install a member") as step:
         step.tell("task " * 20)
         step.outcome = "installed"
     drawn = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", part) for part in re.split(r"[\r\n]", output.getvalue())]
+    assert drawn[0] == "[2/3] install a member"
     assert max(map(len, drawn)) == 40
-    assert output.getvalue().count("\x1b[1A") == 1, "the spinner has one line, which goes at the end"
-    assert drawn[-3].startswith("[2/3] install a member: installed (0.")
+    assert output.getvalue().count("\x1b[1A") == 1, "nothing of the spinner is left behind"
+    assert drawn[-2].startswith("      installed (0.")

@@ -62,6 +62,49 @@ def test_the_end_says_what_it_cost_what_was_stopped_and_what_to_type(measured: d
     assert max(map(len, lines)) <= report.WIDTH
 
 
+ANALYSIS: dict[str, Any] = {
+    "expected": 597000,
+    "granted": 304869,
+    "refused": 292127,
+    "undecided": 4,
+    "accesses": [
+        {
+            "task": "indexer",
+            "access": "write",
+            "conduits": "index",
+            "refusedBecause": [{"policy": "index", "count": 2}, {"policy": "", "count": 1}],
+        },
+        {"task": "search", "access": "read", "conduits": "index"},
+        {
+            "task": "worker",
+            "access": "read",
+            "conduits": "documents",
+            "refusedBecause": [{"policy": "private", "count": 200000}, {"policy": "friends", "count": 92124}],
+        },
+    ],
+    "warnings": [],
+}
+
+
+def test_of_an_analysis_the_most_frequent_reasons_are_told() -> None:
+    assert report.analysis(ANALYSIS) == [
+        "Tasks may try 597,000 accesses; the offline analysis says of them:",
+        "  granted    304,869  they need no monitor",
+        "  refused    292,127  policies forbid them, and are meant to",
+        "             200,000  policy private, where worker reads documents",
+        "              92,124  policy friends, where worker reads documents",
+        "                   2  policy index, where indexer writes index",
+        "  undecided        4  the monitor decides when they happen",
+    ]
+
+
+def test_a_task_that_cannot_do_its_work_is_warned_of() -> None:
+    warned = {**ANALYSIS, "warnings": [{"message": "worker(carol, us) may read nothing of documents: " + "why " * 30}]}
+    lines = report.analysis(warned)[-1].splitlines()
+    assert lines[0].startswith("  warning: worker(carol, us) may read nothing of documents")
+    assert max(map(len, lines)) <= report.WIDTH
+
+
 def test_what_was_found_fits_the_width() -> None:
     lines = "\n".join(report.leak(FOUND)).splitlines()
     assert max(map(len, lines)) <= report.WIDTH
