@@ -15,9 +15,16 @@ type Decision struct {
 	// Conditions under which an allowed flow stays allowed, sorted, without
 	// duplicates. Empty when denied.
 	Conditions []Condition
-	// Reason is one line for the audit log and for people. On a denial it names
-	// the obligation or rule that failed and the nearest literal that did not hold.
+	// Sentence says of a denial what a person would say; "it" is the conduit. It and
+	// Reason are empty for a denial with Environment.Bulk.
+	Sentence string
+	// Reason is one line for the audit log and for people. On a denial it is the
+	// sentence, and then in brackets the obligation or rule that failed and the nearest
+	// literal that did not hold.
 	Reason string
+	// Remedy is a change of one fact after which the flow would be allowed; nil where
+	// there is none, or Environment.Explain is not set.
+	Remedy *FactChange
 	// Unmet are the policies of which something was not met, each once, in the order
 	// in which they were asked. Of a taint's obligation it is the policy that the taint
 	// comes from. Empty when allowed.
@@ -75,8 +82,8 @@ func Decide(operation Operation, taint Label, conduit Conduit, state State, envi
 func mayRead(taint, label Label, state State, environment Environment) Decision {
 	return decide(state, &environment, "read", func(p *prover) string {
 		for _, demanded := range label.duties {
-			p.ask(demanded.obligation.policy, func() bool { return p.covered(taint, demanded) }, func() string {
-				return "the taint does not keep the obligation " + demanded.String()
+			p.ask(demanded.obligation.policy, func() bool { return p.covered(taint, demanded) }, func() denial {
+				return denial{p.unread(taint, demanded), "the taint does not keep the obligation " + demanded.String()}
 			})
 		}
 		return "the taint keeps every obligation of the data"
@@ -93,11 +100,13 @@ func mayWrite(taint Label, target Conduit, state State, environment Environment)
 				return p.discharged(held, 0, func(held duty) bool {
 					return p.ruleAtLeast(read, held.rule()) && p.covered(label, held)
 				})
-			}, func() string { return "the conduit does not keep the taint's obligation " + held.String() })
+			}, func() denial {
+				return denial{p.unkept(held, target), "the conduit does not keep the taint's obligation " + held.String()}
+			})
 		}
 		update := Rule{target.Policy, updateRule, target.Name}
-		p.ask(update.owner(), func() bool { return p.evaluate(update) }, func() string {
-			return "the update rule of " + target.Name + " does not hold"
+		p.ask(update.owner(), func() bool { return p.evaluate(update) }, func() denial {
+			return denial{p.unmetRule(update, "write", "written"), "the update rule of " + target.Name + " does not hold"}
 		})
 		return "the conduit keeps every obligation of the taint, and its update rule holds"
 	})
@@ -109,11 +118,13 @@ func mayLeave(taint Label, egress Conduit, state State, environment Environment)
 		for _, held := range taint.duties {
 			p.ask(held.obligation.policy, func() bool {
 				return p.discharged(held, 0, func(held duty) bool { return p.evaluate(held.rule()) })
-			}, func() string { return "the connected party may not read under the obligation " + held.String() })
+			}, func() denial {
+				return denial{p.unmetRule(held.rule(), "read", "read"), "the connected party may not read under the obligation " + held.String()}
+			})
 		}
 		if egress.Policy != nil {
-			p.ask(egress.Policy, func() bool { return p.evaluate(egress.Policy.Read(egress.Name)) }, func() string {
-				return "the connected party may not read " + egress.Name
+			p.ask(egress.Policy, func() bool { return p.evaluate(egress.Policy.Read(egress.Name)) }, func() denial {
+				return denial{p.unmetRule(egress.Policy.Read(egress.Name), "read", "read"), "the connected party may not read " + egress.Name}
 			})
 		}
 		return "the connected party may read everything the data derives from"
@@ -123,7 +134,9 @@ func mayLeave(taint Label, egress Conduit, state State, environment Environment)
 // Evaluate decides one rule for the environment's session and target.
 func Evaluate(rule Rule, state State, environment Environment) Decision {
 	return decide(state, &environment, rule.name.String(), func(p *prover) string {
-		p.ask(rule.owner(), func() bool { return p.evaluate(rule) }, func() string { return "the " + rule.String() + " does not hold" })
+		p.ask(rule.owner(), func() bool { return p.evaluate(rule) }, func() denial {
+			return denial{"the " + rule.String() + " does not hold", ""}
+		})
 		return "the " + rule.String() + " holds"
 	})
 }
@@ -131,11 +144,12 @@ func Evaluate(rule Rule, state State, environment Environment) Decision {
 // judgement is what has become of a decision so far.
 type judgement struct {
 	unmet  []*Policy
-	reason string // of the first that is not met
+	denial denial // of the first that is not met
+	remedy *FactChange
 }
 
 // ask checks one thing that a policy asks for, unless that policy is waived.
-func (p *prover) ask(owner *Policy, holds func() bool, unmet func() string) {
+func (p *prover) ask(owner *Policy, holds func() bool, unmet func() denial) {
 	if p.environment.Waive != nil && p.environment.Waive(owner) {
 		return
 	}
@@ -144,12 +158,40 @@ func (p *prover) ask(owner *Policy, holds func() bool, unmet func() string) {
 	if holds() && p.budget.err == nil {
 		return
 	}
-	if len(p.judgement.unmet) == 0 {
-		p.judgement.reason = unmet() + "; " + p.reason()
+	if len(p.judgement.unmet) == 0 && !p.environment.Bulk {
+		p.deny(unmet)
 	}
 	if !slices.Contains(p.judgement.unmet, owner) {
 		p.judgement.unmet = append(p.judgement.unmet, owner)
 	}
+}
+
+// deny notes why the decision is a denial.
+func (p *prover) deny(unmet func() denial) {
+	var because denial
+	because.sentence = p.saying(func() string {
+		because = unmet()
+		return because.sentence
+	})
+	if because.detail != "" {
+		because.detail += "; "
+	}
+	because.detail += p.reason()
+	p.judgement.denial = because
+	if p.environment.Explain {
+		if change, found := p.failure.remedy(); found {
+			p.judgement.remedy = &change
+		}
+	}
+}
+
+// remedied keeps a remedy only if the decision would then be another one.
+func remedied(change *FactChange, state State, environment Environment, flow string, judge func(*prover) string) *FactChange {
+	environment.Explain, environment.Bulk = false, true
+	if change == nil || !decide(changed{state, *change}, &environment, flow, judge).Allowed {
+		return nil
+	}
+	return change
 }
 
 // decide runs one decision and puts its result together. judge asks for everything,
@@ -165,7 +207,8 @@ func decide(state State, environment *Environment, flow string, judge func(*prov
 	met := judge(p)
 	decision := Decision{Derivation: root, Err: p.budget.err}
 	if len(p.judgement.unmet) > 0 {
-		decision.Reason, decision.Unmet = p.judgement.reason, p.judgement.unmet
+		decision.Sentence, decision.Reason, decision.Unmet = p.judgement.denial.sentence, p.judgement.denial.String(), p.judgement.unmet
+		decision.Remedy = remedied(p.judgement.remedy, state, *environment, flow, judge)
 		return decision
 	}
 	root.mark(true)

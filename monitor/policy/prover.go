@@ -230,9 +230,12 @@ func (p *prover) prove(body []literal, i int, done func() bool) bool {
 	return false
 }
 
-// note records a literal that did not hold, if it came nearer than earlier ones.
+// note records a literal that did not hold, if it came nearer than earlier ones. Of two
+// that came as near, a fact that is not there is the one that can be mended.
 func (p *prover) note(l *literal, remaining int) {
-	if p.nesting > 0 || p.failure.literal != nil && p.failure.remaining <= remaining {
+	nearer := p.failure.literal == nil || remaining < p.failure.remaining ||
+		remaining == p.failure.remaining && l.op == opSays && p.failure.literal.op != opSays
+	if p.nesting > 0 || !nearer {
 		return
 	}
 	p.failure.literal, p.failure.owner, p.failure.clause, p.failure.remaining = l, p.owner, p.clause, remaining

@@ -143,6 +143,8 @@ type Environment struct {
 	// checked. What other policies ask for is, and a waived policy still counts where
 	// it keeps another one's obligation.
 	Waive func(*Policy) bool
+	// Bulk leaves out why a denial is one, which costs more than the decision.
+	Bulk bool
 	// Explain asks for Decision.Derivation, which costs several times the decision.
 	Explain bool
 	// Steps overrides DefaultSteps when positive.

@@ -18,8 +18,9 @@ func (p *program) explainCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain --principal NAME --conduit PATH",
 		Short: "Say who may read or write what, and why",
-		Long: `Decide one access on the current state and print the derivation: which clause holds or
-fails, on which facts, and the nearest thing that would have allowed it. Nothing is
+		Long: `Decide one access on the current state and say why: in one sentence, and then by the
+derivation, which shows the clause that holds or fails and the facts that it rests on.
+Where one fact is all that is missing, the command that changes it is shown. Nothing is
 changed and nothing is recorded.`,
 		Example: `  shai explain --principal bob --region de --conduit /corpus/friends/alice/1.txt
   shai explain --task search --conduit /index/0/segments_1 --access write`,
@@ -63,8 +64,11 @@ func printExplanation(w io.Writer, e api.Explanation) {
 	if e.Allowed {
 		verdict = "allowed"
 	}
-	fmt.Fprintf(w, "%s: %s of %s by %s\n", verdict, e.Question.Access, e.Question.Conduit, e.Instance)
-	fmt.Fprintf(w, "policy: %s\n\n", either(e.Policy, "none"))
+	fmt.Fprintf(w, "%s: %s\n\n", verdict, e.Sentence)
+	if e.WouldDeny != "" {
+		fmt.Fprintf(w, "%s\n\n", e.WouldDeny)
+	}
+	fmt.Fprintf(w, "%s of %s by %s, policy %s\n", e.Question.Access, e.Question.Conduit, e.Instance, either(e.Policy, "none"))
 	printDerivation(w, e.Derivation, 0)
 	if len(e.Conditions) > 0 {
 		fmt.Fprintln(w, "\nthis holds as long as:")
@@ -72,8 +76,8 @@ func printExplanation(w io.Writer, e api.Explanation) {
 			fmt.Fprintf(w, "  %s\n", condition)
 		}
 	}
-	if e.Nearest != "" {
-		fmt.Fprintf(w, "\nit would be allowed with: %s\n", e.Nearest)
+	if e.Remedy != "" {
+		fmt.Fprintf(w, "\nto allow it: %s\n", e.Remedy)
 	}
 }
 

@@ -245,7 +245,7 @@ func (c *count) explain(example *lacking, undecided string) Cause {
 	if c.set.Egress && what == write && to.class == 0 {
 		what = leave
 	}
-	decision := decide(who, what, to, c.engine.state, c.engine.now, nil)
+	decision := policy.Decide(what, who.taint, to.conduit, c.engine.state, policy.Environment{Session: who.session, Now: c.engine.now})
 	cause.Reason = decision.Reason
 	reference := catalog.Reference{}
 	if to.conduit.Policy != nil {

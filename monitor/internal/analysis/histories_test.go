@@ -21,7 +21,7 @@ func instanceAsks(t *testing.T, plan *Plan, state *catalog.State, instance Insta
 	if !ok {
 		t.Fatalf("%s is no conduit", conduit)
 	}
-	return decide(who, what, &target{conduit: found, name: found.Name}, state, now, nil)
+	return policy.Decide(what, who.taint, found, state, policy.Environment{Session: who.session, Now: now})
 }
 
 // Sys-E's search histories end in the results channel. An indexer that somebody has

@@ -106,9 +106,9 @@ const (
 	leave = policy.Leave
 )
 
-// decide asks the policies. Those that are waived, if any, are left out.
+// decide asks the policies, not for reasons. Those that are waived, if any, are left out.
 func decide(who *subject, what policy.Operation, to *target, state policy.State, now time.Time, waive func(*policy.Policy) bool) policy.Decision {
-	return policy.Decide(what, who.taint, to.conduit, state, policy.Environment{Session: who.session, Now: now, Waive: waive})
+	return policy.Decide(what, who.taint, to.conduit, state, policy.Environment{Session: who.session, Now: now, Waive: waive, Bulk: true})
 }
 
 // validated reports whether a decision holds for as long as its state conditions

@@ -164,7 +164,7 @@ func TestATaskStartsUnderAPolicyThatIsTriedOut(t *testing.T) {
 	if err != nil || status.State != stateSucceeded {
 		t.Fatalf("the task ended %+v, %v", status, err)
 	}
-	if len(s.recordsThat("would be denied: the taint does not keep the obligation")) == 0 {
+	if len(s.recordsThat("would be denied: only bob may read it (owned, owner bob); alice is not bob [the taint does not keep")) == 0 {
 		t.Error("the audit log does not say that the task would not start")
 	}
 }

@@ -8,12 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/wire"
-	"shai.dev/monitor/policy"
 )
 
 var _ api.Service = (*Monitor)(nil)
@@ -212,81 +210,4 @@ func waitFor(ctx context.Context, t *runningTask, event <-chan struct{}) (api.Ta
 	case <-ctx.Done():
 		return t.status(), ctx.Err()
 	}
-}
-
-// Explain implements [api.Service].
-func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explanation, error) {
-	title := "explain"
-	p, err := m.pipeline(title, question.Pipeline)
-	if err != nil {
-		return api.Explanation{}, err
-	}
-	who, err := p.askedSubject(question)
-	if err != nil {
-		return api.Explanation{}, api.Invalid(title, "", "%v", err)
-	}
-	state := m.state()
-	conduit, found := state.ConduitNamed(question.Conduit)
-	if !found {
-		return api.Explanation{}, api.NotFound(title, "use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
-			"no rule of the bundle covers the conduit %q", question.Conduit)
-	}
-	operations := map[string]policy.Operation{"": policy.Read, "read": policy.Read, "write": policy.Write}
-	what, known := operations[question.Access]
-	if !known {
-		return api.Explanation{}, api.Invalid(title, "ask for read or write", "access %q is unknown", question.Access)
-	}
-	decision := decide(flow{who: who, what: what, conduit: conduit, explain: true}, state, time.Now())
-	question.Pipeline = p.name
-	answer := api.Explanation{
-		Question: question, Allowed: decision.Allowed, Instance: who.instance, Policy: conduit.Policy.String(),
-		Class: state.ClassOf(uint32(conduit.ID)), Derivation: derivationOf(decision.Derivation),
-	}
-	for _, condition := range decision.Conditions {
-		answer.Conditions = append(answer.Conditions, condition.String())
-	}
-	if !decision.Allowed {
-		answer.Nearest = decision.Reason
-	}
-	if decision.wouldDeny != "" {
-		answer.WouldDeny = decision.would()
-	}
-	return answer, nil
-}
-
-// askedSubject is the instance that a question is about.
-func (p *pipeline) askedSubject(question api.Question) (subject, error) {
-	task := p.tasks[question.Task]
-	for _, name := range p.order {
-		if task == nil && question.Task == "" && len(p.tasks[name].spec.Parameters) > 0 {
-			task = p.tasks[name]
-		}
-	}
-	if task == nil {
-		return subject{}, api.NotFound("explain", "name one of: "+strings.Join(p.order, ", "), "pipeline %s has no task %q", p.name, question.Task)
-	}
-	if len(task.spec.Parameters) == 0 {
-		return task.subject, nil
-	}
-	values := parametersOf(question.Principal, question.Region)
-	name := instanceOf(task, values).Name()
-	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
-	if err != nil {
-		return subject{}, err
-	}
-	return subject{
-		task: task.name, instance: name, taint: taint,
-		session: &policy.Session{Principal: question.Principal, Region: question.Region},
-	}, nil
-}
-
-func derivationOf(d *policy.Derivation) api.Derivation {
-	if d == nil {
-		return api.Derivation{}
-	}
-	out := api.Derivation{Statement: d.Text, Holds: d.Holds}
-	for _, child := range d.Children {
-		out.Because = append(out.Because, derivationOf(child))
-	}
-	return out
 }

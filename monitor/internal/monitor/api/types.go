@@ -134,7 +134,8 @@ type Explanation struct {
 	Policy     string     `json:"policy"` // "friends(owner: \"alice\")"
 	Derivation Derivation `json:"derivation"`
 	Conditions []string   `json:"conditions,omitempty"` // facts the answer rests on
-	Nearest    string     `json:"nearest,omitempty"`    // the nearest thing that would have allowed it
+	Sentence   string     `json:"sentence"`             // the answer as a person would give it; "it" is the conduit
+	Remedy     string     `json:"remedy,omitempty"`     // a command after which it would be allowed, where one fact is all that is missing
 	// WouldDeny says that the access is allowed because the policies that forbid it,
 	// for this reason, are in mode Audit or Warn.
 	WouldDeny string `json:"wouldDeny,omitempty"`

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package policy
+
+import "fmt"
+
+// denial says why something is not met: first as a person would, then precisely.
+type denial struct{ sentence, detail string }
+
+func (d denial) String() string {
+	if d.detail == "" {
+		return d.sentence
+	}
+	return d.sentence + " [" + d.detail + "]"
+}
+
+// saying runs what finds a denial's words: it may prove things again, to see what
+// fails, without a trace in the decision.
+func (p *prover) saying(find func() string) string {
+	if p.budget.err != nil {
+		return "the decision takes too many steps"
+	}
+	tree, budget, conditions := p.tree, *p.budget, len(p.conditions)
+	p.tree, p.budget.steps = nil, DefaultSteps
+	defer func() {
+		p.tree, p.conditions = tree, p.conditions[:conditions]
+		*p.budget = budget
+	}()
+	return find()
+}
+
+// fails proves something that is expected to fail, and notes where it does.
+func (p *prover) fails(prove func() bool) bool {
+	p.failure.literal = nil
+	return !prove()
+}
+
+// unread says why a taint may not be mixed with what a duty demands.
+func (p *prover) unread(taint Label, demanded duty) string {
+	rule := demanded.rule()
+	for _, held := range taint.duties {
+		if !p.fails(func() bool { return p.ruleAtLeast(held.rule(), rule) }) {
+			p.fails(func() bool { return p.covers(held, demanded) })
+			return fmt.Sprintf("what derives from it is protected %s (%s), what the task writes only %s (%s)",
+				demanded.lasting(), demanded.obligation.policy.title(), held.lasting(), held.obligation.policy.title())
+		}
+	}
+	only := rule.onlySome("read", "read")
+	switch {
+	case rule.whom() == "nobody":
+		return only
+	case len(taint.duties) == 0:
+		return only + "; the task may pass what it reads on to anybody"
+	}
+	held := taint.duties[0]
+	p.fails(func() bool { return p.ruleAtLeast(held.rule(), rule) })
+	return only + "; " + p.mismatch(held.rule().soleReader(), "what the task holds is for "+held.rule().whom())
+}
+
+// unkept says why a taint's duty is not kept by a conduit that is written.
+func (p *prover) unkept(held duty, target Conduit) string {
+	read := Rule{target.Policy, readRule, target.Name}
+	keeps := !p.fails(func() bool { return p.ruleAtLeast(read, held.rule()) })
+	title := " (" + held.obligation.policy.title() + ")"
+	if keeps {
+		p.fails(func() bool { return p.covered(target.Label(), held) })
+		lasting := "as long as it stays there"
+		if len(target.Label().duties) > 0 {
+			lasting = "only " + target.Label().duties[0].lasting()
+		}
+		return "what the task writes is protected " + held.lasting() + title + ", what derives from it there " + lasting + " (" + read.owner().title() + ")"
+	}
+	return "what the task writes is for " + held.rule().whom() + " only" + title + "; " + read.whom() + " may read it (" + read.owner().title() + ")"
+}
+
+// unmetRule says why the session does not satisfy a rule.
+func (p *prover) unmetRule(rule Rule, verb, participle string) string {
+	p.fails(func() bool { return p.evaluate(rule) })
+	only, session := rule.onlySome(verb, participle), p.environment.Session
+	var said string
+	switch {
+	case rule.whom() == "nobody":
+	case session == nil || session.Principal == "":
+		said = p.mismatch("", "nobody is authenticated")
+	case p.failure.literal != nil && p.failure.literal.op == opRegion && session.Region == "":
+		said = "the region of " + session.Principal + " is not known"
+	case p.failure.literal != nil && p.failure.literal.op == opRegion:
+		said = session.Principal + " is in region " + session.Region
+	default:
+		said = p.mismatch(session.Principal, "")
+	}
+	if said == "" {
+		return only
+	}
+	return only + "; " + said
+}
+
+// soleReader is the only reader that a rule names, "" where it has others.
+func (r Rule) soleReader() string {
+	clauses := r.compiled().clauses
+	if len(clauses) != 1 {
+		return ""
+	}
+	return describe(&clauses[0], r.this).reader.Text()
+}
+
+// mismatch says what of the nearest failure is about the reader or the facts;
+// otherwise it says what is given.
+func (p *prover) mismatch(reader, otherwise string) string {
+	f := &p.failure
+	if f.literal == nil {
+		return otherwise
+	}
+	d := &description{clause: f.clause, this: f.owner.this}
+	value := func(term Value) (string, bool) {
+		if term.kind == kindVariable && int(term.number) < len(f.bindings) {
+			term = f.bindings[term.number]
+		}
+		if term.kind == kindThis {
+			return "it", true
+		}
+		return d.plain(term), term.concrete()
+	}
+	switch l := f.literal; l.op {
+	case opKey:
+		if name, known := value(l.arguments[0]); known && reader != "" {
+			return reader + " is not " + name
+		}
+	case opRegion:
+		if region, known := value(l.arguments[0]); known && reader != "" {
+			return reader + " is not known to be in region " + region
+		}
+		if reader != "" {
+			return "the region of " + reader + " is not known"
+		}
+		return "the region is not known"
+	case opSays:
+		conduit, known := value(l.content.conduit)
+		if len(l.arguments) == 1 && known {
+			if name, known := value(l.arguments[0]); known {
+				return `"` + conduit + `" does not list ` + name + " as " + l.content.relation
+			}
+		}
+		return "there is no fact " + f.text()
+	case opEach:
+		if excluded := l.excludes(); excluded != nil {
+			conduit, known := value(l.content.conduit)
+			name, bound := value(*excluded)
+			if known && bound {
+				return `"` + conduit + `" lists ` + name + " as " + l.content.relation
+			}
+		}
+	case opLt, opLe:
+		return "that time is over"
+	case opGt, opGe:
+		return "that time has not come"
+	case opIP, opPrefix:
+		return "the session's address is another one"
+	case opKind, opInternal, opName:
+		return "this is another conduit"
+	}
+	return otherwise
+}
+
+// remedy is the fact that, added or removed, would make the nearest failure hold.
+func (f *failure) remedy() (change FactChange, found bool) {
+	if f.literal == nil || f.literal.content == nil || f.literal.content.positioned {
+		return FactChange{}, false
+	}
+	value := func(term Value) Value {
+		switch {
+		case term.kind == kindVariable && int(term.number) < len(f.bindings):
+			return f.bindings[term.number]
+		case term.kind == kindThis:
+			return String(f.owner.this)
+		}
+		return term
+	}
+	l := f.literal
+	change.Fact = Fact{Conduit: value(l.content.conduit).Text(), Relation: l.content.relation}
+	switch excluded := l.excludes(); {
+	case l.op == opSays:
+		change.Add = true
+		for _, argument := range l.arguments {
+			change.Fact.Arguments = append(change.Fact.Arguments, value(argument))
+		}
+	case excluded != nil:
+		change.Fact.Arguments = []Value{value(*excluded)}
+	default:
+		return FactChange{}, false
+	}
+	return change, change.Fact.Check() == nil
+}
+
+// FactChange is a fact that comes or goes.
+type FactChange struct {
+	Add  bool // it comes
+	Fact Fact
+}
+
+// changed is a state in which a fact has come or gone.
+type changed struct {
+	State
+	change FactChange
+}
+
+func (c changed) Has(pattern Pattern) bool {
+	found := false
+	c.Lookup(pattern, func(Fact) bool { found = true; return false })
+	return found
+}
+
+func (c changed) Lookup(pattern Pattern, yield func(Fact) bool) {
+	stopped := false
+	c.State.Lookup(pattern, func(fact Fact) bool {
+		if c.change.Fact.same(fact) {
+			return true
+		}
+		stopped = !yield(fact)
+		return !stopped
+	})
+	if c.change.Add && !stopped && pattern.matches(c.change.Fact) {
+		yield(c.change.Fact)
+	}
+}
+
+func (f Fact) same(other Fact) bool {
+	return f.Conduit == other.Conduit && f.Relation == other.Relation && NewTuple(f.Arguments...) == NewTuple(other.Arguments...)
+}
+
+// matches reports whether a pattern selects a fact without a place.
+func (p Pattern) matches(fact Fact) bool {
+	if p.Positioned || p.Conduit != "" && p.Conduit != fact.Conduit || p.Relation != fact.Relation || len(p.Arguments) != len(fact.Arguments) {
+		return false
+	}
+	for i, argument := range p.Arguments {
+		if argument.kind != Wildcard && argument != fact.Arguments[i] {
+			return false
+		}
+	}
+	return true
+}
