@@ -14,8 +14,9 @@ _OFFLINE_NAME_LENGTH = 52
 _RUN_NAME_LENGTH = 76
 """A run on a change is named after its pipeline, with a hyphen and twelve digits of the bundle's hash."""
 
-_COVERED = 64
-_BLOCKED = 20
+_ACCESSES_LISTED, _WARNINGS_LISTED, _CAUSES = 64, 20, 3
+_SHORT = 256
+"""Characters of a text of which a run may have hundreds."""
 
 
 def _scope(default: str) -> Schema:
@@ -125,29 +126,53 @@ _MEMBER = record(
     required=("name",),
 )
 
-_COVERAGE = record(
-    "How much of one expectation may run without asking the monitor.",
+_TALLY = {
+    "expected": number("Accesses that are expected: pairs of an instance and a conduit."),
+    "granted": number("Those that run without asking the monitor."),
+    "refused": number("Those that a policy forbids: the monitor refuses them if they happen."),
+    "undecided": number("Those that depend on what is known only then: the monitor decides them."),
+}
+
+_CAUSE = record(
+    "A policy for which accesses are not granted, with one of them as an example.",
+    {
+        "policy": text("The policy; left out for conduits without one.", longest=_SHORT),
+        "count": number("How many accesses."),
+        "instance": text("The instance, as an example.", longest=_SHORT),
+        "conduit": text("The conduit, as an example.", longest=_SHORT),
+        "reason": text("Why, beginning with the policy and its arguments.", longest=_SHORT),
+        "suggestion": text("The smallest change with which the policy would allow the example.", longest=_SHORT),
+        "mode": text("Audit or Warn: the example is recorded and allowed. Left out: it is denied.", longest=_SHORT),
+    },
+)
+
+_ACCESSES = record(
+    "What becomes of the accesses that one task is expected to make to one set of conduits, on the member that grants "
+    "the smallest share of them.",
     {
         "task": text("The task.", longest=1024),
         "access": shared.access(),
         "conduits": text("Name of the conduits in the pipeline.", longest=1024),
-        "instances": number("Instances of the task."),
-        "expected": number("Expected accesses: pairs of an instance and a conduit."),
-        "validated": number("Those that were validated."),
-        "member": text("The member with the smallest share, whose figures these are.", longest=63, shortest=0),
+        "instances": number("Instances of the task that can start."),
+        **_TALLY,
+        "refusedBecause": items("The policies that refuse most of them.", _CAUSE, most=_CAUSES),
+        "undecidedBecause": items("The policies that leave most of them undecided.", _CAUSE, most=_CAUSES),
     },
 )
 
-_FLOW = record(
-    "Expected flows that a policy forbids.",
+_WARNING = record(
+    "Says that instances of a task cannot do what the task was written for: they cannot start, or of a set of conduits "
+    "that it lists everything is refused.",
     {
-        "instance": text("The instance, as an example.", longest=1024, shortest=0),
+        "task": text("The task.", longest=1024),
         "access": shared.access(),
-        "conduit": text("The conduit, as an example.", longest=shared.PATH_LENGTH, shortest=0),
-        "count": number("How many conduits it stands for."),
-        "policy": text("The policy.", longest=1024, shortest=0),
-        "obligation": text("What is not met.", longest=4096, shortest=0),
-        "suggestion": text("The smallest change that would let the flow through.", longest=4096, shortest=0),
+        "conduits": text(
+            "Name of the conduits in the pipeline; left out for instances that cannot start.", longest=1024
+        ),
+        "instance": text("One of the instances.", longest=1024),
+        "instances": number("How many instances."),
+        "message": text("What they cannot do, and why.", longest=1024),
+        "suggestion": text("The smallest change with which they could.", longest=1024),
     },
 )
 
@@ -208,9 +233,12 @@ ANALYSIS_RUN = Resource(
             },
         ),
         "members": keyed("The members, by name.", _MEMBER, by="name", most=shared.MEMBERS_LIMIT),
-        "coverage": items("How much of what is expected may run without asking.", _COVERAGE, most=_COVERED),
-        "blocked": items("Expected flows that policies forbid, some.", _FLOW, most=_BLOCKED),
-        "blockedTotal": number("How many expected flows policies forbid."),
+        **_TALLY,
+        "accesses": items(
+            "What becomes of the expected accesses, by task and conduits.", _ACCESSES, most=_ACCESSES_LISTED
+        ),
+        "warnings": items("Where tasks cannot do what they were written for, some.", _WARNING, most=_WARNINGS_LISTED),
+        "warningsTotal": number("How many warnings there are."),
     },
     conditions={"Succeeded": f"Whether it is complete. Reasons: {shared.RUN_REASONS}"},
     columns=(
@@ -218,10 +246,13 @@ ANALYSIS_RUN = Resource(
         condition_column("Reason", "Succeeded", "reason"),
         Column("Done", ".status.progress.done", "integer"),
         Column("Total", ".status.progress.total", "integer"),
-        Column("Blocked", ".status.blockedTotal", "integer"),
+        Column("Granted", ".status.granted", "integer"),
+        Column("Refused", ".status.refused", "integer"),
+        Column("Warnings", ".status.warningsTotal", "integer"),
         condition_column("Succeeded", "Succeeded", wide=True),
         Column("Trigger", ".spec.trigger", wide=True),
         Column("Phase", ".status.progress.phase", wide=True),
+        Column("Undecided", ".status.undecided", "integer", wide=True),
         Column("Milliseconds", ".status.durationMilliseconds", "integer", wide=True),
         Column("Bundle", ".status.bundle", wide=True),
         condition_column("Message", "Succeeded", "message", wide=True),

@@ -190,15 +190,15 @@ PIPELINE = Resource(
         "Invalid, NamespaceNotAllowed, ModeNotAllowed, Checking.",
         "RolledOut": "Where the rollout stands. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
         "BlocksFlows.",
-        "Analysed": "What the last offline analysis said. Reasons: Complete, Failed, FlowsBlocked, Pending.",
+        "Analysed": "What the last offline analysis said. Reasons: Complete, TasksBlocked, Failed, Pending.",
     },
     columns=(
-        Column("Pool", ".spec.pool"),
         Column("Mode", ".spec.mode"),
         condition_column("Ready", "Ready"),
         condition_column("Reason", "Ready", "reason"),
         Column("Members", ".status.members", "integer"),
         condition_column("Analysed", "Analysed", "reason"),
+        Column("Pool", ".spec.pool", wide=True),
         Column("Opened", ".status.effect.openedTotal", "integer", wide=True),
         Column("Closed", ".status.effect.closedTotal", "integer", wide=True),
         Column("Step", ".status.rollout.step", "integer", wide=True),

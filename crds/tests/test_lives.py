@@ -208,8 +208,8 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
             "members": 3,
             "conditions": [condition("Ready", "False", "RolledBack"), condition("Analysed", "True", "Complete")],
         },
-        "NAME POOL MODE READY REASON MEMBERS ANALYSED AGE",
-        "good default shai False RolledBack 3 Complete",
+        "NAME MODE READY REASON MEMBERS ANALYSED AGE",
+        "good shai False RolledBack 3 Complete",
     ),
     "JailPool": (
         {
@@ -224,11 +224,14 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
     "AnalysisRun": (
         {
             "progress": {"phase": "classes", "done": 7, "total": 9},
-            "blockedTotal": 1,
+            "expected": 12,
+            "granted": 7,
+            "refused": 5,
+            "warningsTotal": 1,
             "conditions": [condition("Succeeded", "Unknown", "Running")],
         },
-        "NAME PIPELINE REASON DONE TOTAL BLOCKED AGE",
-        "good p Running 7 9 1",
+        "NAME PIPELINE REASON DONE TOTAL GRANTED REFUSED WARNINGS AGE",
+        "good p Running 7 9 7 5 1",
     ),
     "Benchmark": (
         {

@@ -11,6 +11,7 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from shai_operator.providers.interface import Failure, Member, Placement, Reason
+from shai_operator.reconcile.counts import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +58,7 @@ def _too_few_hosts(hosts: Sequence[Host], wanted: int, fit: int) -> Failure:
     room = ", ".join(f"{host.name}: {host.max_members}" for host in hosts) or "there is none"
     return Failure(
         Reason.TOO_FEW_HOSTS,
-        f"{wanted} members are wanted, and {fit} fit on the hosts ({room}): "
+        f"{count(wanted, 'member', ('is wanted', 'are wanted'))}, and the hosts have room for {fit} ({room}): "
         "add a host, raise maxMembers, or lower replicas",
     )
 
@@ -65,6 +66,6 @@ def _too_few_hosts(hosts: Sequence[Host], wanted: int, fit: int) -> Failure:
 def _too_few_addresses(pool: Pool, room: int, highest: int) -> Failure:
     return Failure(
         Reason.TOO_FEW_HOSTS,
-        f"network.addresses {pool.addresses} has addresses for {room} members, ordinal {highest} gets none: "
+        f"network.addresses {pool.addresses} has addresses for {count(room, 'member')}, ordinal {highest} gets none: "
         "choose a larger range, or lower replicas",
     )

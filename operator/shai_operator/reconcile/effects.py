@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shai_operator.reconcile.counts import count
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -52,9 +54,9 @@ class Effect:
     def summary(self) -> str:
         """Say in a sentence what the change does."""
         return (
-            f"it opens {self.number('openedTotal')} flows and closes {self.number('closedTotal')} of "
-            f"{self.number('flowsBefore')}, for {self.number('usersTotal')} users and "
-            f"{self.number('documentsTotal')} documents"
+            f"it opens {count(self.number('openedTotal'), 'flow')} and closes {self.number('closedTotal')} of "
+            f"{self.number('flowsBefore')}, for {count(self.number('usersTotal'), 'user')} and "
+            f"{count(self.number('documentsTotal'), 'document')}"
         )
 
     def of_pipeline(self, pipeline: str) -> dict[str, Any]:

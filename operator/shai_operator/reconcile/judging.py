@@ -11,6 +11,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from shai_operator.reconcile.counts import count
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
@@ -103,11 +105,14 @@ def judge(changed: Usage, others: Usage, *, concurrent: bool, limits: Limits) ->
     """
     lacking = limits.minimum_sessions - changed.sessions
     if lacking > 0:
-        return Judgement(INCONCLUSIVE, f"members with the change have to serve {lacking} more sessions to be judged")
+        return Judgement(
+            INCONCLUSIVE, f"members with the change have to serve {count(lacking, 'more session')} to be judged"
+        )
     lacking = limits.minimum_sessions - others.sessions
     if concurrent and lacking > 0:
         return Judgement(
-            INCONCLUSIVE, f"members without the change have to serve {lacking} more sessions to be compared with"
+            INCONCLUSIVE,
+            f"members without the change have to serve {count(lacking, 'more session')} to be compared with",
         )
     against = "on members without it" if concurrent else "before it"
     if not others.sessions:
@@ -116,7 +121,9 @@ def judge(changed: Usage, others: Usage, *, concurrent: bool, limits: Limits) ->
         f"{_percent(changed.denials)} of decisions are denials with the change, {_percent(others.denials)} {against}"
     )
     if (changed.denials - others.denials) * 100 > limits.denials_percent:
-        return Judgement(ROLL_BACK, f"{denials}; spec.rollout.limits allows {limits.denials_percent} points more")
+        return Judgement(
+            ROLL_BACK, f"{denials}; spec.rollout.limits allows {count(limits.denials_percent, 'point')} more"
+        )
     cost = f"the monitor takes {_milliseconds(changed.cost)} for a session, {_milliseconds(others.cost)} {against}"
     if others.sessions and _too_dear(changed, others, limits):
         return Judgement(ROLL_BACK, f"{cost}; spec.rollout.limits allows {limits.overhead_percent} % more")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.reconcile import members, pool_status, upkeep
 from shai_operator.reconcile.actions import WARNING, Emit, Requeue, SetFinalizer, SetStatus
 from shai_operator.reconcile.conditions import FALSE, Condition
+from shai_operator.reconcile.counts import count
 from shai_operator.reconcile.members import ForgetMembers
 from shai_operator.reconcile.objects import FINALIZER, FORCE_DELETE, finalizers, force_delete, name, spec, status
 from shai_operator.reconcile.pool_plan import ForgetReleases, PoolPlan
@@ -55,7 +56,7 @@ def _stuck(one: Observation) -> bool:
 def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now: datetime) -> dict[str, Any]:
     told = status(pool)
     stuck = [one for one in left if one.failed is not None]
-    message = f"the pool is being deleted; {len(left)} members are left"
+    message = f"the pool is being deleted; {count(len(left), 'member', ('is left', 'are left'))}"
     reason = "Deleting"
     if stuck and stuck[0].failed is not None:
         reason = stuck[0].failed.reason

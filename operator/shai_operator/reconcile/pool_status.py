@@ -9,6 +9,7 @@ from shai_operator.reconcile import members, rollout_state
 from shai_operator.reconcile.actions import NORMAL, WARNING, Emit
 from shai_operator.reconcile.bundles import POOL_LABEL
 from shai_operator.reconcile.conditions import FALSE, TRUE, Condition, render
+from shai_operator.reconcile.counts import IS_READY, count
 from shai_operator.reconcile.objects import generation, name
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 WRITER = "shai-operator"
 _NAMED = 5
+_IS_PROVISIONED = ("is provisioned", "are provisioned")
 _FAULTS = frozenset(
     {
         "HostUnreachable", "HostKeyMismatch", "AuthenticationFailed", "PlaybookFailed", "TimedOut", "ImageMissing",
@@ -112,13 +114,13 @@ def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision) 
     if unready:
         named = [f"{one.member.name}: {one.stands.message}" for one in unready[:_NAMED]]
         more = f"; and {len(unready) - _NAMED} more" if len(unready) > _NAMED else ""
-        message = f"{len(kept) - len(unready)} of {len(kept)} members are ready; {'; '.join(named)}{more}"
+        message = f"{count(len(kept) - len(unready), 'member', IS_READY, of=len(kept))}; {'; '.join(named)}{more}"
         return Condition("Ready", FALSE, unready[0].stands.reason, message)
     refused = [one for one in kept if one.stands.reason == "BundleRefused"]
     if refused and not decision.state.candidate:
         message = f"{refused[0].member.name} refuses its bundle and keeps the one before: {refused[0].stands.message}"
         return Condition("Ready", FALSE, "BundleRefused", message)
-    return Condition("Ready", TRUE, "AllReady", f"{len(kept)} of {len(kept)} members are ready")
+    return Condition("Ready", TRUE, "AllReady", count(len(kept), "member", IS_READY, of=len(kept)))
 
 
 def _progressing(
@@ -128,7 +130,8 @@ def _progressing(
         return Condition("Progressing", TRUE, "Provisioning", "members are being provisioned")
     if leaving:
         named = ", ".join(one.name for one, _ in leaving[:_NAMED])
-        return Condition("Progressing", TRUE, "Draining", f"{len(leaving)} members are being removed: {named}")
+        removed = count(len(leaving), "member", ("is being removed", "are being removed"))
+        return Condition("Progressing", TRUE, "Draining", f"{removed}: {named}")
     if any(not _up_to_date(one) for one in kept):
         return Condition("Progressing", TRUE, "Updating", "members are being brought up to date")
     if decision.state.candidate:
@@ -148,10 +151,11 @@ def _provisioned(kept: Sequence[Kept], trouble: Condition | None) -> Condition:
     if failed:
         first = failed[0].member
         reason, said = (first.failed.reason, first.failed.message) if first.failed else ("", "")
-        more = f"; {len(failed) - 1} more members have failed" if len(failed) > 1 else ""
+        more = f"; {count(len(failed) - 1, 'more member', ('has', 'have'))} failed" if len(failed) > 1 else ""
         return Condition("Provisioned", FALSE, reason, f"member {first.name}: {said}{more}")
     missing = [one for one in kept if not _up_to_date(one)]
     if missing:
-        message = f"{len(kept) - len(missing)} of {len(kept)} members are provisioned as spec says"
+        done = count(len(kept) - len(missing), "member", _IS_PROVISIONED, of=len(kept))
+        message = f"{done} as spec says"
         return Condition("Provisioned", FALSE, "Provisioning", message)
-    return Condition("Provisioned", TRUE, "Provisioned", f"{len(kept)} of {len(kept)} members are provisioned")
+    return Condition("Provisioned", TRUE, "Provisioned", count(len(kept), "member", _IS_PROVISIONED, of=len(kept)))

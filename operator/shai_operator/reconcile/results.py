@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MEMBERS_LISTED = 256
-COVERAGE_LISTED = 64
-BLOCKED_LISTED = 20
-_TEXT_LIMIT = 1024
-"""Characters of one text in a status."""
-_FLOW_TEXTS = ("instance", "access", "conduit", "policy", "obligation", "suggestion")
+ACCESSES_LISTED = 64
+WARNINGS_LISTED = 20
+CAUSES_LISTED = 3
+_TEXT_LIMIT, _SHORT_LIMIT = 1024, 256
+"""Characters of one text in a status, and of one that there may be hundreds of."""
+TALLY = ("expected", "granted", "refused", "undecided")
+_CAUSE_TEXTS = ("policy", "instance", "conduit", "reason", "suggestion", "mode")
+_WARNING_TEXTS = ("task", "access", "conduits", "instance", "message", "suggestion")
 
 
 class State(StrEnum):
@@ -88,54 +92,77 @@ def progress(members: Sequence[MemberRun]) -> dict[str, Any]:
 def found(members: Sequence[MemberRun]) -> dict[str, Any]:
     """Return what the members that are done have found, as fields of a run's status."""
     results = {one.name: one.analysis for one in members if one.analysis is not None}
-    flows, total = _blocked(results)
-    values: dict[str, Any] = {"coverage": _coverage(results), "blocked": flows, "blockedTotal": total}
+    warnings = _warnings(results)
+    values: dict[str, Any] = {
+        "accesses": _accesses(results),
+        "warnings": warnings[:WARNINGS_LISTED],
+        "warningsTotal": len(warnings),
+    }
     if results:
         values["durationMilliseconds"] = max(map(_milliseconds, results.values()))
+        values |= _tally(min((results[one] for one in sorted(results)), key=share))
     return values
 
 
 def share(entry: Mapping[str, Any]) -> float:
-    """Return the share of the expected accesses that was validated; 1 when none was expected."""
-    return int(entry["validated"]) / int(entry["expected"]) if int(entry["expected"]) else 1.0
+    """Return the share of the expected accesses that is granted; 1 when none is expected."""
+    return int(entry["granted"]) / int(entry["expected"]) if int(entry["expected"]) else 1.0
+
+
+def refusing(run_status: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Return the policies that refuse expected accesses, with how many each is known to refuse; most first."""
+    counts = Counter[str]()
+    for entry in run_status.get("accesses") or ():
+        for cause in entry.get("refusedBecause") or ():
+            counts[str(cause.get("policy") or "")] += int(cause["count"])
+    return counts.most_common(CAUSES_LISTED)
+
+
+def _tally(entry: Mapping[str, Any]) -> dict[str, int]:
+    return {field: int(entry[field]) for field in TALLY}
 
 
 def _milliseconds(analysis: Mapping[str, Any]) -> int:
     return int(analysis["durationMicroseconds"]) // 1000
 
 
-def _coverage(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return how much was validated of what each task is expected to access: the worst member's count.
+def _accesses(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what becomes of the accesses that each task is expected to make, on the member that grants least.
 
-    Of more entries than a status holds, those with the smallest share.
+    Of more entries than a status holds, those of which the smallest share is granted.
     """
     worst: dict[tuple[str, str, str], dict[str, Any]] = {}
     for member in sorted(results):
-        for entry in results[member].get("coverage") or ():
+        for entry in results[member].get("accesses") or ():
             key = entry["task"], entry["access"], entry["conduits"]
             if key not in worst or share(entry) < share(worst[key]):
                 worst[key] = {
                     **{field: str(entry[field])[:_TEXT_LIMIT] for field in ("task", "access", "conduits")},
-                    **{field: int(entry[field]) for field in ("instances", "expected", "validated")},
+                    "instances": int(entry["instances"]),
+                    **_tally(entry),
+                    **{
+                        field: _causes(entry[field])
+                        for field in ("refusedBecause", "undecidedBecause")
+                        if entry.get(field)
+                    },
                 }
-    kept = sorted(worst, key=lambda key: (share(worst[key]), key))[:COVERAGE_LISTED]
+    kept = sorted(worst, key=lambda key: (share(worst[key]), key))[:ACCESSES_LISTED]
     return [worst[key] for key in sorted(kept)]
 
 
-def _blocked(results: Mapping[str, Mapping[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """Return some of the expected accesses that the policies forbid, and how many there are.
+def _causes(causes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{**_texts(one, _CAUSE_TEXTS, _SHORT_LIMIT), "count": int(one["count"])} for one in causes[:CAUSES_LISTED]]
 
-    Members of a pool run the same pipeline, so that the same flow is blocked on each: it is listed
-    once, and the total is the largest of the members', not their sum.
-    """
+
+def _warnings(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return where tasks cannot do what they were written for. Members run the same pipeline: each is said once."""
     listed: dict[tuple[str, ...], dict[str, Any]] = {}
-    total = 0
     for member in sorted(results):
-        total = max(total, int(results[member].get("blockedTotal") or 0))
-        for flow in results[member].get("blocked") or ():
-            key = tuple(str(flow.get(field) or "") for field in _FLOW_TEXTS[:-1])
-            texts = {field: str(flow.get(field) or "")[:_TEXT_LIMIT] for field in _FLOW_TEXTS}
-            listed.setdefault(
-                key, {**{field: text for field, text in texts.items() if text}, "count": int(flow["count"])}
-            )
-    return [listed[key] for key in sorted(listed)][:BLOCKED_LISTED], total
+        for one in results[member].get("warnings") or ():
+            key = tuple(str(one.get(field) or "") for field in ("task", "access", "conduits", "message"))
+            listed.setdefault(key, {**_texts(one, _WARNING_TEXTS, _TEXT_LIMIT), "instances": int(one["instances"])})
+    return [listed[key] for key in sorted(listed)]
+
+
+def _texts(entry: Mapping[str, Any], fields: Sequence[str], limit: int) -> dict[str, str]:
+    return {field: str(entry[field])[:limit] for field in fields if entry.get(field)}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from shai_operator.reconcile import judging
 from shai_operator.reconcile.actions import NORMAL, WARNING
 from shai_operator.reconcile.conditions import FALSE, TRUE, Condition
+from shai_operator.reconcile.counts import IS_READY, count
 from shai_operator.reconcile.rollout_state import (
     Decision,
     Event,
@@ -101,9 +102,9 @@ def _first(it: Situation) -> Decision:
     state = replace(state, canaries=tuple(one.name for one in it.members))
     waiting = [one for one in it.members if not _arrived(one, it)]
     if not waiting or (len(waiting) < len(it.members) and _overdue(it, state) and _blameless(waiting, it)):
-        return _promoted(it, f"{len(it.members) - len(waiting)} of {len(it.members)} members are ready with it")
+        return _promoted(it, f"{count(len(it.members) - len(waiting), 'member', IS_READY, of=len(it.members))} with it")
     refused = [one for one in waiting if one.refusal]
-    message = f"{len(it.members) - len(waiting)} of {len(it.members)} members are ready with the first release"
+    message = f"{count(len(it.members) - len(waiting), 'member', IS_READY, of=len(it.members))} with the first release"
     message += f"; {refused[0].name} refuses it: {refused[0].refusal}" if refused else f"; {_unready(waiting)}"
     return _under_way(it, state, "Progressing", message, it.members)
 
@@ -179,8 +180,8 @@ def _step(it: Situation, state: State) -> Decision:
             return _roll_back(it, f"members that have it do not stay ready; {_unready(waiting)}")
     if waiting and not state.watched_since:
         if not _overdue(it, state):
-            ready = len(canaries) - len(waiting)
-            message = f"{_where(it, state)}: {ready} of {len(canaries)} members are ready with it; {_unready(waiting)}"
+            ready = count(len(canaries) - len(waiting), "member", IS_READY, of=len(canaries))
+            message = f"{_where(it, state)}: {ready} with it; {_unready(waiting)}"
             return _under_way(it, state, "Progressing", message, canaries)
         if not harmless:
             minutes = PROGRESS_SECONDS // 60
@@ -194,7 +195,8 @@ def _watch(it: Situation, state: State, canaries: Sequence[Member]) -> Decision:
     state = replace(state, watched_since=began)
     left = (began + timedelta(seconds=_settings_step(it, state.step).pause_seconds) - it.now).total_seconds()
     if left > 0:
-        message = f"{_where(it, state)}: its {len(canaries)} members are watched for {left:.0f} s more"
+        watched = count(len(canaries), "member", ("is watched", "are watched"))
+        message = f"{_where(it, state)}: {watched} for {left:.0f} s more"
         return replace(_under_way(it, state, "Progressing", message, canaries), look_again=left)
     judgement, others = _judge(it, state, canaries, began)
     if judgement.verdict == judging.ROLL_BACK:

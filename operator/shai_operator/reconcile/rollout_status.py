@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.reconcile import policies, references, tenancy
 from shai_operator.reconcile.actions import SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, find, render
+from shai_operator.reconcile.counts import count
 from shai_operator.reconcile.objects import created, name, namespace, status, uid
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _pipeline_condition(thing: Object, outlook: Outlook) -> Condition:
         key = "Pipeline", name(thing)
         if outlook.stable is None or key not in outlook.stable.objects:
             return Condition("RolledOut", UNKNOWN, "Pending", "its pool has nothing of it in force")
-        return Condition("RolledOut", TRUE, condition.reason, f"{outlook.members} members run it")
+        return Condition("RolledOut", TRUE, condition.reason, count(outlook.members, "member", ("runs it", "run it")))
     return condition
 
 

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from shai_operator.reconcile import conditions, references, results, tenancy
 from shai_operator.reconcile.actions import NORMAL, WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
+from shai_operator.reconcile.counts import count
 from shai_operator.reconcile.objects import created, deleting, generation, name, namespace, spec, status
 from shai_operator.reconcile.results import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from shai_operator.reconcile.objects import Inventory, Object
     from shai_operator.reconcile.results import MemberRun
@@ -34,6 +35,7 @@ _DEFAULT_DEADLINE_SECONDS = 3600
 _LOOK_AGAIN_SECONDS = 5.0
 _EXAMPLES = 3
 _HASH_SHOWN = 12
+_IS_DONE = ("is done", "are done")
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ def reconcile(run: Object, members: Sequence[MemberRun], inventory: Inventory, n
 def analysed(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
     """Say on a pipeline what the analysis of its present bundle came to.
 
-    Flows that policies forbid are a finding: the pipeline has been analysed all the same.
+    That policies refuse some of what is expected is what they are for. A task that cannot do what it was
+    written for is a finding: the pipeline has been analysed all the same.
     """
     bundle = str(status(pipeline).get("bundle", ""))
     if deleting(pipeline) or not bundle:
@@ -149,18 +152,21 @@ def _analysed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:
     if not conditions.holds(last, SUCCEEDED):
         known = conditions.find(last, SUCCEEDED) or {}
         return Condition(ANALYSED, FALSE, "Failed", f"{about}: {known.get('message', '')}")
-    blocked = int(status(last).get("blockedTotal") or 0)
-    if blocked:
-        message = f"{about}: {blocked} expected flows are forbidden{_example(last)}; its status.blocked lists them"
-        return Condition(ANALYSED, TRUE, "FlowsBlocked", message)
-    coverage = status(last).get("coverage") or ()
-    validated, expected = (sum(int(entry[key]) for entry in coverage) for key in ("validated", "expected"))
-    return Condition(ANALYSED, TRUE, "Complete", f"{about}: {validated} of {expected} expected accesses are validated")
+    warnings = status(last).get("warnings") or ()
+    if warnings:
+        more = int(status(last).get("warningsTotal") or 0) - 1
+        rest = f"; and {count(more, 'more warning')} in its status.warnings" if more > 0 else ""
+        return Condition(ANALYSED, TRUE, "TasksBlocked", f"{about}: {warnings[0]['message']}{rest}")
+    return Condition(ANALYSED, TRUE, "Complete", f"{about}: {_tally(status(last))}")
 
 
-def _example(run: Object) -> str:
-    flows = status(run).get("blocked")
-    return f", such as {flows[0]['access']} of {flows[0]['conduit']} by {flows[0]['instance']}" if flows else ""
+def _tally(run_status: Mapping[str, Any]) -> str:
+    """Say in a sentence what becomes of the accesses that are expected."""
+    expected, granted, refused, undecided = (int(run_status.get(field) or 0) for field in results.TALLY)
+    said = f"of {count(expected, 'expected access')} {granted} {'is' if granted == 1 else 'are'} granted"
+    causes = [f"{policy or 'conduits without a policy'} {number}" for policy, number in results.refusing(run_status)]
+    said += f", {refused} refused by policy" + (f" ({', '.join(causes)})" if causes else "")
+    return f"{said}, {undecided} decided when they happen"
 
 
 def _go_on(decision: Decision, seen: _Seen) -> None:
@@ -173,7 +179,7 @@ def _go_on(decision: Decision, seen: _Seen) -> None:
             )
     if taking_part:
         done = sum(one.state in {State.COMPLETE, State.FAILED} for one in taking_part)
-        condition = Condition(SUCCEEDED, UNKNOWN, "Running", f"{done} of {len(taking_part)} members are done")
+        condition = Condition(SUCCEEDED, UNKNOWN, "Running", count(done, "member", _IS_DONE, of=len(taking_part)))
     else:
         condition = Condition(SUCCEEDED, UNKNOWN, "Pending", _waits_for(seen))
     values = _values(seen, condition)
@@ -240,11 +246,11 @@ def _outcome(members: Sequence[MemberRun]) -> Condition | None:
     if failed:
         causes = "; ".join(f"{one.name}: {one.error}" for one in failed[:_EXAMPLES])
         more = f"; and {len(failed) - _EXAMPLES} more" if len(failed) > _EXAMPLES else ""
-        message = f"{len(failed)} of {len(taking_part)} members failed: {causes}{more}"
+        message = f"{count(len(failed), 'member', of=len(taking_part))} failed: {causes}{more}"
         return Condition(SUCCEEDED, FALSE, "Failed", message)
     left_out = [one.name for one in members if one.state == State.UNREADY]
     without = f"; not ready and left out: {', '.join(left_out[:_EXAMPLES])}" if left_out else ""
-    return Condition(SUCCEEDED, TRUE, "Complete", f"{len(taking_part)} members are done{without}")
+    return Condition(SUCCEEDED, TRUE, "Complete", count(len(taking_part), "member", _IS_DONE) + without)
 
 
 def _finish(plan: Plan, seen: _Seen, ended: Condition) -> None:

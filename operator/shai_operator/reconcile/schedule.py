@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 from cronsim import CronSim, CronSimError
 
+from shai_operator.reconcile.counts import count
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -175,7 +177,7 @@ def parse(expression: str, time_zone: str) -> Schedule:
     if len(expression) > _LONGEST_EXPRESSION or len(parts) != len(_FIELDS):
         raise ScheduleError(
             INVALID,
-            f"spec.schedule {expression[:_LONGEST_EXPRESSION]!r} has {len(parts)} fields; write five: "
+            f"spec.schedule {expression[:_LONGEST_EXPRESSION]!r} has {count(len(parts), 'field')}; write five: "
             "minute, hour, day of month, month, day of week, such as '0 3 * * *' for 3:00 every day",
         )
     for number, (part, (field, values)) in enumerate(zip(parts, _FIELDS, strict=True)):

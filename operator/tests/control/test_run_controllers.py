@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 HASH = "ab" * 32
 TASKS = {("syse", "worker"): "Running"}
-ANALYSIS = {"durationMicroseconds": 5000, "conduits": 1, "classes": 1, "instances": 1, "blockedTotal": 0}
+ANALYSIS = {"durationMicroseconds": 5000, "conduits": 1, "classes": 1, "instances": 1}
+ANALYSIS |= dict.fromkeys(("expected", "granted", "refused", "undecided"), 0)
 
 
 class Written:

@@ -43,10 +43,16 @@ def test_names_and_addresses_follow_from_the_ordinal() -> None:
 @pytest.mark.parametrize(
     ("pool", "ordinals", "fit", "says"),
     [
-        pytest.param(POOL, range(5), 3, "5 members are wanted, and 3 fit on the hosts (a: 2, b: 1)", id="hosts"),
-        pytest.param(Pool("web", "10.0.0.0/24"), range(1), 0, "0 fit on the hosts (there is none)", id="no hosts"),
+        pytest.param(POOL, range(5), 3, "5 members are wanted, and the hosts have room for 3 (a: 2, b: 1)", id="hosts"),
+        pytest.param(
+            Pool("web", "10.0.0.0/24"),
+            range(1),
+            0,
+            "1 member is wanted, and the hosts have room for 0 (there is none)",
+            id="no hosts",
+        ),
         pytest.param(Pool("web", "10.0.0.0/30", (A, B)), range(3), 2, "has addresses for 2 members", id="addresses"),
-        pytest.param(Pool("web", "10.0.0.7/32", (A, B)), range(2), 1, "has addresses for 1 members", id="one address"),
+        pytest.param(Pool("web", "10.0.0.7/32", (A, B)), range(2), 1, "has addresses for 1 member,", id="one address"),
     ],
 )
 def test_what_does_not_fit_is_said(pool: Pool, ordinals: range, fit: int, says: str) -> None:

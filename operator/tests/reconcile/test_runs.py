@@ -10,7 +10,7 @@ from shai_operator.reconcile import runs
 from shai_operator.reconcile.actions import Emit, Plan
 from shai_operator.reconcile.conditions import timestamp
 from shai_operator.reconcile.objects import Inventory, Object
-from shai_operator.reconcile.results import BLOCKED_LISTED, COVERAGE_LISTED, MemberRun, State
+from shai_operator.reconcile.results import ACCESSES_LISTED, TALLY, WARNINGS_LISTED, MemberRun, State
 from shai_operator.reconcile.runs import CancelAnalysis, Decision, StartAnalysis
 from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, thing, written
 
@@ -45,33 +45,30 @@ def analysis(**more: Any) -> dict[str, Any]:
         "conduits": 10,
         "classes": 3,
         "instances": 2,
-        "coverage": [coverage()],
-        "blocked": None,
-        "blockedTotal": 0,
+        "accesses": [accesses()],
+        "warnings": None,
+        **tally(10, 9, 1),
         **more,
     }
 
 
-def coverage(task: str = "worker", expected: int = 10, validated: int = 9) -> dict[str, Any]:
-    return {
-        "task": task,
-        "access": "read",
-        "conduits": "documents",
-        "instances": 2,
-        "expected": expected,
-        "validated": validated,
-    }
+def tally(expected: int, granted: int, refused: int = 0) -> dict[str, int]:
+    rest = expected - granted - refused
+    return {"expected": expected, "granted": granted, "refused": refused, "undecided": rest}
 
 
-def flow(number: int) -> dict[str, Any]:
-    return {
-        "instance": f"worker({number:03})",
-        "access": "read",
-        "conduit": f"/a/{number}",
-        "count": 3,
-        "policy": "p",
-        "obligation": "o",
-    }
+def accesses(task: str = "worker", expected: int = 10, granted: int = 9, **causes: int) -> dict[str, Any]:
+    because = [
+        {"policy": policy, "count": count, "instance": "worker(alice)", "conduit": "/a", "reason": f"{policy}()"}
+        for policy, count in causes.items()
+    ]
+    found = {"task": task, "access": "read", "conduits": "documents", "instances": 2, "refusedBecause": because}
+    return found | tally(expected, granted, sum(causes.values()))
+
+
+def warning(number: int) -> dict[str, Any]:
+    message = f"worker cannot read documents {number:03}: all are refused"
+    return {"task": "worker", "access": "", "instance": f"worker({number:03})", "instances": 3, "message": message}
 
 
 def member(number: int, state: State, **more: Any) -> MemberRun:
@@ -153,9 +150,9 @@ def test_a_complete_run_says_the_worst_of_its_members() -> None:
             State.COMPLETE,
             analysis=analysis(
                 durationMicroseconds=7_000_999,
-                coverage=[coverage(validated=4), coverage("search", 0, 0)],
-                blocked=[flow(number) for number in range(30)],
-                blockedTotal=47,
+                accesses=[accesses(granted=4, friends=4, private=1), accesses("search", 0, 0)],
+                warnings=[warning(number) for number in range(30)],
+                **tally(10, 4, 5),
             ),
         ),
         member(2, State.UNREADY, error="no answer"),
@@ -165,26 +162,31 @@ def test_a_complete_run_says_the_worst_of_its_members() -> None:
     assert message(decision) == "2 members are done; not ready and left out: main-2"
     found = status_of(decision)
     assert found["durationMilliseconds"] == 7000
-    assert [entry["validated"] for entry in found["coverage"]] == [0, 4]
-    assert len(found["blocked"]) == BLOCKED_LISTED
-    assert found["blockedTotal"] == 47
+    assert [entry["granted"] for entry in found["accesses"]] == [0, 4]
+    assert {field: found[field] for field in TALLY} == tally(10, 4, 5)
+    assert found["accesses"][1]["refusedBecause"][0] == {
+        "policy": "friends", "count": 4, "instance": "worker(alice)", "conduit": "/a", "reason": "friends()"
+    }  # fmt: skip
+    assert len(found["warnings"]) == WARNINGS_LISTED
+    assert found["warningsTotal"] == 30
+    assert "access" not in found["warnings"][0], "instances that cannot start access nothing"
     assert found["completionTime"] == timestamp(NOW)
     assert [row["state"] for row in found["members"]] == ["Complete", "Complete", "Unready"]
     assert events(decision.plan) == [("Normal", "Complete")]
 
 
-def test_the_same_flow_on_every_member_is_one_flow() -> None:
-    found = analysis(blocked=[flow(1), flow(2)], blockedTotal=2)
+def test_the_same_warning_of_every_member_is_one_warning() -> None:
+    found = analysis(warnings=[warning(1), warning(2)])
     members = [member(number, State.COMPLETE, analysis=found) for number in range(3)]
     decision = runs.reconcile(run(), members, world(), NOW)
-    assert [entry["instance"] for entry in status_of(decision)["blocked"]] == ["worker(001)", "worker(002)"]
-    assert status_of(decision)["blockedTotal"] == 2
+    assert [entry["instance"] for entry in status_of(decision)["warnings"]] == ["worker(001)", "worker(002)"]
+    assert status_of(decision)["warningsTotal"] == 2
 
 
 def test_of_too_many_expectations_the_worst_are_shown() -> None:
-    entries = [coverage(f"task{number:03}", 100, number) for number in range(100)]
-    decision = runs.reconcile(run(), [member(0, State.COMPLETE, analysis=analysis(coverage=entries))], world(), NOW)
-    assert [entry["validated"] for entry in status_of(decision)["coverage"]] == list(range(COVERAGE_LISTED))
+    entries = [accesses(f"task{number:03}", 100, number) for number in range(100)]
+    decision = runs.reconcile(run(), [member(0, State.COMPLETE, analysis=analysis(accesses=entries))], world(), NOW)
+    assert [entry["granted"] for entry in status_of(decision)["accesses"]] == list(range(ACCESSES_LISTED))
 
 
 def test_a_failed_run_names_the_result_that_stays_in_force() -> None:
@@ -254,7 +256,15 @@ def analysed(*things: Object) -> tuple[str, str, str]:
     return found["status"], found["reason"], found["message"]
 
 
-BLOCKED: dict[str, Any] = {"blockedTotal": 2, "blocked": [flow(1)]}
+HEALTHY: dict[str, Any] = {
+    **tally(100, 50, 48),
+    "accesses": [accesses("a", 50, 25, friends=20, private=2), accesses("b", 50, 25, private=23, public=2, home=1)],
+    "warningsTotal": 0,
+}
+BLOCKED: dict[str, Any] = {**HEALTHY, "warningsTotal": 2, "warnings": [warning(1)]}
+SAID = (
+    "of 100 expected accesses 50 are granted, 48 refused by policy (private 25, friends 20, public 2), 2 decided when"
+)
 
 
 @pytest.mark.parametrize(
@@ -262,10 +272,14 @@ BLOCKED: dict[str, Any] = {"blockedTotal": 2, "blocked": [flow(1)]}
     [
         ([], ("Unknown", "Pending", "has not been analysed yet")),
         ([ended("a", "True", "Complete", OTHER)], ("Unknown", "Pending", "bundle abababababab")),
-        ([ended("a", "True", "Complete", coverage=[coverage()])], ("True", "Complete", "9 of 10 expected accesses")),
+        ([ended("a", "True", "Complete", **HEALTHY)], ("True", "Complete", SAID)),
         (
             [ended("a", "True", "Complete", **BLOCKED)],
-            ("True", "FlowsBlocked", "2 expected flows are forbidden, such"),
+            (
+                "True",
+                "TasksBlocked",
+                "worker cannot read documents 001: all are refused; and 1 more warning in its status.warnings",
+            ),
         ),
         ([ended("a", "False", "Failed")], ("False", "Failed", "AnalysisRun a: Failed.")),
         ([ended("a", "False", "TimedOut")], ("False", "Failed", "TimedOut")),

@@ -60,16 +60,23 @@ def status(plural: str) -> dict[str, Any]:
 
 
 def large_analysis() -> dict[str, Any]:
-    entry = {"task": "t", "access": "read", "conduits": "c", "instances": 1, "expected": 2, "validated": 1}
-    flow = {"access": "read", "count": 1, "policy": LONG, "obligation": LONG, "suggestion": LONG, "conduit": LONG}
+    tally = {"expected": 2, "granted": 1, "refused": 1, "undecided": 0}
+    cause = {
+        "count": 1,
+        "mode": "Audit",
+        **dict.fromkeys(("policy", "instance", "conduit", "reason", "suggestion"), LONG),
+    }
+    because = {"refusedBecause": [cause] * 9, "undecidedBecause": [cause] * 9}
+    entry = {"task": "t", "access": "read", "conduits": "c", "instances": 1, **tally, **because}
+    warning = {"task": LONG, "access": "write", "conduits": LONG, "instance": LONG, "instances": 1, "suggestion": LONG}
     return {
         "durationMicroseconds": 1,
         "conduits": 1,
         "classes": 1,
         "instances": 1,
-        "blockedTotal": 10**6,
-        "coverage": [{**entry, "task": f"t{number}"} for number in range(500)],
-        "blocked": [{**flow, "instance": f"{number}{LONG}"} for number in range(100)],
+        **tally,
+        "accesses": [{**entry, "task": f"t{number}"} for number in range(500)],
+        "warnings": [{**warning, "message": f"{number}{LONG}"} for number in range(100)],
     }
 
 
@@ -118,5 +125,5 @@ def test_a_pipeline() -> None:
 
 
 def test_the_check_finds_what_does_not_fit() -> None:
-    wrong = {"progress": {"done": -1, "phase": 7}, "members": [{}], "unknown": 1, "blocked": [{}] * 21}
+    wrong = {"progress": {"done": -1, "phase": 7}, "members": [{}], "unknown": 1, "warnings": [{}] * 21}
     assert len(faults(wrong, status("analysisruns"))) == 5

@@ -103,7 +103,7 @@ def test_an_image_may_come_later_and_members_than_fit_are_left_out(
     operator.await_quiet(but="JailPool")
     site.image("later")
     found = pool.await_condition("Provisioned", "False", "TooFewHosts")
-    assert "2 members are wanted, and 1 fit" in message(found, "Provisioned")
+    assert "2 members are wanted, and the hosts have room for 1" in message(found, "Provisioned")
 
     def serving() -> str:
         row = pool.rows()[0]
