@@ -5,8 +5,14 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,17 +34,13 @@ var layers = [][]string{
 	{"internal/manifest"},
 	{"internal/pattern"},
 	{"policy"},
-	{"internal/bug"},
-}
-
-// pure are the packages that do no I/O, by what they must not import.
-var pure = map[string][]string{
-	"internal/pattern": {"os", "net", "syscall", "log"},
-	"policy":           {"os", "net", "net/http", "syscall", "os/exec", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"},
+	{"internal/bug", "internal/codec"},
 }
 
 type listed struct {
 	ImportPath   string
+	Dir          string
+	GoFiles      []string
 	Imports      []string
 	TestImports  []string
 	XTestImports []string
@@ -47,7 +49,7 @@ type listed struct {
 
 func packages(t *testing.T) []listed {
 	t.Helper()
-	command := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,TestImports,XTestImports,Error", module+"/...")
+	command := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports,Error", module+"/...")
 	output, err := command.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
@@ -91,20 +93,80 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// What decides does no I/O.
+// impure is what a package that does no input or output never imports, with what is in
+// those folders; harmless is what it may of these.
+var (
+	impure   = []string{"os", "net", "syscall", "log", "io/ioutil", "math/rand", "crypto/rand", "golang.org/x/sys", "golang.org/x/net"}
+	harmless = []string{"net/netip"}
+	clock    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
+)
+
+// documented reads the table of folders in docs/architecture.md: which packages there
+// are, and which of them are pure.
+func documented(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pure := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `monitor/([^`]+)` \\| (.*) \\|$").FindAllStringSubmatch(string(text), -1) {
+		pure[row[1]] = strings.HasSuffix(row[2], ". Pure")
+	}
+	return pure
+}
+
+// A package that docs/architecture.md calls pure does no input or output and reads no
+// clock: what it decides depends on what it is given alone. Every package has its row.
 func TestPurePackages(t *testing.T) {
-	checked := 0
+	rows := documented(t)
 	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		pure, listed := rows[name]
+		if !listed {
+			t.Errorf("%s has no row in docs/architecture.md, which says whether it is pure", name)
+		}
+		delete(rows, name)
+		if !pure {
+			continue
+		}
 		for _, imported := range p.Imports {
-			if slices.Contains(pure[strings.TrimPrefix(p.ImportPath, module+"/")], imported) {
-				t.Errorf("%s imports %s: it must stay a pure function of what it is given", p.ImportPath, imported)
+			if isImpure(imported) {
+				t.Errorf("%s imports %s: it must stay a pure function of what it is given", name, imported)
 			}
 		}
-		if pure[strings.TrimPrefix(p.ImportPath, module+"/")] != nil {
-			checked++
+		for _, file := range p.GoFiles {
+			for _, call := range clockCalls(t, filepath.Join(p.Dir, file)) {
+				t.Errorf("%s/%s uses %s: it must be given the time", name, file, call)
+			}
 		}
 	}
-	if checked != len(pure) {
-		t.Errorf("%d of %d pure packages were found", checked, len(pure))
+	for name := range rows {
+		t.Errorf("docs/architecture.md has a row for monitor/%s, and there is no such package", name)
 	}
+}
+
+func isImpure(imported string) bool {
+	return !slices.Contains(harmless, imported) && slices.ContainsFunc(impure, func(one string) bool {
+		return imported == one || strings.HasPrefix(imported, one+"/")
+	})
+}
+
+// clockCalls lists what a file uses of the clock.
+func clockCalls(t *testing.T, path string) []string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if selected, ok := n.(*ast.SelectorExpr); ok {
+			if of, ok := selected.X.(*ast.Ident); ok && of.Name == "time" && slices.Contains(clock, selected.Sel.Name) {
+				found = append(found, "time."+selected.Sel.Name)
+			}
+		}
+		return true
+	})
+	return found
 }

@@ -4,13 +4,13 @@ package catalog
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
 
+	"shai.dev/monitor/internal/codec"
 	"shai.dev/monitor/policy"
 )
 
@@ -29,11 +29,12 @@ import (
 const chunkTuples = 128
 
 func encodeGroup(key groupKey) []byte {
-	out := binary.AppendUvarint(nil, uint64(len(key.conduit)))
-	out = append(out, key.conduit...)
-	out = binary.AppendUvarint(out, uint64(len(key.relation)))
-	out = append(out, key.relation...)
-	return binary.AppendUvarint(out, uint64(key.arity)) //nolint:gosec // never negative
+	out := codec.AppendText(codec.AppendText(nil, key.conduit), key.relation)
+	return codec.AppendNumber(out, uint64(key.arity)) //nolint:gosec // never negative
+}
+
+func decodeGroup(r *codec.Reader) groupKey {
+	return groupKey{conduit: r.Text(), relation: r.Text(), arity: int(r.Number() & 0xff)}
 }
 
 func encodeTuple(tuple []policy.Value) []byte {
@@ -42,96 +43,46 @@ func encodeTuple(tuple []policy.Value) []byte {
 		out = append(out, byte(value.Kind()))
 		switch value.Kind() {
 		case policy.StringValue:
-			out = binary.AppendUvarint(out, uint64(len(value.Text())))
-			out = append(out, value.Text()...)
+			out = codec.AppendText(out, value.Text())
 		case policy.IntegerValue:
-			out = binary.BigEndian.AppendUint64(out, uint64(value.Number())) //nolint:gosec // read back the same way
+			out = codec.AppendFixed(out, uint64(value.Number())) //nolint:gosec // read back the same way
 		case policy.TimeValue:
-			out = binary.BigEndian.AppendUint64(out, uint64(value.Instant().UnixNano())) //nolint:gosec // read back the same way
+			out = codec.AppendFixed(out, uint64(value.Instant().UnixNano())) //nolint:gosec // read back the same way
 		}
 	}
 	return out
 }
 
-// decoder reads what the encoders wrote; the first malformed byte stops it.
-type decoder struct {
-	rest   []byte
-	broken bool
-	intern map[string]string // shares equal texts; may be nil
-}
-
-func (d *decoder) bytes(count uint64) []byte {
-	if count > uint64(len(d.rest)) {
-		d.broken = true
-		return nil
-	}
-	out := d.rest[:count]
-	d.rest = d.rest[count:]
-	return out
-}
-
-func (d *decoder) uvarint() uint64 {
-	value, used := binary.Uvarint(d.rest)
-	if used <= 0 {
-		d.broken = true
-		return 0
-	}
-	d.rest = d.rest[used:]
-	return value
-}
-
-func (d *decoder) text() string {
-	raw := d.bytes(d.uvarint())
-	if shared, known := d.intern[string(raw)]; known {
-		return shared
-	}
-	text := string(raw)
-	if d.intern != nil {
-		d.intern[text] = text
-	}
-	return text
-}
-
-func (d *decoder) value() policy.Value {
-	kind := d.bytes(1)
-	if d.broken {
+func decodeValue(r *codec.Reader) policy.Value {
+	kind := r.Bytes(1)
+	if kind == nil {
 		return policy.Value{}
 	}
 	switch policy.ValueKind(kind[0]) {
 	case policy.StringValue:
-		return policy.String(d.text())
+		return policy.String(r.Text())
 	case policy.IntegerValue:
-		if raw := d.bytes(8); !d.broken {
-			return policy.Integer(int64(binary.BigEndian.Uint64(raw))) //nolint:gosec // written the same way
-		}
+		return policy.Integer(int64(r.Fixed())) //nolint:gosec // written the same way
 	case policy.TimeValue:
-		if raw := d.bytes(8); !d.broken {
-			return policy.Time(time.Unix(0, int64(binary.BigEndian.Uint64(raw)))) //nolint:gosec // written the same way
-		}
+		return policy.Time(time.Unix(0, int64(r.Fixed()))) //nolint:gosec // written the same way
 	}
-	d.broken = true
+	r.Break()
 	return policy.Value{}
-}
-
-func (d *decoder) group() groupKey {
-	key := groupKey{conduit: d.text(), relation: d.text()}
-	key.arity = int(d.uvarint() & 0xff)
-	return key
 }
 
 // tuples splits a chunk into encoded tuples.
 func splitChunk(value []byte, arity int) ([][]byte, error) {
 	var tuples [][]byte
-	d := &decoder{rest: value}
-	for len(d.rest) > 0 || arity == 0 && len(tuples) == 0 {
-		before := d.rest
+	r := codec.NewReader(value)
+	for len(r.Rest()) > 0 || arity == 0 && len(tuples) == 0 {
+		before := r.Rest()
 		for range arity {
-			d.value()
+			decodeValue(r)
 		}
-		if d.broken {
+		if r.Broken() {
 			return nil, fmt.Errorf("read facts: a chunk of %d bytes is malformed after %d tuples; restore the catalog from a copy", len(value), len(tuples))
 		}
-		tuples = append(tuples, before[:len(before)-len(d.rest)])
+		tuples = append(tuples, before[:len(before)-len(r.Rest())])
 	}
 	return tuples, nil
 }
@@ -249,9 +200,9 @@ func loadFacts(bucket *bbolt.Bucket) (*factIndex, error) {
 	intern := make(map[string]string)
 	var changes []*groupChange
 	err := bucket.ForEach(func(key, value []byte) error {
-		d := &decoder{rest: key, intern: intern}
-		group := d.group()
-		if d.broken {
+		r := codec.NewReader(key).Share(intern)
+		group := decodeGroup(r)
+		if r.Broken() {
 			return fmt.Errorf("read facts: key %x is malformed; restore the catalog from a copy", key)
 		}
 		if len(changes) == 0 || changes[len(changes)-1].key != group {
@@ -277,9 +228,9 @@ func decodeChunk(value []byte, arity int, intern map[string]string) ([][]policy.
 	values := make([]policy.Value, 0, len(encoded)*arity)
 	tuples := make([][]policy.Value, len(encoded))
 	for i, raw := range encoded {
-		d := &decoder{rest: raw, intern: intern}
+		r := codec.NewReader(raw).Share(intern)
 		for range arity {
-			values = append(values, d.value())
+			values = append(values, decodeValue(r))
 		}
 		tuples[i] = values[i*arity : (i+1)*arity : (i+1)*arity]
 	}

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"shai.dev/monitor/internal/bug"
+	"shai.dev/monitor/internal/codec"
 	"shai.dev/monitor/policy"
 )
 
@@ -295,13 +296,13 @@ func (o *owned) all() (facts []policy.Fact) {
 
 // factOf is the fact that factKey made the key of.
 func factOf(key []byte) policy.Fact {
-	d := &decoder{rest: key}
-	group := d.group()
+	r := codec.NewReader(key)
+	group := decodeGroup(r)
 	fact := policy.Fact{Conduit: group.conduit, Relation: group.relation}
 	for range group.arity {
-		fact.Arguments = append(fact.Arguments, d.value())
+		fact.Arguments = append(fact.Arguments, decodeValue(r))
 	}
-	if d.broken {
+	if r.Broken() {
 		bug.Found("key %x of a source's fact is malformed", key)
 	}
 	return fact

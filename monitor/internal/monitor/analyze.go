@@ -5,10 +5,7 @@ package monitor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"time"
 
 	"shai.dev/monitor/internal/analysis"
@@ -24,10 +21,6 @@ type analysed struct {
 	plan   *analysis.Plan
 	result *analysis.Result // nil before the first run
 	report api.Analysis     // of the last full run
-}
-
-func (m *Monitor) analysisPath(pipeline string) string {
-	return filepath.Join(m.options.State, "analysis-"+pipeline)
 }
 
 // Analyze implements [api.Service].
@@ -86,7 +79,7 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.Anal
 	if err != nil {
 		return api.Analysis{}, err
 	}
-	if err := result.Save(m.analysisPath(p.name)); err != nil {
+	if err := storeAnalysis(m.analysisPath(p.name), result); err != nil {
 		return api.Analysis{}, err
 	}
 	p.putSets(sets)
@@ -292,11 +285,8 @@ func (m *Monitor) loadAnalysis(p *pipeline) error {
 	if err := m.remember(p); err != nil {
 		return err
 	}
-	result, err := analysis.Load(m.analysisPath(p.name), p.plan, m.state())
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, analysis.ErrStale) {
-		return nil
-	}
-	if err != nil {
+	result, err := storedAnalysis(m.analysisPath(p.name), p.plan, m.state())
+	if result == nil || err != nil {
 		return err
 	}
 	report := reportOf(p, result, m.state().Bundle().Version, result.Analysed, 0)

@@ -112,7 +112,7 @@ func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Re
 		}
 	}
 	m.rescheduleExpiry()
-	return len(touched), reset, next.Save(m.analysisPath(name))
+	return len(touched), reset, storeAnalysis(m.analysisPath(name), next)
 }
 
 func (m *Monitor) setAnalysis(name string, known *analysed) {
