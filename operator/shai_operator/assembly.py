@@ -11,9 +11,9 @@ import kopf
 
 from shai_operator.cluster.client import Cluster
 from shai_operator.control import authority
-from shai_operator.control.analyses import Analyses
-from shai_operator.control.benchmarks import Benchmarks
-from shai_operator.control.definitions import Definitions
+from shai_operator.control.analysis_controller import AnalysisController
+from shai_operator.control.benchmark_controller import BenchmarkController
+from shai_operator.control.definition_controller import DefinitionController
 from shai_operator.control.executor import Executor
 from shai_operator.control.freshness import Freshness
 from shai_operator.control.health import Health
@@ -22,9 +22,10 @@ from shai_operator.control.kinds import Kinds
 from shai_operator.control.leases import Leases
 from shai_operator.control.loop import Loop
 from shai_operator.control.measuring import LocalLoadGenerator
-from shai_operator.control.pools import Pools, Surroundings
-from shai_operator.control.releases import Releases
-from shai_operator.control.runs import Runs
+from shai_operator.control.pool_controller import PoolController
+from shai_operator.control.release_store import ReleaseStore
+from shai_operator.control.run_controller import RunController
+from shai_operator.control.services import Services
 from shai_operator.control.verdicts import Verdicts
 from shai_operator.handlers import admission, login, watch
 from shai_operator.monitors.validator import Validator
@@ -68,9 +69,9 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     verdicts = Verdicts(loop, validator)
     playbooks = Playbooks(workers=settings.workers)
     jobs = Jobs()
-    releases = Releases(cluster, settings.namespace)
-    pools = Pools(
-        Surroundings(
+    releases = ReleaseStore(cluster, settings.namespace)
+    pools = PoolController(
+        Services(
             settings=settings,
             loop=loop,
             cluster=cluster,
@@ -89,11 +90,12 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         NAMESPACE: verdicts,
         "JailPool": pools,
         **dict.fromkeys(
-            ("Policy", "FactSource", "Task", "Pipeline", "Principal"), Definitions(loop, verdicts, executor, seal)
+            ("Policy", "FactSource", "Task", "Pipeline", "Principal"),
+            DefinitionController(loop, verdicts, executor, seal),
         ),
-        "OfflineAnalysis": Analyses(loop, executor),
-        "AnalysisRun": Runs(loop, executor, jobs, pools),
-        "Benchmark": Benchmarks(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
+        "OfflineAnalysis": AnalysisController(loop, executor),
+        "AnalysisRun": RunController(loop, executor, jobs, pools),
+        "Benchmark": BenchmarkController(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
     }
     try:
         await _serve(settings, cluster, loop, validator, root)

@@ -46,13 +46,13 @@ class Cluster:
         """Close connections."""
         await self._client.aclose()
 
-    async def get(self, it: Reference) -> dict[str, Any] | None:
+    async def get(self, ref: Reference) -> dict[str, Any] | None:
         """Read an object; None when there is none."""
         try:
-            found = await self._send("get", it, self._client.get, RESOURCES[it.kind], it.name, **_namespace(it))
+            found = await self._send("get", ref, self._client.get, RESOURCES[ref.kind], ref.name, **_namespace(ref))
         except _NotFoundError:
             return None
-        return _plain(found, it.kind)
+        return _plain(found, ref.kind)
 
     async def list(
         self, kind: str, namespace: str | None = None, labels: Mapping[str, str] | None = None
@@ -69,45 +69,47 @@ class Cluster:
 
     async def create(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
         """Create an object and return it; None when one of this name exists already."""
-        it = reference(body)
-        resource = RESOURCES[it.kind]
+        ref = reference(body)
+        resource = RESOURCES[ref.kind]
         try:
-            made = await self._send("create", it, self._client.create, resource.from_dict(dict(body)), **_namespace(it))
+            made = await self._send(
+                "create", ref, self._client.create, resource.from_dict(dict(body)), **_namespace(ref)
+            )
         except ConflictError:
             return None
-        return _plain(made, it.kind)
+        return _plain(made, ref.kind)
 
-    async def delete(self, it: Reference, uid: str) -> None:
+    async def delete(self, ref: Reference, uid: str) -> None:
         """Delete an object, if it is still the one with this uid; nothing when it is gone."""
-        found = await self.get(it)
+        found = await self.get(ref)
         if found is None or found["metadata"]["uid"] != uid:
             return
         try:
-            await self._send("delete", it, self._client.delete, RESOURCES[it.kind], it.name, **_namespace(it))
+            await self._send("delete", ref, self._client.delete, RESOURCES[ref.kind], ref.name, **_namespace(ref))
         except _NotFoundError:
             return
 
     async def apply(self, body: Mapping[str, Any], writer: str) -> None:
         """Apply an object server-side: ``writer`` owns exactly the fields of ``body``."""
-        it = reference(body)
-        await self._patch("apply", RESOURCES[it.kind], it, body, PatchType.APPLY, field_manager=writer, force=True)
+        ref = reference(body)
+        await self._patch("apply", RESOURCES[ref.kind], ref, body, PatchType.APPLY, field_manager=writer, force=True)
 
     async def apply_status(self, thing: Object, writer: str, status: Mapping[str, Any]) -> dict[str, Any] | None:
         """Apply the part of a status that ``writer`` owns; return the object, None when it is gone."""
-        it = reference(thing)
+        ref = reference(thing)
         body = {
             "apiVersion": thing["apiVersion"],
-            "kind": it.kind,
+            "kind": ref.kind,
             # Another object of the same name must not get this one's status.
-            "metadata": {"name": it.name, "uid": uid(thing)} | ({"namespace": it.namespace} if it.namespace else {}),
+            "metadata": {"name": ref.name, "uid": uid(thing)} | ({"namespace": ref.namespace} if ref.namespace else {}),
             "status": dict(status),
         }
-        resource = RESOURCES[it.kind].Status
+        resource = RESOURCES[ref.kind].Status
         try:
-            found = await self._patch("status", resource, it, body, PatchType.APPLY, field_manager=writer, force=True)
+            found = await self._patch("status", resource, ref, body, PatchType.APPLY, field_manager=writer, force=True)
         except (_NotFoundError, ConflictError):
             return None
-        return _plain(found, it.kind)
+        return _plain(found, ref.kind)
 
     async def set_finalizer(self, thing: Object, *, present: bool) -> None:
         """Add the operator's finalizer or take it away; ConflictError when others wrote meanwhile."""
@@ -120,38 +122,40 @@ class Cluster:
                 "uid": uid(thing),
             }
         }
-        it = reference(thing)
+        ref = reference(thing)
         try:
-            await self._patch("finalizer", RESOURCES[it.kind], it, body, PatchType.MERGE)
+            await self._patch("finalizer", RESOURCES[ref.kind], ref, body, PatchType.MERGE)
         except _NotFoundError:
             return
 
-    async def merge(self, it: Reference, body: Mapping[str, Any]) -> None:
+    async def merge(self, ref: Reference, body: Mapping[str, Any]) -> None:
         """Merge ``body`` into an object; ClusterError when it does not exist."""
-        await self._patch("merge", RESOURCES[it.kind], it, body, PatchType.MERGE)
+        await self._patch("merge", RESOURCES[ref.kind], ref, body, PatchType.MERGE)
 
     async def replace(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Replace an object as it was read; ConflictError when others wrote meanwhile."""
-        it = reference(body)
-        resource = RESOURCES[it.kind]
-        found = await self._send("replace", it, self._client.replace, resource.from_dict(dict(body)), **_namespace(it))
-        return _plain(found, it.kind)
+        ref = reference(body)
+        resource = RESOURCES[ref.kind]
+        found = await self._send(
+            "replace", ref, self._client.replace, resource.from_dict(dict(body)), **_namespace(ref)
+        )
+        return _plain(found, ref.kind)
 
     async def _patch(
-        self, verb: str, resource: Any, it: Reference, body: Mapping[str, Any], how: PatchType, **options: Any
+        self, verb: str, resource: Any, ref: Reference, body: Mapping[str, Any], how: PatchType, **options: Any
     ) -> Any:
         return await self._send(
-            verb, it, self._client.patch, resource, it.name, dict(body), patch_type=how, **_namespace(it), **options
+            verb, ref, self._client.patch, resource, ref.name, dict(body), patch_type=how, **_namespace(ref), **options
         )
 
-    async def _send(self, verb: str, it: Reference, request: Any, *arguments: Any, **options: Any) -> Any:
-        REQUESTS.labels(verb, it.kind).inc()
+    async def _send(self, verb: str, ref: Reference, request: Any, *arguments: Any, **options: Any) -> Any:
+        REQUESTS.labels(verb, ref.kind).inc()
         try:
             return await request(*arguments, **options)
         except ApiError as error:
-            raise _KINDS.get(error.status.code or 0, ClusterError)(f"{verb} {it}: {error.status.message}") from error
+            raise _KINDS.get(error.status.code or 0, ClusterError)(f"{verb} {ref}: {error.status.message}") from error
         except httpx2.HTTPError as error:
-            raise ClusterError(f"{verb} {it}: the API server was not reached: {error!r}") from error
+            raise ClusterError(f"{verb} {ref}: the API server was not reached: {error!r}") from error
 
 
 class _NotFoundError(ClusterError):
@@ -161,8 +165,8 @@ class _NotFoundError(ClusterError):
 _KINDS: dict[int, type[ClusterError]] = {_NOT_FOUND: _NotFoundError, _CONFLICT: ConflictError}
 
 
-def _namespace(it: Reference) -> dict[str, str]:
-    return {"namespace": it.namespace} if it.namespace else {}
+def _namespace(ref: Reference) -> dict[str, str]:
+    return {"namespace": ref.namespace} if ref.namespace else {}
 
 
 def _plain(found: Any, kind: str) -> dict[str, Any]:

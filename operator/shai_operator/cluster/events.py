@@ -32,23 +32,23 @@ async def record(cluster: Cluster, emit: Emit) -> None:
     now = timestamp(datetime.now(UTC))
     message = emit.message.encode()[:_MESSAGE_LIMIT].decode(errors="ignore")
     digest = hashlib.sha256(f"{uid(emit.thing)}\0{emit.type}\0{emit.reason}\0{message}".encode()).hexdigest()[:16]
-    it = Reference("Event", namespace(emit.thing) or "default", f"{name(emit.thing)[:200]}.{digest}")
+    ref = Reference("Event", namespace(emit.thing) or "default", f"{name(emit.thing)[:200]}.{digest}")
     try:
-        found = await cluster.get(it)
+        found = await cluster.get(ref)
         if found is not None:
-            await cluster.merge(it, {"count": (found.get("count") or 1) + 1, "lastTimestamp": now})
+            await cluster.merge(ref, {"count": (found.get("count") or 1) + 1, "lastTimestamp": now})
             return
-        await cluster.create(_body(emit, it, message, now))
+        await cluster.create(_body(emit, ref, message, now))
     except ClusterError as error:
         _LOGGER.warning("event is lost: %s", error, extra={"reason": emit.reason})
 
 
-def _body(emit: Emit, it: Reference, message: str, now: str) -> dict[str, Any]:
+def _body(emit: Emit, ref: Reference, message: str, now: str) -> dict[str, Any]:
     thing = emit.thing
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": it.name, "namespace": it.namespace},
+        "metadata": {"name": ref.name, "namespace": ref.namespace},
         "involvedObject": {
             "apiVersion": thing["apiVersion"],
             "kind": thing["kind"],

@@ -32,13 +32,13 @@ async def load(cluster: Cluster, namespace: str) -> Identity:
 
     Two operators that start at the same time end up with the same one: only the first can create it.
     """
-    it = Reference("Secret", namespace, SECRET)
-    found = await cluster.get(it)
+    ref = Reference("Secret", namespace, SECRET)
+    found = await cluster.get(ref)
     if found is None:
         made = authority.create()
-        found = await cluster.create(_secret(it, made)) or await cluster.get(it)
+        found = await cluster.create(_secret(ref, made)) or await cluster.get(ref)
     if found is None:
-        raise ClusterError(f"{it} was deleted as soon as it was made; what else writes there?")
+        raise ClusterError(f"{ref} was deleted as soon as it was made; what else writes there?")
     data = found.get("data") or {}
     identity = Identity(_decode(data, _CERTIFICATE), _decode(data, _KEY))
     authority.check(identity)
@@ -105,11 +105,11 @@ def _write(path: Path, identity: Identity) -> None:
         file.write(identity.key + identity.certificate)
 
 
-def _secret(it: Reference, identity: Identity) -> dict[str, object]:
+def _secret(ref: Reference, identity: Identity) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": it.name, "namespace": it.namespace},
+        "metadata": {"name": ref.name, "namespace": ref.namespace},
         "type": "kubernetes.io/tls",
         "data": {_CERTIFICATE: _encode(identity.certificate), _KEY: _encode(identity.key)},
     }

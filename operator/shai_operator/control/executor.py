@@ -51,9 +51,9 @@ class Executor:
 
     def forget(self, thing: Object) -> None:
         """Drop what is remembered of an object that is gone."""
-        it = uid(thing)
-        self._told.pop(it, None)
-        for key in [key for key in self._applied if key[0] == it]:
+        gone = uid(thing)
+        self._told.pop(gone, None)
+        for key in [key for key in self._applied if key[0] == gone]:
             del self._applied[key]
 
     async def _set_status(self, action: actions.SetStatus) -> None:

@@ -64,15 +64,15 @@ class Freshness:
         # What the operator has written itself it knows whatever the watch does: only what was heard counts.
         heard, before = self._loop.heard, self._lacking.get(kind, {})
         present = {reference(thing): thing for thing in listed}
-        lacking = {it: _version(thing) for it, thing in present.items() if heard.get(it, 0) < _version(thing)}
+        lacking = {ref: _version(thing) for ref, thing in present.items() if heard.get(ref, 0) < _version(thing)}
         inventory = self._loop.inventory
         listed = [*inventory.all(kind), *(inventory.forged() if kind == "PolicyRevision" else ())]
         gone = [known for known in listed if reference(known) not in present]
-        behind = [it for it in lacking if heard.get(it, 0) < before.get(it, _GONE)]
-        for it in behind:
-            if self._fed.get(it, 0) < lacking[it]:
-                self._fed[it] = lacking[it]
-                self._loop.take(present[it])
+        behind = [ref for ref in lacking if heard.get(ref, 0) < before.get(ref, _GONE)]
+        for ref in behind:
+            if self._fed.get(ref, 0) < lacking[ref]:
+                self._fed[ref] = lacking[ref]
+                self._loop.take(present[ref])
         forgotten = [known for known in gone if before.get(reference(known)) == _GONE]
         for known in forgotten:
             self._fed.pop(reference(known), None)

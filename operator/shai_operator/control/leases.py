@@ -43,25 +43,25 @@ class Leases:
     async def hold(self, host: str) -> AsyncIterator[None]:
         """Wait for a host's lock and hold it; what runs inside is cancelled when it is lost."""
         async with self._local.setdefault(host, asyncio.Lock()):
-            it = Reference("Lease", self._namespace, _name(host))
-            while not await self._take(it):  # noqa: ASYNC110 - the holder may be another process
+            ref = Reference("Lease", self._namespace, _name(host))
+            while not await self._take(ref):  # noqa: ASYNC110 - the holder may be another process
                 await asyncio.sleep(_RETRY_SECONDS)
             task = asyncio.current_task()
-            renewal = asyncio.create_task(self._renew(it, task))
+            renewal = asyncio.create_task(self._renew(ref, task))
             try:
                 yield
             finally:
                 renewal.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await renewal
-                await self._give_back(it)
+                await self._give_back(ref)
 
-    async def _take(self, it: Reference) -> bool:
-        found = await self._cluster.get(it)
+    async def _take(self, ref: Reference) -> bool:
+        found = await self._cluster.get(ref)
         now = datetime.now(UTC)
         if found is None:
             body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
-            metadata = {"name": it.name, "namespace": it.namespace}
+            metadata = {"name": ref.name, "namespace": ref.namespace}
             made = await self._cluster.create({**body, "metadata": metadata, "spec": self._spec(now)})
             return made is not None
         if self._held_by_another(found["spec"], now):
@@ -72,26 +72,26 @@ class Leases:
             return False
         return True
 
-    async def _renew(self, it: Reference, task: asyncio.Task[Any] | None) -> None:
+    async def _renew(self, ref: Reference, task: asyncio.Task[Any] | None) -> None:
         deadline = datetime.now(UTC) + timedelta(seconds=DURATION_SECONDS)
         while True:
             await asyncio.sleep(_RENEW_SECONDS)
             try:
-                if await self._take(it):
+                if await self._take(ref):
                     deadline = datetime.now(UTC) + timedelta(seconds=DURATION_SECONDS)
                     continue
             except ClusterError as error:
-                _LOGGER.warning("cannot renew %s: %s", it, error)
+                _LOGGER.warning("cannot renew %s: %s", ref, error)
                 if datetime.now(UTC) < deadline:
                     continue
-            _LOGGER.error("%s is lost to another operator; what runs on that host is ended", it)
+            _LOGGER.error("%s is lost to another operator; what runs on that host is ended", ref)
             if task is not None:
-                task.cancel(f"{it} is lost")
+                task.cancel(f"{ref} is lost")
             return
 
-    async def _give_back(self, it: Reference) -> None:
+    async def _give_back(self, ref: Reference) -> None:
         with contextlib.suppress(ClusterError):  # it runs out by itself
-            found = await self._cluster.get(it)
+            found = await self._cluster.get(ref)
             if found is not None and found["spec"].get("holderIdentity") == self._holder:
                 spec = {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
                 await self._cluster.replace({**found, "spec": spec})

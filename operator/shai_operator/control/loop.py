@@ -26,7 +26,7 @@ WORKERS = 8
 class Controller(Protocol):
     """Brings one kind's objects to what they say."""
 
-    async def reconcile(self, it: Reference) -> float | None:
+    async def reconcile(self, ref: Reference) -> float | None:
         """Look at one object, which may be gone; return when to look again, in seconds."""
 
 
@@ -62,17 +62,17 @@ class Loop:
     def take(self, thing: Object, *, gone: bool = False) -> None:
         """Take note of an object, wherever it is known from."""
         self.seen = time.monotonic()
-        it = reference(thing)
-        before = self.inventory.get(it) if it in self._observed else None
+        ref = reference(thing)
+        before = self.inventory.get(ref) if ref in self._observed else None
         if gone:
             before = None  # an end concerns the same objects as a beginning
-            self._observed.discard(it)
-            self.inventory.remove(it)
+            self._observed.discard(ref)
+            self.inventory.remove(ref)
             self._executor.forget(thing)
         else:
-            self._observed.add(it)
+            self._observed.add(ref)
             self.inventory.put(thing)
-        self.queue.add(it)
+        self.queue.add(ref)
         for one in dependents.of(thing, before, self.inventory):
             if one.kind == dependents.NAMESPACE:
                 self.redefined[one.name] = self.seen
@@ -82,6 +82,6 @@ class Loop:
         """Work until cancelled."""
         await self.queue.run()
 
-    async def _reconcile(self, it: Reference) -> float | None:
-        controller = self.controllers.get(it.kind)
-        return None if controller is None else await controller.reconcile(it)
+    async def _reconcile(self, ref: Reference) -> float | None:
+        controller = self.controllers.get(ref.kind)
+        return None if controller is None else await controller.reconcile(ref)

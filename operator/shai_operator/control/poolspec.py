@@ -82,14 +82,14 @@ async def login(thing: Object, host: Host, cluster: Cluster) -> Host:
     """Complete a host with its key, which a Secret holds; ConfigurationError when there is none."""
     listed = next(one for one in spec(thing)["hosts"] if one["name"] == host.name)
     secret = listed["privateKeySecret"]
-    it = Reference("Secret", secret["namespace"], secret["name"])
+    ref = Reference("Secret", secret["namespace"], secret["name"])
     key = secret.get("key") or "ssh-privatekey"
-    found = await cluster.get(it)
+    found = await cluster.get(ref)
     encoded = ((found or {}).get("data") or {}).get(key)
     if not encoded:
         what = f"has no key {key}" if found else "does not exist"
         raise ConfigurationError(
-            f"host {host.name}: {it} {what}; make it: kubectl -n {it.namespace} create secret generic {it.name} "
+            f"host {host.name}: {ref} {what}; make it: kubectl -n {ref.namespace} create secret generic {ref.name} "
             f"--from-file={key}=FILE"
         )
     private = base64.b64decode(encoded).decode(errors="replace")

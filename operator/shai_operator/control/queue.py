@@ -48,24 +48,24 @@ class WorkQueue:
         self._timers: dict[Reference, asyncio.TimerHandle] = {}
         self._failures: dict[Reference, int] = {}
 
-    def add(self, it: Reference) -> None:
+    def add(self, ref: Reference) -> None:
         """Have something looked at as soon as a worker is free."""
-        self._cancel_timer(it)
-        if it in self._running:
-            self._again.add(it)
-        elif it not in self._waiting:
-            self._waiting.add(it)
-            self._ready.put_nowait(it)
+        self._cancel_timer(ref)
+        if ref in self._running:
+            self._again.add(ref)
+        elif ref not in self._waiting:
+            self._waiting.add(ref)
+            self._ready.put_nowait(ref)
             _DEPTH.set(len(self._waiting))
 
-    def add_after(self, it: Reference, seconds: float) -> None:
+    def add_after(self, ref: Reference, seconds: float) -> None:
         """Have something looked at later, unless it is before that anyway; the earlier time counts."""
-        timer = self._timers.get(it)
+        timer = self._timers.get(ref)
         loop = asyncio.get_running_loop()
         if timer is not None and timer.when() <= loop.time() + seconds:
             return
-        self._cancel_timer(it)
-        self._timers[it] = loop.call_later(seconds, self.add, it)
+        self._cancel_timer(ref)
+        self._timers[ref] = loop.call_later(seconds, self.add, ref)
 
     def idle(self) -> bool:
         """Whether nothing waits or runs; what waits for its time does not count."""
@@ -84,39 +84,39 @@ class WorkQueue:
 
     async def _work(self) -> None:
         while True:
-            it = await self._ready.get()
-            self._waiting.discard(it)
-            self._running.add(it)
+            ref = await self._ready.get()
+            self._waiting.discard(ref)
+            self._running.add(ref)
             _DEPTH.set(len(self._waiting))
             try:
-                await self._look(it)
+                await self._look(ref)
             finally:
-                self._running.discard(it)
-            if it in self._again:
-                self._again.discard(it)
-                self.add(it)
+                self._running.discard(ref)
+            if ref in self._again:
+                self._again.discard(ref)
+                self.add(ref)
 
-    async def _look(self, it: Reference) -> None:
+    async def _look(self, ref: Reference) -> None:
         started = time.monotonic()
         try:
-            seconds = await self._reconcile(it)
+            seconds = await self._reconcile(ref)
         except Exception:  # one thing's failure must not stop the others: it is logged, counted and repeated
-            delay = self._delay(it)
-            _ERRORS.labels(it.kind).inc()
-            _LOGGER.exception("reconcile %s failed; again in %.1f s", it, delay, extra={"object": str(it)})
-            self.add_after(it, delay)
+            delay = self._delay(ref)
+            _ERRORS.labels(ref.kind).inc()
+            _LOGGER.exception("reconcile %s failed; again in %.1f s", ref, delay, extra={"object": str(ref)})
+            self.add_after(ref, delay)
         else:
-            self._failures.pop(it, None)
+            self._failures.pop(ref, None)
             if seconds is not None:
-                self.add_after(it, seconds)
+                self.add_after(ref, seconds)
         finally:
-            _SECONDS.labels(it.kind).observe(time.monotonic() - started)
+            _SECONDS.labels(ref.kind).observe(time.monotonic() - started)
 
-    def _delay(self, it: Reference) -> float:
-        failures = self._failures[it] = self._failures.get(it, 0) + 1
+    def _delay(self, ref: Reference) -> float:
+        failures = self._failures[ref] = self._failures.get(ref, 0) + 1
         longest = min(FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 20), LAST_RETRY_SECONDS)
         return longest * random.uniform(0.75, 1.0)  # noqa: S311 - spreads retries, is no secret
 
-    def _cancel_timer(self, it: Reference) -> None:
+    def _cancel_timer(self, ref: Reference) -> None:
         with contextlib.suppress(KeyError):
-            self._timers.pop(it).cancel()
+            self._timers.pop(ref).cancel()

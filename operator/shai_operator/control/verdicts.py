@@ -35,11 +35,11 @@ class Verdicts:
         self._validator = validator
         self._checked: dict[Reference, tuple[str, int]] = {}
 
-    async def reconcile(self, it: Reference) -> float | None:
+    async def reconcile(self, ref: Reference) -> float | None:
         """Check a namespace's definitions, and have those looked at whose verdict is another."""
         inventory = self._loop.inventory
-        shared = [one for kind in _KINDS for one in inventory.all(kind, it.name)]
-        pipelines = sorted(inventory.all("Pipeline", it.name), key=lambda one: (created(one), uid(one)))
+        shared = [one for kind in _KINDS for one in inventory.all(kind, ref.name)]
+        pipelines = sorted(inventory.all("Pipeline", ref.name), key=lambda one: (created(one), uid(one)))
         present = {reference(thing): thing for thing in [*shared, *pipelines]}
         problems: dict[Reference, list[Problem]] = {}
         parameters: dict[str, tuple[str, ...]] = {}
@@ -50,7 +50,7 @@ class Verdicts:
             for problem in answer.problems:
                 problems.setdefault(problem.object, []).append(problem)
             parameters.update(answer.parameters)
-        for gone in [one for one in self.found if one.namespace == it.name and one not in present]:
+        for gone in [one for one in self.found if one.namespace == ref.name and one not in present]:
             del self.found[gone], self._checked[gone]
         for one, thing in present.items():
             self._judge(one, thing, _verdict(thing, problems.get(one, ()), parameters))
@@ -58,14 +58,14 @@ class Verdicts:
 
     def of(self, thing: Object) -> Verdict | None:
         """Return the verdict on an object as it stands, None when that is not yet checked."""
-        it = reference(thing)
-        return self.found.get(it) if self._checked.get(it) == _identity(thing) else None
+        ref = reference(thing)
+        return self.found.get(ref) if self._checked.get(ref) == _identity(thing) else None
 
-    def _judge(self, it: Reference, thing: Object, verdict: Verdict) -> None:
-        same = self.found.get(it) == verdict and self._checked.get(it) == _identity(thing)
-        self.found[it], self._checked[it] = verdict, _identity(thing)
+    def _judge(self, ref: Reference, thing: Object, verdict: Verdict) -> None:
+        same = self.found.get(ref) == verdict and self._checked.get(ref) == _identity(thing)
+        self.found[ref], self._checked[ref] = verdict, _identity(thing)
         if not same:
-            for one in dependents.of_verdict(it, self._loop.inventory):
+            for one in dependents.of_verdict(ref, self._loop.inventory):
                 self._loop.queue.add(one)
 
 

@@ -151,9 +151,9 @@ def manifest(thing: Object) -> dict[str, Any]:
     }
 
 
-def _problem(entry: dict[str, Any], it: Reference) -> Problem:
+def _problem(entry: dict[str, Any], ref: Reference) -> Problem:
     return Problem(
-        object=it,
+        object=ref,
         path=entry.get("path", ""),
         line=int(entry.get("textLine") or 0),
         column=int(entry.get("textColumn") or 0),

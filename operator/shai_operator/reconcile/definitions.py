@@ -72,10 +72,10 @@ def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: 
     missing = _missing(thing, inventory)
     if missing is not None:
         return missing
-    for it in _named(thing, inventory):
-        verdict = verdicts.get(it)
+    for ref in _named(thing, inventory):
+        verdict = verdicts.get(ref)
         if verdict is not None and verdict.problem:
-            about = "" if it.kind == "Pipeline" else f"{it.kind} {it.name}: "
+            about = "" if ref.kind == "Pipeline" else f"{ref.kind} {ref.name}: "
             return Condition(
                 "Accepted", FALSE, "PathConflict" if verdict.overlaps else "Invalid", about + verdict.problem
             )

@@ -44,12 +44,12 @@ def of(thing: Object, before: Object | None, inventory: Inventory) -> Iterator[R
             yield from _of_run(thing, space)
 
 
-def of_verdict(it: Reference, inventory: Inventory) -> Iterator[Reference]:
+def of_verdict(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
     """Yield what depends on whether an object is valid."""
-    yield it
-    if it.kind in {"Task", "Policy"}:
-        yield from _users(it, inventory)
-    yield from _pools(inventory, it.namespace)
+    yield ref
+    if ref.kind in {"Task", "Policy"}:
+        yield from _users(ref, inventory)
+    yield from _pools(inventory, ref.namespace)
 
 
 def _of_pipeline(thing: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
@@ -75,8 +75,8 @@ def _pools(inventory: Inventory, space: str) -> Iterator[Reference]:
     yield from (Reference("JailPool", "", one) for one in sorted(found))
 
 
-def _users(it: Reference, inventory: Inventory) -> Iterator[Reference]:
-    for pipeline in inventory.all("Pipeline", it.namespace):
-        named = references.tasks(pipeline) if it.kind == "Task" else references.policies(pipeline, inventory)
-        if it.name in named:
+def _users(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
+    for pipeline in inventory.all("Pipeline", ref.namespace):
+        named = references.tasks(pipeline) if ref.kind == "Task" else references.policies(pipeline, inventory)
+        if ref.name in named:
             yield reference(pipeline)

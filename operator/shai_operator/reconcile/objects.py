@@ -141,30 +141,30 @@ class Inventory:
 
     def put(self, thing: Object) -> None:
         """Remember an object, unless a later state of it is known already."""
-        it = reference(thing)
-        key = it.namespace, it.name
-        known = self._objects[it.kind].get(key)
-        if it.kind == "PolicyRevision":
+        ref = reference(thing)
+        key = ref.namespace, ref.name
+        known = self._objects[ref.kind].get(key)
+        if ref.kind == "PolicyRevision":
             known = known or self._forged.get(key)
         if known is not None and uid(known) == uid(thing) and _version(known) > _version(thing):
             return
-        self.remove(it)
-        counts = it.kind != "PolicyRevision" or self.genuine(thing)
-        (self._objects[it.kind] if counts else self._forged)[key] = thing
+        self.remove(ref)
+        counts = ref.kind != "PolicyRevision" or self.genuine(thing)
+        (self._objects[ref.kind] if counts else self._forged)[key] = thing
 
-    def remove(self, it: Reference) -> None:
+    def remove(self, ref: Reference) -> None:
         """Forget an object; nothing when it is not known."""
-        self._objects[it.kind].pop((it.namespace, it.name), None)
-        if it.kind == "PolicyRevision":
-            self._forged.pop((it.namespace, it.name), None)
+        self._objects[ref.kind].pop((ref.namespace, ref.name), None)
+        if ref.kind == "PolicyRevision":
+            self._forged.pop((ref.namespace, ref.name), None)
 
     def forged(self, namespace: str | None = None) -> list[Object]:
         """List PolicyRevisions that the operator has not made, by name; nothing else here knows of them."""
         return [self._forged[key] for key in sorted(self._forged) if namespace is None or key[0] == namespace]
 
-    def get(self, it: Reference) -> Object | None:
+    def get(self, ref: Reference) -> Object | None:
         """Return an object, or None."""
-        return self._objects[it.kind].get((it.namespace, it.name))
+        return self._objects[ref.kind].get((ref.namespace, ref.name))
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         """Return an object by its names, or None; ``namespace`` is ignored for kinds of the whole cluster."""

@@ -73,7 +73,7 @@ def build(
     for pipeline in chosen:
         present.add_pipeline(pipeline, inventory)
     if stable is not None and stable.namespace == served:
-        _carry(present, pool, stable, [it.name for it in left_out])
+        _carry(present, pool, stable, [ref.name for ref in left_out])
     made = None
     if stable is not None or present.manifests:
         # A pool that has lost its last pipeline goes over to a release without any.

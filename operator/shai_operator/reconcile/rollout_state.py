@@ -158,17 +158,17 @@ class Decision:
 
 def read(status: Mapping[str, Any]) -> State:
     """Read the state from a JailPool's status."""
-    it = status.get("rollout") or {}
+    rollout = status.get("rollout") or {}
     return State(
-        candidate=it.get("release", ""),
-        superseded=it.get("superseded", ""),
-        step=it.get("step", 0),
-        canaries=tuple(it.get("canaries") or ()),
-        since=_moment(it.get("since")),
-        watched_since=_moment(it.get("watchedSince")),
-        interruptions=it.get("interruptions", 0),
-        before=Usage(**(it.get("before") or {})),
-        message=it.get("message", ""),
+        candidate=rollout.get("release", ""),
+        superseded=rollout.get("superseded", ""),
+        step=rollout.get("step", 0),
+        canaries=tuple(rollout.get("canaries") or ()),
+        since=_moment(rollout.get("since")),
+        watched_since=_moment(rollout.get("watchedSince")),
+        interruptions=rollout.get("interruptions", 0),
+        before=Usage(**(rollout.get("before") or {})),
+        message=rollout.get("message", ""),
     )
 
 

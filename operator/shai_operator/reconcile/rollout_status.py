@@ -157,7 +157,7 @@ def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, n
     space = definitions.namespace
     if outlook.stable is not None and outlook.stable.namespace != space:
         outlook = replace(outlook, stable=None)
-    waiting = [inventory.get(it) for it in definitions.left_out]
+    waiting = [inventory.get(ref) for ref in definitions.left_out]
     for thing in (*definitions.pipelines, *(one for one in waiting if one is not None)):
         yield pipeline(thing, outlook, now)
     for thing in inventory.all("Pipeline"):

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from aiohttp import web
 
-from shai_operator.control.benchmarks import Benchmarks, description
+from shai_operator.control.benchmark_controller import BenchmarkController, description
 from shai_operator.control.jobs import Jobs
 from shai_operator.control.loop import Loop
 from shai_operator.control.measuring import MeasuringError, Results, Slices, Subject
-from shai_operator.control.runs import Runs
+from shai_operator.control.run_controller import RunController
 from shai_operator.monitors.client import MonitorClient
 from shai_operator.reconcile import bundles
 from shai_operator.reconcile.actions import Create, Plan, Requeue, SetStatus
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shai_operator.control.executor import Executor
-    from shai_operator.control.members import Members
-    from shai_operator.control.releases import Releases
+    from shai_operator.control.member_observer import MemberObserver
+    from shai_operator.control.release_store import ReleaseStore
     from shai_operator.reconcile.objects import Object
 
 HASH = "ab" * 32
@@ -96,9 +96,11 @@ class World:
         self.inventory.put(one)
         return reference(one)
 
-    def members(self, pool: str) -> Members | None:
+    def members(self, pool: str) -> MemberObserver | None:
         seen = SimpleNamespace(monitor=self.monitor, unreachable="")
-        return cast("Members", SimpleNamespace(of=lambda _: seen, client=lambda _: self.client)) if pool else None
+        return (
+            cast("MemberObserver", SimpleNamespace(of=lambda _: seen, client=lambda _: self.client)) if pool else None
+        )
 
     def succeeded(self, it: Reference) -> tuple[str, str, str]:
         (found,) = status(self.inventory.get(it) or {})["conditions"]
@@ -143,8 +145,8 @@ def run(**metadata: Any) -> Object:
     return thing("AnalysisRun", "one", {"pipeline": "syse", "trigger": "Manual", "deadlineSeconds": 10**9}, **metadata)
 
 
-def runs(world: World) -> Runs:
-    return Runs(world.loop, cast("Executor", world.written), world.jobs, world)
+def runs(world: World) -> RunController:
+    return RunController(world.loop, cast("Executor", world.written), world.jobs, world)
 
 
 async def test_a_run_asks_the_member_and_ends_with_its_answer(tmp_path: Path) -> None:
@@ -248,16 +250,16 @@ class Kept:
         return {self.release.name: self.release} if self.release.name in wanted else {}
 
 
-def benchmarking(world: World, provider: str = "local") -> tuple[Benchmarks, Generator, Reference]:
+def benchmarking(world: World, provider: str = "local") -> tuple[BenchmarkController, Generator, Reference]:
     generator, kept = Generator(), Kept()
     label = bundles.Bundle(kept.release, bundles.facts([])).label
     world.monitor = Monitor(ready=True, bundle=label, hash=HASH, tasks=TASKS)
-    controller = Benchmarks(
+    controller = BenchmarkController(
         world.loop,
         cast("Executor", world.written),
         world.jobs,
         pools=world,
-        releases=cast("Releases", kept),
+        releases=cast("ReleaseStore", kept),
         generators={provider: generator},
     )
     spec = {"pipeline": "syse", "rounds": 3, "modes": ["baseline", "shai"], "deadlineSeconds": 10**9}

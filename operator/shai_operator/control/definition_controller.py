@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.seals import Seal
 
 
-class Definitions:
+class DefinitionController:
     """The controller of these kinds."""
 
     def __init__(self, loop: Loop, verdicts: Verdicts, executor: Executor, seal: Seal) -> None:
@@ -26,14 +26,14 @@ class Definitions:
         self._executor = executor
         self._seal = seal
 
-    async def reconcile(self, it: Reference) -> float | None:
+    async def reconcile(self, ref: Reference) -> float | None:
         """Look at one object; nothing when it is gone."""
-        thing = self._loop.inventory.get(it)
+        thing = self._loop.inventory.get(ref)
         if thing is None:
             return None
         now = datetime.now(UTC)
         inventory = self._loop.inventory
-        match it.kind:
+        match ref.kind:
             case "Policy":
                 verdict = self._verdicts.of(thing)
                 plan = policies.reconcile(
@@ -55,7 +55,7 @@ class Definitions:
             case "Principal":
                 plan = definitions.simple(thing, definitions.Verdict(), now)  # its schema says all there is to say
             case _:
-                raise ValueError(f"{it}: not a kind that users define")
+                raise ValueError(f"{ref}: not a kind that users define")
         return await self._executor.execute(plan)
 
     def _used(self, policy: Object) -> bool:

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shai_operator.control import poolspec
-from shai_operator.control.installing import Installing
+from shai_operator.control.deployer import Deployer
+from shai_operator.control.installer import Installer
 from shai_operator.control.kinds import KindsMissingError
-from shai_operator.control.members import Members
-from shai_operator.control.putting import Putting
+from shai_operator.control.member_observer import MemberObserver
 from shai_operator.providers.interface import ConfigurationError, ImageMissingError, Reason
 from shai_operator.reconcile import definitions, members, pools, releases, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan
@@ -24,17 +23,7 @@ from shai_operator.reconcile.rollout_state import NeedComparison
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shai_operator.cluster.client import Cluster
-    from shai_operator.control.authority import ClientTLS
-    from shai_operator.control.executor import Executor
-    from shai_operator.control.jobs import Jobs
-    from shai_operator.control.kinds import Kinds
-    from shai_operator.control.leases import Leases
-    from shai_operator.control.loop import Loop
-    from shai_operator.control.releases import Releases
-    from shai_operator.control.settings import Settings
-    from shai_operator.control.verdicts import Verdicts
-    from shai_operator.providers.interface import Provider
+    from shai_operator.control.services import Services
     from shai_operator.reconcile.bundles import Release
     from shai_operator.reconcile.members import Observation
     from shai_operator.reconcile.objects import Object, Reference
@@ -46,90 +35,73 @@ SETTLE_SECONDS = 1.5
 """For how long definitions have to stay as they are before they are taken for a release."""
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What the controllers of pools work with."""
-
-    settings: Settings
-    loop: Loop
-    cluster: Cluster
-    executor: Executor
-    verdicts: Verdicts
-    kinds: Kinds
-    releases: Releases
-    leases: Leases
-    jobs: Jobs
-    providers: Mapping[str, Provider]
-    tls: ClientTLS
-
-
-class Crew:
+class PoolState:
     """What this process keeps of one pool."""
 
-    def __init__(self, around: Surroundings, it: Reference) -> None:
-        self.members = Members(around.tls, lambda: around.loop.queue.add(it))
-        self.installing = Installing(around, self.members)
-        self.putting = Putting(around, self.members)
+    def __init__(self, services: Services, ref: Reference) -> None:
+        self.members = MemberObserver(services.tls, lambda: services.loop.queue.add(ref))
+        self.installer = Installer(services, self.members)
+        self.deployer = Deployer(services, self.members)
         self.tidy = False
         """Whether releases have been dropped that an operator before this one had no time to drop."""
 
 
-class Pools:
+class PoolController:
     """The controller of this kind."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
-        self._crews: dict[str, Crew] = {}
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._states: dict[str, PoolState] = {}
 
-    def members(self, pool: str) -> Members | None:
+    def members(self, pool: str) -> MemberObserver | None:
         """Return what is seen of a pool's members, None before its first look."""
-        crew = self._crews.get(pool)
-        return None if crew is None else crew.members
+        state = self._states.get(pool)
+        return None if state is None else state.members
 
     async def close(self) -> None:
         """Stop looking at members."""
-        for crew in self._crews.values():
-            await crew.members.close()
+        for state in self._states.values():
+            await state.members.close()
 
-    async def reconcile(self, it: Reference) -> float | None:
+    async def reconcile(self, ref: Reference) -> float | None:
         """Look at one pool; one that is gone is no longer looked at."""
-        inventory = self._around.loop.inventory
-        pool = inventory.get(it)
+        inventory = self._services.loop.inventory
+        pool = inventory.get(ref)
         if pool is None or (deleting(pool) and FINALIZER not in finalizers(pool)):
-            crew = self._crews.pop(it.name, None)
-            if crew is not None:
-                await crew.members.close()
+            state = self._states.pop(ref.name, None)
+            if state is not None:
+                await state.members.close()
             return None
-        crew = self._crews.get(it.name) or self._crews.setdefault(it.name, Crew(self._around, it))
-        stored = await self._around.releases.named(pools.releases_named(pool))
+        state = self._states.get(ref.name) or self._states.setdefault(ref.name, PoolState(self._services, ref))
+        stored = await self._services.releases.named(pools.releases_named(pool))
         stable = stored.get(str(status(pool).get("stableRelease") or ""))
         served = tenancy.served_namespace(pool, stable)
-        refused = definitions.refused(it.name, served, self._around.verdicts.found, inventory)
+        refused = definitions.refused(ref.name, served, self._services.verdicts.found, inventory)
         if refused is None:
             return None  # a verdict is on its way, and has the pool looked at again
         try:
             built = releases.build(inventory, pool, refused, stable)
             changing = deleting(pool) or built.release != stable
             # Without its kind an object is missing, which leaves a pipeline out: people are told why.
-            await self._around.kinds.check(changing=changing or bool(built.left_out))
+            await self._services.kinds.check(changing=changing or bool(built.left_out))
         except KindsMissingError as error:
-            await self._around.executor.execute(Plan([Emit(pool, WARNING, "KindMissing", str(error))]))
+            await self._services.executor.execute(Plan([Emit(pool, WARNING, "KindMissing", str(error))]))
             if changing:
                 return error.again_seconds
         if changing and (unsettled := self._unsettled(built.namespace)) > 0:
             return unsettled
-        rows = crew.members.observations(pools.observations(pool))
-        self._look_at(pool, crew, rows)
-        if not crew.members.all_looked_at():
+        rows = state.members.observations(pools.observations(pool))
+        self._look_at(pool, state, rows)
+        if not state.members.all_looked_at():
             return None  # the first look at them has the pool looked at again
-        observed = await self._observe(pool, crew, built, stored)
+        observed = await self._observe(pool, state, built, stored)
         if deleting(pool):
-            crew.installing.stop()
+            state.installer.stop()
         plan = pools.reconcile(pool, observed, inventory, datetime.now(UTC))
-        again = await self._carry_out(pool, crew, plan, observed)
-        if not crew.tidy:
-            await self._around.releases.forget(it.name, pools.releases_named(inventory.get(it) or pool))
-            crew.tidy = True
+        again = await self._carry_out(pool, state, plan, observed)
+        if not state.tidy:
+            await self._services.releases.forget(ref.name, pools.releases_named(inventory.get(ref) or pool))
+            state.tidy = True
         return again
 
     def _unsettled(self, namespace: str) -> float:
@@ -137,21 +109,23 @@ class Pools:
 
         What a person applies together arrives one by one, and is meant to come into force together.
         """
-        changed = self._around.loop.redefined.get(namespace, 0.0)
+        changed = self._services.loop.redefined.get(namespace, 0.0)
         return changed + SETTLE_SECONDS - time.monotonic()
 
-    async def _observe(self, pool: Object, crew: Crew, built: Definitions, stored: Mapping[str, Release]) -> Observed:
-        rows = crew.members.observations(pools.observations(pool))
-        provider = self._around.providers[str(spec(pool).get("provider"))]
+    async def _observe(
+        self, pool: Object, state: PoolState, built: Definitions, stored: Mapping[str, Release]
+    ) -> Observed:
+        rows = state.members.observations(pools.observations(pool))
+        provider = self._services.providers[str(spec(pool).get("provider"))]
         current = {one.ordinal: one.host for one in rows.values() if one.host}
         placed = provider.place(poolspec.pool(pool), pools.ordinals(pool, rows), current)
         places = {one.ordinal: Place(one.name, one.ordinal, one.host, one.address) for one in placed.members}
         too_few = placed.failure.message if placed.failure else ""
-        crew.installing.placed(pool, provider, placed)
+        state.installer.placed(pool, provider, placed)
         configurations: dict[str, str] = {}
         problem: tuple[str, str] | None = None
         try:
-            configurations = await crew.installing.configurations()
+            configurations = await state.installer.configurations()
         except ImageMissingError as error:
             problem = Reason.IMAGE_MISSING, str(error)
         except ConfigurationError as error:
@@ -164,38 +138,38 @@ class Pools:
             too_few_hosts=too_few,
             configurations=configurations,
             configuration_error=problem,
-            effect=crew.putting.effect,
-            comparison_refusals=dict(crew.putting.comparison_refusals),
+            effect=state.deployer.effect,
+            comparison_refusals=dict(state.deployer.comparison_refusals),
         )
 
-    def _look_at(self, pool: Object, crew: Crew, rows: Mapping[str, Observation]) -> None:
+    def _look_at(self, pool: Object, state: PoolState, rows: Mapping[str, Observation]) -> None:
         port = poolspec.port(pool)
         endpoints = {one.name: f"{one.address}:{port}" for one in rows.values() if one.address and one.configuration}
-        crew.members.look_at(endpoints, poolspec.period(pool))
+        state.members.look_at(endpoints, poolspec.period(pool))
 
-    async def _carry_out(self, pool: Object, crew: Crew, plan: PoolPlan, observed: Observed) -> float | None:
+    async def _carry_out(self, pool: Object, state: PoolState, plan: PoolPlan, observed: Observed) -> float | None:
         """Carry out a plan in its order; jobs are only begun."""
         # Nobody tells when an image that was missing is there.
         wait = None if observed.configuration_error is None else poolspec.period(pool)
         for action in plan.actions:
             match action:
                 case pools.StoreRelease():
-                    await self._around.releases.store(action.release, pool)
+                    await self._services.releases.store(action.release, pool)
                 case pools.ForgetReleases():
-                    await self._around.releases.forget(action.pool, action.keep)
+                    await self._services.releases.forget(action.pool, action.keep)
                 case members.ProvisionMembers():
-                    crew.installing.provision(pool, action)
+                    state.installer.provision(pool, action)
                 case members.RemoveMembers():
-                    crew.installing.remove(pool, action)
+                    state.installer.remove(pool, action)
                 case members.ForgetMembers():
-                    crew.installing.give_up(action)
+                    state.installer.give_up(action)
                 case members.ApplyBundle():
-                    crew.putting.apply(pool, action)
+                    state.deployer.apply(pool, action)
                 case members.BringUp():
-                    crew.putting.bring_up(pool, action, observed.members[action.member.name].monitor)
+                    state.deployer.bring_up(pool, action, observed.members[action.member.name].monitor)
                 case NeedComparison():
-                    crew.putting.compare(pool, action, observed)
+                    state.deployer.compare(pool, action, observed)
                 case _:
-                    after = await self._around.executor.execute(Plan([action]))
+                    after = await self._services.executor.execute(Plan([action]))
                     wait = after if wait is None else wait if after is None else min(wait, after)
         return wait

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Reference
 
 
-class Analyses:
+class AnalysisController:
     """The controller of this kind."""
 
     def __init__(self, loop: Loop, executor: Executor) -> None:
         self._loop = loop
         self._executor = executor
 
-    async def reconcile(self, it: Reference) -> float | None:
+    async def reconcile(self, ref: Reference) -> float | None:
         """Look at one object; nothing when it is gone."""
-        oa = self._loop.inventory.get(it)
+        oa = self._loop.inventory.get(ref)
         if oa is None:
             return None
         return await self._executor.execute(analyses.reconcile(oa, self._loop.inventory, datetime.now(UTC)))

@@ -20,7 +20,7 @@ from shai_operator.reconcile.members import Failure, Observation
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from shai_operator.control.authority import ClientTLS
     from shai_operator.control.jobs import Job
@@ -58,7 +58,7 @@ class Seen:
     """What the client was made with."""
 
 
-class Members:
+class MemberObserver:
     """The members of one pool. ``changed`` is called after every look."""
 
     def __init__(self, tls: ClientTLS, changed: Callable[[], None]) -> None:
@@ -187,11 +187,6 @@ def failure(reason: str, message: str, before: Failure | None) -> Failure:
     """Make the failure that follows ``before``."""
     attempts = before.attempts + 1 if before is not None and before.reason == reason else 1
     return Failure(reason, message, datetime.now(UTC), attempts)
-
-
-def unoccupied(seen: Iterable[Seen]) -> bool:
-    """Whether nothing is being done to any of these members."""
-    return all(one.job is None or one.job[1].done for one in seen)
 
 
 def _dispose(client: MonitorClient) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from shai_operator.control import poolspec
-from shai_operator.control.members import failure
+from shai_operator.control.member_observer import failure
 from shai_operator.providers import images
 from shai_operator.providers.interface import ConfigurationError, Host, Member, Outcome, Reason
 from shai_operator.providers.interface import Failure as ProviderFailure
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from shai_operator.control.jobs import Job
-    from shai_operator.control.members import Members
-    from shai_operator.control.pools import Surroundings
+    from shai_operator.control.member_observer import MemberObserver
+    from shai_operator.control.services import Services
     from shai_operator.providers.interface import MemberConfiguration, Placement, Progress, Provider
     from shai_operator.reconcile.members import Place, ProvisionMembers, RemoveMembers
     from shai_operator.reconcile.objects import Object
@@ -29,11 +29,11 @@ PROGRESS_SECONDS = 0.5
 """How long progress may wait to be shown."""
 
 
-class Installing:
+class Installer:
     """Begins the jobs ``provision`` and ``remove`` of one pool's members."""
 
-    def __init__(self, around: Surroundings, seen: Members) -> None:
-        self._around = around
+    def __init__(self, services: Services, seen: MemberObserver) -> None:
+        self._services = services
         self._members = seen
         self._provider: Provider | None = None
         self._pool: Object = {}
@@ -50,7 +50,7 @@ class Installing:
         ImageMissingError or ConfigurationError when the spec cannot be followed.
         """
         provider, placement = self._the_provider(), self._placed
-        image = await asyncio.to_thread(images.read, self._around.settings.images, poolspec.image(self._pool))
+        image = await asyncio.to_thread(images.read, self._services.settings.images, poolspec.image(self._pool))
         configuration = poolspec.configuration(self._pool, image, provider.installer)
         self._configuration = configuration
         found = {}
@@ -122,7 +122,7 @@ class Installing:
 
     def _begin(self, kind: str, pool: Object, places: Sequence[Place], work: Callable[[Job], Awaitable[None]]) -> None:
         key = f"{name(pool)}/{kind}/{','.join(place.name for place in places)}"
-        job = self._around.jobs.start(key, work, lambda: self._around.loop.queue.add(reference(pool)))
+        job = self._services.jobs.start(key, work, lambda: self._services.loop.queue.add(reference(pool)))
         for place in places:
             self._members.of(place.name).job = kind, job
 
@@ -138,11 +138,11 @@ class Installing:
 
         def tell(progress: Progress) -> None:
             job.progress = members.Progress(progress.play, progress.task, progress.done, progress.total)
-            self._around.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
+            self._services.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
 
         try:
             target = await self._host(pool, host)
-            async with self._around.leases.hold(target.address):
+            async with self._services.leases.hold(target.address):
                 return await run(target, tell)
         except ConfigurationError as error:
             problem = ProviderFailure(Reason.PLAYBOOK_FAILED, str(error))
@@ -154,7 +154,7 @@ class Installing:
         listed = next((one for one in poolspec.pool(pool).hosts if one.name == host), None)
         if listed is None:
             raise ConfigurationError(f"host {host} is no longer in spec.hosts, but has members; list it again")
-        return await poolspec.login(pool, listed, self._around.cluster)
+        return await poolspec.login(pool, listed, self._services.cluster)
 
     def _the_provider(self) -> Provider:
         if self._provider is None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from shai_operator.control.jobs import Job, Jobs
     from shai_operator.control.loop import Loop
     from shai_operator.control.measuring import LoadGenerator
-    from shai_operator.control.releases import Releases
-    from shai_operator.control.runs import Pools
+    from shai_operator.control.release_store import ReleaseStore
+    from shai_operator.control.run_controller import PoolMembers
     from shai_operator.reconcile.benchmarks import StartMeasurement, Target
     from shai_operator.reconcile.objects import Object, Reference
 
@@ -29,7 +29,7 @@ PROGRESS_SECONDS = 1.0
 """How long progress may wait to be shown."""
 
 
-class Benchmarks:
+class BenchmarkController:
     """The controller of this kind. ``generators`` are by provider of the pool."""
 
     def __init__(
@@ -38,8 +38,8 @@ class Benchmarks:
         executor: Executor,
         jobs: Jobs,
         *,
-        pools: Pools,
-        releases: Releases,
+        pools: PoolMembers,
+        releases: ReleaseStore,
         generators: Mapping[str, LoadGenerator],
     ) -> None:
         self._loop = loop
@@ -50,36 +50,36 @@ class Benchmarks:
         self._generators = generators
         self._keys: dict[Reference, str] = {}
 
-    async def reconcile(self, it: Reference) -> float | None:
+    async def reconcile(self, ref: Reference) -> float | None:
         """Look at one benchmark; what measures it ends with it."""
-        benchmark = self._loop.inventory.get(it)
+        benchmark = self._loop.inventory.get(ref)
         if benchmark is None:
-            self._dismiss(it)
+            self._dismiss(ref)
             return None
         job = self._jobs.get(self._key(benchmark))
         decision = benchmarks.reconcile(benchmark, _measurement(job), self._loop.inventory, datetime.now(UTC))
         # First the note that it has begun, so that a crash in between shows as one that was cut off.
         wait = await self._executor.execute(decision.plan)
         if decision.cancel:
-            self._dismiss(it)
+            self._dismiss(ref)
         elif decision.start is not None:
-            self._start(it, benchmark, decision.start)
+            self._start(ref, benchmark, decision.start)
         return wait
 
-    def _start(self, it: Reference, benchmark: Object, wanted: StartMeasurement) -> None:
+    def _start(self, ref: Reference, benchmark: Object, wanted: StartMeasurement) -> None:
         async def work(job: Job) -> Measurement:
             def tell(slices: Slices) -> None:
                 if slices != job.progress:
                     job.progress = slices
-                    self._loop.queue.add_after(it, PROGRESS_SECONDS)
+                    self._loop.queue.add_after(ref, PROGRESS_SECONDS)
 
             subject = await self._subject(benchmark, wanted.target)
             found = await self._generator(wanted.target).run(subject, wanted.plan, tell, job.cancel)
             progress = job.progress or Slices(0, 0, "")
             return Measurement(progress.done, progress.total, progress.message, found.figures, found.table)
 
-        self._keys[it] = self._key(benchmark)
-        self._jobs.start(self._keys[it], work, lambda: self._loop.queue.add(it))
+        self._keys[ref] = self._key(benchmark)
+        self._jobs.start(self._keys[ref], work, lambda: self._loop.queue.add(ref))
 
     def _generator(self, target: Target) -> LoadGenerator:
         provider = str(spec(self._pool(target)).get("provider"))
@@ -114,15 +114,15 @@ class Benchmarks:
     def _key(self, benchmark: Object) -> str:
         return f"benchmark/{uid(benchmark)}"
 
-    def _dismiss(self, it: Reference) -> None:
+    def _dismiss(self, ref: Reference) -> None:
         """End what measures a benchmark, and forget what it came to."""
-        key = self._keys.get(it, "")
+        key = self._keys.get(ref, "")
         job = self._jobs.get(key)
         if job is not None:
             job.cancel.set()
         self._jobs.forget(key)
         if not self._jobs.running(key):
-            self._keys.pop(it, None)
+            self._keys.pop(ref, None)
 
 
 def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shai_operator.control.executor import Executor
     from shai_operator.control.jobs import Job, Jobs
     from shai_operator.control.loop import Loop
-    from shai_operator.control.members import Members
+    from shai_operator.control.member_observer import MemberObserver
     from shai_operator.reconcile.members import Monitor
     from shai_operator.reconcile.objects import Object, Reference
     from shai_operator.reconcile.runs import StartAnalysis
@@ -31,17 +31,17 @@ class CancelledError(Exception):
     """An analysis was ended on request; the member's last result stays in force."""
 
 
-class Pools(Protocol):
-    """What is known of members; `shai_operator.control.pools.Pools`."""
+class PoolMembers(Protocol):
+    """What is known of members; `shai_operator.control.pool_controller.PoolController`."""
 
-    def members(self, pool: str) -> Members | None:
+    def members(self, pool: str) -> MemberObserver | None:
         """Return what is seen of a pool's members, None before its first look."""
 
 
-class Runs:
+class RunController:
     """The controller of this kind."""
 
-    def __init__(self, loop: Loop, executor: Executor, jobs: Jobs, pools: Pools) -> None:
+    def __init__(self, loop: Loop, executor: Executor, jobs: Jobs, pools: PoolMembers) -> None:
         self._loop = loop
         self._executor = executor
         self._jobs = jobs
@@ -49,24 +49,24 @@ class Runs:
         self._asked: dict[Reference, dict[str, str]] = {}
         """By run: the key of each member's job."""
 
-    async def reconcile(self, it: Reference) -> float | None:
+    async def reconcile(self, ref: Reference) -> float | None:
         """Look at one run; what it has asked of members ends with it."""
-        run = self._loop.inventory.get(it)
+        run = self._loop.inventory.get(ref)
         if run is None:
-            self._dismiss(it)
+            self._dismiss(ref)
             return None
-        decision = runs.reconcile(run, self._members(it, run), self._loop.inventory, datetime.now(UTC))
+        decision = runs.reconcile(run, self._members(ref, run), self._loop.inventory, datetime.now(UTC))
         for request in decision.requests:
             if isinstance(request, runs.StartAnalysis):
-                self._start(it, run, request)
+                self._start(ref, run, request)
             else:
-                self._cancel(it, request.member)
+                self._cancel(ref, request.member)
         wait = await self._executor.execute(decision.plan)
-        if runs.finished(self._loop.inventory.get(it) or run):
-            self._dismiss(it)
+        if runs.finished(self._loop.inventory.get(ref) or run):
+            self._dismiss(ref)
         return wait
 
-    def _members(self, it: Reference, run: Object) -> list[MemberRun]:
+    def _members(self, ref: Reference, run: Object) -> list[MemberRun]:
         inventory = self._loop.inventory
         pipeline = inventory.find("Pipeline", namespace(run), spec(run)["pipeline"])
         if pipeline is None:
@@ -75,22 +75,22 @@ class Runs:
         pool = inventory.find("JailPool", "", name)
         seen = self._pools.members(name)
         return [
-            self._member(it, str(row["name"]), seen, spec(run)["pipeline"])
+            self._member(ref, str(row["name"]), seen, spec(run)["pipeline"])
             for row in status(pool or {}).get("members") or ()
         ]
 
-    def _member(self, it: Reference, name: str, seen: Members | None, pipeline: str) -> MemberRun:
+    def _member(self, ref: Reference, name: str, seen: MemberObserver | None, pipeline: str) -> MemberRun:
         known = None if seen is None else seen.of(name)
         monitor = None if known is None else known.monitor
         bundle = monitor.hash if monitor else ""
-        job = self._jobs.get(self._asked.get(it, {}).get(name, ""))
+        job = self._jobs.get(self._asked.get(ref, {}).get(name, ""))
         if job is not None:
             return _followed(name, bundle, job)
         unready = "" if known is None else known.unreachable
         reason = unready or _unready(monitor, pipeline)
         return MemberRun(name, State.UNREADY if reason else State.PENDING, bundle, error=reason)
 
-    def _start(self, it: Reference, run: Object, wanted: StartAnalysis) -> None:
+    def _start(self, ref: Reference, run: Object, wanted: StartAnalysis) -> None:
         inventory = self._loop.inventory
         pipeline = inventory.find("Pipeline", namespace(run), wanted.pipeline)
         seen = self._pools.members(references.pool(pipeline)) if pipeline else None
@@ -101,28 +101,28 @@ class Runs:
         async def work(job: Job) -> Mapping[str, Any]:
             def tell(progress: Mapping[str, Any]) -> None:
                 job.progress = progress
-                self._loop.queue.add_after(it, PROGRESS_SECONDS)
+                self._loop.queue.add_after(ref, PROGRESS_SECONDS)
 
             client = seen.client(wanted.member)
             return await _until(client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell), job)
 
-        self._asked.setdefault(it, {})[wanted.member] = key
-        self._jobs.start(key, work, lambda: self._loop.queue.add(it))
+        self._asked.setdefault(ref, {})[wanted.member] = key
+        self._jobs.start(key, work, lambda: self._loop.queue.add(ref))
 
-    def _cancel(self, it: Reference, member: str) -> None:
-        job = self._jobs.get(self._asked.get(it, {}).get(member, ""))
+    def _cancel(self, ref: Reference, member: str) -> None:
+        job = self._jobs.get(self._asked.get(ref, {}).get(member, ""))
         if job is not None:
             job.cancel.set()
 
-    def _dismiss(self, it: Reference) -> None:
+    def _dismiss(self, ref: Reference) -> None:
         """End what a run has asked for, and forget what it came to."""
-        for member, key in list(self._asked.get(it, {}).items()):
-            self._cancel(it, member)
+        for member, key in list(self._asked.get(ref, {}).items()):
+            self._cancel(ref, member)
             self._jobs.forget(key)
             if not self._jobs.running(key):
-                del self._asked[it][member]
-        if not self._asked.get(it):
-            self._asked.pop(it, None)
+                del self._asked[ref][member]
+        if not self._asked.get(ref):
+            self._asked.pop(ref, None)
 
 
 def _followed(name: str, bundle: str, job: Job) -> MemberRun:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Object
 
 
-class Releases:
+class ReleaseStore:
     """Keeps, reads and drops releases."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shai_operator.control.bringup import BringUpError, bring_up
-from shai_operator.control.members import failure
+from shai_operator.control.member_observer import failure
 from shai_operator.monitors.client import MonitorError, MonitorUnreachableError
 from shai_operator.reconcile.bundles import Bundle
 from shai_operator.reconcile.effects import Effect
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from shai_operator.control.jobs import Job
-    from shai_operator.control.members import Members
-    from shai_operator.control.pools import Surroundings
+    from shai_operator.control.member_observer import MemberObserver
+    from shai_operator.control.services import Services
     from shai_operator.reconcile.members import ApplyBundle, BringUp, Monitor
     from shai_operator.reconcile.objects import Object
     from shai_operator.reconcile.pools import Observed
@@ -29,11 +29,11 @@ PROGRESS_SECONDS = 0.5
 """How long progress may wait to be shown, so that a fast job does not write a status for every step."""
 
 
-class Putting:
+class Deployer:
     """Begins the jobs ``apply``, ``bringUp`` and ``compare`` of one pool's members."""
 
-    def __init__(self, around: Surroundings, seen: Members) -> None:
-        self._around = around
+    def __init__(self, services: Services, seen: MemberObserver) -> None:
+        self._services = services
         self._members = seen
         self.effect: Effect | None = None
         """The last comparison."""
@@ -69,7 +69,7 @@ class Putting:
 
             def tell(step: str) -> None:
                 job.progress = Progress(play="bring up", task=step)
-                self._around.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
+                self._services.loop.queue.add_after(reference(pool), PROGRESS_SECONDS)
 
             try:
                 client = self._members.client(action.member.name)
@@ -102,11 +102,11 @@ class Putting:
             else:
                 self.effect = Effect(action.before, action.candidate, found)
 
-        self._around.jobs.start(f"{name(pool)}/compare", work, self._again(pool))
+        self._services.jobs.start(f"{name(pool)}/compare", work, self._again(pool))
 
     def _again(self, pool: Object) -> Callable[[], None]:
-        return lambda: self._around.loop.queue.add(reference(pool))
+        return lambda: self._services.loop.queue.add(reference(pool))
 
     def _begin(self, pool: Object, kind: str, member: str, work: Callable[[Job], Awaitable[None]]) -> None:
         key = f"{name(pool)}/{kind}/{member}"
-        self._members.of(member).job = kind, self._around.jobs.start(key, work, self._again(pool))
+        self._members.of(member).job = kind, self._services.jobs.start(key, work, self._again(pool))
