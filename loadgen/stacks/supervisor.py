@@ -113,7 +113,12 @@ class Supervisor:
                 return
 
     def check(self) -> None:
-        """Raise ProcessFailedError when a process has ended that nobody has asked to."""
+        """Raise ProcessFailedError when a process has ended that nobody has asked to.
+
+        Whoever waits for long calls it now and then, while no other child of this process is under way: it also reaps
+        what has ended among the descendants that the kernel has handed to us, for whose end others may be waiting.
+        """
+        self._reap()
         for child in self._running:
             if child.process.poll() is not None:
                 raise ProcessFailedError(
@@ -144,6 +149,13 @@ class Supervisor:
             self._deferring = False
         if self._interrupted:
             raise KeyboardInterrupt
+
+    def _reap(self) -> None:
+        own = {child.process.pid for child in self._running}
+        for pid in processes.children(os.getpid()):
+            if pid not in own:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
 
     def _end_all(self) -> None:
         for child in reversed(self._running):
