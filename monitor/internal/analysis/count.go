@@ -73,7 +73,7 @@ func newCount(e *engine, task *Task, name string, what policy.Operation) *count 
 	}
 	c := &count{engine: e, task: task, set: set, what: what, groups: map[groupKey]*group{}, byClass: map[uint32]*group{}, weights: map[uint32]uint64{}}
 	taint := e.state.Template(task.Taint.Policy)
-	c.asksAhead = what != read && taint != nil && taint.AsksAboutAccess()
+	c.asksAhead = what != read && taint != nil && taint.AsksForAddress()
 	for _, class := range e.state.ClassesOf(set.Catalog) {
 		weight := uint64(e.state.Class(class).Members)
 		if weight == 0 && !set.Ingress {
@@ -105,7 +105,7 @@ func (c *count) keyOf(class uint32) groupKey {
 	switch {
 	case c.engine.targets.get(class) == nil:
 		key.undecided = noConduit
-	case c.asksAhead, c.what != read && info.Policy.Template().AsksAboutAccess():
+	case c.asksAhead, c.what != read && info.Policy.Template().AsksForAddress():
 		key.undecided = asksThen
 	}
 	return key
@@ -116,7 +116,7 @@ func (c *count) keyOfSingle(to *target) groupKey {
 	asks := c.asksAhead
 	if to.conduit.Policy != nil {
 		key.policy = to.conduit.Policy.Template().File()
-		asks = asks || c.what != read && to.conduit.Policy.Template().AsksAboutAccess()
+		asks = asks || c.what != read && to.conduit.Policy.Template().AsksForAddress()
 	}
 	if asks {
 		key.undecided = asksThen
@@ -246,10 +246,9 @@ func (c *count) explain(example *lacking, undecided string) Cause {
 		what = leave
 	}
 	decision := policy.Decide(what, who.taint, to.conduit, c.engine.state, policy.Environment{Session: who.session, Now: c.engine.now})
-	cause.Reason = decision.Reason
+	cause.Reason = decision.Sentence
 	reference := catalog.Reference{}
 	if to.conduit.Policy != nil {
-		cause.Reason = to.conduit.Policy.String() + ": " + decision.Reason
 		reference = c.referenceOf(to)
 	}
 	if waive := c.engine.state.Waive(); waive != nil && decide(who, what, to, c.engine.state, c.engine.now, waive).Allowed {

@@ -51,7 +51,7 @@ type Cause struct {
 	Count    uint64 // accesses
 	Instance string
 	Conduit  string
-	Reason   string // begins with the policy and its arguments
+	Reason   string // a sentence; "it" is the conduit
 	// Suggestion is the smallest change, of those that were tried, with which the
 	// policy would allow the example. Whether it should is the user's to say.
 	Suggestion string

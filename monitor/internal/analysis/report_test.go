@@ -75,7 +75,7 @@ func TestCausesOfRefusals(t *testing.T) {
 		if i > 0 && cause.Count > worker.RefusedBecause[i-1].Count {
 			t.Errorf("%s refuses more than %s before it", cause.Policy, names[i-1])
 		}
-		if !strings.Contains(cause.Reason, "(owner: ") || !strings.HasPrefix(cause.Conduit, "/corpus/") || !strings.HasPrefix(cause.Instance, "worker(") {
+		if !strings.Contains(cause.Reason, "may read it (") || !strings.HasPrefix(cause.Conduit, "/corpus/") || !strings.HasPrefix(cause.Instance, "worker(") {
 			t.Errorf("%+v", cause)
 		}
 	}
@@ -98,7 +98,7 @@ func TestWarnings(t *testing.T) {
 		tally      Tally // of the indexer's writes
 		warning    string
 	}{
-		{"nothing may be written", others, catalog.Enforce, Tally{Expected: 1, Refused: 1}, "indexer may write nothing of index: index: "},
+		{"nothing may be written", others, catalog.Enforce, Tally{Expected: 1, Refused: 1}, "indexer may write nothing of index: only task/other "},
 		{"on trial", others, catalog.Audit, Tally{Expected: 1, Refused: 1}, ""},
 		{"it depends on the address", address, catalog.Enforce, Tally{Expected: 1, Undecided: 1}, ""},
 	} {
@@ -168,7 +168,7 @@ func TestSuggestionsAreTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	causes := accessesOf(t, run(t, plan, c).Report(now), "indexer read documents").RefusedBecause
-	if len(causes) != 1 || causes[0].Policy != "private" || !strings.HasPrefix(causes[0].Reason, `private(owner: "alice"): `) {
+	if len(causes) != 1 || causes[0].Policy != "private" || !strings.Contains(causes[0].Reason, "(private, owner alice)") {
 		t.Fatalf("%+v", causes)
 	}
 	_, clause, ok := strings.Cut(causes[0].Suggestion, "add `")

@@ -80,7 +80,7 @@ type Cause struct {
 	Count    uint64 `json:"count"`  // accesses
 	Instance string `json:"instance"`
 	Conduit  string `json:"conduit"`
-	Reason   string `json:"reason"` // begins with the policy and its arguments
+	Reason   string `json:"reason"` // a sentence; "it" is the conduit
 	// Suggestion is the smallest change of those tried with which the policy would
 	// allow the example. Whether it should is the user's to say.
 	Suggestion string `json:"suggestion,omitempty"`

@@ -149,16 +149,16 @@ func (s *Service) LatestAnalysis(_ context.Context, pipeline string) (api.Analys
 
 func (s *Service) analysis() api.Analysis {
 	private := api.Cause{Policy: "private", Count: 345_678, Instance: "worker(carol, us)", Conduit: "/corpus/private/alice/3.txt",
-		Reason: `private(owner: "alice"): sKeyIs("alice") does not hold`, Suggestion: `policy private: add ` + "`read :- sKeyIs(\"carol\").`"}
-	length := api.Cause{Policy: "log", Count: 2, Instance: "indexer", Conduit: "/index/log", Reason: "the conduit's length is known only then"}
+		Reason: "only alice may read it (private, owner alice); carol is not alice", Suggestion: `policy private: add ` + "`read :- sKeyIs(\"carol\").`"}
+	address := api.Cause{Policy: "log", Count: 2, Instance: "indexer", Conduit: "/index/log", Reason: "the session's address is known only then"}
 	return api.Analysis{
 		Scope: api.ScopeAll, Pipeline: "syse", Bundle: 1, Started: Began, DurationMicroseconds: 181_000, Conduits: 20000, Classes: 4003, Instances: 2003,
 		AccessTally: api.AccessTally{Expected: 12_365_682, Granted: 12_020_001, Refused: 345_679, Undecided: 2},
 		Accesses: []api.Accesses{
 			{Task: "indexer", Access: "read", Conduits: "documents", Instances: 1, AccessTally: api.AccessTally{Expected: 20000, Granted: 20000}},
 			{Task: "indexer", Access: "write", Conduits: "index", Instances: 1, AccessTally: api.AccessTally{Expected: 4, Granted: 1, Refused: 1, Undecided: 2},
-				RefusedBecause:   []api.Cause{{Policy: "tried", Count: 1, Instance: "indexer", Conduit: "/index/2", Reason: "tried: nobody may", Mode: "Audit"}},
-				UndecidedBecause: []api.Cause{length}},
+				RefusedBecause:   []api.Cause{{Policy: "tried", Count: 1, Instance: "indexer", Conduit: "/index/2", Reason: "nobody may write it (tried)", Mode: "Audit"}},
+				UndecidedBecause: []api.Cause{address}},
 			{Task: "worker", Access: "read", Conduits: "documents", Instances: 2000,
 				AccessTally: api.AccessTally{Expected: 12_345_678, Granted: 12_000_000, Refused: 345_678}, RefusedBecause: []api.Cause{private}},
 		},
