@@ -170,7 +170,7 @@ func (e *engine) analyse(instance Instance, workers int) *Capabilities {
 	out := &Capabilities{Instance: instance}
 	who, err := newSubject(e.plan, e.state, instance)
 	if err != nil {
-		return out // its taint cannot be built: no access, and coverage shows it
+		return out // its taint cannot be built: no access, and the report warns of it
 	}
 	reads := make(map[uint32]footprint)
 	writes := make(map[uint32]footprint)

@@ -312,24 +312,7 @@ func reportOf(p *pipeline, result *analysis.Result, bundle uint64, started time.
 	for _, w := range found.Warnings {
 		out.Warnings = append(out.Warnings, api.Warning(w))
 	}
-	asBefore(&out)
 	return out
-}
-
-// asBefore fills the fields that readers of the old report still look at.
-func asBefore(out *api.Analysis) {
-	out.BlockedTotal = out.Refused + out.Undecided
-	for _, a := range out.Accesses {
-		out.Coverage = append(out.Coverage, api.Coverage{
-			Task: a.Task, Access: a.Access, Conduits: a.Conduits, Instances: a.Instances, Expected: a.Expected, Validated: a.Granted,
-		})
-		for _, c := range a.RefusedBecause {
-			out.Blocked = append(out.Blocked, api.BlockedFlow{
-				Instance: c.Instance, Access: a.Access, Conduit: c.Conduit, Count: c.Count, Policy: c.Policy,
-				Obligation: c.Reason, Suggestion: c.Suggestion, Mode: c.Mode,
-			})
-		}
-	}
 }
 
 func causes(list []analysis.Cause) []api.Cause {

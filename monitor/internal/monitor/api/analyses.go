@@ -36,21 +36,18 @@ type Progress struct {
 
 // Analysis is the result of one run.
 type Analysis struct {
-	Scope                string        `json:"scope"` // "all" or "active"
-	Pipeline             string        `json:"pipeline"`
-	Bundle               uint64        `json:"bundle"` // version analysed
-	Started              time.Time     `json:"started"`
-	DurationMicroseconds int64         `json:"durationMicroseconds"`
-	Conduits             uint64        `json:"conduits"`
-	Classes              uint64        `json:"classes"`
-	Instances            uint64        `json:"instances"`
-	AccessTally                        // of all accesses
-	Accesses             []Accesses    `json:"accesses"` // one for each task and set of conduits that it lists
-	Warnings             []Warning     `json:"warnings"`
-	Mermaid              string        `json:"mermaid"` // a picture of the flows
-	Coverage             []Coverage    `json:"coverage"`
-	Blocked              []BlockedFlow `json:"blocked"`      // at most 100
-	BlockedTotal         uint64        `json:"blockedTotal"` // all of them
+	Scope                string     `json:"scope"` // "all" or "active"
+	Pipeline             string     `json:"pipeline"`
+	Bundle               uint64     `json:"bundle"` // version analysed
+	Started              time.Time  `json:"started"`
+	DurationMicroseconds int64      `json:"durationMicroseconds"`
+	Conduits             uint64     `json:"conduits"`
+	Classes              uint64     `json:"classes"`
+	Instances            uint64     `json:"instances"`
+	AccessTally                     // of all accesses
+	Accesses             []Accesses `json:"accesses"` // one for each task and set of conduits that it lists
+	Warnings             []Warning  `json:"warnings"`
+	Mermaid              string     `json:"mermaid"` // a picture of the flows
 }
 
 // AccessTally counts accesses; each is one instance's to one conduit. What is expected
@@ -99,28 +96,4 @@ type Warning struct {
 	Instances  uint64 `json:"instances"`          // how many
 	Message    string `json:"message"`            // a sentence
 	Suggestion string `json:"suggestion,omitempty"`
-}
-
-// Coverage is how many of a task's expected accesses the analysis validated.
-type Coverage struct {
-	Task      string `json:"task"`
-	Access    string `json:"access"`   // "read" or "write"
-	Conduits  string `json:"conduits"` // name in the pipeline, such as "documents"
-	Instances uint64 `json:"instances"`
-	Expected  uint64 `json:"expected"`
-	Validated uint64 `json:"validated"`
-}
-
-// BlockedFlow is an expected access that the policies forbid.
-type BlockedFlow struct {
-	Instance   string `json:"instance"`
-	Access     string `json:"access"`
-	Conduit    string `json:"conduit"` // an example of its class
-	Count      uint64 `json:"count"`   // conduits it stands for
-	Policy     string `json:"policy"`
-	Obligation string `json:"obligation"`           // what is not met
-	Suggestion string `json:"suggestion,omitempty"` // the smallest change that would let it through
-	// Mode is "Audit" or "Warn" when only policies in these modes forbid the flow: it
-	// is allowed, decided each time, and recorded. Empty: it is denied.
-	Mode string `json:"mode,omitempty"`
 }
