@@ -188,7 +188,6 @@ struct shai_counters {
 	uint64_t dropped_transfers; /* conduits received on a channel that could not be opened */
 	uint64_t transfers;         /* conduits received on channels */
 	uint64_t sessions;          /* sessions that ended */
-	uint64_t forks;             /* workers forked */
 };
 
 #endif

@@ -35,8 +35,6 @@ shai_fork_worker(uint32_t slot)
 		return shai_fail(errno, "worker: cannot fork: %s", strerror(errno));
 	if (child == 0)
 		baseline_slot = slot;
-	else
-		shai_count(forks, 1);
 	return child;
 }
 

@@ -196,5 +196,4 @@ type Counters struct {
 	DroppedTransfers uint64
 	Transfers        uint64
 	Sessions         uint64
-	Forks            uint64
 }

@@ -354,8 +354,8 @@ class FrontEnd:
 
     def counters(self) -> dict[str, int]:
         """Return what libshai counted."""
-        names = ("fast_opens", "slow_opens", "dropped_transfers", "transfers", "sessions", "forks")
-        return dict(zip(names, struct.unpack_from("<6Q", (self.directory / "counters").read_bytes()), strict=True))
+        names = ("fast_opens", "slow_opens", "dropped_transfers", "transfers", "sessions")
+        return dict(zip(names, struct.unpack_from("<5Q", (self.directory / "counters").read_bytes()), strict=True))
 
     def errors(self) -> str:
         """Return what the front end wrote to standard error."""
