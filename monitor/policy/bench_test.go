@@ -85,17 +85,3 @@ func BenchmarkBindFriends(b *testing.B) {
 		mustBindTemplate(b, policies["friends"], "bob")
 	}
 }
-
-// BenchmarkFactBaseAdd reports the memory of friend lists as they stand in a
-// population of b.N/100 users; -benchtime 4000000x is the paper's.
-func BenchmarkFactBaseAdd(b *testing.B) {
-	base := NewFactBase()
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		user, friend := i/100, (i/100+1+i%100*37)%max(b.N/100, 101)
-		if _, err := base.Add(Fact{Conduit: fmt.Sprintf("friends/user%05d", user), Relation: "friend",
-			Arguments: []Value{String(fmt.Sprintf("user%05d", friend))}}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -57,11 +57,11 @@ func (t *Template) Bind(arguments map[string]string) (*Policy, error) {
 			return nil, fmt.Errorf("bind policy %s: there is no parameter %q: it takes (%s)%s", t.name, given, strings.Join(t.parameters, ", "), hint)
 		}
 	}
-	return t.BindValues(values...)
+	return t.bindValues(values...)
 }
 
-// BindValues is Bind with the values in the order of Parameters.
-func (t *Template) BindValues(values ...string) (*Policy, error) {
+// bindValues is Bind with the values in the order of Parameters.
+func (t *Template) bindValues(values ...string) (*Policy, error) {
 	if len(values) != len(t.parameters) {
 		return nil, fmt.Errorf("bind policy %s: %d arguments given: it takes (%s)", t.name, len(values), strings.Join(t.parameters, ", "))
 	}
@@ -306,7 +306,7 @@ func (p *Policy) finish() {
 // what is derived.
 var nobody = func() *Policy {
 	t := &Template{name: "nobody", file: "built in", obligations: []loweredObligation{{rule: readRule}}}
-	p, err := t.BindValues()
+	p, err := t.bindValues()
 	if err != nil {
 		bug.Found("%v", err)
 	}
@@ -348,10 +348,6 @@ func (p *Policy) String() string {
 	}
 	return name + "(" + strings.Join(arguments, ", ") + ")"
 }
-
-// MentionsThis reports whether any rule depends on which conduit the policy
-// stands on. If not, two conduits with this policy never differ.
-func (p *Policy) MentionsThis() bool { return p.usesIt }
 
 // Rule is a read or update rule standing on a conduit. The zero Rule lets nobody
 // do anything.

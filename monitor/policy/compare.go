@@ -2,27 +2,6 @@
 
 package policy
 
-// RuleAtLeast reports whether r1 is at least as restrictive as r2: whenever r1
-// lets someone read, so does r2. ok is only claimed under the returned conditions.
-func RuleAtLeast(r1, r2 Rule, state State, environment Environment) (ok bool, conditions []Condition) {
-	p := newProver(state, &environment)
-	defer p.release()
-	if !p.ruleAtLeast(r1, r2) || p.budget.err != nil {
-		return false, nil
-	}
-	return true, p.takeConditions()
-}
-
-// LabelAtLeast reports whether everything l2 demands is demanded by l1.
-func LabelAtLeast(l1, l2 Label, state State, environment Environment) (ok bool, conditions []Condition) {
-	p := newProver(state, &environment)
-	defer p.release()
-	if !p.labelAtLeast(l1, l2) || p.budget.err != nil {
-		return false, nil
-	}
-	return true, p.takeConditions()
-}
-
 // takeConditions copies the conditions out, sorted and each once.
 func (p *prover) takeConditions() []Condition {
 	if len(p.conditions) == 0 {

@@ -113,7 +113,7 @@ func TestRuleAtLeast(t *testing.T) {
 			}
 			state := stateOf(t, test.facts...)
 			environment := Environment{Now: noon}
-			ok, conditions := RuleAtLeast(rule(test.first).Read("x"), rule(test.second).Read("y"), state, environment)
+			ok, conditions := ruleIsAtLeast(rule(test.first).Read("x"), rule(test.second).Read("y"), state, environment)
 			got := conditionTexts(conditions)
 			if !ok {
 				got = denied
@@ -131,7 +131,7 @@ func TestRuleAtLeast(t *testing.T) {
 // A fact that appears breaks "unchanged", and nothing else does.
 func TestUnchangedBreaks(t *testing.T) {
 	first, second := mustBind(t, `read :- sKeyIs("a").`), mustBind(t, `read :- each in "l" says f(D) { lt(D, 5) }.`)
-	ok, conditions := RuleAtLeast(first.Read("x"), second.Read("x"), stateOf(t, `l says f [4]`), Environment{})
+	ok, conditions := ruleIsAtLeast(first.Read("x"), second.Read("x"), stateOf(t, `l says f [4]`), Environment{})
 	if !ok || len(conditions) != 1 {
 		t.Fatalf("%v %v", ok, conditions)
 	}
@@ -171,7 +171,7 @@ func TestLabelAtLeast(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			first, second := mustBind(t, read+test.first).Label("x"), mustBind(t, read+test.second).Label("y")
-			if ok, conditions := LabelAtLeast(first, second, stateOf(t), Environment{Now: noon}); ok != test.allowed || len(conditions) > 0 {
+			if ok, conditions := labelIsAtLeast(first, second, stateOf(t), Environment{Now: noon}); ok != test.allowed || len(conditions) > 0 {
 				t.Errorf("%v %v, want %v without conditions", ok, conditions, test.allowed)
 			}
 		})
@@ -202,11 +202,11 @@ func TestStepsAreLimited(t *testing.T) {
 		body.WriteString(`"l" says g(V` + string(rune('A'+i)) + `, V` + string(rune('B'+i)) + `), `)
 	}
 	p := mustBind(t, `read :- `+body.String()+`mul(7, VA, VM).`)
-	decision := Evaluate(p.Read("x"), stateOf(t, facts...), Environment{})
+	decision := evaluate(p.Read("x"), stateOf(t, facts...), Environment{})
 	if decision.Allowed || !errors.Is(decision.Err, ErrTooManySteps) || !strings.Contains(decision.Reason, ErrTooManySteps.Error()) {
 		t.Errorf("allowed %v, error %v, reason %q; want ErrTooManySteps", decision.Allowed, decision.Err, decision.Reason)
 	}
-	if ok, _ := RuleAtLeast(p.Read("x"), mustBind(t, `read :- sKeyIs("a").`).Read("x"), stateOf(t, facts...), Environment{}); ok {
+	if ok, _ := ruleIsAtLeast(p.Read("x"), mustBind(t, `read :- sKeyIs("a").`).Read("x"), stateOf(t, facts...), Environment{}); ok {
 		t.Error("a comparison that ran out of steps was claimed")
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Every kind of condition survives JSON, holds where it should and not where it
@@ -132,18 +130,6 @@ func TestPositionedFacts(t *testing.T) {
 	if !base.Remove(mustFact(t, `l says f ["a"]`)) || base.Has(plain) ||
 		base.Has(Pattern{Conduit: "l", Relation: "f", Arguments: []Value{String("a")}, Positioned: true}) || base.Len() != 1 {
 		t.Error("removing everywhere")
-	}
-}
-
-func TestMentioning(t *testing.T) {
-	base := mustFacts(t, `b says f ["x"]`, `a says f ["x"]`, `a says g ["x","x"]`, `a says g ["y","x"]`, `x says f ["y"]`, `a@1 says f ["x"]`)
-	var got []string
-	base.Mentioning(String("x"), func(fact Fact) bool {
-		got = append(got, fact.Conduit+" "+fact.Relation+NewTuple(fact.Arguments...).String())
-		return len(got) < 4
-	})
-	if diff := cmp.Diff([]string{`a f("x")`, `b f("x")`, `a g("x", "x")`, `a g("y", "x")`}, got); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -131,16 +131,6 @@ func mayLeave(taint Label, egress Conduit, state State, environment Environment)
 	})
 }
 
-// Evaluate decides one rule for the environment's session and target.
-func Evaluate(rule Rule, state State, environment Environment) Decision {
-	return decide(state, &environment, rule.name.String(), func(p *prover) string {
-		p.ask(rule.owner(), func() bool { return p.evaluate(rule) }, func() denial {
-			return denial{"the " + rule.String() + " does not hold", ""}
-		})
-		return "the " + rule.String() + " holds"
-	})
-}
-
 // judgement is what has become of a decision so far.
 type judgement struct {
 	unmet  []*Policy

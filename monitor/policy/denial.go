@@ -189,7 +189,7 @@ func (f *failure) remedy() (change FactChange, found bool) {
 	default:
 		return FactChange{}, false
 	}
-	return change, change.Fact.Check() == nil
+	return change, change.Fact.check() == nil
 }
 
 // FactChange is a fact that comes or goes.
@@ -230,13 +230,6 @@ func (f Fact) same(other Fact) bool {
 
 // matches reports whether a pattern selects a fact without a place.
 func (p Pattern) matches(fact Fact) bool {
-	if p.Positioned || p.Conduit != "" && p.Conduit != fact.Conduit || p.Relation != fact.Relation || len(p.Arguments) != len(fact.Arguments) {
-		return false
-	}
-	for i, argument := range p.Arguments {
-		if argument.kind != Wildcard && argument != fact.Arguments[i] {
-			return false
-		}
-	}
-	return true
+	return !p.Positioned && (p.Conduit == "" || p.Conduit == fact.Conduit) && p.Relation == fact.Relation &&
+		len(p.Arguments) == len(fact.Arguments) && p.selects(fact)
 }

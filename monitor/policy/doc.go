@@ -18,6 +18,11 @@
 //
 // [Decide] is the only place where a flow is decided; the offline analysis and the
 // reference monitor both call it.
+// The facts and conduits that policies speak of are a [State], which the caller
+// implements; [FactBase] and [ConduitTable] hold small ones in memory. What is known of
+// a session or a write stands in the [Environment]. A program that does not know all of
+// it asks [Template.CheckSupplied] first: evaluation takes what is missing for absent.
+//
 // A decision that holds comes with the [Condition] values it depends on; as long
 // as they hold, so does the decision.
 //

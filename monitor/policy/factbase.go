@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
-// ErrInvalidFact is wrapped by the errors of [FactBase.Add] and [Fact.Check].
+// ErrInvalidFact is wrapped by the errors of [FactBase.Add].
 var ErrInvalidFact = errors.New("invalid fact")
 
-// Check reports what keeps the fact from standing in a conduit.
-func (f Fact) Check() error {
+// check reports what keeps the fact from standing in a conduit.
+func (f Fact) check() error {
 	switch {
 	case f.Conduit == "":
 		return fmt.Errorf("%w: says %s: the conduit's name is empty", ErrInvalidFact, f.Relation)
@@ -34,49 +33,26 @@ func (f Fact) Check() error {
 	return nil
 }
 
-type relationKey struct {
-	name       string
+// FactBase is a set of facts in memory, for programs and tests whose facts are not in a
+// store of their own. Any number of goroutines may read it at once; a writer must be
+// alone.
+//
+// A lookup of one fact in one conduit is a binary search. Any other looks at everything
+// that the conduit says by the relation, or, without a conduit, at every conduit.
+type FactBase struct {
+	groups map[factGroup]map[string][]Fact // by conduit; sorted
+	live   int
+}
+
+// factGroup is what facts that one pattern may select have in common.
+type factGroup struct {
+	relation   string
 	arguments  int
 	positioned bool
 }
 
-// FactBase is an indexed set of facts in memory. Any number of goroutines may read
-// it at once; a writer must be alone.
-//
-// Every combination of bound columns is answered from the shortest matching list,
-// so a lookup costs no more than the number of facts that share its rarest bound
-// value within the relation; a fully bound one costs one hash lookup.
-type FactBase struct {
-	symbols   symbols
-	relations map[relationKey]*relation
-	live      int
-}
-
 // NewFactBase returns an empty set.
-func NewFactBase() *FactBase {
-	return &FactBase{
-		symbols:   symbols{numbers: make(map[Value]uint32)},
-		relations: make(map[relationKey]*relation),
-	}
-}
-
-// Clone returns an independent copy.
-func (b *FactBase) Clone() *FactBase {
-	copied := &FactBase{
-		symbols: symbols{
-			values:     slices.Clone(b.symbols.values),
-			references: slices.Clone(b.symbols.references),
-			numbers:    maps.Clone(b.symbols.numbers),
-			free:       slices.Clone(b.symbols.free),
-		},
-		relations: make(map[relationKey]*relation, len(b.relations)),
-		live:      b.live,
-	}
-	for key, r := range b.relations {
-		copied.relations[key] = r.clone()
-	}
-	return copied
-}
+func NewFactBase() *FactBase { return &FactBase{groups: make(map[factGroup]map[string][]Fact)} }
 
 // Len returns the number of facts; a tuple that stands at several offsets of a
 // conduit counts once.
@@ -85,20 +61,18 @@ func (b *FactBase) Len() int { return b.live }
 // Add puts a fact in and reports whether it was new. A positioned fact also
 // matches patterns that do not ask for an offset.
 func (b *FactBase) Add(fact Fact) (bool, error) {
-	if err := fact.Check(); err != nil {
+	if err := fact.check(); err != nil {
 		return false, err
 	}
-	if !fact.Positioned {
-		added := b.insert(fact)
-		if added {
-			b.live++
-		}
-		return added, nil
-	}
-	added := b.insert(fact)
-	fact.Positioned = false
-	if b.insert(fact) {
+	fact.Arguments = slices.Clone(fact.Arguments)
+	plain := fact
+	plain.Positioned, plain.Offset = false, 0
+	added := b.insert(plain)
+	if added {
 		b.live++
+	}
+	if fact.Positioned {
+		added = b.insert(fact)
 	}
 	return added, nil
 }
@@ -106,11 +80,8 @@ func (b *FactBase) Add(fact Fact) (bool, error) {
 // Remove takes a fact out and reports whether it was there. Without a position it
 // goes from every offset of the conduit.
 func (b *FactBase) Remove(fact Fact) bool {
-	if fact.Check() != nil {
-		return false
-	}
 	plain := fact
-	plain.Positioned = false
+	plain.Positioned, plain.Offset = false, 0
 	if fact.Positioned {
 		if !b.delete(fact) {
 			return false
@@ -118,219 +89,103 @@ func (b *FactBase) Remove(fact Fact) bool {
 		if b.Has(Pattern{Conduit: fact.Conduit, Relation: fact.Relation, Arguments: fact.Arguments, Positioned: true}) {
 			return true
 		}
-	} else {
-		var offsets []int64
-		b.Lookup(Pattern{Conduit: fact.Conduit, Relation: fact.Relation, Arguments: fact.Arguments, Positioned: true},
-			func(found Fact) bool { offsets = append(offsets, found.Offset); return true })
-		for _, offset := range offsets {
-			positioned := fact
-			positioned.Positioned, positioned.Offset = true, offset
-			b.delete(positioned)
-		}
 	}
 	if !b.delete(plain) {
 		return false
 	}
 	b.live--
+	if places := b.groups[plain.group(true)]; places != nil {
+		places[fact.Conduit] = slices.DeleteFunc(places[fact.Conduit], fact.same)
+	}
 	return true
 }
 
-func (f Fact) columns() []Value {
-	values := make([]Value, 0, len(f.Arguments)+2)
-	values = append(values, String(f.Conduit))
-	if f.Positioned {
-		values = append(values, Integer(f.Offset))
-	}
-	return append(values, f.Arguments...)
+func (f Fact) group(positioned bool) factGroup {
+	return factGroup{f.Relation, len(f.Arguments), positioned}
+}
+
+// compare orders the facts of one conduit and group.
+func (f Fact) compare(other Fact) int {
+	return cmp.Or(cmp.Compare(f.Offset, other.Offset), slices.CompareFunc(f.Arguments, other.Arguments, Value.Compare))
 }
 
 func (b *FactBase) insert(fact Fact) bool {
-	key := relationKey{fact.Relation, len(fact.Arguments), fact.Positioned}
-	columns := fact.columns()
-	r := b.relations[key]
-	if r == nil {
-		r = newRelation(len(columns))
-		b.relations[key] = r
+	group := b.groups[fact.group(fact.Positioned)]
+	if group == nil {
+		group = make(map[string][]Fact)
+		b.groups[fact.group(fact.Positioned)] = group
 	}
-	row := make([]uint32, len(columns))
-	for i, value := range columns {
-		row[i] = b.symbols.acquire(value)
+	at, found := slices.BinarySearchFunc(group[fact.Conduit], fact, Fact.compare)
+	if !found {
+		group[fact.Conduit] = slices.Insert(group[fact.Conduit], at, fact)
 	}
-	if r.insert(row) {
-		return true
-	}
-	for _, symbol := range row {
-		b.symbols.release(symbol)
-	}
-	return false
+	return !found
 }
 
 func (b *FactBase) delete(fact Fact) bool {
-	key := relationKey{fact.Relation, len(fact.Arguments), fact.Positioned}
-	r := b.relations[key]
-	if r == nil {
-		return false
+	group := b.groups[fact.group(fact.Positioned)]
+	at, found := slices.BinarySearchFunc(group[fact.Conduit], fact, Fact.compare)
+	if found {
+		group[fact.Conduit] = slices.Delete(group[fact.Conduit], at, at+1)
 	}
-	columns := fact.columns()
-	row := make([]uint32, len(columns))
-	for i, value := range columns {
-		symbol, known := b.symbols.number(value)
-		if !known {
-			return false
-		}
-		row[i] = symbol
-	}
-	if !r.delete(row) {
-		return false
-	}
-	for _, symbol := range row {
-		b.symbols.release(symbol)
-	}
-	if r.live == 0 {
-		delete(b.relations, key)
-	}
-	return true
-}
-
-// query translates a pattern to symbol numbers; ok is false when nothing can match.
-func (b *FactBase) query(pattern Pattern, storage *[MaxArguments + 2]uint32) (r *relation, query []uint32, ok bool) {
-	r = b.relations[relationKey{pattern.Relation, len(pattern.Arguments), pattern.Positioned}]
-	if r == nil {
-		return nil, nil, false
-	}
-	query = storage[:0]
-	symbol := unbound
-	if pattern.Conduit != "" {
-		if symbol, ok = b.symbols.number(String(pattern.Conduit)); !ok {
-			return nil, nil, false
-		}
-	}
-	query = append(query, symbol)
-	if pattern.Positioned {
-		if symbol, ok = b.bound(pattern.Offset); !ok {
-			return nil, nil, false
-		}
-		query = append(query, symbol)
-	}
-	for _, argument := range pattern.Arguments {
-		if symbol, ok = b.bound(argument); !ok {
-			return nil, nil, false
-		}
-		query = append(query, symbol)
-	}
-	return r, query, true
-}
-
-func (b *FactBase) bound(value Value) (symbol uint32, ok bool) {
-	if value.kind == Wildcard {
-		return unbound, true
-	}
-	return b.symbols.number(value)
+	return found
 }
 
 // Has implements [Facts].
 func (b *FactBase) Has(pattern Pattern) bool {
-	var storage [MaxArguments + 2]uint32
-	r, query, ok := b.query(pattern, &storage)
-	if !ok {
-		return false
-	}
 	found := false
-	r.matches(query, func(uint32) bool { found = true; return false })
+	b.Lookup(pattern, func(Fact) bool { found = true; return false })
 	return found
 }
 
 // Lookup implements [Facts].
 func (b *FactBase) Lookup(pattern Pattern, yield func(Fact) bool) {
-	var storage [MaxArguments + 2]uint32
-	r, query, ok := b.query(pattern, &storage)
-	if !ok {
+	group := b.groups[factGroup{pattern.Relation, len(pattern.Arguments), pattern.Positioned}]
+	if pattern.Conduit != "" {
+		pattern.among(group[pattern.Conduit], yield)
 		return
 	}
-	var rows []uint32
-	r.matches(query, func(row uint32) bool { rows = append(rows, row); return true })
-	b.sort(r, rows)
-	b.yield(r, rows, pattern.Relation, pattern.Positioned, yield)
-}
-
-// sort orders rows by their values, which unlike their numbers do not depend on
-// the order in which facts came and went.
-func (b *FactBase) sort(r *relation, rows []uint32) {
-	if len(rows) < 2 {
-		return
-	}
-	slices.SortFunc(rows, func(first, second uint32) int {
-		left, right := r.row(first), r.row(second)
-		for column, symbol := range left {
-			if symbol != right[column] {
-				return b.symbols.values[symbol].Compare(b.symbols.values[right[column]])
-			}
-		}
-		return 0
-	})
-}
-
-func (b *FactBase) yield(r *relation, rows []uint32, name string, positioned bool, yield func(Fact) bool) {
-	var storage [MaxArguments]Value
-	for _, number := range rows {
-		row := r.row(number)
-		fact := Fact{Conduit: b.symbols.values[row[0]].text, Relation: name, Positioned: positioned}
-		arguments := row[1:]
-		if positioned {
-			fact.Offset, arguments = b.symbols.values[row[1]].number, row[2:]
-		}
-		fact.Arguments = storage[:len(arguments)]
-		for i, symbol := range arguments {
-			fact.Arguments[i] = b.symbols.values[symbol]
-		}
-		if !yield(fact) {
+	for _, conduit := range slices.Sorted(maps.Keys(group)) {
+		if !pattern.among(group[conduit], yield) {
 			return
 		}
 	}
 }
 
-// Mentioning calls yield with each fact that has value among its arguments, until
-// yield returns false, ordered by relation and then as Lookup orders. Offsets are
-// not told. The fact's Arguments are reused after yield returns.
-func (b *FactBase) Mentioning(value Value, yield func(Fact) bool) {
-	symbol, known := b.symbols.number(value)
-	if !known {
-		return
-	}
-	keys := slices.SortedFunc(maps.Keys(b.relations), func(first, second relationKey) int {
-		return cmp.Or(strings.Compare(first.name, second.name), cmp.Compare(first.arguments, second.arguments))
-	})
-	for _, key := range keys {
-		if key.positioned {
-			continue
+// among yields the facts of a sorted list that the pattern selects, until yield has
+// had enough; it then reports false.
+func (p Pattern) among(facts []Fact, yield func(Fact) bool) bool {
+	if p.isExact() {
+		exact := Fact{Arguments: p.Arguments}
+		if p.Positioned {
+			exact.Offset = p.Offset.number
 		}
-		r := b.relations[key]
-		rows := r.holding(symbol)
-		b.sort(r, rows)
-		stopped := false
-		b.yield(r, rows, key.name, false, func(fact Fact) bool {
-			stopped = !yield(fact)
-			return !stopped
-		})
-		if stopped {
-			return
+		at, found := slices.BinarySearchFunc(facts, exact, Fact.compare)
+		return !found || yield(facts[at])
+	}
+	for _, fact := range facts {
+		if p.selects(fact) && !yield(fact) {
+			return false
 		}
 	}
+	return true
 }
 
-// holding returns the rows with symbol in any column but the first, each once.
-func (r *relation) holding(symbol uint32) []uint32 {
-	var rows []uint32
-	for column := 1; column < r.columns; column++ {
-		list, exists := r.chains[column][symbol]
-		if !exists {
-			continue
-		}
-		for number := list.head; number != end; number = r.next[int(number)*r.columns+column] {
-			if !slices.Contains(r.row(number)[1:column], symbol) {
-				rows = append(rows, number)
-			}
+// isExact reports whether the pattern leaves nothing open but the conduit.
+func (p Pattern) isExact() bool {
+	open := func(value Value) bool { return value.kind == Wildcard }
+	return !slices.ContainsFunc(p.Arguments, open) && (!p.Positioned || p.Offset.kind == IntegerValue)
+}
+
+// selects reports whether a fact of the pattern's group has the pattern's values.
+func (p Pattern) selects(fact Fact) bool {
+	if p.Positioned && p.Offset.kind != Wildcard && p.Offset != Integer(fact.Offset) {
+		return false
+	}
+	for i, argument := range p.Arguments {
+		if argument.kind != Wildcard && argument != fact.Arguments[i] {
+			return false
 		}
 	}
-	return rows
+	return true
 }

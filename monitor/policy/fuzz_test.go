@@ -96,7 +96,7 @@ func decideEverything(t *testing.T, template *Template, p, worker *Policy) {
 		Session: &Session{Principal: "alice", Key: "00", Region: "de", IP: netip.MustParseAddr("10.0.0.1")},
 		Update:  &Update{Facts: []Fact{{Relation: "conduit", Arguments: []Value{Integer(2)}}}, NewLength: 5}}
 	label, taint := p.Label("/1"), worker.Label("")
-	if ok, conditions := LabelAtLeast(label, label, state, environment); !ok || len(conditions) > 0 {
+	if ok, conditions := labelIsAtLeast(label, label, state, environment); !ok || len(conditions) > 0 {
 		t.Fatalf("a label is not at least as restrictive as itself: %v %v", ok, conditions)
 	}
 	for _, decision := range []Decision{
@@ -137,7 +137,7 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
-	if _, err := mustCompile(t, "policy p(q) { read :- sKeyIs(q). }").BindValues(repeat("a", MaxString+1)); !errors.Is(err, ErrStringTooLong) {
+	if _, err := mustCompile(t, "policy p(q) { read :- sKeyIs(q). }").bindValues(repeat("a", MaxString+1)); !errors.Is(err, ErrStringTooLong) {
 		t.Errorf("binding a long argument: %v", err)
 	}
 }

@@ -62,8 +62,8 @@ func labelOf(obligations []*obligation, this string) Label {
 	return Label{duties}
 }
 
-// IsEmpty reports whether the label demands nothing.
-func (l Label) IsEmpty() bool { return len(l.duties) == 0 }
+// isEmpty reports whether the label demands nothing.
+func (l Label) isEmpty() bool { return len(l.duties) == 0 }
 
 // Len returns the number of obligations.
 func (l Label) Len() int { return len(l.duties) }
@@ -71,10 +71,10 @@ func (l Label) Len() int { return len(l.duties) }
 // Join returns the label of data derived from both: all obligations, without
 // duplicates.
 func (l Label) Join(other Label) Label {
-	if l.IsEmpty() {
+	if l.isEmpty() {
 		return other
 	}
-	if other.IsEmpty() {
+	if other.isEmpty() {
 		return l
 	}
 	duties := append(slices.Clone(l.duties), other.duties...)
@@ -97,7 +97,7 @@ func (l Label) Key() string {
 
 // String lists the obligations for people.
 func (l Label) String() string {
-	if l.IsEmpty() {
+	if l.isEmpty() {
 		return "no obligations"
 	}
 	texts := make([]string, len(l.duties))

@@ -30,12 +30,6 @@ func LibraryTemplate(name string) (*Template, bool) {
 	return library()[i], true
 }
 
-// LibraryText returns the source of a standard policy.
-func LibraryText(name string) ([]byte, bool) {
-	text, err := libraryTexts.ReadFile("library/" + name + ".pol")
-	return text, err == nil
-}
-
 var library = sync.OnceValue(func() []*Template {
 	names, err := fs.Glob(libraryTexts, "library/*.pol")
 	if err != nil {

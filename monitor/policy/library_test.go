@@ -66,7 +66,7 @@ func TestLibraryReadRules(t *testing.T) {
 	for _, test := range tests {
 		p := mustLibrary(t, test.policy, test.arguments...)
 		environment := Environment{Session: test.reader, Now: test.now}
-		decision := Evaluate(p.Read("/doc"), world(t), environment)
+		decision := evaluate(p.Read("/doc"), world(t), environment)
 		if decision.Allowed != test.allowed {
 			t.Errorf("%s read by %+v: %v, want %v: %s", p, test.reader, decision.Allowed, test.allowed, decision.Reason)
 		}
@@ -117,7 +117,7 @@ func TestLibraryUpdateRules(t *testing.T) {
 		target := test.target
 		target.Policy = p
 		environment := Environment{Session: session(test.writer, ""), Now: noon, Target: &target, Update: test.update}
-		decision := Evaluate(p.Update(target.Name), world(t), environment)
+		decision := evaluate(p.Update(target.Name), world(t), environment)
 		if decision.Allowed != test.allowed {
 			t.Errorf("%s %s: %v, want %v: %s", test.policy, test.name, decision.Allowed, test.allowed, decision.Reason)
 		}
@@ -195,7 +195,7 @@ func TestLibraryExits(t *testing.T) {
 // Library files are named as the policies in them and are in canonical format.
 func TestLibraryIsFormatted(t *testing.T) {
 	for _, template := range Library() {
-		text, found := LibraryText(template.Name())
+		text, found := libraryText(template.Name())
 		if !found {
 			t.Errorf("policy %s is not in a file of its name", template.Name())
 			continue

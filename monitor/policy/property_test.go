@@ -18,7 +18,7 @@ func drawPolicy(t *rapid.T, read []string, rest string) *Policy {
 	if err != nil {
 		t.Fatalf("compile: %v\n%s%s", err, ruleText("read", read), rest)
 	}
-	p, err := template.BindValues()
+	p, err := template.bindValues()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestEvaluationAgreesWithOracle(t *testing.T) {
 		rule := p.Read(rapid.SampledFrom(subjects).Draw(t, "this"))
 		facts, state := drawState(t, "facts")
 		for _, environment := range flows() {
-			decision := Evaluate(rule, state, environment)
+			decision := evaluate(rule, state, environment)
 			if want := (oracle{facts: facts, environment: environment}).rule(rule); decision.Allowed != want {
 				t.Fatalf("%+v %+v: %v, the oracle says %v: %s", environment.Session, environment.Now, decision.Allowed, want, decision.Reason)
 			}
@@ -91,7 +91,7 @@ func TestRuleComparisonIsSound(t *testing.T) {
 		b := drawPolicy(t, second, "").Read(rapid.SampledFrom(subjects).Draw(t, "second this"))
 		facts, state := drawState(t, "facts")
 		decidedAt := Environment{Now: rapid.SampledFrom(instants).Draw(t, "now")}
-		ok, conditions := RuleAtLeast(a, b, state, decidedAt)
+		ok, conditions := ruleIsAtLeast(a, b, state, decidedAt)
 		compared++
 		if !ok {
 			return
@@ -135,10 +135,10 @@ func TestLabelComparisonIsSound(t *testing.T) {
 		l2 := drawPolicy(t, second, update+otherExits).Label("x")
 		facts, state := drawState(t, "facts")
 		decidedAt := Environment{Now: rapid.SampledFrom(instants).Draw(t, "now")}
-		if ok, conditions := LabelAtLeast(l1, l1.Join(l1), state, decidedAt); !ok || len(conditions) > 0 {
+		if ok, conditions := labelIsAtLeast(l1, l1.Join(l1), state, decidedAt); !ok || len(conditions) > 0 {
 			t.Fatalf("the label is not at least as restrictive as itself: %v %v", ok, conditions)
 		}
-		ok, conditions := LabelAtLeast(l1, l2, state, decidedAt)
+		ok, conditions := labelIsAtLeast(l1, l2, state, decidedAt)
 		if decision := mayRead(l1, l2, state, decidedAt); decision.Allowed != ok {
 			t.Fatalf("Decide says %v, LabelAtLeast %v", decision.Allowed, ok)
 		}
@@ -179,7 +179,7 @@ func TestWritesKeepObligations(t *testing.T) {
 				if !allHold(decision.Conditions, there, flow) {
 					continue
 				}
-				readers := Evaluate(target.Policy.Read("y"), there, flow).Allowed || mayLeave(target.Label(), *flow.Target, there, flow).Allowed
+				readers := evaluate(target.Policy.Read("y"), there, flow).Allowed || mayLeave(target.Label(), *flow.Target, there, flow).Allowed
 				if readers && !mayLeave(taint, *flow.Target, there, flow).Allowed {
 					t.Fatalf("%s may be written under %v, but shows %+v what %s keeps from it", target.Policy, decision.Conditions, flow.Session, taint)
 				}
@@ -215,7 +215,7 @@ func TestCandidatesAreComplete(t *testing.T) {
 			return
 		}
 		for _, argument := range slices.Concat(people, places, regions, subjects) {
-			p, err := template.BindValues(argument)
+			p, err := template.bindValues(argument)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -332,7 +332,6 @@ func TestFactBaseAgreesWithList(t *testing.T) {
 			t.Fatalf("%d facts, want %d", base.Len(), len(list))
 		}
 		checkLookups(t, base, list)
-		checkLookups(t, base.Clone(), list)
 	})
 }
 
@@ -391,8 +390,8 @@ func TestDecisionsIgnoreHistory(t *testing.T) {
 			shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
 		})
 		environment := Environment{Now: noon}
-		ok1, conditions1 := RuleAtLeast(a, b, StateOf(baseOf(facts), NewConduitTable()), environment)
-		ok2, conditions2 := RuleAtLeast(a, b, StateOf(baseOf(shuffled), NewConduitTable()), environment)
+		ok1, conditions1 := ruleIsAtLeast(a, b, StateOf(baseOf(facts), NewConduitTable()), environment)
+		ok2, conditions2 := ruleIsAtLeast(a, b, StateOf(baseOf(shuffled), NewConduitTable()), environment)
 		if ok1 != ok2 || !slices.Equal(conditions1, conditions2) {
 			t.Fatalf("%v %v against %v %v", ok1, conditions1, ok2, conditions2)
 		}

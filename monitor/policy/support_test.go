@@ -24,7 +24,7 @@ func mustBind(t testing.TB, text string, values ...string) *Policy {
 
 func mustBindTemplate(t testing.TB, template *Template, values ...string) *Policy {
 	t.Helper()
-	p, err := template.BindValues(values...)
+	p, err := template.bindValues(values...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,4 +102,41 @@ func checkConditions(t testing.TB, decision Decision, state State, environment E
 	if !decision.Allowed && (len(decision.Conditions) > 0 || decision.Reason == "") {
 		t.Errorf("a denial has conditions %v and reason %q; want none, and a reason", decision.Conditions, decision.Reason)
 	}
+}
+
+// evaluate decides one rule for the environment's session and target.
+func evaluate(rule Rule, state State, environment Environment) Decision {
+	return decide(state, &environment, rule.name.String(), func(p *prover) string {
+		p.ask(rule.owner(), func() bool { return p.evaluate(rule) }, func() denial {
+			return denial{"the " + rule.String() + " does not hold", ""}
+		})
+		return "the " + rule.String() + " holds"
+	})
+}
+
+// ruleIsAtLeast reports whether r1 is at least as restrictive as r2: whenever r1
+// lets someone read, so does r2. ok is only claimed under the returned conditions.
+func ruleIsAtLeast(r1, r2 Rule, state State, environment Environment) (ok bool, conditions []Condition) {
+	p := newProver(state, &environment)
+	defer p.release()
+	if !p.ruleAtLeast(r1, r2) || p.budget.err != nil {
+		return false, nil
+	}
+	return true, p.takeConditions()
+}
+
+// labelIsAtLeast reports whether everything l2 demands is demanded by l1.
+func labelIsAtLeast(l1, l2 Label, state State, environment Environment) (ok bool, conditions []Condition) {
+	p := newProver(state, &environment)
+	defer p.release()
+	if !p.labelAtLeast(l1, l2) || p.budget.err != nil {
+		return false, nil
+	}
+	return true, p.takeConditions()
+}
+
+// libraryText returns the source of a standard policy.
+func libraryText(name string) ([]byte, bool) {
+	text, err := libraryTexts.ReadFile("library/" + name + ".pol")
+	return text, err == nil
 }
