@@ -124,6 +124,7 @@ check: setup ## Run formatters and linters of every language
 	  ruff '$(PYTHON) -m ruff check .' \
 	  ruff-format '$(PYTHON) -m ruff format --check .' \
 	  mypy '$(PYTHON) -m mypy' \
+	  vulture '$(PYTHON) -m vulture $$(git ls-files "*.py" | grep -vE "(^|/)(tests|testing)/") && $(PYTHON) -m vulture $$(git ls-files "*.py")' \
 	  imports 'PYTHONPATH=operator .venv/bin/lint-imports' \
 	  shellcheck 'git ls-files -z "*.sh" .ci/run | xargs -0 shellcheck' \
 	  yamllint '$(PYTHON) -m yamllint --strict .' \

@@ -38,10 +38,6 @@ class Estimate:
         """Whether there is an effect, but its interval is wider than the effect itself."""
         return not self.below_noise and self.high - self.low > abs(self.value)
 
-    def scaled(self, factor: float) -> Estimate:
-        """Return the same figure in another unit; ``factor`` is positive."""
-        return Estimate(self.value * factor, self.low * factor, self.high * factor)
-
 
 def median(values: Sequence[float], seed: int) -> Estimate:
     """Median of one value per round. One round gives no interval: it spans everything."""

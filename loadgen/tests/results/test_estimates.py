@@ -35,12 +35,6 @@ def test_the_interval_holds_the_estimate_and_stays_within_the_values(values: lis
     assert found == estimates.median(values, seed)
 
 
-@given(values=st.lists(rates, min_size=2, max_size=10), factor=st.floats(min_value=0.01, max_value=100))
-def test_units_scale(values: list[float], factor: float) -> None:
-    found = estimates.median(values, 1).scaled(factor)
-    assert found.value == pytest.approx(estimates.median([value * factor for value in values], 1).value)
-
-
 def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     source = random.Random(20260101)
     truth, covered = 0.05, 0

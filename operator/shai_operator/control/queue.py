@@ -67,10 +67,6 @@ class WorkQueue:
         self._cancel_timer(ref)
         self._timers[ref] = loop.call_later(seconds, self.add, ref)
 
-    def idle(self) -> bool:
-        """Whether nothing waits or runs; what waits for its time does not count."""
-        return not self._waiting and not self._running
-
     async def run(self) -> None:
         """Work until cancelled."""
         try:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shai_operator.control.queue import LAST_RETRY_SECONDS, WorkQueue
 from shai_operator.reconcile.objects import Reference
+from tests.control.queues import idle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -51,7 +52,7 @@ async def test_adding_often_is_looking_once() -> None:
     async with working(look) as queue:
         for _ in range(10):
             queue.add(thing("a"))
-        await until(queue.idle)
+        await until(lambda: idle(queue))
     assert looked == {thing("a"): 1}
 
 
@@ -74,7 +75,7 @@ async def test_adding_while_it_is_looked_at_is_one_more_look_and_never_two_at_a_
         for _ in range(5):
             queue.add(thing("a"))
         gate.set()
-        await until(lambda: looks == 2 and queue.idle())
+        await until(lambda: looks == 2 and idle(queue))
 
 
 async def test_one_slow_thing_does_not_hold_up_the_others() -> None:
@@ -168,7 +169,7 @@ def test_whatever_is_added_is_looked_at_afterwards(steps: list[tuple[str, int]],
                 queue.add(thing(name))
                 for _ in range(yields):
                     await asyncio.sleep(0)
-            await until(queue.idle)
+            await until(lambda: idle(queue))
         assert {it for it in added if looked[it] <= added[it]} == set()
 
     asyncio.run(run())

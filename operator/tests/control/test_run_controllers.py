@@ -26,6 +26,7 @@ from shai_operator.reconcile import bundles
 from shai_operator.reconcile.actions import Create, Plan, Requeue, SetStatus
 from shai_operator.reconcile.members import Monitor
 from shai_operator.reconcile.objects import Inventory, Reference, reference, status
+from tests.control.queues import idle
 from tests.reconcile.builders import FOR_SEARCH, condition, thing
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ async def test_a_run_asks_the_member_and_ends_with_its_answer(tmp_path: Path) ->
         assert world.succeeded(it)[:2] == ("Unknown", "Running")
         assert status(world.inventory.get(it) or {})["progress"] == {"phase": "views", "done": 3, "total": 4}
         world.gate.set()
-        await until(lambda: world.loop.queue.idle() is False)
+        await until(lambda: idle(world.loop.queue) is False)
         await controller.reconcile(it)
         assert world.succeeded(it)[:2] == ("True", "Complete")
         assert len(world.asked) == 1
@@ -210,7 +211,7 @@ async def test_a_monitor_that_is_gone_fails_the_run(tmp_path: Path) -> None:
         world.client = gone
         controller, it = runs(world), world.put(run())
         await controller.reconcile(it)
-        await until(lambda: not world.loop.queue.idle())
+        await until(lambda: not idle(world.loop.queue))
         await controller.reconcile(it)
         assert world.succeeded(it)[:2] == ("False", "Failed")
         assert "gone.sock does not answer" in world.succeeded(it)[2]
@@ -275,7 +276,7 @@ async def test_a_benchmark_measures_what_the_member_has_in_force(tmp_path: Path)
         await controller.reconcile(it)
         assert world.succeeded(it) == ("Unknown", "Running", "slice 1")
         generator.gate.set()
-        await until(lambda: not world.loop.queue.idle())
+        await until(lambda: not idle(world.loop.queue))
         await controller.reconcile(it)
         assert world.succeeded(it)[:2] == ("True", "Complete")
         assert status(world.inventory.get(it) or {})["summary"] == {"shai": "1: 0.1 %"}
@@ -298,7 +299,7 @@ async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -
     async with serving(tmp_path) as world:
         controller, _, it = benchmarking(world, provider="remote")
         await controller.reconcile(it)
-        await until(lambda: not world.loop.queue.idle())
+        await until(lambda: not idle(world.loop.queue))
         await controller.reconcile(it)
         assert world.succeeded(it)[:2] == ("False", "Failed")
         assert "has provider local, and only members of pools with provider remote" in world.succeeded(it)[2]

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -170,15 +169,6 @@ class SmallPool:
 
     def _processes(self, ordinal: int | None) -> list[int]:
         return processes_with(f"{self.directory}/" + ("" if ordinal is None else f"{self.name}-{ordinal}/"))
-
-
-@contextmanager
-def silent_host(address: str) -> Iterator[int]:
-    """Listen at an address, take connections and never say a word: who logs in there waits for its time-out."""
-    with socket.socket() as listening:
-        listening.bind((address, 0))
-        listening.listen(16)
-        yield int(listening.getsockname()[1])
 
 
 def host(name: str, address: str, port: int, secret: str, host_key: str) -> dict[str, Any]:

@@ -48,11 +48,6 @@ def key_of(user: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(f"test\n{user}".encode()).digest())
 
 
-def seed_of(user: str) -> str:
-    """Return the login key as a person would paste it."""
-    return hashlib.sha256(f"test\n{user}".encode()).hexdigest()
-
-
 def sign(user: str, principal: str, nonce: str) -> str:
     """Sign a session's nonce for principal with user's key."""
     return key_of(user).sign(f"shai-session-v1\n{principal}\n{nonce}".encode()).hex()
