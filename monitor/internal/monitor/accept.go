@@ -88,7 +88,9 @@ func forkedBy(zygote, pid int) error {
 
 // beginSession serves a connection in a worker. It takes over the connection and the
 // slot, and gives both back where it fails.
-func (p *pipeline) beginSession(task *runningTask, worker sandbox.Worker, got accepted, reserved *slot) (*sandbox.Accepted, error) {
+func (p *pipeline) beginSession(
+	task *runningTask, worker sandbox.Worker, got accepted, reserved *slot,
+) (*sandbox.Accepted, error) {
 	s := newSession(p, task, worker, got.peer, reserved)
 	descriptors, err := s.prepare()
 	if err == nil {
@@ -148,7 +150,9 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 
 // connected is what the worker is told of its session.
 func (s *session) connected() wire.Connected {
-	return wire.Connected{Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot.number)}
+	return wire.Connected{
+		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot.number),
+	}
 }
 
 // duplicate is another descriptor of the same file, for a sandbox that closes what

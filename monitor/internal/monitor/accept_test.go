@@ -52,7 +52,8 @@ func TestOnlyTheTaskOfTheConnectionServes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer connection.Close()
-		given, err := p.Accept(t.Context(), bareTask{name: task, pid: os.Getpid()}, childWorker{pid: child.Process.Pid, gone: gone})
+		worker := childWorker{pid: child.Process.Pid, gone: gone}
+		given, err := p.Accept(t.Context(), bareTask{name: task, pid: os.Getpid()}, worker)
 		if (err == nil) != want {
 			t.Errorf("task %s: %v", task, err)
 		}

@@ -22,9 +22,10 @@ import (
 
 // mistaken are words that people, and other programs, put where they do not belong.
 var mistaken = []string{
-	"", "0", "-1", "18446744073709551616", "1e9", "true", "null", "~", "[]", "{}", "[[]]", "\"", "'", "|", "&a", "*a", "!!binary x",
-	"{owner}", "{", "}", "**", "/", "/..", "/open/**", "../..", "\x00", "\xff", "ä", "#", "---", "2027-01-01T00:00:00Z", "10.0.0.0/33",
-	"read :- true.", "read :-", "policy p(a, a) { read :- sKeyIs(a). }", "update :- each in F says f(X) { eq(X, Y) }.", "until", "this", "willsay",
+	"", "0", "-1", "18446744073709551616", "1e9", "true", "null", "~", "[]", "{}", "[[]]", "\"", "'", "|", "&a", "*a",
+	"!!binary x", "{owner}", "{", "}", "**", "/", "/..", "/open/**", "../..", "\x00", "\xff", "ä", "#", "---",
+	"2027-01-01T00:00:00Z", "10.0.0.0/33", "read :- true.", "read :-", "policy p(a, a) { read :- sKeyIs(a). }",
+	"update :- each in F says f(X) { eq(X, Y) }.", "until", "this", "willsay",
 }
 
 // mistakenText is a manifest with some words and lines of it exchanged, lost or doubled.
@@ -43,7 +44,8 @@ func mistakenText(text string) *rapid.Generator[string] {
 				lines[at] = strings.Repeat(" ", rapid.IntRange(0, 3).Draw(t, "indent")) + lines[at]
 			default:
 				if own := strings.Fields(lines[at]); len(own) > 0 {
-					lines[at] = strings.Replace(lines[at], rapid.SampledFrom(own).Draw(t, "word"), rapid.SampledFrom(words).Draw(t, "by"), 1)
+					word, by := rapid.SampledFrom(own).Draw(t, "word"), rapid.SampledFrom(words).Draw(t, "by")
+					lines[at] = strings.Replace(lines[at], word, by, 1)
 				}
 			}
 			if len(lines) == 0 {
@@ -56,7 +58,8 @@ func mistakenText(text string) *rapid.Generator[string] {
 
 // mistakenRequest is something that a client of the API might send.
 func mistakenRequest(manifests string) *rapid.Generator[*http.Request] {
-	word := rapid.SampledFrom(append([]string{"bare", "worker", "alice", "/open/1.txt", "friends/alice", "friend", "shai", "audit", "read", "write"}, mistaken...))
+	word := rapid.SampledFrom(append([]string{"bare", "worker", "alice", "/open/1.txt", "friends/alice", "friend",
+		"shai", "audit", "read", "write"}, mistaken...))
 	return rapid.Custom(func(t *rapid.T) *http.Request {
 		post := func(path string, body any) *http.Request {
 			text, err := json.Marshal(body)
@@ -74,10 +77,12 @@ func mistakenRequest(manifests string) *rapid.Generator[*http.Request] {
 		case 3:
 			return post("/v1/validations", api.ValidateRequest{Sources: sources, Alone: rapid.Bool().Draw(t, "alone")})
 		case 4:
-			fact := map[string]any{"conduit": word.Draw(t, "conduit"), "says": word.Draw(t, "relation"), "tuple": rapid.SliceOfN(word, 0, 3).Draw(t, "tuple")}
+			fact := map[string]any{"conduit": word.Draw(t, "conduit"), "says": word.Draw(t, "relation"),
+				"tuple": rapid.SliceOfN(word, 0, 3).Draw(t, "tuple")}
 			return post("/v1/facts", map[string]any{rapid.SampledFrom([]string{"add", "remove"}).Draw(t, "change"): []any{fact}})
 		case 5:
-			query := url.Values{"pipeline": {"bare"}, "task": {word.Draw(t, "task")}, "principal": {word.Draw(t, "principal")}, "region": {"de"}, "conduit": {word.Draw(t, "conduit")}, "access": {"read"}}
+			query := url.Values{"pipeline": {"bare"}, "task": {word.Draw(t, "task")}, "region": {"de"}, "access": {"read"},
+				"principal": {word.Draw(t, "principal")}, "conduit": {word.Draw(t, "conduit")}}
 			return httptest.NewRequest(http.MethodGet, "/v1/explain?"+query.Encode(), nil)
 		case 6:
 			return post("/v1/analyses", api.AnalyzeRequest{Pipeline: word.Draw(t, "pipeline")})

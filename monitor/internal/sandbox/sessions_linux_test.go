@@ -83,7 +83,8 @@ func TestUsersDoNotMeet(t *testing.T) {
 // TestWorkersServeOneAfterTheOther is the allowed twin: what the program forks has one
 // user each.
 func TestWorkersServeOneAfterTheOther(t *testing.T) {
-	for _, try := range []string{"serve-in-clone 0", "serve-in-clone " + fmt.Sprint(unix.CLONE_CHILD_CLEARTID|unix.CLONE_CHILD_SETTID)} {
+	for _, flags := range []int{0, unix.CLONE_CHILD_CLEARTID | unix.CLONE_CHILD_SETTID} {
+		try := fmt.Sprint("serve-in-clone ", flags)
 		spec, decider := servingWorld(t, try)
 		if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
 			t.Errorf("%s: errno %v, %v %s, refused %v", try, errno, got.err, got.output, decider.refused)
