@@ -105,7 +105,7 @@ test: build ## Run every test of every language
 	  --keep 'passed|^Done' kernel '$(MAKE) -C kernel test' \
 	  --keep 'passed|^Done' syse-frontend '$(MAKE) -C syse/frontend test' \
 	  --keep 'Tests run' syse-java 'scripts/maven.sh test' \
-	  --show python '$(PYTHON) -m pytest --numprocesses 2 --dist loadfile'
+	  --show python '$(PYTHON) -m pytest --numprocesses 3 --dist loadfile'
 
 .PHONY: check
 check: setup ## Run formatters and linters of every language

@@ -76,8 +76,8 @@ class Cluster:
         return Cluster(kubeconfigs.with_token(self.kubeconfig, token, directory / f"{namespace}-{name}"))
 
     def delete(self, kind: str, name: str) -> None:
-        """Delete an object that is in no namespace, and wait until it is gone."""
-        self.kubectl("delete", kind, name, "--wait=false")
+        """Delete an object that is in no namespace, if it is there, and wait until it is gone."""
+        self.kubectl("delete", kind, name, "--wait=false", "--ignore-not-found")
         until(
             lambda: not self.kubectl("get", kind, name, "--ignore-not-found"), f"{kind} {name} is gone", _GONE_SECONDS
         )

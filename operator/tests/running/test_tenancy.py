@@ -84,7 +84,7 @@ def pools(devcluster: Cluster) -> Iterator[list[str]]:
     made: list[str] = []
     yield made
     for name in made:
-        devcluster.kubectl("delete", "jailpool", name, "--timeout=60s", "--ignore-not-found")
+        devcluster.delete("jailpool", name)
 
 
 def status(cluster: Cluster, pool: str) -> dict[str, Any]:
