@@ -94,7 +94,7 @@ def _show(
     with progress.step(4, "install a member, index, analyse, start the search service") as step:
         stages.await_pipeline(cluster, step.tell)
         step.outcome = "the search service runs under enforcement"
-    report.say(console, report.analysis(report.monitor(place).call("analyze", "--latest")))
+    report.say(console, report.analysis(stages.latest_analysis(cluster)))
     with progress.step(5, f"measure what enforcement costs, about {max(plan.seconds / 60, 1):.0f} min") as step:
         measured = stages.await_benchmark(cluster, plan.seconds, step.tell)
         step.outcome = f"{plan.slices} slices measured"

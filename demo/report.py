@@ -44,27 +44,26 @@ def folded(text: str, indent: str = "  ") -> str:
     )
 
 
-def analysis(found: Mapping[str, Any]) -> list[str]:
-    """Write of the accesses that tasks are expected to try what is granted, refused and undecided.
-
-    ``found`` is the monitor's latest analysis, as ``shai analyze --latest`` shows it.
-    """
-    causes = [(cause, entry) for entry in found["accesses"] for cause in entry.get("refusedBecause") or ()]
+def analysis(run: Mapping[str, Any]) -> list[str]:
+    """Write what an AnalysisRun says of expected accesses: what is granted, refused, and undecided."""
+    found = run["status"]
+    causes = [(cause, entry) for entry in found.get("accesses") or () for cause in entry.get("refusedBecause") or ()]
     causes.sort(key=lambda pair: -pair[0]["count"])
     counts = {kind: f"{found[kind]:,}" for kind in ("expected", "granted", "refused", "undecided")}
     width = max(map(len, counts.values()))
     return [
-        f"Tasks may try {counts['expected']} accesses; the offline analysis says of them:",
+        f"$ kubectl describe analysisrun {run['metadata']['name']}   # says in short:",
+        f"{counts['expected']} accesses are expected of the tasks",
         f"  granted    {counts['granted']:>{width}}  they need no monitor",
         f"  refused    {counts['refused']:>{width}}  policies forbid them, and are meant to",
         *(f"             {cause['count']:>{width},}  {_cause(cause, entry)}" for cause, entry in causes[:_CAUSES]),
         f"  undecided  {counts['undecided']:>{width}}  the monitor decides when they happen",
-        *(folded(f"warning: {warning['message']}") for warning in found["warnings"] or ()),
+        *(folded(f"warning: {warning['message']}") for warning in found.get("warnings") or ()),
     ]
 
 
 def _cause(cause: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
-    policy = f"policy {cause['policy']}" if cause["policy"] else "no policy"
+    policy = f"policy {cause['policy']}" if cause.get("policy") else "no policy"
     return f"{policy}, where {entry['task']} {entry['access']}s {entry['conduits']}"
 
 
@@ -112,7 +111,8 @@ def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
     """Return what to type while the demo stays up."""
     people = population.load(place.data)
     document = checks.private_document(place.data, "bob")
-    command = monitor(place).command
+    socket = place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock"
+    command = Monitor(place.shai, socket).command
     return [
         f"Sys-E is running at http://{overlay.HOST}:{overlay.PORT}: log in with a demo key and search",
         f"“{document.title}” as alice and as bob.",
@@ -126,8 +126,3 @@ def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
         "  less docs/rollout.md               # a wrong policy, and the canary that stops it",
         "Ctrl-C here ends the demo and removes what it has installed.",
     ]
-
-
-def monitor(place: Workspace) -> Monitor:
-    """Return the monitor of the pool's first member."""
-    return Monitor(place.shai, place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from functools import partial
@@ -122,6 +123,16 @@ def await_pipeline(cluster: Cluster, tell: Tell) -> None:
         stands,
         _CHANGE_SECONDS,
     )
+
+
+def latest_analysis(cluster: Cluster) -> dict[str, Any]:
+    """Return the AnalysisRun of the pipeline that was completed last."""
+    selector = f"--field-selector=spec.pipeline={overlay.PIPELINE}"
+    runs: list[dict[str, Any]] = json.loads(cluster.run("get", "analysisruns", selector, "--output=json"))["items"]
+    complete = [run for run in runs if condition(run, "Succeeded")["status"] == "True"]
+    if not complete:
+        raise KubernetesError(f"no AnalysisRun of pipeline {overlay.PIPELINE} is complete: `kubectl get analysisruns`")
+    return max(complete, key=lambda run: str(run["status"]["completionTime"]))
 
 
 def await_benchmark(cluster: Cluster, seconds: float, tell: Tell) -> dict[str, Any]:
