@@ -87,8 +87,8 @@ func (p *program) endProgress() {
 }
 
 func printAnalysis(w io.Writer, a api.Analysis) {
-	fmt.Fprintf(w, "pipeline %s, bundle %d: %s conduits in %s classes, %s instances, %s\n\n", a.Pipeline, a.Bundle,
-		grouped(a.Conduits), grouped(a.Classes), grouped(a.Instances), time.Duration(a.DurationMicroseconds)*time.Microsecond)
+	fmt.Fprintf(w, "pipeline %s, bundle %d: %s in %s, %s, %s\n\n", a.Pipeline, a.Bundle,
+		counted(a.Conduits, "conduit"), counted(a.Classes, "class"), counted(a.Instances, "instance"), time.Duration(a.DurationMicroseconds)*time.Microsecond)
 	rows := [][]string{{"TASK", "ACCESS", "CONDUITS", "INSTANCES", "EXPECTED", "GRANTED", "REFUSED", "UNDECIDED"}}
 	for _, one := range a.Accesses {
 		rows = append(rows, []string{one.Task, one.Access, one.Conduits, grouped(one.Instances), grouped(one.Expected),
@@ -128,7 +128,7 @@ func printCauses(w io.Writer, accesses api.Accesses, causes []api.Cause, does st
 func printWarning(w io.Writer, warning api.Warning) {
 	fmt.Fprintf(w, "\nwarning: %s\n", warning.Message)
 	if warning.Instances > 1 {
-		fmt.Fprintf(w, "  %s instances of task %s are concerned\n", grouped(warning.Instances), warning.Task)
+		fmt.Fprintf(w, "  the same holds for %s of the task in all\n", counted(warning.Instances, "instance"))
 	}
 	if warning.Suggestion != "" {
 		fmt.Fprintf(w, "  it would be allowed with: %s\n", warning.Suggestion)

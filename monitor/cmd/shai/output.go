@@ -85,10 +85,13 @@ func either(s, other string) string {
 	return s
 }
 
-// counted is "1 file" or "2 files".
-func counted(n int, noun string) string {
+// counted is "1 file", "2 files", "3 classes" or "20 000 files".
+func counted[N int | uint64](n N, noun string) string {
+	if n != 1 && strings.HasSuffix(noun, "s") {
+		noun += "e"
+	}
 	if n != 1 {
 		noun += "s"
 	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return grouped(uint64(n)) + " " + noun
 }
