@@ -48,8 +48,9 @@ def main(arguments: Sequence[str] | None = None, root: Path = _ROOT) -> int:
     parser.add_argument("--size", choices=PLANS, default="quick", help="how much data, and how long it is measured")
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument("--seed", type=int, default=1, help="of the corpus, the order of slices and the queries")
-    parser.add_argument("--out", type=Path, default=root / "out" / "demo", help="directory for all that it writes")
+    parser.add_argument("--out", type=Path, default=workspace.default_output(root), help="where it writes")
     options = parser.parse_args(arguments)
+    os.umask(0o022)  # tasks are other users, and read the corpus
     console = Console(width=None if sys.stdout.isatty() else report.WIDTH)
     place = workspace.Workspace(root, options.out.resolve(), options.size)
     plan = dataclasses.replace(PLANS[options.size], seed=options.seed)

@@ -4,19 +4,34 @@
 from __future__ import annotations
 
 import fcntl
+import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 class WorkspaceError(LoadgenError):
     """The checkout is not ready; the text names what is missing and the remedy."""
+
+
+_ELSEWHERE = Path("/var/lib/shai-demo")
+
+
+def default_output(root: Path) -> Path:
+    """Return where the demo keeps what it makes: in the checkout, if other users can get there, else in /var/lib.
+
+    Tasks run as users of their own, and in mode baseline open their programs and data by themselves. The home of root
+    is usually closed to them.
+    """
+    output = root / "out" / "demo"
+    there = [path for path in (output, *output.parents) if path.exists()]
+    return output if all(path.stat().st_mode & stat.S_IXOTH for path in there) else _ELSEWHERE
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Site:
     """Beneath it each stack's monitor keeps its own; on the file system of the data."""
     logs: Path
     sockets: Path
-    """Private directory with a path that is short enough for sockets."""
+    """Directory that can be searched and not listed, with a path that nobody can guess and short enough for sockets."""
     variables: Mapping[str, str]
     """What the manifests refer to, but for the store's socket."""
     cores: frozenset[int]
@@ -77,9 +77,10 @@ class Launcher:
         monitor = Monitor(site.shai, site.sockets / f"{variant.name}.sock")
         stack = Stack(monitor, self._pipeline, address, variant.mode)
         directory = site.sockets / variant.name
-        directory.mkdir()
+        directory.mkdir(mode=0o700)
         options = []
         if variant.mode == BASELINE:
+            directory.chmod(0o711)  # its tasks, who are other users, connect by themselves
             store = stores.open_store(directory)
         else:
             files = monitor.call("keyvalue", "configure", "--directory", str(directory))

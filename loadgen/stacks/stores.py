@@ -39,9 +39,12 @@ class Store:
 
 
 def open_store(directory: Path) -> Store:
-    """Describe a plain store in a private directory."""
+    """Describe a plain store in ``directory``, which other users may search: the tasks that connect run as one.
+
+    Whoever knows the directory's path can use the store.
+    """
     path = directory / "open.sock"
-    command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"]
+    command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "777"]
     return Store("open key-value store", path, [*command, "--save", "", "--appendonly", "no", "--dir", str(directory)])
 
 

@@ -58,6 +58,7 @@ def launcher(
     logs.mkdir(parents=True, exist_ok=True)
     # Sockets have short paths; the member's directory may already be as long as its own allow.
     sockets = Path(tempfile.mkdtemp(prefix="shai-"))
+    sockets.chmod(0o711)
     site = Site(
         shai=member.shai,
         data=member.data,

@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"internal/monitor"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
-	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot"},
+	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot", "internal/taskid"},
 	{"internal/wire", "internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},

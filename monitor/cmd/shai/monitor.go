@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"shai.dev/monitor/internal/monitor"
+	"shai.dev/monitor/internal/taskid"
 )
 
 // monitorFlags are the command line of shai monitor.
@@ -24,6 +25,8 @@ type monitorFlags struct {
 	define                        []string
 	cpus                          string
 	logFormat                     string
+	taskIDs, taskRegistry         string
+	giveData                      bool
 }
 
 func (p *program) monitorCommand() *cobra.Command {
@@ -57,6 +60,11 @@ answers only to clients with a certificate by --client-ca.`,
 	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3, and how many the monitor uses; default all")
 	f.StringVar(&flags.listen, "listen", "", "address to listen on besides the socket; needs --certificate, --key and --client-ca")
 	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the authority that vouches for clients")
+	f.StringVar(&flags.taskIDs, "task-ids", "", "users and groups of tasks, FIRST-LAST, one for each pipeline; default 70000-79999")
+	f.StringVar(&flags.taskRegistry, "task-id-registry", "", "file in which all monitors of a machine note whose tasks have which user; "+
+		"default /var/lib/shai-tasks/ids.json")
+	f.BoolVar(&flags.giveData, "give-data", false, "give documents that tasks cannot read to the group of the pipeline's tasks; "+
+		"without it, apply and status name them")
 	f.StringVar(&flags.logFormat, "log-format", "text", "text or json")
 	_ = command.MarkFlagRequired("data")
 	_ = command.MarkFlagRequired("state")
@@ -69,7 +77,7 @@ answers only to clients with a certificate by --client-ca.`,
 func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, err error) {
 	options = monitor.Options{
 		Listen: flags.listen, Certificate: p.target.Certificate, Key: p.target.Key, ClientCA: flags.clientCA,
-		Secrets: flags.secrets, Version: version(),
+		Secrets: flags.secrets, GiveData: flags.giveData, Version: version(),
 	}
 	if options.Data, err = realDirectory(flags.data); err != nil {
 		return options, fmt.Errorf("--data: %w; make it, or name another", err)
@@ -93,6 +101,9 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 		}
 	}
 	if options.Define, err = definitions(flags.define); err != nil {
+		return options, err
+	}
+	if options.TaskIDs, err = taskRegistry(flags); err != nil {
 		return options, err
 	}
 	if options.CPUs, err = processors(flags.cpus); err != nil {
@@ -141,6 +152,31 @@ func definitions(list []string) (map[string]string, error) {
 		defined[name] = value
 	}
 	return defined, nil
+}
+
+// taskRegistry reads a range such as "70000-79999".
+func taskRegistry(flags monitorFlags) (taskid.Registry, error) {
+	registry := taskid.Registry{}
+	if flags.taskRegistry != "" {
+		path, err := filepath.Abs(flags.taskRegistry)
+		if err != nil {
+			return registry, fmt.Errorf("--task-id-registry: %w", err)
+		}
+		registry.Path = path
+	}
+	if flags.taskIDs != "" {
+		from, to, _ := strings.Cut(flags.taskIDs, "-")
+		first, err1 := strconv.ParseUint(from, 10, 32)
+		last, err2 := strconv.ParseUint(to, 10, 32)
+		if err1 != nil || err2 != nil {
+			return registry, fmt.Errorf("--task-ids %q: expected a range of numbers such as 70000-79999", flags.taskIDs)
+		}
+		registry.Range = taskid.Range{First: uint32(first), Last: uint32(last)}
+		if err := registry.Range.Check(); err != nil {
+			return registry, fmt.Errorf("--task-ids: %w", err)
+		}
+	}
+	return registry.OrDefault(), nil
 }
 
 // maxProcessor is the largest number of a processor (the kernel's CPU_SETSIZE).

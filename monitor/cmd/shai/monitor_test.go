@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"shai.dev/monitor/internal/monitor"
+	"shai.dev/monitor/internal/taskid"
 )
 
 func TestMonitorOptions(t *testing.T) {
@@ -34,7 +35,7 @@ func TestMonitorOptions(t *testing.T) {
 	}
 	base := []string{"monitor", "--data", root + "/link", "--state", root + "/state", "--socket", root + "/s", "--library", root + "/lib"}
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
-		Define: map[string]string{}, Version: version()}
+		Define: map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), Version: version()}
 	for _, test := range []struct {
 		name   string
 		words  []string
@@ -47,6 +48,12 @@ func TestMonitorOptions(t *testing.T) {
 		{name: "processors", words: []string{"--cpus", "0,2-4"}, change: func(o *monitor.Options) { o.CPUs = []int{0, 2, 3, 4} }},
 		{name: "TLS", words: []string{"--listen", ":1", "--certificate", "/t/c", "--key", "/t/../k", "--client-ca", "/t/a"},
 			change: func(o *monitor.Options) { o.Listen, o.Certificate, o.Key, o.ClientCA = ":1", "/t/c", "/k", "/t/a" }},
+		{name: "users of tasks", words: []string{"--task-ids", "80000-80009", "--task-id-registry", "/r", "--give-data"},
+			change: func(o *monitor.Options) {
+				o.TaskIDs, o.GiveData = taskid.Registry{Path: "/r", Range: taskid.Range{First: 80000, Last: 80009}}, true
+			}},
+		{name: "users of the system", words: []string{"--task-ids", "0-80000"}, fails: "--task-ids: 0-80000 holds users of the system"},
+		{name: "one user", words: []string{"--task-ids", "80000"}, fails: `--task-ids "80000": expected a range`},
 		{name: "definition without a value", words: []string{"--define", "A"}, fails: `--define "A": expected NAME=VALUE`},
 		{name: "definition twice", words: []string{"--define", "A=1", "--define", "A=2"}, fails: "--define A is given twice"},
 		{name: "processors backwards", words: []string{"--cpus", "3-1"}, fails: `--cpus "3-1"`},

@@ -58,6 +58,7 @@ func printStatus(w io.Writer, s api.Status) {
 		fmt.Fprintln(w)
 		printPipelines(w, s.Pipelines)
 	}
+	printUsers(w, s.Pipelines)
 	for _, pipeline := range s.Pipelines {
 		printSessions(w, pipeline)
 	}
@@ -83,6 +84,20 @@ func printFactSources(w io.Writer, sources []api.FactSourceStatus) {
 		rows = append(rows, []string{s.Name, grouped(s.Tuples), last, printable(s.Message)})
 	}
 	table(w, rows)
+}
+
+// printUsers says who tasks are, and what they should be able to read and cannot.
+func printUsers(w io.Writer, pipelines []api.PipelineStatus) {
+	for _, pipeline := range pipelines {
+		who := fmt.Sprintf("run as user and group %d", pipeline.User)
+		if pipeline.User == 0 {
+			who = "run as the monitor's own user"
+		}
+		fmt.Fprintf(w, "tasks of %s %s\n", pipeline.Name, who)
+		for _, warning := range pipeline.Unreadable {
+			fmt.Fprintln(w, "  "+printable(warning))
+		}
+	}
 }
 
 func printSessions(w io.Writer, pipeline api.PipelineStatus) {

@@ -140,7 +140,7 @@ func (s *sweep) linkOne(id, class uint32) error {
 	}
 	switch {
 	case linked && there && info.Ino == inode:
-		return nil
+		return s.judgeLinked(base, document{name, s.state.Class(class).Set})
 	case linked:
 		s.repairs.Removed++
 		if err := s.view.unlink(linkPath(class, id)); err != nil {
@@ -155,7 +155,23 @@ func (s *sweep) linkOne(id, class uint32) error {
 	if err := s.view.mkdirFor(class, id); err != nil {
 		return err
 	}
-	return s.view.linkAt(s.parent, base, name, linkPath(class, id))
+	return s.view.linkAt(s.parent, base, document{name, s.state.Class(class).Set}, linkPath(class, id))
+}
+
+// judgeLinked looks at a document that is linked already: its mode may have changed.
+func (s *sweep) judgeLinked(base string, what document) error {
+	if s.view.readers.CanRead == nil {
+		return nil
+	}
+	if err := s.view.give(what.set, s.parent, base, 2); err != nil {
+		return err
+	}
+	var info unix.Stat_t
+	if err := unix.Fstatat(s.parent, base, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("stat document %s: %w", what.name, err)
+	}
+	s.view.judge(what.set, what.name, &info)
+	return nil
 }
 
 // locate opens the document's directory, unless it is the one that is open.

@@ -26,12 +26,18 @@ type View struct {
 	root    *os.File // the view's
 	path    string
 
-	mu   sync.Mutex
-	made map[string]bool // directories that exist
+	mu         sync.Mutex
+	made       map[string]bool // directories that exist
+	readers    Readers
+	unreadable map[string]*Unreadable // by set
 }
 
 // viewBucket is how many conduits share a directory, as a shift.
 const viewBucket = 10
+
+// viewMode lets tasks, which are other users, search the view's directories. The directory
+// that holds the view is closed to them: they get descriptors of what they may read.
+const viewMode = 0o755
 
 // Progress is told how far a long operation is; total is 0 when it is not known.
 type Progress func(done, total uint64)
@@ -41,10 +47,13 @@ type Progress func(done, total uint64)
 // change moves links before it is acknowledged. Call Verify next: it links
 // what is missing.
 func (c *Catalog) AttachView(data, path string) (*View, error) {
-	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // tasks of other users search it; classes are granted one by one
+	if err := os.MkdirAll(path, viewMode); err != nil {
 		return nil, fmt.Errorf("make view: %w", err)
 	}
-	v := &View{catalog: c, path: path, made: make(map[string]bool)}
+	if err := os.Chmod(path, viewMode); err != nil { // whatever the umask
+		return nil, fmt.Errorf("open view to tasks: %w", err)
+	}
+	v := &View{catalog: c, path: path, made: make(map[string]bool), unreadable: make(map[string]*Unreadable)}
 	var err error
 	if v.data, err = openDirectory(data); err != nil {
 		return nil, fmt.Errorf("open data directory: %w", err)
@@ -183,8 +192,11 @@ func (v *View) mkdir(path string) error {
 	if v.made[path] {
 		return nil
 	}
-	if err := unix.Mkdirat(int(v.root.Fd()), path, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := unix.Mkdirat(int(v.root.Fd()), path, viewMode); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("make view directory %s: %w", path, diskFull(err))
+	}
+	if err := unix.Fchmodat(int(v.root.Fd()), path, viewMode, 0); err != nil { // whatever the umask
+		return fmt.Errorf("open view directory %s to tasks: %w", path, err)
 	}
 	v.made[path] = true
 	return nil
@@ -208,12 +220,18 @@ func (v *View) link(state *State, id, class uint32) error {
 	if err := v.mkdirFor(class, id); err != nil {
 		return err
 	}
-	return v.linkAt(parent, base, name, linkPath(class, id))
+	return v.linkAt(parent, base, document{name, state.Class(class).Set}, linkPath(class, id))
 }
+
+// document is a file that is to be linked.
+type document struct{ name, set string }
 
 // linkAt links the file base of a directory and checks what was linked rather than
 // what stood there before: only a regular file may be in the view.
-func (v *View) linkAt(parent int, base, name, target string) error {
+func (v *View) linkAt(parent int, base string, what document, target string) error {
+	if err := v.give(what.set, parent, base, 1); err != nil {
+		return err
+	}
 	err := unix.Linkat(parent, base, int(v.root.Fd()), target, 0)
 	if errors.Is(err, unix.EEXIST) {
 		if err = v.unlink(target); err == nil {
@@ -224,15 +242,16 @@ func (v *View) linkAt(parent int, base, name, target string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("link document %s: %w", name, diskFull(err))
+		return fmt.Errorf("link document %s: %w", what.name, diskFull(err))
 	}
 	var info unix.Stat_t
 	if err := unix.Fstatat(int(v.root.Fd()), target, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return fmt.Errorf("check link of %s: %w", name, err)
+		return fmt.Errorf("check link of %s: %w", what.name, err)
 	}
 	if info.Mode&unix.S_IFMT != unix.S_IFREG {
-		return errors.Join(fmt.Errorf("document %s is not a regular file; only files can be conduits of this kind", name), v.unlink(target))
+		return errors.Join(fmt.Errorf("document %s is not a regular file; only files can be conduits of this kind", what.name), v.unlink(target))
 	}
+	v.judge(what.set, what.name, &info)
 	return nil
 }
 
@@ -275,6 +294,7 @@ func (v *View) Verify(ctx context.Context, progress Progress) (Repairs, error) {
 		return repairs, err
 	}
 	clear(v.made)
+	clear(v.unreadable)
 	sweep := &sweep{view: v, state: state, repairs: &repairs}
 	if err := sweep.removeWrong(ctx); err != nil {
 		return repairs, fmt.Errorf("verify view: %w", err)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // viewed is a catalog with documents and their view.
@@ -194,4 +196,41 @@ func TestClassTableIsSeenThroughOldMappings(t *testing.T) {
 	if entries := len(c.ClassTable().mapping) / 4; entries < tableAhead {
 		t.Errorf("the table has %d entries; mappings must cover conduits to come", entries)
 	}
+}
+
+// Tasks are other users than the monitor, whose umask may keep everything to itself.
+func TestViewCanBeSearched(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	c, v, root := viewed(t, "/corpus/public/1")
+	check := func() {
+		t.Helper()
+		err := filepath.Walk(v.path, func(path string, info os.FileInfo, err error) error {
+			if err == nil && info.IsDir() && info.Mode().Perm() != viewMode {
+				t.Errorf("%s has mode %o", path, info.Mode().Perm())
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	check()
+	// So does a view that an earlier monitor has made.
+	class := classOf(t, c.State(), "/corpus/public/1")
+	if err := os.Chmod(v.ClassDirectory(class), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "data/corpus/public/2"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Register([]string{"/corpus/public/2"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Verify(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.EnsureClassDirectories([]uint32{class}); err != nil {
+		t.Fatal(err)
+	}
+	check()
 }

@@ -50,7 +50,7 @@ func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.Appl
 	if err != nil {
 		return api.ApplyResult{}, err
 	}
-	result.Warnings = append(result.Warnings, m.analyzeAgain(m.context)...)
+	result.Warnings = slices.Concat(result.Warnings, s.unreadable, m.analyzeAgain(m.context))
 	inForce := m.state().Bundle()
 	result.Version, result.Hash = inForce.Version, inForce.Hash
 	return result, nil

@@ -15,6 +15,7 @@ import (
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/taskid"
 )
 
 // bareManifest is a pipeline of which no task ever runs: the tests ask the monitor's
@@ -137,14 +138,15 @@ func bareOptions(t *testing.T) Options {
 	}
 	options := Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		TaskIDs: taskid.Registry{Path: filepath.Join(root, "task-ids.json")},
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, name := range documentsOfBare {
 		path := filepath.Join(options.Data, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(name), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -275,5 +275,12 @@ func (p *pipeline) openConduit(who subject, holds *capabilitySet, id uint32, mod
 		p.refused(who, "open", document.conduit.Name, "open the document: "+err.Error())
 		return nil, unix.EIO
 	}
-	return os.NewFile(uintptr(number), document.path), 0
+	file := os.NewFile(uintptr(number), document.path)
+	// The monitor could open what the task's user cannot.
+	if err := p.checkReadable(file); err != nil {
+		file.Close()
+		p.refused(who, "open", document.conduit.Name, err.Error())
+		return nil, unix.EACCES
+	}
+	return file, 0
 }

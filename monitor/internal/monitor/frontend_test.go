@@ -51,8 +51,8 @@ func (s *stack) useFrontEnd() {
 func (s *stack) page(name string) {
 	s.t.Helper()
 	path := filepath.Join(s.options.Data, name)
-	s.must(os.MkdirAll(filepath.Dir(path), 0o700))
-	s.must(os.WriteFile(path, []byte("title: "+name+"\nowner: somebody\nvisibility: some\n\nA blue moon.\n"), 0o600))
+	s.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	s.must(os.WriteFile(path, []byte("title: "+name+"\nowner: somebody\nvisibility: some\n\nA blue moon.\n"), 0o644))
 }
 
 // browser is a user with one connection, which is one session.

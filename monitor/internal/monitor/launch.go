@@ -55,8 +55,8 @@ func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
 			list = append(list, readable...)
 		default:
 			directory := services.directoryPath(place.directory)
-			if err := os.MkdirAll(directory, 0o700); err != nil {
-				return nil, fmt.Errorf("make directory conduit %s: %w", place.directory, err)
+			if err := t.provideDirectory(place.directory, place.capability.Rights&wire.RightWrite != 0); err != nil {
+				return nil, err
 			}
 			rights, err := t.directoryRights(place)
 			if confined && err != nil {

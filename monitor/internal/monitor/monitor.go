@@ -15,6 +15,7 @@ import (
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/taskid"
 )
 
 // Options say how a monitor runs. All paths are absolute.
@@ -28,6 +29,8 @@ type Options struct {
 	Library                    string            // directory that holds libshai.so
 	CPUs                       []int             // processors that tasks are pinned to; empty: all
 	Secrets                    string            // file with the key-value store's secrets; empty: no confined store
+	TaskIDs                    taskid.Registry   // users of tasks; empty: the default ones
+	GiveData                   bool              // give documents to the group of the tasks that read them
 	Version                    string
 	Logger                     *slog.Logger
 }

@@ -32,6 +32,7 @@ type pipeline struct {
 	mode     atomic.Uint32 // wire.Mode
 	acceptor *acceptor     // nil until the task that listens starts
 	keyValue *kvfilter.Store
+	user     *sandbox.User // of its tasks; nil where they are the monitor's own
 
 	conduits conduits
 	slots    *slots

@@ -4,11 +4,15 @@ package monitor
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/runtimeroot"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
 )
 
 // guardedPlaces are all places that no task may have in its runtime, because nobody
@@ -73,5 +77,65 @@ func (t *runningTask) runtime() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}
-	return append(roots, services.options.Library), nil
+	roots = append(roots, services.options.Library)
+	if err := t.checkReachable(roots); err != nil {
+		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
+	}
+	return roots, nil
+}
+
+// checkReachable refuses a runtime in a directory that the task's user may not search. One
+// that the administrator has named, with --define or --library, is reached all the same:
+// the monitor opens it for the task. In mode baseline the task opens everything itself.
+func (t *runningTask) checkReachable(roots []string) error {
+	user, mode := t.pipeline.user, t.pipeline.currentMode()
+	for _, root := range roots {
+		blocked, err := closedTo(user, root)
+		if err != nil {
+			return fmt.Errorf("find runtime %s: %w", root, err)
+		}
+		if blocked == "" || mode != wire.ModeBaseline && t.pipeline.services.isNamed(root) {
+			continue
+		}
+		return fmt.Errorf("its user %d cannot reach runtime %s: %s is closed to other users; open it (chmod o+x %s), "+
+			"or put the runtime where every user can search", user.ID, root, blocked, blocked)
+	}
+	return nil
+}
+
+// closedTo is the first directory on the way to a path that a user may not search, "" if
+// there is none.
+func closedTo(user *sandbox.User, path string) (string, error) {
+	if user == nil {
+		return "", nil
+	}
+	blocked := ""
+	for {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return "", err
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if ok && info.IsDir() && !user.Permits(stat.Uid, stat.Gid, uint32(info.Mode().Perm()), maySearch) {
+			blocked = path
+		}
+		if path == "/" {
+			return blocked, nil
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// isNamed says whether the administrator has named a path, or a directory above it.
+func (s *services) isNamed(path string) bool {
+	if isBeneath(s.options.Library, path) {
+		return true
+	}
+	for _, value := range s.options.Define {
+		real, err := filepath.EvalSymlinks(value)
+		if filepath.IsAbs(value) && err == nil && isBeneath(real, path) {
+			return true
+		}
+	}
+	return false
 }

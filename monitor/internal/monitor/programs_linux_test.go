@@ -31,6 +31,9 @@ func providePrograms() (programs, error) {
 		return programs{}, err
 	}
 	given.probe = builtProbe
+	if err := os.Chmod(builtProbe, 0o755); err != nil { // for tasks, which run as other users
+		return programs{}, err
+	}
 	return given, command("gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
 		"-I"+runtime+"/include", "-o", builtProbe+"/probe_worker", runtime+"/tests/probe/probe_worker.c",
 		"-L"+given.library, "-lshai")

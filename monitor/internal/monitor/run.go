@@ -58,6 +58,10 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 		runtime.GOMAXPROCS(len(options.CPUs))
 	}
 	m.machine = m.backend.Probe()
+	m.options.TaskIDs = m.options.TaskIDs.OrDefault()
+	if err := dropGroups(); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.Close())
@@ -83,6 +87,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if m.view, err = m.catalog.AttachView(options.Data, root); err != nil {
 		return nil, err
 	}
+	m.view.ReadBy(m.readers())
 	if m.nothing, err = m.backend.PrepareRuleset(nil); err != nil {
 		return nil, err
 	}
@@ -137,9 +142,6 @@ func (m *Monitor) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("recover bundle: %w", err)
 	}
-	if _, err := m.view.Verify(ctx, nil); err != nil {
-		return fmt.Errorf("recover view: %w", err)
-	}
 	m.refreshRegions()
 	for name, one := range resolved {
 		means, err := meaningOf(bundle, one)
@@ -151,6 +153,13 @@ func (m *Monitor) recover(ctx context.Context) error {
 			return fmt.Errorf("recover pipeline %s: %w", name, err)
 		}
 	}
+	if err := m.assignUsers(m.pipelines); err != nil {
+		return fmt.Errorf("recover bundle: %w", err)
+	}
+	if _, err := m.view.Verify(ctx, nil); err != nil {
+		return fmt.Errorf("recover view: %w", err)
+	}
+	m.reportUnreadable()
 	m.bundle, m.applied = bundle, time.Now()
 	for _, p := range m.pipelines {
 		if err := m.loadAnalysis(p); err != nil {

@@ -54,6 +54,7 @@ func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 // statusOf is a pipeline's status with what the monitor knows of it besides.
 func (m *Monitor) statusOf(p *pipeline) api.PipelineStatus {
 	status := p.status()
+	status.Unreadable = m.unreadableOf(p.name)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if run, known := m.runs[p.name]; known {
@@ -71,6 +72,9 @@ func (p *pipeline) status() api.PipelineStatus {
 	}
 	for _, name := range p.order {
 		status.Tasks = append(status.Tasks, p.tasks[name].status())
+	}
+	if p.user != nil {
+		status.User = p.user.ID
 	}
 	sessions := p.sessions.live()
 	status.SessionTotal = len(sessions)

@@ -25,6 +25,7 @@ import (
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/taskid"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -45,20 +46,33 @@ type stack struct {
 func newStack(t testing.TB) *stack {
 	t.Helper()
 	given := needPrograms(t)
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := openDirectory(t)
 	s := &stack{t: t, address: freeAddress(t), manifests: map[string]string{}}
 	s.options = Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Define: map[string]string{"PROBE": given.probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
+		TaskIDs: taskid.Registry{Path: filepath.Join(root, "task-ids.json")},
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Define:  map[string]string{"PROBE": given.probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
 	}
 	s.manifests["pipeline.yaml"] = withoutKeyValue(pipelineText(t))
 	s.document("/corpus/public/1.txt")
 	t.Cleanup(s.showOutput)
 	return s
+}
+
+// openDirectory is a directory that every user may search, tasks' among them.
+func openDirectory(t testing.TB) string {
+	t.Helper()
+	directory, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := directory; path != filepath.Clean(os.TempDir()) && path != "/"; path = filepath.Dir(path) {
+		if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // as said
+			t.Fatal(err)
+		}
+	}
+	return directory
 }
 
 // showOutput shows, if the test has failed, what its tasks have printed.
@@ -114,8 +128,8 @@ func (s *stack) must(err error) {
 func (s *stack) document(name string) {
 	s.t.Helper()
 	path := filepath.Join(s.options.Data, name)
-	s.must(os.MkdirAll(filepath.Dir(path), 0o700))
-	s.must(os.WriteFile(path, []byte(name+"\nthe text\n"), 0o600))
+	s.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	s.must(os.WriteFile(path, []byte(name+"\nthe text\n"), 0o644))
 }
 
 func (s *stack) fact(conduit, says string, tuple ...string) {

@@ -30,7 +30,9 @@ type swap struct {
 	running   map[*pipeline][]string // tasks of leaving pipelines that ran
 	change    *catalog.Change        // what made the bundle durable
 	before    *manifest.Bundle
-	since     time.Time // when the bundle before was applied
+	// unreadable says what documents tasks cannot read.
+	unreadable []string
+	since      time.Time // when the bundle before was applied
 }
 
 // prepareSwap makes the pipelines of the candidate ready; nothing of the running ones
@@ -83,7 +85,11 @@ func (s *swap) discard() {
 // run makes the swap. Once pipelines have been quiesced it goes on whatever becomes of
 // ctx: it ends with the new bundle whole, or with the old one.
 func (s *swap) run(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	err := ctx.Err()
+	if err == nil {
+		err = s.monitor.assignUsers(s.next)
+	}
+	if err != nil {
 		s.discard()
 		return err
 	}
@@ -203,6 +209,7 @@ func (s *swap) registerFiles() error {
 	if _, err := m.view.Verify(m.context, nil); err != nil {
 		return fmt.Errorf("link documents: %w", err)
 	}
+	s.unreadable = m.reportUnreadable()
 	m.binding.Lock()
 	defer m.binding.Unlock()
 	s.follow(change)

@@ -159,7 +159,7 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 	spec := sandbox.Spec{
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime: roots, RuntimeNames: t.spec.Runtime,
-		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors,
+		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors, User: p.user,
 		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0, CPUs: p.services.options.CPUs,
 	}
 	if resources := t.spec.Resources; resources != nil {

@@ -253,21 +253,39 @@ func (r *request) opened(file *pinned, flags int, mode uint32) (*os.File, error)
 	var descriptor int
 	var err error
 	if file.missing == "" {
+		if err := r.user.mayOpen(&file.stat, flags); err != nil {
+			return nil, err
+		}
 		descriptor, err = unix.Openat(file.descriptor, "", keep|emptyPath, 0)
 	} else {
-		var mask uint32
-		if mask, err = umaskOf(r.process); err != nil {
-			return nil, unix.EACCES
-		}
-		// Exclusively: the decision was on a new file. Whoever loses a race for the
-		// name is told so.
-		descriptor, err = unix.Openat(file.descriptor, file.missing,
-			keep|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode&0o7777&^mask)
+		descriptor, err = r.created(file, keep, mode)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return limitedFile(descriptor, file.path, r.rightsOf(file, flags))
+}
+
+// created makes what was missing, which is then the task's user's.
+func (r *request) created(file *pinned, keep int, mode uint32) (int, error) {
+	if err := r.user.mayOpen(&file.stat, unix.O_WRONLY); err != nil {
+		return -1, err
+	}
+	mask, err := umaskOf(r.process)
+	if err != nil {
+		return -1, unix.EACCES
+	}
+	// Exclusively: the decision was on a new file. Whoever loses a race for the
+	// name is told so.
+	made, err := unix.Openat(file.descriptor, file.missing, keep|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode&0o7777&^mask)
+	if err != nil || r.user == nil {
+		return made, err
+	}
+	if err := unix.Fchown(made, int(r.user.ID), int(r.user.Group)); err != nil {
+		unix.Close(made)
+		return -1, err
+	}
+	return made, nil
 }
 
 // rightsOf are those of what was opened. Beneath a directory nothing is opened without

@@ -29,6 +29,7 @@ type arbiter struct {
 	task    *task
 	decider Decider // nil denies
 	permits permits
+	user    *User           // nil: whom the monitor runs as
 	context context.Context // ends with the task
 }
 
@@ -101,6 +102,9 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, process int) error {
 	question := OpenRequest{Task: a.task, PID: process, Path: file.path, Flags: flags, New: file.missing != ""}
 	switch a.permits.of(file.path, flags, by) {
 	case permitted:
+		if beneathAny(file.path, a.permits.runtime) && !a.reaches(file) {
+			return syscall.EACCES
+		}
 		if question.Shared = file.shared(flags); question.Shared == nil {
 			return nil
 		}

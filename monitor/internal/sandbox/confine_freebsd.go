@@ -123,6 +123,9 @@ func readWhole(path string) (string, error) {
 
 // execute confines this process and makes it the task. It only returns with an error.
 func (p plan) execute(opened *image, _ int) error {
+	if err := p.dropPrivileges(); err != nil {
+		return err
+	}
 	if opened == nil {
 		if err := p.Limits.take(); err != nil {
 			return err

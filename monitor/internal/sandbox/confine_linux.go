@@ -19,30 +19,70 @@ const (
 	fillerFlags     = unix.O_PATH
 )
 
-// open builds the Landlock ruleset, -1 without one.
-func (p plan) open() (ruleset int, err error) {
-	if p.Perimeter == nil {
-		return -1, nil
+// image is what is opened while the launcher may still open it.
+type image struct {
+	ruleset int // -1 without one
+	program int // -1 where there is none
+}
+
+// open builds the Landlock ruleset and pins the program.
+func (p plan) open() (image, error) {
+	program, err := openHigh(p.Command[0], unix.O_PATH)
+	if err != nil {
+		program = -1 // to execute it by its path says what is wrong with it
 	}
-	if ruleset, err = p.Perimeter.createRuleset(); err != nil {
-		return -1, err
+	if p.Perimeter == nil {
+		return image{-1, program}, nil
+	}
+	ruleset, err := p.Perimeter.createRuleset()
+	if err != nil {
+		return image{}, err
 	}
 	if ruleset, err = unix.FcntlInt(uintptr(ruleset), unix.F_DUPFD_CLOEXEC, parkedNumber); err != nil {
-		return -1, fmt.Errorf("keep Landlock ruleset: %w", err)
+		return image{}, fmt.Errorf("keep Landlock ruleset: %w", err)
 	}
-	return ruleset, nil
+	return image{ruleset, program}, nil
+}
+
+// runner is how the program is executed, which is found out before a filter keeps the
+// thread from asking: by its path, or by its descriptor where the administrator keeps it
+// in a directory that the task's user may not search. It only returns with an error.
+func (p plan) runner(program int) func() error {
+	if program < 0 || unix.Faccessat(unix.AT_FDCWD, p.Command[0], unix.X_OK, unix.AT_EACCESS) == nil {
+		return func() error { return syscall.Exec(p.Command[0], p.Command, p.Environment) }
+	}
+	return func() error { return executeDescriptor(program, p.Command, p.Environment) }
+}
+
+// executeDescriptor is execveat(2) of a descriptor. It only returns with an error.
+func executeDescriptor(program int, arguments, environment []string) error {
+	argv, err := syscall.SlicePtrFromStrings(arguments)
+	if err != nil {
+		return err
+	}
+	envp, err := syscall.SlicePtrFromStrings(environment)
+	if err != nil {
+		return err
+	}
+	empty := [1]byte{}
+	_, _, errno := unix.RawSyscall6(unix.SYS_EXECVEAT, uintptr(program), uintptr(unsafe.Pointer(&empty)),
+		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envp[0])), unix.AT_EMPTY_PATH, 0)
+	return errno
 }
 
 // execute confines this process and makes it the task. It only returns with an error.
-func (p plan) execute(ruleset, control int) error {
-	if err := p.confine(ruleset, control); err != nil {
+func (p plan) execute(opened image, control int) error {
+	if err := p.dropPrivileges(); err != nil {
+		return err
+	}
+	run := p.runner(opened.program)
+	if err := p.confine(opened.ruleset, control); err != nil {
 		return err
 	}
 	if err := p.Limits.take(); err != nil {
 		return err
 	}
-	err := syscall.Exec(p.Command[0], p.Command, p.Environment)
-	return fmt.Errorf("execute %s: %w", p.Command[0], err)
+	return fmt.Errorf("execute %s: %w", p.Command[0], run())
 }
 
 func pin(cpus []int) error {
@@ -57,15 +97,9 @@ func closeOnExecFrom(number uint) error {
 	return unix.CloseRange(number, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// confine restricts the calling thread. The filter comes last; its listener is
+// confine restricts the calling thread, which has no_new_privs by now. The filter comes last; its listener is
 // sent by another thread, which is not under the filter and ends with exec.
 func (p plan) confine(ruleset, control int) error {
-	if p.Perimeter == nil && len(p.Filter) == 0 {
-		return nil
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set no_new_privs: %w", err)
-	}
 	if ruleset >= 0 {
 		if err := restrictSelf(ruleset); err != nil {
 			return err

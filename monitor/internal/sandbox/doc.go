@@ -14,6 +14,7 @@ package sandbox
 //	syscalls.go, callnames.go  what happens to every system call
 //	filter.go, arguments.go    the seccomp program computed from it
 //	perimeter.go               the Landlock domain
+//	privileges, user           who a task is, and whose rights on files the monitor uses for it
 //	confine, reaper            the launcher's and the keeper's system calls
 //	supervisor, seccomp        notifications
 //	surroundings, mediate, memory  calls by path
@@ -51,6 +52,5 @@ package sandbox
 // (existence of names is no secret here), and processes of one task share what
 // they mapped shared before they forked. On FreeBSD a task can also have the kernel
 // choose a port for it and listen there (bind(2) and connect(2) are refused, socket(2)
-// and listen(2) are not; a jail without addresses prevents that), the super-user's tasks
-// can raise their own limits, and calls that the kernel refuses, but that nobody can ask
-// for, are not reported.
+// and listen(2) are not; a jail without addresses prevents that), and calls that the
+// kernel refuses, but that nobody can ask for, are not reported.

@@ -154,7 +154,7 @@ func (p plan) prepare() error {
 			return fmt.Errorf("pin to CPUs %v: %w", p.CPUs, err)
 		}
 	}
-	return p.Limits.prepare()
+	return nil
 }
 
 // place puts every descriptor at its number, fills the other reserved numbers,

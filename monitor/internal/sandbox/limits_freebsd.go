@@ -13,10 +13,6 @@ import (
 // comes from mmap(2) as data.
 const memoryLimit = unix.RLIMIT_AS
 
-// prepare has nothing to take away: only the super-user may raise a limit, and tasks
-// that are the super-user's can on FreeBSD.
-func (l Limits) prepare() error { return nil }
-
 func setLimit(resource int, limit uint64) error {
 	value := int64(min(limit, math.MaxInt64)) //nolint:gosec // bounded
 	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: value, Max: value})

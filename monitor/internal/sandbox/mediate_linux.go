@@ -168,7 +168,11 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 	if err := r.permit(file, flags, pin); err != nil {
 		return err
 	}
-	opened, err := r.reopen(file, flags, mode)
+	var opened int
+	err = r.supervisor.user.as(func() (err error) {
+		opened, err = r.reopen(file, flags, mode)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -312,7 +316,10 @@ func (r *request) access(directory, pathArgument, mode, flags int) error {
 	if mode&unix.W_OK != 0 && beneathAny(file.path, r.supervisor.permits.runtime) {
 		return unix.EACCES
 	}
-	if err := unix.Faccessat(file.descriptor, "", uint32(mode), flags&unix.AT_EACCESS|unix.AT_EMPTY_PATH); err != nil {
+	err = r.supervisor.user.as(func() error {
+		return unix.Faccessat(file.descriptor, "", uint32(mode), unix.AT_EACCESS|unix.AT_EMPTY_PATH)
+	})
+	if err != nil {
 		return err
 	}
 	return r.succeed(0)

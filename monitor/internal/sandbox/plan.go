@@ -25,6 +25,8 @@ type plan struct {
 	Capabilities []string // directories, for FDCapability and up
 	CPUs         []int
 	Limits       Limits
+	User         *User                // nil: as the monitor
+	Privileged   bool                 // keeps what privileges it has: what a test waives
 	Perimeter    *perimeter           // nil: no Landlock domain
 	Filter       []bpf.RawInstruction // empty: no filter
 	Capsicum     *capsicum            // nil: no capability mode
@@ -44,6 +46,7 @@ func commonPlanOf(spec Spec) (plan, error) {
 	result := plan{
 		Name: spec.Name, Command: spec.Command, Environment: spec.Environment,
 		WorkingDirectory: spec.WorkingDirectory, CPUs: spec.CPUs, Limits: spec.Limits,
+		User: spec.User, Privileged: spec.waived&noPrivileges != 0,
 		Numbers: slices.Sorted(maps.Keys(spec.Descriptors)),
 	}
 	for _, capability := range spec.Capabilities {
@@ -86,6 +89,9 @@ func (spec Spec) check() error {
 	}
 	if files := spec.Limits.OpenFiles; files != 0 && files <= wire.FDReservedEnd {
 		return fmt.Errorf("a limit of %d open files; %d are reserved", files, wire.FDReservedEnd)
+	}
+	if user := spec.User; user != nil && (user.ID == 0 || user.Group == 0) {
+		return fmt.Errorf("user %d, group %d: a task is never the superuser", user.ID, user.Group)
 	}
 	for number, file := range spec.Descriptors {
 		isCapability := number >= wire.FDCapability && number < wire.FDCapability+wire.FDCapabilityCount

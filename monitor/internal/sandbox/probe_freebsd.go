@@ -14,7 +14,7 @@ import (
 func probe() Report {
 	needed := []Feature{capsicumFeature(), trap()}
 	shai := module()
-	optional := []Feature{shai, jail()}
+	optional := []Feature{shai, jail(), users()}
 	report := Report{System: system(), Backend: "capsicum", Enforcement: judge(needed, optional),
 		Features: slices.Concat(needed, optional)}
 	if shai.Present {

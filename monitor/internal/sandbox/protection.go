@@ -15,4 +15,5 @@ const (
 	execRefusal                            // no exec after start
 	separateWorkers                        // no threads, shared memory or forks of workers in a task that serves users
 	oneSession                             // a process is given one session
+	noPrivileges                           // a user of its own, no capabilities, no_new_privs
 )

@@ -45,7 +45,7 @@ func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err 
 		// With each record the kernel says which process has sent it.
 		err = unix.SetsockoptInt(ends[0], localLevel, localCredentials, 1)
 	}
-	q = &requests{arbiter: arbiter{decider: decider, permits: permitsOf(spec)}, spec: spec,
+	q = &requests{arbiter: arbiter{decider: decider, permits: permitsOf(spec), user: spec.User}, spec: spec,
 		socket: os.NewFile(uintptr(ends[0]), "requests"), writable: map[int]*os.File{},
 		slots: make(chan struct{}, requestsAtATime), workers: map[int]*worker{}}
 	q.context, q.cancel = context.WithCancel(context.Background())

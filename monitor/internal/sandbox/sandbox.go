@@ -67,6 +67,9 @@ type Spec struct {
 	// Confined is false only in mode baseline: the command starts with the same
 	// descriptors and no sandbox at all.
 	Confined bool
+	// User is who the program runs as, in all modes; nil is who the monitor is. Only the
+	// superuser can give another. The program has no capabilities either way.
+	User *User
 	// Serving says that the processes that the program forks serve users' sessions.
 	// They cannot fork in their turn: what they forked would outlive the session. On
 	// Linux there are no threads in such a task, and no processes that share memory or

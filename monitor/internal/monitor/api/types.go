@@ -78,6 +78,8 @@ type PipelineStatus struct {
 	Sessions     []SessionStatus `json:"sessions"` // at most 100
 	SessionTotal int             `json:"sessionTotal"`
 	LastAnalysis *AnalysisRun    `json:"lastAnalysis,omitempty"` // nil: none since the monitor started
+	User         uint32          `json:"user,omitempty"`         // and group, of its tasks; 0: they are who the monitor is
+	Unreadable   []string        `json:"unreadable,omitempty"`   // documents that the tasks' user cannot read, and the remedy
 }
 
 // AnalysisRun is how the last run of the offline analysis ended. One that failed has

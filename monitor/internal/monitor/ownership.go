@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox"
+)
+
+const (
+	noLink      = unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
+	noLinkToDir = noLink | unix.O_DIRECTORY | unix.O_RDONLY
+)
+
+// makeBeneath opens a directory beneath another one, name by name and through no symbolic
+// link; what is missing is made. The caller closes it.
+func makeBeneath(root, relative string) (directory *os.File, made bool, err error) {
+	current, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false, &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	for name := range strings.SplitSeq(relative, "/") {
+		next, err := unix.Openat(current, name, noLinkToDir, 0)
+		made = false
+		if errors.Is(err, unix.ENOENT) {
+			made = true
+			if err = unix.Mkdirat(current, name, 0o700); err == nil {
+				next, err = unix.Openat(current, name, noLinkToDir, 0)
+			}
+		}
+		unix.Close(current)
+		if err != nil {
+			return nil, false, &fs.PathError{Op: "open", Path: root + "/" + relative, Err: err}
+		}
+		current = next
+	}
+	return os.NewFile(uintptr(current), root+"/"+relative), made, nil
+}
+
+// own gives a directory and what is in it to a user. What it holds is looked through only
+// when it was somebody else's. Files that have other names stay as they are: they may be
+// documents, or somebody's who only has a name for them here.
+func own(directory *os.File, user sandbox.User) error {
+	var info unix.Stat_t
+	if err := unix.Fstat(int(directory.Fd()), &info); err != nil {
+		return err
+	}
+	if info.Uid == user.ID && info.Gid == user.Group {
+		return nil
+	}
+	entries, err := directory.ReadDir(-1)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := ownEntry(directory, entry, user); err != nil {
+			return err
+		}
+	}
+	// The directory itself comes last: if this is cut short, it is done again. What others
+	// make in it is the group's.
+	err = unix.Fchown(int(directory.Fd()), int(user.ID), int(user.Group))
+	return errors.Join(err, unix.Fchmod(int(directory.Fd()), uint32(info.Mode)&0o777|0o770|unix.S_ISGID))
+}
+
+func ownEntry(directory *os.File, entry os.DirEntry, user sandbox.User) error {
+	if !entry.IsDir() && !entry.Type().IsRegular() {
+		return nil
+	}
+	number, err := unix.Openat(int(directory.Fd()), entry.Name(), noLink|unix.O_RDONLY, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
+		return nil // gone, or replaced by a symbolic link
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: directory.Name() + "/" + entry.Name(), Err: err}
+	}
+	file := os.NewFile(uintptr(number), directory.Name()+"/"+entry.Name())
+	defer file.Close()
+	var info unix.Stat_t
+	if err := unix.Fstat(number, &info); err != nil {
+		return err
+	}
+	switch {
+	case info.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return own(file, user)
+	case info.Mode&unix.S_IFMT == unix.S_IFREG && info.Nlink == 1:
+		return unix.Fchown(number, int(user.ID), int(user.Group))
+	}
+	return nil
+}

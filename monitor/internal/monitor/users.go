@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
+)
+
+// isSuperuser says whether tasks can be given users of their own.
+func isSuperuser() bool { return os.Geteuid() == 0 }
+
+// dropGroups takes its other groups from the monitor: what it opens for a task, it opens
+// with that task's user and group, and no more.
+func dropGroups() error {
+	if !isSuperuser() {
+		return nil
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return fmt.Errorf("leave supplementary groups (the monitor needs CAP_SETGID): %w", err)
+	}
+	return nil
+}
+
+// assignUsers finds the user of every pipeline. Without the superuser's rights there is
+// none: tasks then are who the monitor is, as status says.
+func (m *Monitor) assignUsers(pipelines map[string]*pipeline) error {
+	if !isSuperuser() {
+		return nil
+	}
+	for name, p := range pipelines {
+		if p.user != nil {
+			continue
+		}
+		id, err := m.options.TaskIDs.Of(m.options.Data, name)
+		if err != nil {
+			return err
+		}
+		p.user = &sandbox.User{ID: id, Group: id}
+	}
+	return nil
+}
+
+// userOfSet is the user whose tasks read a set of conduits, nil where it has none.
+func (m *Monitor) userOfSet(set string) *sandbox.User {
+	pipeline, _, _ := strings.Cut(set, "/")
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if p := m.pipelines[pipeline]; p != nil {
+		return p.user
+	}
+	return nil
+}
+
+// readers judges documents for the view.
+func (m *Monitor) readers() catalog.Readers {
+	if !isSuperuser() {
+		return catalog.Readers{}
+	}
+	judge := catalog.Readers{CanRead: func(set string, owner, group, mode uint32) bool {
+		user := m.userOfSet(set)
+		return user == nil || user.Permits(owner, group, mode, mayRead)
+	}}
+	if m.options.GiveData {
+		judge.Group = func(set string) uint32 { return m.userOfSet(set).Group }
+	}
+	return judge
+}
+
+// Bits of a file's mode, for one of its three classes of users.
+const (
+	mayRead   = 4
+	maySearch = 1 // a directory: what its names lead to
+	mayList   = mayRead | maySearch
+)
+
+// reportUnreadable records the documents that the tasks of a pipeline cannot read, and says
+// what to do about each set.
+func (m *Monitor) reportUnreadable() (warnings []string) {
+	for _, one := range m.view.Unreadable() {
+		warning := m.unreadable(one)
+		pipeline, _, _ := strings.Cut(one.Set, "/")
+		m.record(audit.Event{Kind: audit.Denial, Pipeline: pipeline, Operation: "link", Conduit: one.First.Name, Reason: warning})
+		m.logger.Warn(warning)
+		warnings = append(warnings, warning)
+	}
+	return warnings
+}
+
+// unreadableOf says what documents the tasks of a pipeline cannot read.
+func (m *Monitor) unreadableOf(pipeline string) (warnings []string) {
+	for _, one := range m.view.Unreadable() {
+		if strings.HasPrefix(one.Set, pipeline+"/") {
+			warnings = append(warnings, m.unreadable(one))
+		}
+	}
+	return warnings
+}
+
+func (m *Monitor) unreadable(one catalog.Unreadable) string {
+	user, first := m.userOfSet(one.Set), one.First
+	documents := "a document"
+	if one.Total > 1 {
+		documents = fmt.Sprintf("%d documents", one.Total)
+	}
+	if user == nil {
+		return one.Set + ": its pipeline has gone"
+	}
+	return fmt.Sprintf("%s: tasks cannot read %s, the first is %s (mode %04o of user %d and group %d; the tasks are user and group %d); %s",
+		one.Set, documents, first.Name, first.Mode, first.Owner, first.Group, user.ID,
+		remedyFor(filepath.Join(m.options.Data, m.rootOf(one.Set, first.Name)), user))
+}
+
+// rootOf is the directory of the rule by which a document is in a set.
+func (m *Monitor) rootOf(set, name string) string {
+	pipeline, conduit, _ := strings.Cut(set, "/")
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, one := range m.pipelines[pipeline].spec.Conduits {
+		for _, path := range one.Paths {
+			if fixed := fixedPart(path.Path); one.Name == conduit && one.Kind == manifest.KindFile && isBeneath(fixed, name) {
+				return fixed
+			}
+		}
+	}
+	return name
+}
+
+// remedyFor is what to type to let a pipeline's tasks read a directory.
+func remedyFor(path string, user *sandbox.User) string {
+	return fmt.Sprintf("let the group read them: chgrp -R %d %[2]s && chmod -R g+rX %[2]s", user.Group, path)
+}
+
+// checkReadable refuses a file that the pipeline's user could not open.
+func (p *pipeline) checkReadable(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil || p.user == nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !p.user.Permits(stat.Uid, stat.Gid, uint32(info.Mode().Perm()), mayRead) {
+		return fmt.Errorf("its mode %04o keeps it from user and group %d of the pipeline's tasks", info.Mode().Perm(), p.user.ID)
+	}
+	return nil
+}
+
+// provideDirectory makes the directory of a conduit unless it is there, beneath the data
+// directory and through no symbolic link. A task that writes there, or whose directory
+// had to be made, owns it; one that only reads must be able to list it.
+func (t *runningTask) provideDirectory(name string, writes bool) error {
+	services, user := t.pipeline.services, t.pipeline.user
+	directory, made, err := makeBeneath(services.options.Data, strings.TrimPrefix(name, "/"))
+	if err != nil {
+		return fmt.Errorf("make directory conduit %s: %w", name, err)
+	}
+	defer directory.Close()
+	switch {
+	case user == nil:
+		return nil
+	case writes || made:
+		if err := own(directory, *user); err != nil {
+			return fmt.Errorf("give directory conduit %s to user %d of pipeline %s: %w", name, user.ID, t.pipeline.name, err)
+		}
+		return nil
+	}
+	return t.checkListable(name)
+}
+
+// checkListable refuses a directory in which the task would see less than there is.
+func (t *runningTask) checkListable(name string) error {
+	services, user := t.pipeline.services, t.pipeline.user
+	root := services.directoryPath(name)
+	return filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if ok && !user.Permits(stat.Uid, stat.Gid, uint32(info.Mode().Perm()), mayList) {
+			return fmt.Errorf("%s cannot list %s (mode %04o of user %d and group %d; the task is user and group %d); %s", t.name,
+				strings.TrimPrefix(path, services.options.Data), info.Mode().Perm(), stat.Uid, stat.Gid, user.ID, remedyFor(root, user))
+		}
+		return nil
+	})
+}

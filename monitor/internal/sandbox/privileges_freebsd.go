@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package sandbox
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of sys/procctl.h: no program that is executed from now on gets privileges by its mode.
+const (
+	noNewPrivileges = 19 // PROC_NO_NEW_PRIVS_CTL
+	enableForGood   = 1  // PROC_NO_NEW_PRIVS_ENABLE
+)
+
+// dropPrivileges makes this process the task's user. What needs privileges is done by
+// then. FreeBSD has no capabilities that an ordinary user could keep.
+func (p plan) dropPrivileges() error {
+	if p.Privileged {
+		return nil
+	}
+	enable := int32(enableForGood)
+	if err := procctl(0, noNewPrivileges, unsafe.Pointer(&enable)); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if p.User == nil {
+		return nil
+	}
+	id, group := int(p.User.ID), int(p.User.Group)
+	for _, step := range []func() error{
+		func() error { return syscall.Setgroups([]int{group}) }, // the first is the effective group
+		func() error { return unix.Setresgid(group, group, group) },
+		func() error { return unix.Setresuid(id, id, id) },
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("become user and group %d of the pipeline (does the jail allow it?): %w", p.User.ID, err)
+		}
+	}
+	return nil
+}
+
+// reaches is not asked on FreeBSD, where a process has one user in all its threads: what
+// is opened for a task is judged by the file's own mode.
+func (a *arbiter) reaches(*pinned) bool { return true }
+
+// mayOpen judges what the monitor is about to open for a task by the file's mode.
+func (u *User) mayOpen(stat *unix.Stat_t, flags int) error {
+	if u == nil {
+		return nil
+	}
+	wanted := uint32(4)
+	switch flags & accessMode {
+	case unix.O_WRONLY:
+		wanted = 2
+	case unix.O_RDWR:
+		wanted = 6
+	}
+	if flags&unix.O_TRUNC != 0 {
+		wanted |= 2
+	}
+	if !u.Permits(stat.Uid, stat.Gid, uint32(stat.Mode), wanted) {
+		return unix.EACCES
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockedBits keep every later exec from giving capabilities back: root is nobody special
+// any more, and nothing survives a change of user (SECBIT_NOROOT, SECBIT_NO_CAP_AMBIENT_RAISE,
+// and the locks of all).
+const lockedBits = 1<<0 | 1<<1 | 1<<3 | 1<<5 | 1<<6 | 1<<7
+
+// dropPrivileges makes the calling thread the task's user and takes every capability from
+// it, for good. What needs privileges is done by then; what confines comes after, since
+// it also refuses these calls.
+func (p plan) dropPrivileges() error {
+	// Landlock and seccomp need this one too.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if p.Privileged {
+		return nil
+	}
+	parent := os.Getppid()
+	if err := dropBounds(p.User != nil); err != nil {
+		return err
+	}
+	if p.User != nil {
+		if err := p.User.become(); err != nil {
+			return fmt.Errorf("become user and group %d of the pipeline (is it mapped in this container? shai monitor --task-ids names others): %w", p.User.ID, err)
+		}
+	}
+	if err := clearCapabilities(); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	// A change of user cancels the signal that ends the task with its keeper.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("ask for a signal when the keeper dies: %w", err)
+	}
+	if os.Getppid() != parent {
+		return errors.New("the keeper has died")
+	}
+	return nil
+}
+
+// dropBounds empties the bounding and the ambient set. Without privilege there is nothing
+// that no_new_privs does not keep out as well.
+func dropBounds(isPrivileged bool) error {
+	for capability := uintptr(0); ; capability++ {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) && capability > 0 {
+			break // the kernel knows no more
+		}
+		if errors.Is(err, unix.EPERM) && !isPrivileged {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("drop capability %d from the bounding set: %w", capability, err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	if !isPrivileged {
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, lockedBits, 0, 0, 0); err != nil {
+		return fmt.Errorf("lock securebits: %w", err)
+	}
+	return nil
+}
+
+// become changes the calling thread alone, as exec takes that one's credentials.
+func (u User) become() error {
+	id, group := uintptr(u.ID), uintptr(u.Group)
+	for _, step := range []struct {
+		call uintptr
+		of   [3]uintptr
+	}{
+		{unix.SYS_SETGROUPS, [3]uintptr{}},
+		{unix.SYS_SETRESGID, [3]uintptr{group, group, group}},
+		{unix.SYS_SETRESUID, [3]uintptr{id, id, id}},
+	} {
+		if _, _, errno := unix.RawSyscall(step.call, step.of[0], step.of[1], step.of[2]); errno != 0 {
+			return errno
+		}
+	}
+	return nil
+}
+
+func clearCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return err
+	}
+	left := [2]unix.CapUserData{{Effective: 1}}
+	if err := unix.Capget(&header, &left[0]); err != nil {
+		return err
+	}
+	if left != none {
+		return errors.New("some are left")
+	}
+	return nil
+}
+
+// as does something to files with the task's rights instead of the monitor's: what the
+// task asks for must not reach further than what it could open by itself.
+func (u *User) as(act func() error) error {
+	if u == nil {
+		return act()
+	}
+	runtime.LockOSThread()
+	var signal uintptr
+	if _, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&signal)), 0); errno != 0 {
+		runtime.UnlockOSThread()
+		return errno
+	}
+	if err := setFileUser(u.ID, u.Group); err != nil {
+		return err // the thread stays locked, and ends with this goroutine
+	}
+	failure := act()
+	if err := setFileUser(uint32(os.Geteuid()), uint32(os.Getegid())); err != nil {
+		return err
+	}
+	// A change of user cancels this thread's part in ending with the parent.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, signal&0xffffffff, 0, 0, 0); err != nil {
+		return err
+	}
+	runtime.UnlockOSThread()
+	return failure
+}
+
+// setFileUser sets whose rights the calling thread has on files. The kernel does not say
+// whether it did: asking for an impossible user says who it is.
+func setFileUser(id, group uint32) error {
+	const nobody = ^uintptr(0)
+	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(group), 0, 0)
+	unix.RawSyscall(unix.SYS_SETFSUID, uintptr(id), 0, 0)
+	nowGroup, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, nobody, 0, 0)
+	now, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, nobody, 0, 0)
+	if uint32(now) != id || uint32(nowGroup) != group {
+		return fmt.Errorf("act on files as user %d, group %d: %w", id, group, syscall.EPERM)
+	}
+	return nil
+}

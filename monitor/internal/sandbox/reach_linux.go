@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// reaches says whether the task's user can search its way from a runtime hierarchy to a
+// file. The monitor, which has resolved the path, can pass directories that are closed to
+// the task. How the hierarchy itself is reached was the administrator's decision.
+func (a *arbiter) reaches(file *pinned) bool {
+	if a.user == nil {
+		return true
+	}
+	for _, root := range a.permits.runtime {
+		if !beneath(file.path, root) {
+			continue
+		}
+		rest := strings.TrimPrefix(strings.TrimPrefix(file.path, root), "/")
+		if rest == "" || a.reachesFrom(root, rest, file) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *arbiter) reachesFrom(root, rest string, file *pinned) bool {
+	start, err := unix.Openat2(unix.AT_FDCWD, root, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return false
+	}
+	defer unix.Close(start)
+	var stat unix.Stat_t
+	err = a.user.as(func() error {
+		found, err := unix.Openat2(start, rest, &unix.OpenHow{Flags: pinFlags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+		if err != nil {
+			return err
+		}
+		defer unix.Close(found)
+		return unix.Fstat(found, &stat)
+	})
+	return err == nil && stat.Dev == file.stat.Dev && stat.Ino == file.stat.Ino
+}

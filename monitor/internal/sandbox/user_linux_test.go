@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// pipelineUser is a user that nobody is.
+var pipelineUser = &User{ID: 70123, Group: 70123}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser can start tasks as other users")
+	}
+}
+
+// statusOf is what the kernel says about a task in a mode, by field.
+func statusOf(t *testing.T, spec Spec) map[string]string {
+	t.Helper()
+	spec.Command, spec.Runtime, spec.WorkingDirectory = []string{"/bin/cat", "/proc/self/status"}, runtimeOf(), "/"
+	got := run(t, spec, &scripted{})
+	if got.err != nil {
+		t.Fatalf("%v: %s", got.err, got.output)
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(got.output) {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.Join(strings.Fields(value), " ")
+	}
+	return fields
+}
+
+// A task is the user that it is given, is in no other group, and can get privileges by
+// nothing that it executes.
+func TestTasksHaveNoPrivileges(t *testing.T) {
+	needRoot(t)
+	const none = "0000000000000000"
+	want := map[string]string{
+		"Uid": "70123 70123 70123 70123", "Gid": "70123 70123 70123 70123", "Groups": "", "NoNewPrivs": "1",
+		"CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
+	}
+	for name, spec := range map[string]Spec{"confined": {Confined: true}, "baseline": {}} {
+		t.Run(name, func(t *testing.T) {
+			spec.User = pipelineUser
+			got := statusOf(t, spec)
+			for field, value := range want {
+				if got[field] != value {
+					t.Errorf("%s is %q, want %q", field, got[field], value)
+				}
+			}
+			spec.waived = noPrivileges
+			if twin := statusOf(t, spec); twin["Uid"] != "0 0 0 0" || twin["CapEff"] == none {
+				t.Errorf("without the protection it is user %s with %s: nothing was taken away", twin["Uid"], twin["CapEff"])
+			}
+			spec.User, spec.waived = nil, 0
+			if own := statusOf(t, spec); own["CapEff"] != none || own["CapBnd"] != none {
+				t.Errorf("as the monitor's user it has capabilities: %s, %s", own["CapEff"], own["CapBnd"])
+			}
+		})
+	}
+}
+
+func TestNoTaskIsTheSuperuser(t *testing.T) {
+	for _, user := range []User{{0, 70123}, {70123, 0}, {0, 0}} {
+		if _, err := planOf(Spec{Command: []string{"/bin/true"}, User: &user}, machine{}); err == nil {
+			t.Errorf("%+v is accepted", user)
+		}
+	}
+}
+
+// What the monitor opens for a task, and what the task opens by itself, reach as far as
+// the task's user: a runtime does not make private files public.
+func TestFilesOfOthers(t *testing.T) {
+	needRoot(t)
+	root := filepath.Join(openGround(t), "runtime")
+	for name, made := range map[string]struct {
+		mode, directory os.FileMode
+		group           int
+	}{
+		"everybody/text": {0o644, 0o755, 0}, "group/text": {0o640, 0o755, 70123}, "closed-group/text": {0o640, 0o750, 70123},
+		"owner/text": {0o600, 0o755, 0}, "other-group/text": {0o640, 0o755, 0}, "private/text": {0o644, 0o700, 0},
+	} {
+		path := filepath.Join(root, name)
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(t, os.WriteFile(path, []byte("the text"), 0o600))
+		check(t, os.Chmod(path, made.mode))
+		check(t, os.Chmod(filepath.Dir(path), made.directory))
+		check(t, os.Chown(path, 0, made.group))
+		check(t, os.Chown(filepath.Dir(path), 0, made.group))
+	}
+	for path, readable := range map[string]bool{
+		root + "/everybody/text": true, root + "/group/text": true, root + "/closed-group/text": true,
+		root + "/owner/text": false, root + "/other-group/text": false, root + "/private/text": false,
+		"/etc/passwd": true, "/etc/shadow": false,
+	} {
+		for mode, confined := range map[string]bool{"confined": true, "baseline": false} {
+			t.Run(mode+" "+strings.TrimPrefix(path, root), func(t *testing.T) {
+				spec := Spec{Command: []string{"/bin/cat", path}, Runtime: runtimeOf(root, "/etc/passwd", "/etc/shadow"),
+					WorkingDirectory: "/", Confined: confined, User: pipelineUser}
+				if got := run(t, spec, &scripted{}); (got.err == nil) != readable {
+					t.Errorf("readable %v, want %v: %s", got.err == nil, readable, got.output)
+				}
+				spec.waived = noPrivileges
+				spec.User = nil
+				if got := run(t, spec, &scripted{}); got.err != nil {
+					t.Errorf("the superuser cannot read it either: %s", got.output)
+				}
+			})
+		}
+	}
+}
+
+// What a task makes through the monitor is its own, and so can be opened natively later.
+func TestMadeFilesAreTheTasks(t *testing.T) {
+	needRoot(t)
+	directory := openGround(t)
+	for name, owner := range map[string]int{"own": 70123, "foreign": 0} {
+		place := filepath.Join(directory, name)
+		check(t, os.Mkdir(place, 0o755))
+		check(t, os.Chown(place, owner, 0))
+		path := filepath.Join(place, "new")
+		got := run(t, Spec{Command: []string{"/bin/cp", "/etc/passwd", path}, Runtime: runtimeOf("/etc/passwd"), WorkingDirectory: "/",
+			Confined: true, User: pipelineUser}, &scripted{open: allowBeneath(place)})
+		info, err := os.Stat(path)
+		if (err == nil) != (owner != 0) {
+			t.Errorf("in a directory of user %d: %v: %v %s", owner, err, got.err, got.output)
+		}
+		if err == nil && !isOwnedBy(info, pipelineUser) {
+			t.Errorf("the file is %+v, want user %d", info.Sys(), pipelineUser.ID)
+		}
+	}
+}
+
+// A program in a directory that only the superuser may search is executed all the same:
+// the administrator has put it there.
+func TestProgramInAPrivateDirectory(t *testing.T) {
+	needRoot(t)
+	directory := filepath.Join(openGround(t), "private")
+	check(t, os.MkdirAll(filepath.Join(directory, "image"), 0o755))
+	check(t, os.Chmod(directory, 0o700))
+	text, err := os.ReadFile("/bin/echo")
+	check(t, err)
+	program := filepath.Join(directory, "image", "echo")
+	check(t, os.WriteFile(program, text, 0o755))
+	got := run(t, Spec{Command: []string{program, "begun"}, Runtime: runtimeOf(filepath.Dir(program)), WorkingDirectory: "/",
+		Confined: true, User: pipelineUser}, &scripted{})
+	if got.err != nil || got.output != "begun\n" {
+		t.Errorf("%v: %s", got.err, got.output)
+	}
+}
+
+// openGround is a directory that every user may search.
+func openGround(t *testing.T) string {
+	t.Helper()
+	directory, err := filepath.EvalSymlinks(t.TempDir())
+	check(t, err)
+	for path := directory; path != filepath.Clean(os.TempDir()) && path != "/"; path = filepath.Dir(path) {
+		check(t, os.Chmod(path, 0o755))
+	}
+	return directory
+}
+
+func isOwnedBy(info os.FileInfo, user *User) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == user.ID && stat.Gid == user.Group
+}

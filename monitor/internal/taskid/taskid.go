@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package taskid gives pipelines the numbers that their tasks run under: one user, and one
+// group of the same number, for each pipeline of each data directory. All monitors of a
+// machine share one registry, so that no two pipelines have one number, whoever runs them.
+package taskid
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Range is the numbers that pipelines may get, both ends included.
+type Range struct{ First, Last uint32 }
+
+// Default is a range that Linux and FreeBSD leave unused: above the users of people and of
+// systemd (up to 65,535), below subordinate users (from 100,000).
+var Default = Range{70000, 79999}
+
+// Check refuses ranges that hold users who are somebody.
+func (r Range) Check() error {
+	const system, none = 1000, 65534
+	switch {
+	case r.First > r.Last:
+		return fmt.Errorf("%d-%d begins after its end", r.First, r.Last)
+	case r.First < system:
+		return fmt.Errorf("%d-%d holds users of the system; begin at %d or above", r.First, r.Last, system)
+	case r.First <= none && none <= r.Last || r.Last == ^uint32(0):
+		return fmt.Errorf("%d-%d holds the number of nobody", r.First, r.Last)
+	}
+	return nil
+}
+
+// Registry remembers who has which number. It is safe for concurrent use, by several
+// processes too.
+type Registry struct {
+	Path  string // a file that only the superuser may write; it is made when it is missing
+	Range Range
+}
+
+// OrDefault fills in what is not given: the registry that the monitors of a machine share.
+func (r Registry) OrDefault() Registry {
+	if r.Path == "" {
+		r.Path = "/var/lib/shai-tasks/ids.json"
+	}
+	if r.Range == (Range{}) {
+		r.Range = Default
+	}
+	return r
+}
+
+// entry is one number that is taken.
+type entry struct {
+	ID       uint32 `json:"id"`
+	Data     string `json:"data"` // the data directory
+	Pipeline string `json:"pipeline"`
+}
+
+// Of is the number of a pipeline, the same one whenever it is asked for. A number is
+// given to another pipeline only once the data directory, with all files that have it,
+// does not exist any more.
+func (r Registry) Of(data, pipeline string) (uint32, error) {
+	id, err := r.of(data, pipeline)
+	if err != nil {
+		return 0, fmt.Errorf("find a user for the tasks of pipeline %s: %w", pipeline, err)
+	}
+	return id, nil
+}
+
+func (r Registry) of(data, pipeline string) (uint32, error) {
+	if err := os.MkdirAll(filepath.Dir(r.Path), 0o755); err != nil { //nolint:gosec // who has which number is no secret
+		return 0, err
+	}
+	release, err := lock(r.Path + ".lock")
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	taken, err := r.read()
+	if err != nil {
+		return 0, err
+	}
+	taken = slices.DeleteFunc(taken, func(e entry) bool { return e.Data != data && isGone(e.Data) })
+	for _, e := range taken {
+		if e.Data == data && e.Pipeline == pipeline && r.Range.First <= e.ID && e.ID <= r.Range.Last {
+			return e.ID, nil
+		}
+	}
+	id, err := r.Range.free(taken)
+	if err != nil {
+		return 0, err
+	}
+	return id, r.write(append(taken, entry{id, data, pipeline}))
+}
+
+// free is the first number after the highest that is taken, or else any that is not: a
+// number rests as long as possible before it is somebody else's.
+func (r Range) free(taken []entry) (uint32, error) {
+	used, next := map[uint32]bool{}, r.First
+	for _, e := range taken {
+		used[e.ID] = true
+		if e.ID >= next && e.ID < r.Last {
+			next = e.ID + 1
+		}
+	}
+	for range r.Last - r.First + 1 {
+		if !used[next] {
+			return next, nil
+		}
+		if next++; next > r.Last {
+			next = r.First
+		}
+	}
+	return 0, fmt.Errorf("all of %d-%d are taken; give more (shai monitor --task-ids), or remove data directories that are not needed", r.First, r.Last)
+}
+
+func isGone(directory string) bool {
+	_, err := os.Lstat(directory)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+func (r Registry) read() ([]entry, error) {
+	text, err := os.ReadFile(r.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var taken []entry
+	if err := json.Unmarshal(text, &taken); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; restore it, or stop every monitor of this machine, remove it, and apply the bundles again", r.Path, err)
+	}
+	return taken, nil
+}
+
+// write replaces the file whole.
+func (r Registry) write(taken []entry) error {
+	text, err := json.MarshalIndent(taken, "", "  ")
+	if err != nil {
+		return err
+	}
+	draft, err := os.OpenFile(r.Path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // as above
+	if err != nil {
+		return err
+	}
+	_, err = draft.Write(append(text, '\n'))
+	err = errors.Join(err, draft.Sync(), draft.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(draft.Name(), r.Path)
+}
+
+// lock waits until no other monitor changes the registry.
+func lock(path string) (release func(), err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { file.Close() }, nil
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package taskid
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func registry(t *testing.T, first, last uint32) Registry {
+	t.Helper()
+	return Registry{Path: filepath.Join(t.TempDir(), "lib/shai/task-ids.json"), Range: Range{first, last}}
+}
+
+func must(t *testing.T, r Registry, data, pipeline string) uint32 {
+	t.Helper()
+	id, err := r.Of(data, pipeline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestAPipelineKeepsItsNumber(t *testing.T) {
+	r, one, two := registry(t, 70000, 70009), t.TempDir(), t.TempDir()
+	first := must(t, r, one, "a")
+	for _, other := range []uint32{must(t, r, one, "b"), must(t, r, two, "a")} {
+		if other == first {
+			t.Errorf("two pipelines have the number %d", other)
+		}
+	}
+	if again := must(t, Registry{Path: r.Path, Range: r.Range}, one, "a"); again != first {
+		t.Errorf("the number was %d and is %d", first, again)
+	}
+}
+
+// A number is free again once nothing is left of the files that may have it.
+func TestNumbersAreNotReusedWhileThereAreFiles(t *testing.T) {
+	r, kept := registry(t, 70000, 70001), t.TempDir()
+	gone := filepath.Join(kept, "gone")
+	if err := os.Mkdir(gone, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first, second := must(t, r, kept, "a"), must(t, r, gone, "a")
+	if _, err := r.Of(kept, "b"); err == nil || !strings.Contains(err.Error(), "all of 70000-70001 are taken") {
+		t.Errorf("a third pipeline has a number: %v", err)
+	}
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	if id := must(t, r, kept, "b"); id != second {
+		t.Errorf("the number is %d, want %d", id, second)
+	}
+	if id := must(t, r, kept, "a"); id != first {
+		t.Errorf("the first pipeline's number was %d and is %d", first, id)
+	}
+}
+
+func TestMonitorsShareTheRegistry(t *testing.T) {
+	r, data := registry(t, 70000, 70999), t.TempDir()
+	var group sync.WaitGroup
+	var mutex sync.Mutex
+	owner := map[uint32]string{}
+	for i := range 40 {
+		group.Go(func() {
+			pipeline := fmt.Sprint("p", i%20)
+			id, err := Registry{Path: r.Path, Range: r.Range}.Of(data, pipeline)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if err != nil || owner[id] != "" && owner[id] != pipeline {
+				t.Errorf("%s and %s have %d: %v", pipeline, owner[id], id, err)
+			}
+			owner[id] = pipeline
+		})
+	}
+	group.Wait()
+	if len(owner) != 20 {
+		t.Errorf("20 pipelines have %d numbers", len(owner))
+	}
+}
+
+func TestDamagedRegistryGivesNothing(t *testing.T) {
+	r := registry(t, 70000, 70009)
+	must(t, r, t.TempDir(), "a")
+	if err := os.WriteFile(r.Path, []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := r.Of(t.TempDir(), "b"); err == nil {
+		t.Errorf("a damaged registry gives %d", id)
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for r, want := range map[Range]string{
+		Default: "", {1000, 1000}: "", {70000, 70000}: "", {5, 3}: "begins after its end", {0, 80000}: "users of the system",
+		{999, 2000}: "users of the system", {60000, 70000}: "nobody", {65534, 65534}: "nobody", {70000, ^uint32(0)}: "nobody",
+	} {
+		if err := r.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", r, err, want)
+		}
+	}
+}
