@@ -66,10 +66,10 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
     inventory = Inventory(lambda revision: policies.genuine(revision, seal))
     executor = Executor(cluster, inventory)
     loop = Loop(inventory, executor)
-    verdicts = Verdicts(loop, validator)
+    releases = ReleaseStore(cluster, settings.namespace)
+    verdicts = Verdicts(loop, validator, releases)
     playbooks = Playbooks(workers=settings.workers)
     jobs = Jobs()
-    releases = ReleaseStore(cluster, settings.namespace)
     pools = PoolController(
         Services(
             settings=settings,

@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shai_operator.monitors.validator import messages
-from shai_operator.reconcile import dependents, references
+from shai_operator.reconcile import definitions, dependents, references
+from shai_operator.reconcile.bundles import ReleaseError
 from shai_operator.reconcile.definitions import Verdict
-from shai_operator.reconcile.objects import Reference, created, name, reference, uid
+from shai_operator.reconcile.objects import Reference, name, reference, status, uid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shai_operator.control.loop import Loop
-    from shai_operator.monitors.validator import Problem, Validator
+    from shai_operator.control.release_store import ReleaseStore
+    from shai_operator.monitors.validator import Answer, Problem, Validator
     from shai_operator.reconcile.objects import Object
 
 _KINDS = ("Policy", "FactSource", "Task")
@@ -28,25 +30,26 @@ _OVERLAP = "overlap"
 class Verdicts:
     """The controller of namespaces: keeps `found` for the others."""
 
-    def __init__(self, loop: Loop, validator: Validator) -> None:
+    def __init__(self, loop: Loop, validator: Validator, releases: ReleaseStore) -> None:
         self.found: dict[Reference, Verdict] = {}
         """By object; what is not here has not been checked yet."""
         self._loop = loop
         self._validator = validator
+        self._releases = releases
         self._checked: dict[Reference, tuple[str, int]] = {}
 
     async def reconcile(self, ref: Reference) -> float | None:
         """Check a namespace's definitions, and have those looked at whose verdict is another."""
         inventory = self._loop.inventory
         shared = [one for kind in _KINDS for one in inventory.all(kind, ref.name)]
-        pipelines = sorted(inventory.all("Pipeline", ref.name), key=lambda one: (created(one), uid(one)))
+        pipelines = inventory.all("Pipeline", ref.name)
         present = {reference(thing): thing for thing in [*shared, *pipelines]}
         problems: dict[Reference, list[Problem]] = {}
         parameters: dict[str, tuple[str, ...]] = {}
         # Pipelines of two pools run on two monitors, and may well have the same paths.
         for pool in sorted({references.pool(one) for one in pipelines}) or [""]:
             own = [one for one in pipelines if references.pool(one) == pool]
-            answer = await self._validator.check([*shared, *inventory.all("Principal"), *own], alone=True)
+            answer = await self._check(pool, ref.name, [*shared, *inventory.all("Principal")], own)
             for problem in answer.problems:
                 problems.setdefault(problem.object, []).append(problem)
             parameters.update(answer.parameters)
@@ -55,6 +58,31 @@ class Verdicts:
         for one, thing in present.items():
             self._judge(one, thing, _verdict(thing, problems.get(one, ()), parameters))
         return None
+
+    async def _check(self, pool: str, space: str, shared: Sequence[Object], own: Sequence[Object]) -> Answer:
+        """Check a pool's pipelines together: once more when two claim the same, and the wrong one has it."""
+        inventory = self._loop.inventory
+        in_force = await self._in_force(pool, space)
+        ordered = definitions.precedence(own, in_force, {}, inventory)
+        answer = await self._validator.check([*shared, *ordered], alone=True)
+        if not any(one.code == _OVERLAP for one in answer.problems):
+            return answer
+        found: dict[Reference, list[Problem]] = {}
+        for problem in answer.problems:
+            found.setdefault(problem.object, []).append(problem)
+        verdicts = {reference(one): _verdict(one, found.get(reference(one), ()), {}) for one in (*shared, *own)}
+        again = definitions.precedence(own, in_force, verdicts, inventory)
+        return answer if again == ordered else await self._validator.check([*shared, *again], alone=True)
+
+    async def _in_force(self, pool: str, space: str) -> list[str]:
+        """Return the names of a namespace's pipelines in a pool's stable release."""
+        thing = self._loop.inventory.find("JailPool", "", pool)
+        stable = str(status(thing or {}).get("stableRelease") or "")
+        try:
+            stored = (await self._releases.named([stable])).get(stable) if stable else None
+        except ReleaseError:
+            return []  # the pool's own controller says so, and definitions are checked all the same
+        return [name(one) for one in stored.of_kind("Pipeline")] if stored and stored.namespace == space else []
 
     def of(self, thing: Object) -> Verdict | None:
         """Return the verdict on an object as it stands, None when that is not yet checked."""

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 from shai_operator.reconcile import conditions, policies, references, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
-from shai_operator.reconcile.objects import Reference, generation, name, namespace, reference, status
+from shai_operator.reconcile.objects import Reference, created, generation, name, namespace, reference, status, uid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from shai_operator.reconcile.objects import Inventory, Object
 
 WRITER = "shai-operator"
 PATIENCE_SECONDS = 3.0
 """How long something has to be wrong before there is an event about it."""
+_CONFLICT = "PathConflict"
 USERS_LISTED = 16
 """Names in a task's status.usedBy, which the schema bounds."""
 
@@ -69,18 +70,25 @@ def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: 
         return refusal
     if reference(thing) not in verdicts:
         return Condition("Accepted", UNKNOWN, "Checking", "the pipeline is being checked")
-    missing = _missing(thing, inventory)
-    if missing is not None:
-        return missing
-    for ref in _named(thing, inventory):
-        verdict = verdicts.get(ref)
-        if verdict is not None and verdict.problem:
-            about = "" if ref.kind == "Pipeline" else f"{ref.kind} {ref.name}: "
-            return Condition(
-                "Accepted", FALSE, "PathConflict" if verdict.overlaps else "Invalid", about + verdict.problem
-            )
     valid = Condition("Accepted", TRUE, "Accepted", "the pipeline and all that it names are valid")
-    return _unusable(thing, inventory) or _mode(thing, inventory) or valid
+    broken = _broken(thing, verdicts, inventory)
+    return broken or _unusable(thing, inventory) or _mode(thing, inventory) or valid
+
+
+def precedence(
+    pipelines: Iterable[Object], in_force: Collection[str], verdicts: Mapping[Reference, Verdict], inventory: Inventory
+) -> list[Object]:
+    """Order the pipelines of one namespace and pool: where two claim the same, the first one has it.
+
+    What is in force goes on. Of the others the older goes first; one that could not run anyhow goes last,
+    so that it keeps nobody from anything. ``in_force`` are names.
+    """
+
+    def rank(one: Object) -> tuple[bool, bool, str, str]:
+        broken = _broken(one, verdicts, inventory)
+        return name(one) not in in_force, broken is not None and broken.reason != _CONFLICT, created(one), uid(one)
+
+    return sorted(pipelines, key=rank)
 
 
 def refused(
@@ -99,6 +107,19 @@ def refused(
             if accepted.status == FALSE:
                 found[reference(one)] = accepted
     return found
+
+
+def _broken(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition | None:
+    """Say what a pipeline lacks, or what is wrong with it or with what it names."""
+    missing = _missing(thing, inventory)
+    if missing is not None:
+        return missing
+    for ref in _named(thing, inventory):
+        verdict = verdicts.get(ref)
+        if verdict is not None and verdict.problem:
+            about = "" if ref.kind == "Pipeline" else f"{ref.kind} {ref.name}: "
+            return Condition("Accepted", FALSE, _CONFLICT if verdict.overlaps else "Invalid", about + verdict.problem)
+    return None
 
 
 def _missing(thing: Object, inventory: Inventory) -> Condition | None:

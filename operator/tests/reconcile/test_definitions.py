@@ -101,6 +101,31 @@ def test_a_pipeline_says_what_is_wrong_with_what_it_names(
     assert says in found.message
 
 
+OLDER, YOUNGER = pipeline("older"), pipeline("younger", created="2026-02-01T00:00:00Z")
+BROKEN = pipeline("older", tasks=["missing"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "in_force", "problems"),
+    [
+        (OLDER, YOUNGER, (), {}),
+        (OLDER, YOUNGER, ("older", "younger"), {}),
+        (YOUNGER, OLDER, ("younger",), {}),
+        (YOUNGER, BROKEN, (), {}),
+        (BROKEN, YOUNGER, ("older",), {}),
+        (YOUNGER, OLDER, (), {"older": Verdict("spec.conduits: no")}),
+        (OLDER, YOUNGER, (), {"older": Verdict("claims", overlaps=True)}),
+    ],
+)
+def test_of_two_pipelines_one_that_cannot_run_takes_nothing_and_what_is_in_force_goes_on(
+    first: dict[str, Any], second: dict[str, Any], in_force: tuple[str, ...], problems: dict[str, Verdict]
+) -> None:
+    inventory = world()
+    verdicts = valid(inventory) | {Reference("Pipeline", "search", one): found for one, found in problems.items()}
+    for given in ([first, second], [second, first]):
+        assert definitions.precedence(given, in_force, verdicts, inventory) == [first, second]
+
+
 @pytest.mark.parametrize(
     ("rejected", "says"), [(False, "Policy public has no revision yet"), (True, "Policy public was rolled back")]
 )

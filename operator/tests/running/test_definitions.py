@@ -125,6 +125,21 @@ def test_of_two_pipelines_that_claim_one_path_the_older_goes_on(
     await_condition(devcluster, "Pipeline", namespace, "a-new", "Accepted", ("True", "Accepted"))
 
 
+def test_a_pipeline_that_cannot_run_keeps_no_other_from_its_paths(
+    devcluster: Cluster, namespace: str, pool: Callable[[str], str]
+) -> None:
+    name = pool(namespace)
+    apply_all(devcluster, namespace, policy("open"), pipeline("z-old", ["late"], "/a/**", "open", pool=name))
+    await_condition(devcluster, "Pipeline", namespace, "z-old", "Accepted", ("False", "TaskMissing"))
+    until(lambda: _second_has_passed(devcluster, namespace), "creation times differ")
+    apply_all(devcluster, namespace, task("u", "open"), pipeline("a-new", ["u"], "/a/b/*", "open", pool=name))
+    await_condition(devcluster, "Pipeline", namespace, "a-new", "RolledOut", ("True", "Complete"))
+    apply_all(devcluster, namespace, task("late", "open"))
+    found = await_condition(devcluster, "Pipeline", namespace, "z-old", "Accepted", ("False", "PathConflict"))
+    assert "a-new" in message(found, "Accepted")
+    assert condition(read(devcluster, "Pipeline", namespace, "a-new"), "Accepted") == ("True", "Accepted")
+
+
 def _second_has_passed(devcluster: Cluster, namespace: str) -> bool:
     """Whether an object made now gets a later creation time than the pipeline; times are whole seconds."""
     devcluster.kubectl("-n", namespace, "delete", "configmap", "clock", "--ignore-not-found")
