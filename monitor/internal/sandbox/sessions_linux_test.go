@@ -116,7 +116,9 @@ func TestReservation(t *testing.T) {
 	// end of the first had not been noticed yet.
 	check(t, first.Process.Kill())
 	<-reserved.Gone()
+	workers.mutex.Lock()
 	workers.held[second.Process.Pid] = reserved
+	workers.mutex.Unlock()
 	if _, err := workers.reserve(second.Process.Pid); err != nil {
 		t.Errorf("a number that was another's: %v", err)
 	}
