@@ -261,3 +261,27 @@ func shell(line string) (string, error) {
 	output, err := exec.Command("/bin/sh", "-c", line).CombinedOutput()
 	return string(output), err
 }
+
+// What the administrator has put where only the superuser gets, the monitor opens for a
+// confined task. In mode baseline nobody does, and the task says so instead of starting.
+func TestRuntimeInAPrivateDirectory(t *testing.T) {
+	for mode, starts := range map[string]bool{"shai": true, "baseline": false} {
+		s := reporting(t, mode, "one")
+		private := filepath.Dir(s.options.Define["PRIVATE"])
+		s.must(os.Chmod(private, 0o700))
+		s.apply()
+		_, err := s.monitor.StartTask(t.Context(), "one", "one")
+		switch {
+		case starts && err != nil:
+			t.Errorf("mode %s: %v", mode, err)
+		case !starts && (err == nil || !strings.Contains(err.Error(), private+" is closed to other users")):
+			t.Errorf("mode %s: the task starts, or does not say why not: %v", mode, err)
+		}
+		_, err = s.monitor.WaitTask(t.Context(), "one", "one")
+		s.must(err)
+		delete(s.monitor.options.Define, "PRIVATE") // the administrator has not named it any more
+		if _, err = s.monitor.StartTask(t.Context(), "one", "one"); err == nil {
+			t.Errorf("mode %s: a directory that nobody has named is reached", mode)
+		}
+	}
+}
