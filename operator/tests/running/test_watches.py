@@ -60,7 +60,8 @@ def operator(devcluster: Cluster, proxy: SilencingProxy, directory: Path) -> Ite
 def test_what_silent_watches_do_not_bring_is_found_and_told(
     devcluster: Cluster, namespace: str, operator: Operator, proxy: SilencingProxy
 ) -> None:
-    apply(devcluster, namespace, policy("before"))
+    pool = f"watched-{namespace}"
+    apply(devcluster, namespace, serving(namespace, pool), policy("before"))
     await_condition(devcluster, "Policy", namespace, "before", "Accepted", ("True", "Accepted"))
     assert operator.get("/healthz").status_code == HEALTHY
     proxy.silence()
@@ -68,7 +69,7 @@ def test_what_silent_watches_do_not_bring_is_found_and_told(
     await_condition(devcluster, "Policy", namespace, "after", "Accepted", ("True", "Accepted"))
     until(lambda: _revision(devcluster, namespace) == 2, "the change is acted on")
     devcluster.kubectl("-n", namespace, "delete", "policy", "after")
-    apply(devcluster, namespace, task("t", "after"), pipeline("p", ["t"], "/a/**", "before", pool="none"))
+    apply(devcluster, namespace, task("t", "after"), pipeline("p", ["t"], "/a/**", "before", pool=pool))
     await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("False", "PolicyMissing"))
 
     def lag() -> float:
@@ -88,6 +89,7 @@ def test_what_silent_watches_do_not_bring_is_found_and_told(
     apply(devcluster, namespace, policy("after"))
     await_condition(devcluster, "Policy", namespace, "after", "Accepted", ("True", "Accepted"))
     assert lag() == 0
+    devcluster.delete("jailpool", pool)
 
 
 def _revision(cluster: Cluster, namespace: str) -> int:
