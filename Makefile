@@ -21,7 +21,6 @@ PYTHON := .venv/bin/python
 GO_MODULES := monitor devcluster
 # Programs for FreeBSD are looked at as such, here too.
 FREEBSD_GO_MODULES := monitor freebsd/init
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 UV := build/uv/bin/uv
 UV_VERSION := 0.13.8
 
@@ -113,7 +112,8 @@ check: setup ## Run formatters and linters of every language
 	  gofmt 'unformatted=$$(gofmt -l $(GO_MODULES)); test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }' \
 	  go-vet 'for module in $(GO_MODULES); do go vet -C $$module ./...; done' \
 	  go-vet-freebsd 'for module in $(FREEBSD_GO_MODULES); do GOOS=freebsd CGO_ENABLED=0 go vet -C $$module ./...; done' \
-	  staticcheck 'for module in $(GO_MODULES); do go run -C $$module $(STATICCHECK) ./...; done' \
+	  golangci-lint 'for module in $(GO_MODULES); do scripts/golangci-lint.sh $$module; done' \
+	  golangci-lint-freebsd 'for module in $(FREEBSD_GO_MODULES); do scripts/golangci-lint.sh $$module freebsd; done' \
 	  deadcode 'scripts/deadcode.sh' \
 	  runtime '$(MAKE) -C runtime check' \
 	  kernel '$(MAKE) -C kernel check' \

@@ -113,13 +113,13 @@ def await_pipeline(cluster: Cluster, tell: Tell) -> None:
     def stands(pipeline: dict[str, Any]) -> None:
         if not holds(pipeline, "Ready"):
             tell(condition(pipeline, "Ready")["message"])
-        elif not holds(pipeline, "Analysed"):
+        elif not holds(pipeline, "Analyzed"):
             tell("the offline analysis is under way")
 
     cluster.wait(
         "pipeline",
         overlay.PIPELINE,
-        lambda found: holds(found, "Ready") and holds(found, "Analysed"),
+        lambda found: holds(found, "Ready") and holds(found, "Analyzed"),
         stands,
         _CHANGE_SECONDS,
     )

@@ -3,7 +3,7 @@
 #
 # Fails when no program reaches a Go function on any system: what only tests call
 # belongs in a _test.go file. A library's exported functions need no caller here, so
-# monitor/policy is left out; staticcheck finds what it leaves unused itself.
+# monitor/policy is left out; golangci-lint finds what it leaves unused itself.
 #
 # Usage: scripts/deadcode.sh
 set -euo pipefail

@@ -190,14 +190,14 @@ PIPELINE = Resource(
         "Invalid, NamespaceNotAllowed, ModeNotAllowed, Checking.",
         "RolledOut": "Where the rollout stands. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
         "BlocksFlows.",
-        "Analysed": "What the last offline analysis said. Reasons: Complete, TasksBlocked, Failed, Pending.",
+        "Analyzed": "What the last offline analysis said. Reasons: Complete, TasksBlocked, Failed, Pending.",
     },
     columns=(
         Column("Mode", ".spec.mode"),
         condition_column("Ready", "Ready"),
         condition_column("Reason", "Ready", "reason"),
         Column("Members", ".status.members", "integer"),
-        condition_column("Analysed", "Analysed", "reason"),
+        condition_column("Analyzed", "Analyzed", "reason"),
         Column("Pool", ".spec.pool", wide=True),
         Column("Opened", ".status.effect.openedTotal", "integer", wide=True),
         Column("Closed", ".status.effect.closedTotal", "integer", wide=True),

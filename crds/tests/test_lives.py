@@ -206,9 +206,9 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
     "Pipeline": (
         {
             "members": 3,
-            "conditions": [condition("Ready", "False", "RolledBack"), condition("Analysed", "True", "Complete")],
+            "conditions": [condition("Ready", "False", "RolledBack"), condition("Analyzed", "True", "Complete")],
         },
-        "NAME MODE READY REASON MEMBERS ANALYSED AGE",
+        "NAME MODE READY REASON MEMBERS ANALYZED AGE",
         "good shai False RolledBack 3 Complete",
     ),
     "JailPool": (

@@ -75,4 +75,4 @@ def test_a_condition_of_an_older_generation_does_not_hold() -> None:
     found = {"metadata": {"generation": 2}, "status": {"observedGeneration": 2, "conditions": [ready]}}
     assert kubernetes.holds(found, "Ready")
     assert not kubernetes.holds({**found, "metadata": {"generation": 3}}, "Ready")
-    assert not kubernetes.holds(found, "Analysed")
+    assert not kubernetes.holds(found, "Analyzed")

@@ -61,7 +61,8 @@ func checkDoctor(loaded bool, jail int) error {
 		enforcement = "full"
 	}
 	if report.Backend != backend || report.Enforcement != enforcement {
-		err = fmt.Errorf("enforcement %s by %s, expected %s by %s", report.Enforcement, report.Backend, enforcement, backend)
+		err = fmt.Errorf("enforcement %s by %s, expected %s by %s", report.Enforcement, report.Backend, enforcement,
+			backend)
 	}
 	return errors.Join(err, checkFeatures(report, loaded, jail != 0))
 }
@@ -72,7 +73,8 @@ func checkFeatures(report machineReport, loaded, jailed bool) error {
 		present[feature.Name] = feature.Present
 	}
 	var err error
-	for name, expected := range map[string]bool{"shai.ko": loaded, "Capsicum": true, "PROC_TRAPCAP": true, "jail": jailed} {
+	for name, expected := range map[string]bool{"shai.ko": loaded, "Capsicum": true, "PROC_TRAPCAP": true,
+		"jail": jailed} {
 		if said, ok := present[name]; !ok || said != expected {
 			err = errors.Join(err, fmt.Errorf("of %s it does not say that present is %v", name, expected))
 		}

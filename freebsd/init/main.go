@@ -87,7 +87,8 @@ func runRound(result *tally, programs []string) {
 	runPrograms(result, "", programs)
 	live, err := liveAllocations("shai")
 	if err == nil && live > vectorsAtMost {
-		err = fmt.Errorf("%d allocations are left, at most %d (one for each kind of program) were expected", live, vectorsAtMost)
+		err = fmt.Errorf("%d allocations are left, at most %d (one for each kind of program) were expected", live,
+			vectorsAtMost)
 	}
 	result.check("no allocations are left", err)
 	result.check("unload the module", unloadModule(id))
@@ -140,7 +141,7 @@ func expect(got, wanted error) error {
 	if got == wanted { //nolint:errorlint // both come straight from a system call
 		return nil
 	}
-	return fmt.Errorf("got %v, expected %v", got, wanted)
+	return fmt.Errorf("got %w, expected %v", got, wanted) //nolint:errorlint // one of them is the error
 }
 
 func describe() {

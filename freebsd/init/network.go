@@ -43,7 +43,8 @@ func bringUpLoopback() error {
 	for _, local := range localAddresses {
 		request := aliasRequest{address: socketAddress(local.address), mask: socketAddress(local.mask)}
 		copy(request.name[:], loopback)
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(socket), addAddress, uintptr(unsafe.Pointer(&request)))
+		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(socket), addAddress,
+			uintptr(unsafe.Pointer(&request)))
 		if errno != 0 {
 			return fmt.Errorf("address %v: %w", local.address, errno)
 		}

@@ -84,7 +84,8 @@ func runGoTests(result *tally) {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".test") {
 			return nil //nolint:nilerr // without the folder there is nothing to run
 		}
-		result.check("Go tests of "+strings.TrimPrefix(filepath.Dir(path), tests+"/"), runProgram(path+" -test.timeout=10m"))
+		result.check("Go tests of "+strings.TrimPrefix(filepath.Dir(path), tests+"/"),
+			runProgram(path+" -test.timeout=10m"))
 		return nil
 	})
 }

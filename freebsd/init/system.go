@@ -85,7 +85,8 @@ func createJail(name string) (int, error) {
 		return 0, err
 	}
 	vectors[len(vectors)-1] = syscall.Iovec{} // persist is a switch: it has no value
-	id, _, errno := syscall.Syscall(syscall.SYS_JAIL_SET, uintptr(unsafe.Pointer(&vectors[0])), uintptr(len(vectors)), jailCreate)
+	id, _, errno := syscall.Syscall(syscall.SYS_JAIL_SET, uintptr(unsafe.Pointer(&vectors[0])), uintptr(len(vectors)),
+		jailCreate)
 	if errno != 0 {
 		return 0, fmt.Errorf("jail_set: %w", errno)
 	}

@@ -122,7 +122,7 @@ class Benchmark:
         ) as stacks:
             host = confined.address[0]
             twin = stacks.launch(launcher.TWIN, (host, free_port(host)))
-            twin.analyse()
+            twin.analyze()
             twin.serve()
             yield twin
 

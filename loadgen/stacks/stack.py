@@ -41,7 +41,7 @@ class Stack:
         """The address as a URL."""
         return f"http://{self.address[0]}:{self.address[1]}"
 
-    def analyse(self) -> None:
+    def analyze(self) -> None:
         """Run the offline analysis."""
         self.monitor.call("analyze", "--pipeline", self.pipeline)
 

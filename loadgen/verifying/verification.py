@@ -64,7 +64,7 @@ def _attempt(
     for variant in (BROKEN_BASELINE, BROKEN):
         tell(f"mode {variant.mode}, with a search engine that ignores who may read what")
         broken = launcher.launch(variant, (host, free_port(host)))
-        broken.analyse()
+        broken.analyze()
         broken.serve()
         attempts[variant.mode] = checks.leak_attempt(broken.address, people["alice"], "bob", document)
         if variant is BROKEN:

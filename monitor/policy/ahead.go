@@ -8,17 +8,22 @@ import "slices"
 // session's address. A decision on such a policy cannot be taken before there is a
 // session.
 func (t *Template) AsksForAddress() bool {
-	return bodiesAsk(t.read) || bodiesAsk(t.update) || slices.ContainsFunc(t.obligations, loweredObligation.asksForAddress)
+	return bodiesAsk(t.read) || bodiesAsk(t.update) ||
+		slices.ContainsFunc(t.obligations, loweredObligation.asksForAddress)
 }
 
 func (o loweredObligation) asksForAddress() bool {
 	return slices.ContainsFunc(o.exits, func(e loweredExit) bool {
-		return slices.ContainsFunc(e.condition.body, literal.asksForAddress) || slices.ContainsFunc(e.behind, loweredObligation.asksForAddress)
+		return slices.ContainsFunc(e.condition.body, literal.asksForAddress) ||
+			slices.ContainsFunc(e.behind, loweredObligation.asksForAddress)
 	})
 }
 
 func bodiesAsk(clauses []lowered) bool {
-	return slices.ContainsFunc(clauses, func(c lowered) bool { return slices.ContainsFunc(c.body, literal.asksForAddress) })
+	return slices.ContainsFunc(clauses, func(c lowered) bool {
+		return slices.ContainsFunc(c.body,
+			literal.asksForAddress)
+	})
 }
 
 func (l literal) asksForAddress() bool {

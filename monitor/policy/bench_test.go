@@ -13,7 +13,8 @@ func benchmarkRead(b *testing.B, name, owner string, allowed bool) {
 	policies := sysePolicies(b)
 	base := NewFactBase()
 	add := func(conduit, relation, argument string) {
-		if _, err := base.Add(Fact{Conduit: conduit, Relation: relation, Arguments: []Value{String(argument)}}); err != nil {
+		if _, err := base.Add(Fact{Conduit: conduit, Relation: relation,
+			Arguments: []Value{String(argument)}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -50,7 +51,8 @@ func BenchmarkReadFriendsOfFriends(b *testing.B) {
 func BenchmarkWriteQuery(b *testing.B) {
 	policies := sysePolicies(b)
 	taint := mustBindTemplate(b, policies["worker"], "alice", "de").Label("worker")
-	target := Conduit{Name: "queries", Kind: PipeConduit, Internal: true, Policy: mustBindTemplate(b, policies["internal"])}
+	target := Conduit{Name: "queries", Kind: PipeConduit, Internal: true,
+		Policy: mustBindTemplate(b, policies["internal"])}
 	state, environment := syse(b), Environment{Now: noon, Session: session("alice", "de")}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -64,7 +66,8 @@ func BenchmarkCandidatesFriends(b *testing.B) {
 	policies := sysePolicies(b)
 	base := NewFactBase()
 	for i := range 100 {
-		if _, err := base.Add(Fact{Conduit: fmt.Sprintf("friends/user%05d", i), Relation: "friend", Arguments: []Value{String("alice")}}); err != nil {
+		if _, err := base.Add(Fact{Conduit: fmt.Sprintf("friends/user%05d", i), Relation: "friend",
+			Arguments: []Value{String("alice")}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -72,7 +75,8 @@ func BenchmarkCandidatesFriends(b *testing.B) {
 	state := StateOf(base, NewConduitTable())
 	b.ReportAllocs()
 	for b.Loop() {
-		if found, complete := policies["friends"].Candidates(taint, state, Environment{Now: noon}); len(found) != 101 || !complete {
+		if found, complete := policies["friends"].Candidates(taint, state, Environment{Now: noon}); len(found) != 101 ||
+			!complete {
 			b.Fatal("wrong candidates")
 		}
 	}

@@ -44,7 +44,8 @@ func (t *Template) Bind(arguments map[string]string) (*Policy, error) {
 	for i, parameter := range t.parameters {
 		value, given := arguments[parameter]
 		if !given {
-			return nil, fmt.Errorf("bind policy %s: argument %q is missing: it takes (%s)", t.name, parameter, strings.Join(t.parameters, ", "))
+			return nil, fmt.Errorf("bind policy %s: argument %q is missing: it takes (%s)", t.name, parameter,
+				strings.Join(t.parameters, ", "))
 		}
 		values[i] = value
 	}
@@ -54,7 +55,8 @@ func (t *Template) Bind(arguments map[string]string) (*Policy, error) {
 			if closest := nearest(given, t.parameters); closest != "" {
 				hint = "; did you mean " + closest + "?"
 			}
-			return nil, fmt.Errorf("bind policy %s: there is no parameter %q: it takes (%s)%s", t.name, given, strings.Join(t.parameters, ", "), hint)
+			return nil, fmt.Errorf("bind policy %s: there is no parameter %q: it takes (%s)%s", t.name, given,
+				strings.Join(t.parameters, ", "), hint)
 		}
 	}
 	return t.bindValues(values...)
@@ -63,7 +65,8 @@ func (t *Template) Bind(arguments map[string]string) (*Policy, error) {
 // bindValues is Bind with the values in the order of Parameters.
 func (t *Template) bindValues(values ...string) (*Policy, error) {
 	if len(values) != len(t.parameters) {
-		return nil, fmt.Errorf("bind policy %s: %d arguments given: it takes (%s)", t.name, len(values), strings.Join(t.parameters, ", "))
+		return nil, fmt.Errorf("bind policy %s: %d arguments given: it takes (%s)", t.name, len(values),
+			strings.Join(t.parameters, ", "))
 	}
 	terms := make([]Value, len(values))
 	for i, value := range values {
@@ -174,7 +177,8 @@ func (t *Template) bindObligations(templates []loweredObligation, p *Policy, val
 		}
 		for _, loweredExit := range template.exits {
 			if condition, satisfiable := loweredExit.condition.bind(values); satisfiable {
-				o.exits = append(o.exits, exit{rule{[]clause{condition}}, t.bindObligations(loweredExit.behind, p, values)})
+				o.exits = append(o.exits, exit{rule{[]clause{condition}},
+					t.bindObligations(loweredExit.behind, p, values)})
 			}
 		}
 		o.exits = canonical(o.exits, (*exit).appendTo)
@@ -226,7 +230,8 @@ func (c *clause) refersToThis() bool {
 	var refers func(body []literal) bool
 	refers = func(body []literal) bool {
 		return slices.ContainsFunc(body, func(l literal) bool {
-			return l.references != nil && (l.references[0].base.kind == kindThis || l.references[1].base.kind == kindThis) ||
+			return l.references != nil && (l.references[0].base.kind == kindThis ||
+				l.references[1].base.kind == kindThis) ||
 				l.content != nil && refers(l.content.condition)
 		})
 	}

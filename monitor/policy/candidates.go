@@ -46,7 +46,8 @@ func splittable(premise *clause) bool {
 }
 
 // backwards solves one clause of the template from a premise of the taint.
-func (t *Template) backwards(template lowered, premise *clause, owner Rule, state State, environment Environment) (found [][]string, complete bool) {
+func (t *Template) backwards(template lowered, premise *clause, owner Rule, state State,
+	environment Environment) (found [][]string, complete bool) {
 	if len(template.names)+len(t.parameters) > MaxVariables {
 		return nil, false
 	}
@@ -57,7 +58,8 @@ func (t *Template) backwards(template lowered, premise *clause, owner Rule, stat
 	p := newProver(state, &environment)
 	defer p.release()
 	p.comparing, p.anyConduit = true, true
-	p.hypotheses = append(p.hypotheses, hypothesis{premise.body, frozenValues[:premise.variables], owner.this, owner.owner()})
+	p.hypotheses = append(p.hypotheses, hypothesis{premise.body, frozenValues[:premise.variables], owner.this,
+		owner.owner()})
 	p.open(Rule{}, &open.clause)
 	complete = true
 	p.prove(open.clause.body, 0, func() bool {

@@ -174,7 +174,7 @@ func appendTerm(out []byte, term Value, rename func(int64) int64) []byte {
 
 // appendTo writes the literal's canonical bytes: equal bytes, equal meaning.
 func (l *literal) appendTo(out []byte, rename func(int64) int64) []byte {
-	out = append(out, byte(l.op), byte(len(l.arguments)))
+	out = append(out, byte(l.op), byte(len(l.arguments))) //nolint:gosec // forms are fewer than 256
 	if l.content != nil {
 		out = binary.AppendUvarint(out, uint64(len(l.content.relation)))
 		out = append(out, l.content.relation...)

@@ -59,7 +59,8 @@ func (p *prover) implied(premise *clause, owner1 Rule, conclusions *rule, owner2
 // follows shows one conclusion from one premise.
 func (p *prover) follows(premise *clause, owner1 Rule, conclusion *clause, owner2 Rule) bool {
 	p.comparing = true
-	p.hypotheses = append(p.hypotheses[:0], hypothesis{premise.body, frozenValues[:premise.variables], owner1.this, owner1.owner()})
+	p.hypotheses = append(p.hypotheses[:0], hypothesis{premise.body, frozenValues[:premise.variables], owner1.this,
+		owner1.owner()})
 	p.open(owner2, conclusion)
 	proved := p.prove(conclusion.body, 0, nil)
 	p.explainClause(conclusion, owner2, proved)
@@ -90,7 +91,8 @@ func (p *prover) splitOn(l *literal, premise *clause, owner1 Rule, conclusions *
 	all := true
 	p.state.Lookup(pattern, func(fact Fact) bool {
 		digest.add(fact)
-		all = digest.count <= maxCaseAnalysis && p.step() && p.caseHolds(l, fact, premise, owner1, conclusions, owner2, splits)
+		all = digest.count <= maxCaseAnalysis && p.step() &&
+			p.caseHolds(l, fact, premise, owner1, conclusions, owner2, splits)
 		return all
 	})
 	if !all {
@@ -106,7 +108,8 @@ func (p *prover) splitOn(l *literal, premise *clause, owner1 Rule, conclusions *
 }
 
 // caseHolds shows the conclusion from the premise with a fact's values put in.
-func (p *prover) caseHolds(l *literal, fact Fact, premise *clause, owner1 Rule, conclusions *rule, owner2 Rule, splits int) bool {
+func (p *prover) caseHolds(l *literal, fact Fact, premise *clause, owner1 Rule, conclusions *rule, owner2 Rule,
+	splits int) bool {
 	var bindings []binding
 	for i, argument := range l.arguments {
 		switch argument.kind {

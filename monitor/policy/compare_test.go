@@ -34,8 +34,10 @@ func TestRuleAtLeast(t *testing.T) {
 		{"no fact", `sKeyIs("a")`, `sKeyIs(K), "l" says f(K)`, []string{`l says f ["b"]`}, denied},
 		{"fact of everybody", `sKeyIs(K)`, `sKeyIs(K), "l" says f(K)`, []string{`l says f ["b"]`}, denied},
 		{"assumed fact", `sKeyIs(K), "l" says f(K)`, `sKeyIs(K), "l" says f(K)`, nil, nil},
-		{"assumed fact of another conduit", `sKeyIs(K), "m" says f(K)`, `sKeyIs(K), "l" says f(K)`, []string{`m says f ["a"]`}, denied},
-		{"case by case", `sKeyIs(K), "l" says f(K)`, `sKeyIs(K), "m" says f(K)`, []string{`l says f ["a"]`, `m says f ["a"]`},
+		{"assumed fact of another conduit", `sKeyIs(K), "m" says f(K)`, `sKeyIs(K), "l" says f(K)`,
+			[]string{`m says f ["a"]`}, denied},
+		{"case by case", `sKeyIs(K), "l" says f(K)`, `sKeyIs(K), "m" says f(K)`,
+			[]string{`l says f ["a"]`, `m says f ["a"]`},
 			[]string{`"m" says f("a")`, `what "l" says of f(_) is unchanged`}},
 		{"not every case", `sKeyIs(K), "l" says f(K)`, `sKeyIs(K), "m" says f(K)`,
 			[]string{`l says f ["a"]`, `l says f ["b"]`, `m says f ["a"]`}, denied},
@@ -43,63 +45,92 @@ func TestRuleAtLeast(t *testing.T) {
 		{"positioned", `sKeyIs("a")`, `"l"@7 says f("a")`, []string{`l@7 says f ["a"]`}, []string{`"l"@7 says f("a")`}},
 		{"at another place", `sKeyIs("a")`, `"l"@7 says f("a")`, []string{`l@8 says f ["a"]`}, denied},
 
-		{"computed", `sKeyIs("a")`, `sKeyIs(K), concat(L, "l/", K), L says f(K)`, []string{`l/a says f ["a"]`}, []string{`"l/a" says f("a")`}},
-		{"assumed computation", `sKeyIs(K), concat(L, "l/", K), L says f("b")`, `sKeyIs(K), concat(M, "l/", K), M says f(_)`, nil, nil},
-		{"another computation", `sKeyIs(K), concat(L, "m/", K), L says f("b")`, `sKeyIs(K), concat(M, "l/", K), M says f(_)`, nil, denied},
-		{"arithmetic", `"l" says f(V), add(W, V, 1), "m" says f(W)`, `"l" says f(V), add(W, V, 1), "m" says f(W)`, nil, nil},
+		{"computed", `sKeyIs("a")`, `sKeyIs(K), concat(L, "l/", K), L says f(K)`, []string{`l/a says f ["a"]`},
+			[]string{`"l/a" says f("a")`}},
+		{"assumed computation", `sKeyIs(K), concat(L, "l/", K), L says f("b")`,
+			`sKeyIs(K), concat(M, "l/", K), M says f(_)`, nil, nil},
+		{"another computation", `sKeyIs(K), concat(L, "m/", K), L says f("b")`,
+			`sKeyIs(K), concat(M, "l/", K), M says f(_)`, nil, denied},
+		{"arithmetic", `"l" says f(V), add(W, V, 1), "m" says f(W)`, `"l" says f(V), add(W, V, 1), "m" says f(W)`, nil,
+			nil},
 
 		{"smaller bound", `"l" says f(V), lt(V, 5)`, `"l" says f(V), lt(V, 6)`, nil, nil},
 		{"same bound, not strict", `"l" says f(V), lt(V, 5)`, `"l" says f(V), le(5, 5), le(V, 5)`, nil, nil},
 		{"larger bound", `"l" says f(V), lt(V, 6)`, `"l" says f(V), lt(V, 5)`, []string{`l says f [5]`}, denied},
-		{"strict from not strict", `"l" says f(V), le(V, 5)`, `"l" says f(V), lt(V, 5)`, []string{`l says f [5]`}, denied},
+		{"strict from not strict", `"l" says f(V), le(V, 5)`, `"l" says f(V), lt(V, 5)`, []string{`l says f [5]`},
+			denied},
 		{"equal from less", `"l" says f(V), lt(V, 5)`, `"l" says f(V), eq(V, 5)`, []string{`l says f [4]`}, denied},
 		{"mirrored", `"l" says f(V), gt(5, V)`, `"l" says f(V), lt(V, 5)`, nil, nil},
 		{"unequal from less", `"l" says f(V), lt(V, 5)`, `"l" says f(V), neq(V, 5), neq(6, V)`, nil, nil},
-		{"unequal, but not from less", `"l" says f(V), lt(V, 5)`, `"l" says f(V), neq(V, 4)`, []string{`l says f [4]`}, denied},
+		{"unequal, but not from less", `"l" says f(V), lt(V, 5)`, `"l" says f(V), neq(V, 4)`, []string{`l says f [4]`},
+			denied},
 		{"greater", `"l" says f(V), gt(V, 5)`, `"l" says f(V), ge(V, 4), neq(V, 3)`, nil, nil},
-		{"not that much greater", `"l" says f(V), gt(V, 5)`, `"l" says f(V), ge(V, 7)`, []string{`l says f [6]`}, denied},
+		{"not that much greater", `"l" says f(V), gt(V, 5)`, `"l" says f(V), ge(V, 7)`, []string{`l says f [6]`},
+			denied},
 		{"two variables", `"l" says g(V, W), lt(V, W)`, `"l" says g(V, W), neq(W, V)`, nil, nil},
-		{"two variables crossed", `"l" says g(V, W), lt(V, W)`, `"l" says g(V, W), lt(W, V)`, []string{`l says g [1,2]`}, denied},
+		{"two variables crossed", `"l" says g(V, W), lt(V, W)`, `"l" says g(V, W), lt(W, V)`,
+			[]string{`l says g [1,2]`}, denied},
 
 		{"narrower network", `sIpIs(I), ipPrefix(I, "10.1.0.0/16")`, `sIpIs(I), ipPrefix(I, "10.0.0.0/8")`, nil, nil},
 		{"wider network", `sIpIs(I), ipPrefix(I, "10.0.0.0/8")`, `sIpIs(I), ipPrefix(I, "10.1.0.0/16")`, nil, denied},
 		{"address in network", `sIpIs("10.1.2.3")`, `sIpIs(I), ipPrefix(I, "10.1.0.0/16")`, nil, nil},
 
-		{"not listed", `sKeyIs("a")`, `each in "l" says f(D) { neq(D, this) }`, []string{`l says f ["x"]`}, []string{`"l" does not say f("y")`}},
+		{"not listed", `sKeyIs("a")`, `each in "l" says f(D) { neq(D, this) }`, []string{`l says f ["x"]`},
+			[]string{`"l" does not say f("y")`}},
 		{"listed", `sKeyIs("a")`, `each in "l" says f(D) { neq(D, this) }`, []string{`l says f ["y"]`}, denied},
 		{"not listed under a key", `sKeyIs("a")`, `sKeyIs(K), each in "l" says g(K, D) { neq(this, D) }`,
 			[]string{`l says g ["b","y"]`}, []string{`"l" does not say g("a", "y")`}},
 		{"not listed on the diagonal", `sKeyIs("a")`, `each in "l" says g(D, D) { neq(D, this) }`,
 			[]string{`l says g ["y","z"]`}, []string{`"l" does not say g("y", "y")`}},
-		{"each met", `sKeyIs("a")`, `each in "l" says f(D) { lt(D, 5) }`, []string{`l says f [4]`, `l says f [3]`}, []string{`what "l" says of f(_) is unchanged`}},
-		{"each not met", `sKeyIs("a")`, `each in "l" says f(D) { lt(D, 5) }`, []string{`l says f [4]`, `l says f [5]`}, denied},
-		{"each by facts", `sKeyIs("a")`, `each in "l" says f(D) { "m" says f(D) }`, []string{`l says f [4]`, `m says f [4]`},
+		{"each met", `sKeyIs("a")`, `each in "l" says f(D) { lt(D, 5) }`, []string{`l says f [4]`, `l says f [3]`},
+			[]string{`what "l" says of f(_) is unchanged`}},
+		{"each not met", `sKeyIs("a")`, `each in "l" says f(D) { lt(D, 5) }`, []string{`l says f [4]`, `l says f [5]`},
+			denied},
+		{"each by facts", `sKeyIs("a")`, `each in "l" says f(D) { "m" says f(D) }`,
+			[]string{`l says f [4]`, `m says f [4]`},
 			[]string{`"m" says f(4)`, `what "l" says of f(_) is unchanged`}},
 		{"each of none", `sKeyIs("a")`, `each in "l" says f(D) { lt(D, 5) }`, nil, []string{`"l" does not say f(_)`}},
-		{"each of an open key", `sKeyIs(K)`, `sKeyIs(K), each in "l" says g(K, D) { neq(D, "z") }`, []string{`l says f ["z"]`}, []string{`"l" does not say g(_, _)`}},
-		{"each of a listed open key", `sKeyIs(K)`, `sKeyIs(K), each in "l" says g(K, D) { neq(D, "z") }`, []string{`l says g ["b","z"]`}, denied},
-		{"range", `sKeyIs("a")`, `each in "l"@0..9 says f(D) { neq(D, "z") }`, []string{`l@9 says f ["z"]`}, []string{`what "l" says of f(_) is unchanged`}},
-		{"in range", `sKeyIs("a")`, `each in "l"@0..10 says f(D) { neq(D, "z") }`, []string{`l@9 says f ["z"]`}, denied},
+		{"each of an open key", `sKeyIs(K)`, `sKeyIs(K), each in "l" says g(K, D) { neq(D, "z") }`,
+			[]string{`l says f ["z"]`}, []string{`"l" does not say g(_, _)`}},
+		{"each of a listed open key", `sKeyIs(K)`, `sKeyIs(K), each in "l" says g(K, D) { neq(D, "z") }`,
+			[]string{`l says g ["b","z"]`}, denied},
+		{"range", `sKeyIs("a")`, `each in "l"@0..9 says f(D) { neq(D, "z") }`, []string{`l@9 says f ["z"]`},
+			[]string{`what "l" says of f(_) is unchanged`}},
+		{"in range", `sKeyIs("a")`, `each in "l"@0..10 says f(D) { neq(D, "z") }`, []string{`l@9 says f ["z"]`},
+			denied},
 
-		{"assumed each", `sRegionIs(R), each in R says f(D) { neq(D, "z") }`, `sRegionIs(S), each in S says f(E) { neq("z", E) }`, nil, nil},
-		{"assumed each of another value", `sRegionIs(R), each in R says f(D) { neq(D, "w") }`, `sRegionIs(S), each in S says f(E) { neq("z", E) }`, nil, denied},
-		{"assumed each with less", `sRegionIs(R), each in R says f(D) { neq(D, "z") }`, `sRegionIs(S), each in S says f(E) { neq("z", E), neq("w", E) }`, nil, denied},
-		{"assumed each with more", `sRegionIs(R), each in R says f(D) { neq(D, "z"), neq(D, "w") }`, `sRegionIs(S), each in S says f(E) { neq("z", E) }`, nil, nil},
-		{"assumed each with facts", `sRegionIs(R), each in R says f(D) { "l" says g(D, N), lt(N, 3) }`, `sRegionIs(S), each in S says f(E) { "l" says g(E, M), lt(M, 4) }`, nil, nil},
-		{"assumed each of fewer tuples", `sRegionIs(R), each in R says g(D, D) { neq(D, "z") }`, `sRegionIs(S), each in S says g(D, E) { neq(D, "z") }`, nil, denied},
-		{"assumed each of named tuples", `sRegionIs(R), each in R says g("a", D) { neq(D, "z") }`, `sRegionIs(S), each in S says g(C, D) { neq(D, "z") }`, nil, denied},
-		{"assumed each of more tuples", `sRegionIs(R), each in R says g(C, D) { neq(D, "z") }`, `sRegionIs(S), each in S says g("a", D) { neq(D, "z") }`, nil, nil},
+		{"assumed each", `sRegionIs(R), each in R says f(D) { neq(D, "z") }`,
+			`sRegionIs(S), each in S says f(E) { neq("z", E) }`, nil, nil},
+		{"assumed each of another value", `sRegionIs(R), each in R says f(D) { neq(D, "w") }`,
+			`sRegionIs(S), each in S says f(E) { neq("z", E) }`, nil, denied},
+		{"assumed each with less", `sRegionIs(R), each in R says f(D) { neq(D, "z") }`,
+			`sRegionIs(S), each in S says f(E) { neq("z", E), neq("w", E) }`, nil, denied},
+		{"assumed each with more", `sRegionIs(R), each in R says f(D) { neq(D, "z"), neq(D, "w") }`,
+			`sRegionIs(S), each in S says f(E) { neq("z", E) }`, nil, nil},
+		{"assumed each with facts", `sRegionIs(R), each in R says f(D) { "l" says g(D, N), lt(N, 3) }`,
+			`sRegionIs(S), each in S says f(E) { "l" says g(E, M), lt(M, 4) }`, nil, nil},
+		{"assumed each of fewer tuples", `sRegionIs(R), each in R says g(D, D) { neq(D, "z") }`,
+			`sRegionIs(S), each in S says g(D, E) { neq(D, "z") }`, nil, denied},
+		{"assumed each of named tuples", `sRegionIs(R), each in R says g("a", D) { neq(D, "z") }`,
+			`sRegionIs(S), each in S says g(C, D) { neq(D, "z") }`, nil, denied},
+		{"assumed each of more tuples", `sRegionIs(R), each in R says g(C, D) { neq(D, "z") }`,
+			`sRegionIs(S), each in S says g("a", D) { neq(D, "z") }`, nil, nil},
 		{"willsay", `each in "y" willsay f(D) { lt(D, 3) }`, `each in "y" willsay f(D) { lt(D, 4) }`, nil, nil},
-		{"willsay nothing but", `each in "y" willsay g(C, D) { lt(D, 3) }`, `each in "y" willsay g("a", D) { lt(D, 4) }`, nil, denied},
+		{"willsay nothing but", `each in "y" willsay g(C, D) { lt(D, 3) }`,
+			`each in "y" willsay g("a", D) { lt(D, 4) }`, nil, denied},
 		{"willsay of the state", `sKeyIs("a")`, `each in "y" willsay f(D) { lt(D, 4) }`, nil, denied},
 
-		{"before the end", `sKeyIs("a")`, `timeIs(T), lt(T, 2026-06-01T13:00:00Z)`, nil, []string{"before 2026-06-01T13:00:00Z"}},
+		{"before the end", `sKeyIs("a")`, `timeIs(T), lt(T, 2026-06-01T13:00:00Z)`, nil,
+			[]string{"before 2026-06-01T13:00:00Z"}},
 		{"after the end", `sKeyIs("a")`, `timeIs(T), lt(T, 2026-06-01T12:00:00Z)`, nil, denied},
-		{"at the end", `sKeyIs("a")`, `timeIs(T), le(T, 2026-06-01T12:00:00Z)`, nil, []string{"before 2026-06-01T12:00:00.000000001Z"}},
-		{"after the beginning", `sKeyIs("a")`, `timeIs(T), ge(T, 2026-06-01T12:00:00Z)`, nil, []string{"from 2026-06-01T12:00:00Z"}},
+		{"at the end", `sKeyIs("a")`, `timeIs(T), le(T, 2026-06-01T12:00:00Z)`, nil,
+			[]string{"before 2026-06-01T12:00:00.000000001Z"}},
+		{"after the beginning", `sKeyIs("a")`, `timeIs(T), ge(T, 2026-06-01T12:00:00Z)`, nil,
+			[]string{"from 2026-06-01T12:00:00Z"}},
 		{"before the beginning", `sKeyIs("a")`, `timeIs(T), gt(T, 2026-06-01T12:00:00Z)`, nil, denied},
 		{"ends earlier", `timeIs(T), lt(T, 2026-06-01T11:00:00Z)`, `timeIs(T), lt(T, 2026-06-01T11:30:00Z)`, nil, nil},
-		{"equal from less, by the clock", `timeIs(T), lt(T, 2026-06-01T13:00:00Z)`, `timeIs(T), eq(T, 2026-06-01T13:00:00Z)`, nil, denied},
+		{"equal from less, by the clock", `timeIs(T), lt(T, 2026-06-01T13:00:00Z)`,
+			`timeIs(T), eq(T, 2026-06-01T13:00:00Z)`, nil, denied},
 		{"computed from the clock", `sKeyIs("a")`, `timeIs(T), add(U, T, 60), lt(U, 2026-06-01T13:00:00Z)`, nil,
 			[]string{"before 2026-06-01T12:00:00.000000001Z", "from 2026-06-01T12:00:00Z"}},
 	}
@@ -171,7 +202,8 @@ func TestLabelAtLeast(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			first, second := mustBind(t, read+test.first).Label("x"), mustBind(t, read+test.second).Label("y")
-			if ok, conditions := labelIsAtLeast(first, second, stateOf(t), Environment{Now: noon}); ok != test.allowed || len(conditions) > 0 {
+			if ok, conditions := labelIsAtLeast(first, second, stateOf(t),
+				Environment{Now: noon}); ok != test.allowed || len(conditions) > 0 {
 				t.Errorf("%v %v, want %v without conditions", ok, conditions, test.allowed)
 			}
 		})
@@ -203,10 +235,13 @@ func TestStepsAreLimited(t *testing.T) {
 	}
 	p := mustBind(t, `read :- `+body.String()+`mul(7, VA, VM).`)
 	decision := evaluate(p.Read("x"), stateOf(t, facts...), Environment{})
-	if decision.Allowed || !errors.Is(decision.Err, ErrTooManySteps) || !strings.Contains(decision.Reason, ErrTooManySteps.Error()) {
-		t.Errorf("allowed %v, error %v, reason %q; want ErrTooManySteps", decision.Allowed, decision.Err, decision.Reason)
+	if decision.Allowed || !errors.Is(decision.Err, ErrTooManySteps) ||
+		!strings.Contains(decision.Reason, ErrTooManySteps.Error()) {
+		t.Errorf("allowed %v, error %v, reason %q; want ErrTooManySteps", decision.Allowed, decision.Err,
+			decision.Reason)
 	}
-	if ok, _ := ruleIsAtLeast(p.Read("x"), mustBind(t, `read :- sKeyIs("a").`).Read("x"), stateOf(t, facts...), Environment{}); ok {
+	if ok, _ := ruleIsAtLeast(p.Read("x"), mustBind(t, `read :- sKeyIs("a").`).Read("x"), stateOf(t, facts...),
+		Environment{}); ok {
 		t.Error("a comparison that ran out of steps was claimed")
 	}
 }

@@ -76,7 +76,8 @@ func (c *compiler) fail(position Position, expected, hint, format string, argume
 }
 
 func (c *compiler) template() *Template {
-	t := &Template{name: c.declaration.Name, file: c.file, parameters: c.declaration.Parameters, types: c.declaration.Types}
+	t := &Template{name: c.declaration.Name, file: c.file, parameters: c.declaration.Parameters,
+		types: c.declaration.Types}
 	var alternatives [][]loweredObligation
 	var last Position
 	for _, clause := range c.declaration.clauses {
@@ -144,12 +145,15 @@ func (c *compiler) checkBound(clause lowered) {
 		name := clause.names[variable]
 		switch {
 		case name == "":
-			c.fail(literal.position, "a variable that another literal binds", "", "`_` cannot be bound in %s", signatures[literal.op].name)
+			c.fail(literal.position, "a variable that another literal binds", "", "`_` cannot be bound in %s",
+				signatures[literal.op].name)
 		case literal.content != nil && literal.content.conduit == (Value{kind: kindVariable, number: variable}):
-			c.fail(literal.position, "", "name the conduit, or bind "+name+" with concat or eq; otherwise anybody's tuples would count",
+			c.fail(literal.position, "", "name the conduit, or bind "+name+
+				" with concat or eq; otherwise anybody's tuples would count",
 				"variable %s, the conduit that says %s, is not bound", name, literal.content.relation)
 		default:
-			c.fail(literal.position, "", "bind it with a positive predicate such as sKeyIs("+name+") or \"conduit\" says t("+name+")",
+			c.fail(literal.position, "", "bind it with a positive predicate such as sKeyIs("+name+
+				") or \"conduit\" says t("+name+")",
 				"variable %s is not bound", name)
 		}
 	}
@@ -252,12 +256,14 @@ func (c *compiler) predicate(item *literalSyntax, level *scope) literal {
 	if op == opAtLeast {
 		result.references = &[2]reference{c.reference(item.arguments[0], level), c.reference(item.arguments[1], level)}
 		if (result.references[0].rule == declassifyRule) != (result.references[1].rule == declassifyRule) {
-			c.fail(item.position, "two declassify rules, or two of read and update", "", "%s compares rules of different kinds", item.name)
+			c.fail(item.position, "two declassify rules, or two of read and update", "",
+				"%s compares rules of different kinds", item.name)
 		}
 		return result
 	}
 	for i, argument := range item.arguments {
-		if argument.form == nameTerm && known.words != nil && i == known.word && !slices.Contains(c.declaration.Parameters, argument.name) {
+		if argument.form == nameTerm && known.words != nil && i == known.word &&
+			!slices.Contains(c.declaration.Parameters, argument.name) {
 			result.arguments = append(result.arguments, c.word(argument, known))
 			continue
 		}
@@ -265,7 +271,8 @@ func (c *compiler) predicate(item *literalSyntax, level *scope) literal {
 	}
 	if op == opPrefix && result.arguments[1].kind == StringValue {
 		if _, ok := parsePrefix(result.arguments[1]); !ok {
-			c.fail(item.arguments[1].position, `an address prefix such as "10.0.0.0/8"`, "", "%s is no address prefix", result.arguments[1])
+			c.fail(item.arguments[1].position, `an address prefix such as "10.0.0.0/8"`, "", "%s is no address prefix",
+				result.arguments[1])
 		}
 	}
 	return result
@@ -277,7 +284,8 @@ func (c *compiler) word(argument termSyntax, known signature) Value {
 		if closest := nearest(argument.name, known.words); closest != "" {
 			hint = "did you mean " + closest + "?"
 		}
-		c.fail(argument.position, fmt.Sprintf("one of %v", known.words), hint, "%s does not know `%s`", known.name, argument.name)
+		c.fail(argument.position, fmt.Sprintf("one of %v", known.words), hint, "%s does not know `%s`", known.name,
+			argument.name)
 	}
 	return String(argument.name)
 }
@@ -371,7 +379,8 @@ func (c *compiler) term(term termSyntax, level *scope) Value {
 		}
 		c.fail(term.position, "a declared parameter", hint, "unknown name `%s`", term.name)
 	case referenceTerm:
-		c.fail(term.position, "a value", "rules are compared with isAsRestrictive only", "the rule %s is no value", term)
+		c.fail(term.position, "a value", "rules are compared with isAsRestrictive only", "the rule %s is no value",
+			term)
 	}
 	return Value{}
 }

@@ -92,7 +92,7 @@ func integerResult(op operation, y, z int64) (int64, bool) {
 func multiply(y, z int64) (int64, bool) {
 	magnitude := func(n int64) uint64 {
 		if n < 0 {
-			return -uint64(n)
+			return -uint64(n) //nolint:gosec // the magnitude of the least integer needs the sign bit
 		}
 		return uint64(n)
 	}
@@ -102,9 +102,9 @@ func multiply(y, z int64) (int64, bool) {
 	case high != 0, !negative && low > math.MaxInt64, negative && low > 1<<63:
 		return 0, false
 	case negative:
-		return -int64(low), true
+		return -int64(low), true //nolint:gosec // compared with the greatest integer above
 	}
-	return int64(low), true
+	return int64(low), true //nolint:gosec // compared with the greatest integer above
 }
 
 func concatenate(x, y, z Value) (values [3]Value, ok bool) {

@@ -16,8 +16,9 @@ type ConditionKind string
 
 // The kinds of state condition.
 const (
-	FactPresent      ConditionKind = "present"      // Conduit says Relation(Tuple)
-	FactAbsent       ConditionKind = "absent"       // nothing in Conduit matches Relation(Tuple); Tuple may hold wildcards
+	FactPresent ConditionKind = "present" // Conduit says Relation(Tuple)
+	// nothing in Conduit matches Relation(Tuple); Tuple may hold wildcards
+	FactAbsent       ConditionKind = "absent"
 	FactPresentAt    ConditionKind = "present-at"   // Conduit@Number says Relation(Tuple)
 	FactsUnchanged   ConditionKind = "unchanged"    // the tuples matching Relation(Tuple) in Conduit have this Digest
 	FactsUnchangedAt ConditionKind = "unchanged-at" // the same for tuples with an offset
@@ -94,7 +95,8 @@ func (c Condition) Holds(state State, environment Environment) bool {
 		pattern := Pattern{Conduit: c.Conduit, Relation: c.Relation, Arguments: c.Tuple.Values()}
 		return c.Conduit != "" && state.Has(pattern) == (c.Kind == FactPresent)
 	case FactPresentAt:
-		return c.Conduit != "" && state.Has(Pattern{Conduit: c.Conduit, Relation: c.Relation, Arguments: c.Tuple.Values(),
+		return c.Conduit != "" && state.Has(Pattern{Conduit: c.Conduit, Relation: c.Relation,
+			Arguments:  c.Tuple.Values(),
 			Positioned: true, Offset: Integer(c.Number)})
 	case FactsUnchanged, FactsUnchangedAt:
 		return c.unchanged(state)

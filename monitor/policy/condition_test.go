@@ -19,7 +19,8 @@ func TestConditions(t *testing.T) {
 	p := mustLibrary(t, "private", "alice")
 	state := StateOf(mustFacts(t, `l says f ["a",7,{"time":"2026-06-01T12:00:00Z"}]`, `l@3 says g [1]`),
 		NewConduitTable(Conduit{ID: 5, Name: "/5", Length: 10, Policy: p}, Conduit{ID: 6, Name: "/6"}))
-	environment := Environment{Now: noon, Session: &Session{Principal: "a", Key: "ff", Region: "r", IP: netip.MustParseAddr("::ffff:10.0.0.1")}}
+	environment := Environment{Now: noon, Session: &Session{Principal: "a", Key: "ff", Region: "r",
+		IP: netip.MustParseAddr("::ffff:10.0.0.1")}}
 	digest := newDigest()
 	digest.add(Fact{Arguments: []Value{Integer(1)}, Offset: 3, Positioned: true})
 	tuple := NewTuple(String("a"), Integer(7), Time(noon))
@@ -32,15 +33,21 @@ func TestConditions(t *testing.T) {
 			`{"kind":"present","conduit":"l","relation":"f","tuple":["a",7,{"time":"2026-06-01T12:00:00Z"}]}`},
 		{Condition{Kind: FactPresent, Conduit: "m", Relation: "f", Tuple: tuple}, false, ""},
 		{Condition{Kind: FactPresent, Relation: "f", Tuple: tuple}, false, ""},
-		{Condition{Kind: FactAbsent, Conduit: "l", Relation: "f", Tuple: NewTuple(String("a"), Value{}, Value{})}, false,
+		{Condition{Kind: FactAbsent, Conduit: "l", Relation: "f", Tuple: NewTuple(String("a"), Value{}, Value{})},
+			false,
 			`{"kind":"absent","conduit":"l","relation":"f","tuple":["a",null,null]}`},
-		{Condition{Kind: FactAbsent, Conduit: "l", Relation: "f", Tuple: NewTuple(String("b"), Value{}, Value{})}, true, ""},
+		{Condition{Kind: FactAbsent, Conduit: "l", Relation: "f", Tuple: NewTuple(String("b"), Value{}, Value{})}, true,
+			""},
 		{Condition{Kind: FactPresentAt, Conduit: "l", Relation: "g", Tuple: NewTuple(Integer(1)), Number: 3}, true,
 			`{"kind":"present-at","conduit":"l","relation":"g","tuple":[1],"number":3}`},
-		{Condition{Kind: FactPresentAt, Conduit: "l", Relation: "g", Tuple: NewTuple(Integer(1)), Number: 4}, false, ""},
-		{Condition{Kind: FactsUnchangedAt, Conduit: "l", Relation: "g", Tuple: NewTuple(Value{}), Digest: digest.String()}, true, ""},
-		{Condition{Kind: FactsUnchangedAt, Conduit: "l", Relation: "g", Tuple: NewTuple(Value{}), Digest: "00"}, false, ""},
-		{Condition{Kind: ClockBefore, Time: Time(noon)}, false, `{"kind":"before","time":{"time":"2026-06-01T12:00:00Z"}}`},
+		{Condition{Kind: FactPresentAt, Conduit: "l", Relation: "g", Tuple: NewTuple(Integer(1)), Number: 4}, false,
+			""},
+		{Condition{Kind: FactsUnchangedAt, Conduit: "l", Relation: "g", Tuple: NewTuple(Value{}),
+			Digest: digest.String()}, true, ""},
+		{Condition{Kind: FactsUnchangedAt, Conduit: "l", Relation: "g", Tuple: NewTuple(Value{}), Digest: "00"}, false,
+			""},
+		{Condition{Kind: ClockBefore, Time: Time(noon)}, false,
+			`{"kind":"before","time":{"time":"2026-06-01T12:00:00Z"}}`},
 		{Condition{Kind: ClockBefore, Time: Time(noon.Add(1))}, true, ""},
 		{Condition{Kind: ClockFrom, Time: Time(noon)}, true, ""},
 		{Condition{Kind: ClockFrom, Time: Time(noon.Add(1))}, false, ""},
@@ -62,7 +69,8 @@ func TestConditions(t *testing.T) {
 		if holds := test.condition.Holds(state, environment); holds != test.holds {
 			t.Errorf("%s: %v, want %v", test.condition, holds, test.holds)
 		}
-		if !strings.Contains("exists policy length before from present absent present-at unchanged-at", string(test.condition.Kind)) ||
+		if !strings.Contains("exists policy length before from present absent present-at unchanged-at",
+			string(test.condition.Kind)) ||
 			test.condition.Kind == ClockBefore || test.condition.Kind == ClockFrom {
 			if test.condition.Holds(state, Environment{}) {
 				t.Errorf("%s holds without clock and session", test.condition)
@@ -84,7 +92,8 @@ func TestConditions(t *testing.T) {
 
 func TestUntil(t *testing.T) {
 	early, late := noon.Add(time.Hour), noon.Add(2*time.Hour)
-	conditions := []Condition{{Kind: ClockBefore, Time: Time(late)}, {Kind: ClockFrom, Time: Time(noon)}, {Kind: ClockBefore, Time: Time(early)}}
+	conditions := []Condition{{Kind: ClockBefore, Time: Time(late)}, {Kind: ClockFrom, Time: Time(noon)},
+		{Kind: ClockBefore, Time: Time(early)}}
 	if instant, ok := Until(conditions); !ok || !instant.Equal(early) {
 		t.Errorf("until %v %v, want %v", instant, ok, early)
 	}
@@ -124,11 +133,13 @@ func TestPositionedFacts(t *testing.T) {
 	if !slices.Equal(offsets, []int64{3, 4, 5}) {
 		t.Errorf("offsets %v", offsets)
 	}
-	if !base.Remove(mustFact(t, `l@3 says f ["a"]`)) || !base.Has(plain) || base.Remove(mustFact(t, `l@3 says f ["a"]`)) {
+	if !base.Remove(mustFact(t, `l@3 says f ["a"]`)) || !base.Has(plain) ||
+		base.Remove(mustFact(t, `l@3 says f ["a"]`)) {
 		t.Error("removing one of two offsets")
 	}
 	if !base.Remove(mustFact(t, `l says f ["a"]`)) || base.Has(plain) ||
-		base.Has(Pattern{Conduit: "l", Relation: "f", Arguments: []Value{String("a")}, Positioned: true}) || base.Len() != 1 {
+		base.Has(Pattern{Conduit: "l", Relation: "f", Arguments: []Value{String("a")}, Positioned: true}) ||
+		base.Len() != 1 {
 		t.Error("removing everywhere")
 	}
 }
@@ -144,7 +155,8 @@ func TestConcurrentDecisions(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 200 {
-				if got := mayRead(taint, label, state, Environment{Now: noon, Explain: true}); !slices.Equal(got.Conditions, want.Conditions) {
+				if got := mayRead(taint, label, state,
+					Environment{Now: noon, Explain: true}); !slices.Equal(got.Conditions, want.Conditions) {
 					t.Errorf("%v, want %v", got.Conditions, want.Conditions)
 				}
 				policies["friends"].Candidates(taint, state, Environment{Now: noon})

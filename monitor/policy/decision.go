@@ -101,12 +101,14 @@ func mayWrite(taint Label, target Conduit, state State, environment Environment)
 					return p.ruleAtLeast(read, held.rule()) && p.covered(label, held)
 				})
 			}, func() denial {
-				return denial{p.unkept(held, target), "the conduit does not keep the taint's obligation " + held.String()}
+				return denial{p.unkept(held, target),
+					"the conduit does not keep the taint's obligation " + held.String()}
 			})
 		}
 		update := Rule{target.Policy, updateRule, target.Name}
 		p.ask(update.owner(), func() bool { return p.evaluate(update) }, func() denial {
-			return denial{p.unmetRule(update, "write", "written"), "the update rule of " + target.Name + " does not hold"}
+			return denial{p.unmetRule(update, "write", "written"),
+				"the update rule of " + target.Name + " does not hold"}
 		})
 		return "the conduit keeps every obligation of the taint, and its update rule holds"
 	})
@@ -119,12 +121,14 @@ func mayLeave(taint Label, egress Conduit, state State, environment Environment)
 			p.ask(held.obligation.policy, func() bool {
 				return p.discharged(held, 0, func(held duty) bool { return p.evaluate(held.rule()) })
 			}, func() denial {
-				return denial{p.unmetRule(held.rule(), "read", "read"), "the connected party may not read under the obligation " + held.String()}
+				return denial{p.unmetRule(held.rule(), "read", "read"),
+					"the connected party may not read under the obligation " + held.String()}
 			})
 		}
 		if egress.Policy != nil {
 			p.ask(egress.Policy, func() bool { return p.evaluate(egress.Policy.Read(egress.Name)) }, func() denial {
-				return denial{p.unmetRule(egress.Policy.Read(egress.Name), "read", "read"), "the connected party may not read " + egress.Name}
+				return denial{p.unmetRule(egress.Policy.Read(egress.Name), "read", "read"),
+					"the connected party may not read " + egress.Name}
 			})
 		}
 		return "the connected party may read everything the data derives from"
@@ -176,7 +180,8 @@ func (p *prover) deny(unmet func() denial) {
 }
 
 // remedied keeps a remedy only if the decision would then be another one.
-func remedied(change *FactChange, state State, environment Environment, flow string, judge func(*prover) string) *FactChange {
+func remedied(change *FactChange, state State, environment Environment, flow string,
+	judge func(*prover) string) *FactChange {
 	environment.Explain, environment.Bulk = false, true
 	if change == nil || !decide(changed{state, *change}, &environment, flow, judge).Allowed {
 		return nil
@@ -197,7 +202,8 @@ func decide(state State, environment *Environment, flow string, judge func(*prov
 	met := judge(p)
 	decision := Decision{Derivation: root, Err: p.budget.err}
 	if len(p.judgement.unmet) > 0 {
-		decision.Sentence, decision.Reason, decision.Unmet = p.judgement.denial.sentence, p.judgement.denial.String(), p.judgement.unmet
+		decision.Sentence, decision.Reason, decision.Unmet = p.judgement.denial.sentence, p.judgement.denial.String(),
+			p.judgement.unmet
 		decision.Remedy = remedied(p.judgement.remedy, state, *environment, flow, judge)
 		return decision
 	}

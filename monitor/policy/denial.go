@@ -68,9 +68,11 @@ func (p *prover) unkept(held duty, target Conduit) string {
 		if len(target.Label().duties) > 0 {
 			lasting = "only " + target.Label().duties[0].lasting()
 		}
-		return "what the task writes is protected " + held.lasting() + title + ", what derives from it there " + lasting + " (" + read.owner().title() + ")"
+		return "what the task writes is protected " + held.lasting() + title + ", what derives from it there " +
+			lasting + " (" + read.owner().title() + ")"
 	}
-	return "what the task writes is for " + held.rule().whom() + " only" + title + "; " + read.whom() + " may read it (" + read.owner().title() + ")"
+	return "what the task writes is for " + held.rule().whom() + " only" + title + "; " + read.whom() +
+		" may read it (" + read.owner().title() + ")"
 }
 
 // unmetRule says why the session does not satisfy a rule.
@@ -225,7 +227,8 @@ func (c changed) Lookup(pattern Pattern, yield func(Fact) bool) {
 }
 
 func (f Fact) same(other Fact) bool {
-	return f.Conduit == other.Conduit && f.Relation == other.Relation && NewTuple(f.Arguments...) == NewTuple(other.Arguments...)
+	return f.Conduit == other.Conduit && f.Relation == other.Relation &&
+		NewTuple(f.Arguments...) == NewTuple(other.Arguments...)
 }
 
 // matches reports whether a pattern selects a fact without a place.

@@ -30,7 +30,8 @@ func Example() {
 	diary := policy.Conduit{Name: "/diary/alice.txt", Kind: policy.FileConduit, Policy: ofAlice}
 
 	facts := policy.NewFactBase()
-	if _, err := facts.Add(policy.Fact{Conduit: "friends/alice", Relation: "friend", Arguments: []policy.Value{policy.String("bob")}}); err != nil {
+	if _, err := facts.Add(policy.Fact{Conduit: "friends/alice", Relation: "friend",
+		Arguments: []policy.Value{policy.String("bob")}}); err != nil {
 		log.Fatal(err)
 	}
 	state := policy.StateOf(facts, policy.NewConduitTable(diary))

@@ -104,7 +104,8 @@ func (p *prover) explainClause(c *clause, owner Rule, proved bool) {
 	if !proved {
 		if p.failure.literal != nil && p.failure.clause == c {
 			node.Children = append(node.Children, &Derivation{
-				Text: p.failure.text() + ": " + p.failure.advice(), Source: owner.owner().source(p.failure.literal.position)})
+				Text:   p.failure.text() + ": " + p.failure.advice(),
+				Source: owner.owner().source(p.failure.literal.position)})
 		}
 		return
 	}

@@ -25,7 +25,8 @@ func (c *compiler) flow(body []*literalSyntax) []loweredObligation {
 				obligations = append(obligations, obligation)
 			} else {
 				c.fail(item.position, "`isAsRestrictive(read, this.read)`, perhaps with `until`, or `true`",
-					"a condition under which the restriction ends stands after `until`", "a declassify rule cannot begin like this")
+					"a condition under which the restriction ends stands after `until`",
+					"a declassify rule cannot begin like this")
 			}
 		}
 	}
@@ -63,7 +64,8 @@ func (c *compiler) splitExit(body []*literalSyntax) (condition []*literalSyntax,
 		case untilForm:
 			leftCondition, restricted := c.splitExit(item.left)
 			if len(restricted) == 0 {
-				c.fail(item.position, "isAsRestrictive(read, this.read)", "", "nothing that could end stands before the inner `until`")
+				c.fail(item.position, "isAsRestrictive(read, this.read)", "",
+					"nothing that could end stands before the inner `until`")
 			}
 			exit := c.exit(item.inner)
 			for _, obligation := range restricted {

@@ -59,7 +59,8 @@ func checkErrors(t *testing.T, err error, text []byte) {
 	}
 	lines := strings.Count(string(text), "\n") + 1
 	for _, mistake := range mistakes {
-		if mistake.Line < 1 || mistake.Line > lines || mistake.Column < 1 || mistake.Column > len(text)+1 || mistake.Message == "" {
+		if mistake.Line < 1 || mistake.Line > lines || mistake.Column < 1 || mistake.Column > len(text)+1 ||
+			mistake.Message == "" {
 			t.Fatalf("misplaced: %v", mistake)
 		}
 	}
@@ -82,7 +83,8 @@ func FuzzDecide(f *testing.F) {
 		for _, template := range templates[:min(len(templates), 3)] {
 			values := make([]string, len(template.parameters))
 			for i, kind := range template.types {
-				values[i] = map[ValueKind]string{StringValue: "alice", IntegerValue: "7", TimeValue: "2027-01-01T00:00:00Z"}[kind]
+				values[i] = map[ValueKind]string{StringValue: "alice", IntegerValue: "7",
+					TimeValue: "2027-01-01T00:00:00Z"}[kind]
 			}
 			decideEverything(t, template, mustBindTemplate(t, template, values...), worker)
 		}
@@ -126,7 +128,8 @@ func TestLimits(t *testing.T) {
 		{"depth", "read :- " + repeat("(", MaxDepth+1) + "true" + repeat(")", MaxDepth+1) + ".", ErrTooDeep},
 		{"arguments", `read :- "l" says t(1` + repeat(", 1", MaxArguments) + ").", ErrTooManyArguments},
 		{"parameters", "policy p(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q) { }", ErrTooManyArguments},
-		{"variables", `read :- "l" says t(_,_,_,_,_,_,_,_,_,_,_,_,_,_,_,_)` + repeat(`, "l" says t(_,_,_,_,_,_,_,_,_,_,_,_,_,_,_,_)`, 4) + ".", ErrTooManyVariables},
+		{"variables", `read :- "l" says t(_,_,_,_,_,_,_,_,_,_,_,_,_,_,_,_)` +
+			repeat(`, "l" says t(_,_,_,_,_,_,_,_,_,_,_,_,_,_,_,_)`, 4) + ".", ErrTooManyVariables},
 		{"string", `read :- sKeyIs("` + repeat("a", MaxString+1) + `").`, ErrStringTooLong},
 	}
 	for _, test := range tests {
@@ -137,7 +140,8 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
-	if _, err := mustCompile(t, "policy p(q) { read :- sKeyIs(q). }").bindValues(repeat("a", MaxString+1)); !errors.Is(err, ErrStringTooLong) {
+	if _, err := mustCompile(t, "policy p(q) { read :- sKeyIs(q). }").bindValues(repeat("a",
+		MaxString+1)); !errors.Is(err, ErrStringTooLong) {
 		t.Errorf("binding a long argument: %v", err)
 	}
 }

@@ -73,20 +73,23 @@ func literalText() *rapid.Generator[string] {
 		case 3:
 			return "timeIs(" + one + ")"
 		case 4, 5:
-			return fmt.Sprintf("concat(%s, \"l/\", %s)", rapid.SampledFrom([]string{"V", "W", "X"}).Draw(t, "result"), one)
+			return fmt.Sprintf("concat(%s, \"l/\", %s)", rapid.SampledFrom([]string{"V", "W", "X"}).Draw(t, "result"),
+				one)
 		case 6, 7, 8:
 			return place().Draw(t, "place") + " says f(" + one + ")"
 		case 9:
 			return fmt.Sprintf("%s says g(%s, %s)", place().Draw(t, "place"), one, two)
 		case 10, 11:
-			return fmt.Sprintf("each in %s says f(E) { %s }", place().Draw(t, "place"), condition().Draw(t, "condition"))
+			return fmt.Sprintf("each in %s says f(E) { %s }", place().Draw(t, "place"),
+				condition().Draw(t, "condition"))
 		case 12:
 			return fmt.Sprintf("each in %s says g(E, %s) { %s }", place().Draw(t, "place"),
 				rapid.SampledFrom([]string{"E", "F", one}).Draw(t, "second"), condition().Draw(t, "condition"))
 		case 13:
 			return fmt.Sprintf("%s(%s, %s)", rapid.SampledFrom(relationNames).Draw(t, "relation"), one, two)
 		case 14:
-			return "cKindIs(" + rapid.SampledFrom([]string{"pipe", "connection", "descriptor", one}).Draw(t, "conduit kind") + ")"
+			return "cKindIs(" + rapid.SampledFrom([]string{"pipe", "connection", "descriptor", one}).Draw(t,
+				"conduit kind") + ")"
 		case 15:
 			return fmt.Sprintf("sIpIs(X), ipPrefix(X, \"10.%d.0.0/%d\")",
 				rapid.IntRange(0, 1).Draw(t, "net"), rapid.SampledFrom([]int{8, 16}).Draw(t, "bits"))
@@ -97,7 +100,8 @@ func literalText() *rapid.Generator[string] {
 			return fmt.Sprintf("\"p\" says f(V), %s(V, %d)", rapid.SampledFrom(relationNames).Draw(t, "relation"),
 				rapid.IntRange(1, 3).Draw(t, "number"))
 		default:
-			return fmt.Sprintf("%s(%s, %s, %s)", rapid.SampledFrom([]string{"add", "sub"}).Draw(t, "computation"), term().Draw(t, "result"), one, two)
+			return fmt.Sprintf("%s(%s, %s, %s)", rapid.SampledFrom([]string{"add", "sub"}).Draw(t, "computation"),
+				term().Draw(t, "result"), one, two)
 		}
 	})
 }
@@ -143,7 +147,8 @@ func weakened(body string) *rapid.Generator[string] {
 		}
 		var kept []string
 		for _, literal := range file.Policies[0].clauses[0].body {
-			if literal.form == predicateForm && slices.Contains(relationNames, literal.name) && rapid.Bool().Draw(t, "change?") {
+			if literal.form == predicateForm && slices.Contains(relationNames, literal.name) &&
+				rapid.Bool().Draw(t, "change?") {
 				literal.name = rapid.SampledFrom(relationNames).Draw(t, "other relation")
 			}
 			if literal.form == eachForm && rapid.IntRange(0, 2).Draw(t, "change?") == 0 {
@@ -190,7 +195,8 @@ func exitText() *rapid.Generator[string] {
 			return "declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).\n" +
 				"declassify :- isAsRestrictive(read, this.read) until " + bodyText().Draw(t, "condition") + "."
 		case 2:
-			return "declassify :- isAsRestrictive(read, this.read) until " + bodyText().Draw(t, "condition") + ", isAsRestrictive(read, this.update)."
+			return "declassify :- isAsRestrictive(read, this.read) until " + bodyText().Draw(t, "condition") +
+				", isAsRestrictive(read, this.update)."
 		case 3:
 			return "declassify :- isAsRestrictive(read, this.read) until (cKindIs(pipe), isAsRestrictive(read, this.update) until " +
 				bodyText().Draw(t, "condition") + ")."
@@ -212,7 +218,8 @@ func randomFact() *rapid.Generator[Fact] {
 				return String(rapid.SampledFrom(people).Draw(t, "person"))
 			}
 		}
-		fact := Fact{Conduit: rapid.SampledFrom(places).Draw(t, "place"), Relation: "f", Arguments: []Value{value("first")}}
+		fact := Fact{Conduit: rapid.SampledFrom(places).Draw(t, "place"), Relation: "f",
+			Arguments: []Value{value("first")}}
 		if rapid.IntRange(0, 3).Draw(t, "pair?") == 0 {
 			fact.Relation, fact.Arguments = "g", append(fact.Arguments, value("second"))
 		}

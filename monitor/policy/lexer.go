@@ -57,7 +57,7 @@ type lexer struct {
 }
 
 func (l *lexer) position() Position {
-	return Position{l.line, int32(l.offset-l.lineFrom) + 1}
+	return Position{l.line, int32(l.offset-l.lineFrom) + 1} //nolint:gosec // a text is limited far below 2^31 bytes
 }
 
 func (l *lexer) failure(position Position, expected, hint, format string, arguments ...any) *Error {
@@ -188,7 +188,8 @@ func (l *lexer) quoted() (token, *Error) {
 	taken := l.take(valueToken, length+1)
 	text, err := strconv.Unquote(taken.text)
 	if err != nil {
-		return token{}, l.failure(position, "", `escapes are \" \\ \n \t \xHH \uHHHH`, "the string %s has an invalid escape", taken)
+		return token{}, l.failure(position, "", `escapes are \" \\ \n \t \xHH \uHHHH`,
+			"the string %s has an invalid escape", taken)
 	}
 	if len(text) > MaxString {
 		mistake := l.failure(position, "", "", "the string has %d bytes, the limit is %d", len(text), MaxString)
@@ -213,7 +214,8 @@ func (l *lexer) number() (token, *Error) {
 	taken := l.take(valueToken, length)
 	number, err := strconv.ParseInt(taken.text, 10, 64)
 	if err != nil {
-		return token{}, l.failure(position, fmt.Sprintf("a whole number from %d to %d", math.MinInt64, math.MaxInt64), "",
+		return token{}, l.failure(position, fmt.Sprintf("a whole number from %d to %d", math.MinInt64, math.MaxInt64),
+			"",
 			"%s is not a 64-bit integer", taken)
 	}
 	taken.value = Integer(number)
@@ -231,7 +233,8 @@ func (l *lexer) instant() (token, *Error) {
 	taken := l.take(valueToken, length)
 	instant, err := time.Parse(time.RFC3339Nano, taken.text)
 	if err != nil {
-		return token{}, l.failure(position, "a time as in RFC 3339, such as 2027-01-31T00:00:00Z", "", "%s is not a time", taken)
+		return token{}, l.failure(position, "a time as in RFC 3339, such as 2027-01-31T00:00:00Z", "",
+			"%s is not a time", taken)
 	}
 	if instant.Before(earliest) || instant.After(latest) {
 		return token{}, l.failure(position, "a time between the years 1678 and 2262", "", "%s is out of range", taken)

@@ -76,7 +76,8 @@ func TestLibraryReadRules(t *testing.T) {
 
 func TestLibraryUpdateRules(t *testing.T) {
 	entry := func(offset int64, who string, when time.Time) Fact {
-		return Fact{Relation: "access", Arguments: []Value{String(who), String("/doc"), Time(when)}, Offset: offset, Positioned: true}
+		return Fact{Relation: "access", Arguments: []Value{String(who), String("/doc"), Time(when)}, Offset: offset,
+			Positioned: true}
 	}
 	log := Conduit{Name: "log", Kind: FileConduit, Length: 100}
 	grown := func(facts ...Fact) *Update { return &Update{Facts: facts, NewLength: 150} }
@@ -103,13 +104,17 @@ func TestLibraryUpdateRules(t *testing.T) {
 		{"descriptor", "descriptor-only", nil, "", Conduit{Name: "c", Kind: DescriptorConduit}, nil, true},
 		{"text", "descriptor-only", nil, "", Conduit{Name: "c", Kind: PipeConduit}, nil, false},
 		{"appends", "append-only-log", []string{"alice"}, "eve", log, grown(entry(100, "eve", noon)), true},
-		{"appends twice", "append-only-log", []string{"alice"}, "eve", log, grown(entry(100, "eve", noon), entry(120, "eve", noon)), true},
-		{"overwrites", "append-only-log", []string{"alice"}, "eve", log, grown(entry(100, "eve", noon), entry(99, "eve", noon)), false},
+		{"appends twice", "append-only-log", []string{"alice"}, "eve", log,
+			grown(entry(100, "eve", noon), entry(120, "eve", noon)), true},
+		{"overwrites", "append-only-log", []string{"alice"}, "eve", log,
+			grown(entry(100, "eve", noon), entry(99, "eve", noon)), false},
 		{"forges", "append-only-log", []string{"alice"}, "eve", log, grown(entry(100, "frank", noon)), false},
-		{"logs ahead", "append-only-log", []string{"alice"}, "eve", log, grown(entry(100, "eve", noon.Add(time.Second))), false},
+		{"logs ahead", "append-only-log", []string{"alice"}, "eve", log,
+			grown(entry(100, "eve", noon.Add(time.Second))), false},
 		{"truncates", "append-only-log", []string{"alice"}, "eve", log, &Update{NewLength: 50}, false},
 		{"writes something else", "append-only-log", []string{"alice"}, "eve", log,
-			grown(entry(100, "eve", noon), Fact{Relation: "secret", Arguments: []Value{String("x")}, Offset: 120, Positioned: true}), false},
+			grown(entry(100, "eve", noon), Fact{Relation: "secret", Arguments: []Value{String("x")}, Offset: 120,
+				Positioned: true}), false},
 		{"unknown content", "append-only-log", []string{"alice"}, "eve", log, nil, false},
 	}
 	for _, test := range tests {
@@ -186,7 +191,8 @@ func TestLibraryExits(t *testing.T) {
 		environment := Environment{Session: session("task/search", ""), Now: noon, Update: test.update}
 		decision := mayWrite(taint, test.target, world(t), environment)
 		if decision.Allowed != test.allowed {
-			t.Errorf("%s %v to %s: %v, want %v: %s", test.policy, test.arguments, test.target.Name, decision.Allowed, test.allowed, decision.Reason)
+			t.Errorf("%s %v to %s: %v, want %v: %s", test.policy, test.arguments, test.target.Name, decision.Allowed,
+				test.allowed, decision.Reason)
 		}
 		checkConditions(t, decision, world(t), environment)
 	}

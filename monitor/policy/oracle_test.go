@@ -130,7 +130,8 @@ func (o oracle) each(l literal, bindings []Value) bool {
 			String(fact.Conduit) != o.value(l.content.conduit, bindings) {
 			continue
 		}
-		if extended, ok := o.bind(l.arguments, fact.Arguments, bindings); ok && !o.clause(l.content.condition, extended) {
+		if extended, ok := o.bind(l.arguments, fact.Arguments, bindings); ok &&
+			!o.clause(l.content.condition, extended) {
 			return false
 		}
 	}

@@ -124,7 +124,8 @@ func (p *parser) file() *File {
 			p.attempt(func() { p.declaration(file) })
 		}
 	case p.token.kind == endOfText:
-		p.record(p.lexer.failure(p.token.position, "`policy` or a clause such as `read :- sKeyIs(\"alice\").`", "", "the text holds no policy"))
+		p.record(p.lexer.failure(p.token.position, "`policy` or a clause such as `read :- sKeyIs(\"alice\").`", "",
+			"the text holds no policy"))
 	default:
 		bare := &Declaration{Position: p.token.position}
 		p.clauses(bare, endOfText)
@@ -175,7 +176,8 @@ func (p *parser) parameters(declaration *Declaration) {
 	if p.accept("(") {
 		for {
 			if p.token.kind != nameToken {
-				p.fail(p.token.position, "a parameter name that begins with a lower-case letter", "", "unexpected %s", p.token)
+				p.fail(p.token.position, "a parameter name that begins with a lower-case letter", "", "unexpected %s",
+					p.token)
 			}
 			name := p.token.text
 			if reserved[name] {
@@ -185,7 +187,8 @@ func (p *parser) parameters(declaration *Declaration) {
 				p.fail(p.token.position, "", "", "parameter %s is declared twice", name)
 			}
 			if len(declaration.Parameters) == MaxArguments {
-				p.failLimit(p.token.position, ErrTooManyArguments, "the policy has more than %d parameters", MaxArguments)
+				p.failLimit(p.token.position, ErrTooManyArguments, "the policy has more than %d parameters",
+					MaxArguments)
 			}
 			p.advance()
 			declaration.Parameters = append(declaration.Parameters, name)
@@ -223,7 +226,8 @@ func (p *parser) clauses(declaration *Declaration, closing tokenKind) {
 			return
 		case p.token.kind == endOfText:
 			if closing == symbolToken {
-				p.record(p.lexer.failure(p.token.position, "`}`", "", "the block of policy %s is not closed", declaration.Name))
+				p.record(p.lexer.failure(p.token.position, "`}`", "", "the block of policy %s is not closed",
+					declaration.Name))
 			}
 			return
 		}
@@ -274,7 +278,8 @@ func (p *parser) clause(declaration *Declaration) {
 	}
 	p.advance()
 	if p.at(".") {
-		p.fail(p.token.position, "`:-`", "a rule that always holds is written `"+head.String()+" :- true.`", "the clause has no body")
+		p.fail(p.token.position, "`:-`", "a rule that always holds is written `"+head.String()+" :- true.`",
+			"the clause has no body")
 	}
 	p.expect(":-", "after "+head.String())
 	p.literals = 0

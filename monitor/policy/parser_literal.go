@@ -86,7 +86,8 @@ func (p *parser) says(literal *literalSyntax) {
 	literal.form = saysForm
 	p.place(literal)
 	if literal.rangeEnd != nil {
-		p.fail(literal.rangeEnd.position, "one offset", "a range belongs into `each in C@From..To says …`", "a range does not fit here")
+		p.fail(literal.rangeEnd.position, "one offset", "a range belongs into `each in C@From..To says …`",
+			"a range does not fit here")
 	}
 	p.verb(literal)
 }
@@ -167,14 +168,16 @@ func (p *parser) term() termSyntax {
 			term.form = thisTerm
 		}
 	default:
-		p.fail(p.token.position, "a variable, a string, a number, a time, a parameter or `this`", "", "unexpected %s", p.token)
+		p.fail(p.token.position, "a variable, a string, a number, a time, a parameter or `this`", "", "unexpected %s",
+			p.token)
 	}
 	p.advance()
 	if term.form != referenceTerm && p.at(".") && (term.form == variableTerm || term.form == thisTerm) {
 		p.advance()
 		rule, isRule := parseRuleName(p.token.text)
 		if !isRule {
-			p.fail(p.token.position, "`read`, `update` or `declassify`", "", "unexpected %s after %s.", p.token, term.name)
+			p.fail(p.token.position, "`read`, `update` or `declassify`", "", "unexpected %s after %s.", p.token,
+				term.name)
 		}
 		term.form, term.rule = referenceTerm, rule
 		p.advance()

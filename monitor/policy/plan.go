@@ -193,9 +193,11 @@ func (p *planner) computable(l *literal) bool {
 // eachReady asks that everything from outside is bound: a variable that a later
 // literal binds would otherwise be taken for one of the tuple's.
 func (p *planner) eachReady(l *literal) bool {
-	ready := p.bound(l.content.conduit) && (!l.content.isRange() || p.bound(l.content.offset) && p.bound(l.content.rangeEnd))
+	ready := p.bound(l.content.conduit) && (!l.content.isRange() || p.bound(l.content.offset) &&
+		p.bound(l.content.rangeEnd))
 	l.allTerms(func(term Value) {
-		local := term.kind == kindVariable && int(term.number) >= l.content.localFrom && int(term.number) < l.content.localTo
+		local := term.kind == kindVariable && int(term.number) >= l.content.localFrom &&
+			int(term.number) < l.content.localTo
 		ready = ready && (local || p.bound(term))
 	})
 	return ready

@@ -61,7 +61,8 @@ func TestEvaluationAgreesWithOracle(t *testing.T) {
 		for _, environment := range flows() {
 			decision := evaluate(rule, state, environment)
 			if want := (oracle{facts: facts, environment: environment}).rule(rule); decision.Allowed != want {
-				t.Fatalf("%+v %+v: %v, the oracle says %v: %s", environment.Session, environment.Now, decision.Allowed, want, decision.Reason)
+				t.Fatalf("%+v %+v: %v, the oracle says %v: %s", environment.Session, environment.Now, decision.Allowed,
+					want, decision.Reason)
 			}
 			if !decision.Allowed {
 				continue
@@ -108,9 +109,11 @@ func TestRuleComparisonIsSound(t *testing.T) {
 				if !allHold(conditions, StateOf(baseOf(other), NewConduitTable()), flow) {
 					continue
 				}
-				if (oracle{facts: other, environment: flow}).rule(a) && !(oracle{facts: other, environment: flow}).rule(b) {
+				if (oracle{facts: other, environment: flow}).rule(a) &&
+					!(oracle{facts: other, environment: flow}).rule(b) {
 					t.Fatalf("claimed\n%s⊒\n%sunder %v, but %+v of kind %s at %v reads only the first in %v",
-						ruleText("read", first), ruleText("read", second), conditions, flow.Session, flow.Target.Kind, flow.Now, other)
+						ruleText("read", first), ruleText("read", second), conditions, flow.Session, flow.Target.Kind,
+						flow.Now, other)
 				}
 			}
 		}
@@ -150,7 +153,8 @@ func TestLabelComparisonIsSound(t *testing.T) {
 			for _, flow := range flows() {
 				if allHold(conditions, there, flow) && mayLeave(l1, *flow.Target, there, flow).Allowed {
 					if second := mayLeave(l2, *flow.Target, there, flow); !second.Allowed {
-						t.Fatalf("%s\n⊒\n%s\nunder %v, but only the first lets %+v read: %s", l1, l2, conditions, flow.Session, second.Reason)
+						t.Fatalf("%s\n⊒\n%s\nunder %v, but only the first lets %+v read: %s", l1, l2, conditions,
+							flow.Session, second.Reason)
 					}
 				}
 			}
@@ -179,9 +183,11 @@ func TestWritesKeepObligations(t *testing.T) {
 				if !allHold(decision.Conditions, there, flow) {
 					continue
 				}
-				readers := evaluate(target.Policy.Read("y"), there, flow).Allowed || mayLeave(target.Label(), *flow.Target, there, flow).Allowed
+				readers := evaluate(target.Policy.Read("y"), there, flow).Allowed ||
+					mayLeave(target.Label(), *flow.Target, there, flow).Allowed
 				if readers && !mayLeave(taint, *flow.Target, there, flow).Allowed {
-					t.Fatalf("%s may be written under %v, but shows %+v what %s keeps from it", target.Policy, decision.Conditions, flow.Session, taint)
+					t.Fatalf("%s may be written under %v, but shows %+v what %s keeps from it", target.Policy,
+						decision.Conditions, flow.Session, taint)
 				}
 			}
 		}
@@ -299,7 +305,8 @@ func TestCanonicalForm(t *testing.T) {
 			t.Fatalf("reordering clauses and renaming variables changed the identity:\n%s", ruleText("read", bodies))
 		}
 		different := drawPolicy(t, append(bodies, `sKeyIs("somebody else")`), rest)
-		unconditional := slices.ContainsFunc(original.rules[readRule].clauses, func(c clause) bool { return len(c.body) == 0 })
+		unconditional := slices.ContainsFunc(original.rules[readRule].clauses,
+			func(c clause) bool { return len(c.body) == 0 })
 		if !unconditional && original.ID() == different.ID() {
 			t.Fatal("another clause did not change the identity")
 		}

@@ -66,7 +66,8 @@ func (p *prover) proveFact(body []literal, i int, done func() bool) (matched, pr
 			p.undo(start)
 			return false, false
 		}
-		p.require(present(pattern.Conduit, pattern.Relation, pattern.Arguments, pattern.Positioned, pattern.Offset.number))
+		p.require(present(pattern.Conduit, pattern.Relation, pattern.Arguments, pattern.Positioned,
+			pattern.Offset.number))
 		if p.prove(body, i+1, done) {
 			return true, true
 		}

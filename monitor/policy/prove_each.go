@@ -53,7 +53,8 @@ func (p *prover) absent(pattern Pattern) bool {
 	if p.state.Has(pattern) {
 		return false
 	}
-	p.require(Condition{Kind: FactAbsent, Conduit: pattern.Conduit, Relation: pattern.Relation, Tuple: NewTuple(pattern.Arguments...)})
+	p.require(Condition{Kind: FactAbsent, Conduit: pattern.Conduit, Relation: pattern.Relation,
+		Tuple: NewTuple(pattern.Arguments...)})
 	return true
 }
 
@@ -77,7 +78,8 @@ func (p *prover) excluded(l *literal, pattern Pattern) bool {
 
 func (p *prover) excludedValue(l *literal, pattern Pattern, variable, other Value) bool {
 	value := p.value(other)
-	isLocal := variable.kind == kindVariable && int(variable.number) >= l.content.localFrom && int(variable.number) < l.content.patternTo
+	isLocal := variable.kind == kindVariable && int(variable.number) >= l.content.localFrom &&
+		int(variable.number) < l.content.patternTo
 	if !isLocal || !value.concrete() {
 		return false
 	}
@@ -203,7 +205,8 @@ func (p *prover) eachFollows(l *literal, h *hypothesis, assumed *literal) bool {
 	}()
 	bindings := append([]Value(nil), h.bindings...)
 	local := func(variable Value) bool {
-		return variable.kind == kindVariable && int(variable.number) >= assumed.content.localFrom && int(variable.number) < assumed.content.localTo
+		return variable.kind == kindVariable && int(variable.number) >= assumed.content.localFrom &&
+			int(variable.number) < assumed.content.localTo
 	}
 	for i := assumed.content.localFrom; i < assumed.content.localTo; i++ {
 		bindings[i] = Value{}
@@ -268,7 +271,7 @@ func (d *digest) add(fact Fact) {
 	var length [16]byte
 	tuple := NewTuple(fact.Arguments...)
 	binary.BigEndian.PutUint64(length[:8], uint64(len(tuple.packed)))
-	binary.BigEndian.PutUint64(length[8:], uint64(fact.Offset))
+	binary.BigEndian.PutUint64(length[8:], uint64(fact.Offset)) //nolint:gosec // only its bits count
 	d.hash.Write(length[:])
 	d.hash.Write([]byte(tuple.packed))
 }

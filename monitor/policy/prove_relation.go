@@ -71,7 +71,7 @@ func (p *prover) assumedRelation(op operation, left, right Value) bool {
 func follows(premise operation, first, second Value, op operation, left, right Value) bool {
 	switch {
 	case first == right && second == left:
-		first, second, premise = second, first, mirrored(premise)
+		premise = mirrored(premise)
 		fallthrough
 	case first == left && second == right:
 		return implies(premise, op)

@@ -59,7 +59,8 @@ func (d duty) lasting() string {
 	}
 	var phrases []string
 	for i := range d.obligation.exits {
-		phrases = append(phrases, strings.TrimPrefix(describe(d.obligation.exits[i].clause(), d.this).whom(), "anybody "))
+		phrases = append(phrases, strings.TrimPrefix(describe(d.obligation.exits[i].clause(), d.this).whom(),
+			"anybody "))
 	}
 	return "until it goes " + strings.Join(phrases, ", or ")
 }
@@ -160,13 +161,16 @@ func (d *description) add(l *literal) {
 	case l.op == opInternal:
 		d.how = append(d.how, "between the pipeline's tasks")
 	case l.op.relational() && l.arguments[0].kind == kindNow:
-		d.how = append(d.how, map[operation]string{opLt: "before ", opLe: "until ", opGt: "after ", opGe: "from ", opEq: "at ", opNeq: "except at "}[l.op]+d.plain(l.arguments[1]))
+		d.how = append(d.how, map[operation]string{opLt: "before ", opLe: "until ", opGt: "after ", opGe: "from ",
+			opEq: "at ", opNeq: "except at "}[l.op]+d.plain(l.arguments[1]))
 	case l.op == opSays && len(l.arguments) == 1 && l.arguments[0] == d.reader && d.reader.kind == kindVariable:
 		d.how = append(d.how, "whoever "+d.quoted(l.content.conduit)+" lists as "+l.content.relation)
 	case l.op == opSays && len(l.arguments) == 1:
-		d.where = append(d.where, "where "+d.quoted(l.content.conduit)+" lists "+d.plain(l.arguments[0])+" as "+l.content.relation)
+		d.where = append(d.where, "where "+d.quoted(l.content.conduit)+" lists "+d.plain(l.arguments[0])+" as "+
+			l.content.relation)
 	case l.excludes() != nil:
-		d.where = append(d.where, "unless "+d.quoted(l.content.conduit)+" lists "+d.plain(*l.excludes())+" as "+l.content.relation)
+		d.where = append(d.where, "unless "+d.quoted(l.content.conduit)+" lists "+d.plain(*l.excludes())+" as "+
+			l.content.relation)
 	default:
 		d.where = append(d.where, "where "+l.text(d.show))
 	}

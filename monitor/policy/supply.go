@@ -15,7 +15,8 @@ type Grant uint8
 const (
 	GrantOpen      Grant = iota // one conduit at a time, with a decision on it
 	GrantDirectory              // a directory as a whole: its files are opened natively, whatever they are called
-	GrantKeys                   // keys of the key-value store: for a user and region, whatever address they connect from
+	// keys of the key-value store: for a user and region, whatever address they connect from
+	GrantKeys
 )
 
 // supply says where a predicate's value comes from while a policy is enforced.
@@ -45,10 +46,12 @@ const (
 )
 
 var (
-	computed   = suppliedBy("computed")
-	ofNames    = suppliedBy("the catalog").except(GrantDirectory, nameless)
-	lengths    = suppliedByNobody("the monitor does not know how long a conduit is", "remove it, and let only a task write that you trust to append: update :- sKeyIs(\"task/NAME\")")
-	ofContents = suppliedByNobody("the monitor does not read what a task writes", "remove it, and let only a task write that you trust to write nothing else: update :- sKeyIs(\"task/NAME\")")
+	computed = suppliedBy("computed")
+	ofNames  = suppliedBy("the catalog").except(GrantDirectory, nameless)
+	lengths  = suppliedByNobody("the monitor does not know how long a conduit is",
+		"remove it, and let only a task write that you trust to append: update :- sKeyIs(\"task/NAME\")")
+	ofContents = suppliedByNobody("the monitor does not read what a task writes",
+		"remove it, and let only a task write that you trust to write nothing else: update :- sKeyIs(\"task/NAME\")")
 )
 
 // supplies is the one place that says whether a predicate can be enforced. A
@@ -57,8 +60,9 @@ var supplies = [operations]supply{
 	opAdd: computed, opSub: computed, opMul: computed, opDiv: computed, opRem: computed,
 	opConcat: computed, opType: computed,
 	opEq: computed, opNeq: computed, opLt: computed, opLe: computed, opGt: computed, opGe: computed,
-	opKey:       suppliedBy("the session: whom the monitor has authenticated, or the task"),
-	opIP:        suppliedBy("the session: the address of the connection").except(GrantKeys, "keys are given to a user and region before they connect, from whatever address"),
+	opKey: suppliedBy("the session: whom the monitor has authenticated, or the task"),
+	opIP: suppliedBy("the session: the address of the connection").except(GrantKeys,
+		"keys are given to a user and region before they connect, from whatever address"),
 	opPrefix:    computed,
 	opRegion:    suppliedBy("the session: the address, and the facts about regions"),
 	opTime:      suppliedBy("the monitor's clock"),
@@ -79,7 +83,8 @@ var supplies = [operations]supply{
 }
 
 // offsets are no predicate of their own: says and each may ask for them.
-var offsets = suppliedByNobody("facts have no place in a conduit", "remove what stands after @: then every tuple counts")
+var offsets = suppliedByNobody("facts have no place in a conduit",
+	"remove what stands after @: then every tuple counts")
 
 // itself is the name that `this` stands for.
 var itself = ofNames
@@ -100,7 +105,10 @@ func (t *Template) CheckSupplied(grant Grant) error {
 	if len(c.mistakes) == 0 {
 		return nil
 	}
-	slices.SortFunc(c.mistakes, func(a, b *Error) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
+	slices.SortFunc(c.mistakes, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column))
+	})
 	return slices.CompactFunc(c.mistakes, func(a, b *Error) bool { return *a == *b })
 }
 

@@ -15,11 +15,14 @@ var useOf = [operations]string{
 	opAdd: "add(X, 1, 2)", opSub: "sub(X, 2, 1)", opMul: "mul(X, 1, 2)", opDiv: "div(X, 2, 1)", opRem: "rem(X, 2, 1)",
 	opConcat: `concat(X, "a", "b")`, opType: `vType("a", string)`,
 	opEq: "eq(1, 1)", opNeq: "neq(1, 2)", opLt: "lt(1, 2)", opLe: "le(1, 1)", opGt: "gt(2, 1)", opGe: "ge(1, 1)",
-	opKey: "sKeyIs(K)", opIP: "sIpIs(I)", opPrefix: `ipPrefix("10.0.0.1", "10.0.0.0/8")`, opRegion: "sRegionIs(R)", opTime: "timeIs(T)",
-	opName: "cNameIs(N)", opID: "cIdIs(I)", opExists: "cIdExists(1)", opKind: "cKindIs(file)", opLength: "cCurrLenIs(L)",
-	opNewLength: "cNewLenIs(L)", opInternal: "cIsInternal()", opHasPolicy: "hasPol(1, P)", opContentType: `cTypeIs("t")`,
-	opAtLeast: "isAsRestrictive(read, this.read)",
-	opSays:    `"c" says t(X)`, opWillsay: `"c" willsay t(X)`,
+	opKey: "sKeyIs(K)", opIP: "sIpIs(I)", opPrefix: `ipPrefix("10.0.0.1", "10.0.0.0/8")`, opRegion: "sRegionIs(R)",
+	opTime: "timeIs(T)",
+	opName: "cNameIs(N)", opID: "cIdIs(I)", opExists: "cIdExists(1)", opKind: "cKindIs(file)",
+	opLength:    "cCurrLenIs(L)",
+	opNewLength: "cNewLenIs(L)", opInternal: "cIsInternal()", opHasPolicy: "hasPol(1, P)",
+	opContentType: `cTypeIs("t")`,
+	opAtLeast:     "isAsRestrictive(read, this.read)",
+	opSays:        `"c" says t(X)`, opWillsay: `"c" willsay t(X)`,
 	opEach: `each in "c" says t(X) { neq(X, "a") }`, opEachWillsay: `each in "c" willsay t(X) { neq(X, "a") }`,
 }
 
@@ -40,14 +43,17 @@ func TestEveryPredicateIsSuppliedOrRefused(t *testing.T) {
 		for rule, text := range policiesWith(useOf[op]) {
 			t.Run(fmt.Sprintf("%s in %s", signatures[op].name, rule), func(t *testing.T) {
 				if useOf[op] == "" || (known.by[rule] == "") == (known.missing == "") {
-					t.Fatalf("say in supplies who supplies %s, or why nobody does; and in useOf how it is written", signatures[op].name)
+					t.Fatalf("say in supplies who supplies %s, or why nobody does; and in useOf how it is written",
+						signatures[op].name)
 				}
 				if (known.missing == "") != (known.remedy == "") {
 					t.Error("a refusal needs a remedy")
 				}
 				inside := policiesWith(`each in "list" says t(Y) { ` + useOf[op] + `, neq(Y, 1) }`)[rule]
 				for name, text := range map[string]string{"alone": text, "inside an each": inside} {
-					checkRefusal(t, name, text, "`"+signatures[op].name+"` cannot be enforced in the "+rule.String()+" rule", known.by[rule] == "")
+					checkRefusal(t, name, text,
+						"`"+signatures[op].name+"` cannot be enforced in the "+rule.String()+" rule",
+						known.by[rule] == "")
 				}
 			})
 		}
@@ -67,7 +73,8 @@ func checkRefusal(t *testing.T, name, text, named string, refused bool) {
 		t.Errorf("%s: %s is refused: %v", name, text, err)
 	case refused && !errors.As(err, &mistake):
 		t.Errorf("%s: %s is accepted", name, text)
-	case refused && (!strings.Contains(mistake.Message, named) || mistake.File != "p.pol" || mistake.Line == 0 || mistake.Column == 0 || mistake.Hint == ""):
+	case refused && (!strings.Contains(mistake.Message, named) || mistake.File != "p.pol" || mistake.Line == 0 ||
+		mistake.Column == 0 || mistake.Hint == ""):
 		t.Errorf("%s: the refusal %q does not say %s, where it is, and what to do", name, err, named)
 	}
 }
@@ -136,7 +143,9 @@ func TestLibraryPoliciesThatAreNotLive(t *testing.T) {
 		}
 		var row string
 		for line := range strings.Lines(string(page)) {
-			if strings.HasPrefix(line, "| `"+template.Name()) && (strings.HasPrefix(line, "| `"+template.Name()+"`") || strings.HasPrefix(line, "| `"+template.Name()+"(")) {
+			if strings.HasPrefix(line, "| `"+template.Name()) &&
+				(strings.HasPrefix(line, "| `"+template.Name()+"`") ||
+					strings.HasPrefix(line, "| `"+template.Name()+"(")) {
 				row = line
 			}
 		}

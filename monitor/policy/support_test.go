@@ -100,7 +100,8 @@ func checkConditions(t testing.TB, decision Decision, state State, environment E
 		}
 	}
 	if !decision.Allowed && (len(decision.Conditions) > 0 || decision.Reason == "") {
-		t.Errorf("a denial has conditions %v and reason %q; want none, and a reason", decision.Conditions, decision.Reason)
+		t.Errorf("a denial has conditions %v and reason %q; want none, and a reason", decision.Conditions,
+			decision.Reason)
 	}
 }
 

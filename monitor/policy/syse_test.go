@@ -51,7 +51,8 @@ func syse(t testing.TB) State {
 		`friends/alice says friend ["bob"]`, `friends/bob says friend ["alice"]`,
 		`friends/bob says friend ["carol"]`, `friends/carol says friend ["bob"]`,
 		`population says home ["alice","de"]`, `population says home ["bob","us"]`,
-		`blacklist/de says blocked ["/corpus/public/17.txt"]`, `blacklist/de says blocked ["/corpus/friends/bob/17.txt"]`,
+		`blacklist/de says blocked ["/corpus/public/17.txt"]`,
+		`blacklist/de says blocked ["/corpus/friends/bob/17.txt"]`,
 		`blacklist/de says blocked ["/corpus/private/alice/17.txt"]`)
 }
 
@@ -73,10 +74,12 @@ func TestSysEReads(t *testing.T) {
 		{"alice", "de", "private", "alice", "/corpus/private/alice/17.txt", false, nil},
 		{"bob", "de", "private", "alice", "/corpus/private/alice/1.txt", false, nil},
 		{"alice", "de", "friends", "bob", "/corpus/friends/bob/1.txt", true,
-			[]string{`"blacklist/de" does not say blocked("/corpus/friends/bob/1.txt")`, `"friends/bob" says friend("alice")`}},
+			[]string{`"blacklist/de" does not say blocked("/corpus/friends/bob/1.txt")`,
+				`"friends/bob" says friend("alice")`}},
 		{"alice", "de", "friends", "bob", "/corpus/friends/bob/17.txt", false, nil},
 		{"alice", "fr", "friends", "bob", "/corpus/friends/bob/17.txt", true,
-			[]string{`"blacklist/fr" does not say blocked("/corpus/friends/bob/17.txt")`, `"friends/bob" says friend("alice")`}},
+			[]string{`"blacklist/fr" does not say blocked("/corpus/friends/bob/17.txt")`,
+				`"friends/bob" says friend("alice")`}},
 		{"alice", "de", "friends", "alice", "/corpus/friends/alice/1.txt", true,
 			[]string{`"blacklist/de" does not say blocked("/corpus/friends/alice/1.txt")`}},
 		{"carol", "de", "friends", "alice", "/corpus/friends/alice/1.txt", false, nil},
@@ -118,15 +121,18 @@ func TestSysEIndexerReadsEverything(t *testing.T) {
 	for name, arguments := range map[string][]string{
 		"public": {}, "private": {"alice"}, "friends": {"bob"}, "friends-of-friends": {"bob"}, "index": {},
 	} {
-		decision := mayRead(taint, mustBindTemplate(t, policies[name], arguments...).Label("/corpus/x"), syse(t), Environment{})
+		decision := mayRead(taint, mustBindTemplate(t, policies[name], arguments...).Label("/corpus/x"), syse(t),
+			Environment{})
 		if !decision.Allowed || len(decision.Conditions) > 0 {
-			t.Errorf("indexer reads %s: %v %v %s, want it to be unconditional", name, decision.Allowed, decision.Conditions, decision.Reason)
+			t.Errorf("indexer reads %s: %v %v %s, want it to be unconditional", name, decision.Allowed,
+				decision.Conditions, decision.Reason)
 		}
 	}
 	// Neither what users have searched for nor what derives from it may reach the index.
 	for name, p := range map[string]*Policy{
-		"a history": mustBindTemplate(t, policies["search-history"], "alice", "de"), "a history for ever": mustLibrary(t, "search-history", "alice"),
-		"a query": mustBindTemplate(t, policies["internal"]),
+		"a history":          mustBindTemplate(t, policies["search-history"], "alice", "de"),
+		"a history for ever": mustLibrary(t, "search-history", "alice"),
+		"a query":            mustBindTemplate(t, policies["internal"]),
 	} {
 		if decision := mayRead(taint, p.Label("history:alice/de"), syse(t), Environment{}); decision.Allowed {
 			t.Errorf("the indexer may read %s", name)
@@ -152,7 +158,8 @@ func TestSysEWrites(t *testing.T) {
 	elsewhere.Name = "syse/suggestions/3"
 	index := Conduit{Name: "/index/0/segments_1", Kind: FileConduit, Internal: true, Policy: bind("index")}
 	history := func(owner, region string) Conduit {
-		return Conduit{Name: "history:" + owner + ":" + region, Kind: TupleConduit, Policy: bind("search-history", owner, region)}
+		return Conduit{Name: "history:" + owner + ":" + region, Kind: TupleConduit,
+			Policy: bind("search-history", owner, region)}
 	}
 	profile := func(owner string) Conduit {
 		return Conduit{Name: "profile:" + owner, Kind: TupleConduit, Policy: bind("profile", owner)}
@@ -183,7 +190,8 @@ func TestSysEWrites(t *testing.T) {
 		// profile(alice) lets alice read in any region, the taint only in one.
 		{"worker writes its user's profile", worker, profile("alice"), session("alice", "de"), false},
 		{"engine writes a profile", engine, profile("alice"), session("alice", "de"), false},
-		{"nothing is written without a policy", Label{}, Conduit{Name: "x", Kind: FileConduit}, session("alice", "de"), false},
+		{"nothing is written without a policy", Label{}, Conduit{Name: "x", Kind: FileConduit}, session("alice", "de"),
+			false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -247,11 +255,14 @@ func TestSysELeaves(t *testing.T) {
 		{"nobody", worker, web, nil, false, nil},
 		{"not authenticated", worker, web, session("", "de"), false, nil},
 		{"the engine's data", engine, web, session("alice", "de"), false, nil},
-		{"the engine's data as descriptors", engine, Conduit{Name: "syse/results/3", Kind: DescriptorConduit}, session("alice", "de"), true, nil},
-		{"the engine's data as descriptors elsewhere", engine, Conduit{Name: "d", Kind: DescriptorConduit}, session("alice", "de"), false, nil},
+		{"the engine's data as descriptors", engine, Conduit{Name: "syse/results/3", Kind: DescriptorConduit},
+			session("alice", "de"), true, nil},
+		{"the engine's data as descriptors elsewhere", engine, Conduit{Name: "d", Kind: DescriptorConduit},
+			session("alice", "de"), false, nil},
 		{"a friend's blocked document", document, web, session("alice", "de"), false, nil},
 		{"a friend's document", document, web, session("alice", "us"), true,
-			[]string{`"blacklist/us" does not say blocked("/corpus/friends/bob/17.txt")`, `"friends/bob" says friend("alice")`,
+			[]string{`"blacklist/us" does not say blocked("/corpus/friends/bob/17.txt")`,
+				`"friends/bob" says friend("alice")`,
 				`the session's principal is "alice"`, `the session's region is "us"`}},
 		{"public data by a private connection", Label{}, Conduit{Name: "web", Kind: ConnectionConduit,
 			Policy: mustLibrary(t, "private", "alice")}, session("bob", "de"), false, nil},
@@ -296,7 +307,8 @@ func TestDenialNamesWhatIsMissing(t *testing.T) {
 	taint := mustBindTemplate(t, policies["worker"], "carol", "us").Label("worker")
 	label := mustBindTemplate(t, policies["friends"], "alice").Label("/corpus/friends/alice/1.txt")
 	decision := mayRead(taint, label, syse(t), Environment{Now: noon, Explain: true})
-	for _, part := range []string{`friends(owner: "alice")`, "/corpus/friends/alice/1.txt", `"friends/alice" says friend("carol")`, "adding it"} {
+	for _, part := range []string{`friends(owner: "alice")`, "/corpus/friends/alice/1.txt",
+		`"friends/alice" says friend("carol")`, "adding it"} {
 		if !strings.Contains(decision.Reason, part) {
 			t.Errorf("reason %q does not mention %s", decision.Reason, part)
 		}

@@ -32,7 +32,7 @@ func NewTuple(values ...Value) Tuple {
 			packed = binary.AppendUvarint(packed, uint64(len(value.text)))
 			packed = append(packed, value.text...)
 		} else if value.kind != Wildcard {
-			packed = binary.BigEndian.AppendUint64(packed, uint64(value.number))
+			packed = binary.BigEndian.AppendUint64(packed, uint64(value.number)) //nolint:gosec // only its bits count
 		}
 	}
 	return Tuple{string(packed)}

@@ -46,7 +46,8 @@ func TestWaivedPoliciesForbidNothing(t *testing.T) {
 		allows bool
 	}{
 		{"read what the taint does not keep", reads(bob, alice), []string{"alice"}, []string{"alice"}, true},
-		{"the taint's own policy is not asked on reading", reads(bob, alice), []string{"alice"}, []string{"bob"}, false},
+		{"the taint's own policy is not asked on reading", reads(bob, alice), []string{"alice"}, []string{"bob"},
+			false},
 		{"a waived taint still keeps what it keeps", reads(alice, alice), nil, []string{"alice"}, true},
 		{"write where the taint is not kept", writes(alice, bob), []string{"alice"}, []string{"alice"}, true},
 		{"the target is not asked whether it keeps", writes(alice, bob), []string{"alice"}, []string{"bob"}, false},
@@ -56,7 +57,8 @@ func TestWaivedPoliciesForbidNothing(t *testing.T) {
 		{"leave to another", leaves(alice, anybody), []string{"alice"}, []string{"alice"}, true},
 		{"leave by another's conduit", leaves(anybody, alice), []string{"alice"}, []string{"alice"}, true},
 		{"leave, the other waived", leaves(alice, anybody), []string{"alice"}, []string{"anybody"}, false},
-		{"a conduit without a policy is nobody's", writes(anybody, nil), []string{"built in"}, []string{"alice", "bob", "anybody", ""}, false},
+		{"a conduit without a policy is nobody's", writes(anybody, nil), []string{"built in"},
+			[]string{"alice", "bob", "anybody", ""}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			plain := test.ask(environment)

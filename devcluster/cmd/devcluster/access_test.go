@@ -26,7 +26,8 @@ import (
 // namespace makes one for a test.
 func namespace(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
-	made, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, creating)
+	made, err := client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, creating)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func namespace(t *testing.T, client kubernetes.Interface) string {
 
 func TestAnonymousSeesHealthOnly(t *testing.T) {
 	_, config := useShared(t)
-	transport, err := rest.TransportFor(&rest.Config{Host: config.Host, TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData}})
+	transport, err := rest.TransportFor(&rest.Config{Host: config.Host,
+		TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,8 @@ func TestAnonymousSeesHealthOnly(t *testing.T) {
 	for path, want := range map[string]int{
 		"/livez": http.StatusOK, "/readyz": http.StatusOK, "/healthz": http.StatusOK,
 		"/": http.StatusUnauthorized, "/version": http.StatusUnauthorized, "/api": http.StatusUnauthorized,
-		"/api/v1/namespaces": http.StatusUnauthorized, "/openapi/v3": http.StatusUnauthorized, "/metrics": http.StatusUnauthorized,
+		"/api/v1/namespaces": http.StatusUnauthorized, "/openapi/v3": http.StatusUnauthorized,
+		"/metrics": http.StatusUnauthorized,
 	} {
 		response, err := anonymous.Get(config.Host + path)
 		if err != nil {
@@ -64,8 +67,10 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	strange := rest.AnonymousClientConfig(config)
-	strange.CertFile, strange.KeyFile = certificates.CertificateFile(folder, leaf.Name), certificates.KeyFile(folder, leaf.Name)
-	if _, err := clientOf(t, strange).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+	strange.CertFile, strange.KeyFile = certificates.CertificateFile(folder, leaf.Name),
+		certificates.KeyFile(folder, leaf.Name)
+	if _, err := clientOf(t, strange).CoreV1().Namespaces().List(t.Context(),
+		metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
 		t.Errorf("with a certificate of another authority, listing gives %v", err)
 	}
 	if _, err := clientOf(t, config).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
@@ -83,7 +88,8 @@ func TestRolesDecide(t *testing.T) {
 	if _, err := administrator.CoreV1().ServiceAccounts(in).Create(t.Context(), account, creating); err != nil {
 		t.Fatal(err)
 	}
-	token, err := administrator.CoreV1().ServiceAccounts(in).CreateToken(t.Context(), "reader", &authenticationv1.TokenRequest{}, creating)
+	token, err := administrator.CoreV1().ServiceAccounts(in).CreateToken(t.Context(), "reader",
+		&authenticationv1.TokenRequest{}, creating)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +129,9 @@ func TestTokenSecretsAreFilled(t *testing.T) {
 		return err
 	})
 	_, err := client.CoreV1().Secrets(in).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
-		Type:       corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{Name: "token",
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+		Type: corev1.SecretTypeServiceAccountToken,
 	}, creating)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +145,8 @@ func TestTokenSecretsAreFilled(t *testing.T) {
 		own.BearerToken = string(secret.Data[corev1.ServiceAccountTokenKey])
 		return err
 	})
-	if _, err := clientOf(t, own).CoreV1().Secrets(in).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := clientOf(t, own).CoreV1().Secrets(in).List(t.Context(),
+		metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("with the token, listing secrets gives %v: it should be known, but have no right", err)
 	}
 }

@@ -24,7 +24,8 @@ func refusing(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "the webhook says no"}}
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID,
+		Result: &metav1.Status{Message: "the webhook says no"}}
 	if err := json.NewEncoder(w).Encode(review); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
@@ -37,7 +38,8 @@ func deniedEventually(t *testing.T, client kubernetes.Interface, in, message str
 	eventually(t, "creating is denied", func() error {
 		_, err := client.CoreV1().ConfigMaps(in).Create(t.Context(), note("some"), creating)
 		if err == nil {
-			return errors.Join(errors.New("it was admitted"), client.CoreV1().ConfigMaps(in).Delete(t.Context(), "some", metav1.DeleteOptions{}))
+			return errors.Join(errors.New("it was admitted"),
+				client.CoreV1().ConfigMaps(in).Delete(t.Context(), "some", metav1.DeleteOptions{}))
 		}
 		if !strings.Contains(err.Error(), message) {
 			return err
@@ -50,7 +52,8 @@ func inNamespace(in string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": in}}
 }
 
-var configMaps = registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}}
+var configMaps = registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+	Resources: []string{"configmaps"}}
 
 func TestAWebhookOnThisMachineIsAsked(t *testing.T) {
 	_, config := useShared(t)
@@ -64,9 +67,11 @@ func TestAWebhookOnThisMachineIsAsked(t *testing.T) {
 	_, err := hooks.Create(t.Context(), &registrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: in},
 		Webhooks: []registrationv1.ValidatingWebhook{{
-			Name:                    "no.example.dev",
-			ClientConfig:            registrationv1.WebhookClientConfig{URL: &server.URL, CABundle: authority},
-			Rules:                   []registrationv1.RuleWithOperations{{Operations: []registrationv1.OperationType{registrationv1.Create}, Rule: configMaps}},
+			Name:         "no.example.dev",
+			ClientConfig: registrationv1.WebhookClientConfig{URL: &server.URL, CABundle: authority},
+			Rules: []registrationv1.RuleWithOperations{{
+				Operations: []registrationv1.OperationType{registrationv1.Create}, Rule: configMaps,
+			}},
 			NamespaceSelector:       inNamespace(in),
 			FailurePolicy:           &fail,
 			SideEffects:             &none,
@@ -77,7 +82,8 @@ func TestAWebhookOnThisMachineIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	deniedEventually(t, client, in, "the webhook says no")
-	if _, err := client.CoreV1().ConfigMaps(namespace(t, client)).Create(t.Context(), note("elsewhere"), creating); err != nil {
+	if _, err := client.CoreV1().ConfigMaps(namespace(t, client)).Create(t.Context(), note("elsewhere"),
+		creating); err != nil {
 		t.Errorf("where the webhook is not asked: %v", err)
 	}
 	server.Close()
@@ -91,12 +97,15 @@ func TestAnAdmissionPolicyIsEnforced(t *testing.T) {
 	_, config := useShared(t)
 	client := clientOf(t, config)
 	in := namespace(t, client)
-	policies, bindings := client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	policies, bindings := client.AdmissionregistrationV1().ValidatingAdmissionPolicies(),
+		client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	_, err := policies.Create(t.Context(), &registrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: in},
 		Spec: registrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &registrationv1.MatchResources{ResourceRules: []registrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: registrationv1.RuleWithOperations{Operations: []registrationv1.OperationType{registrationv1.Create}, Rule: configMaps},
+				RuleWithOperations: registrationv1.RuleWithOperations{
+					Operations: []registrationv1.OperationType{registrationv1.Create}, Rule: configMaps,
+				},
 			}}},
 			Validations: []registrationv1.Validation{{Expression: "false", Message: "the policy says no"}},
 		},
@@ -115,7 +124,8 @@ func TestAnAdmissionPolicyIsEnforced(t *testing.T) {
 		t.Fatal(err)
 	}
 	deniedEventually(t, client, in, "the policy says no")
-	if _, err := client.CoreV1().ConfigMaps(namespace(t, client)).Create(t.Context(), note("elsewhere"), creating); err != nil {
+	if _, err := client.CoreV1().ConfigMaps(namespace(t, client)).Create(t.Context(), note("elsewhere"),
+		creating); err != nil {
 		t.Errorf("where the policy does not hold: %v", err)
 	}
 }

@@ -40,7 +40,8 @@ Nothing runs Pods. "devcluster kubectl ..." is kubectl for it.`,
 	var p place
 	root.PersistentFlags().StringVar(&p.given, "directory", "",
 		"where the devcluster keeps everything (default $"+directory.Variable+", or $XDG_STATE_HOME/shai/devcluster)")
-	root.AddCommand(upCommand(&p), downCommand(&p), statusCommand(&p), kubeconfigCommand(&p), schemasCommand(&p), kubectlCommand(),
+	root.AddCommand(upCommand(&p), downCommand(&p), statusCommand(&p), kubeconfigCommand(&p), schemasCommand(&p),
+		kubectlCommand(),
 		serveCommand(&p))
 	return root
 }
@@ -101,7 +102,8 @@ kubeconfig once it serves. Its objects are those of the last run.`,
 			ready := func(at lifecycle.Endpoint) error {
 				return out.print(c.OutOrStdout(), at, func(w io.Writer) { fmt.Fprintln(w, at.Kubeconfig) })
 			}
-			up := lifecycle.Up{Directory: d, Port: port, Progress: func(step string) { fmt.Fprintln(c.ErrOrStderr(), "devcluster:", step) }}
+			up := lifecycle.Up{Directory: d, Port: port,
+				Progress: func(step string) { fmt.Fprintln(c.ErrOrStderr(), "devcluster:", step) }}
 			if foreground {
 				return up.Foreground(c.Context(), ready)
 			}
@@ -141,14 +143,16 @@ func downCommand(p *place) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().DurationVar(&patience, "patience", lifecycle.StopPatience, "how long it may take to stop before it is killed")
+	command.Flags().DurationVar(&patience, "patience", lifecycle.StopPatience,
+		"how long it may take to stop before it is killed")
 	return command
 }
 
 func statusCommand(p *place) *cobra.Command {
 	var out *output
 	command := &cobra.Command{
-		Use: "status", Short: "Say whether the devcluster runs; the exit status is 3 when it does not serve", Args: cobra.NoArgs,
+		Use: "status", Short: "Say whether the devcluster runs; the exit status is 3 when it does not serve",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			d, err := p.directory()
 			if err != nil {
@@ -173,7 +177,8 @@ func statusCommand(p *place) *cobra.Command {
 
 func printStatus(w io.Writer, s lifecycle.Status) {
 	if s.Ready {
-		fmt.Fprintf(w, "ready: %s, Kubernetes %s, process %d, since %s\n", s.Server, s.Version, s.Process, s.Started.Format(time.RFC3339))
+		fmt.Fprintf(w, "ready: %s, Kubernetes %s, process %d, since %s\n", s.Server, s.Version, s.Process,
+			s.Started.Format(time.RFC3339))
 		fmt.Fprintf(w, "kubeconfig: %s\n", s.Kubeconfig)
 	} else {
 		fmt.Fprintf(w, "not ready: %s\n", s.Reason)
@@ -183,7 +188,8 @@ func printStatus(w io.Writer, s lifecycle.Status) {
 
 func kubeconfigCommand(p *place) *cobra.Command {
 	return &cobra.Command{
-		Use: "kubeconfig", Short: "Print the path of the kubeconfig", Example: "  export KUBECONFIG=$(devcluster kubeconfig)", Args: cobra.NoArgs,
+		Use: "kubeconfig", Short: "Print the path of the kubeconfig",
+		Example: "  export KUBECONFIG=$(devcluster kubeconfig)", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			d, err := p.directory()
 			if err != nil {
@@ -230,7 +236,8 @@ func kubectlCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "kubectl", Short: "Run kubectl; without $KUBECONFIG it talks to the devcluster", DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			return fmt.Errorf("kubectl has to be the first word after devcluster: name the directory with $%s", directory.Variable)
+			return fmt.Errorf("kubectl has to be the first word after devcluster: name the directory with $%s",
+				directory.Variable)
 		},
 	}
 }

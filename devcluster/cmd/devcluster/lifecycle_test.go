@@ -52,7 +52,8 @@ func TestUpTwiceIsUpOnce(t *testing.T) {
 func TestObjectsAndPortSurviveARestart(t *testing.T) {
 	d := newDevcluster(t)
 	before := d.up(t)
-	if _, err := clientOf(t, d.administrator(t)).CoreV1().ConfigMaps("default").Create(t.Context(), note("kept"), creating); err != nil {
+	if _, err := clientOf(t, d.administrator(t)).CoreV1().ConfigMaps("default").Create(t.Context(), note("kept"),
+		creating); err != nil {
 		t.Fatal(err)
 	}
 	contains(t, d.must(t, "down").stderr, "stopped")
@@ -139,7 +140,8 @@ func TestDownWithNothingThere(t *testing.T) {
 func TestAKilledOneIsSaidSoAndComesBack(t *testing.T) {
 	d := newDevcluster(t)
 	at := d.up(t)
-	if _, err := clientOf(t, d.administrator(t)).CoreV1().ConfigMaps("default").Create(t.Context(), note("kept"), creating); err != nil {
+	if _, err := clientOf(t, d.administrator(t)).CoreV1().ConfigMaps("default").Create(t.Context(), note("kept"),
+		creating); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(at.Process, syscall.SIGKILL); err != nil {
@@ -159,7 +161,8 @@ func TestAKilledOneIsSaidSoAndComesBack(t *testing.T) {
 	contains(t, status.Reason, "was killed", "devcluster up", d.directory.Log())
 	contains(t, d.must(t, "down").stderr, "was killed")
 	d.up(t)
-	if _, err := clientOf(t, d.administrator(t)).CoreV1().ConfigMaps("default").Get(t.Context(), "kept", getting); err != nil {
+	if _, err := clientOf(t, d.administrator(t)).CoreV1().ConfigMaps("default").Get(t.Context(), "kept",
+		getting); err != nil {
 		t.Error(err)
 	}
 }
@@ -225,7 +228,8 @@ func foreground(t *testing.T, d *devcluster) *exec.Cmd {
 func TestForeground(t *testing.T) {
 	d := newDevcluster(t)
 	command := foreground(t, d)
-	if got := d.run("up", "--foreground"); got.code != 1 || !strings.Contains(got.stderr, "another devcluster (process") {
+	if got := d.run("up", "--foreground"); got.code != 1 ||
+		!strings.Contains(got.stderr, "another devcluster (process") {
 		t.Errorf("a second one in the foreground: %v", got)
 	}
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {

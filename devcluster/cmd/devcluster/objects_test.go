@@ -59,13 +59,15 @@ func runKubectl(t *testing.T, d *devcluster, input string, arguments ...string) 
 }
 
 // useRanges makes the custom resource known, and a namespace to use it in.
-func useRanges(t *testing.T) (d *devcluster, objects dynamic.ResourceInterface, client *kubernetes.Clientset, in string) {
+func useRanges(t *testing.T) (d *devcluster, objects dynamic.ResourceInterface, client *kubernetes.Clientset,
+	in string) {
 	t.Helper()
 	d, config := useShared(t)
 	if got := runKubectl(t, d, rangeDefinition, "apply", "-f", "-"); got.code != 0 {
 		t.Fatal(got)
 	}
-	if got := runKubectl(t, d, "", "wait", "--for", "condition=Established", "crd/ranges.example.dev", "--timeout", patience.String()); got.code != 0 {
+	if got := runKubectl(t, d, "", "wait", "--for", "condition=Established", "crd/ranges.example.dev", "--timeout",
+		patience.String()); got.code != 0 {
 		t.Fatal(got)
 	}
 	client = clientOf(t, config)
@@ -188,12 +190,14 @@ func TestANewOneIsFurnished(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "first"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, creating); err != nil {
 		t.Errorf("the first Pod is refused: %v", err)
 	}
 	version, err := client.Discovery().ServerVersion()
-	if status, _ := d.status(t); err != nil || version.GitVersion != status.Version || version.Major != "1" || version.Minor == "" {
+	if status, _ := d.status(t); err != nil || version.GitVersion != status.Version || version.Major != "1" ||
+		version.Minor == "" {
 		t.Errorf("the API server's version is %+v (%v), status says %s", version, err, status.Version)
 	}
 }
@@ -214,7 +218,8 @@ func TestALinkNamedKubectlIsKubectl(t *testing.T) {
 		exec.Command(link, "get", "namespaces"),
 		exec.Command(binary, "kubectl", "get", "namespaces"),
 	} {
-		command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(t.TempDir(), "none"), "SHAI_DEVCLUSTER="+string(d.directory))
+		command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(t.TempDir(), "none"),
+			"SHAI_DEVCLUSTER="+string(d.directory))
 		if got := outcome(command); got.code == 0 {
 			t.Errorf("with another KUBECONFIG: %v", got)
 		}

@@ -96,7 +96,8 @@ type result struct {
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("%s: exit status %d\nstandard output: %s\nstandard error: %s", r.command, r.code, r.stdout, r.stderr)
+	return fmt.Sprintf("%s: exit status %d\nstandard output: %s\nstandard error: %s", r.command, r.code, r.stdout,
+		r.stderr)
 }
 
 // command prepares a run of the program on the directory.
@@ -195,10 +196,11 @@ func contains(t *testing.T, text string, parts ...string) {
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("not within %s: %s: %v", patience, what, last)
 	}

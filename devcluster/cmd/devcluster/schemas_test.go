@@ -69,7 +69,8 @@ func TestSchemasServeKubeconform(t *testing.T) {
 			if err := os.WriteFile(file, []byte(test.manifest), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got := outcome(exec.Command(program, "-schema-location", filepath.Join(folder, "{{ .ResourceKind }}{{ .KindSuffix }}.json"), file))
+			got := outcome(exec.Command(program, "-schema-location",
+				filepath.Join(folder, "{{ .ResourceKind }}{{ .KindSuffix }}.json"), file))
 			if (got.code != 0) != (test.wrong != "") || !strings.Contains(got.stdout, test.wrong) {
 				t.Errorf("want a complaint with %q\n%v", test.wrong, got)
 			}

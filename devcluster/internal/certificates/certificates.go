@@ -102,7 +102,8 @@ func ensureAuthority(folder string, now time.Time) (*pair, error) {
 }
 
 func ensureLeaf(folder string, now time.Time, authority *pair, leaf Leaf) error {
-	if found, err := readPair(folder, leaf.Name); err == nil && found.lasts(now, renewal) && found.is(leaf, authority, now) {
+	if found, err := readPair(folder, leaf.Name); err == nil && found.lasts(now, renewal) &&
+		found.is(leaf, authority, now) {
 		return nil
 	}
 	key, err := newKey()
@@ -169,7 +170,8 @@ func (p *pair) lasts(now time.Time, left time.Duration) bool {
 func (p *pair) is(leaf Leaf, authority *pair, now time.Time) bool {
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.certificate)
-	_, err := p.certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{leaf.usage()}})
+	_, err := p.certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{leaf.usage()}})
 	return err == nil &&
 		p.certificate.Subject.CommonName == leaf.User &&
 		slices.Equal(p.certificate.Subject.Organization, leaf.Groups) &&

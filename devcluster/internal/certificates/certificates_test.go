@@ -15,7 +15,8 @@ import (
 
 var (
 	start  = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	server = Leaf{Name: "server", User: "server", Hosts: []string{"localhost"}, Addresses: []net.IP{net.ParseIP("127.0.0.1")}}
+	server = Leaf{Name: "server", User: "server", Hosts: []string{"localhost"},
+		Addresses: []net.IP{net.ParseIP("127.0.0.1")}}
 	client = Leaf{Name: "client", User: "alice", Groups: []string{"staff"}}
 )
 
@@ -66,7 +67,8 @@ func TestEnsureMakesPrivateFiles(t *testing.T) {
 	folder := t.TempDir()
 	ensure(t, folder, start, server, client)
 	files := contents(t, folder)
-	names := []string{"authority.crt", "authority.key", "client.crt", "client.key", "plain.key", "server.crt", "server.key"}
+	names := []string{"authority.crt", "authority.key", "client.crt", "client.key", "plain.key", "server.crt",
+		"server.key"}
 	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, names) {
 		t.Errorf("the folder holds %q, want %q", got, names)
 	}
@@ -80,7 +82,8 @@ func TestEnsureMakesPrivateFiles(t *testing.T) {
 func TestUsageIsLimited(t *testing.T) {
 	folder := t.TempDir()
 	ensure(t, folder, start, server, client)
-	for leaf, want := range map[string]x509.ExtKeyUsage{"server": x509.ExtKeyUsageServerAuth, "client": x509.ExtKeyUsageClientAuth} {
+	for leaf, want := range map[string]x509.ExtKeyUsage{"server": x509.ExtKeyUsageServerAuth,
+		"client": x509.ExtKeyUsageClientAuth} {
 		found, err := readPair(folder, leaf)
 		if err != nil {
 			t.Fatal(err)
@@ -118,14 +121,17 @@ func TestWhatIsRenewedWhen(t *testing.T) {
 	}{
 		{"at once", 0, nothing, client, nil},
 		{"long before the end", leafLifetime - renewal - day, nothing, client, nil},
-		{"near the leaves' end", leafLifetime - renewal + day, nothing, client, []string{"client.crt", "client.key", "server.crt", "server.key"}},
+		{"near the leaves' end", leafLifetime - renewal + day, nothing, client,
+			[]string{"client.crt", "client.key", "server.crt", "server.key"}},
 		{
 			"near the authority's end", authorityLifetime - leafLifetime + day, nothing, client,
 			[]string{"authority.crt", "authority.key", "client.crt", "client.key", "server.crt", "server.key"},
 		},
 		{"another group", 0, nothing, renamed, []string{"client.crt", "client.key"}},
-		{"a certificate cut short", 0, overwrite("client.crt", "-----BEGIN CERT"), client, []string{"client.crt", "client.key"}},
-		{"a key that is not its own", 0, copied("server.key", "client.key"), client, []string{"client.crt", "client.key"}},
+		{"a certificate cut short", 0, overwrite("client.crt", "-----BEGIN CERT"), client,
+			[]string{"client.crt", "client.key"}},
+		{"a key that is not its own", 0, copied("server.key", "client.key"), client,
+			[]string{"client.crt", "client.key"}},
 		{"a key without its certificate", 0, overwrite("server.crt", ""), client, []string{"server.crt", "server.key"}},
 	}
 	for _, test := range tests {

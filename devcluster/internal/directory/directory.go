@@ -31,7 +31,8 @@ func Resolve(given string, environment func(string) string) (Directory, error) {
 		if state == "" {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return "", fmt.Errorf("find the devcluster's directory: %w: name one with --directory or $%s", err, Variable)
+				return "", fmt.Errorf("find the devcluster's directory: %w: name one with --directory or $%s", err,
+					Variable)
 			}
 			state = filepath.Join(home, ".local", "state")
 		}
@@ -102,7 +103,8 @@ func (d Directory) Create() error {
 }
 
 func (d Directory) unusable(err error) error {
-	return fmt.Errorf("use the directory %s: %w: name one that you may write to with --directory or $%s", d, err, Variable)
+	return fmt.Errorf("use the directory %s: %w: name one that you may write to with --directory or $%s", d, err,
+		Variable)
 }
 
 // A State is what a devcluster remembers from one run to the next.
@@ -126,7 +128,8 @@ func (d Directory) State() (State, error) {
 		return state, fmt.Errorf("read the devcluster's state: %w", err)
 	}
 	if err := json.Unmarshal(text, &state); err != nil {
-		return state, fmt.Errorf("read the devcluster's state %s: %w: remove that file, only the port is lost with it", d.state(), err)
+		return state, fmt.Errorf("read the devcluster's state %s: %w: remove that file, only the port is lost with it",
+			d.state(), err)
 	}
 	return state, nil
 }

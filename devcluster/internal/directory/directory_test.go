@@ -64,7 +64,8 @@ func TestCreate(t *testing.T) {
 			if test.wrong == "" && err != nil {
 				t.Error(err)
 			}
-			if test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong) || !strings.Contains(err.Error(), "--directory")) {
+			if test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong) ||
+				!strings.Contains(err.Error(), "--directory")) {
 				t.Errorf("got the error %v, want one with %q and a remedy", err, test.wrong)
 			}
 		})
@@ -122,7 +123,8 @@ panic: failed to open database
 goroutine 226 [running]:
 main.main()`, "failed to open database: invalid database"},
 		{"a panic", "I0102 fine\npanic: no luck\n\ngoroutine 1 [running]:\n\tmain.main()", "panic: no luck"},
-		{"the API server's fatal line", "F0102 15:04:05.0 1 x.go:1] cannot\ngoroutine 1 [running]:", "F0102 15:04:05.0 1 x.go:1] cannot"},
+		{"the API server's fatal line", "F0102 15:04:05.0 1 x.go:1] cannot\ngoroutine 1 [running]:",
+			"F0102 15:04:05.0 1 x.go:1] cannot"},
 		{"the runtime's", "fatal error: out of memory\n\nruntime stack:", "fatal error: out of memory"},
 		{"nothing special", "first\nlast\n", "last"},
 		{"nothing", "", ""},

@@ -87,7 +87,8 @@ func (c *child) untilReady(ctx context.Context, progress func(string)) (Endpoint
 	}
 	err := c.command.Wait()
 	if ctx.Err() != nil {
-		return Endpoint{}, fmt.Errorf("%s, while %s: %w: stopped again; the log is %s", c.directory, c.step, context.Cause(ctx), c.directory.Log())
+		return Endpoint{}, fmt.Errorf("%s, while %s: %w: stopped again; the log is %s", c.directory, c.step,
+			context.Cause(ctx), c.directory.Log())
 	}
 	return Endpoint{}, c.died(err)
 }
@@ -133,5 +134,6 @@ func (c *child) explained(err error) error {
 	if c.step != server.StepEtcd {
 		return err
 	}
-	return fmt.Errorf("%w: if the data are damaged, move %s away and start again; all objects go with it", err, c.directory.Data())
+	return fmt.Errorf("%w: if the data are damaged, move %s away and start again; all objects go with it", err,
+		c.directory.Data())
 }

@@ -52,7 +52,8 @@ func Down(ctx context.Context, d directory.Directory, patience time.Duration) (E
 
 // signalAndWait signals the process that holds the directory and says whether it
 // has let go of it in time.
-func signalAndWait(ctx context.Context, d directory.Directory, process int, signal os.Signal, patience time.Duration) (gone bool, err error) {
+func signalAndWait(ctx context.Context, d directory.Directory, process int, signal os.Signal,
+	patience time.Duration) (gone bool, err error) {
 	// The handle stays with this one process, so the number cannot come to mean
 	// another once the lock has shown that it is still the devcluster's.
 	handle, err := os.FindProcess(process)
@@ -64,7 +65,8 @@ func signalAndWait(ctx context.Context, d directory.Directory, process int, sign
 		return err == nil, err
 	}
 	if err := handle.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return false, fmt.Errorf("stop the devcluster in %s: signal process %d: %w: is it another user's?", d, process, err)
+		return false, fmt.Errorf("stop the devcluster in %s: signal process %d: %w: is it another user's?", d, process,
+			err)
 	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -113,7 +113,8 @@ func (u Up) join(ctx context.Context) (Endpoint, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("wait for the devcluster that another command started in %s: %w", u.Directory, err)
+		return Endpoint{}, fmt.Errorf("wait for the devcluster that another command started in %s: %w", u.Directory,
+			err)
 	}
 	if u.Port != 0 && u.Port != state.Port {
 		return Endpoint{}, fmt.Errorf("the devcluster in %s is up already, on port %d instead of %d: run devcluster down first",

@@ -35,7 +35,7 @@ func Write(config *rest.Config, folder string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ask the API server for its schemas: %w", err)
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // schemas are for everybody to read
 		return 0, fmt.Errorf("make the folder for schemas: %w", err)
 	}
 	count := 0
@@ -110,7 +110,8 @@ func kindsOf(component object) []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, entry := range list(component["x-kubernetes-group-version-kind"]) {
 		if entry, ok := entry.(object); ok {
-			kinds = append(kinds, schema.GroupVersionKind{Group: text(entry["group"]), Version: text(entry["version"]), Kind: text(entry["kind"])})
+			kinds = append(kinds, schema.GroupVersionKind{Group: text(entry["group"]), Version: text(entry["version"]),
+				Kind: text(entry["kind"])})
 		}
 	}
 	return kinds
@@ -131,7 +132,7 @@ func write(folder string, kind schema.GroupVersionKind, content object) error {
 	path := filepath.Join(folder, FileName(kind))
 	text, err := json.MarshalIndent(content, "", " ")
 	if err == nil {
-		err = os.WriteFile(path, append(text, '\n'), 0o644)
+		err = os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // schemas are for everybody to read
 	}
 	if err != nil {
 		return fmt.Errorf("write the schema of %s: %w", kind.Kind, err)

@@ -21,21 +21,26 @@ func parse(t *testing.T, text string) object {
 
 func TestConvert(t *testing.T) {
 	tests := []struct{ name, in, out string }{
-		{"fields are closed", `{"properties": {"a": {"type": "string"}}}`, `{"properties": {"a": {"type": "string"}}, "additionalProperties": false}`},
+		{"fields are closed", `{"properties": {"a": {"type": "string"}}}`,
+			`{"properties": {"a": {"type": "string"}}, "additionalProperties": false}`},
 		{
 			"at every depth", `{"items": {"properties": {"a": {"properties": {"b": {}}}}}}`,
 			`{"items": {"properties": {"a": {"properties": {"b": {}}, "additionalProperties": false}}, "additionalProperties": false}}`,
 		},
-		{"a map stays open", `{"additionalProperties": {"type": "string"}}`, `{"additionalProperties": {"type": "string"}}`},
+		{"a map stays open", `{"additionalProperties": {"type": "string"}}`,
+			`{"additionalProperties": {"type": "string"}}`},
 		{
-			"what keeps unknown fields stays open", `{"properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": true}`,
+			"what keeps unknown fields stays open",
+			`{"properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": true}`,
 			`{"properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": true}`,
 		},
 		{
-			"a condition does not name all fields", `{"properties": {"a": {}, "b": {}}, "anyOf": [{"properties": {"a": {"properties": {"c": {}}}}}]}`,
+			"a condition does not name all fields",
+			`{"properties": {"a": {}, "b": {}}, "anyOf": [{"properties": {"a": {"properties": {"c": {}}}}}]}`,
 			`{"properties": {"a": {}, "b": {}}, "anyOf": [{"properties": {"a": {"properties": {"c": {}}}}}], "additionalProperties": false}`,
 		},
-		{"null where it is allowed", `{"type": "string", "nullable": true}`, `{"anyOf": [{"type": "string", "nullable": true}, {"type": "null"}]}`},
+		{"null where it is allowed", `{"type": "string", "nullable": true}`,
+			`{"anyOf": [{"type": "string", "nullable": true}, {"type": "null"}]}`},
 		{
 			"and closed beside it", `{"properties": {"a": {}}, "nullable": true}`,
 			`{"anyOf": [{"properties": {"a": {}}, "nullable": true, "additionalProperties": false}, {"type": "null"}]}`,
@@ -44,7 +49,8 @@ func TestConvert(t *testing.T) {
 			"number or string", `{"x-kubernetes-int-or-string": true}`,
 			`{"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}`,
 		},
-		{"a reference", `{"allOf": [{"$ref": "#/components/schemas/Leaf"}]}`, `{"allOf": [{"$ref": "#/definitions/Leaf"}]}`},
+		{"a reference", `{"allOf": [{"$ref": "#/components/schemas/Leaf"}]}`,
+			`{"allOf": [{"$ref": "#/definitions/Leaf"}]}`},
 	}
 	components := map[string]object{"Leaf": {"type": "string"}}
 	for _, test := range tests {

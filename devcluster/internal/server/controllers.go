@@ -117,7 +117,8 @@ func (c *controllers) tokens(ctx context.Context) error {
 		return err
 	}
 	core := c.informers.Core().V1()
-	controller, err := serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(), client,
+	controller, err := serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(),
+		core.Secrets(), client,
 		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: authority})
 	if err != nil {
 		return err
@@ -132,7 +133,8 @@ func (c *controllers) serviceAccounts(ctx context.Context) error {
 		return err
 	}
 	core := c.informers.Core().V1()
-	controller, err := serviceaccountcontroller.NewServiceAccountsController(core.ServiceAccounts(), core.Namespaces(), client,
+	controller, err := serviceaccountcontroller.NewServiceAccountsController(core.ServiceAccounts(), core.Namespaces(),
+		client,
 		serviceaccountcontroller.DefaultServiceAccountsControllerOptions())
 	if err != nil {
 		return err
@@ -146,7 +148,8 @@ func (c *controllers) roles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	controller := clusterroleaggregation.NewClusterRoleAggregation(c.informers.Rbac().V1().ClusterRoles(), client.RbacV1())
+	controller := clusterroleaggregation.NewClusterRoleAggregation(c.informers.Rbac().V1().ClusterRoles(),
+		client.RbacV1())
 	c.running.Go(func() { controller.Run(ctx, workers) })
 	return nil
 }
@@ -161,7 +164,8 @@ func (c *controllers) namespaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	controller := namespace.NewNamespaceController(ctx, client, objects, client.Discovery().ServerPreferredNamespacedResources,
+	controller := namespace.NewNamespaceController(ctx, client, objects,
+		client.Discovery().ServerPreferredNamespacedResources,
 		c.informers.Core().V1().Namespaces(), namespaceResync, corev1.FinalizerKubernetes)
 	c.running.Go(func() { controller.Run(ctx, workers) })
 	return nil
@@ -183,7 +187,8 @@ func (c *controllers) garbage(ctx context.Context) error {
 	}
 	collector, err := garbagecollector.NewGarbageCollector(ctx, client, objects,
 		restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())), ignored,
-		informerfactory.NewInformerFactory(c.informers, metadatainformer.NewSharedInformerFactory(objects, 0)), c.started)
+		informerfactory.NewInformerFactory(c.informers, metadatainformer.NewSharedInformerFactory(objects, 0)),
+		c.started)
 	if err != nil {
 		return err
 	}

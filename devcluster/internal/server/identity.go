@@ -37,7 +37,8 @@ func leaves() []certificates.Leaf {
 		{
 			Name: servingLeaf, User: "kube-apiserver",
 			Hosts: []string{
-				"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+				"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+				"kubernetes.default.svc.cluster.local",
 			},
 			Addresses: []net.IP{net.ParseIP(loopback), net.ParseIP(serviceAddress)},
 		},
@@ -76,8 +77,10 @@ func writeKubeconfig(d directory.Directory, port int) error {
 	}
 	const name = "devcluster"
 	text, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: config.Host,
+			CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: config.CertData,
+			ClientKeyData: config.KeyData}},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: "default"}},
 		CurrentContext: name,
 	})

@@ -35,9 +35,11 @@ that it lists is refused.`,
 			return p.analyze(ctx, request, latest, picture)
 		}),
 	}
-	command.Flags().StringVar(&request.Pipeline, "pipeline", "", "pipeline to analyse; may be left out when there is one")
+	command.Flags().StringVar(&request.Pipeline, "pipeline", "",
+		"pipeline to analyse; may be left out when there is one")
 	command.Flags().BoolVar(&request.Full, "full", false, "do not reuse earlier results")
-	command.Flags().StringVar(&request.Scope, "scope", api.ScopeAll, "all, or active: only instances with an open session")
+	command.Flags().StringVar(&request.Scope, "scope", api.ScopeAll,
+		"all, or active: only instances with an open session")
 	command.Flags().BoolVar(&latest, "latest", false, "show the result in force instead of running")
 	command.Flags().BoolVar(&picture, "picture", false, "draw the flows, in the language of Mermaid")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
@@ -88,7 +90,8 @@ func (p *program) endProgress() {
 
 func printAnalysis(w io.Writer, a api.Analysis) {
 	fmt.Fprintf(w, "pipeline %s, bundle %d: %s in %s, %s, %s\n\n", a.Pipeline, a.Bundle,
-		counted(a.Conduits, "conduit"), counted(a.Classes, "class"), counted(a.Instances, "instance"), time.Duration(a.DurationMicroseconds)*time.Microsecond)
+		counted(a.Conduits, "conduit"), counted(a.Classes, "class"), counted(a.Instances, "instance"),
+		time.Duration(a.DurationMicroseconds)*time.Microsecond)
 	rows := [][]string{{"TASK", "ACCESS", "CONDUITS", "INSTANCES", "EXPECTED", "GRANTED", "REFUSED", "UNDECIDED"}}
 	for _, one := range a.Accesses {
 		rows = append(rows, []string{one.Task, one.Access, one.Conduits, grouped(one.Instances), grouped(one.Expected),
@@ -121,7 +124,8 @@ func printCauses(w io.Writer, accesses api.Accesses, causes []api.Cause, does st
 		}
 		fmt.Fprintf(w, "  %s %ss %s: policy %s %s %s%s\n", accesses.Task, accesses.Access, accesses.Conduits,
 			either(cause.Policy, "(none)"), does, grouped(cause.Count), mode)
-		fmt.Fprintf(w, "    such as %s of %s by %s\n    %s\n", accesses.Access, cause.Conduit, cause.Instance, cause.Reason)
+		fmt.Fprintf(w, "    such as %s of %s by %s\n    %s\n", accesses.Access, cause.Conduit, cause.Instance,
+			cause.Reason)
 	}
 }
 

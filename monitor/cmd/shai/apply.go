@@ -40,13 +40,15 @@ that the monitor has; --prune also removes what the files do not name.`,
 	fileFlag(command, &files)
 	command.Flags().BoolVar(&request.DryRun, "dry-run", false, "check, say what would change, and change nothing")
 	command.Flags().BoolVar(&request.Prune, "prune", false, "remove objects that the files do not name")
-	command.Flags().StringVar(&request.Label, "label", "", "a name for the bundle that shai status shows, such as a release")
+	command.Flags().StringVar(&request.Label, "label", "",
+		"a name for the bundle that shai status shows, such as a release")
 	return command
 }
 
 // fileFlag is how commands are given manifests.
 func fileFlag(command *cobra.Command, files *[]string) {
-	command.Flags().StringArrayVarP(files, "filename", "f", nil, "file or directory with manifests, - for standard input; may be repeated")
+	command.Flags().StringArrayVarP(files, "filename", "f", nil,
+		"file or directory with manifests, - for standard input; may be repeated")
 	_ = command.MarkFlagRequired("filename")
 }
 

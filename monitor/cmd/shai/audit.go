@@ -50,7 +50,8 @@ verify" finds the first one that is altered or missing.`,
 	f.IntVar(&flags.query.Limit, "limit", 100, "the latest so many; 0 is all")
 	f.BoolVar(&flags.query.Follow, "follow", false, "go on with new records until interrupted")
 	command.MarkFlagsMutuallyExclusive("allowed", "denied")
-	_ = command.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("kind",
+		cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
 	command.AddCommand(p.auditVerifyCommand())
 	return command
 }
@@ -86,7 +87,8 @@ func (f *auditFlags) resolve(now time.Time) error {
 	}
 	instant, err := time.Parse(time.RFC3339, f.since)
 	if err != nil {
-		return fmt.Errorf("--since %q: expected a duration such as 10m, or a time such as 2026-03-01T12:00:00Z", f.since)
+		return fmt.Errorf("--since %q: expected a duration such as 10m, or a time such as 2026-03-01T12:00:00Z",
+			f.since)
 	}
 	f.query.Since = instant
 	return nil
@@ -177,7 +179,8 @@ checks its own log; with one, the log in it is checked here, and no monitor is n
 			}
 			err = p.print(verification, func(w io.Writer) {
 				if verification.Fault == "" {
-					fmt.Fprintf(w, "%d records in %s: the chain is whole\n", verification.Records, counted(verification.Files, "file"))
+					fmt.Fprintf(w, "%d records in %s: the chain is whole\n", verification.Records,
+						counted(verification.Files, "file"))
 					return
 				}
 				fmt.Fprintf(w, "%d records are good, then: %s\n", verification.Records, verification.Fault)

@@ -57,7 +57,8 @@ func (p *program) compare(ctx context.Context, request api.CompareRequest) error
 }
 
 func printComparison(w io.Writer, c api.Comparison) {
-	fmt.Fprintf(w, "bundle %.12s to %.12s: %s flows before, %s after, %s\n", either(c.From, "none"), c.To, grouped(c.FlowsBefore), grouped(c.FlowsAfter),
+	fmt.Fprintf(w, "bundle %.12s to %.12s: %s flows before, %s after, %s\n", either(c.From, "none"), c.To,
+		grouped(c.FlowsBefore), grouped(c.FlowsAfter),
 		time.Duration(c.DurationMicroseconds)*time.Microsecond)
 	printFlows(w, "opened", c.Opened, c.OpenedTotal)
 	printFlows(w, "closed", c.Closed, c.ClosedTotal)
@@ -65,7 +66,8 @@ func printComparison(w io.Writer, c api.Comparison) {
 	if c.OpenedTotal+c.ClosedTotal == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s users affected%s\n%s documents affected%s\n", grouped(c.UsersTotal), examples(c.Users, c.UsersTotal),
+	fmt.Fprintf(w, "\n%s users affected%s\n%s documents affected%s\n", grouped(c.UsersTotal),
+		examples(c.Users, c.UsersTotal),
 		grouped(c.DocumentsTotal), examples(c.Documents, c.DocumentsTotal))
 }
 
@@ -76,7 +78,8 @@ func printFlows(w io.Writer, what string, list []api.FlowChange, total uint64) {
 	}
 	rows := [][]string{{"TASK", "ACCESS", "CONDUITS", "POLICY", "FLOWS", "INSTANCES", "DOCUMENTS", "EXAMPLE"}}
 	for _, f := range list {
-		rows = append(rows, []string{f.Pipeline + "/" + f.Task, f.Access, f.Conduits, either(f.Policy, "-"), grouped(f.Flows), grouped(f.Instances),
+		rows = append(rows, []string{f.Pipeline + "/" + f.Task, f.Access, f.Conduits, either(f.Policy, "-"),
+			grouped(f.Flows), grouped(f.Instances),
 			grouped(f.Documents), f.Instance + " " + f.Conduit})
 	}
 	table(w, rows)

@@ -33,7 +33,8 @@ of confined pipelines start only where it is not none; the exit code is 1 there.
 }
 
 func printMachine(w io.Writer, report sandbox.Report) {
-	fmt.Fprintf(w, "%s, %s: enforcement %s\n\n", report.System, either(report.Backend, "no backend"), report.Enforcement)
+	fmt.Fprintf(w, "%s, %s: enforcement %s\n\n", report.System, either(report.Backend, "no backend"),
+		report.Enforcement)
 	rows := [][]string{{"", "FEATURE", "FOUND", "NEEDED", "ENFORCES"}}
 	for _, feature := range report.Features {
 		mark := "ok"

@@ -27,7 +27,8 @@ changed and nothing is recorded.`,
 		Args: cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if question.Principal == "" && question.Task == "" {
-				return fmt.Errorf("who is it that wants to %s %s? Give --principal, or --task for a task without users", question.Access, question.Conduit)
+				return fmt.Errorf("who is it that wants to %s %s? Give --principal, or --task for a task without users",
+					question.Access, question.Conduit)
 			}
 			if question.Access != "read" && question.Access != "write" {
 				return fmt.Errorf("--access %q is not known; expected read or write", question.Access)
@@ -49,13 +50,15 @@ changed and nothing is recorded.`,
 	flags := command.Flags()
 	flags.StringVar(&question.Principal, "principal", "", "user on whose behalf the access is made")
 	flags.StringVar(&question.Region, "region", "", "region that the user connects from")
-	flags.StringVar(&question.Conduit, "conduit", "", "what is accessed, by its name in the pipeline: /corpus/public/17.txt")
+	flags.StringVar(&question.Conduit, "conduit", "",
+		"what is accessed, by its name in the pipeline: /corpus/public/17.txt")
 	flags.StringVar(&question.Access, "access", "read", "read or write")
 	flags.StringVar(&question.Task, "task", "", "task that makes the access; default the one that has a user")
 	flags.StringVar(&question.Pipeline, "pipeline", "", "pipeline; may be left out when there is one")
 	_ = command.MarkFlagRequired("conduit")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
-	_ = command.RegisterFlagCompletionFunc("access", cobra.FixedCompletions([]string{"read", "write"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("access",
+		cobra.FixedCompletions([]string{"read", "write"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -68,7 +71,8 @@ func printExplanation(w io.Writer, e api.Explanation) {
 	if e.WouldDeny != "" {
 		fmt.Fprintf(w, "%s\n\n", e.WouldDeny)
 	}
-	fmt.Fprintf(w, "%s of %s by %s, policy %s\n", e.Question.Access, e.Question.Conduit, e.Instance, either(e.Policy, "none"))
+	fmt.Fprintf(w, "%s of %s by %s, policy %s\n", e.Question.Access, e.Question.Conduit, e.Instance,
+		either(e.Policy, "none"))
 	printDerivation(w, e.Derivation, 0)
 	if len(e.Conditions) > 0 {
 		fmt.Fprintln(w, "\nthis holds as long as:")

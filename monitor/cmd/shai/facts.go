@@ -20,7 +20,8 @@ func (p *program) factsCommand() *cobra.Command {
   shai facts add blacklist/de blocked /corpus/public/17.txt
   shai facts add --typed limits size '"large"' 17`,
 		func(fact api.Fact) api.FactChange { return api.FactChange{Add: []api.Fact{fact}} })
-	remove := p.changeFactsCommand("remove", "Take a tuple out of a conduit", `  shai facts remove friends/alice friend bob`,
+	remove := p.changeFactsCommand("remove", "Take a tuple out of a conduit",
+		`  shai facts remove friends/alice friend bob`,
 		func(fact api.Fact) api.FactChange { return api.FactChange{Remove: []api.Fact{fact}} })
 	return group("facts", "Change what the policies' facts say", add, remove)
 }
@@ -71,7 +72,8 @@ func (p *program) changeFacts(ctx context.Context, change api.FactChange) error 
 		return err
 	}
 	return p.print(result, func(w io.Writer) {
-		fmt.Fprintf(w, "%d added, %d removed; %d instances updated, %d sessions reset, in %s\n", result.Added, result.Removed,
+		fmt.Fprintf(w, "%d added, %d removed; %d instances updated, %d sessions reset, in %s\n", result.Added,
+			result.Removed,
 			result.Instances, result.SessionsReset, time.Duration(result.DurationMicroseconds)*time.Microsecond)
 	})
 }

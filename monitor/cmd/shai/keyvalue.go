@@ -85,7 +85,7 @@ func configureKeyValue(directory, store string, persist bool) (keyValueFiles, er
 	if err != nil {
 		return keyValueFiles{}, err
 	}
-	encoded, err := json.Marshal(secrets)
+	encoded, err := json.Marshal(secrets) //nolint:gosec // the file of secrets is what is written here, with mode 0600
 	if err != nil {
 		return keyValueFiles{}, err
 	}

@@ -28,7 +28,8 @@ var layers = [][]string{
 	{"internal/monitor"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
-	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot", "internal/taskid"},
+	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot",
+		"internal/taskid"},
 	{"internal/wire", "internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
@@ -49,7 +50,8 @@ type listed struct {
 
 func packages(t *testing.T) []listed {
 	t.Helper()
-	command := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports,Error", module+"/...")
+	command := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports,Error",
+		module+"/...")
 	output, err := command.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
@@ -86,7 +88,8 @@ func TestLayers(t *testing.T) {
 		}
 		// Tests may use the fake monitor, and the package that they test.
 		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
-			if strings.HasPrefix(imported, module) && layerOf(imported) <= own && imported != p.ImportPath && layerOf(imported) != 2 {
+			if strings.HasPrefix(imported, module) && layerOf(imported) <= own && imported != p.ImportPath &&
+				layerOf(imported) != 2 {
 				t.Errorf("tests of %s import %s, which is not beneath it", p.ImportPath, imported)
 			}
 		}
@@ -96,7 +99,8 @@ func TestLayers(t *testing.T) {
 // impure is what a package that does no input or output never imports, with what is in
 // those folders; harmless is what it may of these.
 var (
-	impure   = []string{"os", "net", "syscall", "log", "io/ioutil", "math/rand", "crypto/rand", "golang.org/x/sys", "golang.org/x/net"}
+	impure = []string{"os", "net", "syscall", "log", "io/ioutil", "math/rand", "crypto/rand", "golang.org/x/sys",
+		"golang.org/x/net"}
 	harmless = []string{"net/netip"}
 	clock    = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
 )

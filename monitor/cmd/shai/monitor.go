@@ -55,16 +55,20 @@ answers only to clients with a certificate by --client-ca.`,
 	f.StringVar(&flags.data, "data", "", "directory of the pipelines' files: /corpus/x in a manifest is DIR/corpus/x")
 	f.StringVar(&flags.state, "state", "", "directory of the monitor's own state, on the same file system as --data")
 	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests; may be repeated")
-	f.StringVar(&flags.library, "library", "", "directory with libshai.so; by default it is looked for beside the program")
+	f.StringVar(&flags.library, "library", "",
+		"directory with libshai.so; by default it is looked for beside the program")
 	f.StringVar(&flags.secrets, "secrets", "", "file with the key-value store's secrets")
 	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3, and how many the monitor uses; default all")
 	f.StringVar(&flags.listen, "listen", "", "address to listen on besides the socket; needs --certificate, --key and --client-ca")
 	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the authority that vouches for clients")
-	f.StringVar(&flags.taskIDs, "task-ids", "", "users and groups of tasks, FIRST-LAST, one for each pipeline; default 70000-79999")
-	f.StringVar(&flags.taskRegistry, "task-id-registry", "", "file in which all monitors of a machine note whose tasks have which user; "+
-		"default /var/lib/shai-tasks/ids.json")
-	f.BoolVar(&flags.giveData, "give-data", false, "give documents that tasks cannot read to the group of the pipeline's tasks; "+
-		"without it, apply and status name them")
+	f.StringVar(&flags.taskIDs, "task-ids", "",
+		"users and groups of tasks, FIRST-LAST, one for each pipeline; default 70000-79999")
+	f.StringVar(&flags.taskRegistry, "task-id-registry", "",
+		"file in which all monitors of a machine note whose tasks have which user; "+
+			"default /var/lib/shai-tasks/ids.json")
+	f.BoolVar(&flags.giveData, "give-data", false,
+		"give documents that tasks cannot read to the group of the pipeline's tasks; "+
+			"without it, apply and status name them")
 	f.StringVar(&flags.logFormat, "log-format", "text", "text or json")
 	_ = command.MarkFlagRequired("data")
 	_ = command.MarkFlagRequired("state")
@@ -215,14 +219,16 @@ func libraryDirectory(given string) (string, error) {
 			return "", fmt.Errorf("find libshai.so: %w; give --library", err)
 		}
 		beside := filepath.Dir(program)
-		candidates = []string{filepath.Join(beside, "../runtime"), filepath.Join(beside, "../lib/shai"), "/usr/lib/shai"}
+		candidates = []string{filepath.Join(beside, "../runtime"), filepath.Join(beside, "../lib/shai"),
+			"/usr/lib/shai"}
 	}
 	for _, candidate := range candidates {
 		if _, err := os.Stat(filepath.Join(candidate, "libshai.so")); err == nil {
 			return realDirectory(candidate)
 		}
 	}
-	return "", fmt.Errorf("find libshai.so: it is not in %s; build it with make build, or give --library", strings.Join(candidates, ", "))
+	return "", fmt.Errorf("find libshai.so: it is not in %s; build it with make build, or give --library",
+		strings.Join(candidates, ", "))
 }
 
 func (p *program) logger(format string) (*slog.Logger, error) {

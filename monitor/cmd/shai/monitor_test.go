@@ -33,7 +33,8 @@ func TestMonitorOptions(t *testing.T) {
 	if err := os.Symlink("data", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
-	base := []string{"monitor", "--data", root + "/link", "--state", root + "/state", "--socket", root + "/s", "--library", root + "/lib"}
+	base := []string{"monitor", "--data", root + "/link", "--state", root + "/state", "--socket", root + "/s",
+		"--library", root + "/lib"}
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
 		Define: map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), Version: version()}
 	for _, test := range []struct {
@@ -45,17 +46,27 @@ func TestMonitorOptions(t *testing.T) {
 		{name: "least", change: func(*monitor.Options) {}},
 		{name: "definitions keep commas and equals signs", words: []string{"--define", "A=1,2=3", "--define=B="},
 			change: func(o *monitor.Options) { o.Define = map[string]string{"A": "1,2=3", "B": ""} }},
-		{name: "processors", words: []string{"--cpus", "0,2-4"}, change: func(o *monitor.Options) { o.CPUs = []int{0, 2, 3, 4} }},
-		{name: "TLS", words: []string{"--listen", ":1", "--certificate", "/t/c", "--key", "/t/../k", "--client-ca", "/t/a"},
-			change: func(o *monitor.Options) { o.Listen, o.Certificate, o.Key, o.ClientCA = ":1", "/t/c", "/k", "/t/a" }},
-		{name: "users of tasks", words: []string{"--task-ids", "80000-80009", "--task-id-registry", "/r", "--give-data"},
+		{name: "processors", words: []string{"--cpus", "0,2-4"},
+			change: func(o *monitor.Options) { o.CPUs = []int{0, 2, 3, 4} }},
+		{name: "TLS", words: []string{"--listen", ":1", "--certificate", "/t/c", "--key", "/t/../k", "--client-ca",
+			"/t/a"},
 			change: func(o *monitor.Options) {
-				o.TaskIDs, o.GiveData = taskid.Registry{Path: "/r", Range: taskid.Range{First: 80000, Last: 80009}}, true
+				o.Listen, o.Certificate, o.Key, o.ClientCA = ":1", "/t/c", "/k",
+					"/t/a"
 			}},
-		{name: "users of the system", words: []string{"--task-ids", "0-80000"}, fails: "--task-ids: 0-80000 holds users of the system"},
+		{name: "users of tasks", words: []string{"--task-ids", "80000-80009", "--task-id-registry", "/r",
+			"--give-data"},
+			change: func(o *monitor.Options) {
+				o.TaskIDs, o.GiveData = taskid.Registry{Path: "/r", Range: taskid.Range{First: 80000, Last: 80009}},
+					true
+			}},
+		{name: "users of the system", words: []string{"--task-ids", "0-80000"},
+			fails: "--task-ids: 0-80000 holds users of the system"},
 		{name: "one user", words: []string{"--task-ids", "80000"}, fails: `--task-ids "80000": expected a range`},
-		{name: "definition without a value", words: []string{"--define", "A"}, fails: `--define "A": expected NAME=VALUE`},
-		{name: "definition twice", words: []string{"--define", "A=1", "--define", "A=2"}, fails: "--define A is given twice"},
+		{name: "definition without a value", words: []string{"--define", "A"},
+			fails: `--define "A": expected NAME=VALUE`},
+		{name: "definition twice", words: []string{"--define", "A=1", "--define", "A=2"},
+			fails: "--define A is given twice"},
 		{name: "processors backwards", words: []string{"--cpus", "3-1"}, fails: `--cpus "3-1"`},
 		{name: "too many processors", words: []string{"--cpus", "0-99999999"}, fails: "--cpus"},
 		{name: "no such data", words: []string{"--data", root + "/x"}, fails: "--data: "},
@@ -66,8 +77,9 @@ func TestMonitorOptions(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var got monitor.Options
 			var stderr strings.Builder
-			p := &program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr, environment: func(string) string { return "" },
-				monitor: func(_ context.Context, o monitor.Options) error { got = o; return nil }}
+			p := &program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr,
+				environment: func(string) string { return "" },
+				monitor:     func(_ context.Context, o monitor.Options) error { got = o; return nil }}
 			code := p.run(context.Background(), append(append([]string{}, base...), test.words...))
 			if test.fails != "" {
 				if code != exitFailure || !strings.Contains(stderr.String(), test.fails) {
@@ -77,7 +89,8 @@ func TestMonitorOptions(t *testing.T) {
 			}
 			want := want
 			test.change(&want)
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(monitor.Options{}, "Logger")); code != exitOK || diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(monitor.Options{}, "Logger")); code != exitOK ||
+				diff != "" {
 				t.Errorf("exit %d: %s\n%s", code, stderr.String(), diff)
 			}
 		})

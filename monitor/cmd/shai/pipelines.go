@@ -38,7 +38,8 @@ baseline (nothing is enforced).`,
 			}
 			return nil
 		},
-		ValidArgsFunction: func(command *cobra.Command, arguments []string, typed string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(command *cobra.Command, arguments []string, typed string) ([]string,
+			cobra.ShellCompDirective) {
 			if len(arguments) == 1 {
 				return modes, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -53,7 +54,10 @@ baseline (nothing is enforced).`,
 			if err != nil {
 				return err
 			}
-			return p.print(status, func(w io.Writer) { fmt.Fprintf(w, "pipeline %s: mode %s\n", status.Name, status.Mode) })
+			return p.print(status, func(w io.Writer) {
+				fmt.Fprintf(w, "pipeline %s: mode %s\n", status.Name,
+					status.Mode)
+			})
 		}),
 	}
 }
@@ -82,7 +86,8 @@ func printPipelines(w io.Writer, pipelines []api.PipelineStatus) {
 
 // completePipelines offers the names of pipelines to the shell. A monitor that does
 // not answer offers none.
-func (p *program) completePipelines(command *cobra.Command, arguments []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (p *program) completePipelines(command *cobra.Command, arguments []string, _ string) ([]string,
+	cobra.ShellCompDirective) {
 	if len(arguments) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -98,7 +103,8 @@ func (p *program) completePipelines(command *cobra.Command, arguments []string, 
 }
 
 // completeTasks offers a pipeline, then its tasks.
-func (p *program) completeTasks(command *cobra.Command, arguments []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (p *program) completeTasks(command *cobra.Command, arguments []string, typed string) ([]string,
+	cobra.ShellCompDirective) {
 	if len(arguments) != 1 {
 		return p.completePipelines(command, arguments, typed)
 	}

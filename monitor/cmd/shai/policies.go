@@ -18,7 +18,8 @@ import (
 )
 
 func (p *program) policyCommand() *cobra.Command {
-	return group("policy", "Check and format policies; needs no monitor", p.policyCheckCommand(), p.policyFormatCommand())
+	return group("policy", "Check and format policies; needs no monitor", p.policyCheckCommand(),
+		p.policyFormatCommand())
 }
 
 // finding is one error with its place.
@@ -105,7 +106,8 @@ func (c *checked) policyFile(path string, text []byte) {
 		}
 		if err == nil {
 			for _, t := range templates {
-				c.Policies = append(c.Policies, fmt.Sprintf("%s(%s)", either(t.Name(), path), strings.Join(t.Parameters(), ", ")))
+				c.Policies = append(c.Policies,
+					fmt.Sprintf("%s(%s)", either(t.Name(), path), strings.Join(t.Parameters(), ", ")))
 			}
 			return
 		}
@@ -120,7 +122,8 @@ func (c *checked) policyFile(path string, text []byte) {
 		if m.Expected != "" {
 			message += ", expected " + m.Expected
 		}
-		c.Findings = append(c.Findings, finding{File: path, Line: m.Line, Column: m.Column, Message: message, Hint: m.Hint})
+		c.Findings = append(c.Findings, finding{File: path, Line: m.Line, Column: m.Column, Message: message,
+			Hint: m.Hint})
 	}
 }
 
@@ -152,7 +155,8 @@ func (c *checked) manifests(sources []manifest.Source) {
 					message = around + ": " + message
 				}
 			}
-			c.Findings = append(c.Findings, finding{File: m.Position.File, Line: m.Position.Line, Column: m.Position.Column,
+			c.Findings = append(c.Findings, finding{File: m.Position.File, Line: m.Position.Line,
+				Column:  m.Position.Column,
 				Message: message, Hint: m.Hint})
 		}
 		return
@@ -160,7 +164,8 @@ func (c *checked) manifests(sources []manifest.Source) {
 	for _, one := range bundle.Policies() {
 		// It compiled a moment ago.
 		if template, err := policy.CompileText(one.Metadata.Name, []byte(one.Spec.Text)); err == nil {
-			c.Policies = append(c.Policies, fmt.Sprintf("%s(%s)", one.Metadata.Name, strings.Join(template.Parameters(), ", ")))
+			c.Policies = append(c.Policies, fmt.Sprintf("%s(%s)", one.Metadata.Name,
+				strings.Join(template.Parameters(), ", ")))
 		}
 	}
 }

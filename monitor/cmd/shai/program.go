@@ -96,7 +96,8 @@ with "shai status", "shai explain" and "shai audit".`,
 	onlyCommands(root)
 	p.flags(root)
 	root.AddCommand(
-		p.applyCommand(), p.compareCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(), p.policyCommand(),
+		p.applyCommand(), p.compareCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(),
+		p.policyCommand(),
 		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.pipelineCommand(), p.taskCommand(),
 		p.statusCommand(), p.validateCommand(), p.keyValueCommand(), p.versionCommand(),
 	)
@@ -111,12 +112,14 @@ func (p *program) flags(root *cobra.Command) {
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.target.Socket, "socket", socket, "unix socket of the monitor; SHAI_SOCKET sets the default")
-	flags.StringVar(&p.target.Server, "server", "", "address (host:port) of a monitor on another machine, instead of the socket")
+	flags.StringVar(&p.target.Server, "server", "",
+		"address (host:port) of a monitor on another machine, instead of the socket")
 	flags.StringVar(&p.target.Certificate, "certificate", "", "PEM file with the certificate to show to the other side")
 	flags.StringVar(&p.target.Key, "key", "", "PEM file with the certificate's private key")
 	flags.StringVar(&p.target.ServerCA, "server-ca", "", "PEM file with the authority that vouches for --server")
 	flags.StringVarP(&p.output, "output", "o", "text", "how to print: text, json or yaml")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // action is what a command does once its command line is understood.
@@ -167,7 +170,8 @@ func takes(names ...string) cobra.PositionalArgs {
 		if len(arguments) == len(names) || several && len(arguments) > len(names) {
 			return nil
 		}
-		return fmt.Errorf("%s takes %s, got %s", command.CommandPath(), strings.Join(names, " "), counted(len(arguments), "argument"))
+		return fmt.Errorf("%s takes %s, got %s", command.CommandPath(), strings.Join(names, " "),
+			counted(len(arguments), "argument"))
 	}
 }
 

@@ -136,7 +136,8 @@ func execute(t *testing.T, words []string, socket, enforcement string) string {
 
 // Every command has help with an example, and none panics without arguments.
 func TestEveryCommandHasHelp(t *testing.T) {
-	p := &program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, environment: func(string) string { return "" }}
+	p := &program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+		environment: func(string) string { return "" }}
 	commands := p.root().Commands()
 	for len(commands) > 0 {
 		command := commands[0]
@@ -153,7 +154,8 @@ func TestEveryCommandHasHelp(t *testing.T) {
 func TestFollowPrintsUntilInterrupted(t *testing.T) {
 	for _, output := range []string{"text", "json", "yaml"} {
 		t.Run(output, func(t *testing.T) {
-			socket, _ := apitest.Serve(t, &api.Handler{Service: new(apitest.Service), Audit: apitest.Log(t)}, api.Endpoints{})
+			socket, _ := apitest.Serve(t, &api.Handler{Service: new(apitest.Service), Audit: apitest.Log(t)},
+				api.Endpoints{})
 			ctx, interrupt := context.WithCancel(context.Background())
 			seen := &watcher{want: "no read clause holds", found: interrupt}
 			p := &program{stdin: strings.NewReader(""), stdout: seen, stderr: io.Discard,
@@ -192,7 +194,8 @@ func TestVerifyFindsAFault(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := execute(t, []string{"audit", "verify", directory}, "", ""); got != "3 records in 1 file: the chain is whole\n" {
+	if got := execute(t, []string{"audit", "verify", directory}, "",
+		""); got != "3 records in 1 file: the chain is whole\n" {
 		t.Error(got)
 	}
 	file := filepath.Join(directory, "audit-00000000000000000001.jsonl")
@@ -200,7 +203,8 @@ func TestVerifyFindsAFault(t *testing.T) {
 	if err := os.WriteFile(file, bytes.Replace(text, []byte("alice"), []byte("mallo"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := execute(t, []string{"audit", "verify", directory}, "", ""); !strings.HasPrefix(got, "0 records are good, then: audit-00000000000000000001.jsonl:1: record 1: the record is altered") ||
+	if got := execute(t, []string{"audit", "verify", directory}, "", ""); !strings.HasPrefix(got,
+		"0 records are good, then: audit-00000000000000000001.jsonl:1: record 1: the record is altered") ||
 		!strings.HasSuffix(got, "exit 1\n") {
 		t.Error(got)
 	}
@@ -208,7 +212,8 @@ func TestVerifyFindsAFault(t *testing.T) {
 
 func TestTerminalIsNotCommandedByNames(t *testing.T) {
 	var out strings.Builder
-	if err := printRecord(&out, audit.Record{Event: audit.Event{Kind: audit.Denial, Conduit: "/a\x1b[2J\nforged\u009b"}}); err != nil {
+	if err := printRecord(&out, audit.Record{Event: audit.Event{Kind: audit.Denial,
+		Conduit: "/a\x1b[2J\nforged\u009b"}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); strings.Count(got, "\n") != 1 || strings.ContainsAny(got, "\x1b\u009b") {

@@ -20,8 +20,9 @@ import (
 
 func (p *program) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Show what the monitor enforces and what runs", Example: "  shai status\n  shai status --output json",
-		Args: cobra.NoArgs,
+		Use: "status", Short: "Show what the monitor enforces and what runs",
+		Example: "  shai status\n  shai status --output json",
+		Args:    cobra.NoArgs,
 		RunE: p.does(func(ctx context.Context, _ []string) error {
 			client, err := p.client()
 			if err != nil {
@@ -50,7 +51,8 @@ func printStatus(w io.Writer, s api.Status) {
 		if s.Bundle.Label != "" {
 			label = ", label " + printable(s.Bundle.Label)
 		}
-		fmt.Fprintf(w, "bundle %d (%.12s), %d objects, applied %s%s\n", s.Bundle.Version, s.Bundle.Hash, s.Bundle.Objects,
+		fmt.Fprintf(w, "bundle %d (%.12s), %d objects, applied %s%s\n", s.Bundle.Version, s.Bundle.Hash,
+			s.Bundle.Objects,
 			s.Bundle.Applied.Format(time.RFC3339), label)
 	}
 	printFactSources(w, s.FactSources)
@@ -107,7 +109,8 @@ func printSessions(w io.Writer, pipeline api.PipelineStatus) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"SESSION", "PEER", "REGION", "SLOT", "MODE", "SINCE"}}
 	for _, s := range pipeline.Sessions {
-		rows = append(rows, []string{s.Instance, s.Peer, either(s.Region, "-"), strconv.Itoa(s.Slot), s.Mode, s.Since.Format(time.RFC3339)})
+		rows = append(rows, []string{s.Instance, s.Peer, either(s.Region, "-"), strconv.Itoa(s.Slot), s.Mode,
+			s.Since.Format(time.RFC3339)})
 	}
 	table(w, rows)
 	if hidden := pipeline.SessionTotal - len(pipeline.Sessions); hidden > 0 {
@@ -127,7 +130,8 @@ func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Say which version this is", Example: "  shai version", Args: cobra.NoArgs,
 		RunE: p.does(func(context.Context, []string) error {
-			a := about{Version: version(), Revision: revision(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+			a := about{Version: version(), Revision: revision(), Go: runtime.Version(),
+				System: runtime.GOOS + "/" + runtime.GOARCH}
 			return p.print(a, func(w io.Writer) { fmt.Fprintf(w, "shai %s, %s, %s\n", a.Version, a.Go, a.System) })
 		}),
 	}

@@ -90,14 +90,16 @@ func (p *program) taskListCommand() *cobra.Command {
 				tasks[pipeline.Name] = pipeline.Tasks
 			}
 			return p.print(tasks, func(w io.Writer) {
-				rows := [][]string{{"PIPELINE", "TASK", "STATE", "RUN", "PROCESS", "RESTARTS", "ENFORCEMENT", "MESSAGE"}}
+				rows := [][]string{{"PIPELINE", "TASK", "STATE", "RUN", "PROCESS", "RESTARTS", "ENFORCEMENT",
+					"MESSAGE"}}
 				for _, pipeline := range pipelines {
 					for _, t := range pipeline.Tasks {
 						process := "-"
 						if t.PID != 0 {
 							process = strconv.Itoa(t.PID)
 						}
-						rows = append(rows, []string{pipeline.Name, t.Name, t.State, t.Run, process, strconv.Itoa(t.Restarts),
+						rows = append(rows, []string{pipeline.Name, t.Name, t.State, t.Run, process,
+							strconv.Itoa(t.Restarts),
 							either(t.Enforcement, "-"), t.Message})
 					}
 				}

@@ -15,7 +15,8 @@ func TestValidateServesUntilInterrupted(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "v.sock")
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
-	p := &program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, environment: func(string) string { return "" }}
+	p := &program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+		environment: func(string) string { return "" }}
 	ended := make(chan int, 1)
 	go func() { ended <- p.run(ctx, []string{"validate", "--socket", socket, "--log-format", "json"}) }()
 	for connected := false; !connected; {
@@ -36,7 +37,8 @@ func TestValidateServesUntilInterrupted(t *testing.T) {
 }
 
 func TestValidateDoesNotTakeTheMonitorsSocket(t *testing.T) {
-	if got := execute(t, []string{"validate"}, "/nowhere.sock", ""); !strings.Contains(got, "name a socket with --socket: the default one is the monitor's") {
+	if got := execute(t, []string{"validate"}, "/nowhere.sock", ""); !strings.Contains(got,
+		"name a socket with --socket: the default one is the monitor's") {
 		t.Error(got)
 	}
 }

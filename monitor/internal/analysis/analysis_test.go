@@ -113,21 +113,23 @@ const exit = `declassify :- isAsRestrictive(read, this.read) until cKindIs(descr
 
 // A policy zoo: what the generated bundles are made of.
 var zoo = map[string]string{
-	"open":     `policy open { read :- true. ` + exit + `}`,
-	"nobody":   `policy nobody { update :- true. }`,
-	"mine":     `policy mine(owner) { read :- sKeyIs(owner). update :- sKeyIs(owner). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`,
-	"friends":  `policy friends(owner) { read :- sKeyIs(owner). read :- sKeyIs(K), concat(F, "friends/", owner), F says friend(K). ` + exit + `}`,
-	"circle":   `policy circle(owner) { read :- sKeyIs(K), concat(F, "friends/", owner), F says friend(M), concat(G, "friends/", M), G says friend(K). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`,
-	"region":   `policy region { read :- sRegionIs(R), concat(L, "blacklist/", R), each in L says blocked(D) { neq(D, this) }. declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`,
-	"vip":      `policy vip(level) { read :- sKeyIs(K), "club" says member(K, level). ` + exit + `}`,
-	"switch":   `policy switch(owner) { read :- "switch" says on(owner). ` + exit + `}`,
-	"unlinked": `policy unlinked(owner) { read :- "club" says vip("c"). read :- sKeyIs(owner), "x" says vip(owner). ` + exit + `}`,
-	"until":    `policy until(owner) { read :- sKeyIs(owner), timeIs(T), lt(T, 2018-01-01T00:00:00Z). ` + exit + `}`,
-	"named":    `policy named { read :- sKeyIs(K), concat(L, "list/", this), L says open(K). ` + exit + `}`,
-	"either":   `policy either(owner) { read :- sKeyIs(owner), sRegionIs("de"). read :- sRegionIs("us"), "switch" says on(owner). update :- "switch" says on("a"). ` + exit + `}`,
-	"pair":     `policy pair(one, other) { read :- sKeyIs(one), "friends/a" says friend(other). read :- sKeyIs(other). ` + exit + `}`,
-	"asked":    `policy asked(owner) { read :- sKeyIs(K), concat(F, "friends/", K), F says friend(owner), "deny" says none(), each in "deny" says blocked(D) { neq(D, this) }. ` + exit + `}`,
-	"empty":    `policy empty(owner) { read :- sKeyIs(owner), each in "deny" says none() { eq(1, 2) }. ` + exit + `}`,
+	"open":    `policy open { read :- true. ` + exit + `}`,
+	"nobody":  `policy nobody { update :- true. }`,
+	"mine":    `policy mine(owner) { read :- sKeyIs(owner). update :- sKeyIs(owner). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`,
+	"friends": `policy friends(owner) { read :- sKeyIs(owner). read :- sKeyIs(K), concat(F, "friends/", owner), F says friend(K). ` + exit + `}`,
+	"circle":  `policy circle(owner) { read :- sKeyIs(K), concat(F, "friends/", owner), F says friend(M), concat(G, "friends/", M), G says friend(K). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`,
+	"region":  `policy region { read :- sRegionIs(R), concat(L, "blacklist/", R), each in L says blocked(D) { neq(D, this) }. declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`,
+	"vip":     `policy vip(level) { read :- sKeyIs(K), "club" says member(K, level). ` + exit + `}`,
+	"switch":  `policy switch(owner) { read :- "switch" says on(owner). ` + exit + `}`,
+	"unlinked": `policy unlinked(owner) { read :- "club" says vip("c"). read :- sKeyIs(owner), "x" says vip(owner). ` +
+		exit + `}`,
+	"until":  `policy until(owner) { read :- sKeyIs(owner), timeIs(T), lt(T, 2018-01-01T00:00:00Z). ` + exit + `}`,
+	"named":  `policy named { read :- sKeyIs(K), concat(L, "list/", this), L says open(K). ` + exit + `}`,
+	"either": `policy either(owner) { read :- sKeyIs(owner), sRegionIs("de"). read :- sRegionIs("us"), "switch" says on(owner). update :- "switch" says on("a"). ` + exit + `}`,
+	"pair": `policy pair(one, other) { read :- sKeyIs(one), "friends/a" says friend(other). read :- sKeyIs(other). ` +
+		exit + `}`,
+	"asked": `policy asked(owner) { read :- sKeyIs(K), concat(F, "friends/", K), F says friend(owner), "deny" says none(), each in "deny" says blocked(D) { neq(D, this) }. ` + exit + `}`,
+	"empty": `policy empty(owner) { read :- sKeyIs(owner), each in "deny" says none() { eq(1, 2) }. ` + exit + `}`,
 }
 
 var (
@@ -143,7 +145,8 @@ func randomFact(rt *rapid.T) policy.Fact {
 	case 0, 1, 2:
 		return fact("friends/"+person(), "friend", person())
 	case 3:
-		return fact("blacklist/"+rapid.SampledFrom(regions).Draw(rt, "region"), "blocked", "/d/region/"+rapid.SampledFrom([]string{"a/1", "a/2", "b/1"}).Draw(rt, "blocked"))
+		return fact("blacklist/"+rapid.SampledFrom(regions).Draw(rt, "region"), "blocked",
+			"/d/region/"+rapid.SampledFrom([]string{"a/1", "a/2", "b/1"}).Draw(rt, "blocked"))
 	case 4:
 		return fact("club", "member", person(), person())
 	case 5:
@@ -151,7 +154,8 @@ func randomFact(rt *rapid.T) policy.Fact {
 	case 6:
 		return fact(rapid.SampledFrom([]string{"club", "x"}).Draw(rt, "conduit"), "vip", person())
 	case 7:
-		return fact("list//d/named/"+rapid.SampledFrom([]string{"a/1", "a/2", "b/1"}).Draw(rt, "named"), "open", person())
+		return fact("list//d/named/"+rapid.SampledFrom([]string{"a/1", "a/2", "b/1"}).Draw(rt, "named"), "open",
+			person())
 	case 8:
 		if rapid.Bool().Draw(rt, "none") {
 			return fact("deny", "none")
@@ -199,7 +203,8 @@ func zooBundle(t testing.TB) (*Plan, catalog.Bundle) {
 			arguments[parameter] = "{owner}"
 		}
 		bundle.Rules = append(bundle.Rules, catalog.Rule{
-			Set: "zoo/documents", Kind: policy.FileConduit, Ingress: true, Path: "/d/" + name + "/{owner}/**", Policy: catalog.Reference{Policy: name, Arguments: arguments},
+			Set: "zoo/documents", Kind: policy.FileConduit, Ingress: true, Path: "/d/" + name + "/{owner}/**",
+			Policy: catalog.Reference{Policy: name, Arguments: arguments},
 		})
 	}
 	for name, text := range map[string]string{
@@ -209,7 +214,10 @@ func zooBundle(t testing.TB) (*Plan, catalog.Bundle) {
 	} {
 		bundle.Policies = append(bundle.Policies, catalog.PolicyText{Name: name, File: name, Text: text})
 	}
-	slices.SortFunc(bundle.Policies, func(a, b catalog.PolicyText) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	slices.SortFunc(bundle.Policies, func(a, b catalog.PolicyText) int {
+		return bytes.Compare([]byte(a.Name),
+			[]byte(b.Name))
+	})
 	both := []string{"documents"}
 	return &Plan{
 		Pipeline: "zoo",
@@ -218,7 +226,8 @@ func zooBundle(t testing.TB) (*Plan, catalog.Bundle) {
 			{Name: "indexer", Taint: catalog.Reference{Policy: "closed"}, Reads: both, Writes: both},
 			{
 				Name: "worker", Parameters: []string{"user", "region"}, Reads: both, Writes: both,
-				Taint:  catalog.Reference{Policy: "worker", Arguments: map[string]string{"user": "{user}", "region": "{region}"}},
+				Taint: catalog.Reference{Policy: "worker",
+					Arguments: map[string]string{"user": "{user}", "region": "{region}"}},
 				Expect: []Expectation{{Conduit: "population", Says: "home", Parameters: []string{"user", "region"}}},
 			},
 		},
@@ -237,7 +246,8 @@ func TestJoinEqualsTheNaiveProduct(t *testing.T) {
 }
 
 func populate(rt *rapid.T, c *catalog.Catalog) {
-	if _, _, err := c.Register(rapid.SliceOfNDistinct(rapid.SampledFrom(documents()), 10, 50, rapid.ID).Draw(rt, "documents")); err != nil {
+	if _, _, err := c.Register(rapid.SliceOfNDistinct(rapid.SampledFrom(documents()), 10, 50, rapid.ID).Draw(rt,
+		"documents")); err != nil {
 		rt.Fatal(err)
 	}
 	var facts []policy.Fact
@@ -276,9 +286,11 @@ func checkAgainstNaive(rt *rapid.T, plan *Plan, c *catalog.Catalog, r *Result) {
 		}
 		for id := uint32(1); id <= s.Conduits(); id++ {
 			conduit, _ := s.ConduitByID(int64(id))
-			decision := policy.Decide(policy.Read, who.taint, conduit, s, policy.Environment{Session: who.session, Now: now})
+			decision := policy.Decide(policy.Read, who.taint, conduit, s,
+				policy.Environment{Session: who.session, Now: now})
 			if decision.Allowed != capabilities.mayRead(s.ClassOf(id)) {
-				rt.Fatalf("%s reads %s (class %d): decided %v by itself: %s", capabilities.Instance.Name(), conduit.Name, s.ClassOf(id), decision.Allowed, decision.Reason)
+				rt.Fatalf("%s reads %s (class %d): decided %v by itself: %s", capabilities.Instance.Name(),
+					conduit.Name, s.ClassOf(id), decision.Allowed, decision.Reason)
 			}
 		}
 	}
@@ -304,13 +316,15 @@ func TestIncrementalEqualsAFullRun(t *testing.T) {
 			for i, want := range full.instances {
 				got := next.instances[i]
 				if diff := cmp.Diff(want.Reads, got.Reads); diff != "" {
-					rt.Fatalf("step %d (added %v, removed %v, classes %v): %s reads: %s", step, change.Added, change.Removed, change.Classes, want.Instance.Name(), diff)
+					rt.Fatalf("step %d (added %v, removed %v, classes %v): %s reads: %s", step, change.Added,
+						change.Removed, change.Classes, want.Instance.Name(), diff)
 				}
 				// An access that holds already keeps the proof it was found with, so
 				// conditions are not compared: were they wrong, a later step would
 				// leave an access that a full run does not give.
 				if !slices.Equal(want.Writes, got.Writes) || !slices.Equal(want.Others, got.Others) {
-					rt.Fatalf("step %d (added %v, removed %v): %s writes %v, want %v", step, change.Added, change.Removed, want.Instance.Name(), got.Writes, want.Writes)
+					rt.Fatalf("step %d (added %v, removed %v): %s writes %v, want %v", step, change.Added,
+						change.Removed, want.Instance.Name(), got.Writes, want.Writes)
 				}
 			}
 			checkAffected(rt, r, next, affected)
@@ -349,7 +363,8 @@ func checkAffected(rt *rapid.T, before, after *Result, affected []Affected) {
 		rt.Fatalf("%d instances affected, want %d", len(affected), len(want))
 	}
 	for i := range want {
-		if want[i].Instance.compare(affected[i].Instance) != 0 || !slices.Equal(want[i].Gained, affected[i].Gained) || !slices.Equal(want[i].Lost, affected[i].Lost) {
+		if want[i].Instance.compare(affected[i].Instance) != 0 || !slices.Equal(want[i].Gained, affected[i].Gained) ||
+			!slices.Equal(want[i].Lost, affected[i].Lost) {
 			rt.Fatalf("affected: %+v, want %+v", affected[i], want[i])
 		}
 	}
@@ -368,7 +383,8 @@ func TestUnfriendingAffectsTwo(t *testing.T) {
 	}
 	// alice loses bob's posts, and those of bob's friends-of-friends circle; dave
 	// stays bob's friend, and alice no longer is a friend's friend of dave.
-	if len(affected) != 1 || affected[0].Instance.Name() != "worker(alice, de)" || len(affected[0].Lost) == 0 || len(affected[0].Gained) != 0 {
+	if len(affected) != 1 || affected[0].Instance.Name() != "worker(alice, de)" || len(affected[0].Lost) == 0 ||
+		len(affected[0].Gained) != 0 {
 		t.Errorf("affected: %+v", affected)
 	}
 	if readable(t, next, c, Instance{"worker", []string{"alice", "de"}})["/corpus/friends/bob/1.txt"] {

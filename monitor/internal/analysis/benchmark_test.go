@@ -72,7 +72,7 @@ func BenchmarkOneUser(b *testing.B) {
 	users := plan.Instances(c.State())[2:] // after indexer and search
 	b.Run("joined", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			e.analyse(users[i%len(users)], 1)
+			e.analyze(users[i%len(users)], 1)
 		}
 	})
 	b.Run("naive", func(b *testing.B) {

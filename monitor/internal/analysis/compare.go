@@ -82,8 +82,8 @@ func NewComparison(change *catalog.Change) *Comparison {
 	c.stayed(c.moved(change.Moved))
 	c.places()
 	for i, one := range c.crossings {
-		c.from[one.from] = append(c.from[one.from], uint32(i)) //nolint:gosec // bounded by classes and moves
-		c.to[one.to] = append(c.to[one.to], uint32(i))         //nolint:gosec // the same
+		c.from[one.from] = append(c.from[one.from], uint32(i))
+		c.to[one.to] = append(c.to[one.to], uint32(i))
 	}
 	c.touched = make([]bool, len(c.crossings))
 	return c
@@ -270,7 +270,8 @@ func (c *Comparison) row(p pair, what, set, owner string, how outcome) *row {
 	r := c.rows[how][key]
 	if r == nil {
 		r = &row{crossings: map[uint32]bool{}, singles: map[string]bool{}, change: FlowChange{
-			Pipeline: plan.Pipeline, Task: key.task, Access: what, Conduits: set, Policy: owner, Instance: p.was.Instance,
+			Pipeline: plan.Pipeline, Task: key.task, Access: what, Conduits: set, Policy: owner,
+			Instance: p.was.Instance,
 		}}
 		c.rows[how][key] = r
 	}

@@ -151,7 +151,8 @@ func checkChanges(rt *rapid.T, got *Changes, was, is, wasHeld, isHeld map[flow]b
 		sums := map[string]uint64{}
 		for _, row := range list.got {
 			sums[row.Task+" "+row.Access] += row.Flows
-			if row.Flows < row.Documents || row.Flows < row.Instances || row.Flows > row.Documents*row.Instances || row.Conduit == "" || row.Classes == 0 {
+			if row.Flows < row.Documents || row.Flows < row.Instances || row.Flows > row.Documents*row.Instances ||
+				row.Conduit == "" || row.Classes == 0 {
 				rt.Errorf("%s: a row that adds nothing up: %+v", list.name, row)
 			}
 		}
@@ -207,7 +208,8 @@ func TestRelaxedPoliciesAreInNoCapabilitySet(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newCatalog(t, zoo)
 		defer c.Close()
-		if _, _, err := c.Register(rapid.SliceOfNDistinct(rapid.SampledFrom(documents()), 5, 12, rapid.ID).Draw(rt, "documents")); err != nil {
+		if _, _, err := c.Register(rapid.SliceOfNDistinct(rapid.SampledFrom(documents()), 5, 12, rapid.ID).Draw(rt,
+			"documents")); err != nil {
 			rt.Fatal(err)
 		}
 		if _, err := addFacts(c, randomFact(rt), homeFact); err != nil {
@@ -217,7 +219,8 @@ func TestRelaxedPoliciesAreInNoCapabilitySet(t *testing.T) {
 		audited := zoo
 		audited.Hash, audited.Policies = "audited", slices.Clone(zoo.Policies)
 		for i := range audited.Policies {
-			audited.Policies[i].Mode = rapid.SampledFrom([]catalog.Mode{catalog.Enforce, catalog.Audit, catalog.Warn}).Draw(rt, "mode")
+			audited.Policies[i].Mode = rapid.SampledFrom([]catalog.Mode{catalog.Enforce, catalog.Audit,
+				catalog.Warn}).Draw(rt, "mode")
 		}
 		if _, err := c.Apply(audited); err != nil {
 			rt.Fatal(err)
@@ -234,11 +237,14 @@ func TestRelaxedPoliciesAreInNoCapabilitySet(t *testing.T) {
 			}
 			for _, refused := range accesses.RefusedBecause {
 				id, _ := c.State().ID(refused.Conduit)
-				at := slices.IndexFunc(got.Instances(), func(c *Capabilities) bool { return c.Instance.Name() == refused.Instance })
+				at := slices.IndexFunc(got.Instances(),
+					func(c *Capabilities) bool { return c.Instance.Name() == refused.Instance })
 				instance := got.Instances()[at].Instance
 				user := plan.task(instance.Task).values(instance)["user"]
-				if allowed := open[flow{instance.Task, refused.Instance, user, what, id}]; allowed != (refused.Mode != "") {
-					rt.Errorf("%s %s %s: mode %q, allowed %v", refused.Instance, accesses.Access, refused.Conduit, refused.Mode, allowed)
+				if allowed := open[flow{instance.Task, refused.Instance, user, what,
+					id}]; allowed != (refused.Mode != "") {
+					rt.Errorf("%s %s %s: mode %q, allowed %v", refused.Instance, accesses.Access, refused.Conduit,
+						refused.Mode, allowed)
 				}
 			}
 		}

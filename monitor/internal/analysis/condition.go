@@ -101,7 +101,8 @@ func changedHashes(change *catalog.Change) []conditionHash {
 	var hashes []conditionHash
 	for _, facts := range [][]policy.Fact{change.Added, change.Removed} {
 		for _, fact := range facts {
-			hashes = append(hashes, hashFact(fact.Conduit, fact.Relation, fact.Arguments), hashRelation(fact.Conduit, fact.Relation))
+			hashes = append(hashes, hashFact(fact.Conduit, fact.Relation, fact.Arguments),
+				hashRelation(fact.Conduit, fact.Relation))
 		}
 	}
 	for _, move := range change.Moved {

@@ -18,7 +18,7 @@ import (
 const mostCauses = 3
 
 // analysed is one instance with what was found for it.
-type analysed struct {
+type analyzed struct {
 	who   *subject
 	found *Capabilities
 }
@@ -37,7 +37,7 @@ type count struct {
 	weights   map[uint32]uint64 // conduits that a class stands for
 
 	without   uint64 // instances with none granted and none undecided, of those with any expected
-	firstSuch analysed
+	firstSuch analyzed
 }
 
 type groupKey struct{ policy, undecided string }
@@ -71,7 +71,8 @@ func newCount(e *engine, task *Task, name string, what policy.Operation) *count 
 	if set == nil {
 		return nil
 	}
-	c := &count{engine: e, task: task, set: set, what: what, groups: map[groupKey]*group{}, byClass: map[uint32]*group{}, weights: map[uint32]uint64{}}
+	c := &count{engine: e, task: task, set: set, what: what, groups: map[groupKey]*group{},
+		byClass: map[uint32]*group{}, weights: map[uint32]uint64{}}
 	taint := e.state.Template(task.Taint.Policy)
 	c.asksAhead = what != read && taint != nil && taint.AsksForAddress()
 	for _, class := range e.state.ClassesOf(set.Catalog) {
@@ -125,7 +126,7 @@ func (c *count) keyOfSingle(to *target) groupKey {
 }
 
 // over counts for all instances of the task that can start.
-func (c *count) over(instances []analysed) Accesses {
+func (c *count) over(instances []analyzed) Accesses {
 	for _, g := range c.groups {
 		g.expected = g.perClasses * uint64(len(instances))
 	}
@@ -153,7 +154,7 @@ func (c *count) over(instances []analysed) Accesses {
 
 // instance adds what is granted to one instance, and what it is expected to do with
 // conduits without a class.
-func (c *count) instance(one analysed) {
+func (c *count) instance(one analyzed) {
 	expected, granted, undecided := false, false, false
 	for key, g := range c.groups {
 		expected = expected || g.perClasses > 0
@@ -203,13 +204,14 @@ func (c *count) mostLacking(kind func(*group) bool) []*group {
 		}
 	}
 	slices.SortFunc(list, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(b.expected-b.granted, a.expected-a.granted), strings.Compare(a.policy, b.policy), strings.Compare(a.undecided, b.undecided))
+		return cmp.Or(cmp.Compare(b.expected-b.granted, a.expected-a.granted), strings.Compare(a.policy, b.policy),
+			strings.Compare(a.undecided, b.undecided))
 	})
 	return list[:min(len(list), mostCauses)]
 }
 
 // cause explains a group by the first of its accesses that is not granted.
-func (c *count) cause(g *group, instances []analysed) Cause {
+func (c *count) cause(g *group, instances []analyzed) Cause {
 	cause := Cause{}
 	if example := c.example(g, instances); example != nil {
 		cause = c.explain(example, g.undecided)
@@ -218,7 +220,7 @@ func (c *count) cause(g *group, instances []analysed) Cause {
 	return cause
 }
 
-func (c *count) example(g *group, instances []analysed) *lacking {
+func (c *count) example(g *group, instances []analyzed) *lacking {
 	for _, one := range instances {
 		for _, class := range g.classes {
 			if contains(c.classes(one.found), class) {
@@ -245,13 +247,15 @@ func (c *count) explain(example *lacking, undecided string) Cause {
 	if c.set.Egress && what == write && to.class == 0 {
 		what = leave
 	}
-	decision := policy.Decide(what, who.taint, to.conduit, c.engine.state, policy.Environment{Session: who.session, Now: c.engine.now})
+	decision := policy.Decide(what, who.taint, to.conduit, c.engine.state,
+		policy.Environment{Session: who.session, Now: c.engine.now})
 	cause.Reason = decision.Sentence
 	reference := catalog.Reference{}
 	if to.conduit.Policy != nil {
 		reference = c.referenceOf(to)
 	}
-	if waive := c.engine.state.Waive(); waive != nil && decide(who, what, to, c.engine.state, c.engine.now, waive).Allowed {
+	if waive := c.engine.state.Waive(); waive != nil &&
+		decide(who, what, to, c.engine.state, c.engine.now, waive).Allowed {
 		cause.Mode = relaxedMode(c.engine.state, decision.Unmet)
 	}
 	cause.Suggestion = suggest(c.engine, who, what, to, reference)
@@ -293,7 +297,7 @@ func (c *count) warning(found Accesses) (Warning, bool) {
 	}
 	cause := Cause{Reason: "there is no policy"}
 	for _, g := range c.mostLacking(func(*group) bool { return true }) {
-		if example := c.example(g, []analysed{c.firstSuch}); example != nil {
+		if example := c.example(g, []analyzed{c.firstSuch}); example != nil {
 			cause = c.explain(example, "")
 			break
 		}
@@ -301,6 +305,7 @@ func (c *count) warning(found Accesses) (Warning, bool) {
 	return Warning{
 		Task: c.task.Name, Access: found.Access, Conduits: c.set.Name, Suggestion: cause.Suggestion,
 		Instance: c.firstSuch.who.instance.Name(), Instances: c.without,
-		Message: fmt.Sprintf("%s may %s nothing of %s: %s", c.firstSuch.who.instance.Name(), found.Access, c.set.Name, cause.Reason),
+		Message: fmt.Sprintf("%s may %s nothing of %s: %s", c.firstSuch.who.instance.Name(), found.Access, c.set.Name,
+			cause.Reason),
 	}, true
 }

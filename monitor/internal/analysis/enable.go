@@ -30,7 +30,8 @@ type sensitivity struct {
 }
 
 func sensitivityOf(text string) sensitivity {
-	s := sensitivity{relations: make(map[string]bool), each: eachWord.MatchString(text), conduits: aboutConduits.MatchString(text)}
+	s := sensitivity{relations: make(map[string]bool), each: eachWord.MatchString(text),
+		conduits: aboutConduits.MatchString(text)}
 	for _, match := range saysRelation.FindAllStringSubmatch(text, -1) {
 		s.relations[match[1]] = true
 	}

@@ -138,14 +138,16 @@ func (p *Plan) digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", p.Pipeline)
 	for _, task := range p.Tasks {
-		fmt.Fprintf(h, "%q %q %q %q %q %q %v\n", task.Name, task.Parameters, task.Taint.Policy, task.Taint.Arguments, task.Reads, task.Writes, task.Expect)
+		fmt.Fprintf(h, "%q %q %q %q %q %q %v\n", task.Name, task.Parameters, task.Taint.Policy, task.Taint.Arguments,
+			task.Reads, task.Writes, task.Expect)
 	}
 	for _, set := range p.Sets {
 		reference := catalog.Reference{}
 		if set.Policy != nil {
 			reference = *set.Policy
 		}
-		fmt.Fprintf(h, "%q %q %d %t %t %q %q %q %q %q\n", set.Name, set.Catalog, set.Kind, set.Ingress, set.Egress, set.Paths, reference.Policy, reference.Arguments, set.From, set.To)
+		fmt.Fprintf(h, "%q %q %d %t %t %q %q %q %q %q\n", set.Name, set.Catalog, set.Kind, set.Ingress, set.Egress,
+			set.Paths, reference.Policy, reference.Arguments, set.From, set.To)
 	}
 	return string(h.Sum(nil))
 }
@@ -156,7 +158,7 @@ func (r *Result) Encode() []byte {
 	out = codec.AppendText(out, r.BundleHash)
 	out = codec.AppendNumber(out, r.FactsVersion)
 	out = codec.AppendText(out, r.plan.digest())
-	out = codec.AppendFixed(out, uint64(r.Analysed.UnixNano())) //nolint:gosec // read back the same way
+	out = codec.AppendFixed(out, uint64(r.Analyzed.UnixNano()))
 	out = codec.AppendNumber(out, uint64(len(r.instances)))
 	for _, c := range r.instances {
 		out = c.encode(out)
@@ -177,7 +179,7 @@ func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
 		return nil, errors.New("the stored analysis is damaged; run the analysis again")
 	}
 	r := codec.NewReader(body[:len(body)-sha256.Size])
-	hash, version, digest, analysed := r.Text(), r.Number(), r.Text(), r.Fixed()
+	hash, version, digest, analyzed := r.Text(), r.Number(), r.Text(), r.Fixed()
 	if r.Broken() || hash != state.BundleHash() || version != state.FactsVersion() || digest != plan.digest() {
 		return nil, ErrStale
 	}
@@ -188,5 +190,5 @@ func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
 	if r.Broken() || len(r.Rest()) != 0 {
 		return nil, errors.New("the stored analysis is malformed; run the analysis again")
 	}
-	return newResult(plan, state, time.Unix(0, int64(analysed)).UTC(), all), nil //nolint:gosec // written the same way
+	return newResult(plan, state, time.Unix(0, int64(analyzed)).UTC(), all), nil //nolint:gosec // written the same way
 }

@@ -28,7 +28,8 @@ func sysE(t testing.TB) (*Plan, catalog.Bundle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	define := map[string]string{"JAVA": "/j", "JAVA_HOME": "/h", "SYSE": "/s", "REDIS_SOCKET": "/r", "KEYS": "/srv/keys"}
+	define := map[string]string{"JAVA": "/j", "JAVA_HOME": "/h", "SYSE": "/s", "REDIS_SOCKET": "/r",
+		"KEYS": "/srv/keys"}
 	resolved, err := bundle.Resolve("syse", define)
 	if err != nil {
 		t.Fatal(err)
@@ -45,14 +46,17 @@ func catalogBundle(t testing.TB, bundle *manifest.Bundle, plan *Plan) catalog.Bu
 	t.Helper()
 	out := catalog.Bundle{Hash: bundle.Hash()}
 	for _, p := range bundle.Policies() {
-		out.Policies = append(out.Policies, catalog.PolicyText{Name: p.Metadata.Name, File: p.Metadata.Name, Text: p.Spec.Text})
+		out.Policies = append(out.Policies, catalog.PolicyText{Name: p.Metadata.Name, File: p.Metadata.Name,
+			Text: p.Spec.Text})
 	}
 	for _, pipeline := range bundle.Pipelines() {
 		for i, conduit := range pipeline.Spec.Conduits {
 			for _, path := range conduit.Paths {
 				out.Rules = append(out.Rules, catalog.Rule{
-					Set: plan.Sets[i].Catalog, Kind: plan.Sets[i].Kind, Ingress: conduit.Ingress, Internal: !conduit.Ingress && !conduit.Egress,
-					Path: path.Path, Policy: catalog.Reference{Policy: path.Policy.Name, Arguments: path.Policy.Arguments},
+					Set: plan.Sets[i].Catalog, Kind: plan.Sets[i].Kind, Ingress: conduit.Ingress,
+					Internal: !conduit.Ingress && !conduit.Egress,
+					Path:     path.Path, Policy: catalog.Reference{Policy: path.Policy.Name,
+						Arguments: path.Policy.Arguments},
 				})
 			}
 		}
@@ -95,7 +99,8 @@ func village(t testing.TB) (*Plan, *catalog.Catalog) {
 	var facts []policy.Fact
 	for i, user := range []string{"alice", "bob", "carol", "dave"} {
 		for _, kind := range []string{"private", "friends", "circles"} {
-			names = append(names, fmt.Sprintf("/corpus/%s/%s/1.txt", kind, user), fmt.Sprintf("/corpus/%s/%s/2.txt", kind, user))
+			names = append(names, fmt.Sprintf("/corpus/%s/%s/1.txt", kind, user),
+				fmt.Sprintf("/corpus/%s/%s/2.txt", kind, user))
 		}
 		facts = append(facts, fact("population", "home", user, []string{"de", "us", "de", "fr"}[i]))
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // instanceAsks decides one access of an instance as it happens.
-func instanceAsks(t *testing.T, plan *Plan, state *catalog.State, instance Instance, what policy.Operation, conduit string) policy.Decision {
+func instanceAsks(t *testing.T, plan *Plan, state *catalog.State, instance Instance, what policy.Operation,
+	conduit string) policy.Decision {
 	t.Helper()
 	who, err := newSubject(plan, state, instance)
 	if err != nil {
@@ -54,7 +55,8 @@ func TestHistoriesCannotReachTheIndex(t *testing.T) {
 				{read, history, test.histories}, {write, index, test.index},
 			} {
 				if got := instanceAsks(t, plan, c.State(), instance, one.what, one.conduit); got.Allowed != one.want {
-					t.Errorf("the indexer may %s %s: %v, want %v; %s", one.what, one.conduit, got.Allowed, one.want, got.Reason)
+					t.Errorf("the indexer may %s %s: %v, want %v; %s", one.what, one.conduit, got.Allowed, one.want,
+						got.Reason)
 				}
 			}
 			held, _ := run(t, plan, c).Instance(instance)

@@ -174,7 +174,8 @@ func (t *Task) instances(facts policy.Facts) []Instance {
 		if order == nil {
 			continue
 		}
-		pattern := policy.Pattern{Conduit: expectation.Conduit, Relation: expectation.Says, Arguments: make([]policy.Value, len(expectation.Parameters))}
+		pattern := policy.Pattern{Conduit: expectation.Conduit, Relation: expectation.Says,
+			Arguments: make([]policy.Value, len(expectation.Parameters))}
 		facts.Lookup(pattern, func(fact policy.Fact) bool {
 			arguments := make([]string, len(order))
 			for i, at := range order {

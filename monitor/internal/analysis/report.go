@@ -75,7 +75,8 @@ type Warning struct {
 // Report computes the report. now is the clock for the decisions that it explains.
 func (r *Result) Report(now time.Time) *Report {
 	report := &Report{
-		Conduits: uint64(r.state.Conduits()), Classes: uint64(r.state.Classes()), Instances: uint64(len(r.instances)), plan: r.plan,
+		Conduits: uint64(r.state.Conduits()), Classes: uint64(r.state.Classes()), Instances: uint64(len(r.instances)),
+		plan: r.plan,
 	}
 	e := newEngine(r.plan, r.state, now)
 	for i := range r.plan.Tasks {
@@ -92,7 +93,8 @@ func (r *Result) Report(now time.Time) *Report {
 }
 
 func (r *Result) instancesOf(task string) []*Capabilities {
-	first, _ := slices.BinarySearchFunc(r.instances, task, func(c *Capabilities, t string) int { return strings.Compare(c.Instance.Task, t) })
+	first, _ := slices.BinarySearchFunc(r.instances, task,
+		func(c *Capabilities, t string) int { return strings.Compare(c.Instance.Task, t) })
 	last := first
 	for last < len(r.instances) && r.instances[last].Instance.Task == task {
 		last++
@@ -101,13 +103,13 @@ func (r *Result) instancesOf(task string) []*Capabilities {
 }
 
 // start makes a task's instances ready for decisions, and warns of those that are not.
-func (r *Report) start(e *engine, instances []*Capabilities) []analysed {
-	var ready []analysed
+func (r *Report) start(e *engine, instances []*Capabilities) []analyzed {
+	var ready []analyzed
 	var cannot Warning
 	for _, one := range instances {
 		who, err := newSubject(e.plan, e.state, one.Instance)
 		if err == nil {
-			ready = append(ready, analysed{who, one})
+			ready = append(ready, analyzed{who, one})
 			continue
 		}
 		if cannot.Instances++; cannot.Instances == 1 {
@@ -121,7 +123,7 @@ func (r *Report) start(e *engine, instances []*Capabilities) []analysed {
 	return ready
 }
 
-func (r *Report) count(c *count, instances []analysed) {
+func (r *Report) count(c *count, instances []analyzed) {
 	if c == nil {
 		return
 	}

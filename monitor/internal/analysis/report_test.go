@@ -29,7 +29,8 @@ func TestReport(t *testing.T) {
 		"indexer read documents": {Expected: 27, Granted: 27},
 		"indexer write index":    {Expected: 1, Granted: 1},
 		"worker write queries":   {Expected: 4, Granted: 4},
-		"worker read documents":  {Expected: 4 * 27, Granted: readableByAll(t, plan, c), Refused: 4*27 - readableByAll(t, plan, c)},
+		"worker read documents": {Expected: 4 * 27, Granted: readableByAll(t, plan, c),
+			Refused: 4*27 - readableByAll(t, plan, c)},
 	} {
 		if got := accessesOf(t, report, key); got.Tally != want {
 			t.Errorf("%s: %+v, want %+v", key, got.Tally, want)
@@ -49,7 +50,8 @@ func TestReport(t *testing.T) {
 		t.Errorf("a healthy pipeline has warnings: %+v", report.Warnings)
 	}
 	picture := report.Mermaid()
-	if !strings.HasPrefix(picture, "flowchart LR\n") || !strings.Contains(picture, `set_documents -->|"27 granted"| task_indexer`) {
+	if !strings.HasPrefix(picture, "flowchart LR\n") ||
+		!strings.Contains(picture, `set_documents -->|"27 granted"| task_indexer`) {
 		t.Errorf("the picture: %s", picture)
 	}
 }
@@ -75,7 +77,8 @@ func TestCausesOfRefusals(t *testing.T) {
 		if i > 0 && cause.Count > worker.RefusedBecause[i-1].Count {
 			t.Errorf("%s refuses more than %s before it", cause.Policy, names[i-1])
 		}
-		if !strings.Contains(cause.Reason, "may read it (") || !strings.HasPrefix(cause.Conduit, "/corpus/") || !strings.HasPrefix(cause.Instance, "worker(") {
+		if !strings.Contains(cause.Reason, "may read it (") || !strings.HasPrefix(cause.Conduit, "/corpus/") ||
+			!strings.HasPrefix(cause.Instance, "worker(") {
 			t.Errorf("%+v", cause)
 		}
 	}
@@ -98,7 +101,8 @@ func TestWarnings(t *testing.T) {
 		tally      Tally // of the indexer's writes
 		warning    string
 	}{
-		{"nothing may be written", others, catalog.Enforce, Tally{Expected: 1, Refused: 1}, "indexer may write nothing of index: only task/other "},
+		{"nothing may be written", others, catalog.Enforce, Tally{Expected: 1, Refused: 1},
+			"indexer may write nothing of index: only task/other "},
 		{"on trial", others, catalog.Audit, Tally{Expected: 1, Refused: 1}, ""},
 		{"it depends on the address", address, catalog.Enforce, Tally{Expected: 1, Undecided: 1}, ""},
 	} {
@@ -111,14 +115,17 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("%+v, want %+v", writes.Tally, test.tally)
 			}
 			causes := slices.Concat(writes.RefusedBecause, writes.UndecidedBecause)
-			if len(causes) != 1 || causes[0].Policy != "index" || causes[0].Instance != "indexer" || (causes[0].Mode != "") != (test.mode != catalog.Enforce) {
+			if len(causes) != 1 || causes[0].Policy != "index" || causes[0].Instance != "indexer" ||
+				(causes[0].Mode != "") != (test.mode != catalog.Enforce) {
 				t.Errorf("causes: %+v", causes)
 			}
 			switch {
 			case test.warning == "" && len(report.Warnings) > 0:
 				t.Errorf("warnings: %+v", report.Warnings)
-			case test.warning != "" && (len(report.Warnings) != 1 || !strings.HasPrefix(report.Warnings[0].Message, test.warning) || report.Warnings[0].Suggestion == ""):
-				t.Errorf("warnings: %+v, want one that begins with %q and suggests a change", report.Warnings, test.warning)
+			case test.warning != "" && (len(report.Warnings) != 1 ||
+				!strings.HasPrefix(report.Warnings[0].Message, test.warning) || report.Warnings[0].Suggestion == ""):
+				t.Errorf("warnings: %+v, want one that begins with %q and suggests a change", report.Warnings,
+					test.warning)
 			}
 		})
 	}
@@ -145,7 +152,8 @@ func TestWarnsOfInstancesThatCannotStart(t *testing.T) {
 		t.Fatalf("warnings: %+v", report.Warnings)
 	}
 	warning := report.Warnings[0]
-	if warning.Task != "worker" || warning.Instances != 4 || !strings.HasPrefix(warning.Message, "worker(alice, de) cannot start: ") {
+	if warning.Task != "worker" || warning.Instances != 4 ||
+		!strings.HasPrefix(warning.Message, "worker(alice, de) cannot start: ") {
 		t.Errorf("%+v", warning)
 	}
 	if got := accessesOf(t, report, "worker read documents"); got.Tally != (Tally{}) {
@@ -168,7 +176,8 @@ func TestSuggestionsAreTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	causes := accessesOf(t, run(t, plan, c).Report(now), "indexer read documents").RefusedBecause
-	if len(causes) != 1 || causes[0].Policy != "private" || !strings.Contains(causes[0].Reason, "(private, owner alice)") {
+	if len(causes) != 1 || causes[0].Policy != "private" ||
+		!strings.Contains(causes[0].Reason, "(private, owner alice)") {
 		t.Fatalf("%+v", causes)
 	}
 	_, clause, ok := strings.Cut(causes[0].Suggestion, "add `")
@@ -176,7 +185,8 @@ func TestSuggestionsAreTrue(t *testing.T) {
 		t.Fatalf("suggestion %q adds nothing", causes[0].Suggestion)
 	}
 	text, _ := c.State().PolicyText("private")
-	if _, err := c.Apply(changed(t, bundle, "private", text[:len(text)-1]+strings.TrimSuffix(clause, "`")+"}", catalog.Enforce)); err != nil {
+	if _, err := c.Apply(changed(t, bundle, "private", text[:len(text)-1]+strings.TrimSuffix(clause, "`")+"}",
+		catalog.Enforce)); err != nil {
 		t.Fatal(err)
 	}
 	if !readable(t, run(t, plan, c), c, Instance{Task: "indexer"})["/corpus/private/alice/1.txt"] {

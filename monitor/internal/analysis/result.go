@@ -17,7 +17,7 @@ type Result struct {
 	state        *catalog.State
 	BundleHash   string
 	FactsVersion uint64
-	Analysed     time.Time // the clock of the run
+	Analyzed     time.Time // the clock of the run
 
 	instances []*Capabilities // by task, then arguments
 	index     *conditionIndex
@@ -26,7 +26,7 @@ type Result struct {
 func newResult(plan *Plan, state *catalog.State, now time.Time, instances []*Capabilities) *Result {
 	return &Result{
 		plan: plan, state: state, BundleHash: state.BundleHash(), FactsVersion: state.FactsVersion(),
-		Analysed: now, instances: instances, index: newConditionIndex(instances),
+		Analyzed: now, instances: instances, index: newConditionIndex(instances),
 	}
 }
 
@@ -45,7 +45,8 @@ func (r *Result) Instance(instance Instance) (*Capabilities, bool) {
 }
 
 func (r *Result) find(instance Instance) (int, bool) {
-	return slices.BinarySearchFunc(r.instances, instance, func(c *Capabilities, i Instance) int { return c.Instance.compare(i) })
+	return slices.BinarySearchFunc(r.instances, instance,
+		func(c *Capabilities, i Instance) int { return c.Instance.compare(i) })
 }
 
 // Current reports whether the result still belongs to the state. A result that does
@@ -58,9 +59,10 @@ func (r *Result) Current(state *catalog.State) bool {
 // be made of: it still belongs to the state, and has every instance that is expected
 // and no other. A nil result covers nothing.
 func (r *Result) Covers(plan *Plan, state *catalog.State) bool {
-	return r != nil && r.Current(state) && slices.EqualFunc(plan.Instances(state), r.instances, func(i Instance, c *Capabilities) bool {
-		return i.compare(c.Instance) == 0
-	})
+	return r != nil && r.Current(state) && slices.EqualFunc(plan.Instances(state), r.instances,
+		func(i Instance, c *Capabilities) bool {
+			return i.compare(c.Instance) == 0
+		})
 }
 
 // On is the result for a copy of its plan, whose owner may change the original.
@@ -107,7 +109,7 @@ func newConditionIndex(all []*Capabilities) *conditionIndex {
 	for i, c := range all {
 		for _, f := range []*footprints{&c.readsOn, &c.writesOn, &c.othersOn} {
 			for _, hash := range f.hashes {
-				entries = append(entries, entry{hash, uint32(i)}) //nolint:gosec // instances
+				entries = append(entries, entry{hash, uint32(i)})
 			}
 		}
 	}
@@ -152,7 +154,8 @@ func (x *conditionIndex) add(c *Capabilities) {
 	defer x.mu.Unlock()
 	for _, f := range []*footprints{&c.readsOn, &c.writesOn, &c.othersOn} {
 		for _, hash := range f.hashes {
-			known := slices.ContainsFunc(x.added[hash], func(i *instanceName) bool { return i.compare(c.Instance) == 0 })
+			known := slices.ContainsFunc(x.added[hash],
+				func(i *instanceName) bool { return i.compare(c.Instance) == 0 })
 			at, found := slices.BinarySearch(x.hashes, hash)
 			for ; found && !known && at < len(x.hashes) && x.hashes[at] == hash; at++ {
 				known = x.instances[at].compare(c.Instance) == 0

@@ -69,7 +69,8 @@ func Run(ctx context.Context, plan *Plan, state *catalog.State, options Options)
 // RunActive analyses the instances given, and those of tasks without parameters. What an
 // earlier result of the same state says of the others is kept; of another state it is
 // dropped, and their accesses are decided as they happen. earlier may be nil.
-func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []Instance, earlier *Result, options Options) (*Result, error) {
+func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []Instance, earlier *Result,
+	options Options) (*Result, error) {
 	some := slices.Clone(active)
 	for i := range plan.Tasks {
 		if len(plan.Tasks[i].Parameters) == 0 {
@@ -95,7 +96,7 @@ func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []I
 func runInstances(ctx context.Context, e *engine, instances []Instance, options Options) (*Result, error) {
 	all := make([]*Capabilities, len(instances))
 	err := parallel(ctx, len(instances), options, func(i int) {
-		all[i] = e.analyse(instances[i], workersWithin(options, len(instances)))
+		all[i] = e.analyze(instances[i], workersWithin(options, len(instances)))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("analyse pipeline %s: %w", e.plan.Pipeline, err)
@@ -109,7 +110,7 @@ func RunInstance(plan *Plan, state *catalog.State, instance Instance, now time.T
 		return nil, err
 	}
 	e := newEngine(plan, state, now)
-	return e.analyse(instance, 1), nil
+	return e.analyze(instance, 1), nil
 }
 
 // RunSingles decides only an instance's expected accesses to conduits without a
@@ -166,7 +167,7 @@ func parallel(ctx context.Context, count int, options Options, work func(int)) e
 }
 
 // analyse decides all of an instance's expected accesses.
-func (e *engine) analyse(instance Instance, workers int) *Capabilities {
+func (e *engine) analyze(instance Instance, workers int) *Capabilities {
 	out := &Capabilities{Instance: instance}
 	who, err := newSubject(e.plan, e.state, instance)
 	if err != nil {
@@ -241,7 +242,8 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 }
 
 // tryClasses decides one access for each class and keeps what holds.
-func (e *engine) tryClasses(who *subject, what policy.Operation, classes []uint32, holds map[uint32]footprint, workers int) {
+func (e *engine) tryClasses(who *subject, what policy.Operation, classes []uint32, holds map[uint32]footprint,
+	workers int) {
 	// The share of one goroutine has to be worth starting it.
 	const share = 512
 	if workers = min(workers, len(classes)/share); workers < 2 {
@@ -301,7 +303,8 @@ func (e *engine) tryOthers(who *subject, out *Capabilities) {
 					what = leave
 				}
 				if decision := decide(who, what, to, e.state, e.now, e.waive); validated(decision) {
-					all = append(all, found{Other{set.Name, to.conduit.Name, what != read}, footprintOf(decision.Conditions, "")})
+					all = append(all, found{Other{set.Name, to.conduit.Name, what != read},
+						footprintOf(decision.Conditions, "")})
 				}
 			}
 		}

@@ -23,7 +23,8 @@ type subject struct {
 func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, error) {
 	task := plan.task(instance.Task)
 	if task == nil || len(task.Parameters) != len(instance.Arguments) {
-		return nil, fmt.Errorf("instance %s: pipeline %s has no such task with %d parameters", instance.Name(), plan.Pipeline, len(instance.Arguments))
+		return nil, fmt.Errorf("instance %s: pipeline %s has no such task with %d parameters", instance.Name(),
+			plan.Pipeline, len(instance.Arguments))
 	}
 	values := task.values(instance)
 	arguments := make(map[string]string, len(task.Taint.Arguments))
@@ -107,8 +108,10 @@ const (
 )
 
 // decide asks the policies, not for reasons. Those that are waived, if any, are left out.
-func decide(who *subject, what policy.Operation, to *target, state policy.State, now time.Time, waive func(*policy.Policy) bool) policy.Decision {
-	return policy.Decide(what, who.taint, to.conduit, state, policy.Environment{Session: who.session, Now: now, Waive: waive, Bulk: true})
+func decide(who *subject, what policy.Operation, to *target, state policy.State, now time.Time,
+	waive func(*policy.Policy) bool) policy.Decision {
+	return policy.Decide(what, who.taint, to.conduit, state,
+		policy.Environment{Session: who.session, Now: now, Waive: waive, Bulk: true})
 }
 
 // validated reports whether a decision holds for as long as its state conditions

@@ -61,7 +61,8 @@ func edits(who *subject, what policy.Operation) []edit {
 			narrower := narrowRead(region)
 			list = append(list, narrower, both(narrower, update))
 		}
-		closed := edit{"remove its read clauses (nobody may read it)", func(text string) string { return readClause.ReplaceAllString(text, "") }}
+		closed := edit{"remove its read clauses (nobody may read it)",
+			func(text string) string { return readClause.ReplaceAllString(text, "") }}
 		return append(list, closed, both(closed, update))
 	}
 	exit := withClause("declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).")
@@ -76,7 +77,8 @@ func edits(who *subject, what policy.Operation) []edit {
 }
 
 func both(first, second edit) edit {
-	return edit{first.words + " and " + second.words, func(text string) string { return second.change(first.change(text)) }}
+	return edit{first.words + " and " + second.words,
+		func(text string) string { return second.change(first.change(text)) }}
 }
 
 // withClause adds a clause at the end of a policy's block. A declassify clause takes

@@ -171,7 +171,8 @@ func (p *Plan) expects(change *catalog.Change) bool {
 // broken marks the accesses that rest on what changed.
 func (u *update) broken(hashes []conditionHash) {
 	for _, name := range u.old.index.resting(hashes) {
-		i, found := slices.BinarySearchFunc(u.instances, *name, func(c *Capabilities, n Instance) int { return c.Instance.compare(n) })
+		i, found := slices.BinarySearchFunc(u.instances, *name,
+			func(c *Capabilities, n Instance) int { return c.Instance.compare(n) })
 		if !found || u.fresh[i] {
 			continue
 		}
@@ -251,8 +252,9 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 		return nil, nil, err
 	}
 	next := &Result{
-		plan: u.old.plan, state: u.engine.state, BundleHash: u.engine.state.BundleHash(), FactsVersion: u.engine.state.FactsVersion(),
-		Analysed: u.options.Now, instances: slices.Clone(u.instances), index: u.old.index,
+		plan: u.old.plan, state: u.engine.state, BundleHash: u.engine.state.BundleHash(),
+		FactsVersion: u.engine.state.FactsVersion(),
+		Analyzed:     u.options.Now, instances: slices.Clone(u.instances), index: u.old.index,
 	}
 	var affected []Affected
 	for at, i := range order {
@@ -276,13 +278,14 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 // again is an instance's capability set with the marked accesses decided anew.
 func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 	if d.all {
-		return e.analyse(c.Instance, 1)
+		return e.analyze(c.Instance, 1)
 	}
 	who, err := newSubject(e.plan, e.state, c.Instance)
 	if err != nil {
 		return &Capabilities{Instance: c.Instance}
 	}
-	out := &Capabilities{Instance: c.Instance, Reads: c.Reads, readsOn: c.readsOn, Writes: c.Writes, writesOn: c.writesOn, Others: c.Others, othersOn: c.othersOn}
+	out := &Capabilities{Instance: c.Instance, Reads: c.Reads, readsOn: c.readsOn, Writes: c.Writes,
+		writesOn: c.writesOn, Others: c.Others, othersOn: c.othersOn}
 	if len(d.reads) > 0 {
 		out.setReads(e.retry(who, read, c.Reads, &c.readsOn, d.reads))
 	}
@@ -296,7 +299,8 @@ func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 	return out
 }
 
-func (e *engine) retry(who *subject, what policy.Operation, classes []uint32, on *footprints, again map[uint32]bool) map[uint32]footprint {
+func (e *engine) retry(who *subject, what policy.Operation, classes []uint32, on *footprints,
+	again map[uint32]bool) map[uint32]footprint {
 	holds := make(map[uint32]footprint, len(classes))
 	for i, class := range classes {
 		if !again[class] {

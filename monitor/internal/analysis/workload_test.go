@@ -49,14 +49,16 @@ var workloadPolicies = []catalog.PolicyText{
 func (w workload) bundle() catalog.Bundle {
 	owned := func(name string) catalog.Rule {
 		return catalog.Rule{
-			Set: "benchmark/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/" + name + "/{owner}/**",
+			Set: "benchmark/documents", Kind: policy.FileConduit, Ingress: true,
+			Path:   "/corpus/" + name + "/{owner}/**",
 			Policy: catalog.Reference{Policy: name, Arguments: map[string]string{"owner": "{owner}"}},
 		}
 	}
 	return catalog.Bundle{
 		Hash: fmt.Sprintf("benchmark-%d-%d-%d", w.users, w.friends, w.seed), Policies: workloadPolicies,
 		Rules: []catalog.Rule{
-			{Set: "benchmark/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/public/**", Policy: catalog.Reference{Policy: "public"}},
+			{Set: "benchmark/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/public/**",
+				Policy: catalog.Reference{Policy: "public"}},
 			owned("private"), owned("friends"),
 		},
 	}
@@ -75,7 +77,8 @@ func (w workload) plan() *Plan {
 			{Name: "search", Taint: index, Reads: reads},
 			{
 				Name: "worker", Parameters: []string{"user", "region"}, Reads: reads,
-				Taint:  catalog.Reference{Policy: "worker", Arguments: map[string]string{"user": "{user}", "region": "{region}"}},
+				Taint: catalog.Reference{Policy: "worker",
+					Arguments: map[string]string{"user": "{user}", "region": "{region}"}},
 				Expect: []Expectation{{Conduit: "population", Says: "home", Parameters: []string{"user", "region"}}},
 			},
 		},
@@ -92,13 +95,15 @@ func (w workload) facts() []policy.Fact {
 	var facts []policy.Fact
 	for i := range names {
 		names[i] = policy.String(userName(i))
-		facts = append(facts, policy.Fact{Conduit: "population", Relation: "home", Arguments: []policy.Value{names[i], policy.String(regions[i%3])}})
+		facts = append(facts, policy.Fact{Conduit: "population", Relation: "home",
+			Arguments: []policy.Value{names[i], policy.String(regions[i%3])}})
 	}
 	if w.users < 2 {
 		return facts
 	}
 	friend := func(a, b int) {
-		facts = append(facts, policy.Fact{Conduit: "friends/" + names[a].Text(), Relation: "friend", Arguments: []policy.Value{names[b]}})
+		facts = append(facts, policy.Fact{Conduit: "friends/" + names[a].Text(), Relation: "friend",
+			Arguments: []policy.Value{names[b]}})
 	}
 	for i := range names {
 		for range w.friends / 2 {
@@ -109,7 +114,8 @@ func (w workload) facts() []policy.Fact {
 	}
 	for _, region := range regions {
 		for range w.users / 100 {
-			facts = append(facts, policy.Fact{Conduit: "blacklist/" + region, Relation: "blocked", Arguments: []policy.Value{policy.String(fmt.Sprintf("/corpus/public/%d", random.IntN(w.users)))}})
+			facts = append(facts, policy.Fact{Conduit: "blacklist/" + region, Relation: "blocked",
+				Arguments: []policy.Value{policy.String(fmt.Sprintf("/corpus/public/%d", random.IntN(w.users)))}})
 		}
 	}
 	return facts
@@ -121,7 +127,8 @@ func (w workload) facts() []policy.Fact {
 func (w workload) documents() []string {
 	var names []string
 	for i := range w.users {
-		names = append(names, fmt.Sprintf("/corpus/public/%d", i), "/corpus/private/"+userName(i)+"/1", "/corpus/friends/"+userName(i)+"/1")
+		names = append(names, fmt.Sprintf("/corpus/public/%d", i), "/corpus/private/"+userName(i)+"/1",
+			"/corpus/friends/"+userName(i)+"/1")
 	}
 	return names
 }

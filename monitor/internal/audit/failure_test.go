@@ -131,7 +131,8 @@ func TestFullDiskMayBeTolerated(t *testing.T) {
 
 func TestStuckDiskDoesNotBlockDecisions(t *testing.T) {
 	directory, d := t.TempDir(), &disk{block: make(chan struct{})}
-	l := openLog(t, Options{Directory: directory, openFile: d.open, Queue: 4, MaxWait: time.Microsecond, RepeatWindow: -1})
+	l := openLog(t, Options{Directory: directory, openFile: d.open, Queue: 4, MaxWait: time.Microsecond,
+		RepeatWindow: -1})
 	lost := 0
 	for i := range 50 {
 		if err := l.Append(denial(fmt.Sprint("/corpus/", i))); errors.Is(err, ErrQueueFull) {

@@ -40,7 +40,8 @@ func list(directory string) ([]string, error) {
 	var files []string
 	for _, entry := range entries {
 		name := entry.Name()
-		if strings.HasPrefix(name, "audit-") && strings.HasSuffix(name, ".jsonl") && len(name) == len("audit-.jsonl")+20 {
+		if strings.HasPrefix(name, "audit-") && strings.HasSuffix(name, ".jsonl") &&
+			len(name) == len("audit-.jsonl")+20 {
 			files = append(files, filepath.Join(directory, name))
 		}
 	}

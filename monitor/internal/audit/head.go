@@ -32,7 +32,8 @@ func readHead(directory string) (mark, error) {
 	var head mark
 	_, err = fmt.Sscanf(string(text), headFormat, &head.sequence, &head.hash)
 	if err != nil || string(text) != fmt.Sprintf(headFormat, head.sequence, head.hash) ||
-		len(head.hash) != len(origin) || (head.sequence == 0) != (head.hash == origin) || strings.Trim(head.hash, "0123456789abcdef") != "" {
+		len(head.hash) != len(origin) || (head.sequence == 0) != (head.hash == origin) ||
+		strings.Trim(head.hash, "0123456789abcdef") != "" {
 		return mark{}, fmt.Errorf("read audit head %s: it is not a sequence number and a hash",
 			filepath.Join(directory, headName))
 	}

@@ -171,7 +171,8 @@ func (l *Log) begin(head *os.File) (*writer, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.recovery = fmt.Sprintf("%d bytes after record %d were not a record; they are in %s", len(found.torn), found.last.sequence, name)
+		l.recovery = fmt.Sprintf("%d bytes after record %d were not a record; they are in %s", len(found.torn),
+			found.last.sequence, name)
 	}
 	if headError != nil {
 		l.recovery += fmt.Sprintf("; %v", headError)

@@ -160,7 +160,8 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 			altered[i] ^= 1 << (i % 7)
 			writeFile(t, file, altered)
 			if v := verify(t, directory); v.Fault == "" {
-				t.Fatalf("%s: byte %d changed from %q to %q and nothing was found", filepath.Base(file), i, whole[i], altered[i])
+				t.Fatalf("%s: byte %d changed from %q to %q and nothing was found", filepath.Base(file), i, whole[i],
+					altered[i])
 			}
 		}
 		writeFile(t, file, whole)
@@ -241,7 +242,8 @@ func TestTornLineIsSetAside(t *testing.T) {
 		if v := verify(t, directory); v.Fault != "" || v.Records != 3 {
 			t.Fatalf("cut at %d: %+v", cut, v)
 		}
-		if got := search(t, directory, Query{Kinds: []Kind{Recovery}}); len(got) != 1 || !strings.Contains(got[0].Reason, "torn-") {
+		if got := search(t, directory, Query{Kinds: []Kind{Recovery}}); len(got) != 1 ||
+			!strings.Contains(got[0].Reason, "torn-") {
 			t.Fatalf("cut at %d: recovery records %+v", cut, got)
 		}
 		aside, _ := filepath.Glob(filepath.Join(directory, "torn-*"))

@@ -74,7 +74,8 @@ func remainder(path string, from int64) ([]byte, error) {
 // setAside moves a torn end into a file of its own, which is on disk before the
 // log is cut: nothing is ever only in memory.
 func (e end) setAside(directory string, now time.Time) (string, error) {
-	path := filepath.Join(directory, fmt.Sprintf("torn-%020d-%s.bin", e.last.sequence+1, now.UTC().Format("20060102T150405.000000000")))
+	path := filepath.Join(directory, fmt.Sprintf("torn-%020d-%s.bin", e.last.sequence+1,
+		now.UTC().Format("20060102T150405.000000000")))
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("set aside the torn end of the audit log: %w", err)

@@ -92,7 +92,8 @@ func (w *walk) line(line []byte) string {
 		return fmt.Sprintf("record %d does not follow record %d: it says the hash of that one is %s, and it is %s",
 			record.Sequence, w.last.sequence, record.Previous, w.last.hash)
 	case record.Sequence == w.head.sequence && record.Hash != w.head.hash:
-		return fmt.Sprintf("record %d has the hash %s and the log's head says %s", record.Sequence, record.Hash, w.head.hash)
+		return fmt.Sprintf("record %d has the hash %s and the log's head says %s", record.Sequence, record.Hash,
+			w.head.hash)
 	}
 	w.last = mark{record.Sequence, record.Hash}
 	w.result.Records++

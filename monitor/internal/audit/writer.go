@@ -81,7 +81,8 @@ func (w *writer) drain() {
 func (w *writer) tick() {
 	w.summarise(false)
 	if lost := w.log.lost.Load(); lost > w.told && w.log.Failing() == nil {
-		w.add(entry{Event{Kind: Recovery, Reason: fmt.Sprintf("%d events were not recorded: the queue was full", lost-w.told)},
+		w.add(entry{Event{Kind: Recovery, Reason: fmt.Sprintf("%d events were not recorded: the queue was full",
+			lost-w.told)},
 			w.log.options.clock()})
 		w.told = lost
 	}
@@ -112,7 +113,8 @@ func (w *writer) end() {
 // add puts an event at the end of the chain.
 func (w *writer) add(e entry) {
 	w.rotate()
-	line, hash, err := seal(unsealed{Sequence: w.last.sequence + 1, Time: e.time.UTC(), Previous: w.last.hash, Event: e.event})
+	line, hash, err := seal(unsealed{Sequence: w.last.sequence + 1, Time: e.time.UTC(), Previous: w.last.hash,
+		Event: e.event})
 	if err != nil {
 		// Only a time outside of years 0 to 9999 cannot be rendered.
 		w.log.lost.Add(1)
@@ -166,7 +168,8 @@ func (w *writer) fail(operation string, err error) error {
 	} else {
 		err = fmt.Errorf("%w; cut it back: %w", err, cut)
 	}
-	err = fmt.Errorf("%s audit log %s: %w; free space or choose another --state", operation, w.log.options.Directory, err)
+	err = fmt.Errorf("%s audit log %s: %w; free space or choose another --state", operation, w.log.options.Directory,
+		err)
 	w.log.failure.Store(&err)
 	return err
 }

@@ -136,7 +136,8 @@ func (d *draft) replace(rules *ruleset, remove, add []policy.Fact) error {
 // fact mentions.
 func (r Rule) record(bound *policy.Policy) classRecord {
 	id := bound.ID()
-	return classRecord{Set: r.Set, Kind: r.Kind, Internal: r.Internal, Reference: Reference{r.Policy.Policy, pattern.Fill(r.Policy.Arguments, nil)}, PolicyID: id[:]}
+	return classRecord{Set: r.Set, Kind: r.Kind, Internal: r.Internal,
+		Reference: Reference{r.Policy.Policy, pattern.Fill(r.Policy.Arguments, nil)}, PolicyID: id[:]}
 }
 
 // rebind retires the classes whose policy is gone and revives those whose policy is

@@ -157,7 +157,8 @@ func (r *ruleset) checkRule(rule Rule) (pattern.Pattern, error) {
 	}
 	template := r.templates[rule.Policy.Policy]
 	if template == nil {
-		return pattern.Pattern{}, fmt.Errorf("path %s: policy %q does not exist; the bundle has %s", rule.Path, rule.Policy.Policy, strings.Join(sortedKeys(r.templates), ", "))
+		return pattern.Pattern{}, fmt.Errorf("path %s: policy %q does not exist; the bundle has %s", rule.Path,
+			rule.Policy.Policy, strings.Join(sortedKeys(r.templates), ", "))
 	}
 	if _, err := template.Bind(rule.Policy.Arguments); err != nil {
 		return pattern.Pattern{}, fmt.Errorf("path %s: %w", rule.Path, err)

@@ -116,7 +116,8 @@ func (c *Catalog) recover(dir string) error {
 }
 
 func createBuckets(tx *bbolt.Tx) error {
-	for _, name := range [][]byte{bucketMeta, bucketFacts, bucketConduits, bucketNames, bucketClasses, bucketSources, bucketPredictions} {
+	for _, name := range [][]byte{bucketMeta, bucketFacts, bucketConduits, bucketNames, bucketClasses, bucketSources,
+		bucketPredictions} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
@@ -126,7 +127,8 @@ func createBuckets(tx *bbolt.Tx) error {
 	case found == nil:
 		return meta.Put([]byte("schema"), []byte(schema))
 	case string(found) != schema:
-		return fmt.Errorf("the catalog has schema %s and this program knows %s; use the program that wrote it", found, schema)
+		return fmt.Errorf("the catalog has schema %s and this program knows %s; use the program that wrote it", found,
+			schema)
 	}
 	return nil
 }
@@ -175,7 +177,8 @@ func loadClasses(bucket *bbolt.Bucket, rules *ruleset) ([]ClassInfo, *classIndex
 
 // class is the record's class; it is retired when the bundle's policy is another.
 func (r classRecord) class(number uint32, binder *binder) *Class {
-	class := &Class{Number: number, Set: r.Set, Kind: r.Kind, Internal: r.Internal, Reference: r.Reference, Mentions: r.Mentions}
+	class := &Class{Number: number, Set: r.Set, Kind: r.Kind, Internal: r.Internal, Reference: r.Reference,
+		Mentions: r.Mentions}
 	if bound, err := binder.bind(r.Reference); err == nil {
 		if id := bound.ID(); string(id[:]) == string(r.PolicyID) {
 			class.Policy = bound

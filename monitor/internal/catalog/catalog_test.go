@@ -32,13 +32,17 @@ func testBundle(hash string) Bundle {
 	return Bundle{
 		Hash: hash, Manifest: []byte("manifest"),
 		Policies: []PolicyText{
-			{Name: "public", File: "public.pol", Text: publicText}, {Name: "private", File: "private.pol", Text: privateText},
+			{Name: "public", File: "public.pol", Text: publicText},
+			{Name: "private", File: "private.pol", Text: privateText},
 			{Name: "named", File: "named.pol", Text: namedText},
 		},
 		Rules: []Rule{
-			{Set: "p/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/public/**", Policy: Reference{Policy: "public"}},
-			{Set: "p/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/private/{owner}/**", Policy: Reference{"private", map[string]string{"owner": "{owner}"}}},
-			{Set: "p/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/named/**", Policy: Reference{Policy: "named"}},
+			{Set: "p/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/public/**",
+				Policy: Reference{Policy: "public"}},
+			{Set: "p/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/private/{owner}/**",
+				Policy: Reference{"private", map[string]string{"owner": "{owner}"}}},
+			{Set: "p/documents", Kind: policy.FileConduit, Ingress: true, Path: "/corpus/named/**",
+				Policy: Reference{Policy: "named"}},
 		},
 		Principals: []Principal{{Name: "alice", PublicKey: strings.Repeat("ab", 32)}},
 		Facts:      []policy.Fact{fact("regions", "prefix", "127.0.0.0/8", "us")},
@@ -92,7 +96,8 @@ func classOf(t testing.TB, s *State, name string) uint32 {
 
 func TestRegisterAndClasses(t *testing.T) {
 	c := opened(t)
-	ids := register(t, c, "/corpus/public/1", "/corpus/public/2", "/elsewhere/x", "/corpus/private/alice/1", "/corpus/private/bob/1", "/corpus/public/1")
+	ids := register(t, c, "/corpus/public/1", "/corpus/public/2", "/elsewhere/x", "/corpus/private/alice/1",
+		"/corpus/private/bob/1", "/corpus/public/1")
 	if want := []uint32{1, 2, 0, 3, 4, 1}; !slices.Equal(ids, want) {
 		t.Fatalf("numbers %v, want %v", ids, want)
 	}
@@ -107,13 +112,15 @@ func TestRegisterAndClasses(t *testing.T) {
 	if got := s.ClassesWith("p/documents", "private", []string{"alice"}); !slices.Equal(got, []uint32{alice}) {
 		t.Errorf("private(alice): %v, want %d", got, alice)
 	}
-	if info := s.Class(alice); info.Members != 1 || info.Representative != 3 || info.Policy.String() != `private(owner: "alice")` {
+	if info := s.Class(alice); info.Members != 1 || info.Representative != 3 ||
+		info.Policy.String() != `private(owner: "alice")` {
 		t.Errorf("class of alice: %+v", info)
 	}
 	if _, ok := s.ConduitByName("/elsewhere/x"); ok {
 		t.Error("a conduit without a policy is known")
 	}
-	if conduit, ok := s.ConduitByID(3); !ok || conduit.Name != "/corpus/private/alice/1" || conduit.Kind != policy.FileConduit {
+	if conduit, ok := s.ConduitByID(3); !ok || conduit.Name != "/corpus/private/alice/1" ||
+		conduit.Kind != policy.FileConduit {
 		t.Errorf("conduit 3: %+v, %v", conduit, ok)
 	}
 	if conduit, ok := s.ConduitNamed("/corpus/private/carol/9"); !ok || conduit.ID != 0 || conduit.Policy == nil {
@@ -162,21 +169,24 @@ func TestChangeFacts(t *testing.T) {
 	c := opened(t)
 	register(t, c, "/corpus/public/1", "/corpus/public/2", "/corpus/private/alice/1")
 	before := c.State()
-	change, err := addFacts(c, fact("friends/alice", "friend", "bob"), fact("friends/alice", "friend", "bob"), fact("friends/bob", "friend", "alice"))
+	change, err := addFacts(c, fact("friends/alice", "friend", "bob"), fact("friends/alice", "friend", "bob"),
+		fact("friends/bob", "friend", "alice"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(change.Added) != 2 || len(change.Removed) != 0 || len(change.Moved) != 0 {
 		t.Errorf("added %v, removed %v, moved %v", change.Added, change.Removed, change.Moved)
 	}
-	if before.Has(policy.Pattern{Conduit: "friends/alice", Relation: "friend", Arguments: []policy.Value{policy.String("bob")}}) {
+	if before.Has(policy.Pattern{Conduit: "friends/alice", Relation: "friend",
+		Arguments: []policy.Value{policy.String("bob")}}) {
 		t.Error("an old state shows a new fact")
 	}
 	again, err := addFacts(c, fact("friends/alice", "friend", "bob"))
 	if err != nil || len(again.Added) != 0 || again.After.FactsVersion() != change.After.FactsVersion() {
 		t.Errorf("a fact that stands: %v, %v", again, err)
 	}
-	both, err := c.ChangeFacts([]policy.Fact{fact("friends/alice", "friend", "bob")}, []policy.Fact{fact("friends/alice", "friend", "bob")})
+	both, err := c.ChangeFacts([]policy.Fact{fact("friends/alice", "friend", "bob")},
+		[]policy.Fact{fact("friends/alice", "friend", "bob")})
 	if err != nil || len(both.Added)+len(both.Removed) != 0 {
 		t.Errorf("removed and added: %v, %v", both, err)
 	}
@@ -231,7 +241,8 @@ func TestBadFactsChangeNothing(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if s := c.State(); s.FactsVersion() != version || s.Has(policy.Pattern{Conduit: "good", Relation: "r", Arguments: make([]policy.Value, 1)}) {
+	if s := c.State(); s.FactsVersion() != version ||
+		s.Has(policy.Pattern{Conduit: "good", Relation: "r", Arguments: make([]policy.Value, 1)}) {
 		t.Error("a refused change left something behind")
 	}
 }
@@ -302,10 +313,12 @@ func TestApplyMovesConduitsAndReplacesItsFacts(t *testing.T) {
 func TestPrincipalKey(t *testing.T) {
 	c := opened(t)
 	key := strings.Repeat("cd", 32)
-	if _, err := addFacts(c, fact("population", "key", "bob", key), fact("population", "key", "eve", key), fact("population", "key", "eve", strings.Repeat("ef", 32)), fact("population", "key", "mal", "x")); err != nil {
+	if _, err := addFacts(c, fact("population", "key", "bob", key), fact("population", "key", "eve", key),
+		fact("population", "key", "eve", strings.Repeat("ef", 32)), fact("population", "key", "mal", "x")); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"alice": strings.Repeat("ab", 32), "bob": key, "eve": "", "mal": "", "nobody": ""} {
+	for name, want := range map[string]string{"alice": strings.Repeat("ab", 32), "bob": key, "eve": "", "mal": "",
+		"nobody": ""} {
 		got, ok := c.State().PrincipalKey(name)
 		if fmt.Sprintf("%x", []byte(got)) != want && ok || ok != (want != "") {
 			t.Errorf("%s: %x, %v", name, []byte(got), ok)
@@ -320,10 +333,13 @@ func TestRestartFindsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	register(t, c, "/corpus/public/1", "/corpus/public/2", "/corpus/named/1")
-	if _, err := addFacts(c, fact("blacklist/de", "blocked", "/corpus/public/1"), policy.Fact{Conduit: "c", Relation: "r", Arguments: []policy.Value{policy.Integer(-5), policy.String("")}}, fact("flag", "up")); err != nil {
+	if _, err := addFacts(c, fact("blacklist/de", "blocked", "/corpus/public/1"),
+		policy.Fact{Conduit: "c", Relation: "r", Arguments: []policy.Value{policy.Integer(-5), policy.String("")}},
+		fact("flag", "up")); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.AddPredictions(Prediction{"worker", map[string]string{"user": "eve"}}, Prediction{Task: "worker"}); err != nil {
+	if err := c.AddPredictions(Prediction{"worker", map[string]string{"user": "eve"}},
+		Prediction{Task: "worker"}); err != nil {
 		t.Fatal(err)
 	}
 	before := dump(c.State())
@@ -353,7 +369,8 @@ func dump(s *State) []string {
 	}
 	for number := uint32(1); number <= s.Classes(); number++ {
 		info := s.Class(number)
-		lines = append(lines, fmt.Sprintf("class %d %s %s %q members %d, live %v", number, info.Set, info.Reference.key(), info.Mentions, info.Members, info.Policy != nil))
+		lines = append(lines, fmt.Sprintf("class %d %s %s %q members %d, live %v", number, info.Set,
+			info.Reference.key(), info.Mentions, info.Members, info.Policy != nil))
 	}
 	return lines
 }
@@ -368,7 +385,8 @@ func TestOneProcessAtATime(t *testing.T) {
 
 // A sequence of changes leaves the memory, the disk and a plain set in agreement.
 func TestFactsAgreeWithAPlainSet(t *testing.T) {
-	values := []policy.Value{policy.String(""), policy.String("a"), policy.String("b"), policy.Integer(1), policy.Integer(-1), policy.String("c0")}
+	values := []policy.Value{policy.String(""), policy.String("a"), policy.String("b"), policy.Integer(1),
+		policy.Integer(-1), policy.String("c0")}
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
 		c := open(t, dir)
@@ -382,7 +400,8 @@ func TestFactsAgreeWithAPlainSet(t *testing.T) {
 		draw := func(label string) []policy.Fact {
 			var facts []policy.Fact
 			for range rapid.IntRange(0, 40).Draw(rt, label) {
-				f := policy.Fact{Conduit: rapid.SampledFrom([]string{"c0", "c1"}).Draw(rt, "conduit"), Relation: rapid.SampledFrom([]string{"r", "s"}).Draw(rt, "relation")}
+				f := policy.Fact{Conduit: rapid.SampledFrom([]string{"c0", "c1"}).Draw(rt, "conduit"),
+					Relation: rapid.SampledFrom([]string{"r", "s"}).Draw(rt, "relation")}
 				for range rapid.IntRange(0, 2).Draw(rt, "arity") {
 					if rapid.Bool().Draw(rt, "few") {
 						f.Arguments = append(f.Arguments, rapid.SampledFrom(values).Draw(rt, "value"))
@@ -457,7 +476,8 @@ func checkFacts(rt *rapid.T, x *factIndex, plain map[string]policy.Fact) {
 func checkLookup(rt *rapid.T, x *factIndex, pattern policy.Pattern, plain map[string]policy.Fact) {
 	want := 0
 	for _, f := range plain {
-		if (pattern.Conduit == "" || f.Conduit == pattern.Conduit) && f.Relation == pattern.Relation && len(f.Arguments) == len(pattern.Arguments) && selects(pattern.Arguments, f.Arguments) {
+		if (pattern.Conduit == "" || f.Conduit == pattern.Conduit) && f.Relation == pattern.Relation &&
+			len(f.Arguments) == len(pattern.Arguments) && selects(pattern.Arguments, f.Arguments) {
 			want++
 		}
 	}
@@ -465,7 +485,8 @@ func checkLookup(rt *rapid.T, x *factIndex, pattern policy.Pattern, plain map[st
 	got := 0
 	x.Lookup(pattern, func(f policy.Fact) bool {
 		got++
-		if last != nil && (f.Conduit < last.Conduit || f.Conduit == last.Conduit && compareTuples(f.Arguments, last.Arguments) <= 0) {
+		if last != nil && (f.Conduit < last.Conduit || f.Conduit == last.Conduit &&
+			compareTuples(f.Arguments, last.Arguments) <= 0) {
 			rt.Fatalf("lookup of %v is out of order", pattern)
 		}
 		copied := f

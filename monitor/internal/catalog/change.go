@@ -265,16 +265,19 @@ func checkFact(fact policy.Fact) error {
 	case fact.Conduit == "" || fact.Relation == "":
 		return fmt.Errorf("fact %q says %q has no conduit or no relation", fact.Conduit, fact.Relation)
 	case len(fact.Conduit) > 1024 || len(fact.Relation) > 64:
-		return fmt.Errorf("fact in %.80q has a conduit longer than 1024 or a relation longer than 64 bytes", fact.Conduit)
+		return fmt.Errorf("fact in %.80q has a conduit longer than 1024 or a relation longer than 64 bytes",
+			fact.Conduit)
 	case len(fact.Arguments) > policy.MaxArguments:
-		return fmt.Errorf("fact in %q has %d values; at most %d are allowed", fact.Conduit, len(fact.Arguments), policy.MaxArguments)
+		return fmt.Errorf("fact in %q has %d values; at most %d are allowed", fact.Conduit, len(fact.Arguments),
+			policy.MaxArguments)
 	}
 	for _, argument := range fact.Arguments {
 		switch {
 		case argument.Kind() == policy.Wildcard:
 			return fmt.Errorf("fact in %q has an empty value; a fact needs a string, a number or a time", fact.Conduit)
 		case len(argument.Text()) > policy.MaxString:
-			return fmt.Errorf("fact in %q has a value of %d bytes; at most %d are allowed", fact.Conduit, len(argument.Text()), policy.MaxString)
+			return fmt.Errorf("fact in %q has a value of %d bytes; at most %d are allowed", fact.Conduit,
+				len(argument.Text()), policy.MaxString)
 		}
 	}
 	return nil

@@ -54,7 +54,8 @@ func (r classRecord) key() string {
 
 // classRecordOf describes the class in which a conduit belongs; ok is false when no
 // rule gives it a policy.
-func (r *ruleset) classRecordOf(name string, facts *factIndex, bind func(Reference) (*policy.Policy, error)) (record classRecord, ok bool, err error) {
+func (r *ruleset) classRecordOf(name string, facts *factIndex,
+	bind func(Reference) (*policy.Policy, error)) (record classRecord, ok bool, err error) {
 	rule, reference, ok := r.ruleFor(name)
 	if !ok {
 		return classRecord{}, false, nil

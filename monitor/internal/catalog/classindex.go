@@ -19,7 +19,8 @@ type classIndex struct {
 }
 
 func newClassIndex() *classIndex {
-	return &classIndex{keys: make(map[string]uint32), sets: make(map[string][]uint32), policies: make(map[string][]uint32)}
+	return &classIndex{keys: make(map[string]uint32), sets: make(map[string][]uint32),
+		policies: make(map[string][]uint32)}
 }
 
 // add lists a class under its key. A retired class (no policy) is found by key only.

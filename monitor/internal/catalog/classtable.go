@@ -69,7 +69,7 @@ func (t *ClassTable) Entry(id uint32) uint32 {
 }
 
 func (t *ClassTable) entry(id uint32) *uint32 {
-	return (*uint32)(unsafe.Pointer(&t.mapping[uint64(id)*4]))
+	return (*uint32)(unsafe.Pointer(&t.mapping[uint64(id)*4])) //nolint:gosec // the mapping is shared with tasks, as 32-bit numbers
 }
 
 // repair makes the table agree with the catalog, entry by entry, so that tasks that

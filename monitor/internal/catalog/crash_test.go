@@ -75,7 +75,8 @@ func prepareDocuments(t *testing.T, root string, count int) {
 			t.Fatal(err)
 		}
 	}
-	if found, _, err := c.RegisterFiles(context.Background(), filepath.Join(root, "data"), nil); err != nil || found != uint64(count) {
+	if found, _, err := c.RegisterFiles(context.Background(), filepath.Join(root, "data"), nil); err != nil ||
+		found != uint64(count) {
 		t.Fatalf("found %d documents, %v", found, err)
 	}
 	if err := c.Close(); err != nil {
@@ -122,7 +123,8 @@ func checkSurvivors(t *testing.T, root string, acknowledged int) {
 	defer c.Close()
 	s := c.State()
 	for i := range acknowledged + 1 {
-		if !s.Has(policy.Pattern{Conduit: "counter", Relation: "at", Arguments: []policy.Value{policy.String(strconv.Itoa(i))}}) {
+		if !s.Has(policy.Pattern{Conduit: "counter", Relation: "at",
+			Arguments: []policy.Value{policy.String(strconv.Itoa(i))}}) {
 			t.Errorf("change %d of %d acknowledged is lost", i, acknowledged)
 		}
 	}

@@ -23,7 +23,8 @@ type groupKey struct {
 }
 
 func (k *groupKey) compare(other *groupKey) int {
-	return cmp.Or(strings.Compare(k.conduit, other.conduit), strings.Compare(k.relation, other.relation), cmp.Compare(k.arity, other.arity))
+	return cmp.Or(strings.Compare(k.conduit, other.conduit), strings.Compare(k.relation, other.relation),
+		cmp.Compare(k.arity, other.arity))
 }
 
 // group holds the tuples of one key, sorted by [policy.Value.Compare]. It never
@@ -112,7 +113,8 @@ func (g *group) matchColumn(position int, arguments []policy.Value, yield func([
 		c.tuples = make(map[policy.Value][]int32)
 		for i := range g.count {
 			value := g.tuple(i)[position]
-			c.tuples[value] = append(c.tuples[value], int32(i)) //nolint:gosec // a group is bounded by memory far below 2^31 tuples
+			c.tuples[value] = append(c.tuples[value],
+				int32(i))
 		}
 	})
 	for _, i := range c.tuples[arguments[position]] {

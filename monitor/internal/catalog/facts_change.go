@@ -80,7 +80,8 @@ func (b *builder) apply(change *groupChange) {
 		b.added = append(b.added, policy.Fact{Conduit: old.key.conduit, Relation: old.key.relation, Arguments: tuple})
 	}
 	for _, tuple := range removed {
-		b.removed = append(b.removed, policy.Fact{Conduit: old.key.conduit, Relation: old.key.relation, Arguments: tuple})
+		b.removed = append(b.removed, policy.Fact{Conduit: old.key.conduit, Relation: old.key.relation,
+			Arguments: tuple})
 	}
 	b.mention(old, next, added, removed)
 }

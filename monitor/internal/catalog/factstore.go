@@ -47,7 +47,7 @@ func encodeTuple(tuple []policy.Value) []byte {
 		case policy.IntegerValue:
 			out = codec.AppendFixed(out, uint64(value.Number())) //nolint:gosec // read back the same way
 		case policy.TimeValue:
-			out = codec.AppendFixed(out, uint64(value.Instant().UnixNano())) //nolint:gosec // read back the same way
+			out = codec.AppendFixed(out, uint64(value.Instant().UnixNano()))
 		}
 	}
 	return out

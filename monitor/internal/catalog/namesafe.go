@@ -33,12 +33,14 @@ func nameSafe(text string) bool {
 	text = ruleOfThis.ReplaceAllString(text, ``)
 	text = absence.ReplaceAllStringFunc(text, func(match string) string {
 		parts := absence.FindStringSubmatch(match)
-		arguments := strings.FieldsFunc(parts[1], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
+		arguments := strings.FieldsFunc(parts[1],
+			func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
 		variable, other := parts[2], parts[3]
 		if variable == "this" {
 			variable, other = other, variable
 		}
-		if other != "this" || !slices.Contains(arguments, variable) || isConstant(variable) || strings.Count(match, "this") > 1 {
+		if other != "this" || !slices.Contains(arguments, variable) || isConstant(variable) ||
+			strings.Count(match, "this") > 1 {
 			return match
 		}
 		return strings.ReplaceAll(match, "this", "")

@@ -79,7 +79,7 @@ func (v *View) give(set string, parent int, base string, names uint64) error {
 	}
 	file, err := unix.Openat(parent, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // linking it says what it is
+		return nil
 	}
 	defer unix.Close(file)
 	var info unix.Stat_t
@@ -87,7 +87,8 @@ func (v *View) give(set string, parent int, base string, names uint64) error {
 		return err
 	}
 	isFile := info.Mode&unix.S_IFMT == unix.S_IFREG
-	if !isFile || uint64(info.Nlink) > names || v.readers.CanRead(set, info.Uid, info.Gid, uint32(info.Mode)) { //nolint:unconvert // narrower on some systems
+	if !isFile || uint64(info.Nlink) > names ||
+		v.readers.CanRead(set, info.Uid, info.Gid, uint32(info.Mode)) { //nolint:unconvert // narrower on some systems
 		return nil
 	}
 	group := int(v.readers.Group(set))
@@ -102,7 +103,8 @@ func (v *View) give(set string, parent int, base string, names uint64) error {
 	if err := unix.Fstat(directory, &info); err != nil {
 		return err
 	}
-	err = errors.Join(unix.Fchown(directory, -1, group), unix.Fchmod(directory, uint32(info.Mode)&0o777|unix.S_ISGID|0o050))
+	err = errors.Join(unix.Fchown(directory, -1, group),
+		unix.Fchmod(directory, uint32(info.Mode)&0o777|unix.S_ISGID|0o050))
 	if err != nil {
 		return fmt.Errorf("give the directory of document %s to group %d: %w", base, group, err)
 	}

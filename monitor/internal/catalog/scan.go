@@ -78,7 +78,8 @@ func ingressRoots(state *State) []string {
 	}
 	var kept []string
 	for _, root := range sortedKeys(roots) {
-		if len(kept) == 0 || root != kept[len(kept)-1] && !strings.HasPrefix(root, kept[len(kept)-1]+"/") && kept[len(kept)-1] != "" {
+		if len(kept) == 0 || root != kept[len(kept)-1] && !strings.HasPrefix(root, kept[len(kept)-1]+"/") &&
+			kept[len(kept)-1] != "" {
 			kept = append(kept, root)
 		}
 	}

@@ -47,7 +47,8 @@ func stored(t *testing.T, c *Catalog) string {
 			fmt.Fprintf(&out, "%s: no class\n", name)
 			continue
 		}
-		fmt.Fprintf(&out, "%s: %s %s %v, one of %d\n", name, class.Set, class.Policy.ID(), class.Mentions, class.Members)
+		fmt.Fprintf(&out, "%s: %s %s %v, one of %d\n", name, class.Set, class.Policy.ID(), class.Mentions,
+			class.Members)
 	}
 	return out.String()
 }
@@ -88,7 +89,8 @@ func TestShadowLeavesNothing(t *testing.T) {
 	}
 	for id := uint32(1); id <= 4; id++ {
 		real, shown := applied.After.Class(applied.After.ClassOf(id)), shadow.After.Class(shadow.After.ClassOf(id))
-		if real.Number != shown.Number || real.Members != shown.Members || real.Policy.ID() != shown.Policy.ID() || real.Set != shown.Set {
+		if real.Number != shown.Number || real.Members != shown.Members || real.Policy.ID() != shown.Policy.ID() ||
+			real.Set != shown.Set {
 			t.Errorf("conduit %d: class %+v, in the shadow %+v", id, real, shown)
 		}
 	}
@@ -104,7 +106,8 @@ func TestRevertRestores(t *testing.T) {
 	}
 	register(t, c, "/corpus/public/1", "/corpus/private/alice/1")
 	// A fact of the bundle goes, and one that the next bundle has comes, otherwise.
-	if _, err := c.ChangeFacts(testBundle("1").Facts, []policy.Fact{fact("blacklist/de", "blocked", "/corpus/public/1"), fact("x", "y", "z")}); err != nil {
+	if _, err := c.ChangeFacts(testBundle("1").Facts,
+		[]policy.Fact{fact("blacklist/de", "blocked", "/corpus/public/1"), fact("x", "y", "z")}); err != nil {
 		t.Fatal(err)
 	}
 	before := stored(t, c)
@@ -163,7 +166,8 @@ func TestModes(t *testing.T) {
 		}
 		return c.State().ModeOf(bound)
 	}
-	if got := []Mode{modeOf("public"), modeOf("private"), modeOf("named")}; !slices.Equal(got, []Mode{Audit, Enforce, Enforce}) {
+	if got := []Mode{modeOf("public"), modeOf("private"), modeOf("named")}; !slices.Equal(got,
+		[]Mode{Audit, Enforce, Enforce}) {
 		t.Errorf("modes %v", got)
 	}
 	if c.State().Waive() == nil || opened(t).State().Waive() != nil {

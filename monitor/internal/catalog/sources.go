@@ -165,7 +165,8 @@ func (d *draft) unsaid(facts []policy.Fact, sources []string, except string) []p
 	for _, source := range sources {
 		if bucket := d.tx.Bucket(bucketSources).Bucket([]byte(source)); bucket != nil && source != except {
 			own := bucket.Bucket(bucketOwnFacts)
-			facts = slices.DeleteFunc(facts, func(fact policy.Fact) bool { return own.Get([]byte(factKey(fact))) != nil })
+			facts = slices.DeleteFunc(facts,
+				func(fact policy.Fact) bool { return own.Get([]byte(factKey(fact))) != nil })
 		}
 	}
 	return facts
@@ -257,7 +258,8 @@ func (o *owned) saidAlike(fact policy.Fact) (keys []string) {
 	group := encodeGroup(groupKey{fact.Conduit, fact.Relation, 0})
 	prefix := string(group[:len(group)-1])
 	cursor := o.facts.Cursor()
-	for key, _ := cursor.Seek([]byte(prefix)); len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix; key, _ = cursor.Next() {
+	for key, _ := cursor.Seek([]byte(prefix)); len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix; key,
+		_ = cursor.Next() {
 		keys = append(keys, string(key))
 	}
 	return keys

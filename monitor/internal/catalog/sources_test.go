@@ -42,7 +42,8 @@ func stands(c *Catalog, fact policy.Fact) bool {
 
 func TestSourcesOwnTheirFacts(t *testing.T) {
 	c := opened(t)
-	one, two, both, bundles := fact("a", "r", "one"), fact("a", "r", "two"), fact("a", "r", "both"), fact("a", "r", "bundles")
+	one, two, both, bundles := fact("a", "r", "one"), fact("a", "r", "two"), fact("a", "r", "both"),
+		fact("a", "r", "bundles")
 	expect := func(when string, facts map[string]bool) {
 		t.Helper()
 		for _, f := range []policy.Fact{one, two, both, bundles} {
@@ -51,7 +52,8 @@ func TestSourcesOwnTheirFacts(t *testing.T) {
 			}
 		}
 	}
-	applied(t, c, sourced("h1", []policy.Fact{bundles}, map[string][]policy.Fact{"s1": {one, both, bundles}, "s2": {two, both}}))
+	applied(t, c, sourced("h1", []policy.Fact{bundles},
+		map[string][]policy.Fact{"s1": {one, both, bundles}, "s2": {two, both}}))
 	expect("applied", map[string]bool{"one": true, "two": true, "both": true, "bundles": true})
 	if _, err := c.ReplaceSource("s1", Fetched{Position: "1"}); err != nil {
 		t.Fatal(err)
@@ -67,7 +69,8 @@ func TestSourcesOwnTheirFacts(t *testing.T) {
 		t.Errorf("the second has %+v", status)
 	}
 	applied(t, c, sourced("h3", nil, map[string][]policy.Fact{"s2": nil}))
-	expect("the first and the bundle's own are gone; the second's were not fetched again", map[string]bool{"two": true, "both": true})
+	expect("the first and the bundle's own are gone; the second's were not fetched again",
+		map[string]bool{"two": true, "both": true})
 	if _, known := c.Source("s1"); known {
 		t.Error("something is known of a source that the bundle does not have")
 	}
@@ -76,7 +79,8 @@ func TestSourcesOwnTheirFacts(t *testing.T) {
 	}
 	without := sourced("h4", nil, map[string][]policy.Fact{"s3": nil})
 	without.Fetched = nil
-	if _, err := c.Apply(without); err == nil || !strings.Contains(err.Error(), "facts of source s3 were never fetched") {
+	if _, err := c.Apply(without); err == nil ||
+		!strings.Contains(err.Error(), "facts of source s3 were never fetched") {
 		t.Errorf("a bundle whose facts are unknown is in force: %v", err)
 	}
 }
@@ -102,13 +106,15 @@ func TestStepsAndPositionAreOne(t *testing.T) {
 	c := open(t, directory)
 	applied(t, c, sourced("h1", nil, map[string][]policy.Fact{"s": {fact("a", "r", "x", "y")}}))
 	steps := []Step{
-		{StepAdd, fact("a", "r", "one")}, {StepAdd, fact("a", "r", "two")}, {StepRemove, fact("a", "r", "one")}, {StepAdd, fact("b", "r", "b")},
+		{StepAdd, fact("a", "r", "one")}, {StepAdd, fact("a", "r", "two")}, {StepRemove, fact("a", "r", "one")},
+		{StepAdd, fact("b", "r", "b")},
 		{StepReplace, fact("a", "r", "three")}, {StepAdd, fact("a", "q", "four")},
 	}
 	if _, err := c.ChangeSource("s", "17", steps); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.ChangeSource("s", "18", []Step{{StepAdd, fact("a", "r", "five")}, {StepAdd, policy.Fact{}}}); err == nil {
+	if _, err := c.ChangeSource("s", "18", []Step{{StepAdd, fact("a", "r", "five")},
+		{StepAdd, policy.Fact{}}}); err == nil {
 		t.Error("a step without a fact was carried out")
 	}
 	if err := c.Close(); err != nil {
@@ -134,7 +140,8 @@ func TestStepsAndPositionAreOne(t *testing.T) {
 // Whatever sources and bundle say, in whatever order, the facts that stand are all that
 // one of them says.
 func TestFactsAreThoseThatSomebodySays(t *testing.T) {
-	facts := []policy.Fact{fact("a", "r", "1"), fact("a", "r", "2"), fact("a", "r", "1", "2"), fact("b", "r", "1"), fact("a", "q", "1")}
+	facts := []policy.Fact{fact("a", "r", "1"), fact("a", "r", "2"), fact("a", "r", "1", "2"), fact("b", "r", "1"),
+		fact("a", "q", "1")}
 	rapid.Check(t, func(rt *rapid.T) {
 		c := open(t, t.TempDir())
 		defer c.Close()

@@ -222,13 +222,14 @@ func (s *State) PrincipalKey(name string) (ed25519.PublicKey, bool) {
 	}
 	var found ed25519.PublicKey
 	count := 0
-	s.Lookup(policy.Pattern{Conduit: "population", Relation: "key", Arguments: []policy.Value{policy.String(name), {}}}, func(fact policy.Fact) bool {
-		count++
-		key, err := parsePublicKey(fact.Arguments[1].Text())
-		if err == nil {
-			found = key
-		}
-		return true
-	})
+	s.Lookup(policy.Pattern{Conduit: "population", Relation: "key", Arguments: []policy.Value{policy.String(name), {}}},
+		func(fact policy.Fact) bool {
+			count++
+			key, err := parsePublicKey(fact.Arguments[1].Text())
+			if err == nil {
+				found = key
+			}
+			return true
+		})
 	return found, count == 1 && found != nil
 }

@@ -66,14 +66,16 @@ func (s *sweep) sweepBucket(class uint32, path string, bucket os.DirEntry) error
 	}
 	for _, link := range links {
 		id, valid := parseNumber(link.Name())
-		if !valid || id>>viewBucket != number || s.state.ClassOf(id) != class || !s.state.viewed(class) || !link.Type().IsRegular() {
+		if !valid || id>>viewBucket != number || s.state.ClassOf(id) != class || !s.state.viewed(class) ||
+			!link.Type().IsRegular() {
 			if err := s.removeAll(path + "/" + link.Name()); err != nil {
 				return err
 			}
 			continue
 		}
 		var info unix.Stat_t
-		if err := unix.Fstatat(int(s.view.root.Fd()), path+"/"+link.Name(), &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		if err := unix.Fstatat(int(s.view.root.Fd()), path+"/"+link.Name(), &info,
+			unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return fmt.Errorf("stat %s/%s: %w", path, link.Name(), err)
 		}
 		s.linked[id] = info.Ino

@@ -62,7 +62,7 @@ func (t *conduitTable) another(class uint32) uint32 {
 	for p, page := range t.pages {
 		for i, c := range page {
 			if c == class {
-				return uint32(p*pageSize + i) //nolint:gosec // the numbers of conduits are uint32
+				return uint32(p*pageSize + i)
 			}
 		}
 	}

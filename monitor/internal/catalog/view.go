@@ -86,7 +86,8 @@ func (v *View) sameFileSystem() error {
 	defer probe.Close()
 	target := filepath.Join(v.path, filepath.Base(probe.Name()))
 	if err := os.Link(probe.Name(), target); err != nil {
-		return fmt.Errorf("view %s cannot link files of %s: %w; put both on one file system", v.path, v.data.Name(), err)
+		return fmt.Errorf("view %s cannot link files of %s: %w; put both on one file system", v.path, v.data.Name(),
+			err)
 	}
 	return os.Remove(target)
 }
@@ -249,7 +250,8 @@ func (v *View) linkAt(parent int, base string, what document, target string) err
 		return fmt.Errorf("check link of %s: %w", what.name, err)
 	}
 	if info.Mode&unix.S_IFMT != unix.S_IFREG {
-		return errors.Join(fmt.Errorf("document %s is not a regular file; only files can be conduits of this kind", what.name), v.unlink(target))
+		return errors.Join(fmt.Errorf("document %s is not a regular file; only files can be conduits of this kind",
+			what.name), v.unlink(target))
 	}
 	v.judge(what.set, what.name, &info)
 	return nil

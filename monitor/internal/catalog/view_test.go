@@ -89,7 +89,8 @@ func TestViewFollowsFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkView(t, v)
-	if repairs, err := v.Verify(context.Background(), nil); err != nil || repairs.Linked+repairs.Removed+repairs.Entries != 0 {
+	if repairs, err := v.Verify(context.Background(), nil); err != nil ||
+		repairs.Linked+repairs.Removed+repairs.Entries != 0 {
 		t.Errorf("nothing was wrong, and yet %+v, %v", repairs, err)
 	}
 }
@@ -102,14 +103,16 @@ func TestVerifyRepairs(t *testing.T) {
 	damage := map[string]func() error{
 		"link missing": func() error { return os.Remove(filepath.Join(v.path, linkPath(public, first))) },
 		"link in two places": func() error {
-			return os.Link(filepath.Join(root, "data/corpus/private/alice/1"), filepath.Join(v.path, linkPath(public, 999)))
+			return os.Link(filepath.Join(root, "data/corpus/private/alice/1"),
+				filepath.Join(v.path, linkPath(public, 999)))
 		},
 		"private in public": func() error {
 			id, _ := s.ID("/corpus/private/alice/1")
 			return os.Rename(filepath.Join(v.path, linkPath(private, id)), filepath.Join(v.path, linkPath(public, id)))
 		},
 		"link to another file": func() error {
-			return os.Rename(filepath.Join(v.path, linkPath(public, first)), filepath.Join(v.path, linkPath(public, first+1)))
+			return os.Rename(filepath.Join(v.path, linkPath(public, first)),
+				filepath.Join(v.path, linkPath(public, first+1)))
 		},
 		"document replaced": func() error {
 			if err := os.WriteFile(filepath.Join(root, "data/new"), []byte("new"), 0o600); err != nil {
@@ -117,9 +120,12 @@ func TestVerifyRepairs(t *testing.T) {
 			}
 			return os.Rename(filepath.Join(root, "data/new"), filepath.Join(root, "data/corpus/public/1"))
 		},
-		"foreign file":    func() error { return os.WriteFile(filepath.Join(v.path, "junk"), nil, 0o600) },
-		"foreign number":  func() error { return os.MkdirAll(filepath.Join(v.path, "007/0/1"), 0o700) },
-		"symbolic link":   func() error { return os.Symlink("/etc/passwd", filepath.Join(v.path, linkPath(public, 998))) },
+		"foreign file":   func() error { return os.WriteFile(filepath.Join(v.path, "junk"), nil, 0o600) },
+		"foreign number": func() error { return os.MkdirAll(filepath.Join(v.path, "007/0/1"), 0o700) },
+		"symbolic link": func() error {
+			return os.Symlink("/etc/passwd",
+				filepath.Join(v.path, linkPath(public, 998)))
+		},
 		"class table":     func() error { return damageTable(c, first, private) },
 		"whole view gone": func() error { return os.RemoveAll(filepath.Join(v.path, fmt.Sprint(public))) },
 	}
@@ -169,7 +175,8 @@ func TestViewRefusesWhatIsNotAFileOfTheData(t *testing.T) {
 	if err := os.Symlink(filepath.Join(root, "data/moved"), public); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Register([]string{"/corpus/public/2"}); err != nil && !strings.Contains(err.Error(), "/corpus/public") {
+	if _, _, err := c.Register([]string{"/corpus/public/2"}); err != nil &&
+		!strings.Contains(err.Error(), "/corpus/public") {
 		t.Errorf("through a symbolic link: %v", err)
 	}
 	id, _ := c.State().ID("/corpus/public/2")
@@ -187,7 +194,8 @@ func TestClassTableIsSeenThroughOldMappings(t *testing.T) {
 	defer file.Close()
 	ids := register(t, c, "/corpus/public/1")
 	raw := make([]byte, 4)
-	if _, err := file.ReadAt(raw, int64(ids[0])*4); err != nil || binary.LittleEndian.Uint32(raw) != c.State().ClassOf(ids[0]) {
+	if _, err := file.ReadAt(raw, int64(ids[0])*4); err != nil ||
+		binary.LittleEndian.Uint32(raw) != c.State().ClassOf(ids[0]) {
 		t.Errorf("entry %v, %v", raw, err)
 	}
 	if _, err := file.Write([]byte{1}); err == nil {

@@ -71,7 +71,7 @@ func (r *Reader) Number() uint64 {
 // 1: no more than there is room for, so that memory may be reserved for them.
 func (r *Reader) Count(size int) int {
 	count := r.Number()
-	if count > uint64(len(r.rest)/size) {
+	if count > uint64(len(r.rest)/size) { //nolint:gosec // a length is never negative
 		r.Break()
 		return 0
 	}

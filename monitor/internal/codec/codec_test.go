@@ -15,7 +15,8 @@ func TestWhatWasAppendedIsRead(t *testing.T) {
 	out = AppendFixed(out, 1<<63)
 	out = append(out, 7)
 	r := NewReader(out)
-	if n, empty, text, fixed := r.Number(), r.Text(), r.Text(), r.Fixed(); n != 300 || empty != "" || text != "ä b" || fixed != 1<<63 {
+	if n, empty, text, fixed := r.Number(), r.Text(), r.Text(), r.Fixed(); n != 300 || empty != "" || text != "ä b" ||
+		fixed != 1<<63 {
 		t.Errorf("%d, %q, %q, %d", n, empty, text, fixed)
 	}
 	if last := r.Bytes(1); r.Broken() || !bytes.Equal(last, []byte{7}) || len(r.Rest()) != 0 {

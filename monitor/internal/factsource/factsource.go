@@ -93,7 +93,8 @@ func ReadStatements(from io.Reader, name string) ([]policy.Fact, error) {
 		facts = AppendStatement(facts, statement)
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes; split its tuples over several lines", name, number+1, maxLineSize)
+		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes; split its tuples over several lines", name,
+			number+1, maxLineSize)
 	} else if err != nil {
 		return nil, fmt.Errorf("read facts from %s: %w", name, err)
 	}
@@ -109,7 +110,8 @@ func readStatement(line []byte) (manifest.FactStatement, error) {
 		err = errors.New("more than one JSON value on the line")
 	}
 	if err != nil {
-		return statement, fmt.Errorf("not a fact statement: %w; expected {\"conduit\":…,\"says\":…,\"tuples\":[[…]]}", err)
+		return statement, fmt.Errorf("not a fact statement: %w; expected {\"conduit\":…,\"says\":…,\"tuples\":[[…]]}",
+			err)
 	}
 	if statement.Conduit == "" || statement.Says == "" {
 		return statement, errors.New("conduit and says must not be empty")

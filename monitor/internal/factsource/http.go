@@ -42,7 +42,8 @@ func newAddress(spec manifest.FactHTTP) (*address, error) {
 			return nil, fmt.Errorf("read certificate authority %s: it holds no PEM certificate", spec.CAFile)
 		}
 	}
-	return &address{spec: spec, client: &http.Client{Transport: transport, CheckRedirect: sameHost, Timeout: fetchTime}}, nil
+	return &address{spec: spec, client: &http.Client{Transport: transport, CheckRedirect: sameHost,
+		Timeout: fetchTime}}, nil
 }
 
 // sameHost follows redirects only where the manifest already trusts whoever answers.
@@ -50,7 +51,8 @@ func sameHost(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	switch {
 	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host:
-		return fmt.Errorf("it redirects to %s://%s; give that as the url, if it is to be trusted", next.URL.Scheme, next.URL.Host)
+		return fmt.Errorf("it redirects to %s://%s; give that as the url, if it is to be trusted", next.URL.Scheme,
+			next.URL.Host)
 	case len(before) > maxRedirects:
 		return fmt.Errorf("it redirects more than %d times", maxRedirects)
 	}

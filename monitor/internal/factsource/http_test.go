@@ -40,14 +40,16 @@ func TestHTTP(t *testing.T) {
 	defer server.Close()
 	source := opened(t, at(server.URL, ""), Login{})
 	got, position := whole(t, source)
-	if diff := cmp.Diff([]string{`friends/alice friend("bob")`, `friends/alice friend("carol", 1)`}, got); diff != "" || position != `"v1"` {
+	if diff := cmp.Diff([]string{`friends/alice friend("bob")`, `friends/alice friend("carol", 1)`}, got); diff != "" ||
+		position != `"v1"` {
 		t.Errorf("position %s\n%s", position, diff)
 	}
 	if update, err := source.Fetch(t.Context(), position); err != nil || !update.Empty() {
 		t.Errorf("the same again: %+v, %v", update, err)
 	}
 	version = 2
-	if update, err := source.Fetch(t.Context(), position); err != nil || update.Whole == nil || update.Whole.Position != `"v2"` {
+	if update, err := source.Fetch(t.Context(), position); err != nil || update.Whole == nil ||
+		update.Whole.Position != `"v2"` {
 		t.Errorf("something else: %+v, %v", update, err)
 	}
 	if diff := cmp.Diff([]string{"", `"v1"`, `"v1"`}, asked); diff != "" {
@@ -56,22 +58,36 @@ func TestHTTP(t *testing.T) {
 }
 
 func TestHTTPAnswersThatAreNotBelieved(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement) }))
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprintln(w, statement)
+	}))
 	defer other.Close()
 	for _, test := range []struct {
 		name   string
 		answer func(http.ResponseWriter, *http.Request)
 		want   string
 	}{
-		{"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, "it answers 500"},
-		{"not modified, unasked", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, "it answers 304"},
+		{"an error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+			"it answers 500"},
+		{"not modified, unasked", func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.WriteHeader(http.StatusNotModified)
+		}, "it answers 304"},
 		{"not found", http.NotFound, "it answers 404"},
-		{"another host", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) }, "it redirects to " + other.URL + "; give that as the url"},
+		{"another host", func(w http.ResponseWriter,
+			r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusFound)
+		}, "it redirects to " + other.URL + "; give that as the url"},
 		{"another scheme", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://"+r.Host+"/", http.StatusFound)
 		}, "it redirects to https://"},
-		{"redirects for ever", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects more than 5 times"},
-		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "<html>") }, ":1: not a fact statement"},
+		{"redirects for ever", func(w http.ResponseWriter,
+			r *http.Request) {
+			http.Redirect(w, r, "/", http.StatusFound)
+		}, "it redirects more than 5 times"},
+		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "<html>") },
+			":1: not a fact statement"},
 		{"half of it", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprintln(w, statement)
@@ -79,7 +95,8 @@ func TestHTTPAnswersThatAreNotBelieved(t *testing.T) {
 		{"an unknown field", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, statement+"\n"+strings.Replace(statement, "says", "say", 1))
 		}, `:2: not a fact statement: json: unknown field "say"`},
-		{"two values on a line", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement+statement) }, "more than one JSON value"},
+		{"two values on a line", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement+statement) },
+			"more than one JSON value"},
 		{"too much", func(w http.ResponseWriter, _ *http.Request) {
 			for range maxBytes / 1024 {
 				_, _ = w.Write([]byte(strings.Repeat(" ", 1023) + "\n"))
@@ -113,12 +130,16 @@ func TestHTTPFollowsItsOwnHost(t *testing.T) {
 }
 
 func TestHTTPSChecksTheServer(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement) }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprintln(w, statement)
+	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it is told of the handshake that is to fail
 	server.StartTLS()
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := whole(t, opened(t, at(server.URL, file), Login{})); len(got) != 2 {

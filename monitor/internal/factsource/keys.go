@@ -136,7 +136,8 @@ var readers = map[string][]any{
 }
 
 // members appends what the keys say.
-func members(connection redis.Conn, found []string, spec manifest.FactKeys, p pattern.Pattern, facts []policy.Fact) ([]policy.Fact, error) {
+func members(connection redis.Conn, found []string, spec manifest.FactKeys, p pattern.Pattern,
+	facts []policy.Fact) ([]policy.Fact, error) {
 	types, err := pipelined(connection, found, func(int) []any { return []any{"TYPE"} })
 	if err != nil {
 		return nil, err
@@ -172,7 +173,8 @@ func members(connection redis.Conn, found []string, spec manifest.FactKeys, p pa
 			if err != nil {
 				return nil, err
 			}
-			facts = append(facts, policy.Fact{Conduit: conduit, Relation: spec.Says, Arguments: []policy.Value{policy.String(member)}})
+			facts = append(facts, policy.Fact{Conduit: conduit, Relation: spec.Says,
+				Arguments: []policy.Value{policy.String(member)}})
 		}
 	}
 	if len(facts) > maxFacts {

@@ -29,7 +29,8 @@ func startStore(t *testing.T, arguments ...string) (redis.Conn, string) {
 	}
 	directory := t.TempDir()
 	socket := filepath.Join(directory, "s")
-	server := exec.Command(program, append([]string{"--port", "0", "--unixsocket", socket, "--dir", directory, "--save", "", "--daemonize", "no"}, arguments...)...)
+	server := exec.Command(program, append([]string{"--port", "0", "--unixsocket", socket, "--dir", directory, "--save",
+		"", "--daemonize", "no"}, arguments...)...)
 	output, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,8 @@ func TestKeys(t *testing.T) {
 		manifest.FactKeys{Pattern: "blocked[1]{what}", Conduit: "blocked", Says: "is"},
 	), Login{})
 	got, _ := whole(t, source)
-	want := []string{`blocked is("1")`, `blocked is("2")`, `friends/alice friend("bob")`, `friends/alice friend("carol")`,
+	want := []string{`blocked is("1")`, `blocked is("2")`, `friends/alice friend("bob")`,
+		`friends/alice friend("carol")`,
 		`friends/bob friend("alice")`, `friends/bob friend("alice")`, `homes/de/alice home("yes")`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -150,7 +152,8 @@ func TestManyKeys(t *testing.T) {
 	for i := range 3 * batch {
 		do(t, store, "SADD", fmt.Sprintf("friends:%d", i), "bob")
 	}
-	source := opened(t, keysOf(socket, manifest.FactKeys{Pattern: "friends:{user}", Conduit: "friends/{user}", Says: "friend"}), Login{})
+	source := opened(t, keysOf(socket, manifest.FactKeys{Pattern: "friends:{user}", Conduit: "friends/{user}",
+		Says: "friend"}), Login{})
 	if got, _ := whole(t, source); len(slices.Compact(got)) != 3*batch {
 		t.Errorf("%d facts", len(got))
 	}
@@ -158,7 +161,8 @@ func TestManyKeys(t *testing.T) {
 
 func TestKeysThatSayNothingUsable(t *testing.T) {
 	store, socket := startStore(t)
-	source := opened(t, keysOf(socket, manifest.FactKeys{Pattern: "friends:{user}", Conduit: "friends/{user}", Says: "friend"}), Login{})
+	source := opened(t, keysOf(socket, manifest.FactKeys{Pattern: "friends:{user}", Conduit: "friends/{user}",
+		Says: "friend"}), Login{})
 	do(t, store, "ZADD", "friends:alice", 1, "bob")
 	fails(t, source, "", "key friends:alice is a zset; expected a set, a list, a string or a hash")
 	do(t, store, "DEL", "friends:alice")
@@ -168,14 +172,17 @@ func TestKeysThatSayNothingUsable(t *testing.T) {
 	if got, _ := whole(t, source); len(got) != 0 {
 		t.Error(got)
 	}
-	fails(t, opened(t, keysOf(socket+"x", manifest.FactKeys{Pattern: "a", Conduit: "b", Says: "c"}), Login{}), "", "is it running?")
-	if _, err := Open(keysOf(socket, manifest.FactKeys{Pattern: "{a}{b}", Conduit: "b", Says: "c"}), Login{}); err == nil {
+	fails(t, opened(t, keysOf(socket+"x", manifest.FactKeys{Pattern: "a", Conduit: "b", Says: "c"}), Login{}), "",
+		"is it running?")
+	if _, err := Open(keysOf(socket, manifest.FactKeys{Pattern: "{a}{b}", Conduit: "b", Says: "c"}),
+		Login{}); err == nil {
 		t.Error("a pattern that cannot be taken apart was accepted")
 	}
 }
 
 func TestLogin(t *testing.T) {
-	_, socket := startStore(t, "--user", "monitor", "on", ">secret", "~*", "+@all", "--rename-command", "AUTH", "sesame")
+	_, socket := startStore(t, "--user", "monitor", "on", ">secret", "~*", "+@all", "--rename-command", "AUTH",
+		"sesame")
 	admin, err := redis.Dial("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +198,8 @@ func TestLogin(t *testing.T) {
 }
 
 func streamOf(socket string) manifest.FactSourceSpec {
-	return manifest.FactSourceSpec{Redis: &manifest.FactRedis{Socket: socket, Stream: &manifest.FactStream{Key: "facts"}, IntervalSeconds: 7}}
+	return manifest.FactSourceSpec{Redis: &manifest.FactRedis{Socket: socket,
+		Stream: &manifest.FactStream{Key: "facts"}, IntervalSeconds: 7}}
 }
 
 // entry appends to the stream.
@@ -222,10 +230,13 @@ func TestStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []catalog.Step{
-		{Verb: catalog.StepRemove, Fact: policy.Fact{Conduit: "a", Relation: "r", Arguments: []policy.Value{policy.String("stays")}}},
-		{Verb: catalog.StepReplace, Fact: policy.Fact{Conduit: "b", Relation: "r", Arguments: []policy.Value{policy.String("c")}}},
+		{Verb: catalog.StepRemove, Fact: policy.Fact{Conduit: "a", Relation: "r",
+			Arguments: []policy.Value{policy.String("stays")}}},
+		{Verb: catalog.StepReplace, Fact: policy.Fact{Conduit: "b", Relation: "r",
+			Arguments: []policy.Value{policy.String("c")}}},
 	}
-	if diff := cmp.Diff(want, update.Steps, cmp.AllowUnexported(policy.Value{})); diff != "" || update.Position != last || update.Whole != nil {
+	if diff := cmp.Diff(want, update.Steps, cmp.AllowUnexported(policy.Value{})); diff != "" ||
+		update.Position != last || update.Whole != nil {
 		t.Errorf("position %s, want %s\n%s", update.Position, last, diff)
 	}
 	if source.Pause() != 0 {
@@ -327,7 +338,8 @@ func TestMalformedEntries(t *testing.T) {
 		fields []any
 		want   string
 	}{
-		{[]any{"op", "append", "conduit", "a", "says", "r", "tuple", "[]"}, `op is "append"; expected add, remove or replace`},
+		{[]any{"op", "append", "conduit", "a", "says", "r", "tuple", "[]"},
+			`op is "append"; expected add, remove or replace`},
 		{[]any{"op", "add", "says", "r", "tuple", "[]"}, "conduit or says is missing"},
 		{[]any{"op", "add", "conduit", "a", "says", "r"}, "expected a JSON array"},
 		{[]any{"op", "add", "conduit", "a", "says", "r", "tuple", "[1.5]"}, "expected a JSON array"},

@@ -173,7 +173,8 @@ func (s *stream) read(position string, wait time.Duration) (steps []catalog.Step
 	for _, entry := range entries {
 		id, step, err := stepOf(entry)
 		if err != nil {
-			return nil, "", fmt.Errorf("entry %s: %w; correct whoever writes the stream, and delete the entry (XDEL)", id, err)
+			return nil, "", fmt.Errorf("entry %s: %w; correct whoever writes the stream, and delete the entry (XDEL)",
+				id, err)
 		}
 		steps, next = append(steps, step), id
 	}
@@ -205,7 +206,8 @@ func stepOf(entry any) (id string, step catalog.Step, err error) {
 	}
 	var tuple policy.Tuple
 	if err := json.Unmarshal([]byte(fields["tuple"]), &tuple); err != nil {
-		return id, step, fmt.Errorf("tuple is %.60q; expected a JSON array of texts, whole numbers and {\"time\":…}", fields["tuple"])
+		return id, step, fmt.Errorf("tuple is %.60q; expected a JSON array of texts, whole numbers and {\"time\":…}",
+			fields["tuple"])
 	}
 	step.Fact = policy.Fact{Conduit: fields["conduit"], Relation: fields["says"], Arguments: tuple.Values()}
 	return id, step, nil

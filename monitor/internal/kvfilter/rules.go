@@ -61,7 +61,8 @@ func ACLRules(name, passwordHash string, grants []Grant) ([]string, error) {
 	if err := checkUserName(name); err != nil {
 		return nil, err
 	}
-	if hash, err := hex.DecodeString(passwordHash); err != nil || len(hash) != sha256.Size || strings.ToLower(passwordHash) != passwordHash {
+	if hash, err := hex.DecodeString(passwordHash); err != nil || len(hash) != sha256.Size ||
+		strings.ToLower(passwordHash) != passwordHash {
 		return nil, fmt.Errorf("key-value user %s: password hash is not a lower-case hex SHA-256", name)
 	}
 	selectors := make(map[string][]string) // permission and commands -> key patterns
@@ -98,7 +99,8 @@ func selector(grant Grant) (head string, patterns []string, err error) {
 	for _, command := range grant.Commands {
 		needs, known := grantable[strings.ToUpper(command)]
 		if !known {
-			return "", nil, fmt.Errorf("command %q cannot be granted: it is not known to touch only the keys it names", command)
+			return "", nil, fmt.Errorf("command %q cannot be granted: it is not known to touch only the keys it names",
+				command)
 		}
 		if needs&^grant.Access != 0 {
 			return "", nil, fmt.Errorf("command %s needs more than the access granted; list it under the access it needs", strings.ToUpper(command))

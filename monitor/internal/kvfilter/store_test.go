@@ -151,16 +151,20 @@ func TestWorkerConnection(t *testing.T) {
 		"SET history:alice x", "GET history:alice", "LPUSH profile:alice x", `SET odd*key?[a-z]\"' x`,
 		"SET profile:alice x GET",
 		// commands nobody was given
-		"DEL profile:alice", "STRLEN profile:alice", "COPY profile:bob profile:alice", "RENAME profile:bob profile:alice",
-		"SORT history:alice BY nosort GET profile:bob", "DUMP profile:alice", "MIGRATE h 1 profile:alice 0 1", "OBJECT ENCODING profile:alice",
+		"DEL profile:alice", "STRLEN profile:alice", "COPY profile:bob profile:alice",
+		"RENAME profile:bob profile:alice",
+		"SORT history:alice BY nosort GET profile:bob", "DUMP profile:alice", "MIGRATE h 1 profile:alice 0 1",
+		"OBJECT ENCODING profile:alice",
 		"KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "EXISTS profile:bob", "TYPE profile:bob", "TOUCH profile:bob",
 		"SELECT 0", "SELECT 1", "SWAPDB 0 1", "MOVE profile:bob 1",
 		"EVAL return{1} 0", "EVALSHA x 0", "FCALL f 0", "FUNCTION LIST", "SCRIPT LOAD x",
 		"SUBSCRIBE c", "PSUBSCRIBE *", "PUBLISH c m", "SSUBSCRIBE c", "PUBSUB CHANNELS", "MONITOR",
 		"MULTI", "EXEC", "WATCH profile:bob", "BLPOP history:bob 0", "WAIT 0 0",
 		"CONFIG GET *", "CONFIG SET dir /", "ACL WHOAMI", "ACL SETUSER alice +@all", "ACL LIST",
-		"CLIENT LIST", "CLIENT KILL TYPE normal", "CLIENT TRACKING ON", "DEBUG SLEEP 0", "INFO", "COMMAND", "MEMORY USAGE profile:alice", "LATENCY LATEST", "SLOWLOG GET",
-		"MODULE LIST", "REPLICAOF h 1", "PSYNC x 1", "SYNC", "SAVE", "BGSAVE", "FLUSHALL", "SHUTDOWN NOSAVE", "CLUSTER INFO", "RESTORE k 0 x",
+		"CLIENT LIST", "CLIENT KILL TYPE normal", "CLIENT TRACKING ON", "DEBUG SLEEP 0", "INFO", "COMMAND",
+		"MEMORY USAGE profile:alice", "LATENCY LATEST", "SLOWLOG GET",
+		"MODULE LIST", "REPLICAOF h 1", "PSYNC x 1", "SYNC", "SAVE", "BGSAVE", "FLUSHALL", "SHUTDOWN NOSAVE",
+		"CLUSTER INFO", "RESTORE k 0 x",
 		// becoming someone else
 		"AUTH bob " + bobPassword, "AUTH " + secrets.Administrator + " " + secrets.Password, "AUTH default x",
 		"HELLO 3", "HELLO 2 AUTH bob " + bobPassword, "RESET",
@@ -171,7 +175,8 @@ func TestWorkerConnection(t *testing.T) {
 		if reply, err := connection.Do(command, arguments...); err == nil {
 			t.Errorf("%s was answered %v", line, reply)
 		}
-		if profile, err := redis.String(connection.Do("GET", "profile:alice")); err != nil || profile != "alice's profile" {
+		if profile, err := redis.String(connection.Do("GET", "profile:alice")); err != nil ||
+			profile != "alice's profile" {
 			t.Errorf("after %s the connection answers %q, %v", line, profile, err)
 		}
 	}
@@ -308,7 +313,8 @@ func TestInstallInBulk(t *testing.T) {
 	users := make([]User, 3*batchSize+1)
 	for i := range users {
 		key := fmt.Sprintf("profile:user%05d", i)
-		users[i] = User{UserName(key), []Grant{{Access: Read | Write, Commands: []string{"GET", "SET"}, Keys: []string{key}}}}
+		users[i] = User{UserName(key), []Grant{{Access: Read | Write, Commands: []string{"GET", "SET"},
+			Keys: []string{key}}}}
 	}
 	if err := store.Install(context.Background(), users); err != nil {
 		t.Fatal(err)

@@ -40,12 +40,14 @@ func TestExamplesAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	define := map[string]string{"JAVA": "/java/bin/java", "JAVA_HOME": "/java", "SYSE": "/syse", "REDIS_SOCKET": "/run/redis", "KEYS": "/srv/keys"}
+	define := map[string]string{"JAVA": "/java/bin/java", "JAVA_HOME": "/java", "SYSE": "/syse",
+		"REDIS_SOCKET": "/run/redis", "KEYS": "/srv/keys"}
 	r, err := b.Resolve("syse", define)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Tasks[2].Spec.Command; got[0] != "/java/bin/java" || got[len(got)-1] != "none" || r.Pipeline.Spec.KeyValue.Socket != "/run/redis" {
+	if got := r.Tasks[2].Spec.Command; got[0] != "/java/bin/java" || got[len(got)-1] != "none" ||
+		r.Pipeline.Spec.KeyValue.Socket != "/run/redis" {
 		t.Errorf("command %q, store %q", got, r.Pipeline.Spec.KeyValue.Socket)
 	}
 }
@@ -62,12 +64,14 @@ func TestHashIsOfTheContent(t *testing.T) {
 			rt.Errorf("hash %s, want %s", got, want)
 		}
 	})
-	rewritten := strings.NewReplacer("run: Once", `"run": "Once" # comment`, "taint: {name: everyone}", "taint:\n    name: everyone").Replace(text)
+	rewritten := strings.NewReplacer("run: Once", `"run": "Once" # comment`, "taint: {name: everyone}",
+		"taint:\n    name: everyone").Replace(text)
 	if got := bundle(t, rewritten).Hash(); got != want {
 		t.Error("the way of writing changes the hash")
 	}
 	for _, change := range [][2]string{
-		{"run: Once", "run: Always"}, {"name: alice", "name: alicia"}, {"value: none", "value: leak"}, {"tasks: [reader, worker]", "tasks: [worker, reader]"},
+		{"run: Once", "run: Always"}, {"name: alice", "name: alicia"}, {"value: none", "value: leak"},
+		{"tasks: [reader, worker]", "tasks: [worker, reader]"},
 		{"127.0.1.0/24", "127.0.2.0/24"}, {"update :- sKeyIs(owner).", "update :- sKeyIs(\"bob\")."},
 	} {
 		if bundle(t, strings.Replace(text, change[0], change[1], 1)).Hash() == want {
@@ -104,10 +108,12 @@ kind: FactSource
 metadata: {name: a}
 spec:
   inline:
-    - {conduit: c, says: s, tuples: [["1", 1, 2026-03-01T12:00:00Z, "2026-03-01T12:00:00Z", -9223372036854775808, "é<&>\u2028"]]}
+    - {conduit: c, says: s, tuples: [["1", 1, 2026-03-01T12:00:00Z, "2026-03-01T12:00:00Z",
+      -9223372036854775808, "é<&>\u2028"]]}
 `
 	instant := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	want := policy.NewTuple(policy.String("1"), policy.Integer(1), policy.Time(instant), policy.String("2026-03-01T12:00:00Z"),
+	want := policy.NewTuple(policy.String("1"), policy.Integer(1), policy.Time(instant),
+		policy.String("2026-03-01T12:00:00Z"),
 		policy.Integer(-9223372036854775808), policy.String("é<&>\u2028"))
 	b := bundle(t, text)
 	restored, err := Restore(b.Canonical())
@@ -169,11 +175,13 @@ func TestResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []string{r.Tasks[0].Spec.Command[0], r.Tasks[0].Spec.Command[2], r.Tasks[0].Spec.Environment[0].Value, r.Pipeline.Spec.KeyValue.Socket}
+	got := []string{r.Tasks[0].Spec.Command[0], r.Tasks[0].Spec.Command[2], r.Tasks[0].Spec.Environment[0].Value,
+		r.Pipeline.Spec.KeyValue.Socket}
 	if diff := cmp.Diff([]string{"/bin/reader", "$(BIN) stays", "/bin", "/s"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if again, err := Restore(b.Canonical()); err != nil || again.Hash() != before || all[Task](b)[0].Spec.Command[0] != "$(BIN)/reader" {
+	if again, err := Restore(b.Canonical()); err != nil || again.Hash() != before ||
+		all[Task](b)[0].Spec.Command[0] != "$(BIN)/reader" {
 		t.Error("resolving altered the bundle")
 	}
 	_, err = b.Resolve("demo", map[string]string{"BNI": "/bin", "FAULT": ""})
@@ -194,7 +202,8 @@ f0:104:13: Pipeline demo: spec.keyValue.socket: $(STORE) is not defined; start t
 
 func TestRead(t *testing.T) {
 	directory := t.TempDir()
-	for name, text := range map[string]string{"b.yaml": "b", "a.json": "a", "kustomization.yaml": "k", "README.md": "r", "c.yml": "c"} {
+	for name, text := range map[string]string{"b.yaml": "b", "a.json": "a", "kustomization.yaml": "k", "README.md": "r",
+		"c.yml": "c"} {
 		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

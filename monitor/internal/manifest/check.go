@@ -98,7 +98,8 @@ func (c *checker) principal(o *object, principal *Principal) {
 	seen := map[string]bool{}
 	for i, attribute := range principal.Spec.Attributes {
 		if seen[attribute.Name] && attribute.Name != "" {
-			c.fail(o, fmt.Sprintf("spec.attributes[%d].name", i), "keep one of them", "%q is given twice", attribute.Name)
+			c.fail(o, fmt.Sprintf("spec.attributes[%d].name", i), "keep one of them", "%q is given twice",
+				attribute.Name)
 		}
 		seen[attribute.Name] = true
 	}

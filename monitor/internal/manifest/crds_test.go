@@ -83,7 +83,8 @@ func (r rules) add(path, form string, required bool, fallback any, enum []string
 	if fallback == nil || fallback == false {
 		fallback = ""
 	}
-	r[path] = fmt.Sprintf("%s required=%v default=%v enum=%s from %s to %s", form, required, fallback, strings.Join(enum, "|"), low, high)
+	r[path] = fmt.Sprintf("%s required=%v default=%v enum=%s from %s to %s", form, required, fallback,
+		strings.Join(enum, "|"), low, high)
 }
 
 // ofType adds what the rule tags say about a field.

@@ -44,7 +44,8 @@ func TestErrors(t *testing.T) {
 			`Pipeline demo: spec.conduits[3].egres: unknown field; did you mean "egress"?`},
 		{"field in the wrong place", "kind: Principal\n", "kind: Principal\npublicKey: x\n", "publicKey: x",
 			`Principal alice: publicKey: unknown field; known: metadata, spec`},
-		{"field twice", "  run: Once", "  run: Once\n  run: Always", "run: Always", `Task reader: spec.run: the field is given twice; keep one of them`},
+		{"field twice", "  run: Once", "  run: Once\n  run: Always", "run: Always",
+			`Task reader: spec.run: the field is given twice; keep one of them`},
 		{"number for a text", "  name: regions\n", "  name: 17\n", "17",
 			`FactSource 17: metadata.name: expected a text, got the number 17; put it in quotes: "17"`},
 		{"truth value for a text", "value: none}", "value: true}", "true}",
@@ -55,32 +56,44 @@ func TestErrors(t *testing.T) {
 			`Task reader: spec.taint: expected a mapping with the fields name, arguments, got a list`},
 		{"text for a truth value", "ingress: true", `ingress: "true"`, `"true"`,
 			`Pipeline demo: spec.conduits[0].ingress: expected true or false, got the text "true"`},
-		{"text for a number", "slots: 4", "slots: four", "four", `Pipeline demo: spec.conduits[2].slots: expected a whole number, got the text "four"`},
-		{"number out of range", "slots: 4", "slots: 33", "33", `Pipeline demo: spec.conduits[2].slots: 33 is out of range; expected 1 to 32`},
-		{"negative number", "slots: 4", "slots: -1", "-1", `Pipeline demo: spec.conduits[2].slots: -1 is out of range; expected 1 to 32`},
-		{"enum", "run: Once", "run: once", "once", `Task reader: spec.run: "once" is not allowed; expected Once or Always; did you mean "Once"?`},
-		{"enum without a near one", "run: Once", "run: hourly", "hourly", `Task reader: spec.run: "hourly" is not allowed; expected Once or Always`},
+		{"text for a number", "slots: 4", "slots: four", "four",
+			`Pipeline demo: spec.conduits[2].slots: expected a whole number, got the text "four"`},
+		{"number out of range", "slots: 4", "slots: 33", "33",
+			`Pipeline demo: spec.conduits[2].slots: 33 is out of range; expected 1 to 32`},
+		{"negative number", "slots: 4", "slots: -1", "-1",
+			`Pipeline demo: spec.conduits[2].slots: -1 is out of range; expected 1 to 32`},
+		{"enum", "run: Once", "run: once", "once",
+			`Task reader: spec.run: "once" is not allowed; expected Once or Always; did you mean "Once"?`},
+		{"enum without a near one", "run: Once", "run: hourly", "hourly",
+			`Task reader: spec.run: "hourly" is not allowed; expected Once or Always`},
 		{"missing field", "  taint: {name: everyone}\n", "", "command: [$(BIN)/r",
 			`Task reader: spec.taint: the field is missing; expected a mapping with the fields name, arguments`},
 		{"null is missing", "  taint: {name: everyone}\n", "  taint:\n", "command: [$(BIN)/r",
 			`Task reader: spec.taint: the field is missing; expected a mapping with the fields name, arguments`},
-		{"empty list", "command: [$(BIN)/worker]", "command: []", "[]", `Task worker: spec.command: the list is empty; expected at least one item`},
-		{"empty item", "reads: [documents]", "reads: [documents, ]\n  runtime: [~]", "~]", `Task reader: spec.runtime[0]: the item is empty; expected a text`},
-		{"name missing", "metadata:\n  name: alice", "metadata: {}", "{}", `Principal: metadata.name: the field is missing; expected a text`},
+		{"empty list", "command: [$(BIN)/worker]", "command: []", "[]",
+			`Task worker: spec.command: the list is empty; expected at least one item`},
+		{"empty item", "reads: [documents]", "reads: [documents, ]\n  runtime: [~]", "~]",
+			`Task reader: spec.runtime[0]: the item is empty; expected a text`},
+		{"name missing", "metadata:\n  name: alice", "metadata: {}", "{}",
+			`Principal: metadata.name: the field is missing; expected a text`},
 		{"name not a label", "name: alice", "name: Alice_", "Alice_",
 			`Principal Alice_: metadata.name: "Alice_" is not a name; expected lower-case letters, digits and inner hyphens, at most 63`},
-		{"kind missing", "kind: Principal\n", "", "apiVersion: shai.d", `alice: kind: the field is missing; expected Policy, FactSource, Principal, Task or Pipeline`},
+		{"kind missing", "kind: Principal\n", "", "apiVersion: shai.d",
+			`alice: kind: the field is missing; expected Policy, FactSource, Principal, Task or Pipeline`},
 		{"kind unknown", "kind: Principal", "kind: Principle", "Principle",
 			`alice: kind: "Principle" is not a kind; expected Policy, FactSource, Principal, Task or Pipeline; did you mean "Principal"?`},
-		{"version unknown", "apiVersion: shai.dev/v1alpha1\nkind: Principal", "apiVersion: shai.dev/v2\nkind: Principal", "shai.dev/v2",
+		{"version unknown", "apiVersion: shai.dev/v1alpha1\nkind: Principal",
+			"apiVersion: shai.dev/v2\nkind: Principal", "shai.dev/v2",
 			`Principal alice: apiVersion: "shai.dev/v2" is not a known version; expected shai.dev/v1alpha1`},
 		{"version missing", "apiVersion: shai.dev/v1alpha1\nkind: Principal", "kind: Principal", "kind: Principal",
 			`Principal alice: apiVersion: the field is missing; expected shai.dev/v1alpha1`},
-		{"not an object", "---\napiVersion: shai.dev/v1alpha1\nkind: Principal", "---\n- a\n---\napiVersion: shai.dev/v1alpha1\nkind: Principal", "- a",
+		{"not an object", "---\napiVersion: shai.dev/v1alpha1\nkind: Principal",
+			"---\n- a\n---\napiVersion: shai.dev/v1alpha1\nkind: Principal", "- a",
 			`expected an object with apiVersion, kind, metadata and spec, got a list`},
 		{"dangling policy", "{name: everyone}\n  reads", "{name: everybody}\n  reads", "everybody}",
 			`Task reader: spec.taint.name: there is no Policy "everybody"; did you mean "everyone"?`},
-		{"dangling policy of a path", `"/corpus/private/{owner}/**", policy: {name: private`, `"/corpus/private/{owner}/**", policy: {name: privat`, "privat, arguments:",
+		{"dangling policy of a path", `"/corpus/private/{owner}/**", policy: {name: private`,
+			`"/corpus/private/{owner}/**", policy: {name: privat`, "privat, arguments:",
 			`Pipeline demo: spec.conduits[0].paths[0].policy.name: there is no Policy "privat"; did you mean "private"?`},
 		{"dangling task", "tasks: [reader, worker]", "tasks: [reader, worker, raeder]", "raeder]",
 			`Pipeline demo: spec.tasks[2]: there is no Task "raeder"; did you mean "reader"?`},
@@ -88,7 +101,8 @@ func TestErrors(t *testing.T) {
 			`Task worker: spec.taint.arguments: parameter "owner" of policy private gets no value`},
 		{"argument unknown", `{owner: "{user}"}`, `{owner: "{user}", onwer: x}`, "x}}",
 			`Task worker: spec.taint.arguments.onwer: policy private has no parameter "onwer"; did you mean "owner"?`},
-		{"argument's placeholder", `"{user}"`, `"{usr}"`, `"{usr}"}}`, `Task worker: spec.taint.arguments.owner: {usr} stands for nothing here; did you mean "user"?`},
+		{"argument's placeholder", `"{user}"`, `"{usr}"`, `"{usr}"}}`,
+			`Task worker: spec.taint.arguments.owner: {usr} stands for nothing here; did you mean "user"?`},
 		{"path's placeholder", `"profile:{owner}"`, `"profile:{user}"`, `"{owner}"}}}`,
 			`Pipeline demo: spec.conduits[1].paths[0].policy.arguments.owner: {owner} stands for nothing here; known: user`},
 		{"unknown conduit read", "reads: [documents]", "reads: [docments]", "docments]",
@@ -107,7 +121,8 @@ func TestErrors(t *testing.T) {
 			`Pipeline demo: spec.conduits[3].listen: the field is missing; a conduit of kind connection needs listen, task`},
 		{"no store for tuples", "  keyValue:\n    socket: $(STORE)\n", "", "variables:",
 			`Pipeline demo: spec: keyValue is missing; conduit "profiles" holds tuples`},
-		{"address", "127.0.0.1:8640", "localhost", `"localhost"`, `Pipeline demo: spec.conduits[3].listen: "localhost" is not an address; expected a form such as 127.0.0.1:8640`},
+		{"address", "127.0.0.1:8640", "localhost", `"localhost"`,
+			`Pipeline demo: spec.conduits[3].listen: "localhost" is not an address; expected a form such as 127.0.0.1:8640`},
 		{"relative path", `"/corpus/private`, `"corpus/private`, `"corpus/private/{o`,
 			`Pipeline demo: spec.conduits[0].paths[0].path: "corpus/private/{owner}/**" does not begin with /; expected a path beneath the data directory`},
 		{"path that climbs", "/facts/population.jsonl", "/facts/../../etc/passwd", "/facts/../../etc/p",
@@ -126,32 +141,42 @@ func TestErrors(t *testing.T) {
 			`Pipeline demo: spec.conduits[0].paths[0].path: "/corpus/private/{owner}/}/**" has an unmatched brace`},
 		{"bad placeholder", "/corpus/private/{owner}/**", "/corpus/{a b}/{owner}/**", `"/corpus/{a b}/{ow`,
 			`Pipeline demo: spec.conduits[0].paths[0].path: {a b} is not a placeholder; expected letters, digits and underscores`},
-		{"expected task", "- task: worker", "- task: wroker", "wroker", `Pipeline demo: spec.expect[0].task: "wroker" is not one of the pipeline's tasks; did you mean "worker"?`},
-		{"expected parameter missing", "says: home, parameters: [user, region]", "says: home, parameters: [user]", "[user]}",
+		{"expected task", "- task: worker", "- task: wroker", "wroker",
+			`Pipeline demo: spec.expect[0].task: "wroker" is not one of the pipeline's tasks; did you mean "worker"?`},
+		{"expected parameter missing", "says: home, parameters: [user, region]", "says: home, parameters: [user]",
+			"[user]}",
 			`Pipeline demo: spec.expect[0].from.parameters: parameter "region" of task worker gets no value`},
-		{"expected parameter unknown", "says: home, parameters: [user, region]", "says: home, parameters: [user, region, usr]", "usr]}",
+		{"expected parameter unknown", "says: home, parameters: [user, region]",
+			"says: home, parameters: [user, region, usr]", "usr]}",
 			`Pipeline demo: spec.expect[0].from.parameters[2]: task worker has no parameter "usr"; did you mean "user"?`},
-		{"variable name", "{name: HOME,", "{name: HO-ME,", "HO-ME, value: $(BI", `Task reader: spec.environment[0].name: "HO-ME" is not a variable name; expected letters, digits and underscores`},
+		{"variable name", "{name: HOME,", "{name: HO-ME,", "HO-ME, value: $(BI",
+			`Task reader: spec.environment[0].name: "HO-ME" is not a variable name; expected letters, digits and underscores`},
 		{"variable twice", "{name: FAULT, value: none}", "{name: FAULT, value: none}\n    - {name: FAULT}", "FAULT}",
 			`Pipeline demo: spec.variables[1].name: "FAULT" is given twice; keep one of them`},
-		{"tuple of another length", "[\"127.0.1.0/24\", de]", "[\"127.0.1.0/24\"]", `["127.0.1.0/24"]`, `FactSource regions: spec.inline[0].tuples[1]: the tuple has 1 values; the first of prefix has 2`},
+		{"tuple of another length", "[\"127.0.1.0/24\", de]", "[\"127.0.1.0/24\"]", `["127.0.1.0/24"]`,
+			`FactSource regions: spec.inline[0].tuples[1]: the tuple has 1 values; the first of prefix has 2`},
 		{"tuple value", "[\"127.0.1.0/24\", de]", "[\"127.0.1.0/24\", true]", "true]",
 			`FactSource regions: spec.inline[0].tuples[1][1]: expected a text, a whole number of 64 bits or a time, got the truth value true; put a text in quotes`},
-		{"tuple is no list", "[\"127.0.1.0/24\", de]", "de", "de", `FactSource regions: spec.inline[0].tuples[1]: expected a list of values, got the text "de"; write it as ["alice", 17]`},
-		{"number of 65 bits", "[\"127.0.1.0/24\", de]", "[\"127.0.1.0/24\", 99999999999999999999]", "999999999999999999",
+		{"tuple is no list", "[\"127.0.1.0/24\", de]", "de", "de",
+			`FactSource regions: spec.inline[0].tuples[1]: expected a list of values, got the text "de"; write it as ["alice", 17]`},
+		{"number of 65 bits", "[\"127.0.1.0/24\", de]", "[\"127.0.1.0/24\", 99999999999999999999]",
+			"999999999999999999",
 			`FactSource regions: spec.inline[0].tuples[1][1]: expected a text, a whole number of 64 bits or a time, got the number 99999999999999999999; put a text in quotes`},
-		{"no source", "  file:\n    path: /facts/population.jsonl", "  {}", "{}", `FactSource population: spec: the source is missing; expected file, redis, http or inline`},
+		{"no source", "  file:\n    path: /facts/population.jsonl", "  {}", "{}",
+			`FactSource population: spec: the source is missing; expected file, redis, http or inline`},
 		{"two sources", "    path: /facts/population.jsonl", "    path: /facts/population.jsonl\n  inline: []", "[]",
 			`FactSource population: spec.inline: file and inline are given; expected one; make an object of each of them`},
 		{"public key", "00000000000000000000000000000000000000000000000000000000000000ff", "ssh-ed25519", "ssh-ed25519",
 			`Principal alice: spec.publicKey: "ssh-ed25519" is not an Ed25519 public key; expected 64 hexadecimal digits`},
 		{"policy text", "      read   :- sKeyIs(owner).", "      read   :- sKeyls(owner).", "sKeyls(owner).",
 			"Policy private: spec.text: unknown predicate `sKeyls`; did you mean sKeyIs?"},
-		{"policy text in one line", `"policy everyone { read :- true. }"`, `policy everyone { read :- ture(1). }`, "ture(1). }",
+		{"policy text in one line", `"policy everyone { read :- true. }"`, `policy everyone { read :- ture(1). }`,
+			"ture(1). }",
 			"Policy everyone: spec.text: unknown predicate `ture`; if it is a fact, say whose: `\"conduit\" says ture(…)`"},
 		{"policy name", "policy private(owner)", "policy privat(owner)", "|",
 			`Policy private: spec.text: the text declares policy privat; expected private, after metadata.name; make metadata.name and the text agree`},
-		{"too long", "name: FAULT, value: none", "name: FAULT, value: " + strings.Repeat("x", 32769), "xxxxxxxxxxxxxxxxxx",
+		{"too long", "name: FAULT, value: none", "name: FAULT, value: " + strings.Repeat("x", 32769),
+			"xxxxxxxxxxxxxxxxxx",
 			`Pipeline demo: spec.variables[0].value: the text has 32769 bytes; at most 32768 are allowed`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -196,9 +221,10 @@ func TestErrorsWithConsequences(t *testing.T) {
 		name, old, new string
 		want           []string
 	}{
-		{"duplicate object", "  name: everyone\nspec:\n  text: \"policy everyone", "  name: private\nspec:\n  text: \"policy private", []string{
-			`Policy private: metadata.name: the object is given twice; the first is at f:1:1; rename or remove one of them`,
-		}},
+		{"duplicate object", "  name: everyone\nspec:\n  text: \"policy everyone",
+			"  name: private\nspec:\n  text: \"policy private", []string{
+				`Policy private: metadata.name: the object is given twice; the first is at f:1:1; rename or remove one of them`,
+			}},
 		{"duplicate conduit", "name: profiles\n", "name: documents\n", []string{
 			`conduit "documents" is given twice; rename or remove one of them`,
 			`spec.reads[1]: pipeline demo has no conduit "profiles"`,
@@ -212,14 +238,17 @@ func TestErrorsWithConsequences(t *testing.T) {
 			`spec.conduits[2].to: the conduit begins and ends at "reader"; expected another task`,
 			`spec.reads[2]: "queries" ends at task reader in pipeline demo`,
 		}},
-		{"too many pipes", "    - name: web\n", "    - {name: more, kind: pipe, slots: 32, from: reader, to: worker, policy: {name: everyone}}\n" +
-			"    - {name: most, kind: pipe, slots: 32, from: reader, to: worker, policy: {name: everyone}}\n    - name: web\n", []string{
-			`spec.conduits[4].slots: the pipeline has 68 pipes; at most 64 are possible`,
-		}},
-		{"too many channels", "    - name: web\n", "    - {name: more, kind: channel, slots: 32, from: reader, to: worker, policy: {name: everyone}}\n" +
-			"    - {name: most, kind: channel, from: reader, to: worker, policy: {name: everyone}}\n    - name: web\n", []string{
-			`spec.conduits[4].slots: the pipeline has 33 channels; at most 32 are possible`,
-		}},
+		{"too many pipes", "    - name: web\n",
+			"    - {name: more, kind: pipe, slots: 32, from: reader, to: worker, policy: {name: everyone}}\n" +
+				"    - {name: most, kind: pipe, slots: 32, from: reader, to: worker, policy: {name: everyone}}\n    - name: web\n", []string{
+				`spec.conduits[4].slots: the pipeline has 68 pipes; at most 64 are possible`,
+			}},
+		{"too many channels", "    - name: web\n",
+			"    - {name: more, kind: channel, slots: 32, from: reader, to: worker, policy: {name: everyone}}\n" +
+				"    - {name: most, kind: channel, from: reader, to: worker, policy: {name: everyone}}\n    - name: web\n",
+			[]string{
+				`spec.conduits[4].slots: the pipeline has 33 channels; at most 32 are possible`,
+			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := check(strings.Replace(valid(t), test.old, test.new, 1))
@@ -239,7 +268,8 @@ func TestErrorsWithConsequences(t *testing.T) {
 func TestAllErrorsAtOnce(t *testing.T) {
 	_, err := Parse(
 		Source{Name: "a.yaml", Text: "kind: [\n"},
-		Source{Name: "b.yaml", Text: strings.Replace(strings.Replace(valid(t), "run: Once", "run: Twice", 1), "Principal", "Prince", 1)},
+		Source{Name: "b.yaml", Text: strings.Replace(strings.Replace(valid(t), "run: Once", "run: Twice", 1),
+			"Principal", "Prince", 1)},
 		Source{Name: "c.yaml", Text: "# nothing\n---\n---\nkind: Task\n"},
 	).Bundle()
 	var all Errors
@@ -250,7 +280,8 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	for _, one := range all {
 		places = append(places, one.Position.String()+" "+one.Field)
 	}
-	want := []string{"a.yaml:1 ", "b.yaml:40:7 kind", "b.yaml:54:8 spec.run", "c.yaml:4:1 apiVersion", "c.yaml:4:1 metadata", "c.yaml:4:1 spec"}
+	want := []string{"a.yaml:1 ", "b.yaml:40:7 kind", "b.yaml:54:8 spec.run", "c.yaml:4:1 apiVersion",
+		"c.yaml:4:1 metadata", "c.yaml:4:1 spec"}
 	if diff := cmp.Diff(want, places); diff != "" {
 		t.Error(diff)
 	}

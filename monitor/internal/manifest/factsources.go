@@ -16,7 +16,8 @@ var origins = []string{"file", "redis", "http", "inline"}
 
 // origins lists those that the source has.
 func (s FactSourceSpec) origins() []string {
-	there := map[string]bool{"inline": s.Inline != nil, "file": s.File != nil, "redis": s.Redis != nil, "http": s.HTTP != nil}
+	there := map[string]bool{"inline": s.Inline != nil, "file": s.File != nil, "redis": s.Redis != nil,
+		"http": s.HTTP != nil}
 	return slices.DeleteFunc(slices.Clone(origins), func(name string) bool { return !there[name] })
 }
 
@@ -32,7 +33,8 @@ func (c *checker) factSource(o *object, source *FactSource) {
 	case len(given) == 0:
 		c.fail(o, "spec", "", "the source is missing; expected %s", alternatives(origins))
 	case len(given) > 1:
-		c.fail(o, "spec."+given[1], "make an object of each of them", "%s are given; expected one", strings.Join(given, " and "))
+		c.fail(o, "spec."+given[1], "make an object of each of them", "%s are given; expected one",
+			strings.Join(given, " and "))
 	}
 	if spec.File != nil {
 		c.pipelinePath(o, "spec.file.path", spec.File.Path)

@@ -98,7 +98,8 @@ func TestErrorsOfNewFields(t *testing.T) {
 		return "apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\nspec: {text: \"policy a { read :- true. }\", " + more + "}\n"
 	}
 	principal := func(attributes string) string {
-		return "apiVersion: shai.dev/v1alpha1\nkind: Principal\nmetadata: {name: a}\nspec: {publicKey: \"" + strings.Repeat("0", 64) + "\", attributes: " + attributes + "}\n"
+		return "apiVersion: shai.dev/v1alpha1\nkind: Principal\nmetadata: {name: a}\nspec: {publicKey: \"" +
+			strings.Repeat("0", 64) + "\", attributes: " + attributes + "}\n"
 	}
 	task := func(resources string) string {
 		return policy("mode: Enforce") + "---\napiVersion: shai.dev/v1alpha1\nkind: Task\nmetadata: {name: a}\n" +
@@ -108,30 +109,39 @@ func TestErrorsOfNewFields(t *testing.T) {
 		{policy("mode: enforce"), `spec.mode: "enforce" is not allowed; expected Audit, Warn or Enforce; did you mean "Enforce"?`},
 		{policy("revisionHistoryLimit: -1"), `-1 is out of range; expected 0 to 100`},
 		{policy("revisionHistoryLimit: 0"), ``},
-		{policy("rollout: {steps: [{members: some}]}"), `spec.rollout.steps[0].members: expected 1 to 256 members or a share such as 25%, got the text "some"`},
+		{policy("rollout: {steps: [{members: some}]}"),
+			`spec.rollout.steps[0].members: expected 1 to 256 members or a share such as 25%, got the text "some"`},
 		{policy("rollout: {steps: [{members: 101%}]}"), `got the text "101%"`},
 		{policy("rollout: {steps: [{members: 100%}]}"), ``},
 		{policy("rollout: {steps: [{members: 256}]}"), ``},
 		{policy("rollout: {steps: [{members: 257}]}"), `expected 1 to 256 members`},
 		{policy("rollout: {steps: []}"), ``},
-		{principal("[{name: team, value: a}, {name: team, value: b}]"), `spec.attributes[1].name: "team" is given twice; keep one of them`},
+		{principal("[{name: team, value: a}, {name: team, value: b}]"),
+			`spec.attributes[1].name: "team" is given twice; keep one of them`},
 		{principal("[{name: team, value: a}, {name: unit, value: a}]"), ``},
 		{task("{openFiles: 255}"), `spec.resources.openFiles: 255 is out of range; expected 256 to 1048576`},
 		{task("{memoryMegabytes: 15}"), `15 is out of range; expected 16 to 1048576`},
 		{task("{memoryMegabytes: 16, openFiles: 256}"), ``},
-		{policy("rollout: {steps: [{pauseSeconds: 3}]}"), `members: the field is missing; expected a number of members or a share such as 25%`},
+		{policy("rollout: {steps: [{pauseSeconds: 3}]}"),
+			`members: the field is missing; expected a number of members or a share such as 25%`},
 		{source("{redis: {socket: /s, keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}"), ``},
 		{source("{redis: {socket: $(REDIS_SOCKET), stream: {key: facts}}}"), ``},
 		{source("{redis: {socket: /s}}"), `spec.redis: keys and stream are missing; expected one of them`},
-		{source("{redis: {socket: /s, stream: {key: a}, keys: [{pattern: a, conduit: b, says: c}]}}"), `spec.redis.stream: keys and stream are both given; expected one`},
-		{source("{redis: {socket: s, stream: {key: a}}}"), `spec.redis.socket: "s" does not begin with /; expected an absolute path`},
+		{source("{redis: {socket: /s, stream: {key: a}, keys: [{pattern: a, conduit: b, says: c}]}}"),
+			`spec.redis.stream: keys and stream are both given; expected one`},
+		{source("{redis: {socket: s, stream: {key: a}}}"),
+			`spec.redis.socket: "s" does not begin with /; expected an absolute path`},
 		{source("{redis: {socket: /s, keys: [{pattern: \"friends:{user}\", conduit: \"friends/{usr}\", says: friend}]}}"), `{usr} stands for nothing here; did you mean "user"?`},
-		{source("{redis: {socket: /s, keys: [{pattern: \"{a}{b}\", conduit: c, says: d}]}}"), `put text between {a} and what follows`},
-		{source("{redis: {socket: /s, keys: [{pattern: \"{a\", conduit: c, says: d}]}}"), `expected {name} with its closing brace`},
+		{source("{redis: {socket: /s, keys: [{pattern: \"{a}{b}\", conduit: c, says: d}]}}"),
+			`put text between {a} and what follows`},
+		{source("{redis: {socket: /s, keys: [{pattern: \"{a\", conduit: c, says: d}]}}"),
+			`expected {name} with its closing brace`},
 		{source("{http: {url: \"https://facts.example/a\", caFile: /ca.pem}}"), ``},
-		{source("{http: {url: \"ftp://facts.example/a\"}}"), `is not a URL; expected a form such as https://facts.example/friends`},
+		{source("{http: {url: \"ftp://facts.example/a\"}}"),
+			`is not a URL; expected a form such as https://facts.example/friends`},
 		{source("{http: {url: \"https://u:p@facts.example/\"}}"), `the URL holds a user name or password`},
-		{source("{http: {url: \"https://facts.example/\", intervalSeconds: 0}}"), `0 is out of range; expected 1 to 86400`},
+		{source("{http: {url: \"https://facts.example/\", intervalSeconds: 0}}"),
+			`0 is out of range; expected 1 to 86400`},
 		{source("{http: {url: \"https://facts.example/\", caFile: ca.pem}}"), `"ca.pem" does not begin with /`},
 	} {
 		err := check(test.text)

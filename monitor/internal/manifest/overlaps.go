@@ -66,10 +66,12 @@ func (c *checker) paths(claims []claim) {
 		switch {
 		case first.pipeline != second.pipeline:
 			c.overlap(second, "give each conduit to one pipeline: make one of the paths narrower",
-				"pipeline %s claims %q, which can match the same conduits as %s", second.pipeline.name, second.text, first.describe())
+				"pipeline %s claims %q, which can match the same conduits as %s", second.pipeline.name, second.text,
+				first.describe())
 		case pattern.Ambiguous(patterns[i], patterns[j]):
 			c.fail(second.pipeline, second.at, "make one of them narrower",
-				"%q and %q (%s) can match the same conduit, and neither is more specific", second.text, first.text, first.pipeline.position(first.at))
+				"%q and %q (%s) can match the same conduit, and neither is more specific", second.text, first.text,
+				first.pipeline.position(first.at))
 		}
 		return len(c.errors) < maxErrors
 	})
@@ -78,7 +80,8 @@ func (c *checker) paths(claims []claim) {
 // failed tells whether something is wrong with a field already.
 func (c *checker) failed(o *object, field string) bool {
 	for _, known := range c.errors {
-		if known.Kind == o.kind && known.Name == o.name && (known.Field == field || strings.HasPrefix(known.Field, field+"[")) {
+		if known.Kind == o.kind && known.Name == o.name &&
+			(known.Field == field || strings.HasPrefix(known.Field, field+"[")) {
 			return true
 		}
 	}
@@ -95,7 +98,8 @@ func (c *checker) addresses(claims []claim) {
 		for _, other := range claims[:i] {
 			if sameAddress(one.address(), other.address()) {
 				c.overlap(one, "choose another port",
-					"conduit %s of pipeline %s listens on %q, as does conduit %s, on %s", one.conduit, one.pipeline.name, one.text, other.conduit, other.describe())
+					"conduit %s of pipeline %s listens on %q, as does conduit %s, on %s", one.conduit,
+					one.pipeline.name, one.text, other.conduit, other.describe())
 			}
 		}
 	}

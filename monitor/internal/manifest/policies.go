@@ -130,7 +130,8 @@ func (c *checker) supplied(o *object, at string, reference *PolicyReference, gra
 	var mistakes policy.Errors
 	if errors.As(c.templates[reference.Name].CheckSupplied(grant), &mistakes) {
 		for _, mistake := range mistakes {
-			c.fail(o, at+".name", mistake.Hint, "policy %s, line %d, column %d: %s", reference.Name, mistake.Line, mistake.Column, mistake.Message)
+			c.fail(o, at+".name", mistake.Hint, "policy %s, line %d, column %d: %s", reference.Name, mistake.Line,
+				mistake.Column, mistake.Message)
 		}
 	}
 }

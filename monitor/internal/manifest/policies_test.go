@@ -19,9 +19,10 @@ func TestPoliciesThatCannotBeEnforced(t *testing.T) {
 			"f:87:63: Pipeline demo: spec.conduits[0].paths[0].policy.name: policy private, line 3, column 28: `cNameIs` cannot be enforced in the update rule: " +
 				"a directory is given to a task as a whole, so the monitor is not asked about its single files; " +
 				"remove `directory: true`: then the monitor decides each open"},
-		{"an address for a key", "sIpIs(\"10.0.0.1\")", "", "f:91:52: Pipeline demo: spec.conduits[1].paths[0].policy.name: policy private, line 3, column 28: " +
-			"`sIpIs` cannot be enforced in the update rule: keys are given to a user and region before they connect, from whatever address; " +
-			"use sRegionIs, or protect a file instead of a key"},
+		{"an address for a key", "sIpIs(\"10.0.0.1\")", "",
+			"f:91:52: Pipeline demo: spec.conduits[1].paths[0].policy.name: policy private, line 3, column 28: " +
+				"`sIpIs` cannot be enforced in the update rule: keys are given to a user and region before they connect, from whatever address; " +
+				"use sRegionIs, or protect a file instead of a key"},
 		{"a region for a key", "sRegionIs(\"de\")", directory, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

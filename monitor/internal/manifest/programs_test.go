@@ -37,7 +37,8 @@ func TestPathsOfTheMachine(t *testing.T) {
 			switch {
 			case want == "" && err != nil:
 				t.Errorf("%s %q is refused: %v", field, path, err)
-			case want != "" && (err == nil || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), want)):
+			case want != "" && (err == nil || !strings.Contains(err.Error(), field) ||
+				!strings.Contains(err.Error(), want)):
 				t.Errorf("%s %q: %v, want %s", field, path, err, want)
 			}
 		}
@@ -47,7 +48,8 @@ func TestPathsOfTheMachine(t *testing.T) {
 // resolveTask checks a task with these fields, then resolves it.
 func resolveTask(fields string) error {
 	text := "apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: open}\nspec: {text: \"policy open { read :- true. }\"}\n---\n" +
-		"apiVersion: shai.dev/v1alpha1\nkind: Task\nmetadata: {name: one}\nspec:\n" + fields + "  taint: {name: open}\n---\n" +
+		"apiVersion: shai.dev/v1alpha1\nkind: Task\nmetadata: {name: one}\nspec:\n" + fields +
+		"  taint: {name: open}\n---\n" +
 		"apiVersion: shai.dev/v1alpha1\nkind: Pipeline\nmetadata: {name: demo}\nspec: {tasks: [one]}\n"
 	bundle, err := Parse(Source{Name: "f", Text: text}).Bundle()
 	if err != nil {

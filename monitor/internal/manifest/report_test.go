@@ -76,7 +76,8 @@ func TestPipelinesThatClaimOneConduit(t *testing.T) {
 			continue
 		}
 		found, _ := err.(Errors) //nolint:errorlint // nil when it is another
-		if len(found) != 1 || found[0].Code != Overlap || found[0].Name != "second" || found[0].Position.File != "two" ||
+		if len(found) != 1 || found[0].Code != Overlap || found[0].Name != "second" ||
+			found[0].Position.File != "two" ||
 			!strings.Contains(found[0].Message, "of pipeline first (one:") {
 			t.Errorf("%s and %s: %v", test.first, test.second, err)
 		}
@@ -95,7 +96,8 @@ func TestOverlapNamesPipelinesPathsAndPlaces(t *testing.T) {
 func TestAmbiguousPathsOfOnePipeline(t *testing.T) {
 	conduit := `kind: file, paths: [{path: "/a/{x}/c", policy: {name: everyone}}, {path: "/a/b/{y}", policy: {name: everyone}}]`
 	err := check(shared + claiming("first", conduit))
-	if err == nil || !strings.Contains(err.Error(), `spec.conduits[0].paths[1].path: "/a/b/{y}" and "/a/{x}/c" (f:20:52) can match the same conduit, and neither is more specific`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`spec.conduits[0].paths[1].path: "/a/b/{y}" and "/a/{x}/c" (f:20:52) can match the same conduit, and neither is more specific`) {
 		t.Error(err)
 	}
 }
@@ -116,11 +118,16 @@ func TestWarnings(t *testing.T) {
 		want     []string
 	}{
 		{"", "", nil},
-		{"taint: {name: everyone}", "taint: {name: nobody}", []string{"Policy everyone: no task and no conduit uses the policy"}},
-		{"true. }\"", "true. }\", mode: Audit", []string{"Policy everyone: in mode Audit what the policy forbids is recorded, not denied"}},
-		{"true. }\"", "true. }\", mode: Warn", []string{"Policy everyone: in mode Warn what the policy forbids is recorded, not denied"}},
-		{"  tasks:", "  mode: baseline\n  tasks:", []string{"Pipeline p: in mode baseline nothing is enforced, and tasks run without a sandbox"}},
-		{"  tasks:", "  mode: audit\n  tasks:", []string{"Pipeline p: in mode audit what policies forbid is recorded, not denied"}},
+		{"taint: {name: everyone}", "taint: {name: nobody}",
+			[]string{"Policy everyone: no task and no conduit uses the policy"}},
+		{"true. }\"", "true. }\", mode: Audit",
+			[]string{"Policy everyone: in mode Audit what the policy forbids is recorded, not denied"}},
+		{"true. }\"", "true. }\", mode: Warn",
+			[]string{"Policy everyone: in mode Warn what the policy forbids is recorded, not denied"}},
+		{"  tasks:", "  mode: baseline\n  tasks:",
+			[]string{"Pipeline p: in mode baseline nothing is enforced, and tasks run without a sandbox"}},
+		{"  tasks:", "  mode: audit\n  tasks:",
+			[]string{"Pipeline p: in mode audit what policies forbid is recorded, not denied"}},
 		{", reads: [documents]", "", []string{`Pipeline p: no task reads or writes conduit "documents"`}},
 		{"name: p}", "name: p}\n# none", nil},
 	} {

@@ -33,7 +33,8 @@ func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, 
 	}
 	o, ok := index["Pipeline/"+pipeline]
 	if !ok {
-		return nil, Errors{{Code: Malformed, Kind: "Pipeline", Name: pipeline, Message: "the bundle has no such pipeline"}}
+		return nil, Errors{{Code: Malformed, Kind: "Pipeline", Name: pipeline,
+			Message: "the bundle has no such pipeline"}}
 	}
 	r := &resolver{values: map[string]string{}}
 	resolved := &Resolved{Pipeline: *o.value.(*Pipeline)}
@@ -78,7 +79,8 @@ func (b *Bundle) ResolveFactSource(name string, define map[string]string) (FactS
 		}
 		return spec, r.errors.inOrder().orNil()
 	}
-	return FactSourceSpec{}, Errors{{Code: Malformed, Kind: "FactSource", Name: name, Message: "the bundle has no such source"}}
+	return FactSourceSpec{}, Errors{{Code: Malformed, Kind: "FactSource", Name: name,
+		Message: "the bundle has no such source"}}
 }
 
 type resolver struct {
@@ -136,7 +138,8 @@ func (r *resolver) text(o *object, at, text string) string {
 		if !ok {
 			hint := near(name, slices.Sorted(maps.Keys(r.values)))
 			if hint == "" {
-				hint = fmt.Sprintf("start the monitor with --define %s=…, or add it to the pipeline's spec.variables", name)
+				hint = fmt.Sprintf("start the monitor with --define %s=…, or add it to the pipeline's spec.variables",
+					name)
 			}
 			r.errors = append(r.errors, &Error{
 				Position: o.position(at), Code: Malformed, Kind: o.kind, Name: o.name, Field: at,

@@ -68,7 +68,8 @@ type Set struct {
 func Parse(sources ...Source) *Set {
 	set := new(Set)
 	for _, source := range sources {
-		set.parse(&sourceText{Source: source, lines: sync.OnceValue(func() []string { return strings.Split(source.Text, "\n") })})
+		set.parse(&sourceText{Source: source,
+			lines: sync.OnceValue(func() []string { return strings.Split(source.Text, "\n") })})
 	}
 	return set
 }

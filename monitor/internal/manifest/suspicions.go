@@ -18,7 +18,8 @@ func (c *checker) suspicions(objects []*object) {
 				c.suspect(o, Unused, "metadata.name", "", "no task and no conduit uses the policy")
 			}
 			if mode := value.Spec.Mode; mode == "Audit" || mode == "Warn" {
-				c.suspect(o, Unenforced, "spec.mode", "set Enforce when the records are as expected", "in mode %s what the policy forbids is recorded, not denied", mode)
+				c.suspect(o, Unenforced, "spec.mode", "set Enforce when the records are as expected",
+					"in mode %s what the policy forbids is recorded, not denied", mode)
 			}
 		case *Task:
 			if !c.used[o.key()] {
@@ -33,7 +34,8 @@ func (c *checker) suspicions(objects []*object) {
 func (c *checker) suspectPipeline(o *object, spec PipelineSpec) {
 	switch spec.Mode {
 	case "baseline":
-		c.suspect(o, Unenforced, "spec.mode", "set shai", "in mode baseline nothing is enforced, and tasks run without a sandbox")
+		c.suspect(o, Unenforced, "spec.mode", "set shai",
+			"in mode baseline nothing is enforced, and tasks run without a sandbox")
 	case "audit":
 		c.suspect(o, Unenforced, "spec.mode", "set shai", "in mode audit what policies forbid is recorded, not denied")
 	}
@@ -52,7 +54,8 @@ func (c *checker) suspectPipeline(o *object, spec PipelineSpec) {
 	}
 	for i, conduit := range spec.Conduits {
 		if !used[conduit.Name] {
-			c.suspect(o, Unused, fmt.Sprintf("spec.conduits[%d]", i), "name it in a task's reads or writes, or remove it", "no task reads or writes conduit %q", conduit.Name)
+			c.suspect(o, Unused, fmt.Sprintf("spec.conduits[%d]", i),
+				"name it in a task's reads or writes, or remove it", "no task reads or writes conduit %q", conduit.Name)
 		}
 	}
 }

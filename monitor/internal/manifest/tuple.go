@@ -20,7 +20,8 @@ func (d *decoder) tuple(node *yaml.Node, path string) policy.Tuple {
 		return policy.Tuple{}
 	}
 	if len(node.Content) > policy.MaxArguments {
-		d.fail(node, path, "", "the tuple has %d values; at most %d are allowed", len(node.Content), policy.MaxArguments)
+		d.fail(node, path, "", "the tuple has %d values; at most %d are allowed", len(node.Content),
+			policy.MaxArguments)
 		return policy.Tuple{}
 	}
 	values := make([]policy.Value, len(node.Content))

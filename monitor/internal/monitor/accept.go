@@ -152,6 +152,8 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 func (s *session) connected() wire.Connected {
 	return wire.Connected{
 		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot.number),
+		//nolint:gosec // slots are fewer than 2^31
+
 	}
 }
 

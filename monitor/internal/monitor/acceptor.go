@@ -4,10 +4,12 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -144,7 +146,7 @@ func (a *acceptor) accept() (accepted, error) {
 // the connection stays in the queue, and trying at once again would only burn the
 // processor.
 func pauseAfter(err error) time.Duration {
-	if err == unix.EINTR || err == unix.ECONNABORTED {
+	if errors.Is(err, unix.EINTR) || errors.Is(err, unix.ECONNABORTED) {
 		return 0
 	}
 	return shortage
@@ -181,7 +183,11 @@ func deliver(w *waiter, got accepted) bool {
 
 // isTransient says whether accept4(2) failed for this connection only.
 func isTransient(err error) bool {
-	switch err {
+	var number syscall.Errno
+	if !errors.As(err, &number) {
+		return false
+	}
+	switch number {
 	case unix.EINTR, unix.ECONNABORTED, unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
 		return true
 	}

@@ -56,7 +56,8 @@ func TestDeadWaiterLosesNoConnection(t *testing.T) {
 	defer a.close()
 	dying, die := context.WithCancel(t.Context())
 	_, failures := waits(dying, a)
-	waitUntil(t, "the acceptor has taken the waiter up", func() bool { return len(a.waiting) == 0 && threadsIn("accept") })
+	waitUntil(t, "the acceptor has taken the waiter up",
+		func() bool { return len(a.waiting) == 0 && threadsIn("accept") })
 	die()
 	if err := <-failures; !errors.Is(err, context.Canceled) {
 		t.Errorf("the dead worker's wait ended with %v", err)
@@ -132,7 +133,8 @@ func TestOccupiedPort(t *testing.T) {
 	a, address := listening(t)
 	defer a.close()
 	_, err := listen(address)
-	if err == nil || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), `free the port, or change the conduit's "listen"`) {
+	if err == nil || !strings.Contains(err.Error(), address) ||
+		!strings.Contains(err.Error(), `free the port, or change the conduit's "listen"`) {
 		t.Errorf("error %v names not the address and the remedy", err)
 	}
 }

@@ -30,7 +30,7 @@ func init() { // the functions refer to the table's type by way of player.do
 		"key-value":  func(p *player, _ string) string { p.startKeyValue(); return "" },
 		"start":      (*player).starts,
 		"apply":      (*player).applies,
-		"analyse":    func(p *player, _ string) string { return p.showAnalysis(p.analyse()) },
+		"analyze":    func(p *player, _ string) string { return p.showAnalysis(p.analyze()) },
 		"facts":      (*player).changesFacts,
 		"mode":       (*player).setsMode,
 		"run":        (*player).runs,
@@ -87,7 +87,7 @@ func (p *player) starts(how string) string {
 	p.apply()
 	shown := ""
 	if how != "without analysis" {
-		shown = p.showAnalysis(p.analyse())
+		shown = p.showAnalysis(p.analyze())
 	}
 	p.startWorkers()
 	p.records()
@@ -215,10 +215,10 @@ func (p *player) showAudit(arguments string) string {
 func (p *player) showState(string) string {
 	status, err := p.monitor.Status(p.t.Context())
 	p.must(err)
-	analysed := "not analysed"
+	analyzed := "not analysed"
 	if report, err := p.monitor.LatestAnalysis(p.t.Context(), "probe"); err == nil {
-		analysed = p.showAnalysis(report)
+		analyzed = p.showAnalysis(report)
 	}
 	return fmt.Sprintf("bundle %d, mode %s, %d sessions, %s",
-		status.Bundle.Version, status.Pipelines[0].Mode, status.Pipelines[0].SessionTotal, analysed)
+		status.Bundle.Version, status.Pipelines[0].Mode, status.Pipelines[0].SessionTotal, analyzed)
 }

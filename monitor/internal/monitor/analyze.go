@@ -17,15 +17,16 @@ import (
 
 // analysed is a pipeline's plan and, once it has run, the analysis in force. It is
 // immutable: readers hold the monitor's mu only while they fetch it.
-type analysed struct {
+type analyzed struct {
 	plan   *analysis.Plan
 	result *analysis.Result // nil before the first run
 	report api.Analysis     // of the last full run
 }
 
 // Analyze implements [api.Service].
-func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis, error) {
-	p, err := m.pipeline("analyse", request.Pipeline)
+func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis,
+	error) {
+	p, err := m.pipeline("analyze", request.Pipeline)
 	if err != nil {
 		return api.Analysis{}, err
 	}
@@ -37,12 +38,14 @@ func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progr
 
 // analyze runs the analysis and puts its result in force. A run that fails, or that ctx
 // ends, changes nothing but what status says of it. Called with changing held.
-func (m *Monitor) analyze(ctx context.Context, p *pipeline, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis, error) {
+func (m *Monitor) analyze(ctx context.Context, p *pipeline, request api.AnalyzeRequest,
+	progress func(api.Progress)) (api.Analysis, error) {
 	begun := time.Now()
 	report, err := m.runAnalysis(ctx, p, request, begun, progress)
 	inForce := m.state().Bundle()
-	run := api.AnalysisRun{Bundle: inForce.Version, Hash: inForce.Hash, Scope: request.Scope, Started: begun, Succeeded: err == nil}
-	event := audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyse", Allowed: err == nil,
+	run := api.AnalysisRun{Bundle: inForce.Version, Hash: inForce.Hash, Scope: request.Scope, Started: begun,
+		Succeeded: err == nil}
+	event := audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyze", Allowed: err == nil,
 		Reason: fmt.Sprintf("%d instances in %v", report.Instances, time.Since(begun).Round(time.Microsecond))}
 	if err != nil {
 		run.Message, event.Reason = err.Error(), err.Error()
@@ -54,7 +57,8 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline, request api.AnalyzeR
 	return report, err
 }
 
-func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.AnalyzeRequest, begun time.Time, progress func(api.Progress)) (api.Analysis, error) {
+func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.AnalyzeRequest, begun time.Time,
+	progress func(api.Progress)) (api.Analysis, error) {
 	if err := m.remember(p); err != nil {
 		return api.Analysis{}, err
 	}
@@ -85,7 +89,7 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.Anal
 	p.putSets(sets)
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
 	report.Scope = request.Scope
-	m.setAnalysis(p.name, &analysed{plan: p.plan, result: result, report: report})
+	m.setAnalysis(p.name, &analyzed{plan: p.plan, result: result, report: report})
 	m.rescheduleExpiry()
 	return report, nil
 }
@@ -143,7 +147,8 @@ func (m *Monitor) LatestAnalysis(_ context.Context, name string) (api.Analysis, 
 	if known := m.analyses[p.name]; known != nil && known.result != nil {
 		return known.report, nil
 	}
-	return api.Analysis{}, api.NotFound("latest analysis", "run shai analyze", "pipeline %s has not been analysed", p.name)
+	return api.Analysis{}, api.NotFound("latest analysis", "run shai analyze", "pipeline %s has not been analysed",
+		p.name)
 }
 
 // install prepares the capability set of every instance that was analysed and puts
@@ -158,7 +163,8 @@ func (p *pipeline) install(ctx context.Context, result *analysis.Result) error {
 
 // prepareSets prepares the capability set of every instance that was analysed. The sets
 // of instances for which the result says what an earlier one said are taken over.
-func (p *pipeline) prepareSets(ctx context.Context, result, earlier *analysis.Result, progress func(api.Progress)) (_ map[string]*capabilitySet, err error) {
+func (p *pipeline) prepareSets(ctx context.Context, result, earlier *analysis.Result,
+	progress func(api.Progress)) (_ map[string]*capabilitySet, err error) {
 	if p.currentMode() == wire.ModeBaseline {
 		return nil, nil
 	}
@@ -187,7 +193,7 @@ func (p *pipeline) prepareSets(ctx context.Context, result, earlier *analysis.Re
 			sets[same.subject.instance] = same
 			continue
 		}
-		holds, err := p.prepareAnalysed(task, found)
+		holds, err := p.prepareAnalyzed(task, found)
 		if err != nil {
 			return nil, err
 		}
@@ -212,7 +218,7 @@ func (p *pipeline) setBefore(found *analysis.Capabilities, earlier *analysis.Res
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if holds := p.sets[found.Instance.Name()]; holds != nil && holds.analysed {
+	if holds := p.sets[found.Instance.Name()]; holds != nil && holds.analyzed {
 		return holds
 	}
 	return nil
@@ -230,7 +236,7 @@ func (p *pipeline) putSets(sets map[string]*capabilitySet) {
 }
 
 // prepareAnalysed builds the capability set of an instance that was analysed.
-func (p *pipeline) prepareAnalysed(task *runningTask, found *analysis.Capabilities) (*capabilitySet, error) {
+func (p *pipeline) prepareAnalyzed(task *runningTask, found *analysis.Capabilities) (*capabilitySet, error) {
 	values := map[string]string{}
 	for i, parameter := range task.spec.Parameters {
 		values[parameter] = found.Instance.Arguments[i]
@@ -289,8 +295,8 @@ func (m *Monitor) loadAnalysis(p *pipeline) error {
 	if result == nil || err != nil {
 		return err
 	}
-	report := reportOf(p, result, m.state().Bundle().Version, result.Analysed, 0)
-	m.setAnalysis(p.name, &analysed{plan: p.plan, result: result, report: report})
+	report := reportOf(p, result, m.state().Bundle().Version, result.Analyzed, 0)
+	m.setAnalysis(p.name, &analyzed{plan: p.plan, result: result, report: report})
 	m.rescheduleExpiry()
 	return nil
 }
@@ -299,13 +305,16 @@ func (m *Monitor) loadAnalysis(p *pipeline) error {
 func reportOf(p *pipeline, result *analysis.Result, bundle uint64, started time.Time, took time.Duration) api.Analysis {
 	found := result.Report(started)
 	out := api.Analysis{
-		Scope: api.ScopeAll, Pipeline: p.name, Bundle: bundle, Started: started, DurationMicroseconds: took.Microseconds(),
-		Conduits: found.Conduits, Classes: found.Classes, Instances: found.Instances, AccessTally: api.AccessTally(found.Total),
-		Accesses: []api.Accesses{}, Warnings: []api.Warning{}, Mermaid: found.Mermaid(),
+		Scope: api.ScopeAll, Pipeline: p.name, Bundle: bundle, Started: started,
+		DurationMicroseconds: took.Microseconds(),
+		Conduits:             found.Conduits, Classes: found.Classes, Instances: found.Instances,
+		AccessTally: api.AccessTally(found.Total),
+		Accesses:    []api.Accesses{}, Warnings: []api.Warning{}, Mermaid: found.Mermaid(),
 	}
 	for _, a := range found.Accesses {
 		out.Accesses = append(out.Accesses, api.Accesses{
-			Task: a.Task, Access: a.Access, Conduits: a.Conduits, Instances: a.Instances, AccessTally: api.AccessTally(a.Tally),
+			Task: a.Task, Access: a.Access, Conduits: a.Conduits, Instances: a.Instances,
+			AccessTally:    api.AccessTally(a.Tally),
 			RefusedBecause: causes(a.RefusedBecause), UndecidedBecause: causes(a.UndecidedBecause),
 		})
 	}

@@ -55,7 +55,7 @@ func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, p := bareMonitor(t)
-			analyseBare(t, m)
+			analyzeBare(t, m)
 			known, set := m.analyses["bare"], bareSet(t, p)
 			good, err := m.LatestAnalysis(t.Context(), "bare")
 			if err != nil {
@@ -75,15 +75,17 @@ func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 				t.Fatal(err)
 			}
 			run := status.Pipelines[0].LastAnalysis
-			if run == nil || run.Succeeded || !strings.Contains(run.Message, test.want) || run.Hash != m.state().BundleHash() {
+			if run == nil || run.Succeeded || !strings.Contains(run.Message, test.want) ||
+				run.Hash != m.state().BundleHash() {
 				t.Errorf("status says %+v, want a failure with %q", run, test.want)
 			}
 			if test.want == "store analysis" {
 				return
 			}
-			analyseBare(t, m)
+			analyzeBare(t, m)
 			status, err = m.Status(t.Context())
-			if run := status.Pipelines[0].LastAnalysis; err != nil || !run.Succeeded || run.Message != "" || run.Scope != api.ScopeAll {
+			if run := status.Pipelines[0].LastAnalysis; err != nil || !run.Succeeded || run.Message != "" ||
+				run.Scope != api.ScopeAll {
 				t.Errorf("after a good run status says %+v, %v", run, err)
 			}
 		})
@@ -92,7 +94,7 @@ func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 
 // The scope active analyses the instances of open sessions and nobody else; what was
 // known of the others stays while it is of the same state.
-func TestOnlyActiveInstancesAreAnalysedAgain(t *testing.T) {
+func TestOnlyActiveInstancesAreAnalyzedAgain(t *testing.T) {
 	s := wireStack(t)
 	p := s.pipeline()
 	if bound := s.wireSession(t).authenticate("alice"); bound.Status != 0 {
@@ -100,12 +102,14 @@ func TestOnlyActiveInstancesAreAnalysedAgain(t *testing.T) {
 	}
 	alice, bob := p.sets["worker(alice, de)"], p.sets["worker(bob, de)"]
 	active := func(full bool) api.Analysis {
-		report, err := s.monitor.Analyze(t.Context(), api.AnalyzeRequest{Scope: api.ScopeActive, Full: full}, func(api.Progress) {})
+		report, err := s.monitor.Analyze(t.Context(), api.AnalyzeRequest{Scope: api.ScopeActive, Full: full},
+			func(api.Progress) {})
 		s.must(err)
 		return report
 	}
 	report := active(false)
-	if report.Scope != api.ScopeActive || report.Instances != 3 || p.sets["worker(alice, de)"] == alice || p.sets["worker(bob, de)"] != bob {
+	if report.Scope != api.ScopeActive || report.Instances != 3 || p.sets["worker(alice, de)"] == alice ||
+		p.sets["worker(bob, de)"] != bob {
 		t.Errorf("scope %s, %d instances; alice is new: %v, bob is new: %v", report.Scope, report.Instances,
 			p.sets["worker(alice, de)"] != alice, p.sets["worker(bob, de)"] != bob)
 	}
@@ -115,10 +119,11 @@ func TestOnlyActiveInstancesAreAnalysedAgain(t *testing.T) {
 		t.Errorf("in full: %d instances; bob: %v", report.Instances, p.sets["worker(bob, de)"])
 	}
 	// Nothing is known of this state: he is left out, too.
-	s.monitor.setAnalysis("probe", &analysed{plan: p.plan})
+	s.monitor.setAnalysis("probe", &analyzed{plan: p.plan})
 	p.dropSets()
 	report = active(false)
 	if report.Instances != 2 || p.sets["worker(alice, de)"] == nil || p.sets["worker(bob, de)"] != nil {
-		t.Errorf("%d instances; alice: %v, bob: %v", report.Instances, p.sets["worker(alice, de)"], p.sets["worker(bob, de)"])
+		t.Errorf("%d instances; alice: %v, bob: %v", report.Instances, p.sets["worker(alice, de)"],
+			p.sets["worker(bob, de)"])
 	}
 }

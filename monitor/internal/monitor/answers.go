@@ -52,7 +52,8 @@ func (p *pipeline) openShared(who subject, request sandbox.OpenRequest) sandbox.
 	isData, err := p.services.shared.hold(*request.Shared)
 	switch {
 	case err != nil:
-		p.refused(who, "open", request.Path, "whether it is a document by another name cannot be found out: "+err.Error())
+		p.refused(who, "open", request.Path, "whether it is a document by another name cannot be found out: "+
+			err.Error())
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "the data directory cannot be searched"}
 	case isData:
 		p.refused(who, "open", request.Path, "a file of the task's runtime is a document by another name (a hard link); remove one of the names")

@@ -22,7 +22,8 @@ const maxLabel = 256
 // Apply implements [api.Service].
 func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.ApplyResult, error) {
 	if len(request.Label) > maxLabel {
-		return api.ApplyResult{}, api.Invalid("apply", "shorten it", "the label has %d bytes; at most %d are allowed", len(request.Label), maxLabel)
+		return api.ApplyResult{}, api.Invalid("apply", "shorten it", "the label has %d bytes; at most %d are allowed",
+			len(request.Label), maxLabel)
 	}
 	m.changing.Lock()
 	defer m.changing.Unlock()
@@ -32,10 +33,12 @@ func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.Appl
 	}
 	c.catalog.Label = request.Label
 	result := api.ApplyResult{
-		DryRun: request.DryRun, Version: m.state().Bundle().Version, Hash: c.catalog.Hash, Warnings: relaxedPolicies(c.bundle),
+		DryRun: request.DryRun, Version: m.state().Bundle().Version, Hash: c.catalog.Hash,
+		Warnings: relaxedPolicies(c.bundle),
 	}
 	for _, change := range c.bundle.Changes(c.previous) {
-		result.Objects = append(result.Objects, api.ObjectChange{Kind: change.Kind, Name: change.Name, Change: change.What})
+		result.Objects = append(result.Objects,
+			api.ObjectChange{Kind: change.Kind, Name: change.Name, Change: change.What})
 	}
 	s, err := m.prepareSwap(c)
 	if err != nil {
@@ -131,7 +134,8 @@ func (m *Monitor) resolve(bundle *manifest.Bundle) (map[string]*manifest.Resolve
 // feasible finds what would fail only after the bundle is in force.
 func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
 	if _, err := os.Stat(m.options.Data); err != nil {
-		return api.Unavailable("apply", "make the directory that --data names available again", "data directory: %v", err)
+		return api.Unavailable("apply", "make the directory that --data names available again", "data directory: %v",
+			err)
 	}
 	if err := m.checkRuntimes(resolved); err != nil {
 		return api.Invalid("apply", "", "%v", err)

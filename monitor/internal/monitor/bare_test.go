@@ -161,11 +161,12 @@ func applyBare(t *testing.T, m *Monitor, text string) {
 }
 
 func applyText(m *Monitor, text string) error {
-	_, err := m.Apply(context.Background(), api.ApplyRequest{Prune: true, Sources: []manifest.Source{{Name: "bare.yaml", Text: text}}})
+	_, err := m.Apply(context.Background(), api.ApplyRequest{Prune: true,
+		Sources: []manifest.Source{{Name: "bare.yaml", Text: text}}})
 	return err
 }
 
-func analyseBare(t *testing.T, m *Monitor) {
+func analyzeBare(t *testing.T, m *Monitor) {
 	t.Helper()
 	if _, err := m.Analyze(context.Background(), api.AnalyzeRequest{}, func(api.Progress) {}); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,8 @@ func TestAttributesOfPrincipalsAreFacts(t *testing.T) {
 	for _, fact := range next.Facts {
 		got = append(got, fact.Conduit+" says "+fact.Relation+policy.NewTuple(fact.Arguments...).String())
 	}
-	want := []string{`principals/alice says attribute("team", "search")`, `principals/alice says attribute("unit", "ads")`}
+	want := []string{`principals/alice says attribute("team", "search")`,
+		`principals/alice says attribute("unit", "ads")`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -31,7 +31,7 @@ type capabilitySet struct {
 	classes  []uint32         // readable, ascending; empty where nothing was analysed
 	ruleset  *sandbox.Ruleset // the perimeter for exactly those classes
 	keyValue string           // user of the key-value store, "" when the instance uses none
-	analysed bool
+	analyzed bool
 }
 
 func (c *capabilitySet) holdsClass(class uint32) bool {
@@ -92,8 +92,8 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	s.mu.Lock()
 	s.holds, s.who = holds, who
 	s.mu.Unlock()
-	if holds.analysed {
-		return holds, "analysed", nil
+	if holds.analyzed {
+		return holds, "analyzed", nil
 	}
 	return holds, "mispredicted", nil
 }
@@ -181,7 +181,8 @@ func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*c
 }
 
 // prepare builds a capability set: taint, perimeter, key-value user.
-func (p *pipeline) prepare(task *runningTask, values map[string]string, found *analysis.Capabilities, analysed bool) (*capabilitySet, error) {
+func (p *pipeline) prepare(task *runningTask, values map[string]string, found *analysis.Capabilities,
+	analyzed bool) (*capabilitySet, error) {
 	classes := p.documentClasses(found.Reads)
 	if err := p.services.view.EnsureClassDirectories(classes); err != nil {
 		return nil, err
@@ -196,7 +197,7 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, found *a
 			task: task.name, instance: name, taint: taint,
 			session: &policy.Session{Principal: values["user"], Region: values["region"]},
 		},
-		classes: classes, analysed: analysed,
+		classes: classes, analyzed: analyzed,
 	}
 	directories := make([]sandbox.Directory, len(classes))
 	for i, class := range classes {
@@ -245,7 +246,8 @@ func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 			if access.Set != conduit.Name {
 				continue
 			}
-			grant := kvfilter.Grant{Access: kvfilter.Read, Commands: conduit.Access.Read, Keys: []string{access.Conduit}}
+			grant := kvfilter.Grant{Access: kvfilter.Read, Commands: conduit.Access.Read,
+				Keys: []string{access.Conduit}}
 			if access.Write {
 				grant.Access, grant.Commands = kvfilter.Write, conduit.Access.Write
 			}

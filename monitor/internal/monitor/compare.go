@@ -34,7 +34,8 @@ type compared struct {
 
 // Compare implements [api.Service]. The analyses run beside everything else: what they
 // look at does not change.
-func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progress func(api.Progress)) (api.Comparison, error) {
+func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progress func(api.Progress)) (api.Comparison,
+	error) {
 	c, err := m.prepareComparison(request)
 	if err != nil {
 		return api.Comparison{}, err
@@ -42,7 +43,7 @@ func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progr
 	c.progress = progress
 	gathered := analysis.NewComparison(c.change)
 	for _, name := range slices.Sorted(maps.Keys(c.sides)) {
-		before, after, err := c.analyse(ctx, c.sides[name])
+		before, after, err := c.analyze(ctx, c.sides[name])
 		if err != nil {
 			return api.Comparison{}, fmt.Errorf("compare pipeline %s: %w", name, err)
 		}
@@ -52,7 +53,8 @@ func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progr
 	out := api.Comparison{
 		From: c.change.Before.BundleHash(), To: c.change.After.BundleHash(),
 		FlowsBefore: changes.Before, FlowsAfter: changes.After,
-		UsersTotal: uint64(len(changes.Users)), Users: firstOf(changes.Users), DocumentsTotal: changes.DocumentsTotal, Documents: []string{},
+		UsersTotal: uint64(len(changes.Users)), Users: firstOf(changes.Users), DocumentsTotal: changes.DocumentsTotal,
+		Documents: []string{},
 	}
 	out.Opened, out.OpenedTotal = flowChanges(changes.Opened)
 	out.Closed, out.ClosedTotal = flowChanges(changes.Closed)
@@ -89,7 +91,8 @@ func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, er
 		}
 		plan := *p.plan
 		side := &compared{before: &plan}
-		if known := m.analyses[name]; known != nil && known.plan == p.plan && known.result.Covers(&plan, c.change.Before) {
+		if known := m.analyses[name]; known != nil && known.plan == p.plan &&
+			known.result.Covers(&plan, c.change.Before) {
 			side.result = known.result.On(&plan)
 		}
 		c.sides[name] = side
@@ -110,7 +113,7 @@ func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, er
 }
 
 // analyse finds the flows of one pipeline before and after.
-func (c *comparison) analyse(ctx context.Context, one *compared) (before, after *analysis.Side, err error) {
+func (c *comparison) analyze(ctx context.Context, one *compared) (before, after *analysis.Side, err error) {
 	if one.before != nil {
 		if before, err = c.side(ctx, one.before, c.change.Before, one.result); err != nil {
 			return nil, nil, err
@@ -131,7 +134,8 @@ func (c *comparison) analyse(ctx context.Context, one *compared) (before, after 
 
 // side is a pipeline's flows in one state; held is what every policy allows, nil where
 // that is not known.
-func (c *comparison) side(ctx context.Context, plan *analysis.Plan, state *catalog.State, held *analysis.Result) (*analysis.Side, error) {
+func (c *comparison) side(ctx context.Context, plan *analysis.Plan, state *catalog.State,
+	held *analysis.Result) (*analysis.Side, error) {
 	var err error
 	if held == nil {
 		if held, err = analysis.Run(ctx, plan, state, c.options()); err != nil {
@@ -166,7 +170,8 @@ func flowChanges(list []analysis.FlowChange) (shown []api.FlowChange, total uint
 	for _, f := range firstOf(list) {
 		shown = append(shown, api.FlowChange{
 			Pipeline: f.Pipeline, Task: f.Task, Instance: f.Instance.Name(), Instances: f.Instances, Access: f.Access,
-			Conduits: f.Conduits, Conduit: f.Conduit, Policy: f.Policy, Classes: f.Classes, Documents: f.Documents, Flows: f.Flows,
+			Conduits: f.Conduits, Conduit: f.Conduit, Policy: f.Policy, Classes: f.Classes, Documents: f.Documents,
+			Flows: f.Flows,
 		})
 	}
 	return shown, total

@@ -23,7 +23,8 @@ func answers(t *testing.T, m *Monitor) map[string]bool {
 	allowed := map[string]bool{}
 	for _, document := range documentsOfBare {
 		for _, q := range []api.Question{
-			{Principal: "alice", Region: "de", Task: "worker"}, {Principal: "bob", Region: "de", Task: "worker"}, {Task: "collector"},
+			{Principal: "alice", Region: "de", Task: "worker"}, {Principal: "bob", Region: "de", Task: "worker"},
+			{Task: "collector"},
 		} {
 			q.Pipeline, q.Conduit = "bare", document
 			explained, err := m.Explain(t.Context(), q)
@@ -39,7 +40,8 @@ func answers(t *testing.T, m *Monitor) map[string]bool {
 }
 
 func compareText(m *Monitor, text string) (api.Comparison, error) {
-	return m.Compare(context.Background(), api.CompareRequest{Prune: true, Sources: []manifest.Source{{Name: "bare.yaml", Text: text}}}, func(api.Progress) {})
+	return m.Compare(context.Background(), api.CompareRequest{Prune: true,
+		Sources: []manifest.Source{{Name: "bare.yaml", Text: text}}}, func(api.Progress) {})
 }
 
 // What a comparison says and what becomes of explain's answers when the candidate is
@@ -70,14 +72,20 @@ func TestCompareForetellsAnApply(t *testing.T) {
 			closed: []string{"worker(bob, de) /diary/alice/1.txt"}, users: []string{"bob"}},
 		{name: "a wider rule", before: []func(*testing.T, string) string{diary},
 			opened: []string{"worker(bob, de) /diary/alice/1.txt"}, users: []string{"bob"}},
-		{name: "a narrower rule that is tried out", after: []func(*testing.T, string) string{diary, mode("diary", "Audit")}, wouldClose: 1,
+		{name: "a narrower rule that is tried out",
+			after: []func(*testing.T, string) string{diary, mode("diary", "Audit")}, wouldClose: 1,
 			opened: []string{"collector /diary/alice/1.txt"}},
-		{name: "a rule that is enforced at last", before: []func(*testing.T, string) string{diary, mode("diary", "Warn")}, after: []func(*testing.T, string) string{diary},
-			closed: []string{"collector /diary/alice/1.txt", "worker(bob, de) /diary/alice/1.txt"}, users: []string{"bob"}},
+		{name: "a rule that is enforced at last",
+			before: []func(*testing.T, string) string{diary, mode("diary", "Warn")},
+			after:  []func(*testing.T, string) string{diary},
+			closed: []string{"collector /diary/alice/1.txt", "worker(bob, de) /diary/alice/1.txt"},
+			users:  []string{"bob"}},
 		{name: "facts", after: []func(*testing.T, string) string{replace("[[bob]]", "[[carol]]")},
 			closed: []string{"worker(bob, de) /diary/alice/1.txt"}, users: []string{"bob"}},
-		{name: "a document's policy", after: []func(*testing.T, string) string{replace(`"/dropbox/**", policy: {name: dropbox}`, `"/dropbox/**", policy: {name: open}`)},
-			opened: []string{"collector /dropbox/1.txt", "worker(alice, de) /dropbox/1.txt", "worker(bob, de) /dropbox/1.txt"}, users: []string{"alice", "bob"}},
+		{name: "a document's policy", after: []func(*testing.T,
+			string) string{replace(`"/dropbox/**", policy: {name: dropbox}`, `"/dropbox/**", policy: {name: open}`)},
+			opened: []string{"collector /dropbox/1.txt", "worker(alice, de) /dropbox/1.txt",
+				"worker(bob, de) /dropbox/1.txt"}, users: []string{"alice", "bob"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, _ := bareMonitor(t)
@@ -109,11 +117,13 @@ func TestCompareForetellsAnApply(t *testing.T) {
 			}
 			checkDifference(t, "closed", got.Closed, got.ClosedTotal, test.closed, was, is)
 			checkDifference(t, "opened", got.Opened, got.OpenedTotal, test.opened, is, was)
-			if got.WouldCloseTotal != test.wouldClose || !slices.Equal(got.Users, append([]string{}, test.users...)) || int(got.UsersTotal) != len(test.users) {
+			if got.WouldCloseTotal != test.wouldClose || !slices.Equal(got.Users, append([]string{}, test.users...)) ||
+				int(got.UsersTotal) != len(test.users) {
 				t.Errorf("%d would close, users %v (%d)", got.WouldCloseTotal, got.Users, got.UsersTotal)
 			}
 			if got.FlowsBefore+got.OpenedTotal != got.FlowsAfter+got.ClosedTotal {
-				t.Errorf("%d flows before, %d opened, %d closed, %d after", got.FlowsBefore, got.OpenedTotal, got.ClosedTotal, got.FlowsAfter)
+				t.Errorf("%d flows before, %d opened, %d closed, %d after", got.FlowsBefore, got.OpenedTotal,
+					got.ClosedTotal, got.FlowsAfter)
 			}
 		})
 	}
@@ -121,7 +131,8 @@ func TestCompareForetellsAnApply(t *testing.T) {
 
 // checkDifference compares rows with what explain allows in one state and not in the
 // other.
-func checkDifference(t *testing.T, what string, rows []api.FlowChange, total uint64, want []string, with, without map[string]bool) {
+func checkDifference(t *testing.T, what string, rows []api.FlowChange, total uint64, want []string, with,
+	without map[string]bool) {
 	t.Helper()
 	var differ []string
 	for key := range with {
@@ -154,7 +165,8 @@ func TestComparisonsThatFail(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	var mistakes manifest.Errors
-	if _, err := compareText(m, strings.Replace(bareManifest, "name: dropbox", "name: dropbx", 1)); !errors.As(err, &mistakes) {
+	if _, err := compareText(m, strings.Replace(bareManifest, "name: dropbox", "name: dropbx", 1)); !errors.As(err,
+		&mistakes) {
 		t.Errorf("a missing policy: %v", err)
 	}
 	if m.state() != state {

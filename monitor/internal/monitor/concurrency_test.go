@@ -72,7 +72,7 @@ func TestUnforeseenSetsAreMadeAnew(t *testing.T) {
 		return holds
 	}
 	foreseen, unforeseen := find("alice", "de"), find("alice", "fr")
-	if !foreseen.analysed || unforeseen.analysed || find("alice", "fr") != unforeseen {
+	if !foreseen.analyzed || unforeseen.analyzed || find("alice", "fr") != unforeseen {
 		t.Fatal("the sets are not what this test is about")
 	}
 	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("friends/carol", "friend", "dave")}})

@@ -46,7 +46,8 @@ func ruleWithin(spec manifest.PipelineSpec, directory, conduit string, index int
 				continue
 			}
 			fixed := fixedPart(rule.Path)
-			if isBeneath(directory, fixed) || fixed != rule.Path && isBeneath(fixed, directory) && !isBroader(rule.Path, directory) {
+			if isBeneath(directory, fixed) || fixed != rule.Path && isBeneath(fixed, directory) &&
+				!isBroader(rule.Path, directory) {
 				return rulePath{other.Name, rule.Path}, true
 			}
 		}

@@ -27,7 +27,8 @@ func TestDirectoriesHoldNoOtherRule(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			spec := manifest.PipelineSpec{Conduits: []manifest.Conduit{
-				{Name: "own", Kind: manifest.KindFile, Directory: true, Paths: []manifest.ConduitPath{{Path: test.directory}}},
+				{Name: "own", Kind: manifest.KindFile, Directory: true,
+					Paths: []manifest.ConduitPath{{Path: test.directory}}},
 				{Name: "other", Kind: manifest.KindFile, Paths: []manifest.ConduitPath{{Path: test.other}}},
 			}}
 			err := checkDirectories(spec)

@@ -110,7 +110,8 @@ func TestChannelDirections(t *testing.T) {
 		}
 	}
 	pair.drain()
-	if _, _, err := unix.Recvfrom(int(pair.reader.Fd()), make([]byte, 8), unix.MSG_DONTWAIT); !errors.Is(err, unix.EAGAIN) {
+	if _, _, err := unix.Recvfrom(int(pair.reader.Fd()), make([]byte, 8), unix.MSG_DONTWAIT); !errors.Is(err,
+		unix.EAGAIN) {
 		t.Errorf("after draining: %v", err)
 	}
 }

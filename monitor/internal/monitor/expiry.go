@@ -76,7 +76,8 @@ func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 		if at, ok := result.NextExpiry(); !ok || at.After(now) {
 			continue
 		}
-		affected, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
+		affected, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected,
+			error) {
 			return result.Expire(ctx, analysis.Options{Now: now})
 		})
 		if err != nil {

@@ -27,7 +27,7 @@ func bareSet(t *testing.T, p *pipeline) *capabilitySet {
 // without any other change.
 func TestWhatTimeEndsLeavesTheCapabilitySets(t *testing.T) {
 	m, p := bareMonitor(t)
-	analyseBare(t, m)
+	analyzeBare(t, m)
 	offer, diary := classOf(t, m, "/offer/1.txt"), classOf(t, m, "/diary/alice/1.txt")
 	if before := bareSet(t, p); !before.holdsClass(offer) || !before.holdsClass(diary) {
 		t.Fatalf("classes %v; offer is %d, diary %d", before.classes, offer, diary)
@@ -53,9 +53,10 @@ func TestExpiryIsWaitedFor(t *testing.T) {
 	soon := time.Now().Add(300 * time.Millisecond).UTC().Format(time.RFC3339Nano)
 	applyBare(t, m, strings.Replace(bareManifest, "2100-01-01T00:00:00Z", soon, 1))
 	p := m.pipelines["bare"]
-	analyseBare(t, m)
+	analyzeBare(t, m)
 	offer := classOf(t, m, "/offer/1.txt")
-	for deadline := time.Now().Add(30 * time.Second); bareSet(t, p).holdsClass(offer); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); bareSet(t,
+		p).holdsClass(offer); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the offer is still in the capability set")
 		}

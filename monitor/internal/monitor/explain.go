@@ -26,7 +26,8 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	state := m.state()
 	conduit, found := state.ConduitNamed(question.Conduit)
 	if !found {
-		return api.Explanation{}, api.NotFound(title, "use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
+		return api.Explanation{}, api.NotFound(title,
+			"use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
 			"no rule of the bundle covers the conduit %q", question.Conduit)
 	}
 	operations := map[string]policy.Operation{"": policy.Read, "read": policy.Read, "write": policy.Write}
@@ -39,6 +40,8 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	answer := api.Explanation{
 		Question: question, Allowed: decision.Allowed, Instance: who.instance, Policy: conduit.Policy.String(),
 		Class: state.ClassOf(uint32(conduit.ID)), Derivation: derivationOf(decision.Derivation),
+		//nolint:gosec // compared with the conduits that there are
+
 	}
 	for _, condition := range decision.Conditions {
 		answer.Conditions = append(answer.Conditions, condition.String())
@@ -94,7 +97,8 @@ func (p *pipeline) askedSubject(question api.Question) (subject, error) {
 		}
 	}
 	if task == nil {
-		return subject{}, api.NotFound("explain", "name one of: "+strings.Join(p.order, ", "), "pipeline %s has no task %q", p.name, question.Task)
+		return subject{}, api.NotFound("explain", "name one of: "+strings.Join(p.order, ", "),
+			"pipeline %s has no task %q", p.name, question.Task)
 	}
 	if len(task.spec.Parameters) == 0 {
 		return task.subject, nil

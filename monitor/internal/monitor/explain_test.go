@@ -24,15 +24,18 @@ func TestExplanationsSayWhyAndWhatToDo(t *testing.T) {
 			`shai facts add friends/alice friend 'o'\''hara'`},
 		{"carol", "/dropbox/1.txt", "only admin may read it (dropbox); carol is not admin", ""},
 	} {
-		got, err := m.Explain(t.Context(), api.Question{Principal: test.principal, Region: "de", Conduit: test.document})
+		got, err := m.Explain(t.Context(), api.Question{Principal: test.principal, Region: "de",
+			Conduit: test.document})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.Sentence != test.sentence || got.Remedy != test.remedy {
-			t.Errorf("%s and %s: %s\n%s; want\n%s\n%s", test.principal, test.document, got.Sentence, got.Remedy, test.sentence, test.remedy)
+			t.Errorf("%s and %s: %s\n%s; want\n%s\n%s", test.principal, test.document, got.Sentence, got.Remedy,
+				test.sentence, test.remedy)
 		}
 	}
-	if _, err := m.ChangeFacts(t.Context(), api.FactChange{Add: []api.Fact{apiFact("friends/alice", "friend", "carol")}}); err != nil {
+	if _, err := m.ChangeFacts(t.Context(), api.FactChange{Add: []api.Fact{apiFact("friends/alice", "friend",
+		"carol")}}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := m.Explain(t.Context(), api.Question{Principal: "carol", Region: "de", Conduit: "/diary/alice/1.txt"})
@@ -43,7 +46,8 @@ func TestExplanationsSayWhyAndWhatToDo(t *testing.T) {
 
 // Where texts do not suffice, the command gives values as JSON.
 func TestCommandsForFactsOfAnyType(t *testing.T) {
-	change := policy.FactChange{Fact: policy.Fact{Conduit: "limits", Relation: "size", Arguments: []policy.Value{policy.String("large"), policy.Integer(17)}}}
+	change := policy.FactChange{Fact: policy.Fact{Conduit: "limits", Relation: "size",
+		Arguments: []policy.Value{policy.String("large"), policy.Integer(17)}}}
 	if got := commandFor(change); got != `shai facts remove --typed limits size '"large"' 17` {
 		t.Error(got)
 	}

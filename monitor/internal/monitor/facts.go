@@ -89,17 +89,18 @@ func (m *Monitor) follow(ctx context.Context, name string, change *catalog.Chang
 // advance replaces a pipeline's analysis by its next one and brings the capability
 // sets in step. Where that fails, the pipeline is left without any set: accesses are
 // then decided as they happen. Called with changing and binding held.
-func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Result, []analysis.Affected, error)) (affected, reset int, err error) {
+func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Result, []analysis.Affected,
+	error)) (affected, reset int, err error) {
 	p, known := m.pipelines[name], m.analyses[name]
 	if p == nil || known == nil || known.result == nil {
 		return 0, 0, nil
 	}
 	if known.plan != p.plan {
-		m.setAnalysis(name, &analysed{plan: known.plan, report: known.report}) // of the pipeline as it was before
+		m.setAnalysis(name, &analyzed{plan: known.plan, report: known.report}) // of the pipeline as it was before
 		return 0, p.abandon(), nil
 	}
 	next, touched, err := step(known.result)
-	m.setAnalysis(name, &analysed{plan: known.plan, result: next, report: known.report})
+	m.setAnalysis(name, &analyzed{plan: known.plan, result: next, report: known.report})
 	if err != nil {
 		return 0, p.abandon(), fmt.Errorf("update the analysis of pipeline %s: %w; run shai analyze", name, err)
 	}
@@ -115,7 +116,7 @@ func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Re
 	return len(touched), reset, storeAnalysis(m.analysisPath(name), next)
 }
 
-func (m *Monitor) setAnalysis(name string, known *analysed) {
+func (m *Monitor) setAnalysis(name string, known *analyzed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.analyses[name] = known
@@ -164,7 +165,7 @@ func (p *pipeline) abandon() (reset int) {
 func (p *pipeline) dropUnforeseen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.sets, func(_ string, holds *capabilitySet) bool { return !holds.analysed })
+	maps.DeleteFunc(p.sets, func(_ string, holds *capabilitySet) bool { return !holds.analyzed })
 }
 
 // dropSets forgets every prepared capability set.
@@ -187,7 +188,7 @@ func (p *pipeline) replaceSet(one analysis.Affected) error {
 		delete(p.sets, name)
 		return nil
 	}
-	holds, err := p.prepareAnalysed(task, one.After)
+	holds, err := p.prepareAnalyzed(task, one.After)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func bareFact(conduit, says string, tuple ...string) api.Fact {
 // hearing of a change.
 func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 	m, p := bareMonitor(t)
-	analyseBare(t, m)
+	analyzeBare(t, m)
 	same := *m.analyses["bare"]
 	m.setAnalysis("ahead", &same)
 	m.pipelines["ahead"] = p
@@ -36,7 +36,8 @@ func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(m.analysisPath("ahead"), "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err := m.ChangeFacts(context.Background(), api.FactChange{Remove: []api.Fact{bareFact("friends/alice", "friend", "bob")}})
+	_, err := m.ChangeFacts(context.Background(),
+		api.FactChange{Remove: []api.Fact{bareFact("friends/alice", "friend", "bob")}})
 	if err == nil {
 		t.Fatal("the failure is not reported")
 	}
@@ -48,13 +49,14 @@ func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 // An analysis of a pipeline that has been made anew since names tasks that may be gone.
 func TestAnAnalysisOfAnEarlierPlanIsNotFollowed(t *testing.T) {
 	m, p := bareMonitor(t)
-	analyseBare(t, m)
+	analyzeBare(t, m)
 	worker := p.tasks["worker"]
 	delete(p.tasks, "worker")
 	t.Cleanup(func() { p.tasks["worker"] = worker })
 	plan := *p.plan
 	p.plan = &plan
-	if _, err := m.ChangeFacts(context.Background(), api.FactChange{Remove: []api.Fact{bareFact("friends/alice", "friend", "bob")}}); err != nil {
+	if _, err := m.ChangeFacts(context.Background(),
+		api.FactChange{Remove: []api.Fact{bareFact("friends/alice", "friend", "bob")}}); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.sets) > 0 || m.analyses["bare"].result != nil {
@@ -71,11 +73,16 @@ func TestWhatASessionLosesByAChange(t *testing.T) {
 	}{
 		{"new", analysis.Affected{After: &analysis.Capabilities{Reads: []uint32{1}}}, false},
 		{"gone", analysis.Affected{Before: &analysis.Capabilities{}}, true},
-		{"more documents", analysis.Affected{Gained: []uint32{2}, Before: &analysis.Capabilities{}, After: &analysis.Capabilities{}}, false},
-		{"fewer documents", analysis.Affected{Lost: []uint32{2}, Before: &analysis.Capabilities{}, After: &analysis.Capabilities{}}, true},
-		{"more tuples", analysis.Affected{Before: &analysis.Capabilities{}, After: &analysis.Capabilities{Others: []analysis.Other{tuple}}}, false},
-		{"fewer tuples", analysis.Affected{Before: &analysis.Capabilities{Others: []analysis.Other{tuple}}, After: &analysis.Capabilities{}}, true},
-		{"fewer classes to write", analysis.Affected{Before: &analysis.Capabilities{Writes: []uint32{3}}, After: &analysis.Capabilities{}}, true},
+		{"more documents", analysis.Affected{Gained: []uint32{2}, Before: &analysis.Capabilities{},
+			After: &analysis.Capabilities{}}, false},
+		{"fewer documents", analysis.Affected{Lost: []uint32{2}, Before: &analysis.Capabilities{},
+			After: &analysis.Capabilities{}}, true},
+		{"more tuples", analysis.Affected{Before: &analysis.Capabilities{},
+			After: &analysis.Capabilities{Others: []analysis.Other{tuple}}}, false},
+		{"fewer tuples", analysis.Affected{Before: &analysis.Capabilities{Others: []analysis.Other{tuple}},
+			After: &analysis.Capabilities{}}, true},
+		{"fewer classes to write", analysis.Affected{Before: &analysis.Capabilities{Writes: []uint32{3}},
+			After: &analysis.Capabilities{}}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if lost := hasLost(test.one); lost != test.lost {

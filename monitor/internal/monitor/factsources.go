@@ -97,13 +97,15 @@ func (m *Monitor) fetchUnknown(c *candidate) (map[string]catalog.Fetched, error)
 	group.Wait()
 	if len(failures) > 0 {
 		slices.SortFunc(failures, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-		return nil, api.Unavailable("apply", "see to it that the source answers, or leave it out; nothing was changed", "%v", errors.Join(failures...))
+		return nil, api.Unavailable("apply", "see to it that the source answers, or leave it out; nothing was changed",
+			"%v", errors.Join(failures...))
 	}
 	return fetched, nil
 }
 
 // openSource makes a source ready to be fetched from.
-func (m *Monitor) openSource(bundle *manifest.Bundle, resolved map[string]*manifest.Resolved, name string) (factsource.Source, error) {
+func (m *Monitor) openSource(bundle *manifest.Bundle, resolved map[string]*manifest.Resolved,
+	name string) (factsource.Source, error) {
 	spec, err := bundle.ResolveFactSource(name, m.options.Define)
 	if err != nil {
 		return nil, err
@@ -130,7 +132,8 @@ func (m *Monitor) loginAt(socket string, resolved map[string]*manifest.Resolved)
 	for _, one := range resolved {
 		if store := one.Pipeline.Spec.KeyValue; store != nil && store.Socket == socket {
 			secrets, err := readSecrets(m.options.Secrets)
-			return factsource.Login{Command: secrets.AuthCommand, User: secrets.Administrator, Password: secrets.Password}, err
+			return factsource.Login{Command: secrets.AuthCommand, User: secrets.Administrator,
+				Password: secrets.Password}, err
 		}
 	}
 	return factsource.Login{}, nil
@@ -238,7 +241,8 @@ func (f *followed) open(s *followedSource) (factsource.Source, error) {
 }
 
 // fetch takes in what has changed.
-func (f *followed) fetch(ctx context.Context, s *followedSource, source factsource.Source, last *[sha256.Size]byte) error {
+func (f *followed) fetch(ctx context.Context, s *followedSource, source factsource.Source,
+	last *[sha256.Size]byte) error {
 	m := f.monitor
 	status, known := m.catalog.Source(s.id)
 	if !known {
@@ -324,7 +328,8 @@ func (f *followed) status() []api.FactSourceStatus {
 }
 
 var sourceAge = prometheus.NewDesc("shai_fact_source_age_seconds",
-	"Time since facts were last fetched from a source with success; since following it began where they never were.", []string{"source"}, nil)
+	"Time since facts were last fetched from a source with success; since following it began where they never were.",
+	[]string{"source"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (f *followed) Describe(to chan<- *prometheus.Desc) { to <- sourceAge }

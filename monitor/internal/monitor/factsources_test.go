@@ -24,7 +24,8 @@ import (
 )
 
 // withoutFriends is the bare manifest without its own friends: a test's source has them.
-var withoutFriends = strings.Replace(bareManifest, "    - {conduit: friends/alice, says: friend, tuples: [[bob]]}\n", "", 1)
+var withoutFriends = strings.Replace(bareManifest, "    - {conduit: friends/alice, says: friend, tuples: [[bob]]}\n",
+	"", 1)
 
 func sourceText(spec string) string {
 	return withoutFriends + "\n---\napiVersion: shai.dev/v1alpha1\nkind: FactSource\nmetadata: {name: friends}\nspec: " + spec + "\n"
@@ -52,7 +53,8 @@ func (s *factStore) start() {
 	if err != nil {
 		s.t.Skip("redis-server is not installed (Debian package redis-server)")
 	}
-	s.server = exec.Command(program, "--port", "0", "--unixsocket", s.socket, "--dir", filepath.Dir(s.socket), "--save", "")
+	s.server = exec.Command(program, "--port", "0", "--unixsocket", s.socket, "--dir", filepath.Dir(s.socket), "--save",
+		"")
 	if err := s.server.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -80,7 +82,8 @@ func (s *factStore) do(line string) {
 }
 
 func areFriends(m *Monitor, owner, friend string) bool {
-	return m.state().Has(policy.Pattern{Conduit: "friends/" + owner, Relation: "friend", Arguments: []policy.Value{policy.String(friend)}})
+	return m.state().Has(policy.Pattern{Conduit: "friends/" + owner, Relation: "friend",
+		Arguments: []policy.Value{policy.String(friend)}})
 }
 
 // sourceStatus is the status of the one source, and that the monitor is ready.
@@ -128,7 +131,7 @@ func TestFactsFromKeys(t *testing.T) {
 	if status := sourceStatus(t, m); !areFriends(m, "alice", "bob") || status.Tuples != 1 || status.LastSuccess == nil {
 		t.Errorf("after the apply: %+v", status)
 	}
-	analyseBare(t, m)
+	analyzeBare(t, m)
 	diary := classOf(t, m, "/diary/alice/1.txt")
 	bobReads := func() bool {
 		p := m.pipelines["bare"]
@@ -157,7 +160,8 @@ func TestFactsFromKeys(t *testing.T) {
 		t.Error("an apply while a known source does not answer has lost its facts")
 	}
 	store.start()
-	waitUntil(t, "an empty store is believed", func() bool { return !areFriends(m, "alice", "bob") && sourceStatus(t, m).Message == "" })
+	waitUntil(t, "an empty store is believed",
+		func() bool { return !areFriends(m, "alice", "bob") && sourceStatus(t, m).Message == "" })
 	applyBare(t, m, bareManifest)
 	if status, _ := m.Status(context.Background()); len(status.FactSources) != 0 {
 		t.Errorf("sources of a bundle without: %+v", status.FactSources)
@@ -184,7 +188,8 @@ func TestABundleWithUnknownFactsIsRefused(t *testing.T) {
 	text := sourceText(fmt.Sprintf("{http: {url: %q, intervalSeconds: 1}}", server.URL))
 	broken.Store(true)
 	err := applyText(m, text)
-	if err == nil || !strings.Contains(err.Error(), "FactSource friends: fetch facts from "+server.URL+": it answers 503") {
+	if err == nil || !strings.Contains(err.Error(),
+		"FactSource friends: fetch facts from "+server.URL+": it answers 503") {
 		t.Errorf("applied: %v", err)
 	}
 	if after := m.state().Bundle(); after.Hash != before.Hash || !areFriends(m, "alice", "bob") {
@@ -201,7 +206,8 @@ func TestABundleWithUnknownFactsIsRefused(t *testing.T) {
 	}
 	m = startedBare(t, options)
 	waitUntil(t, "the failure shows", func() bool { return sourceStatus(t, m).Message != "" })
-	if status := sourceStatus(t, m); !areFriends(m, "alice", "carol") || status.Tuples != 1 || status.LastSuccess != nil {
+	if status := sourceStatus(t, m); !areFriends(m, "alice", "carol") || status.Tuples != 1 ||
+		status.LastSuccess != nil {
 		t.Errorf("after a restart: %+v", status)
 	}
 }
@@ -267,8 +273,9 @@ func TestFactsFromTheConfinedStore(t *testing.T) {
 	s.startKeyValue()
 	s.open()
 	request := s.sources()
-	request.Sources = append(request.Sources, manifest.Source{Name: "source.yaml", Text: "apiVersion: shai.dev/v1alpha1\nkind: FactSource\nmetadata: {name: more}\n" +
-		"spec: {redis: {socket: $(KEYVALUE), keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}\n"})
+	request.Sources = append(request.Sources,
+		manifest.Source{Name: "source.yaml", Text: "apiVersion: shai.dev/v1alpha1\nkind: FactSource\nmetadata: {name: more}\n" +
+			"spec: {redis: {socket: $(KEYVALUE), keys: [{pattern: \"friends:{user}\", conduit: \"friends/{user}\", says: friend}]}}\n"})
 	if _, err := s.monitor.Apply(context.Background(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +285,8 @@ func TestFactsFromTheConfinedStore(t *testing.T) {
 	for i, source := range request.Sources {
 		request.Sources[i].Text = strings.Replace(source.Text, "$(KEYVALUE), keys", "$(ELSEWHERE), keys", 1)
 	}
-	if _, err := s.monitor.Apply(context.Background(), request); err == nil || !strings.Contains(err.Error(), "$(ELSEWHERE) is not defined") {
+	if _, err := s.monitor.Apply(context.Background(), request); err == nil ||
+		!strings.Contains(err.Error(), "$(ELSEWHERE) is not defined") {
 		t.Errorf("a variable that is not defined: %v", err)
 	}
 }

@@ -29,7 +29,8 @@ func TestApplyThatFails(t *testing.T) {
 	s.start()
 	u := s.login("alice", "127.0.1.1")
 	original := s.manifests["pipeline.yaml"]
-	version, hash, factsVersion, running := s.monitor.state().Bundle().Version, s.monitor.state().BundleHash(), s.monitor.state().FactsVersion(), s.pipeline()
+	version, hash, factsVersion, running := s.monitor.state().Bundle().Version, s.monitor.state().BundleHash(),
+		s.monitor.state().FactsVersion(), s.pipeline()
 
 	directories := ""
 	for i := range 17 {
@@ -41,8 +42,10 @@ func TestApplyThatFails(t *testing.T) {
 		want                  string
 	}{
 		{name: "bad line in a fact file", facts: "{\"conduit\":\"friends/bob\",\"says\":\"friend\",\"tuples\":[[\"alice\"]]}\nnonsense\n", want: "population.jsonl:2"},
-		{name: "unknown field in a fact file", facts: "{\"conduit\":\"c\",\"says\":\"r\",\"tuple\":[[\"x\"]]}\n", want: "population.jsonl:1"},
-		{name: "fact without a conduit", facts: "{\"says\":\"r\",\"tuples\":[[\"x\"]]}\n", want: "conduit and says must not be empty"},
+		{name: "unknown field in a fact file", facts: "{\"conduit\":\"c\",\"says\":\"r\",\"tuple\":[[\"x\"]]}\n",
+			want: "population.jsonl:1"},
+		{name: "fact without a conduit", facts: "{\"says\":\"r\",\"tuples\":[[\"x\"]]}\n",
+			want: "conduit and says must not be empty"},
 		{name: "missing fact file", data: func() func() {
 			s.must(os.Rename(facts, facts+".away"))
 			return func() { s.must(os.Rename(facts+".away", facts)) }
@@ -51,12 +54,17 @@ func TestApplyThatFails(t *testing.T) {
 			s.must(os.Rename(s.options.Data, s.options.Data+".away"))
 			return func() { s.must(os.Rename(s.options.Data+".away", s.options.Data)) }
 		}, want: "data directory"},
-		{name: "unknown policy", manifest: strings.Replace(original, "policy: {name: public}", "policy: {name: publik}", 1), want: "publik"},
-		{name: "policy that does not parse", manifest: strings.Replace(original, "read       :- sKeyIs(owner).", "read       :- sKeyIs(owner.", 1), want: "private"},
-		{name: "unknown variable", manifest: strings.Replace(original, "$(LISTEN)", "$(NOWHERE)", 1), want: "$(NOWHERE) is not defined"},
-		{name: "more directories than numbers", manifest: strings.Replace(strings.Replace(original, "    - name: queries\n",
-			"    - name: many\n      kind: file\n      directory: true\n      paths:\n"+directories+"    - name: queries\n", 1),
-			"reads: [queries]", "reads: [queries, many]", 1), want: "more than 16 directories"},
+		{name: "unknown policy", manifest: strings.Replace(original, "policy: {name: public}", "policy: {name: publik}",
+			1), want: "publik"},
+		{name: "policy that does not parse", manifest: strings.Replace(original, "read       :- sKeyIs(owner).",
+			"read       :- sKeyIs(owner.", 1), want: "private"},
+		{name: "unknown variable", manifest: strings.Replace(original, "$(LISTEN)", "$(NOWHERE)", 1),
+			want: "$(NOWHERE) is not defined"},
+		{name: "more directories than numbers",
+			manifest: strings.Replace(strings.Replace(original, "    - name: queries\n",
+				"    - name: many\n      kind: file\n      directory: true\n      paths:\n"+directories+
+					"    - name: queries\n", 1),
+				"reads: [queries]", "reads: [queries, many]", 1), want: "more than 16 directories"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s.must(os.WriteFile(facts, []byte(test.facts), 0o600))
@@ -70,7 +78,9 @@ func TestApplyThatFails(t *testing.T) {
 			}
 			request := s.sources()
 			// Something that would be in force if half of it were.
-			request.Sources = append(request.Sources, manifest.Source{Name: "more.yaml", Text: "apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: more}\nspec: {text: \"policy more { read :- true. }\"}\n"})
+			request.Sources = append(request.Sources,
+				manifest.Source{Name: "more.yaml",
+					Text: "apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: more}\nspec: {text: \"policy more { read :- true. }\"}\n"})
 			_, err := s.monitor.Apply(t.Context(), request)
 			undo()
 			if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -78,17 +88,20 @@ func TestApplyThatFails(t *testing.T) {
 			}
 			state := s.monitor.state()
 			if state.Bundle().Version != version || state.BundleHash() != hash || state.FactsVersion() != factsVersion {
-				t.Errorf("bundle %d %s, facts %d; before %d %s, %d", state.Bundle().Version, state.BundleHash(), state.FactsVersion(), version, hash, factsVersion)
+				t.Errorf("bundle %d %s, facts %d; before %d %s, %d", state.Bundle().Version, state.BundleHash(),
+					state.FactsVersion(), version, hash, factsVersion)
 			}
 			if _, there := state.PolicyText("more"); there || s.pipeline() != running {
 				t.Error("half of it is in force")
 			}
 			another := s.login("alice", "127.0.1.1")
 			for _, session := range []*user{u, another} {
-				if got := session.must(fmt.Sprintf("read %d", s.id("/corpus/private/alice/1.txt"))); !strings.HasPrefix(got, "text ") {
+				if got := session.must(fmt.Sprintf("read %d",
+					s.id("/corpus/private/alice/1.txt"))); !strings.HasPrefix(got, "text ") {
 					t.Errorf("alice's own document: %s", got)
 				}
-				if got := session.must(fmt.Sprintf("read %d", s.id("/corpus/private/bob/1.txt"))); !strings.HasPrefix(got, "error EACCES") {
+				if got := session.must(fmt.Sprintf("read %d",
+					s.id("/corpus/private/bob/1.txt"))); !strings.HasPrefix(got, "error EACCES") {
 					t.Errorf("bob's document: %s", got)
 				}
 			}

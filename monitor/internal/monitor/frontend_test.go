@@ -77,7 +77,8 @@ func (s *stack) browse(from string) *browser {
 
 // send sends one request and returns the answer.
 func (b *browser) send(method, path string, body []byte) (status int, text []byte, err error) {
-	request, err := http.NewRequestWithContext(b.stack.t.Context(), method, "http://"+b.stack.address+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(b.stack.t.Context(), method, "http://"+b.stack.address+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -115,7 +116,8 @@ func (b *browser) login(principal, signer string) (int, webSession) {
 	if status := b.ask("GET", "/session", nil, &before); status != http.StatusOK {
 		b.stack.t.Fatalf("GET /session: %d %+v", status, before)
 	}
-	claim, err := json.Marshal(map[string]string{"principal": principal, "signature": signature(principal, signer, before.Nonce)})
+	claim, err := json.Marshal(map[string]string{"principal": principal,
+		"signature": signature(principal, signer, before.Nonce)})
 	b.stack.must(err)
 	status := b.ask("POST", "/session", claim, &after)
 	return status, after
@@ -240,14 +242,16 @@ func TestFrontEnd(t *testing.T) {
 // servesTwoUsers has alice search, and bob after her on her slot.
 func (s *stack) servesTwoUsers(mode string) {
 	alice := s.browse("127.0.1.1")
-	if status, session := alice.login("alice", "bob"); status != http.StatusForbidden || !strings.Contains(session.Error, "signature") {
+	if status, session := alice.login("alice", "bob"); status != http.StatusForbidden ||
+		!strings.Contains(session.Error, "signature") {
 		s.t.Fatalf("with bob's key: %d %+v", status, session)
 	}
 	var refused result
 	if status := alice.ask("GET", search, nil, &refused); status != http.StatusUnauthorized {
 		s.t.Fatalf("a search before the login: %d %+v", status, refused)
 	}
-	if status, session := alice.login("alice", "alice"); status != http.StatusOK || session.Instance != "worker(alice, de)" || session.Mode != mode {
+	if status, session := alice.login("alice", "alice"); status != http.StatusOK ||
+		session.Instance != "worker(alice, de)" || session.Mode != mode {
 		s.t.Fatalf("alice: %d %+v", status, session)
 	}
 	slot, before := s.onlySession().slot.number, s.interceptions()

@@ -202,7 +202,8 @@ func (t *runningTask) environment() []string {
 // line that says it is ready.
 func (t *runningTask) follow(output *os.File) {
 	defer output.Close()
-	log, err := openTaskLog(filepath.Join(t.pipeline.services.options.State, "logs", t.pipeline.name, t.name+".log"), maxTaskLog)
+	log, err := openTaskLog(filepath.Join(t.pipeline.services.options.State, "logs", t.pipeline.name, t.name+".log"),
+		maxTaskLog)
 	if err != nil {
 		t.pipeline.services.logger.Error("task output is discarded", "task", t.name, "error", err)
 		log = nil

@@ -15,7 +15,8 @@ import (
 // layoutPipeline has every kind of conduit.
 var layoutPipeline = manifest.PipelineSpec{Conduits: []manifest.Conduit{
 	{Name: "documents", Kind: manifest.KindFile, Ingress: true, Paths: []manifest.ConduitPath{{Path: "/corpus/**"}}},
-	{Name: "index", Kind: manifest.KindFile, Directory: true, Paths: []manifest.ConduitPath{{Path: "/index/a/**"}, {Path: "/index/b/**"}}},
+	{Name: "index", Kind: manifest.KindFile, Directory: true,
+		Paths: []manifest.ConduitPath{{Path: "/index/a/**"}, {Path: "/index/b/**"}}},
 	{Name: "scratch", Kind: manifest.KindFile, Directory: true, Paths: []manifest.ConduitPath{{Path: "/scratch/**"}}},
 	{Name: "profiles", Kind: manifest.KindTuple, Paths: []manifest.ConduitPath{{Path: "profile:{user}"}}},
 	{Name: "queries", Kind: manifest.KindPipe, Slots: 2, From: "worker", To: "search"},
@@ -35,13 +36,15 @@ func TestLayout(t *testing.T) {
 	}{
 		{"indexer", manifest.TaskSpec{Reads: []string{"documents"}, Writes: []string{"index"}},
 			[]string{"16 /shai/view read", "17 /index/a read write", "18 /index/b read write"}},
-		{"search", manifest.TaskSpec{Reads: []string{"index", "queries", "partial"}, Writes: []string{"results", "forward"}},
+		{"search", manifest.TaskSpec{Reads: []string{"index", "queries", "partial"},
+			Writes: []string{"results", "forward"}},
 			[]string{"16 /shai/view read", "17 /index/a read", "18 /index/b read",
 				"32 /shai/pipe/queries/0 read", "33 /shai/pipe/queries/1 read",
 				"96 /shai/channel/results/0 write", "128 /shai/channel-checked/results/0 write checked",
 				"97 /shai/channel/results/1 write", "129 /shai/channel-checked/results/1 write checked",
 				"34 /shai/pipe/forward write", "35 /shai/pipe/partial read"}},
-		{"worker", manifest.TaskSpec{Reads: []string{"documents", "profiles", "results"}, Writes: []string{"queries", "web"}},
+		{"worker", manifest.TaskSpec{Reads: []string{"documents", "profiles", "results"},
+			Writes: []string{"queries", "web"}},
 			[]string{"16 /shai/view read", "32 /shai/pipe/queries/0 write", "33 /shai/pipe/queries/1 write",
 				"96 /shai/channel/results/0 read", "97 /shai/channel/results/1 read"}},
 		{"stranger", manifest.TaskSpec{}, []string{"16 /shai/view read"}},
@@ -79,10 +82,12 @@ func TestLayoutLimits(t *testing.T) {
 	fits := directory
 	fits.Paths = directory.Paths[:15]
 	pipes := func(slots int) []manifest.Conduit {
-		return []manifest.Conduit{{Name: "a", Kind: manifest.KindPipe, Slots: 32, From: "t"}, {Name: "b", Kind: manifest.KindPipe, Slots: slots, To: "t"}}
+		return []manifest.Conduit{{Name: "a", Kind: manifest.KindPipe, Slots: 32, From: "t"},
+			{Name: "b", Kind: manifest.KindPipe, Slots: slots, To: "t"}}
 	}
 	channels := func(slots int) []manifest.Conduit {
-		return []manifest.Conduit{{Name: "a", Kind: manifest.KindChannel, Slots: 16, From: "t"}, {Name: "b", Kind: manifest.KindChannel, Slots: slots, To: "t"}}
+		return []manifest.Conduit{{Name: "a", Kind: manifest.KindChannel, Slots: 16, From: "t"},
+			{Name: "b", Kind: manifest.KindChannel, Slots: slots, To: "t"}}
 	}
 	for _, test := range []struct {
 		name     string
@@ -96,8 +101,10 @@ func TestLayoutLimits(t *testing.T) {
 		{"32 channels", channels(16), ""},
 		{"33 channels", channels(17), "more than 32 channel ends; use fewer slots"},
 	} {
-		_, err := layout(manifest.PipelineSpec{Conduits: test.conduits}, "t", manifest.TaskSpec{Reads: []string{"index"}})
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		_, err := layout(manifest.PipelineSpec{Conduits: test.conduits}, "t",
+			manifest.TaskSpec{Reads: []string{"index"}})
+		if test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
 	}

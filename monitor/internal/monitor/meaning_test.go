@@ -89,11 +89,14 @@ func TestMeaning(t *testing.T) {
 	}{
 		{"a policy of its files", `spec: {text: "read :- true."}`, `spec: {text: "read :- sKeyIs(\"a\")."}`, true},
 		{"the mode of one", `spec: {text: "read :- true."}`, `spec: {mode: Audit, text: "read :- true."}`, true},
-		{"the policy behind a taint", `"read :- true. update :- true."`, `"read :- true. update :- sKeyIs(\"a\")."`, true},
+		{"the policy behind a taint", `"read :- true. update :- true."`, `"read :- true. update :- sKeyIs(\"a\")."`,
+			true},
 		{"the policy of a pipe", "cIsInternal()", `sKeyIs(\"a\")`, true},
-		{"a task", "/bin/true], taint: {name: taint}, reads: [in]", "/bin/false], taint: {name: taint}, reads: [in]", true},
+		{"a task", "/bin/true], taint: {name: taint}, reads: [in]", "/bin/false], taint: {name: taint}, reads: [in]",
+			true},
 		{"its spec", "tasks: [one, two]", "revocation: immediate\n  tasks: [one, two]", true},
-		{"a policy that asks for the policies of others", `spec: {text: "read :- true."}`, `spec: {text: "read :- cIdIs(I), hasPol(I, P)."}`, true},
+		{"a policy that asks for the policies of others", `spec: {text: "read :- true."}`,
+			`spec: {text: "read :- cIdIs(I), hasPol(I, P)."}`, true},
 		{"another pipeline's policy", `sKeyIs(\"x\")`, `sKeyIs(\"y\")`, false},
 		{"another pipeline's files", `"/theirs/**"`, `"/others/**"`, false},
 		{"facts", "tuples: [[c]]", "tuples: [[d]]", false},
@@ -110,7 +113,8 @@ func TestMeaning(t *testing.T) {
 		})
 	}
 	// With a policy that asks for the policies of others, every other one counts.
-	asking := strings.Replace(meaningManifest, `spec: {text: "read :- true."}`, `spec: {text: "read :- cIdIs(I), hasPol(I, P)."}`, 1)
+	asking := strings.Replace(meaningManifest, `spec: {text: "read :- true."}`,
+		`spec: {text: "read :- cIdIs(I), hasPol(I, P)."}`, 1)
 	if name(asking) == name(strings.Replace(asking, `sKeyIs(\"x\")`, `sKeyIs(\"y\")`, 1)) {
 		t.Error("a policy that may be asked for does not count")
 	}

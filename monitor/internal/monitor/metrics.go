@@ -55,7 +55,7 @@ func newMetrics() *metrics {
 		}, []string{"pipeline", "operation"}),
 		bindings: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shai_session_bindings_total",
-			Help: "Attempts to bind a session to a principal, by result: analysed, mispredicted or refused.",
+			Help: "Attempts to bind a session to a principal, by result: analyzed, mispredicted or refused.",
 		}, []string{"pipeline", "result"}),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "shai_sessions_active",

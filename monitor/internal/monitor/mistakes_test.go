@@ -79,9 +79,11 @@ func mistakenRequest(manifests string) *rapid.Generator[*http.Request] {
 		case 4:
 			fact := map[string]any{"conduit": word.Draw(t, "conduit"), "says": word.Draw(t, "relation"),
 				"tuple": rapid.SliceOfN(word, 0, 3).Draw(t, "tuple")}
-			return post("/v1/facts", map[string]any{rapid.SampledFrom([]string{"add", "remove"}).Draw(t, "change"): []any{fact}})
+			return post("/v1/facts", map[string]any{rapid.SampledFrom([]string{"add", "remove"}).Draw(t,
+				"change"): []any{fact}})
 		case 5:
-			query := url.Values{"pipeline": {"bare"}, "task": {word.Draw(t, "task")}, "region": {"de"}, "access": {"read"},
+			query := url.Values{"pipeline": {"bare"}, "task": {word.Draw(t, "task")}, "region": {"de"},
+				"access":    {"read"},
 				"principal": {word.Draw(t, "principal")}, "conduit": {word.Draw(t, "conduit")}}
 			return httptest.NewRequest(http.MethodGet, "/v1/explain?"+query.Encode(), nil)
 		case 6:
@@ -97,7 +99,7 @@ func mistakenRequest(manifests string) *rapid.Generator[*http.Request] {
 // fault itself.
 func TestMistakesAreNoBugs(t *testing.T) {
 	m, _ := bareMonitor(t)
-	analyseBare(t, m)
+	analyzeBare(t, m)
 	handler := api.Handler{Service: m, Audit: m.audit, Metrics: http.NotFoundHandler()}
 	mux := handler.Mux()
 	example, err := os.ReadFile("testdata/pipeline.yaml")

@@ -100,14 +100,17 @@ func TestPolicyModes(t *testing.T) {
 			if err := m.audit.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			err = m.audit.Query(t.Context(), audit.Query{Kinds: []audit.Kind{audit.Denial}}, func(r audit.Record) error {
-				said = said || r.Allowed && strings.HasPrefix(r.Reason, "would be denied: ") && strings.Contains(r.Reason, "policy diary in mode "+test.mode)
-				return nil
-			})
+			err = m.audit.Query(t.Context(), audit.Query{Kinds: []audit.Kind{audit.Denial}},
+				func(r audit.Record) error {
+					said = said || r.Allowed && strings.HasPrefix(r.Reason, "would be denied: ") &&
+						strings.Contains(r.Reason, "policy diary in mode "+test.mode)
+					return nil
+				})
 			if err != nil || said != test.would {
 				t.Errorf("the audit log says so: %v (%v), want %v", said, err, test.would)
 			}
-			explained, err := m.Explain(t.Context(), api.Question{Principal: "carol", Region: "de", Conduit: test.document})
+			explained, err := m.Explain(t.Context(),
+				api.Question{Principal: "carol", Region: "de", Conduit: test.document})
 			if err != nil || explained.Allowed != test.allowed || (explained.WouldDeny != "") != test.would {
 				t.Errorf("explain: allowed %v, would deny %q, %v", explained.Allowed, explained.WouldDeny, err)
 			}
@@ -120,12 +123,14 @@ func TestPolicyModes(t *testing.T) {
 func TestRelaxedFlowsTakeTheSlowPath(t *testing.T) {
 	m, _ := bareMonitor(t)
 	// bob is alice's friend no more; both are expected.
-	applyBare(t, m, inMode(t, strings.Replace(bareManifest, "tuples: [[bob]]", "tuples: [[carol]]", 1), "diary", "Audit"))
+	applyBare(t, m, inMode(t, strings.Replace(bareManifest, "tuples: [[bob]]", "tuples: [[carol]]", 1), "diary",
+		"Audit"))
 	report, err := m.Analyze(context.Background(), api.AnalyzeRequest{}, func(api.Progress) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if holds := m.pipelines["bare"].sets["worker(bob, de)"]; holds == nil || holds.holdsClass(classOf(t, m, "/diary/alice/1.txt")) {
+	if holds := m.pipelines["bare"].sets["worker(bob, de)"]; holds == nil ||
+		holds.holdsClass(classOf(t, m, "/diary/alice/1.txt")) {
 		t.Error("bob's capability set has alice's diary")
 	}
 	modes := map[string]string{}

@@ -53,6 +53,6 @@ type Monitor struct {
 	bundle    *manifest.Bundle // nil before the first apply
 	applied   time.Time
 	pipelines map[string]*pipeline
-	analyses  map[string]*analysed // by pipeline
+	analyses  map[string]*analyzed // by pipeline
 	runs      map[string]api.AnalysisRun
 }

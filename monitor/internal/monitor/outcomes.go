@@ -77,6 +77,7 @@ func (o *outcomes) Collect(metrics chan<- prometheus.Metric) {
 	}
 	o.mu.Unlock()
 	for key, count := range totals {
-		metrics <- prometheus.MustNewConstMetric(o.description, prometheus.CounterValue, float64(count), key.pipeline, strconv.FormatBool(key.allowed))
+		metrics <- prometheus.MustNewConstMetric(o.description, prometheus.CounterValue, float64(count), key.pipeline,
+			strconv.FormatBool(key.allowed))
 	}
 }

@@ -23,14 +23,16 @@ func (l factList) Has(pattern policy.Pattern) bool {
 
 func (l factList) Lookup(pattern policy.Pattern, yield func(policy.Fact) bool) {
 	for _, fact := range l {
-		if fact.Conduit == pattern.Conduit && fact.Relation == pattern.Relation && len(fact.Arguments) == len(pattern.Arguments) && !yield(fact) {
+		if fact.Conduit == pattern.Conduit && fact.Relation == pattern.Relation &&
+			len(fact.Arguments) == len(pattern.Arguments) && !yield(fact) {
 			return
 		}
 	}
 }
 
 func prefixFact(prefix, region string) policy.Fact {
-	return policy.Fact{Conduit: "regions", Relation: "prefix", Arguments: []policy.Value{policy.String(prefix), policy.String(region)}}
+	return policy.Fact{Conduit: "regions", Relation: "prefix",
+		Arguments: []policy.Value{policy.String(prefix), policy.String(region)}}
 }
 
 // The longest prefix wins, in whatever order the facts come.

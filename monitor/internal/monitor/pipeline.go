@@ -128,7 +128,8 @@ func (p *pipeline) closeConduits() {
 
 func (p *pipeline) currentMode() wire.Mode { return wire.Mode(p.mode.Load()) }
 
-var modes = []string{wire.ModeBaseline: "baseline", wire.ModeDynamic: "dynamic", wire.ModeShai: "shai", wire.ModeAudit: "audit"}
+var modes = []string{wire.ModeBaseline: "baseline", wire.ModeDynamic: "dynamic", wire.ModeShai: "shai",
+	wire.ModeAudit: "audit"}
 
 func modeOf(name string) (wire.Mode, error) {
 	for mode, known := range modes {

@@ -30,7 +30,8 @@ func parents(t *testing.T) map[int]int {
 	for len(entries) > kinfoState {
 		size := int(binary.NativeEndian.Uint32(entries))
 		if entries[kinfoState] != zombie {
-			list[int(binary.NativeEndian.Uint32(entries[kinfoPID:]))] = int(binary.NativeEndian.Uint32(entries[kinfoParent:]))
+			process := int(binary.NativeEndian.Uint32(entries[kinfoPID:]))
+			list[process] = int(binary.NativeEndian.Uint32(entries[kinfoParent:]))
 		}
 		entries = entries[size:]
 	}

@@ -26,7 +26,8 @@ func (m *Monitor) guardedPlaces(stores []string) []runtimeroot.Place {
 	}
 	if m.options.Secrets != "" {
 		// The store keeps its own files beside them.
-		places = append(places, runtimeroot.Place{Path: filepath.Dir(m.options.Secrets), What: "the directory of the key-value store's secrets"})
+		places = append(places, runtimeroot.Place{Path: filepath.Dir(m.options.Secrets),
+			What: "the directory of the key-value store's secrets"})
 	}
 	for _, socket := range stores {
 		places = append(places, runtimeroot.Place{Path: socket, What: "the socket of a key-value store"})

@@ -122,7 +122,10 @@ func TestRuntimeIsCheckedAgainAtTheStart(t *testing.T) {
 	if err := start(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the task starts with data in its runtime: %v", err)
 	}
-	if !slices.ContainsFunc(s.records(), func(r audit.Record) bool { return r.Kind == audit.Denial && strings.Contains(r.Reason, want) }) {
+	if !slices.ContainsFunc(s.records(), func(r audit.Record) bool {
+		return r.Kind == audit.Denial &&
+			strings.Contains(r.Reason, want)
+	}) {
 		t.Error("the audit log has no record of it")
 	}
 }

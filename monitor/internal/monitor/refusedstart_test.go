@@ -20,7 +20,8 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 	}
 	tests := []struct{ name, before, after, want string }{
 		{"reads foreign data", "reads: [inbox-alice]", "reads: [inbox-alice, inbox-bob]", "may not read /inbox/bob"},
-		{"writes where another reads", "made-for, arguments: {owner: alice,", "made-for, arguments: {owner: bob,", "may not write /summary"},
+		{"writes where another reads", "made-for, arguments: {owner: alice,", "made-for, arguments: {owner: bob,",
+			"may not write /summary"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -60,5 +60,6 @@ func TestRestartsBackOff(t *testing.T) {
 	if _, err := m.StartTask(ctx, "p", "dying"); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "it dies for the third time", func() bool { return strings.Contains(status().Message, "3 times in a row and starts again in 2s") })
+	waitUntil(t, "it dies for the third time",
+		func() bool { return strings.Contains(status().Message, "3 times in a row and starts again in 2s") })
 }

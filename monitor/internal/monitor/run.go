@@ -47,8 +47,9 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 			options: options, logger: options.Logger, context: ctx, backend: sandbox.New(), metrics: newMetrics(),
 			shared: &sharedFiles{data: options.Data},
 		},
-		started: time.Now(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{}, analyses: map[string]*analysed{},
-		runs: map[string]api.AnalysisRun{},
+		started: time.Now(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{},
+		analyses: map[string]*analyzed{},
+		runs:     map[string]api.AnalysisRun{},
 	}
 	m.guarded = m.guardedNow
 	m.sources = newFollowed(m)

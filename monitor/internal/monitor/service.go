@@ -42,7 +42,8 @@ func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 	m.mu.RUnlock()
 	if bundle != nil {
 		inForce := m.state().Bundle()
-		status.Bundle = &api.BundleStatus{Version: inForce.Version, Hash: inForce.Hash, Applied: applied, Objects: bundle.Len(), Label: inForce.Label}
+		status.Bundle = &api.BundleStatus{Version: inForce.Version, Hash: inForce.Hash, Applied: applied,
+			Objects: bundle.Len(), Label: inForce.Label}
 	}
 	slices.SortFunc(pipelines, func(a, b *pipeline) int { return cmp.Compare(a.name, b.name) })
 	for _, p := range pipelines {
@@ -126,7 +127,8 @@ func (m *Monitor) SetMode(ctx context.Context, name, mode string) (api.PipelineS
 	}
 	previous := p.currentMode()
 	if (next == wire.ModeBaseline) != (previous == wire.ModeBaseline) {
-		return api.PipelineStatus{}, api.Conflict(title, "set spec.mode in the manifest and apply it: the tasks are then restarted",
+		return api.PipelineStatus{}, api.Conflict(title,
+			"set spec.mode in the manifest and apply it: the tasks are then restarted",
 			"a sandbox cannot be put on or taken off a running task")
 	}
 	p.mode.Store(uint32(next))
@@ -147,7 +149,8 @@ func (m *Monitor) task(title, pipelineName, name string) (*runningTask, error) {
 	if t := p.tasks[name]; t != nil {
 		return t, nil
 	}
-	return nil, api.NotFound(title, "name one of: "+strings.Join(p.order, ", "), "pipeline %s has no task %q", p.name, name)
+	return nil, api.NotFound(title, "name one of: "+strings.Join(p.order, ", "), "pipeline %s has no task %q", p.name,
+		name)
 }
 
 // StartTask implements [api.Service].

@@ -107,7 +107,8 @@ func (s *session) serve() {
 // does, a client that only connects must not keep a slot.
 func (s *session) endUnbound() {
 	if s.bound() == nil {
-		s.pipeline.refused(s.subject(), "authenticate", s.peer.String(), fmt.Sprintf("nobody authenticated within %v", unboundTime))
+		s.pipeline.refused(s.subject(), "authenticate", s.peer.String(),
+			fmt.Sprintf("nobody authenticated within %v", unboundTime))
 		s.worker.Kill()
 	}
 }
@@ -137,7 +138,8 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 		return fmt.Errorf("message %d more than %d times in one session", message.Type(), rule.limit)
 	}
 	begun := time.Now()
-	s.pipeline.services.metrics.interceptions.WithLabelValues(s.pipeline.name, rule.kind).Inc() // before the answer: whoever has it finds it counted
+	// before the answer: whoever has it finds it counted
+	s.pipeline.services.metrics.interceptions.WithLabelValues(s.pipeline.name, rule.kind).Inc()
 	err = rule.serve(s, sequence, message)
 	s.pipeline.services.metrics.latency.WithLabelValues(rule.kind).Observe(time.Since(begun).Seconds())
 	return err
@@ -206,7 +208,7 @@ func (s *session) open(sequence uint64, message wire.Message) error {
 	}()
 	for i, id := range request.Conduits {
 		file, errno := s.pipeline.openConduit(who, holds, id, s.mode)
-		answer.Status[i] = int32(errno)
+		answer.Status[i] = int32(errno) //nolint:gosec // a descriptor number of the kernel
 		if errno == 0 {
 			files = append(files, file)
 		}

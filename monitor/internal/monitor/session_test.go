@@ -56,7 +56,7 @@ func wireStack(t *testing.T) *stack {
 	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
 	s.open()
 	s.apply()
-	s.analyse()
+	s.analyze()
 	return s
 }
 
@@ -126,7 +126,8 @@ func (b *wireSession) answer() wire.Message {
 			unix.Close(number)
 		}
 	}
-	_, message, err := wire.Decode(buffer[:size], wire.TypeRegistered, wire.TypeConnected, wire.TypeBound, wire.TypeOpened)
+	_, message, err := wire.Decode(buffer[:size], wire.TypeRegistered, wire.TypeConnected, wire.TypeBound,
+		wire.TypeOpened)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -156,7 +157,8 @@ func (b *wireSession) dies() {
 		b.t.Error("the worker lives on")
 	}
 	waitUntil(b.t, "the slot is free", func() bool {
-		return len(b.pipeline.slots.vacancies) == cap(b.pipeline.slots.vacancies) && b.pipeline.sessions.of(b.PID()) == nil
+		return len(b.pipeline.slots.vacancies) == cap(b.pipeline.slots.vacancies) &&
+			b.pipeline.sessions.of(b.PID()) == nil
 	})
 }
 
@@ -184,8 +186,10 @@ func TestRequestsThatEndTheSession(t *testing.T) {
 		{"a record cut off", true, [][]byte{open[:len(open)-1]}, "malformed"},
 		{"a record too long", true, [][]byte{append(open[:len(open):len(open)], 0)}, "malformed"},
 		{"an oversized record", true, [][]byte{make([]byte, 2048)}, "longer than any the protocol has"},
-		{"four attempts", false, [][]byte{encode(wire.Authenticate{Principal: "alice"}), encode(wire.Authenticate{Principal: "alice"}),
-			encode(wire.Authenticate{Principal: "alice"}), encode(wire.Authenticate{Principal: "alice"})}, "more than 3 times in one session"},
+		{"four attempts", false, [][]byte{encode(wire.Authenticate{Principal: "alice"}),
+			encode(wire.Authenticate{Principal: "alice"}),
+			encode(wire.Authenticate{Principal: "alice"}), encode(wire.Authenticate{Principal: "alice"})},
+			"more than 3 times in one session"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := s.wireSession(t)
@@ -217,7 +221,8 @@ func TestRequestsThatAreServed(t *testing.T) {
 		t.Fatalf("bob: %+v", bound)
 	}
 	for range 20 {
-		b.say(wire.Open{Conduits: []uint32{s.id("/corpus/private/bob/1.txt"), s.id("/corpus/private/alice/1.txt"), 0, 1 << 31}})
+		b.say(wire.Open{Conduits: []uint32{s.id("/corpus/private/bob/1.txt"), s.id("/corpus/private/alice/1.txt"), 0,
+			1 << 31}})
 		want := []int32{0, int32(unix.EACCES), int32(unix.ENOENT), int32(unix.ENOENT)}
 		got := b.answer().(wire.Opened).Status
 		for i := range want {
@@ -227,7 +232,8 @@ func TestRequestsThatAreServed(t *testing.T) {
 		}
 	}
 	// A second user on the same connection is refused, and the first one stays.
-	if bound := b.authenticate("alice"); bound.Status != int32(unix.EACCES) || !strings.Contains(bound.Reason, "bound already") {
+	if bound := b.authenticate("alice"); bound.Status != int32(unix.EACCES) ||
+		!strings.Contains(bound.Reason, "bound already") {
 		t.Errorf("a second user: %+v", bound)
 	}
 	if got := b.subject().instance; got != "worker(bob, de)" {
@@ -266,7 +272,8 @@ func (liveWorker) Ended() bool { return false }
 func TestSessionOfAnEndedWorker(t *testing.T) {
 	_, p := bareMonitor(t)
 	for worker, want := range map[sandbox.Worker]bool{endedWorker{}: false, liveWorker{}: true} {
-		alices := &session{pipeline: p, worker: worker, holds: &capabilitySet{}, who: subject{instance: "worker(alice, de)"}}
+		alices := &session{pipeline: p, worker: worker, holds: &capabilitySet{},
+			who: subject{instance: "worker(alice, de)"}}
 		p.sessions.byProcess[worker.PID()] = alices
 		who, _ := p.subjectOf(bareTask{name: "worker", pid: 1}, worker.PID())
 		if got := who.instance == "worker(alice, de)"; got != want {

@@ -68,7 +68,7 @@ func openDirectory(t testing.TB) string {
 		t.Fatal(err)
 	}
 	for path := directory; path != filepath.Clean(os.TempDir()) && path != "/"; path = filepath.Dir(path) {
-		if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // as said
+		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +155,8 @@ func (s *stack) startKeyValue() {
 	}
 	s.manifests["pipeline.yaml"] = pipelineText(s.t)
 	directory, secrets := s.t.TempDir(), kvfilter.NewSecrets()
-	configuration, err := kvfilter.Configuration(kvfilter.Server{Socket: s.options.Define["KEYVALUE"], Directory: directory}, secrets)
+	configuration, err := kvfilter.Configuration(kvfilter.Server{Socket: s.options.Define["KEYVALUE"],
+		Directory: directory}, secrets)
 	s.must(err)
 	file := filepath.Join(directory, "redis.conf")
 	s.must(os.WriteFile(file, []byte(configuration), 0o600))
@@ -234,7 +235,7 @@ func (s *stack) apply() {
 	s.must(err)
 }
 
-func (s *stack) analyse() api.Analysis {
+func (s *stack) analyze() api.Analysis {
 	s.t.Helper()
 	report, err := s.monitor.Analyze(s.t.Context(), api.AnalyzeRequest{}, func(api.Progress) {})
 	s.must(err)
@@ -264,7 +265,7 @@ func (s *stack) start() {
 	s.t.Helper()
 	s.open()
 	s.apply()
-	s.analyse()
+	s.analyze()
 	s.startWorkers()
 }
 

@@ -36,6 +36,6 @@ func (m *Monitor) installStored(ctx context.Context, p *pipeline) error {
 	if err != nil {
 		return fmt.Errorf("bring the stored analysis of pipeline %s up to date: %w; run shai analyze", p.name, err)
 	}
-	m.setAnalysis(p.name, &analysed{plan: known.plan, result: result, report: known.report})
+	m.setAnalysis(p.name, &analyzed{plan: known.plan, result: result, report: known.report})
 	return p.install(ctx, result)
 }

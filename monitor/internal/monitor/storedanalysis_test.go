@@ -12,7 +12,7 @@ import (
 
 func TestStoredAnalysis(t *testing.T) {
 	m, p := bareMonitor(t)
-	analyseBare(t, m)
+	analyzeBare(t, m)
 	want := m.analyses["bare"].result
 	path := filepath.Join(t.TempDir(), "analysis")
 	if got, err := storedAnalysis(path, p.plan, m.state()); got != nil || err != nil {
@@ -23,7 +23,8 @@ func TestStoredAnalysis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := storedAnalysis(path, p.plan, m.state()); err != nil || string(got.Encode()) != string(want.Encode()) {
+	if got, err := storedAnalysis(path, p.plan, m.state()); err != nil ||
+		string(got.Encode()) != string(want.Encode()) {
 		t.Errorf("another result was read: %v", err)
 	}
 	other := *p.plan

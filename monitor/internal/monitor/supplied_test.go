@@ -28,7 +28,8 @@ func TestPoliciesThatNobodySuppliesAreRefused(t *testing.T) {
 	}{
 		{"while it is empty", `cCurrLenIs(0)`, "`cCurrLenIs` cannot be enforced in the update rule", false},
 		{"whatever its length", `sKeyIs(\"task/collector\")`, "", true},
-		{"unless banned, by offset", `sKeyIs(K), each in \"banned\"@O says user(U) { neq(U, K) }`, "an offset (`@`) cannot be enforced in the update rule", false},
+		{"unless banned, by offset", `sKeyIs(K), each in \"banned\"@O says user(U) { neq(U, K) }`,
+			"an offset (`@`) cannot be enforced in the update rule", false},
 		{"unless banned", `sKeyIs(K), each in \"banned\" says user(U) { neq(U, K) }`, "", false},
 		{"unless banned elsewhere", `sKeyIs(K), each in \"others\" says user(U) { neq(U, K) }`, "", true},
 	} {
@@ -37,8 +38,10 @@ func TestPoliciesThatNobodySuppliesAreRefused(t *testing.T) {
 			text := strings.Replace(bareManifest, anyPolicy, "read :- true. update :- "+test.update+".", 1)
 			err := applyText(m, strings.Replace(text, "    - {conduit: friends", banned+"    - {conduit: friends", 1))
 			if test.refused != "" {
-				if err == nil || !strings.Contains(err.Error(), test.refused) || !strings.Contains(err.Error(), "Policy open") {
-					t.Errorf("apply says %v, want that Policy open is refused: %s; the write is allowed: %v", err, test.refused, collectorWrites(t, m))
+				if err == nil || !strings.Contains(err.Error(), test.refused) ||
+					!strings.Contains(err.Error(), "Policy open") {
+					t.Errorf("apply says %v, want that Policy open is refused: %s; the write is allowed: %v", err,
+						test.refused, collectorWrites(t, m))
 				}
 				return
 			}
@@ -104,13 +107,15 @@ func TestSessionsAreDecidedOnTheirPipes(t *testing.T) {
 			s := newStack(t)
 			s.principal("alice", "de")
 			s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
-			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "update     :- cIsInternal().", "update     :- "+test.update+".", 1)
+			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "update     :- cIsInternal().",
+				"update     :- "+test.update+".", 1)
 			s.start()
 			u, err := s.connect("127.0.1.1")
 			s.must(err)
 			answer, err := u.authenticate("alice", "alice")
 			s.must(err)
-			if strings.HasPrefix(answer, "bound ") != test.allowed || !test.allowed && !strings.Contains(answer, "may not write queries") {
+			if strings.HasPrefix(answer, "bound ") != test.allowed || !test.allowed &&
+				!strings.Contains(answer, "may not write queries") {
 				t.Errorf("the session is answered: %s; want it to be bound: %v", answer, test.allowed)
 			}
 		})

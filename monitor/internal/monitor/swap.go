@@ -95,7 +95,8 @@ func (s *swap) run(ctx context.Context) error {
 	}
 	if err := s.quiesce(); err != nil {
 		s.discard()
-		return errors.Join(api.Conflict("apply", "the bundle before is still in force; try again", "%v", err), s.resume())
+		return errors.Join(api.Conflict("apply", "the bundle before is still in force; try again", "%v", err),
+			s.resume())
 	}
 	if err := s.commit(); err != nil {
 		s.discard()
@@ -139,7 +140,8 @@ func (s *swap) commit() error {
 
 // putInForce replaces the running pipelines, and brings those that stay in step with
 // the facts that came and went. Called with changing and binding held.
-func (s *swap) putInForce(pipelines map[string]*pipeline, bundle *manifest.Bundle, applied time.Time, change *catalog.Change, operation string) {
+func (s *swap) putInForce(pipelines map[string]*pipeline, bundle *manifest.Bundle, applied time.Time,
+	change *catalog.Change, operation string) {
 	m := s.monitor
 	m.mu.Lock()
 	m.pipelines, m.bundle, m.applied = pipelines, bundle, applied
@@ -154,7 +156,8 @@ func (s *swap) putInForce(pipelines map[string]*pipeline, bundle *manifest.Bundl
 // concern in step. Called with changing and binding held.
 func (s *swap) follow(change *catalog.Change) {
 	m := s.monitor
-	if change.Before.BundleHash() == change.After.BundleHash() && change.Before.FactsVersion() == change.After.FactsVersion() {
+	if change.Before.BundleHash() == change.After.BundleHash() &&
+		change.Before.FactsVersion() == change.After.FactsVersion() {
 		return
 	}
 	for name, p := range s.next {
@@ -166,7 +169,8 @@ func (s *swap) follow(change *catalog.Change) {
 			return result.Follow(m.context, change, analysis.Options{Now: time.Now()})
 		})
 		if err != nil {
-			m.logger.Error("capability sets could not be brought in step and are dropped", "pipeline", name, "error", err)
+			m.logger.Error("capability sets could not be brought in step and are dropped", "pipeline", name, "error",
+				err)
 		}
 	}
 }
@@ -228,8 +232,9 @@ func (s *swap) rollBack(cause error) error {
 	}
 	if err := s.revert(); err != nil {
 		failures = append(failures, err)
-		return errors.Join(api.Conflict("apply", "the new bundle is in force, and tasks of the pipelines that it changes are stopped; "+
-			"correct the cause, then start them or apply the bundle before", "%v", cause), errors.Join(failures...))
+		return errors.Join(api.Conflict("apply",
+			"the new bundle is in force, and tasks of the pipelines that it changes are stopped; "+
+				"correct the cause, then start them or apply the bundle before", "%v", cause), errors.Join(failures...))
 	}
 	for _, p := range s.coming {
 		p.close()
@@ -242,7 +247,8 @@ func (s *swap) rollBack(cause error) error {
 	}
 	failures = append(failures, s.resume())
 	m.analyzeAgain(m.context)
-	problem := api.Conflict("apply", "the bundle before is in force again; correct the cause and apply again", "%v", cause)
+	problem := api.Conflict("apply", "the bundle before is in force again; correct the cause and apply again", "%v",
+		cause)
 	if err := errors.Join(failures...); err != nil {
 		problem.Detail += "; on the way back: " + err.Error()
 	}

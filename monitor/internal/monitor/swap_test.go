@@ -39,7 +39,8 @@ func (s *stack) pair(left, right string) {
 	public := `        - {path: "/corpus/public/**", policy: {name: public}}` + "\n"
 	if text := s.manifests["pipeline.yaml"]; !strings.Contains(text, "/left/**") {
 		s.manifests["pipeline.yaml"] = strings.Replace(text, public,
-			public+`        - {path: "/left/**", policy: {name: left}}`+"\n"+`        - {path: "/right/**", policy: {name: right}}`+"\n", 1)
+			public+`        - {path: "/left/**", policy: {name: left}}`+"\n"+
+				`        - {path: "/right/**", policy: {name: right}}`+"\n", 1)
 	}
 }
 
@@ -166,7 +167,8 @@ func TestUnchangedPipelinesAreNotDisturbed(t *testing.T) {
 	}
 	s.options.Define["OTHER"] = freeAddress(t)
 	s.manifests["other.yaml"] = "apiVersion: shai.dev/v1alpha1\nkind: Pipeline\n" +
-		strings.NewReplacer("name: probe}", "name: other}", "/corpus/", "/other/", "$(LISTEN)", "$(OTHER)").Replace(only)
+		strings.NewReplacer("name: probe}", "name: other}", "/corpus/", "/other/", "$(LISTEN)",
+			"$(OTHER)").Replace(only)
 	s.document("/other/friends/bob/1.txt")
 	s.pair(openText, closedText)
 	s.open()
@@ -218,20 +220,23 @@ func TestAFailingSwapIsRolledBack(t *testing.T) {
 		want   string
 	}{
 		{"a task that cannot start", func(_ *testing.T, s *stack) {
-			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "[$(PROBE)/probe_worker]", "[$(PROBE)/missing]", 1)
+			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "[$(PROBE)/probe_worker]",
+				"[$(PROBE)/missing]", 1)
 		}, "restart task probe/worker"},
 		{"an address that is taken", func(t *testing.T, s *stack) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			s.must(err)
 			t.Cleanup(func() { listener.Close() })
-			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "$(LISTEN)", listener.Addr().String(), 1)
+			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "$(LISTEN)",
+				listener.Addr().String(), 1)
 		}, "listen on"},
 		{"documents that cannot be linked", func(_ *testing.T, s *stack) {
 			s.must(os.RemoveAll(s.options.Data + "/left"))
 			s.must(os.Symlink("/etc", s.options.Data+"/left"))
 		}, "link documents"},
 		{"a taint that does not bind", func(_ *testing.T, s *stack) {
-			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "taint: {name: index}", `taint: {name: until, arguments: {end: soon}}`, 1)
+			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "taint: {name: index}",
+				`taint: {name: until, arguments: {end: soon}}`, 1)
 			s.manifests["until.yaml"] = "apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: until}\nspec: {text: \"policy until(end: time) { read :- timeIs(T), lt(T, end). }\"}\n"
 		}, "taint of search"},
 	} {
@@ -250,7 +255,8 @@ func TestAFailingSwapIsRolledBack(t *testing.T) {
 			}
 			s.awaitIdle()
 			u := s.login("alice", "127.0.1.1")
-			left, right := u.must(fmt.Sprintf("read %d", s.id("/left/1.txt"))), u.must(fmt.Sprintf("read %d", s.id("/right/1.txt")))
+			left, right := u.must(fmt.Sprintf("read %d", s.id("/left/1.txt"))),
+				u.must(fmt.Sprintf("read %d", s.id("/right/1.txt")))
 			if !strings.HasPrefix(left, "text") || !strings.HasPrefix(right, "error") {
 				t.Errorf("left: %s, right: %s", left, right)
 			}
@@ -311,7 +317,8 @@ func TestWhatHasRunToItsEndIsKept(t *testing.T) {
 	}{
 		{"another policy", func() { s.pair(closedText, openText) }, stateSucceeded},
 		{"another task", func() {
-			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "register, search, worker, indexer", "register, search", 1)
+			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"],
+				"register, search, worker, indexer", "register, search", 1)
 		}, stateStopped},
 	} {
 		test.change()
@@ -356,7 +363,8 @@ func TestKilledDuringASwap(t *testing.T) {
 		}
 		policies := s.monitor.currentBundle().Policies()
 		at := slices.IndexFunc(policies, func(p *manifest.Policy) bool { return p.Metadata.Name == "left" })
-		if want := map[string]string{openText: "text error ", closedText: "error text "}[policies[at].Spec.Text]; seen != want {
+		if want := map[string]string{openText: "text error ",
+			closedText: "error text "}[policies[at].Spec.Text]; seen != want {
 			t.Errorf("round %d: sessions see %s, want %s", round, seen, want)
 		}
 		found[seen]++

@@ -160,10 +160,14 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime: roots, RuntimeNames: t.spec.Runtime,
 		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors, User: p.user,
-		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0, CPUs: p.services.options.CPUs,
+		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0,
+		CPUs: p.services.options.CPUs,
 	}
 	if resources := t.spec.Resources; resources != nil {
-		spec.Limits = sandbox.Limits{Memory: uint64(resources.MemoryMegabytes) << 20, OpenFiles: uint64(resources.OpenFiles)} //nolint:gosec // never negative
+		spec.Limits = sandbox.Limits{Memory: uint64(resources.MemoryMegabytes) << 20,
+			//nolint:gosec // manifests bound it, and it is not negative
+
+			OpenFiles: uint64(resources.OpenFiles)} //nolint:gosec // never negative
 	}
 	started, err := p.services.backend.Start(ctx, spec, p)
 	if err != nil {
@@ -202,7 +206,8 @@ func (t *runningTask) supervise(started sandbox.Task, e *endpoint) {
 	default:
 		t.state, t.message = stateFailed, describeEnd(err)
 	}
-	t.pipeline.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "end", Allowed: true, Reason: t.state + " " + t.message})
+	t.pipeline.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "end", Allowed: true,
+		Reason: t.state + " " + t.message})
 	if t.state == stateFailed && t.spec.Run == "Always" && ranFor {
 		t.restart()
 		return

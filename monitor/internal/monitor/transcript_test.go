@@ -48,7 +48,8 @@ func TestTranscripts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if difference := cmp.Diff(asComparedHere(string(text)), asComparedHere(got)); difference != "" && !*rewrite {
+			if difference := cmp.Diff(asComparedHere(string(text)), asComparedHere(got)); difference != "" &&
+				!*rewrite {
 				t.Errorf("%s (run with -rewrite to accept):\n%s", file, difference)
 			}
 		})

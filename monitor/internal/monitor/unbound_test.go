@@ -22,7 +22,7 @@ func TestConnectionWithoutAUserEnds(t *testing.T) {
 	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
 	s.open()
 	s.apply()
-	s.analyse()
+	s.analyze()
 	s.startWorkers()
 	alice := s.login("alice", "127.0.1.1") // the allowed twin: a user may stay
 	silent, err := s.connect("127.0.1.1")

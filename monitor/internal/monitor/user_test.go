@@ -8,6 +8,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -106,7 +107,8 @@ func (r *lineReader) line() (string, error) {
 		if n > 0 {
 			continue
 		}
-		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		var failure net.Error
+		if errors.As(err, &failure) && failure.Timeout() {
 			return "", fmt.Errorf("no answer within %v", patience)
 		}
 		return "", io.EOF // a reset connection has ended, too

@@ -88,7 +88,8 @@ func (m *Monitor) reportUnreadable() (warnings []string) {
 	for _, one := range m.view.Unreadable() {
 		warning := m.unreadable(one)
 		pipeline, _, _ := strings.Cut(one.Set, "/")
-		m.record(audit.Event{Kind: audit.Denial, Pipeline: pipeline, Operation: "link", Conduit: one.First.Name, Reason: warning})
+		m.record(audit.Event{Kind: audit.Denial, Pipeline: pipeline, Operation: "link", Conduit: one.First.Name,
+			Reason: warning})
 		m.logger.Warn(warning)
 		warnings = append(warnings, warning)
 	}
@@ -126,7 +127,8 @@ func (m *Monitor) rootOf(set, name string) string {
 	defer m.mu.RUnlock()
 	for _, one := range m.pipelines[pipeline].spec.Conduits {
 		for _, path := range one.Paths {
-			if fixed := fixedPart(path.Path); one.Name == conduit && one.Kind == manifest.KindFile && isBeneath(fixed, name) {
+			if fixed := fixedPart(path.Path); one.Name == conduit && one.Kind == manifest.KindFile &&
+				isBeneath(fixed, name) {
 				return fixed
 			}
 		}
@@ -147,7 +149,8 @@ func (p *pipeline) checkReadable(file *os.File) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !p.user.Permits(stat.Uid, stat.Gid, uint32(info.Mode().Perm()), mayRead) {
-		return fmt.Errorf("its mode %04o keeps it from user and group %d of the pipeline's tasks", info.Mode().Perm(), p.user.ID)
+		return fmt.Errorf("its mode %04o keeps it from user and group %d of the pipeline's tasks", info.Mode().Perm(),
+			p.user.ID)
 	}
 	return nil
 }
@@ -167,7 +170,8 @@ func (t *runningTask) provideDirectory(name string, writes bool) error {
 		return nil
 	case writes || made:
 		if err := own(directory, *user); err != nil {
-			return fmt.Errorf("give directory conduit %s to user %d of pipeline %s: %w", name, user.ID, t.pipeline.name, err)
+			return fmt.Errorf("give directory conduit %s to user %d of pipeline %s: %w", name, user.ID, t.pipeline.name,
+				err)
 		}
 		return nil
 	}
@@ -189,7 +193,8 @@ func (t *runningTask) checkListable(name string) error {
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		if ok && !user.Permits(stat.Uid, stat.Gid, uint32(info.Mode().Perm()), mayList) {
 			return fmt.Errorf("%s cannot list %s (mode %04o of user %d and group %d; the task is user and group %d); %s", t.name,
-				strings.TrimPrefix(path, services.options.Data), info.Mode().Perm(), stat.Uid, stat.Gid, user.ID, remedyFor(root, user))
+				strings.TrimPrefix(path, services.options.Data), info.Mode().Perm(), stat.Uid, stat.Gid, user.ID,
+				remedyFor(root, user))
 		}
 		return nil
 	})

@@ -114,11 +114,14 @@ func TestTasksOfEachPipelineHaveAUser(t *testing.T) {
 				users = append(users, id)
 				report := s.report(name)
 				for _, want := range []string{
-					fmt.Sprintf("Uid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", id), fmt.Sprintf("Gid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", id),
-					"Groups:\t \n", "NoNewPrivs:\t1\n", "CapInh:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n",
+					fmt.Sprintf("Uid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", id),
+					fmt.Sprintf("Gid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", id),
+					"Groups:\t \n", "NoNewPrivs:\t1\n", "CapInh:\t0000000000000000\n", "CapPrm:\t0000000000000000\n",
+					"CapEff:\t0000000000000000\n",
 					"CapBnd:\t0000000000000000\n", "CapAmb:\t0000000000000000\n",
 					"read /" + name + "-in/1.txt /" + name + "-in/1.txt\nthe text\n",
-					"read /etc/shadow PermissionError", "read " + s.options.Define["PRIVATE"] + " PermissionError", "read " + s.options.Key + " PermissionError",
+					"read /etc/shadow PermissionError", "read " + s.options.Define["PRIVATE"] + " PermissionError",
+					"read " + s.options.Key + " PermissionError",
 				} {
 					if !strings.Contains(report, want) {
 						t.Errorf("the report of %s has no %q:\n%s", name, want, report)
@@ -204,7 +207,10 @@ func TestUnreadableDocumentsAreReported(t *testing.T) {
 	if !slices.ContainsFunc(s.monitor.statusOf(p).Unreadable, says) {
 		t.Errorf("status says %q", s.monitor.statusOf(p).Unreadable)
 	}
-	if !slices.ContainsFunc(s.records(), func(r audit.Record) bool { return r.Kind == audit.Denial && says(r.Reason) }) {
+	if !slices.ContainsFunc(s.records(), func(r audit.Record) bool {
+		return r.Kind == audit.Denial &&
+			says(r.Reason)
+	}) {
 		t.Error("the audit log has no record of it")
 	}
 	if _, err := s.monitor.StartTask(t.Context(), "one", "one"); err == nil || !strings.Contains(err.Error(), remedy) {

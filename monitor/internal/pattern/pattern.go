@@ -57,7 +57,8 @@ func Parse(text string) (Pattern, error) {
 		}
 		for _, name := range s.names {
 			if bound[name] {
-				return Pattern{}, fmt.Errorf("path pattern %q: {%s} occurs twice; a name stands for one value", text, name)
+				return Pattern{}, fmt.Errorf("path pattern %q: {%s} occurs twice; a name stands for one value", text,
+					name)
 			}
 			bound[name] = true
 		}
@@ -161,7 +162,8 @@ func (s segment) accepts(part string) bool {
 // values takes a segment apart; ok is false where it does not fit, or fits in more
 // than one way.
 func (s segment) values(part string) (values []string, ok bool) {
-	if len(part) <= len(s.prefix)+len(s.suffix) || !strings.HasPrefix(part, s.prefix) || !strings.HasSuffix(part, s.suffix) {
+	if len(part) <= len(s.prefix)+len(s.suffix) || !strings.HasPrefix(part, s.prefix) ||
+		!strings.HasSuffix(part, s.suffix) {
 		return nil, false
 	}
 	left := part[len(s.prefix) : len(part)-len(s.suffix)]
@@ -206,7 +208,8 @@ func occurrencesIn(inner []string, text string) (count int) {
 func MostSpecific(patterns []Pattern, name string) (int, map[string]string) {
 	best, bound := -1, map[string]string(nil)
 	for i, p := range patterns {
-		if b, ok := p.Match(name); ok && (best < 0 || p.Within(patterns[best])) {
+		if b, ok := p.Match(name); ok && (best < 0 ||
+			p.Within(patterns[best])) { //nolint:gosec // best is an index of the range, or negative
 			best, bound = i, b
 		}
 	}
@@ -254,7 +257,8 @@ func (p Pattern) CheckReferences(arguments map[string]string) error {
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(arguments)) {
 		if value := substitute(arguments[parameter], known); strings.ContainsAny(value, "{}") {
-			return fmt.Errorf("path pattern %q: argument %s: %q refers to a name that the pattern does not have", p.text, parameter, arguments[parameter])
+			return fmt.Errorf("path pattern %q: argument %s: %q refers to a name that the pattern does not have",
+				p.text, parameter, arguments[parameter])
 		}
 	}
 	return nil

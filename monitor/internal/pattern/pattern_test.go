@@ -96,7 +96,8 @@ func TestMostSpecificPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int{
-		"/corpus/x": 0, "/corpus/x/y": 1, "/corpus/private/bob/1": 2, "/corpus/private/alice/1": 3, "/corpus/private/alice/diary.txt": 4, "/else": -1,
+		"/corpus/x": 0, "/corpus/x/y": 1, "/corpus/private/bob/1": 2, "/corpus/private/alice/1": 3,
+		"/corpus/private/alice/diary.txt": 4, "/else": -1,
 	} {
 		for range 2 { // and in the other order
 			got, _ := MostSpecific(patterns, name)
@@ -109,7 +110,8 @@ func TestMostSpecificPattern(t *testing.T) {
 
 func TestAmbiguousPatternsNameBoth(t *testing.T) {
 	for _, pair := range [][2]string{
-		{"/a/{x}/c", "/a/b/{y}"}, {"/a/**", "/a/**"}, {"/a/{x}", "/a/*"}, {"/x{a}", "/{a}x"}, {"/{a}:{b}", "/{c}:{d}"}, {"/{a}:{b}", "/{c}-{d}"}, {"/{a}/**", "/{b}/**"},
+		{"/a/{x}/c", "/a/b/{y}"}, {"/a/**", "/a/**"}, {"/a/{x}", "/a/*"}, {"/x{a}", "/{a}x"}, {"/{a}:{b}", "/{c}:{d}"},
+		{"/{a}:{b}", "/{c}-{d}"}, {"/{a}/**", "/{b}/**"},
 	} {
 		err := CheckAmbiguity([]Pattern{mustPattern(t, pair[0]), mustPattern(t, pair[1])})
 		if err == nil || !strings.Contains(err.Error(), pair[0]) || !strings.Contains(err.Error(), pair[1]) {
@@ -119,7 +121,8 @@ func TestAmbiguousPatternsNameBoth(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	got := Fill(map[string]string{"owner": "{who}", "list": "friends/{who}-{n}", "plain": "x{", "other": "{else}"}, map[string]string{"who": "alice", "n": "{who}"})
+	got := Fill(map[string]string{"owner": "{who}", "list": "friends/{who}-{n}", "plain": "x{", "other": "{else}"},
+		map[string]string{"who": "alice", "n": "{who}"})
 	want := map[string]string{"owner": "alice", "list": "friends/alice-{who}", "plain": "x{", "other": "{else}"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -128,7 +131,8 @@ func TestArguments(t *testing.T) {
 	if err := p.CheckReferences(map[string]string{"owner": "{owner}", "x": "y"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.CheckReferences(map[string]string{"owner": "{onwer}"}); err == nil || !strings.Contains(err.Error(), "{onwer}") {
+	if err := p.CheckReferences(map[string]string{"owner": "{onwer}"}); err == nil ||
+		!strings.Contains(err.Error(), "{onwer}") {
 		t.Errorf("a misspelt hole: %v", err)
 	}
 }
@@ -179,7 +183,8 @@ func TestMeetingsMissesNone(t *testing.T) {
 		for range rapid.IntRange(0, 12).Draw(rt, "patterns") {
 			text := "/" + rapid.SampledFrom(segmentTexts).Draw(rt, "first")
 			if rapid.Bool().Draw(rt, "second") {
-				text += "/" + strings.ReplaceAll(strings.ReplaceAll(rapid.SampledFrom(segmentTexts).Draw(rt, "second"), "x", "p"), "y", "q")
+				text += "/" + strings.ReplaceAll(strings.ReplaceAll(rapid.SampledFrom(segmentTexts).Draw(rt, "second"),
+					"x", "p"), "y", "q")
 			}
 			patterns = append(patterns, mustPattern(t, text))
 		}

@@ -90,7 +90,8 @@ const remedy = "a task may read all of its runtime without a decision: name only
 func checkMarks(root string, where ascent) error {
 	for _, directory := range where.directories {
 		if _, err := os.Lstat(filepath.Join(directory.path, mark)); err == nil {
-			return fmt.Errorf("runtime %s lies in the directory of a pool's member (%s); %s", root, directory.path, remedy)
+			return fmt.Errorf("runtime %s lies in the directory of a pool's member (%s); %s", root, directory.path,
+				remedy)
 		}
 	}
 	if inside, err := filepath.Glob(filepath.Join(escape(where.path), "*", mark)); err != nil || len(inside) > 0 {

@@ -25,20 +25,24 @@ func site(t *testing.T) (root string, places []Place) {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{"etc/monitor.key", "etc/ld.so.cache", "pool/other/.shai-member", "opt/programs/tool"} {
+	for _, file := range []string{"etc/monitor.key", "etc/ld.so.cache", "pool/other/.shai-member",
+		"opt/programs/tool"} {
 		if err := os.WriteFile(filepath.Join(root, file), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for link, target := range map[string]string{"into": "srv/data/inbox", "up": "opt/../srv", "opt/else/down": "../../srv/state",
-		"lib": "opt/programs/lib", "opt/loop": "loop"} {
+	for link, target := range map[string]string{"into": "srv/data/inbox", "up": "opt/../srv",
+		"opt/else/down": "../../srv/state",
+		"lib":           "opt/programs/lib", "opt/loop": "loop"} {
 		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return root, []Place{
-		{filepath.Join(root, "srv/data"), "the data directory"}, {filepath.Join(root, "srv/state"), "the state directory"},
-		{filepath.Join(root, "etc/monitor.key"), "the key"}, {filepath.Join(root, "run/store.sock"), "the store's socket"},
+		{filepath.Join(root, "srv/data"), "the data directory"},
+		{filepath.Join(root, "srv/state"), "the state directory"},
+		{filepath.Join(root, "etc/monitor.key"), "the key"},
+		{filepath.Join(root, "run/store.sock"), "the store's socket"},
 	}
 }
 
@@ -132,8 +136,10 @@ func TestOrigins(t *testing.T) {
 		"something else is":               {[]*mountinfo.Info{mount("/usr/lib/x", "/home", 1)}, false},
 		"the runtime is in the data":      {[]*mountinfo.Info{mount("/srv/data/x", "/usr/lib/y", 1)}, true},
 		"the runtime is a mount of data":  {[]*mountinfo.Info{mount("/usr", "/srv/data", 1)}, true},
-		"a disk of the data is":           {[]*mountinfo.Info{mount("/srv/data/disk", "/", 2), mount("/usr/lib/x", "/inbox", 2)}, true},
-		"hidden by another mount":         {[]*mountinfo.Info{mount("/usr", "/srv/data", 1), mount("/usr", "/", 3)}, false},
+		"a disk of the data is": {[]*mountinfo.Info{mount("/srv/data/disk", "/", 2),
+			mount("/usr/lib/x", "/inbox", 2)}, true},
+		"hidden by another mount": {[]*mountinfo.Info{mount("/usr", "/srv/data", 1), mount("/usr", "/", 3)},
+			false},
 		"nullfs": {[]*mountinfo.Info{
 			{Mountpoint: "/usr/lib/x", FSType: "nullfs", Source: "/srv/data"}}, true},
 		"nullfs of something else": {[]*mountinfo.Info{

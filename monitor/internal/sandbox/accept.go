@@ -70,7 +70,8 @@ func (a *Accepted) close() {
 // is not reserved or the connection is not among them.
 func (a *Accepted) numbers() ([]int, error) {
 	numbers := slices.Sorted(maps.Keys(a.Descriptors))
-	if !slices.Contains(numbers, a.Connection) || numbers[0] < wire.FDMonitor || numbers[len(numbers)-1] >= wire.FDReservedEnd {
+	if !slices.Contains(numbers, a.Connection) || numbers[0] < wire.FDMonitor ||
+		numbers[len(numbers)-1] >= wire.FDReservedEnd {
 		return nil, fmt.Errorf("descriptors %v with connection %d are not those of a session", numbers, a.Connection)
 	}
 	return numbers, nil

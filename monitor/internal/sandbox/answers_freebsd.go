@@ -277,7 +277,8 @@ func (r *request) created(file *pinned, keep int, mode uint32) (int, error) {
 	}
 	// Exclusively: the decision was on a new file. Whoever loses a race for the
 	// name is told so.
-	made, err := unix.Openat(file.descriptor, file.missing, keep|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode&0o7777&^mask)
+	made, err := unix.Openat(file.descriptor, file.missing, keep|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
+		mode&0o7777&^mask)
 	if err != nil || r.user == nil {
 		return made, err
 	}

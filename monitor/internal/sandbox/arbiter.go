@@ -45,7 +45,8 @@ const errRefused = refusal("")
 // the other tasks of this monitor go on.
 func recovered(failure any) {
 	if failure != nil {
-		slog.Error("bug: panic while a task's request was decided; it is denied", "panic", failure, "stack", string(debug.Stack()))
+		slog.Error("bug: panic while a task's request was decided; it is denied", "panic", failure, "stack",
+			string(debug.Stack()))
 	}
 }
 

@@ -46,11 +46,6 @@ const (
 	namespaceFlags = 0x7e020000
 	unixDomain     = 1      // AF_UNIX
 	cloneParent    = 0x8000 // would leave the task's process tree
-	// copyFlags are the flags of clone with which a child shares nothing with its
-	// parent: the signal of its end, and CLONE_PARENT_SETTID, CHILD_CLEARTID and
-	// CHILD_SETTID, with which C libraries fork. Not among them: CLONE_VM, FS, FILES,
-	// SIGHAND, VFORK, THREAD, SYSVSEM, IO.
-	copyFlags = 0xff | 0x00100000 | 0x00200000 | 0x01000000
 )
 
 // code is a piece of a filter that ends in an answer on every path.

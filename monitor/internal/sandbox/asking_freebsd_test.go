@@ -98,7 +98,8 @@ func ask(arguments []string) error {
 
 // askFrom asks for a path from a directory.
 func askFrom(arguments []string) error {
-	descriptor, err := answerTo(wire.RequestPath{Path: arguments[1], Flags: flagsOf(arguments[2:])}, number(arguments[0]))
+	descriptor, err := answerTo(wire.RequestPath{Path: arguments[1], Flags: flagsOf(arguments[2:])},
+		number(arguments[0]))
 	return show(descriptor, err)
 }
 

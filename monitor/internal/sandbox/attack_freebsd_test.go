@@ -51,9 +51,11 @@ var attacks = []attack{
 // twins are what the same program may do, confined as it is.
 var twins = []string{
 	"openat-capability allowed.txt", "openat-capability link", "openat-written old.txt", "list-capability",
-	"write-written old.txt", "create-written new.txt", "unlink-written old.txt", "mkdir-written new", "rename-written old.txt",
+	"write-written old.txt", "create-written new.txt", "unlink-written old.txt", "mkdir-written new",
+	"rename-written old.txt",
 	"fork-wait", "read 7", "write 7", "write 96", "write 3", "nothing",
-	"ask $G/allowed.txt", "ask allowed.txt", "ask $G/link", "ask /shai/view/allowed.txt", "ask $G/../granted/./allowed.txt",
+	"ask $G/allowed.txt", "ask allowed.txt", "ask $G/link", "ask /shai/view/allowed.txt",
+	"ask $G/../granted/./allowed.txt",
 	"ask $W/new.txt 0x201", "ask $W/old.txt 0x401", "ask /dev/null 1", "ask $G/allowed.txt 0x400000", "ask / 0x400000",
 	"ask-from 17 ../granted/allowed.txt", "ask-from 18 ../granted/allowed.txt",
 }

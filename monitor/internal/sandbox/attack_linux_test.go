@@ -154,14 +154,19 @@ var twins = []string{
 	"open $G/allowed.txt", "open $G/link", "openat $W/old.txt", "openat2 $G/allowed.txt", "map $G/allowed.txt",
 	"open-write $W/old.txt", "create $W/new.txt", "creat $W/new.txt",
 	"openat-capability allowed.txt", "openat2-capability allowed.txt", "openat-capability link",
-	"create-capability new.txt", "pin allowed.txt", "open /proc/self/maps", "open /proc/thread-self/status", "open /dev/null",
+	"create-capability new.txt", "pin allowed.txt", "open /proc/self/maps", "open /proc/thread-self/status",
+	"open /dev/null",
 	"openat /proc/self/task/../status", "open /dev/../$G/./allowed.txt",
-	"stat $G/allowed.txt", "lstat $G/escape", "newfstatat $G/allowed.txt", "newfstatat-capability allowed.txt", "newfstatat-empty allowed.txt",
-	"statx $G/allowed.txt", "statfs $G", "access $G/allowed.txt", "faccessat $G/allowed.txt", "faccessat2 $G/allowed.txt",
-	"readlink $G/escape", "readlinkat $G/link", "readlink /proc/self/exe", "readlink /proc/self", "readlink /proc/self/fd/1",
+	"stat $G/allowed.txt", "lstat $G/escape", "newfstatat $G/allowed.txt", "newfstatat-capability allowed.txt",
+	"newfstatat-empty allowed.txt",
+	"statx $G/allowed.txt", "statfs $G", "access $G/allowed.txt", "faccessat $G/allowed.txt",
+	"faccessat2 $G/allowed.txt",
+	"readlink $G/escape", "readlinkat $G/link", "readlink /proc/self/exe", "readlink /proc/self",
+	"readlink /proc/self/fd/1",
 	"fstat-held 1", "fstat-held 0", "stat /", "is-file 0",
 	"mkdirat-capability new", "renameat-capability old.txt new.txt", "unlinkat-capability old.txt 1",
-	"kill-own", "fork", "socketpair 1", "prctl-name", "read-by-gate 96", "read 7", "write 7", "sendmsg 3", "recvmsg 3", "write 96",
+	"kill-own", "fork", "socketpair 1", "prctl-name", "read-by-gate 96", "read 7", "write 7", "sendmsg 3", "recvmsg 3",
+	"write 96",
 	"dup 1", "dup2 200",
 }
 
@@ -215,7 +220,8 @@ func TestUnscopedSignals(t *testing.T) {
 // TestRefusedCallsAreReported: a denial without a trace makes people switch
 // enforcement off.
 func TestRefusedCallsAreReported(t *testing.T) {
-	for try, call := range map[string]string{"bpf": "bpf", "read 96": "read", "mkdir $S/new": "mkdir", "unknown 5000": "system call 5000"} {
+	for try, call := range map[string]string{"bpf": "bpf", "read 96": "read", "mkdir $S/new": "mkdir",
+		"unknown 5000": "system call 5000"} {
 		spec, decider := world(t, try)
 		if attempt(t, spec, decider); !decider.heard(call) {
 			t.Errorf("%s: heard only %v", try, decider.refused)

@@ -21,7 +21,8 @@ func New() Backend { return backend{} }
 func LaunchMain() {}
 
 func unsupported() error {
-	return fmt.Errorf("%s on %s has no sandbox backend (Linux 6.7 on amd64 and FreeBSD 14 have one): %w", runtime.GOOS, runtime.GOARCH, ErrUnsupported)
+	return fmt.Errorf("%s on %s has no sandbox backend (Linux 6.7 on amd64 and FreeBSD 14 have one): %w", runtime.GOOS,
+		runtime.GOARCH, ErrUnsupported)
 }
 
 // Start implements [Backend].
@@ -32,7 +33,8 @@ func (backend) PrepareRuleset([]Directory) (*Ruleset, error) { return nil, unsup
 
 // Probe implements [Backend].
 func (backend) Probe() Report {
-	missing := Feature{Name: "backend", Found: "missing", Needed: "Linux 6.7 on amd64, or FreeBSD 14", Effect: "confines tasks"}
+	missing := Feature{Name: "backend", Found: "missing", Needed: "Linux 6.7 on amd64, or FreeBSD 14",
+		Effect: "confines tasks"}
 	return Report{System: runtime.GOOS + " " + runtime.GOARCH, Backend: "none",
 		Enforcement: judge([]Feature{missing}, nil), Features: []Feature{missing}}
 }

@@ -58,7 +58,8 @@ var (
 	// pipes or symbolic links. Modes and times of files stay as they are.
 	changeRights = join(writeRights, rights{capLookUp, capMap, capCreate, capMakeDir, capUnlink,
 		capRenameFrom, capRenameTo, capLinkFrom, capLinkTo})
-	socketRights = rights{capStatus, capControl, capPoll, capGetOption, capSetOption, capPeerName, capSocketName, capShutDown}
+	socketRights = rights{capStatus, capControl, capPoll, capGetOption, capSetOption, capPeerName, capSocketName,
+		capShutDown}
 	streamRights = join(socketRights, rights{capRead, capWrite})
 )
 

@@ -18,10 +18,12 @@ func capsicumSpec() Spec {
 		Name: "search", Command: []string{"/app/search"}, Confined: true, Runtime: []string{"/app", "/lib", "/libexec"},
 		Environment: []string{"A=1", "LD_LIBRARY_PATH=/app/lib:/elsewhere", "LD_PRELOAD=/app/lib/libshai.so"},
 		Perimeter:   []Directory{{"/view/3", Read}, {"/index", Read | Write}, {"/spool", Write}, {"/names", List}},
-		Capabilities: []Capability{{"/shai/view", "/view"}, {"/index", "/index"}, {"/spool", "/spool/in"}, {"/names", "/names"},
+		Capabilities: []Capability{{"/shai/view", "/view"}, {"/index", "/index"}, {"/spool", "/spool/in"},
+			{"/names", "/names"},
 			{"/indexes", "/indexes"}},
-		Descriptors: map[int]*os.File{wire.FDMonitor: os.Stdin, wire.FDClasses: os.Stdin, wire.FDConnectionChecked: os.Stdin,
-			wire.FDChannel: os.Stdin, wire.FDChannelChecked: os.Stdin, wire.FDRequests: os.Stdin},
+		Descriptors: map[int]*os.File{wire.FDMonitor: os.Stdin, wire.FDClasses: os.Stdin,
+			wire.FDConnectionChecked: os.Stdin,
+			wire.FDChannel:           os.Stdin, wire.FDChannelChecked: os.Stdin, wire.FDRequests: os.Stdin},
 	}
 }
 
@@ -50,8 +52,10 @@ func TestCapsicumPlan(t *testing.T) {
 		{wire.FDKeyValue, false, false, false, false}, // a filler
 	} {
 		has := func(right uint64) bool { return slices.Contains(todo.Capsicum.Rights[test.number], right) }
-		if has(capRead) != test.read || has(capWrite) != test.write || has(capLookUp) != test.lookUp || has(capCreate) != test.mayCreate {
-			t.Errorf("%d: read %v, write %v, look up %v, create %v, want %v", test.number, has(capRead), has(capWrite), has(capLookUp), has(capCreate), test)
+		if has(capRead) != test.read || has(capWrite) != test.write || has(capLookUp) != test.lookUp ||
+			has(capCreate) != test.mayCreate {
+			t.Errorf("%d: read %v, write %v, look up %v, create %v, want %v", test.number, has(capRead), has(capWrite),
+				has(capLookUp), has(capCreate), test)
 		}
 		if has(capExecute) || has(capMapExecute) {
 			t.Errorf("%d: may be executed", test.number)
@@ -87,10 +91,16 @@ func TestCapsicumLoader(t *testing.T) {
 // TestCapsicumWaived: a test can waive one protection at a time; mode baseline has none.
 func TestCapsicumWaived(t *testing.T) {
 	for waived, holds := range map[protection]func(c *capsicum) bool{
-		perimeterDomain: func(c *capsicum) bool { return !c.Mode && slices.Contains(c.Unrestricted, wire.FDCapability) },
-		reservedNumbers: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Unrestricted, wire.FDConnectionChecked) },
-		channelGate:     func(c *capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
-		execRefusal:     func(c *capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
+		perimeterDomain: func(c *capsicum) bool {
+			return !c.Mode &&
+				slices.Contains(c.Unrestricted, wire.FDCapability)
+		},
+		reservedNumbers: func(c *capsicum) bool {
+			return c.Mode &&
+				slices.Contains(c.Unrestricted, wire.FDConnectionChecked)
+		},
+		channelGate: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
+		execRefusal: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
 	} {
 		spec := capsicumSpec()
 		before, err := capsicumPlanOf(spec)

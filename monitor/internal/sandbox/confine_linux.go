@@ -136,7 +136,8 @@ func installFilter(filter []bpf.RawInstruction) (int, error) {
 	// deadly does not take it away and restart the call. An accepted connection
 	// would otherwise be lost.
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
-	listener, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&header)))
+	listener, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(&header)))
 	runtime.KeepAlive(program)
 	switch errno {
 	case 0:

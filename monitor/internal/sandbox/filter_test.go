@@ -30,7 +30,8 @@ func numberOf(name string) uint32 {
 
 // evaluate runs a filter in the interpreter. The interpreter reads packets, which
 // are big-endian; seccomp_data's words are put accordingly.
-func evaluate(t interface{ Fatal(...any) }, filter *bpf.VM, arch, number uint32, pointer uint64, arguments ...uint64) uint32 {
+func evaluate(t interface{ Fatal(...any) }, filter *bpf.VM, arch, number uint32, pointer uint64,
+	arguments ...uint64) uint32 {
 	var data [64]byte
 	word := func(offset int, value uint32) { binary.BigEndian.PutUint32(data[offset:], value) }
 	word(offsetNumber, number)
@@ -216,7 +217,8 @@ func TestFilterProperties(t *testing.T) {
 			t.Fatalf("unknown number %d: %#x", number, got)
 		case name == "read" && descriptor >= wire.FDChannel && descriptor < wire.FDReservedEnd && got != notify:
 			t.Fatalf("read of channel %d: %#x", descriptor, got)
-		case name == "openat" && got == allow && (descriptor < wire.FDCapability || descriptor >= wire.FDCapability+wire.FDCapabilityCount):
+		case name == "openat" && got == allow &&
+			(descriptor < wire.FDCapability || descriptor >= wire.FDCapability+wire.FDCapabilityCount):
 			t.Fatalf("openat of %d runs natively", descriptor)
 		}
 	})
@@ -256,8 +258,10 @@ func TestFilterServing(t *testing.T) {
 		flags uint64
 		want  uint32
 	}{
-		{"fork", 0, notify}, {"vfork", 0, notify}, {"clone", 17, notify}, {"clone", 0x4111, notify}, // as posix_spawn does
-		{"clone", 0x003d0f00, notify}, {"clone", 0x003d0f00 | 0x8000, notify}, {"clone", 0x10000000, notify}, {"clone3", 0, enosys},
+		// as posix_spawn does
+		{"fork", 0, notify}, {"vfork", 0, notify}, {"clone", 17, notify}, {"clone", 0x4111, notify},
+		{"clone", 0x003d0f00, notify}, {"clone", 0x003d0f00 | 0x8000, notify}, {"clone", 0x10000000, notify},
+		{"clone3", 0, enosys},
 	} {
 		if got := evaluate(t, filter, x86, numberOf(test.name), elsewhere, test.flags); got != test.want {
 			t.Errorf("%s(%#x): %#x, want %#x", test.name, test.flags, got, test.want)

@@ -191,7 +191,8 @@ func attempt(t *testing.T, spec Spec, decider Decider) (succeeded bool, errno sy
 	if got.err == nil {
 		return true, 0, got
 	}
-	if _, err := fmt.Sscanf(lastLine(got.output), "errno %d", &errno); err != nil || got.err.Error() != "exited with status 1" {
+	if _, err := fmt.Sscanf(lastLine(got.output), "errno %d", &errno); err != nil ||
+		got.err.Error() != "exited with status 1" {
 		return false, killed, got
 	}
 	return false, errno, got
@@ -232,7 +233,8 @@ func leakFree(t *testing.T, round func(t *testing.T)) {
 const monitorMarker = "SHAI_TEST_MONITOR"
 
 func playMonitor() {
-	spec := Spec{Name: "victim", Command: strings.Fields(os.Getenv(monitorMarker)), WorkingDirectory: "/", Stdout: os.Stdout, Confined: true}
+	spec := Spec{Name: "victim", Command: strings.Fields(os.Getenv(monitorMarker)), WorkingDirectory: "/",
+		Stdout: os.Stdout, Confined: true}
 	spec.Runtime = []string{filepath.Dir(spec.Command[0])}
 	task, err := New().Start(context.Background(), spec, &scripted{})
 	if err != nil {

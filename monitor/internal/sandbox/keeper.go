@@ -6,6 +6,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -118,7 +119,7 @@ func (k *keeper) obey(control int) {
 	for {
 		count, _, err := unix.Recvfrom(control, buffer, 0)
 		switch {
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 		case err == nil && string(buffer[:count]) == terminateMessage:
 			k.signal(func(program int) { unix.Kill(program, unix.SIGTERM) })
 		default:
@@ -141,7 +142,7 @@ func (k *keeper) signal(do func(program int)) {
 func (k *keeper) reap() (status unix.WaitStatus) {
 	for {
 		pid, err := endedChild()
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil { // ECHILD: nobody is left

@@ -47,7 +47,8 @@ func (p perimeter) createRuleset() (int, error) {
 
 func (g grant) add(ruleset int) error {
 	// What was checked has this path. A symbolic link in it would lead somewhere else.
-	parent, err := unix.Openat2(unix.AT_FDCWD, g.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	parent, err := unix.Openat2(unix.AT_FDCWD, g.Path,
+		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return fmt.Errorf("grant %s: %w", g.Path, err)
 	}
@@ -82,7 +83,8 @@ func restrictSelf(ruleset int) error {
 // prepareRuleset builds the layer of [readPerimeter].
 func prepareRuleset(directories []Directory) (*Ruleset, error) {
 	if abi := landlockABI(); abi < neededLandlock {
-		return nil, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock, ErrUnsupported)
+		return nil, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock,
+			ErrUnsupported)
 	}
 	ruleset, err := readPerimeter(directories).createRuleset()
 	if err != nil {

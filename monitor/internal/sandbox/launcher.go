@@ -128,7 +128,8 @@ func park(files int) (parkedDescriptors, error) {
 	for number := statusNumber; number < firstNumber+files; number++ {
 		high, err := unix.FcntlInt(uintptr(number+launcherOffset), unix.F_DUPFD_CLOEXEC, parkedNumber)
 		if err != nil {
-			return parked, fmt.Errorf("park descriptor %d above %d (is the limit of open files too low?): %w", number, parkedNumber, err)
+			return parked, fmt.Errorf("park descriptor %d above %d (is the limit of open files too low?): %w", number,
+				parkedNumber, err)
 		}
 		switch number {
 		case statusNumber:

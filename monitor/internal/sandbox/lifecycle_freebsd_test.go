@@ -45,15 +45,22 @@ func alive(processes []int) bool {
 // open.
 func TestLaunchErrors(t *testing.T) {
 	launchErrors(t, "nothing", map[string]launchError{
-		"no program":           {func(s *Spec) { s.Command = []string{"/nonexistent"} }, "execute /nonexistent: "},
-		"program not runtime":  {func(s *Spec) { s.Runtime = nil }, "not part of the runtime"},
-		"no program at all":    {func(s *Spec) { s.Command[0] = s.Capabilities[0].Path + "/allowed.txt"; s.Runtime = []string{"/"} }, "not a program"},
-		"no working directory": {func(s *Spec) { s.WorkingDirectory = "/nonexistent" }, "working directory /nonexistent"},
-		"no capability":        {func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} }, "open capability"},
-		"bad descriptor":       {func(s *Spec) { s.Descriptors = map[int]*os.File{2: os.Stdin} }, "descriptor 2"},
-		"bad CPU":              {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},
-		"other loader":         {func(s *Spec) { s.Environment = []string{"LD_DEBUG=1"} }, "LD_DEBUG"},
-		"foreign library":      {func(s *Spec) { s.Environment = []string{"LD_PRELOAD=/elsewhere/x.so"} }, "/elsewhere/x.so"},
+		"no program":          {func(s *Spec) { s.Command = []string{"/nonexistent"} }, "execute /nonexistent: "},
+		"program not runtime": {func(s *Spec) { s.Runtime = nil }, "not part of the runtime"},
+		"no program at all": {func(s *Spec) {
+			s.Command[0] = s.Capabilities[0].Path +
+				"/allowed.txt"
+			s.Runtime = []string{"/"}
+		}, "not a program"},
+		"no working directory": {func(s *Spec) { s.WorkingDirectory = "/nonexistent" },
+			"working directory /nonexistent"},
+		"no capability": {func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} },
+			"open capability"},
+		"bad descriptor": {func(s *Spec) { s.Descriptors = map[int]*os.File{2: os.Stdin} }, "descriptor 2"},
+		"bad CPU":        {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},
+		"other loader":   {func(s *Spec) { s.Environment = []string{"LD_DEBUG=1"} }, "LD_DEBUG"},
+		"foreign library": {func(s *Spec) { s.Environment = []string{"LD_PRELOAD=/elsewhere/x.so"} },
+			"/elsewhere/x.so"},
 	})
 }
 
@@ -114,7 +121,8 @@ func TestDecisionsInMemory(t *testing.T) {
 	if _, err := unix.Mmap(int(ruleset.File.Fd()), 0, 16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err == nil {
 		t.Error("it can be mapped for writing")
 	}
-	for name, wrong := range map[string]Directory{"missing": {root + "/5", Read}, "no class": {filepath.Dir(root), Read}, "write": {root + "/4", Write}} {
+	for name, wrong := range map[string]Directory{"missing": {root + "/5", Read},
+		"no class": {filepath.Dir(root), Read}, "write": {root + "/4", Write}} {
 		if _, err := New().PrepareRuleset([]Directory{wrong}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}

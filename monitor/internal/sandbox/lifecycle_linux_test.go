@@ -73,14 +73,17 @@ func TestLeftGroup(t *testing.T) {
 // nothing open.
 func TestLaunchErrors(t *testing.T) {
 	launchErrors(t, "fork", map[string]launchError{
-		"no program":           {func(s *Spec) { s.Command = []string{"/nonexistent"} }, "execute /nonexistent: no such file"},
-		"program not runtime":  {func(s *Spec) { s.Runtime = nil }, "permission denied"},
-		"relative program":     {func(s *Spec) { s.Command = []string{"cat"} }, "absolute path"},
-		"no working directory": {func(s *Spec) { s.WorkingDirectory = "/nonexistent" }, "working directory /nonexistent"},
-		"no runtime":           {func(s *Spec) { s.Runtime = append(s.Runtime, "/nonexistent") }, "grant /nonexistent"},
-		"no capability":        {func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} }, "open capability"},
-		"bad descriptor":       {func(s *Spec) { s.Descriptors = map[int]*os.File{2: os.Stdin} }, "descriptor 2"},
-		"bad CPU":              {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},
+		"no program": {func(s *Spec) { s.Command = []string{"/nonexistent"} },
+			"execute /nonexistent: no such file"},
+		"program not runtime": {func(s *Spec) { s.Runtime = nil }, "permission denied"},
+		"relative program":    {func(s *Spec) { s.Command = []string{"cat"} }, "absolute path"},
+		"no working directory": {func(s *Spec) { s.WorkingDirectory = "/nonexistent" },
+			"working directory /nonexistent"},
+		"no runtime": {func(s *Spec) { s.Runtime = append(s.Runtime, "/nonexistent") }, "grant /nonexistent"},
+		"no capability": {func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} },
+			"open capability"},
+		"bad descriptor": {func(s *Spec) { s.Descriptors = map[int]*os.File{2: os.Stdin} }, "descriptor 2"},
+		"bad CPU":        {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},
 	})
 }
 

@@ -105,7 +105,8 @@ func TestMonitorDies(t *testing.T) {
 			self, err := ownProgram()
 			check(t, err)
 			monitor := exec.Command(self)
-			monitor.Env = append(os.Environ(), monitorMarker+"="+strings.Join(confinedVictim(t, "breed 3").Command, " "))
+			monitor.Env = append(os.Environ(),
+				monitorMarker+"="+strings.Join(confinedVictim(t, "breed 3").Command, " "))
 			monitor.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			output, err := monitor.StdoutPipe()
 			check(t, err)

@@ -14,6 +14,6 @@ import (
 const memoryLimit = unix.RLIMIT_AS
 
 func setLimit(resource int, limit uint64) error {
-	value := int64(min(limit, math.MaxInt64)) //nolint:gosec // bounded
+	value := int64(min(limit, math.MaxInt64))
 	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: value, Max: value})
 }

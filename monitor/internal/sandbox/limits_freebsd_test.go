@@ -26,7 +26,8 @@ func TestLimits(t *testing.T) {
 			spec, decider := world(t, test.try)
 			spec.Confined, spec.Limits = isConfined, test.limits
 			if _, errno, got := attempt(t, spec, decider); errno != test.errno {
-				t.Errorf("%s, %+v, confined %v: %v, want %v: %v %s", test.try, test.limits, isConfined, errno, test.errno, got.err, got.output)
+				t.Errorf("%s, %+v, confined %v: %v, want %v: %v %s", test.try, test.limits, isConfined, errno,
+					test.errno, got.err, got.output)
 			}
 		}
 	}

@@ -34,8 +34,10 @@ func TestLimits(t *testing.T) {
 		{"many files", open, Limits{}, "done"},
 		{"many files within the limit", open, Limits{OpenFiles: 512}, "done"},
 		{"many files beyond the limit", open, Limits{OpenFiles: 256}, "Too many open files"},
-		{"raise the limit of memory", fmt.Sprintf(raise, "RLIMIT_DATA"), Limits{Memory: 100 << 20}, "not allowed to raise"},
-		{"raise the limit of files", fmt.Sprintf(raise, "RLIMIT_NOFILE"), Limits{OpenFiles: 256}, "not allowed to raise"},
+		{"raise the limit of memory", fmt.Sprintf(raise, "RLIMIT_DATA"), Limits{Memory: 100 << 20},
+			"not allowed to raise"},
+		{"raise the limit of files", fmt.Sprintf(raise, "RLIMIT_NOFILE"), Limits{OpenFiles: 256},
+			"not allowed to raise"},
 	} {
 		for _, confined := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, confined %v", test.name, confined), func(t *testing.T) {

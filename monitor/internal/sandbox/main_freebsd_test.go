@@ -87,15 +87,17 @@ func worldOn(t *testing.T, g ground, try string) (Spec, *scripted) {
 		words[i] = strings.NewReplacer("$N", fmt.Sprint(listen.Addr().(*net.TCPAddr).Port), "$V", program).Replace(word)
 	}
 	spec := Spec{
-		Name: "victim", Command: append([]string{program, victimMarker}, g.expand(words)...), WorkingDirectory: g.granted,
-		Runtime:      []string{filepath.Dir(program)},
-		Perimeter:    []Directory{{g.granted, Read}, {g.written, Read | Write}},
-		Capabilities: []Capability{{"/shai/view", g.granted}, {"/index", g.written}, {"/others", g.secret}},
-		Descriptors:  map[int]*os.File{}, Confined: true,
+		Name: "victim", Command: append([]string{program, victimMarker}, g.expand(words)...),
+		WorkingDirectory: g.granted,
+		Runtime:          []string{filepath.Dir(program)},
+		Perimeter:        []Directory{{g.granted, Read}, {g.written, Read | Write}},
+		Capabilities:     []Capability{{"/shai/view", g.granted}, {"/index", g.written}, {"/others", g.secret}},
+		Descriptors:      map[int]*os.File{}, Confined: true,
 	}
 	for number, kind := range map[int]int{
 		wire.FDChannel: unix.SOCK_SEQPACKET, wire.FDChannelChecked: unix.SOCK_SEQPACKET,
-		wire.FDConnectionChecked: unix.SOCK_STREAM, wire.FDConnection: unix.SOCK_STREAM, wire.FDMonitor: unix.SOCK_SEQPACKET,
+		wire.FDConnectionChecked: unix.SOCK_STREAM, wire.FDConnection: unix.SOCK_STREAM,
+		wire.FDMonitor: unix.SOCK_SEQPACKET,
 	} {
 		spec.Descriptors[number] = farEnd(t, kind)
 	}

@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 // runtimeOf is what a dynamically linked program needs, where it exists, by real paths.
 func runtimeOf(more ...string) []string {
 	var present []string
-	for _, path := range append([]string{"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives"}, more...) {
+	for _, path := range append([]string{"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives"},
+		more...) {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			present = append(present, real)
 		}

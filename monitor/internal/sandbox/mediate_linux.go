@@ -16,6 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// copyFlags are the flags of clone with which a child shares nothing with its
+// parent: the signal of its end, and CLONE_PARENT_SETTID, CHILD_CLEARTID and
+// CHILD_SETTID, with which C libraries fork. Not among them: CLONE_VM, FS, FILES,
+// SIGHAND, VFORK, THREAD, SYSVSEM, IO.
+const copyFlags = 0xff | 0x00100000 | 0x00200000 | 0x01000000
+
 // handlers answer the calls that are not simply refused. A handler answers the
 // request itself when it succeeds, and otherwise returns why not.
 var handlers map[string]func(*request) error
@@ -28,15 +34,18 @@ func init() {
 		"openat": func(r *request) error {
 			return r.open(r.descriptor(0), 1, uint64(uint32(r.Arguments[2])), r.Arguments[3])
 		},
-		"openat2":         (*request).open2,
-		"stat":            func(r *request) error { return r.stat(here, 0, 1, 0) },
-		"lstat":           func(r *request) error { return r.stat(here, 0, 1, unix.AT_SYMLINK_NOFOLLOW) },
-		"newfstatat":      func(r *request) error { return r.stat(r.descriptor(0), 1, 2, r.descriptor(3)) },
-		"statx":           (*request).statx,
-		"statfs":          (*request).statfs,
-		"access":          func(r *request) error { return r.access(here, 0, r.descriptor(1), 0) },
-		"faccessat":       func(r *request) error { return r.access(r.descriptor(0), 1, r.descriptor(2), 0) },
-		"faccessat2":      func(r *request) error { return r.access(r.descriptor(0), 1, r.descriptor(2), r.descriptor(3)) },
+		"openat2":    (*request).open2,
+		"stat":       func(r *request) error { return r.stat(here, 0, 1, 0) },
+		"lstat":      func(r *request) error { return r.stat(here, 0, 1, unix.AT_SYMLINK_NOFOLLOW) },
+		"newfstatat": func(r *request) error { return r.stat(r.descriptor(0), 1, 2, r.descriptor(3)) },
+		"statx":      (*request).statx,
+		"statfs":     (*request).statfs,
+		"access":     func(r *request) error { return r.access(here, 0, r.descriptor(1), 0) },
+		"faccessat":  func(r *request) error { return r.access(r.descriptor(0), 1, r.descriptor(2), 0) },
+		"faccessat2": func(r *request) error {
+			return r.access(r.descriptor(0), 1, r.descriptor(2),
+				r.descriptor(3))
+		},
 		"readlink":        func(r *request) error { return r.readlink(here, 0, 1) },
 		"readlinkat":      func(r *request) error { return r.readlink(r.descriptor(0), 1, 2) },
 		"execve":          (*request).execute,

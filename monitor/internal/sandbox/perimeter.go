@@ -53,7 +53,8 @@ type grant struct {
 // refused.
 func taskPerimeter(abi int, spec Spec) (perimeter, error) {
 	if abi < neededLandlock {
-		return perimeter{}, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock, ErrUnsupported)
+		return perimeter{}, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock,
+			ErrUnsupported)
 	}
 	domain := perimeter{Files: handledFiles(abi), Network: accessNetwork}
 	if abi >= scopedLandlock {
@@ -98,7 +99,8 @@ func accessOf(rights Rights) uint64 {
 		access |= accessReadDir
 	}
 	if rights&Write != 0 {
-		access |= accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir | accessRefer
+		access |= accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile |
+			accessMakeDir | accessRefer
 	}
 	if rights&Execute != 0 {
 		access |= accessExecute

@@ -15,7 +15,8 @@ import (
 func TestTaskPerimeter(t *testing.T) {
 	spec := Spec{Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}, {"/index", Read | Write}}}
 	read := uint64(accessReadFile | accessReadDir)
-	write := uint64(accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir | accessRefer)
+	write := uint64(accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile |
+		accessMakeDir | accessRefer)
 	grants := []grant{{"/usr", read | accessExecute}, {"/view", read}, {"/index", read | write}}
 	tests := map[int]perimeter{
 		4: {Files: 1<<15 - 1, Network: accessNetwork, Grants: grants},
@@ -30,7 +31,8 @@ func TestTaskPerimeter(t *testing.T) {
 		}
 	}
 	for abi := range neededLandlock {
-		if _, err := taskPerimeter(abi, spec); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "Linux 6.7") {
+		if _, err := taskPerimeter(abi, spec); !errors.Is(err, ErrUnsupported) ||
+			!strings.Contains(err.Error(), "Linux 6.7") {
 			t.Errorf("ABI %d: %v", abi, err)
 		}
 	}
@@ -60,7 +62,8 @@ func TestReadPerimeter(t *testing.T) {
 // TestMachines: a machine that cannot confine starts nothing; waiving does not
 // hide it (trap 11).
 func TestMachines(t *testing.T) {
-	spec := Spec{Name: "search", Command: []string{"/bin/true"}, Confined: true, waived: perimeterDomain | syscallFilter}
+	spec := Spec{Name: "search", Command: []string{"/bin/true"}, Confined: true,
+		waived: perimeterDomain | syscallFilter}
 	for _, on := range []machine{{}, {landlock: 3, notification: true}, {landlock: 7}} {
 		if _, err := planOf(spec, on); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "search") {
 			t.Errorf("%+v: %v", on, err)
@@ -150,7 +153,8 @@ func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		needed, optional []Feature
 		want             string
-	}{{present, present, "full"}, {present, missing, "partial"}, {missing, present, "none"}, {missing, missing, "none"}} {
+	}{{present, present, "full"}, {present, missing, "partial"}, {missing, present, "none"},
+		{missing, missing, "none"}} {
 		if got := judge(test.needed, test.optional); got != test.want {
 			t.Errorf("%v and %v: %s, want %s", test.needed, test.optional, got, test.want)
 		}

@@ -65,7 +65,8 @@ func planOf(spec Spec, on machine) (plan, error) {
 	// waives it.
 	domain, err := taskPerimeter(on.landlock, spec)
 	if err == nil && !on.notification {
-		err = fmt.Errorf("seccomp user notification with killable waiting not found (Linux 5.19 has it): %w", ErrUnsupported)
+		err = fmt.Errorf("seccomp user notification with killable waiting not found (Linux 5.19 has it): %w",
+			ErrUnsupported)
 	}
 	if err != nil {
 		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
@@ -75,7 +76,8 @@ func planOf(spec Spec, on machine) (plan, error) {
 	}
 	if spec.waived&syscallFilter == 0 {
 		scoped := domain.Scope&scopeSignal != 0 && spec.waived&perimeterDomain == 0
-		result.Filter, err = bpf.Assemble(Filter(FilterSpec{waived: spec.waived, Serving: spec.Serving, SignalsScoped: scoped}))
+		result.Filter, err = bpf.Assemble(Filter(FilterSpec{waived: spec.waived, Serving: spec.Serving,
+			SignalsScoped: scoped}))
 	}
 	return result, err
 }

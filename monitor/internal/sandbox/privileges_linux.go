@@ -122,7 +122,8 @@ func (u *User) as(act func() error) error {
 	}
 	runtime.LockOSThread()
 	var signal uintptr
-	if _, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&signal)), 0); errno != 0 {
+	if _, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&signal)),
+		0); errno != 0 {
 		runtime.UnlockOSThread()
 		return errno
 	}

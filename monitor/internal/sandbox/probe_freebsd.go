@@ -28,7 +28,8 @@ func system() string {
 	if unix.Uname(&name) != nil {
 		return "freebsd"
 	}
-	return fmt.Sprintf("freebsd %s %s", unix.ByteSliceToString(name.Release[:]), unix.ByteSliceToString(name.Machine[:]))
+	return fmt.Sprintf("freebsd %s %s", unix.ByteSliceToString(name.Release[:]),
+		unix.ByteSliceToString(name.Machine[:]))
 }
 
 // capsicumFeature needs both: the mode, and limited rights on descriptors.
@@ -47,7 +48,8 @@ func capsicumFeature() Feature {
 const moduleVersion = 1
 
 func module() Feature {
-	feature := Feature{Name: "shai.ko", Found: "not loaded", Needed: fmt.Sprintf("version %d (kldload shai)", moduleVersion),
+	feature := Feature{Name: "shai.ko", Found: "not loaded",
+		Needed: fmt.Sprintf("version %d (kldload shai)", moduleVersion),
 		Effect: "resets workers by snapshot, redirects refused calls, checks what channels deliver; without it workers are processes"}
 	if version, err := unix.SysctlUint32("shai.version"); err == nil {
 		feature.Found, feature.Present = fmt.Sprintf("version %d", version), version == moduleVersion

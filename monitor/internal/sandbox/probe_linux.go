@@ -22,9 +22,11 @@ func probe() Report {
 		architecture(),
 		{Name: "Landlock", Found: found(abi > 0, fmt.Sprintf("ABI %d", abi)), Needed: "ABI 4 (Linux 6.7)",
 			Present: abi >= neededLandlock, Effect: "confines files, and TCP bind and connect"},
-		{Name: "seccomp user notification", Found: found(notificationAvailable(), "present"), Needed: "Linux 5.14 (with descriptor injection)",
+		{Name: "seccomp user notification", Found: found(notificationAvailable(), "present"),
+			Needed:  "Linux 5.14 (with descriptor injection)",
 			Present: notificationAvailable(), Effect: "the monitor answers opens that are not native"},
-		{Name: "killable waiting", Found: found(filterFlagAvailable(), "present"), Needed: "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19)",
+		{Name: "killable waiting", Found: found(filterFlagAvailable(), "present"),
+			Needed:  "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19)",
 			Present: filterFlagAvailable(), Effect: "signals do not restart calls that the monitor is answering"},
 	}
 	optional := []Feature{

@@ -28,7 +28,8 @@ func TestUnmodifiedPrograms(t *testing.T) {
 	}{
 		"cat":    {command: []string{"/bin/cat"}},
 		"python": {command: []string{"/usr/bin/python3", "-c", "import sys; print(open(sys.argv[1]).read())"}},
-		"java":   {command: []string{"/usr/bin/java", "-cp", classes, "Show"}, runtime: []string{"/etc/java-17-openjdk", classes}},
+		"java": {command: []string{"/usr/bin/java", "-cp", classes, "Show"},
+			runtime: []string{"/etc/java-17-openjdk", classes}},
 	}
 	for name, program := range programs {
 		if reason := unavailable(t, name, program.command[0], classes); reason != "" {
@@ -45,7 +46,8 @@ func TestUnmodifiedPrograms(t *testing.T) {
 					t.Fatal(err)
 				}
 				if strings.Contains(got.output, string(text)) != want || (got.err == nil) != want {
-					t.Errorf("want success %v; ended with %v, output:\n%s\nrefused: %v", want, got.err, got.output, decider.refused)
+					t.Errorf("want success %v; ended with %v, output:\n%s\nrefused: %v", want, got.err, got.output,
+						decider.refused)
 				}
 			})
 		}

@@ -30,14 +30,16 @@ func (a *arbiter) reaches(file *pinned) bool {
 }
 
 func (a *arbiter) reachesFrom(root, rest string, file *pinned) bool {
-	start, err := unix.Openat2(unix.AT_FDCWD, root, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	start, err := unix.Openat2(unix.AT_FDCWD, root,
+		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return false
 	}
 	defer unix.Close(start)
 	var stat unix.Stat_t
 	err = a.user.as(func() error {
-		found, err := unix.Openat2(start, rest, &unix.OpenHow{Flags: pinFlags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+		found, err := unix.Openat2(start, rest,
+			&unix.OpenHow{Flags: pinFlags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 		if err != nil {
 			return err
 		}

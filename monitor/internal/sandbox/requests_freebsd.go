@@ -128,7 +128,8 @@ func (q *requests) receive() (*request, error) {
 	var size, controlSize, flags int
 	var failure error
 	err := q.received.Read(func(socket uintptr) bool {
-		size, controlSize, flags, _, failure = unix.Recvmsg(int(socket), record, control, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		size, controlSize, flags, _, failure = unix.Recvmsg(int(socket), record, control,
+			unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 		return failure != unix.EAGAIN && failure != unix.EINTR
 	})
 	if err := errors.Join(err, failure); err != nil {

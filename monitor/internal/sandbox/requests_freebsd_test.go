@@ -117,10 +117,12 @@ func TestCheckedWrites(t *testing.T) {
 // TestTraps: refused calls are signalled once a task has asked for it. The victim's
 // run-time system dies of the signal.
 func TestTraps(t *testing.T) {
-	for try, want := range map[string]string{"trap unasked $S/secret.txt": "exited with status 1", "trap asked $S/secret.txt": "exited with status 2"} {
+	for try, want := range map[string]string{"trap unasked $S/secret.txt": "exited with status 1",
+		"trap asked $S/secret.txt": "exited with status 2"} {
 		spec, decider := world(t, try)
 		got := run(t, spec, decider)
-		if got.err == nil || got.err.Error() != want || strings.Contains(got.output, "SIGTRAP") != strings.Contains(try, " asked") {
+		if got.err == nil || got.err.Error() != want ||
+			strings.Contains(got.output, "SIGTRAP") != strings.Contains(try, " asked") {
 			t.Errorf("%s: ended with %v, want %s:\n%s", try, got.err, want, got.output)
 		}
 	}

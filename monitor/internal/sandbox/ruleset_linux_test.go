@@ -22,11 +22,14 @@ func TestRuleset(t *testing.T) {
 		directories func(g ground) []Directory
 		want        bool
 	}{
-		"granted":      {"openat-capability allowed.txt", func(g ground) []Directory { return []Directory{{g.granted, Read}} }, true},
-		"not granted":  {"openat-capability allowed.txt", func(g ground) []Directory { return []Directory{{g.written, Read}} }, false},
-		"nothing":      {"openat-capability allowed.txt", func(ground) []Directory { return nil }, false},
-		"write":        {"create-capability new.txt", func(ground) []Directory { return nil }, true},
-		"rename":       {"renameat-capability old.txt other/new.txt", func(g ground) []Directory { return []Directory{{g.written, Read | Write}} }, true},
+		"granted": {"openat-capability allowed.txt",
+			func(g ground) []Directory { return []Directory{{g.granted, Read}} }, true},
+		"not granted": {"openat-capability allowed.txt",
+			func(g ground) []Directory { return []Directory{{g.written, Read}} }, false},
+		"nothing": {"openat-capability allowed.txt", func(ground) []Directory { return nil }, false},
+		"write":   {"create-capability new.txt", func(ground) []Directory { return nil }, true},
+		"rename": {"renameat-capability old.txt other/new.txt",
+			func(g ground) []Directory { return []Directory{{g.written, Read | Write}} }, true},
 		"rename alone": {"renameat-capability old.txt other/new.txt", func(ground) []Directory { return nil }, false},
 	}
 	for name, test := range tests {

@@ -72,7 +72,8 @@ func (l listener) inject(i injection) unix.Errno {
 // wakeSynchronously asks the scheduler to hand over directly (Linux 6.6); where
 // it is missing, requests are only slower.
 func (l listener) wakeSynchronously() {
-	unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS,
+		unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 }
 
 func (l listener) ioctl(request uintptr, structure unsafe.Pointer) unix.Errno {

@@ -6,6 +6,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"sync/atomic"
@@ -61,7 +62,8 @@ func TestUsersDoNotMeet(t *testing.T) {
 				spec, decider := servingWorld(t, meeting.try)
 				spec.waived = every &^ line
 				if succeeded, errno, got := attempt(t, spec, decider); succeeded || errno != unix.EPERM {
-					t.Errorf("with protection %#x: succeeded %v, errno %v: %v %s", line, succeeded, errno, got.err, got.output)
+					t.Errorf("with protection %#x: succeeded %v, errno %v: %v %s", line, succeeded, errno, got.err,
+						got.output)
 				}
 				heard := false
 				for _, call := range meeting.calls {
@@ -105,7 +107,7 @@ func TestReservation(t *testing.T) {
 	workers := reservations{held: map[int]*worker{}}
 	reserved, err := workers.reserve(first.Process.Pid)
 	check(t, err)
-	if _, err := workers.reserve(first.Process.Pid); err != errReserved {
+	if _, err := workers.reserve(first.Process.Pid); !errors.Is(err, errReserved) {
 		t.Errorf("a reserved process: %v", err)
 	}
 	reserved.release()
@@ -128,7 +130,7 @@ func TestReservation(t *testing.T) {
 		defer workers.mutex.Unlock()
 		return len(workers.held) == 0
 	})
-	if _, err := workers.reserve(second.Process.Pid); err != nil && err != errGone {
+	if _, err := workers.reserve(second.Process.Pid); err != nil && !errors.Is(err, errGone) {
 		t.Errorf("a process that has ended: %v", err)
 	}
 }

@@ -40,8 +40,10 @@ func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervi
 		return nil, fmt.Errorf("create eventfd: %w", err)
 	}
 	l.wakeSynchronously()
-	s := &supervisor{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User}, listener: l,
-		workers: reservations{repeated: spec.waived&oneSession != 0, held: map[int]*worker{}}, slots: make(chan struct{}, requestsAtATime), wake: wake}
+	s := &supervisor{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User},
+		listener: l,
+		workers:  reservations{repeated: spec.waived&oneSession != 0, held: map[int]*worker{}},
+		slots:    make(chan struct{}, requestsAtATime), wake: wake}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.mayExecute.Store(true)
 	return s, nil

@@ -35,7 +35,8 @@ func TestRace(t *testing.T) {
 	spec.Perimeter = nil // mediation alone
 	succeeded, errno, got := attempt(t, spec, decider)
 	if !succeeded || strings.Contains(got.output, "secret") {
-		t.Errorf("succeeded %v, errno %v, the secret came out: %v", succeeded, errno, strings.Contains(got.output, "secret"))
+		t.Errorf("succeeded %v, errno %v, the secret came out: %v", succeeded, errno,
+			strings.Contains(got.output, "secret"))
 	}
 	if !strings.Contains(got.output, "allowed") {
 		t.Error("nothing was opened")
@@ -93,7 +94,8 @@ func TestVfork(t *testing.T) {
 // thread in its turn, however it tries. In other tasks they are native.
 func TestForks(t *testing.T) {
 	for _, serving := range []bool{true, false} {
-		for what, call := range map[string]string{"fork": "fork", "vfork": "vfork", "clone": "clone", "thread": "clone"} {
+		for what, call := range map[string]string{"fork": "fork", "vfork": "vfork", "clone": "clone",
+			"thread": "clone"} {
 			spec, decider := world(t, "make-in-fork "+what)
 			spec.Serving = serving
 			if succeeded, errno, got := attempt(t, spec, decider); succeeded == serving {
@@ -234,7 +236,8 @@ func TestSend(t *testing.T) {
 			}
 			succeeded, errno, got := attempt(t, spec, decider)
 			if succeeded != allowed || asked.Load() != 1 || !allowed && errno != unix.EPERM {
-				t.Errorf("%s, allowed %v: succeeded %v, errno %v, asked %d: %s", try, allowed, succeeded, errno, asked.Load(), got.output)
+				t.Errorf("%s, allowed %v: succeeded %v, errno %v, asked %d: %s", try, allowed, succeeded, errno,
+					asked.Load(), got.output)
 			}
 		}
 	}
@@ -250,7 +253,8 @@ func TestIdentity(t *testing.T) {
 		"open $S/../granted/link": g.granted + "/allowed.txt", "create $W/new": g.written + "/new",
 	} {
 		var asked OpenRequest
-		attempt(t, g.spec(t, try), &scripted{open: func(request OpenRequest) Verdict { asked = request; return Verdict{} }})
+		attempt(t, g.spec(t, try),
+			&scripted{open: func(request OpenRequest) Verdict { asked = request; return Verdict{} }})
 		if asked.Path != want || asked.New != strings.HasPrefix(try, "create") {
 			t.Errorf("%s: asked for %q, new %v; want %q", try, asked.Path, asked.New, want)
 		}

@@ -32,7 +32,8 @@ func TestEveryCallIsClassified(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := callOf(uint32(number)); got.name != match[1] || got.treatment == unclassified {
-			t.Errorf("%s (%d) of the kernel's header is %q here, treatment %d", match[1], number, got.name, got.treatment)
+			t.Errorf("%s (%d) of the kernel's header is %q here, treatment %d", match[1], number, got.name,
+				got.treatment)
 		}
 	}
 }

@@ -25,8 +25,9 @@ func (u User) Permits(owner, group, mode, bits uint32) bool {
 // users is what tasks run as.
 func users() Feature {
 	id := os.Geteuid()
-	feature := Feature{Name: "users of their own", Found: "the superuser", Needed: "the superuser's rights", Present: id == 0,
-		Effect: "each pipeline's tasks run as a user and group of their own"}
+	feature := Feature{Name: "users of their own", Found: "the superuser", Needed: "the superuser's rights",
+		Present: id == 0,
+		Effect:  "each pipeline's tasks run as a user and group of their own"}
 	if id != 0 {
 		feature.Found = fmt.Sprintf("user %d, whom all tasks run as", id)
 	}

@@ -58,7 +58,8 @@ func TestTasksHaveNoPrivileges(t *testing.T) {
 			}
 			spec.waived = noPrivileges
 			if twin := statusOf(t, spec); twin["Uid"] != "0 0 0 0" || twin["CapEff"] == none {
-				t.Errorf("without the protection it is user %s with %s: nothing was taken away", twin["Uid"], twin["CapEff"])
+				t.Errorf("without the protection it is user %s with %s: nothing was taken away", twin["Uid"],
+					twin["CapEff"])
 			}
 			spec.User, spec.waived = nil, 0
 			if own := statusOf(t, spec); own["CapEff"] != none || own["CapBnd"] != none {
@@ -85,8 +86,10 @@ func TestFilesOfOthers(t *testing.T) {
 		mode, directory os.FileMode
 		group           int
 	}{
-		"everybody/text": {0o644, 0o755, 0}, "group/text": {0o640, 0o755, 70123}, "closed-group/text": {0o640, 0o750, 70123},
-		"owner/text": {0o600, 0o755, 0}, "other-group/text": {0o640, 0o755, 0}, "private/text": {0o644, 0o700, 0},
+		"everybody/text": {0o644, 0o755, 0}, "group/text": {0o640, 0o755, 70123},
+		"closed-group/text": {0o640, 0o750, 70123},
+		"owner/text":        {0o600, 0o755, 0}, "other-group/text": {0o640, 0o755, 0},
+		"private/text": {0o644, 0o700, 0},
 	} {
 		path := filepath.Join(root, name)
 		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -103,7 +106,8 @@ func TestFilesOfOthers(t *testing.T) {
 	} {
 		for mode, confined := range map[string]bool{"confined": true, "baseline": false} {
 			t.Run(mode+" "+strings.TrimPrefix(path, root), func(t *testing.T) {
-				spec := Spec{Command: []string{"/bin/cat", path}, Runtime: runtimeOf(root, "/etc/passwd", "/etc/shadow"),
+				spec := Spec{Command: []string{"/bin/cat", path},
+					Runtime:          runtimeOf(root, "/etc/passwd", "/etc/shadow"),
 					WorkingDirectory: "/", Confined: confined, User: pipelineUser}
 				if got := run(t, spec, &scripted{}); (got.err == nil) != readable {
 					t.Errorf("readable %v, want %v: %s", got.err == nil, readable, got.output)
@@ -127,8 +131,9 @@ func TestMadeFilesAreTheTasks(t *testing.T) {
 		check(t, os.Mkdir(place, 0o755))
 		check(t, os.Chown(place, owner, 0))
 		path := filepath.Join(place, "new")
-		got := run(t, Spec{Command: []string{"/bin/cp", "/etc/passwd", path}, Runtime: runtimeOf("/etc/passwd"), WorkingDirectory: "/",
-			Confined: true, User: pipelineUser}, &scripted{open: allowBeneath(place)})
+		got := run(t, Spec{Command: []string{"/bin/cp", "/etc/passwd", path}, Runtime: runtimeOf("/etc/passwd"),
+			WorkingDirectory: "/",
+			Confined:         true, User: pipelineUser}, &scripted{open: allowBeneath(place)})
 		info, err := os.Stat(path)
 		if (err == nil) != (owner != 0) {
 			t.Errorf("in a directory of user %d: %v: %v %s", owner, err, got.err, got.output)
@@ -150,8 +155,9 @@ func TestProgramInAPrivateDirectory(t *testing.T) {
 	check(t, err)
 	program := filepath.Join(directory, "image", "echo")
 	check(t, os.WriteFile(program, text, 0o755))
-	got := run(t, Spec{Command: []string{program, "begun"}, Runtime: runtimeOf(filepath.Dir(program)), WorkingDirectory: "/",
-		Confined: true, User: pipelineUser}, &scripted{})
+	got := run(t, Spec{Command: []string{program, "begun"}, Runtime: runtimeOf(filepath.Dir(program)),
+		WorkingDirectory: "/",
+		Confined:         true, User: pipelineUser}, &scripted{})
 	if got.err != nil || got.output != "begun\n" {
 		t.Errorf("%v: %s", got.err, got.output)
 	}

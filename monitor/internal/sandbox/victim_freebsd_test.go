@@ -126,51 +126,72 @@ func init() {
 		"mkdir-capability":  path(func(name string) error { return unix.Mkdirat(granted, name, 0o755) }),
 		"mkdir-written":     path(func(name string) error { return unix.Mkdirat(written, name, 0o755) }),
 		"symlink-written":   path(func(name string) error { return unix.Symlinkat("old.txt", written, name) }),
-		"fifo-written":      path(func(name string) error { return unix.Mknodat(written, name, unix.S_IFIFO|0o600, 0) }),
-		"chmod-written":     path(func(name string) error { return unix.Fchmodat(written, name, 0o600, 0) }),
-		"rename-into":       path(func(name string) error { return unix.Renameat(granted, name, written, name) }),
-		"rename-written":    path(func(name string) error { return unix.Renameat(written, name, written, "new.txt") }),
-		"link-into":         path(func(name string) error { return unix.Linkat(granted, name, written, name, 0) }),
-		"stat":              path(func(name string) error { return unix.Stat(name, &unix.Stat_t{}) }),
-		"chdir":             path(unix.Chdir),
-		"list-capability":   func([]string) error { return list(granted) },
-		"list-withheld":     func([]string) error { return list(withheld) },
+		"fifo-written": path(func(name string) error {
+			return unix.Mknodat(written, name, unix.S_IFIFO|0o600,
+				0)
+		}),
+		"chmod-written":   path(func(name string) error { return unix.Fchmodat(written, name, 0o600, 0) }),
+		"rename-into":     path(func(name string) error { return unix.Renameat(granted, name, written, name) }),
+		"rename-written":  path(func(name string) error { return unix.Renameat(written, name, written, "new.txt") }),
+		"link-into":       path(func(name string) error { return unix.Linkat(granted, name, written, name, 0) }),
+		"stat":            path(func(name string) error { return unix.Stat(name, &unix.Stat_t{}) }),
+		"chdir":           path(unix.Chdir),
+		"list-capability": func([]string) error { return list(granted) },
+		"list-withheld":   func([]string) error { return list(withheld) },
 		"connect": path(func(port string) error {
 			return socket(func(s int) error { return unix.Connect(s, loopback(number(port))) })
 		}),
-		"bind":               func([]string) error { return socket(func(s int) error { return unix.Bind(s, loopback(0)) }) },
-		"kill":               path(func(process string) error { return unix.Kill(number(process), unix.SIGCONT) }),
-		"ptrace":             path(func(process string) error { return systemCall(unix.SYS_PTRACE, 10, uintptr(number(process)), 0, 0) }),
-		"procctl":            func([]string) error { return becomeReaper() },
-		"sysctl-write":       func([]string) error { return writeSysctl() },
-		"shared-memory":      path(func(name string) error { return sharedMemory(name) }),
-		"ktrace":             func([]string) error { return systemCall(unix.SYS_KTRACE, 0, 1, 0, uintptr(os.Getpid())) },
-		"exec":               path(func(name string) error { return unix.Exec(name, []string{name, victimMarker, "nothing"}, nil) }),
+		"bind": func([]string) error {
+			return socket(func(s int) error {
+				return unix.Bind(s,
+					loopback(0))
+			})
+		},
+		"kill": path(func(process string) error { return unix.Kill(number(process), unix.SIGCONT) }),
+		"ptrace": path(func(process string) error {
+			return systemCall(unix.SYS_PTRACE, 10,
+				uintptr(number(process)), 0, 0)
+		}),
+		"procctl":       func([]string) error { return becomeReaper() },
+		"sysctl-write":  func([]string) error { return writeSysctl() },
+		"shared-memory": path(func(name string) error { return sharedMemory(name) }),
+		"ktrace": func([]string) error {
+			return systemCall(unix.SYS_KTRACE, 0, 1, 0,
+				uintptr(os.Getpid()))
+		},
+		"exec": path(func(name string) error {
+			return unix.Exec(name,
+				[]string{name, victimMarker, "nothing"}, nil)
+		}),
 		"fexecve-capability": path(executeBeneath),
 		"fork-wait":          func([]string) error { return forkAndWait(func() syscall.Errno { return 0 }) },
 		"read":               path(func(text string) error { return show(number(text), nil) }),
-		"write":              path(func(text string) error { _, err := unix.Write(number(text), []byte("message!")); return err }),
-		"send":               path(func(text string) error { return unix.Send(number(text), []byte("message!"), 0) }),
-		"dup-write":          path(duplicateAndWrite),
-		"nothing":            func([]string) error { return nil },
-		"descriptors":        func([]string) error { return printDescriptors() },
-		"sleep":              func([]string) error { return stay() },
-		"breed":              path(breed),
-		"map-much":           func([]string) error { return mapMuch() },
-		"open-many":          func([]string) error { return openMany() },
-		"processors":         func([]string) error { _, err := fmt.Println(runtime.NumCPU()); return err },
-		"ignore-term":        func([]string) error { signal.Ignore(unix.SIGTERM); return stay() },
-		"ask":                ask,
-		"ask-from":           askFrom,
-		"ask-write":          path(askAndWrite),
-		"ask-list":           path(askAndOpenBeneath),
-		"ask-send":           path(askSend),
-		"ask-forked":         path(askForked),
-		"trap":               trapAndOpen,
-		"serve":              serveSessions,
-		"serve-overlapping":  func([]string) error { return serveOverlapping() },
-		"serve-leaving":      func([]string) error { return serveAndLeave() },
-		"exhaust":            exhaust,
+		"write": path(func(text string) error {
+			_,
+				err := unix.Write(number(text), []byte("message!"))
+			return err
+		}),
+		"send":              path(func(text string) error { return unix.Send(number(text), []byte("message!"), 0) }),
+		"dup-write":         path(duplicateAndWrite),
+		"nothing":           func([]string) error { return nil },
+		"descriptors":       func([]string) error { return printDescriptors() },
+		"sleep":             func([]string) error { return stay() },
+		"breed":             path(breed),
+		"map-much":          func([]string) error { return mapMuch() },
+		"open-many":         func([]string) error { return openMany() },
+		"processors":        func([]string) error { _, err := fmt.Println(runtime.NumCPU()); return err },
+		"ignore-term":       func([]string) error { signal.Ignore(unix.SIGTERM); return stay() },
+		"ask":               ask,
+		"ask-from":          askFrom,
+		"ask-write":         path(askAndWrite),
+		"ask-list":          path(askAndOpenBeneath),
+		"ask-send":          path(askSend),
+		"ask-forked":        path(askForked),
+		"trap":              trapAndOpen,
+		"serve":             serveSessions,
+		"serve-overlapping": func([]string) error { return serveOverlapping() },
+		"serve-leaving":     func([]string) error { return serveAndLeave() },
+		"exhaust":           exhaust,
 	}
 }
 
@@ -187,7 +208,8 @@ func writeSysctl() error {
 	}
 	name := []byte("kern.logsigexit\x00")
 	const byName = 570 // __sysctlbyname(2)
-	return systemCall(byName, uintptr(unsafe.Pointer(&name[0])), uintptr(len(name)-1), 0, 0, uintptr(unsafe.Pointer(&value)), 4)
+	return systemCall(byName, uintptr(unsafe.Pointer(&name[0])), uintptr(len(name)-1), 0, 0,
+		uintptr(unsafe.Pointer(&value)), 4)
 }
 
 func sharedMemory(name string) error {

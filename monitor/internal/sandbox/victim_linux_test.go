@@ -25,7 +25,8 @@ var victimPath = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(directory, "victim")
-	compile := exec.Command("gcc", "-static", "-pthread", "-O1", "-Wall", "-Werror", "-I", "../../../runtime/include", "-o", path,
+	compile := exec.Command("gcc", "-static", "-pthread", "-O1", "-Wall", "-Werror", "-I", "../../../runtime/include",
+		"-o", path,
 		"testdata/victim.c", "testdata/victim_processes.c", "testdata/victim_sessions.c")
 	if output, err := compile.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the victim: %w\n%s", err, output)
@@ -74,7 +75,8 @@ func channels(t *testing.T, spec *Spec) {
 	spec.Descriptors = map[int]*os.File{}
 	for number, kind := range map[int]int{
 		wire.FDChannel: unix.SOCK_SEQPACKET, wire.FDChannelChecked: unix.SOCK_SEQPACKET,
-		wire.FDConnectionChecked: unix.SOCK_STREAM, wire.FDConnection: unix.SOCK_STREAM, wire.FDMonitor: unix.SOCK_SEQPACKET,
+		wire.FDConnectionChecked: unix.SOCK_STREAM, wire.FDConnection: unix.SOCK_STREAM,
+		wire.FDMonitor: unix.SOCK_SEQPACKET,
 	} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 		check(t, err)

@@ -96,8 +96,10 @@ func TestDamagedRegistryGivesNothing(t *testing.T) {
 
 func TestRanges(t *testing.T) {
 	for r, want := range map[Range]string{
-		Default: "", {1000, 1000}: "", {70000, 70000}: "", {5, 3}: "begins after its end", {0, 80000}: "users of the system",
-		{999, 2000}: "users of the system", {60000, 70000}: "nobody", {65534, 65534}: "nobody", {70000, ^uint32(0)}: "nobody",
+		Default: "", {1000, 1000}: "", {70000, 70000}: "", {5, 3}: "begins after its end",
+		{0, 80000}:  "users of the system",
+		{999, 2000}: "users of the system", {60000, 70000}: "nobody", {65534, 65534}: "nobody",
+		{70000, ^uint32(0)}: "nobody",
 	} {
 		if err := r.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", r, err, want)

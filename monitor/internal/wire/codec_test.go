@@ -35,7 +35,8 @@ func message(t *rapid.T) Message {
 	return rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) Message { return Register{Instance: text(NameMax).Draw(t, "instance")} }),
 		rapid.Custom(func(t *rapid.T) Message {
-			return Authenticate{Principal: text(NameMax).Draw(t, "principal"), Signature: signature.Draw(t, "signature")}
+			return Authenticate{Principal: text(NameMax).Draw(t, "principal"),
+				Signature: signature.Draw(t, "signature")}
 		}),
 		rapid.Custom(func(t *rapid.T) Message { return Open{Conduits: numbers.Draw(t, "conduits")} }),
 		rapid.Just[Message](Reset{}),
@@ -46,13 +47,15 @@ func message(t *rapid.T) Message {
 		}),
 		rapid.Custom(func(t *rapid.T) Message {
 			return Connected{Nonce: nonce.Draw(t, "nonce"), Peer: text(NameMax).Draw(t, "peer"),
-				Region: text(NameMax).Draw(t, "region"), Mode: mode.Draw(t, "mode"), Slot: rapid.Uint32().Draw(t, "slot")}
+				Region: text(NameMax).Draw(t, "region"), Mode: mode.Draw(t, "mode"),
+				Slot: rapid.Uint32().Draw(t, "slot")}
 		}),
 		rapid.Custom(func(t *rapid.T) Message {
 			classes := rapid.SliceOfN(rapid.Uint32(), 1, 300).Draw(t, "classes")
 			slices.Sort(classes)
 			return Bound{Status: rapid.Int32().Draw(t, "status"), Flags: rapid.Uint32().Draw(t, "flags"),
-				Reason: text(ReasonMax).Draw(t, "reason"), Instance: text(NameMax).Draw(t, "instance"), Classes: classes}
+				Reason: text(ReasonMax).Draw(t, "reason"), Instance: text(NameMax).Draw(t, "instance"),
+				Classes: classes}
 		}),
 		rapid.Custom(func(t *rapid.T) Message {
 			return Opened{Status: rapid.SliceOfN(rapid.Int32(), 1, BatchMax).Draw(t, "status")}
@@ -131,9 +134,12 @@ func TestDamage(t *testing.T) {
 		"empty":     func([]byte) []byte { return nil },
 	}
 	for name, damage := range damages {
-		for _, sent := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"}, Open{Conduits: []uint32{1}},
-			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{}, Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}},
-			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, RequestTraps{}, Placed{Numbers: []int32{3}}, Answer{}} {
+		for _, sent := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"},
+			Open{Conduits: []uint32{1}},
+			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{},
+			Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}},
+			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, RequestTraps{}, Placed{Numbers: []int32{3}},
+			Answer{}} {
 			record, err := Encode(1, sent)
 			if err != nil {
 				t.Fatal(err)
@@ -164,12 +170,13 @@ func TestMalformedContent(t *testing.T) {
 		"reserved set":          {Open{Conduits: []uint32{1}}, header + 4, []byte{1}},
 		"unknown mode":          {Connected{}, header + NonceSize + 2*NameMax, []byte{9}},
 		"capability count lies": {Registered{}, header + 8 + ReasonMax, []byte{0xff, 0xff, 0xff, 0xff}},
-		"unknown kind":          {Registered{Capabilities: []Capability{{Kind: KindPipe}}}, binary.Size(registeredLayout{}) + PrefixMax + 4, []byte{9}},
-		"class count lies":      {Bound{}, header + 8 + ReasonMax + NameMax, []byte{0xff, 0xff, 0xff, 0xff}},
-		"placed count lies":     {Placed{}, header + 8, []byte{PlacedMax + 1}},
-		"unused number set":     {Placed{Numbers: []int32{3}}, header + 20, []byte{7}},
-		"reserved of send set":  {RequestSend{}, header + 4, []byte{1}},
-		"classes unsorted":      {Bound{Classes: []uint32{1, 2}}, binary.Size(boundLayout{}), []byte{9}},
+		"unknown kind": {Registered{Capabilities: []Capability{{Kind: KindPipe}}},
+			binary.Size(registeredLayout{}) + PrefixMax + 4, []byte{9}},
+		"class count lies":     {Bound{}, header + 8 + ReasonMax + NameMax, []byte{0xff, 0xff, 0xff, 0xff}},
+		"placed count lies":    {Placed{}, header + 8, []byte{PlacedMax + 1}},
+		"unused number set":    {Placed{Numbers: []int32{3}}, header + 20, []byte{7}},
+		"reserved of send set": {RequestSend{}, header + 4, []byte{1}},
+		"classes unsorted":     {Bound{Classes: []uint32{1, 2}}, binary.Size(boundLayout{}), []byte{9}},
 	}
 	for name, test := range tests {
 		record, err := Encode(1, test.message)
@@ -217,8 +224,10 @@ func TestTruncate(t *testing.T) {
 // FuzzDecode checks that no record crashes a decoder and that whatever is
 // accepted is exactly what Encode makes of it.
 func FuzzDecode(f *testing.F) {
-	for _, message := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"}, Open{Conduits: []uint32{1, 2}}, Reset{},
-		Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{Region: "de"}, Bound{Classes: []uint32{1, 2}}, Opened{Status: []int32{0, 13}}} {
+	for _, message := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"},
+		Open{Conduits: []uint32{1, 2}}, Reset{},
+		Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{Region: "de"},
+		Bound{Classes: []uint32{1, 2}}, Opened{Status: []int32{0, 13}}} {
 		record, err := Encode(1, message)
 		if err != nil {
 			f.Fatal(err)

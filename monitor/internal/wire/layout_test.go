@@ -48,7 +48,8 @@ var constants = map[string]uint64{
 	"SHAI_FD_REQUESTS": FDRequests, "SHAI_FD_DELIVERY": FDDelivery,
 	"SHAI_REQUEST_PATH_MAX": RequestPathMax, "SHAI_STUB_WRITE_MAX": StubWriteMax, "SHAI_PLACED_MAX": PlacedMax,
 	"SHAI_REQUEST_SESSION": uint64(TypeRequestSession), "SHAI_REQUEST_PATH": uint64(TypeRequestPath),
-	"SHAI_REQUEST_SEND": uint64(TypeRequestSend), "SHAI_REQUEST_TRAPS": uint64(TypeRequestTraps), "SHAI_STUB_ACCEPT": uint64(typeStubAccept),
+	"SHAI_REQUEST_SEND": uint64(TypeRequestSend), "SHAI_REQUEST_TRAPS": uint64(TypeRequestTraps),
+	"SHAI_STUB_ACCEPT":    uint64(typeStubAccept),
 	"SHAI_STUB_DIRECTORY": uint64(typeStubDirectory), "SHAI_STUB_TRANSFER": uint64(typeStubTransfer),
 	"SHAI_STUB_WRITE": uint64(typeStubWrite), "SHAI_PLACED": uint64(TypePlaced), "SHAI_ANSWER": uint64(TypeAnswer),
 }
@@ -112,7 +113,8 @@ func TestHeader(t *testing.T) {
 		want[expression] = value
 		fmt.Fprintf(&program, "printf(\"%s=%%llu\\n\", (unsigned long long)(%s));\n", expression, expression)
 	}
-	names := append(defined.FindAllStringSubmatch(string(header), -1), enumerated.FindAllStringSubmatch(string(header), -1)...)
+	names := append(defined.FindAllStringSubmatch(string(header), -1),
+		enumerated.FindAllStringSubmatch(string(header), -1)...)
 	for _, name := range names {
 		if value, known := constants[name[1]]; known {
 			printed(name[1], value)

@@ -98,7 +98,8 @@ func DecodeRequest(record []byte) (sequence uint64, message Message, err error) 
 // capability set, strictly ascending, at most [ClassesMax].
 func EncodeDecisions(classes []uint32) ([]byte, error) {
 	if len(classes) > ClassesMax || !slices.IsSorted(classes) {
-		return nil, fmt.Errorf("encode decisions: %d classes, want at most %d in ascending order", len(classes), ClassesMax)
+		return nil, fmt.Errorf("encode decisions: %d classes, want at most %d in ascending order", len(classes),
+			ClassesMax)
 	}
 	layout := decisionsLayout{Count: uint32(len(classes))}
 	copy(layout.Class[:], classes)
@@ -204,7 +205,8 @@ func (e *encoder) request(message Message) any {
 	case RequestSend:
 		return requestSendLayout{Header: e.header, Number: m.Number}
 	case Placed:
-		layout := placedLayout{Header: e.header, Status: m.Status, Connection: m.Connection, Count: uint32(len(m.Numbers))}
+		layout := placedLayout{Header: e.header, Status: m.Status, Connection: m.Connection,
+			Count: uint32(len(m.Numbers))}
 		if len(m.Numbers) > PlacedMax {
 			e.fail("%d descriptors, at most %d", len(m.Numbers), PlacedMax)
 		}

@@ -34,9 +34,9 @@ async def bring_up(
             if states.get((pipeline.pipeline, task)) != SUCCEEDED:
                 tell(f"running task {pipeline.pipeline}/{task} to its end")
                 await _run(client, pipeline.pipeline, task, SUCCEEDED)
-        if pipeline.pipeline not in monitor.analysed:
+        if pipeline.pipeline not in monitor.analyzed:
             tell(f"analysing {pipeline.pipeline}")
-            await _analyse(client, pipeline.pipeline)
+            await _analyze(client, pipeline.pipeline)
         for task in pipeline.always:
             if states.get((pipeline.pipeline, task)) != RUNNING:
                 tell(f"starting task {pipeline.pipeline}/{task}")
@@ -54,7 +54,7 @@ async def _run(client: MonitorClient, pipeline: str, task: str, wanted: str) -> 
         raise BringUpError("TaskFailed", f"{text}; see its log on the member")
 
 
-async def _analyse(client: MonitorClient, pipeline: str) -> None:
+async def _analyze(client: MonitorClient, pipeline: str) -> None:
     def ignore(_: Mapping[str, object]) -> None: ...
 
     try:

@@ -31,8 +31,8 @@ def monitor(status: Mapping[str, Any]) -> Monitor:
             for pipeline in pipelines
             for task in pipeline.get("tasks") or ()
         },
-        analysed=frozenset(
-            pipeline["name"] for pipeline in pipelines if _analysed(pipeline.get("lastAnalysis"), bundle.get("hash"))
+        analyzed=frozenset(
+            pipeline["name"] for pipeline in pipelines if _analyzed(pipeline.get("lastAnalysis"), bundle.get("hash"))
         ),
         sessions=sum(int(pipeline.get("sessionTotal") or 0) for pipeline in pipelines),
     )
@@ -60,7 +60,7 @@ def sample(status: Mapping[str, Any], metrics: str, at: datetime) -> Sample | No
     )
 
 
-def _analysed(run: Mapping[str, Any] | None, bundle: str | None) -> bool:
+def _analyzed(run: Mapping[str, Any] | None, bundle: str | None) -> bool:
     return bool(run and run.get("succeeded") and run.get("hash") == bundle)
 
 

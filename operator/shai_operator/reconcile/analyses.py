@@ -91,7 +91,7 @@ def reconcile(oa: Object, inventory: Inventory, now: datetime) -> Plan:
 
 def of_pipeline(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
     """Look after a pipeline's analysis: what the present bundle's came to, and the run that is still to be made."""
-    return Plan([*runs.analysed(pipeline, inventory, now).actions, *changes(pipeline, inventory).actions])
+    return Plan([*runs.analyzed(pipeline, inventory, now).actions, *changes(pipeline, inventory).actions])
 
 
 def changes(pipeline: Object, inventory: Inventory) -> Plan:

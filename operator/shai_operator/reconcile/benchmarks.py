@@ -121,7 +121,7 @@ def target(benchmark: Object, inventory: Inventory) -> Target | Condition:
     refusal = _refusal(benchmark, inventory)
     if refusal is not None:
         return refusal
-    for condition, what in (("Ready", "to be ready"), (runs.ANALYSED, "to be analysed")):
+    for condition, what in (("Ready", "to be ready"), (runs.ANALYZED, "to be analysed")):
         known = conditions.find(pipeline, condition)
         if not conditions.holds(pipeline, condition):
             return _waits(f"waits for Pipeline {wanted} {what}{': ' + known['message'] if known else ''}")

@@ -94,7 +94,7 @@ class Monitor:
     """The monitor's own hash of it."""
     tasks: Mapping[tuple[str, str], str] | None = None
     """State of each task, by pipeline and task; None when they are not known."""
-    analysed: frozenset[str] = frozenset()
+    analyzed: frozenset[str] = frozenset()
     """Pipelines whose last analysis is of the bundle in force and has succeeded."""
     sessions: int = 0
 

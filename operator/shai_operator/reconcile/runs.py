@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.results import MemberRun
 
 WRITER = "shai-operator"
-ANALYSED_WRITER = "shai-operator-analysis"
-SUCCEEDED, ANALYSED = "Succeeded", "Analysed"
+ANALYZED_WRITER = "shai-operator-analysis"
+SUCCEEDED, ANALYZED = "Succeeded", "Analyzed"
 CANCEL = "shai.dev/cancel"
 """Annotation: with the value "true", end the run."""
 
@@ -124,7 +124,7 @@ def reconcile(run: Object, members: Sequence[MemberRun], inventory: Inventory, n
     return decision
 
 
-def analysed(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
+def analyzed(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
     """Say on a pipeline what the analysis of its present bundle came to.
 
     That policies refuse some of what is expected is what they are for. A task that cannot do what it was
@@ -133,12 +133,12 @@ def analysed(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
     bundle = str(status(pipeline).get("bundle", ""))
     if deleting(pipeline) or not bundle:
         return Plan()
-    condition = _analysed(pipeline, bundle, inventory)
+    condition = _analyzed(pipeline, bundle, inventory)
     rendered = conditions.render(pipeline, [condition], now)
-    return Plan([SetStatus(pipeline, ANALYSED_WRITER, {"conditions": rendered})])
+    return Plan([SetStatus(pipeline, ANALYZED_WRITER, {"conditions": rendered})])
 
 
-def _analysed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:
+def _analyzed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:
     ended = [
         one
         for one in of_pipeline(inventory, namespace(pipeline), name(pipeline))
@@ -147,17 +147,17 @@ def _analysed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:
     ]
     last = max(ended, key=lambda one: (status(one).get("completionTime", ""), created(one)), default=None)
     if last is None:
-        return Condition(ANALYSED, UNKNOWN, "Pending", f"{_bundle_text(bundle)} has not been analysed yet")
+        return Condition(ANALYZED, UNKNOWN, "Pending", f"{_bundle_text(bundle)} has not been analysed yet")
     about = f"AnalysisRun {name(last)}"
     if not conditions.holds(last, SUCCEEDED):
         known = conditions.find(last, SUCCEEDED) or {}
-        return Condition(ANALYSED, FALSE, "Failed", f"{about}: {known.get('message', '')}")
+        return Condition(ANALYZED, FALSE, "Failed", f"{about}: {known.get('message', '')}")
     warnings = status(last).get("warnings") or ()
     if warnings:
         more = int(status(last).get("warningsTotal") or 0) - 1
         rest = f"; and {count(more, 'more warning')} in its status.warnings" if more > 0 else ""
-        return Condition(ANALYSED, TRUE, "TasksBlocked", f"{about}: {warnings[0]['message']}{rest}")
-    return Condition(ANALYSED, TRUE, "Complete", f"{about}: {_tally(status(last))}")
+        return Condition(ANALYZED, TRUE, "TasksBlocked", f"{about}: {warnings[0]['message']}{rest}")
+    return Condition(ANALYZED, TRUE, "Complete", f"{about}: {_tally(status(last))}")
 
 
 def _tally(run_status: Mapping[str, Any]) -> str:

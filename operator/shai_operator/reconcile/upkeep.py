@@ -192,7 +192,7 @@ def serve(kept: Kept, now: datetime) -> ApplyBundle | BringUp | None:
         return None if waits else ApplyBundle(member.place, bundle)
     wanted = members.tasks(bundle.release)
     unfinished = members.idle_tasks(member.monitor, wanted)
-    unfinished += [one.pipeline for one in wanted if one.pipeline not in member.monitor.analysed]
+    unfinished += [one.pipeline for one in wanted if one.pipeline not in member.monitor.analyzed]
     failed = member.bring_up_failed
     if not unfinished or (failed is not None and now < failed.retry_at()):
         return None

@@ -80,7 +80,7 @@ class World:
         self.written = Written(self.inventory)
         self.loop = Loop(self.inventory, cast("Executor", self.written))
         self.jobs = Jobs()
-        ready = [condition("Ready", "True"), condition("Analysed", "True")]
+        ready = [condition("Ready", "True"), condition("Analyzed", "True")]
         self.put(thing("Pipeline", "syse", {"pool": "main"}, {"bundle": HASH, "conditions": ready}))
         row = {"name": "main-0", "ready": "True", "address": "127.0.10.1", "image": "1234"}
         spec = {

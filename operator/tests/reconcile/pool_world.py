@@ -162,7 +162,7 @@ class World:
                 bundle=label,
                 hash=f"hash of {label}",
                 tasks=it.tasks,
-                analysed=frozenset({"syse"}),
+                analyzed=frozenset({"syse"}),
                 sessions=it.sessions,
             )
         return replace(

@@ -187,7 +187,7 @@ def pipeline(bundle: str) -> Object:
     return thing("Pipeline", "syse", {}, {"bundle": bundle})
 
 
-def test_a_changed_bundle_is_analysed_once() -> None:
+def test_a_changed_bundle_is_analyzed_once() -> None:
     plan = analyses.changes(pipeline(HASH), world())
     (create,) = only(plan, Create)
     assert create.body["metadata"]["name"] == "syse-abababababab"
@@ -197,7 +197,7 @@ def test_a_changed_bundle_is_analysed_once() -> None:
     assert not only(analyses.changes(pipeline(HASH), world(change(HASH))), Create)
 
 
-def test_before_there_is_a_bundle_there_is_nothing_to_analyse() -> None:
+def test_before_there_is_a_bundle_there_is_nothing_to_analyze() -> None:
     assert analyses.changes(pipeline(""), world()) == Plan()
 
 
@@ -216,7 +216,7 @@ def test_an_analysis_of_another_pipeline_has_no_say() -> None:
     assert only(analyses.changes(pipeline(HASH), world(oa(pipeline="other", onChange="Ignore"))), Create)
 
 
-def test_coming_back_to_an_earlier_bundle_analyses_it_again() -> None:
+def test_coming_back_to_an_earlier_bundle_analyzes_it_again() -> None:
     first = change(HASH, creationTimestamp="2026-06-01T10:00:00Z")
     second = change(OTHER, creationTimestamp="2026-06-01T11:00:00Z")
     plan = analyses.changes(pipeline(HASH), world(first, second))

@@ -34,8 +34,8 @@ def running(**more: Any) -> Object:
     return benchmark(status={"startTime": STARTED, "observedGeneration": 1}, **more)
 
 
-def pipeline(name: str = "syse", pool: str = "main", ready: str = "True", analysed: str = "True") -> Object:
-    conditions = [condition("Ready", ready, message="why not"), condition("Analysed", analysed, message="not yet")]
+def pipeline(name: str = "syse", pool: str = "main", ready: str = "True", analyzed: str = "True") -> Object:
+    conditions = [condition("Ready", ready, message="why not"), condition("Analyzed", analyzed, message="not yet")]
     return thing("Pipeline", name, {"pool": pool}, {"conditions": conditions})
 
 
@@ -81,7 +81,7 @@ def test_the_first_ready_member_is_measured() -> None:
     [
         ([pool()], "waits for Pipeline syse, which is not in namespace search; apply it"),
         ([pool(), pipeline(ready="False")], "waits for Pipeline syse to be ready: why not"),
-        ([pool(), pipeline(analysed="Unknown")], "waits for Pipeline syse to be analysed: not yet"),
+        ([pool(), pipeline(analyzed="Unknown")], "waits for Pipeline syse to be analysed: not yet"),
         ([pipeline()], "waits for a member of JailPool main to be ready"),
         ([pipeline(), pool(ready="Unknown")], "waits for a member of JailPool main"),
     ],

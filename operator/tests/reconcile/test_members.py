@@ -40,7 +40,7 @@ RUNNING = {("syse", "indexer"): "Succeeded", ("syse", "search"): "Running", ("sy
 
 
 def monitor(**more: Any) -> Monitor:
-    known = {"ready": True, "bundle": BUNDLE.label, "tasks": RUNNING, "analysed": frozenset({"syse"})}
+    known = {"ready": True, "bundle": BUNDLE.label, "tasks": RUNNING, "analyzed": frozenset({"syse"})}
     return Monitor(**{**known, **more})
 
 
@@ -309,7 +309,7 @@ BRING_UP = BringUp(member().place, members.tasks(RELEASE))
         (member(monitor=monitor(bundle=""), refused={BUNDLE.label: failure()}), None),
         (member(monitor=monitor(bundle=""), refused={"another": failure()}), ApplyBundle(member().place, BUNDLE)),
         (member(monitor=IDLE), BRING_UP),
-        (member(monitor=monitor(analysed=frozenset())), BRING_UP),
+        (member(monitor=monitor(analyzed=frozenset())), BRING_UP),
         (member(monitor=IDLE, bring_up_failed=failure()), None),
         (member(monitor=IDLE, job=Job("bringUp")), None),
         (member(monitor=None), None),

@@ -250,9 +250,9 @@ def test_a_finished_run_is_left_alone_and_a_deleted_one_cancelled() -> None:
         assert decision.plan == Plan()
 
 
-def analysed(*things: Object) -> tuple[str, str, str]:
-    found = only_condition(runs.analysed(pipeline(), world(*things), NOW))
-    assert found["type"] == "Analysed"
+def analyzed(*things: Object) -> tuple[str, str, str]:
+    found = only_condition(runs.analyzed(pipeline(), world(*things), NOW))
+    assert found["type"] == "Analyzed"
     return found["status"], found["reason"], found["message"]
 
 
@@ -298,10 +298,10 @@ SAID = (
     ],
 )
 def test_a_pipeline_says_what_its_analysis_came_to(things: list[Object], expected: tuple[str, str, str]) -> None:
-    status, reason, text = analysed(*things)
+    status, reason, text = analyzed(*things)
     assert (status, reason) == expected[:2]
     assert expected[2] in text
 
 
 def test_a_pipeline_without_a_bundle_has_no_such_condition() -> None:
-    assert runs.analysed(pipeline(""), world(), NOW) == Plan()
+    assert runs.analyzed(pipeline(""), world(), NOW) == Plan()

@@ -120,7 +120,7 @@ def test_a_pipeline() -> None:
     known = inventory(
         thing("AnalysisRun", "one", {"pipeline": "syse"}, {"conditions": [condition("Succeeded", "True")]})
     )
-    plan = runs.analysed(thing("Pipeline", "syse", {}, {"bundle": HASH}), known, NOW)
+    plan = runs.analyzed(thing("Pipeline", "syse", {}, {"bundle": HASH}), known, NOW)
     assert faults(written(plan), status("pipelines")) == []
 
 

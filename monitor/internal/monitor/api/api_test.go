@@ -45,7 +45,8 @@ func TestCalls(t *testing.T) {
 	client, _ := serve(t, service)
 	direct := new(apitest.Service)
 	ctx := context.Background()
-	question := api.Question{Pipeline: "syse", Principal: "bob", Region: "de", Conduit: "/corpus/ä b.txt", Access: "write", Task: "worker"}
+	question := api.Question{Pipeline: "syse", Principal: "bob", Region: "de", Conduit: "/corpus/ä b.txt",
+		Access: "write", Task: "worker"}
 	change := api.FactChange{
 		Remove: []api.Fact{apitest.Fact("friends/alice", "friend", policy.String("bob"))},
 		Add:    []api.Fact{apitest.Fact("blacklist/de", "blocked", policy.Integer(17), policy.Time(apitest.Began))},
@@ -107,7 +108,8 @@ func TestErrorsKeepTheirRemedy(t *testing.T) {
 	}{
 		{"problem", api.NotFound("start task syse/x", "see shai task list", "there is no task %q", "x"),
 			`start task syse/x: there is no task "x"; see shai task list`},
-		{"wrapped problem", fmt.Errorf("outer: %w", api.Conflict("set mode", "stop it first", "it runs")), "set mode: it runs; stop it first"},
+		{"wrapped problem", fmt.Errorf("outer: %w", api.Conflict("set mode", "stop it first", "it runs")),
+			"set mode: it runs; stop it first"},
 		{"other", errors.New("disk on fire"), "GET /v1/status: disk on fire; the monitor's log says more"},
 		{"deadline", context.DeadlineExceeded, "GET /v1/status: context deadline exceeded; try again"},
 	} {
@@ -123,7 +125,8 @@ func TestErrorsKeepTheirRemedy(t *testing.T) {
 
 func TestManifestErrorsArriveWithTheirPlaces(t *testing.T) {
 	client, _ := serve(t, new(apitest.Service))
-	bad := []manifest.Source{{Name: "task.yaml", Text: "apiVersion: shai.dev/v1alpha1\nkind: Task\nmetadata: {name: a}\nspec: {commnad: [x]}\n"}}
+	bad := []manifest.Source{{Name: "task.yaml",
+		Text: "apiVersion: shai.dev/v1alpha1\nkind: Task\nmetadata: {name: a}\nspec: {commnad: [x]}\n"}}
 	_, err := client.Apply(context.Background(), api.ApplyRequest{Sources: bad})
 	var problem *api.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusUnprocessableEntity || len(problem.Errors) != 3 {
@@ -137,7 +140,8 @@ func TestManifestErrorsArriveWithTheirPlaces(t *testing.T) {
 func TestAnalysisReportsProgress(t *testing.T) {
 	client, _ := serve(t, new(apitest.Service))
 	var done []uint64
-	_, err := client.Analyze(context.Background(), api.AnalyzeRequest{}, func(p api.Progress) { done = append(done, p.Done) })
+	_, err := client.Analyze(context.Background(), api.AnalyzeRequest{},
+		func(p api.Progress) { done = append(done, p.Done) })
 	if diff := cmp.Diff([]uint64{0, 1000, 2000}, done); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
@@ -146,8 +150,9 @@ func TestAnalysisReportsProgress(t *testing.T) {
 func TestAudit(t *testing.T) {
 	client, _ := serve(t, new(apitest.Service))
 	no := false
-	query := audit.Query{Kinds: []audit.Kind{audit.Denial, audit.Binding}, Principal: "bob", Task: "worker", Conduit: "/corpus/",
-		Since: apitest.Began.AddDate(-10, 0, 0), Allowed: &no, Limit: 5}
+	query := audit.Query{Kinds: []audit.Kind{audit.Denial, audit.Binding}, Principal: "bob", Task: "worker",
+		Conduit: "/corpus/",
+		Since:   apitest.Began.AddDate(-10, 0, 0), Allowed: &no, Limit: 5}
 	var got []audit.Record
 	err := client.Query(context.Background(), query, func(r audit.Record) error { got = append(got, r); return nil })
 	if err != nil || len(got) != 1 || got[0].Conduit != "/corpus/private/alice/3.txt" || got[0].Hash == "" {
@@ -174,7 +179,8 @@ func TestAudit(t *testing.T) {
 // What is not exactly a documented request is refused, and the server lives on.
 func TestBadRequests(t *testing.T) {
 	client, socket := serve(t, new(apitest.Service))
-	plain := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	plain := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 	for _, test := range []struct {
@@ -191,10 +197,12 @@ func TestBadRequests(t *testing.T) {
 		{"no facts", "POST", "/v1/facts", "{}", 422, "there are none"},
 		{"wildcard", "POST", "/v1/facts", `{"add":[{"conduit":"a","says":"b","tuple":[null]}]}`, 422, "no wildcards"},
 		{"no relation", "POST", "/v1/facts", `{"add":[{"conduit":"a","tuple":[1]}]}`, 422, "missing"},
-		{"too large", "POST", "/v1/facts", `{"add":[` + strings.Repeat(" ", 2<<20) + `]}`, 413, "larger than 1048576 bytes"},
+		{"too large", "POST", "/v1/facts", `{"add":[` + strings.Repeat(" ", 2<<20) + `]}`, 413,
+			"larger than 1048576 bytes"},
 		{"explain nothing", "GET", "/v1/explain", "", 400, "missing"},
 		{"explain a typing mistake", "GET", "/v1/explain?principle=bob&conduit=/x", "", 400, "principle"},
-		{"explain another access", "GET", "/v1/explain?principal=bob&conduit=/x&access=eat", "", 400, "neither read nor write"},
+		{"explain another access", "GET", "/v1/explain?principal=bob&conduit=/x&access=eat", "", 400,
+			"neither read nor write"},
 		{"audit kind", "GET", "/v1/audit?kind=denail", "", 400, "not a kind"},
 		{"audit time", "GET", "/v1/audit?since=yesterday", "", 400, "RFC 3339"},
 		{"audit limit", "GET", "/v1/audit?limit=-1", "", 400, "not a number"},
@@ -267,7 +275,8 @@ func TestSocket(t *testing.T) {
 	})
 	t.Run("of a living monitor is kept", func(t *testing.T) {
 		_, socket := serve(t, new(apitest.Service))
-		if _, err := (api.Endpoints{Socket: socket}).Open(); err == nil || !strings.Contains(err.Error(), "another monitor") {
+		if _, err := (api.Endpoints{Socket: socket}).Open(); err == nil ||
+			!strings.Contains(err.Error(), "another monitor") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -286,7 +295,8 @@ func TestSocket(t *testing.T) {
 		if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (api.Endpoints{Socket: file}).Open(); err == nil || !strings.Contains(err.Error(), "not a socket") {
+		if _, err := (api.Endpoints{Socket: file}).Open(); err == nil ||
+			!strings.Contains(err.Error(), "not a socket") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -298,7 +308,8 @@ func TestUnreachableMonitor(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = client.Status(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "nobody: connect: no such file or directory; start it with shai monitor") {
+	if err == nil || !strings.Contains(err.Error(),
+		"nobody: connect: no such file or directory; start it with shai monitor") {
 		t.Errorf("got %v", err)
 	}
 }

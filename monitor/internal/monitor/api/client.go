@@ -51,7 +51,8 @@ func Connect(target Target) (*Client, error) {
 	}
 	certificate, err := tls.LoadX509KeyPair(target.Certificate, target.Key)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: read client certificate %q and key %q: %w", target.Server, target.Certificate, target.Key, err)
+		return nil, fmt.Errorf("connect to %s: read client certificate %q and key %q: %w", target.Server,
+			target.Certificate, target.Key, err)
 	}
 	authorities, err := readAuthorities(target.ServerCA)
 	if err != nil {
@@ -109,7 +110,8 @@ func (c *Client) unreachable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &Problem{Title: "connect to the monitor at " + c.name, Status: http.StatusServiceUnavailable, Detail: err.Error(),
+	return &Problem{Title: "connect to the monitor at " + c.name, Status: http.StatusServiceUnavailable,
+		Detail: err.Error(),
 		Remedy: "start it with shai monitor, or give --socket or --server"}
 }
 

@@ -21,7 +21,8 @@ type modeRequest struct {
 }
 
 func badParameter(name, format string, arguments ...any) error {
-	return &Problem{Title: "read parameter " + name, Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, arguments...)}
+	return &Problem{Title: "read parameter " + name, Status: http.StatusBadRequest,
+		Detail: fmt.Sprintf(format, arguments...)}
 }
 
 // known refuses a parameter that is misspelled: without it the answer would be to

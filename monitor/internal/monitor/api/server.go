@@ -91,7 +91,8 @@ func problemOf(title string, err error) *Problem {
 	case errors.As(err, &problem):
 		return problem
 	case errors.As(err, &manifests):
-		problem = Invalid("check manifests", "correct them and apply again; nothing was changed", "%d errors", len(manifests))
+		problem = Invalid("check manifests", "correct them and apply again; nothing was changed", "%d errors",
+			len(manifests))
 		if len(manifests) == 1 {
 			problem.Detail = "1 error"
 		}
@@ -105,7 +106,8 @@ func problemOf(title string, err error) *Problem {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return Unavailable(title, "try again", "%v", err)
 	}
-	return &Problem{Title: title, Status: http.StatusInternalServerError, Detail: err.Error(), Remedy: "the monitor's log says more"}
+	return &Problem{Title: title, Status: http.StatusInternalServerError, Detail: err.Error(),
+		Remedy: "the monitor's log says more"}
 }
 
 func answer(w http.ResponseWriter, value any, err error) error {
@@ -136,7 +138,8 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, value any) error 
 	if errors.As(err, &tooLarge) {
 		return err
 	}
-	return &Problem{Title: "read request", Status: http.StatusBadRequest, Detail: strings.TrimPrefix(err.Error(), "json: "),
+	return &Problem{Title: "read request", Status: http.StatusBadRequest,
+		Detail: strings.TrimPrefix(err.Error(), "json: "),
 		Remedy: "send one JSON object with the documented fields"}
 }
 

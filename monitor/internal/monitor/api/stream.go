@@ -59,7 +59,8 @@ type progressLine struct {
 
 // streamed runs what takes long, with its progress on the way and its last line at the
 // end. A client that is gone ends the request's context, and with it the run.
-func streamed(w http.ResponseWriter, r *http.Request, title string, run func(context.Context, func(Progress)) (any, error)) error {
+func streamed(w http.ResponseWriter, r *http.Request, title string,
+	run func(context.Context, func(Progress)) (any, error)) error {
 	lines := newStream(w)
 	ctx, cancel := untilClosing(r.Context())
 	defer cancel()

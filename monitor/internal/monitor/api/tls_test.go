@@ -35,8 +35,10 @@ func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t}
 	a.certificate = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.path, _ = a.issue(a.certificate)
 	return a
@@ -75,8 +77,10 @@ func (a *authority) issue(template *x509.Certificate) (certificate, key string) 
 
 func (a *authority) leaf(name string, usage x509.ExtKeyUsage) (certificate, key string) {
 	return a.issue(&x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{usage},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{usage},
 	})
 }
 
@@ -101,7 +105,8 @@ func TestMutualTLS(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			certificate, key := test.issuer.leaf("client", test.usage)
-			client, err := api.Connect(api.Target{Server: address, Certificate: certificate, Key: key, ServerCA: test.serverCA})
+			client, err := api.Connect(api.Target{Server: address, Certificate: certificate, Key: key,
+				ServerCA: test.serverCA})
 			if err != nil {
 				t.Fatal(err)
 			}

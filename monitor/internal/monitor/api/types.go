@@ -16,7 +16,8 @@ type ApplyRequest struct {
 	Sources []manifest.Source `json:"sources"`
 	DryRun  bool              `json:"dryRun,omitempty"`
 	Prune   bool              `json:"prune,omitempty"` // objects that the sources do not name go
-	Label   string            `json:"label,omitempty"` // the sender's name for the bundle, at most 256 bytes; shown in status
+	// the sender's name for the bundle, at most 256 bytes; shown in status
+	Label string `json:"label,omitempty"`
 }
 
 // ApplyResult says what an apply did, or would do.
@@ -78,8 +79,10 @@ type PipelineStatus struct {
 	Sessions     []SessionStatus `json:"sessions"` // at most 100
 	SessionTotal int             `json:"sessionTotal"`
 	LastAnalysis *AnalysisRun    `json:"lastAnalysis,omitempty"` // nil: none since the monitor started
-	User         uint32          `json:"user,omitempty"`         // and group, of its tasks; 0: they are who the monitor is
-	Unreadable   []string        `json:"unreadable,omitempty"`   // documents that the tasks' user cannot read, and the remedy
+	// and group, of its tasks; 0: they are who the monitor is
+	User uint32 `json:"user,omitempty"`
+	// documents that the tasks' user cannot read, and the remedy
+	Unreadable []string `json:"unreadable,omitempty"`
 }
 
 // AnalysisRun is how the last run of the offline analysis ended. One that failed has
@@ -137,7 +140,8 @@ type Explanation struct {
 	Derivation Derivation `json:"derivation"`
 	Conditions []string   `json:"conditions,omitempty"` // facts the answer rests on
 	Sentence   string     `json:"sentence"`             // the answer as a person would give it; "it" is the conduit
-	Remedy     string     `json:"remedy,omitempty"`     // a command after which it would be allowed, where one fact is all that is missing
+	// a command after which it would be allowed, where one fact is all that is missing
+	Remedy string `json:"remedy,omitempty"`
 	// WouldDeny says that the access is allowed because the policies that forbid it,
 	// for this reason, are in mode Audit or Warn.
 	WouldDeny string `json:"wouldDeny,omitempty"`

@@ -36,13 +36,14 @@ type Finding struct {
 	Line   int    `json:"line,omitempty"` // within the source
 	Column int    `json:"column,omitempty"`
 	// TextLine and TextColumn are the place within the text at Path, of a policy.
-	TextLine   int           `json:"textLine,omitempty"`
-	TextColumn int           `json:"textColumn,omitempty"`
-	Code       manifest.Code `json:"code"`           // "invalid", "reference", "overlap"; of warnings "unused", "unenforced"
-	Kind       string        `json:"kind,omitempty"` // of the object
-	Name       string        `json:"name,omitempty"` // of the object
-	Path       string        `json:"path,omitempty"` // "spec.conduits[2].policy"
-	Message    string        `json:"message"`        // what is wrong, and what to do about it
+	TextLine   int `json:"textLine,omitempty"`
+	TextColumn int `json:"textColumn,omitempty"`
+	// "invalid", "reference", "overlap"; of warnings "unused", "unenforced"
+	Code    manifest.Code `json:"code"`
+	Kind    string        `json:"kind,omitempty"` // of the object
+	Name    string        `json:"name,omitempty"` // of the object
+	Path    string        `json:"path,omitempty"` // "spec.conduits[2].policy"
+	Message string        `json:"message"`        // what is wrong, and what to do about it
 }
 
 // maxFindings bounds the lists of an answer.

@@ -59,32 +59,43 @@ func TestValidations(t *testing.T) {
 	}{
 		{name: "nothing", errors: findings{}, parameters: map[string][]string{}, warnings: findings{}},
 		{
-			name: "a policy", texts: []string{policyAlone}, errors: findings{}, parameters: map[string][]string{"own": {"owner"}},
-			warnings: findings{{Source: "0", Line: 1, Column: 76, Code: "unused", Kind: "Policy", Name: "own", Path: "metadata.name",
+			name: "a policy", texts: []string{policyAlone}, errors: findings{},
+			parameters: map[string][]string{"own": {"owner"}},
+			warnings: findings{{Source: "0", Line: 1, Column: 76, Code: "unused", Kind: "Policy", Name: "own",
+				Path:    "metadata.name",
 				Message: "no task and no conduit uses the policy"}},
 		},
-		{name: "a policy alone", texts: []string{policyAlone}, alone: true, errors: findings{}, parameters: map[string][]string{"own": {"owner"}}, warnings: findings{}},
+		{name: "a policy alone", texts: []string{policyAlone}, alone: true, errors: findings{},
+			parameters: map[string][]string{"own": {"owner"}}, warnings: findings{}},
 		{
 			name: "a mistake in a text", texts: []string{strings.Replace(policyAlone, "sKeyIs", "sKeyls", 1)},
-			errors: findings{{Source: "0", Line: 2, Column: 20, TextLine: 2, TextColumn: 11, Code: "invalid", Kind: "Policy", Name: "own", Path: "spec.text",
+			errors: findings{{Source: "0", Line: 2, Column: 20, TextLine: 2, TextColumn: 11, Code: "invalid",
+				Kind: "Policy", Name: "own", Path: "spec.text",
 				Message: "unknown predicate `sKeyls`; did you mean sKeyIs?"}},
 			parameters: map[string][]string{},
-			warnings: findings{{Source: "0", Line: 1, Column: 76, Code: "unused", Kind: "Policy", Name: "own", Path: "metadata.name",
+			warnings: findings{{Source: "0", Line: 1, Column: 76, Code: "unused", Kind: "Policy", Name: "own",
+				Path:    "metadata.name",
 				Message: "no task and no conduit uses the policy"}},
 		},
 		{
 			name: "a reference", texts: []string{taskAlone}, parameters: map[string][]string{},
-			errors: findings{{Source: "0", Line: 2, Column: 56, Code: "reference", Kind: "Task", Name: "reader", Path: "spec.taint.name",
+			errors: findings{{Source: "0", Line: 2, Column: 56, Code: "reference", Kind: "Task", Name: "reader",
+				Path:    "spec.taint.name",
 				Message: `there is no Policy "own"`}},
-			warnings: findings{{Source: "0", Line: 1, Column: 74, Code: "unused", Kind: "Task", Name: "reader", Path: "metadata.name",
+			warnings: findings{{Source: "0", Line: 1, Column: 74, Code: "unused", Kind: "Task", Name: "reader",
+				Path:    "metadata.name",
 				Message: "no pipeline has the task"}},
 		},
-		{name: "a reference alone", texts: []string{taskAlone}, alone: true, errors: findings{}, parameters: map[string][]string{}, warnings: findings{}},
+		{name: "a reference alone", texts: []string{taskAlone}, alone: true, errors: findings{},
+			parameters: map[string][]string{}, warnings: findings{}},
 		{
-			name: "more than a reference, alone", texts: []string{strings.Replace(taskAlone, "command", "commnad", 1)}, alone: true,
+			name: "more than a reference, alone", texts: []string{strings.Replace(taskAlone, "command", "commnad", 1)},
+			alone: true,
 			errors: findings{
-				{Source: "0", Line: 2, Column: 11, Code: "invalid", Kind: "Task", Name: "reader", Path: "spec.command", Message: "the field is missing; expected a list"},
-				{Source: "0", Line: 2, Column: 12, Code: "invalid", Kind: "Task", Name: "reader", Path: "spec.commnad", Message: `unknown field; did you mean "command"?`},
+				{Source: "0", Line: 2, Column: 11, Code: "invalid", Kind: "Task", Name: "reader", Path: "spec.command",
+					Message: "the field is missing; expected a list"},
+				{Source: "0", Line: 2, Column: 12, Code: "invalid", Kind: "Task", Name: "reader", Path: "spec.commnad",
+					Message: `unknown field; did you mean "command"?`},
 			},
 			parameters: map[string][]string{}, warnings: findings{},
 		},
@@ -95,11 +106,13 @@ func TestValidations(t *testing.T) {
 				request.Sources = append(request.Sources, manifest.Source{Name: fmt.Sprint(i), Text: text})
 			}
 			code, got := ask(t, api.ValidationMux(), request)
-			want := api.Validation{Errors: test.errors, ErrorTotal: len(test.errors), Parameters: test.parameters, Warnings: test.warnings, Hash: got.Hash}
+			want := api.Validation{Errors: test.errors, ErrorTotal: len(test.errors), Parameters: test.parameters,
+				Warnings: test.warnings, Hash: got.Hash}
 			if diff := cmp.Diff(want, got); diff != "" || code != http.StatusOK {
 				t.Errorf("%d\n%s", code, diff)
 			}
-			if complete := test.name == "nothing" || strings.HasPrefix(test.name, "a policy"); (got.Hash != "") != complete {
+			if complete := test.name == "nothing" ||
+				strings.HasPrefix(test.name, "a policy"); (got.Hash != "") != complete {
 				t.Errorf("hash %q", got.Hash)
 			}
 		})
@@ -139,7 +152,8 @@ func TestManyMistakes(t *testing.T) {
 	for i := range 4000 {
 		fmt.Fprintf(&text, "---\n%s\n", strings.Replace(taskAlone, "reader", fmt.Sprintf("reader-%d", i), 1))
 	}
-	_, got := ask(t, api.ValidationMux(), api.ValidateRequest{Sources: []manifest.Source{{Name: "a", Text: text.String()}}})
+	_, got := ask(t, api.ValidationMux(), api.ValidateRequest{Sources: []manifest.Source{{Name: "a",
+		Text: text.String()}}})
 	if len(got.Errors) != 1000 || got.ErrorTotal != 4000 || len(got.Warnings) != 1000 {
 		t.Errorf("%d of %d errors, %d warnings", len(got.Errors), got.ErrorTotal, len(got.Warnings))
 	}
@@ -195,7 +209,8 @@ func TestServeValidations(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- api.ServeValidations(ctx, socket) }()
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 	var response *http.Response
@@ -238,7 +253,8 @@ func many() api.ValidateRequest {
 		for k := range 4 {
 			name := fmt.Sprintf("t-%d-%d", i, k)
 			tasks = append(tasks, fmt.Sprintf("%q", name))
-			text := strings.Replace(strings.Replace(taskAlone, "reader", name, 1), `"own"`, fmt.Sprintf(`"own-%d"`, i*4+k), 1)
+			text := strings.Replace(strings.Replace(taskAlone, "reader", name, 1), `"own"`,
+				fmt.Sprintf(`"own-%d"`, i*4+k), 1)
 			add("Task/"+name, strings.Replace(text, `"taint"`, `"reads": ["documents"], "taint"`, 1))
 		}
 		var paths []string
@@ -254,7 +270,8 @@ func many() api.ValidateRequest {
 func TestManyObjects(t *testing.T) {
 	code, got := ask(t, api.ValidationMux(), many())
 	if code != http.StatusOK || got.ErrorTotal != 0 || len(got.Parameters) != 500 || got.Hash == "" {
-		t.Errorf("%d: %d errors %v, %d policies", code, got.ErrorTotal, got.Errors[:min(3, len(got.Errors))], len(got.Parameters))
+		t.Errorf("%d: %d errors %v, %d policies", code, got.ErrorTotal, got.Errors[:min(3, len(got.Errors))],
+			len(got.Parameters))
 	}
 }
 
@@ -267,7 +284,8 @@ func BenchmarkManyObjects(b *testing.B) {
 
 // FuzzValidations: whatever is asked, there is an answer, and it is JSON.
 func FuzzValidations(f *testing.F) {
-	for _, text := range []string{policyAlone, taskAlone, "a: &a [*a]", "{[: !!binary x", "---\n---", "kind: Pipeline\nspec: {conduits: [{paths: [{path: '{'}]}]}"} {
+	for _, text := range []string{policyAlone, taskAlone, "a: &a [*a]", "{[: !!binary x", "---\n---",
+		"kind: Pipeline\nspec: {conduits: [{paths: [{path: '{'}]}]}"} {
 		f.Add(text, text, true)
 	}
 	valid, err := os.ReadFile("../../manifest/testdata/valid.yaml")
@@ -277,7 +295,8 @@ func FuzzValidations(f *testing.F) {
 	f.Add(string(valid), policyAlone, false)
 	mux := api.ValidationMux()
 	f.Fuzz(func(t *testing.T, first, second string, alone bool) {
-		code, got := ask(t, mux, api.ValidateRequest{Alone: alone, Sources: []manifest.Source{{Name: "a", Text: first}, {Name: "b", Text: second}}})
+		code, got := ask(t, mux, api.ValidateRequest{Alone: alone,
+			Sources: []manifest.Source{{Name: "a", Text: first}, {Name: "b", Text: second}}})
 		if code != http.StatusOK || got.Errors == nil || got.Warnings == nil || got.Parameters == nil {
 			t.Errorf("%d: %+v", code, got)
 		}

@@ -55,7 +55,8 @@ func (s *Service) Ready(context.Context) error { return s.call("ready") }
 
 // Apply implements [api.Service].
 func (s *Service) Apply(_ context.Context, request api.ApplyRequest) (api.ApplyResult, error) {
-	if err := s.call("apply %d sources, dry run %t, prune %t", len(request.Sources), request.DryRun, request.Prune); err != nil {
+	if err := s.call("apply %d sources, dry run %t, prune %t", len(request.Sources), request.DryRun,
+		request.Prune); err != nil {
 		return api.ApplyResult{}, err
 	}
 	s.mutex.Lock()
@@ -70,7 +71,8 @@ func (s *Service) Apply(_ context.Context, request api.ApplyRequest) (api.ApplyR
 	}
 	result := api.ApplyResult{Version: s.version + 1, Hash: bundle.Hash(), DryRun: request.DryRun}
 	for _, change := range bundle.Changes(s.bundle) {
-		result.Objects = append(result.Objects, api.ObjectChange{Kind: change.Kind, Name: change.Name, Change: change.What})
+		result.Objects = append(result.Objects,
+			api.ObjectChange{Kind: change.Kind, Name: change.Name, Change: change.What})
 	}
 	if !request.DryRun {
 		s.bundle, s.version = bundle, s.version+1
@@ -86,8 +88,9 @@ func (s *Service) Status(context.Context) (api.Status, error) {
 		{Name: "indexer", Run: "Once", State: "Succeeded", Enforcement: "full"},
 		{Name: "worker", Run: "Always", State: "Running", Enforcement: "full", PID: 4711, Restarts: 1, Since: &since},
 	}
-	pipeline.Sessions = []api.SessionStatus{{Instance: "worker(alice, de)", Task: "worker", Principal: "alice", Region: "de",
-		Peer: "127.0.1.1:40000", Slot: 3, Mode: "shai", Since: Began}}
+	pipeline.Sessions = []api.SessionStatus{{Instance: "worker(alice, de)", Task: "worker", Principal: "alice",
+		Region: "de",
+		Peer:   "127.0.1.1:40000", Slot: 3, Mode: "shai", Since: Began}}
 	pipeline.SessionTotal = 1
 	return api.Status{
 		Version: "test", Started: Began, Ready: true,
@@ -110,7 +113,8 @@ func Pipeline(name, mode string) api.PipelineStatus {
 // Machine is a report of a machine whose enforcement is "full" or "none".
 func Machine(enforcement string) sandbox.Report {
 	report := sandbox.Report{System: "linux 6.18.1 x86_64", Backend: "landlock+seccomp", Enforcement: enforcement}
-	landlock := sandbox.Feature{Name: "Landlock", Found: "ABI 7", Needed: "ABI 4 (Linux 6.7)", Present: true, Effect: "confines file access"}
+	landlock := sandbox.Feature{Name: "Landlock", Found: "ABI 7", Needed: "ABI 4 (Linux 6.7)", Present: true,
+		Effect: "confines file access"}
 	if enforcement == "none" {
 		landlock.Found, landlock.Present = "missing", false
 	}
@@ -119,7 +123,8 @@ func Machine(enforcement string) sandbox.Report {
 }
 
 // Analyze implements [api.Service].
-func (s *Service) Analyze(_ context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis, error) {
+func (s *Service) Analyze(_ context.Context, request api.AnalyzeRequest, progress func(api.Progress)) (api.Analysis,
+	error) {
 	if err := s.call("analyze %s, full %t, scope %s", request.Pipeline, request.Full, request.Scope); err != nil {
 		return api.Analysis{}, err
 	}
@@ -130,14 +135,17 @@ func (s *Service) Analyze(_ context.Context, request api.AnalyzeRequest, progres
 }
 
 // Compare implements [api.Service].
-func (s *Service) Compare(_ context.Context, request api.CompareRequest, progress func(api.Progress)) (api.Comparison, error) {
+func (s *Service) Compare(_ context.Context, request api.CompareRequest, progress func(api.Progress)) (api.Comparison,
+	error) {
 	if err := s.call("compare %d sources, prune %t", len(request.Sources), request.Prune); err != nil {
 		return api.Comparison{}, err
 	}
 	progress(api.Progress{Phase: "instances", Done: 2000, Total: 2000})
-	closed := api.FlowChange{Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Instances: 3, Access: "read", Conduits: "documents",
+	closed := api.FlowChange{Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Instances: 3,
+		Access: "read", Conduits: "documents",
 		Conduit: "/corpus/friends/alice/3.txt", Policy: "friends", Classes: 1, Documents: 4, Flows: 12}
-	return api.Comparison{From: "00ff", To: "11ee", FlowsBefore: 1200, FlowsAfter: 1188, Opened: []api.FlowChange{}, Closed: []api.FlowChange{closed},
+	return api.Comparison{From: "00ff", To: "11ee", FlowsBefore: 1200, FlowsAfter: 1188, Opened: []api.FlowChange{},
+		Closed:      []api.FlowChange{closed},
 		ClosedTotal: 12, WouldClose: []api.FlowChange{}, Users: []string{"bob", "carol", "dave"}, UsersTotal: 3,
 		Documents: []string{closed.Conduit}, DocumentsTotal: 4, DurationMicroseconds: 181_000}, nil
 }
@@ -148,22 +156,32 @@ func (s *Service) LatestAnalysis(_ context.Context, pipeline string) (api.Analys
 }
 
 func (s *Service) analysis() api.Analysis {
-	private := api.Cause{Policy: "private", Count: 345_678, Instance: "worker(carol, us)", Conduit: "/corpus/private/alice/3.txt",
-		Reason: "only alice may read it (private, owner alice); carol is not alice", Suggestion: `policy private: add ` + "`read :- sKeyIs(\"carol\").`"}
-	address := api.Cause{Policy: "log", Count: 2, Instance: "indexer", Conduit: "/index/log", Reason: "the session's address is known only then"}
+	private := api.Cause{Policy: "private", Count: 345_678, Instance: "worker(carol, us)",
+		Conduit:    "/corpus/private/alice/3.txt",
+		Reason:     "only alice may read it (private, owner alice); carol is not alice",
+		Suggestion: `policy private: add ` + "`read :- sKeyIs(\"carol\").`"}
+	address := api.Cause{Policy: "log", Count: 2, Instance: "indexer", Conduit: "/index/log",
+		Reason: "the session's address is known only then"}
 	return api.Analysis{
-		Scope: api.ScopeAll, Pipeline: "syse", Bundle: 1, Started: Began, DurationMicroseconds: 181_000, Conduits: 20000, Classes: 4003, Instances: 2003,
+		Scope: api.ScopeAll, Pipeline: "syse", Bundle: 1, Started: Began, DurationMicroseconds: 181_000,
+		Conduits: 20000, Classes: 4003, Instances: 2003,
 		AccessTally: api.AccessTally{Expected: 12_365_682, Granted: 12_020_001, Refused: 345_679, Undecided: 2},
 		Accesses: []api.Accesses{
-			{Task: "indexer", Access: "read", Conduits: "documents", Instances: 1, AccessTally: api.AccessTally{Expected: 20000, Granted: 20000}},
-			{Task: "indexer", Access: "write", Conduits: "index", Instances: 1, AccessTally: api.AccessTally{Expected: 4, Granted: 1, Refused: 1, Undecided: 2},
-				RefusedBecause:   []api.Cause{{Policy: "tried", Count: 1, Instance: "indexer", Conduit: "/index/2", Reason: "nobody may write it (tried)", Mode: "Audit"}},
+			{Task: "indexer", Access: "read", Conduits: "documents", Instances: 1,
+				AccessTally: api.AccessTally{Expected: 20000, Granted: 20000}},
+			{Task: "indexer", Access: "write", Conduits: "index", Instances: 1,
+				AccessTally: api.AccessTally{Expected: 4, Granted: 1, Refused: 1, Undecided: 2},
+				RefusedBecause: []api.Cause{{Policy: "tried", Count: 1, Instance: "indexer", Conduit: "/index/2",
+					Reason: "nobody may write it (tried)", Mode: "Audit"}},
 				UndecidedBecause: []api.Cause{address}},
 			{Task: "worker", Access: "read", Conduits: "documents", Instances: 2000,
-				AccessTally: api.AccessTally{Expected: 12_345_678, Granted: 12_000_000, Refused: 345_678}, RefusedBecause: []api.Cause{private}},
+				AccessTally:    api.AccessTally{Expected: 12_345_678, Granted: 12_000_000, Refused: 345_678},
+				RefusedBecause: []api.Cause{private}},
 		},
-		Warnings: []api.Warning{{Task: "worker", Access: "read", Conduits: "documents", Instance: "worker(carol, us)", Instances: 3,
-			Message: "worker(carol, us) may read nothing of documents: " + private.Reason, Suggestion: private.Suggestion}},
+		Warnings: []api.Warning{{Task: "worker", Access: "read", Conduits: "documents", Instance: "worker(carol, us)",
+			Instances:  3,
+			Message:    "worker(carol, us) may read nothing of documents: " + private.Reason,
+			Suggestion: private.Suggestion}},
 		Mermaid: "flowchart LR\n  documents --> indexer\n",
 	}
 }
@@ -171,14 +189,16 @@ func (s *Service) analysis() api.Analysis {
 // Explain implements [api.Service].
 func (s *Service) Explain(_ context.Context, q api.Question) (api.Explanation, error) {
 	return api.Explanation{
-		Question: q, Allowed: true, Instance: "worker(" + q.Principal + ", de)", Class: 17, Policy: `friends(owner: "alice")`,
+		Question: q, Allowed: true, Instance: "worker(" + q.Principal + ", de)", Class: 17,
+		Policy:   `friends(owner: "alice")`,
 		Sentence: "worker(" + q.Principal + ", de) may read it (friends(owner: \"alice\"))",
-		Derivation: api.Derivation{Statement: "worker(bob, de) may read " + q.Conduit, Holds: true, Because: []api.Derivation{
-			{Statement: `clause 1: sKeyIs("alice")`, Holds: false},
-			{Statement: "clause 2", Holds: true, Because: []api.Derivation{
-				{Statement: `"friends/alice" says friend("bob")`, Holds: true},
+		Derivation: api.Derivation{Statement: "worker(bob, de) may read " + q.Conduit, Holds: true,
+			Because: []api.Derivation{
+				{Statement: `clause 1: sKeyIs("alice")`, Holds: false},
+				{Statement: "clause 2", Holds: true, Because: []api.Derivation{
+					{Statement: `"friends/alice" says friend("bob")`, Holds: true},
+				}},
 			}},
-		}},
 		Conditions: []string{`"friends/alice" says friend("bob")`},
 	}, s.call("explain %+v", q)
 }
@@ -196,7 +216,8 @@ func (s *Service) SetMode(_ context.Context, pipeline, mode string) (api.Pipelin
 
 // StartTask implements [api.Service].
 func (s *Service) StartTask(_ context.Context, pipeline, task string) (api.TaskStatus, error) {
-	return api.TaskStatus{Name: task, Run: "Always", State: "Running", Enforcement: "full", PID: 4711}, s.call("start %s/%s", pipeline, task)
+	return api.TaskStatus{Name: task, Run: "Always", State: "Running", Enforcement: "full", PID: 4711},
+		s.call("start %s/%s", pipeline, task)
 }
 
 // StopTask implements [api.Service].
@@ -223,9 +244,12 @@ func Log(t testing.TB) *audit.Log {
 	t.Cleanup(func() { log.Close() })
 	for _, event := range []audit.Event{
 		{Kind: audit.Bundle, Operation: "apply", Allowed: true, Reason: "version 1"},
-		{Kind: audit.Binding, Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Principal: "bob", Operation: "authenticate", Allowed: true, LatencyMicroseconds: 90},
-		{Kind: audit.Denial, Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Principal: "bob", Operation: "open",
-			Conduit: "/corpus/private/alice/3.txt", Policy: `private(owner: "alice")`, Reason: `no read clause holds: sKeyIs("alice")`, LatencyMicroseconds: 35},
+		{Kind: audit.Binding, Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Principal: "bob",
+			Operation: "authenticate", Allowed: true, LatencyMicroseconds: 90},
+		{Kind: audit.Denial, Pipeline: "syse", Task: "worker", Instance: "worker(bob, de)", Principal: "bob",
+			Operation: "open",
+			Conduit:   "/corpus/private/alice/3.txt", Policy: `private(owner: "alice")`,
+			Reason: `no read clause holds: sKeyIs("alice")`, LatencyMicroseconds: 35},
 	} {
 		if err := log.Append(event); err != nil {
 			t.Fatal(err)
