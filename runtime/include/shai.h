@@ -1,37 +1,123 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * libshai, the library inside a task: registration, the capability table,
- * sessions, opening conduits, and descriptor channels.
+ * libshai: the library for tasks that run under a Shai monitor. This header is its
+ * manual.
  *
- * Link with -lshai. Link the shared library only, never a copy of its objects:
- * a task that also has it preloaded must end up with one copy, because there is
- * one monitor socket and one gate.
+ * PURPOSE
  *
- * The library confines nothing by itself; the kernel does. The library knows
- * which way is allowed to be fast, and takes it. Whatever is unexpected (a
- * record of the wrong size, version or type, a missing descriptor, a closed
- * socket) makes the session unusable: descriptors it had received are closed,
- * every later call fails with ENOTCONN, and the caller should answer its user
- * with an error and call shai_reset().
+ * libshai registers the task with the monitor, serves users' sessions, and opens
+ * conduits (the files of the pipeline). It opens a conduit natively if the task's
+ * capability set covers it, and asks the monitor otherwise. libshai enforces
+ * nothing; the kernel does.
  *
- * Errors: functions that return int return -1 and set errno; shai_reason()
- * then says what failed, why, and what to do. Pointers must not be NULL.
+ * A task that only reads and writes files does not need this header. The launcher
+ * preloads the library, which registers the task and maps paths. Include the header
+ * to serve users (shai_fork_worker to shai_reset) or to open conduits by id.
  *
- * Threads: paths are mapped from any thread. One thread at a time may use the
- * monitor socket, that is: call shai_register() or anything with a session.
+ * LINKING
  *
- * A worker's life:
+ * Link with -lshai, always with the shared library. Never link a copy of its
+ * objects: a task that also has the library preloaded must have only one copy,
+ * because there is only one monitor socket and one gate (the instruction that may
+ * read a descriptor channel).
  *
- *	pid = shai_fork_worker(slot);              in the zygote
- *	shai_accept(&session);                     blocks until there is a user
- *	... send session.nonce, read the client's signature ...
- *	shai_authenticate(&session, principal, signature);
- *	for each query:
- *		write the query to session.query_pipe
- *		n = shai_channel_receive(&session, number, documents, count);
- *		... read documents[0..n-1].descriptor, close each ...
- *	shai_reset(&session);
- *	_exit(0);
+ * ORDER OF CALLS
+ *
+ *	shai_register       once; the library calls it when it is loaded
+ *	shai_fork_worker    in the zygote, once for each worker
+ *	  shai_accept         in the worker; blocks until a user connects
+ *	  shai_authenticate   after the client has signed shai_signed_text()
+ *	  shai_channel_receive, shai_open   any number of times
+ *	  shai_reset          ends the session
+ *	  _exit               except in mode baseline, where shai_accept may follow
+ *
+ * The other functions may be called at any time.
+ *
+ * EXAMPLE
+ *
+ * A worker that serves one user. The format of the user's login and of the queries is
+ * the pipeline's own: here a login is the name, NUL-padded, and the signature, and the
+ * query is a number.
+ *
+ *	#include <err.h>
+ *	#include <string.h>
+ *	#include <sys/wait.h>
+ *	#include <unistd.h>
+ *	#include "shai.h"
+ *
+ *	struct login {
+ *		char principal[SHAI_NAME_MAX];
+ *		uint8_t signature[SHAI_SIGNATURE_SIZE];
+ *	};
+ *
+ *	static void
+ *	serve(struct shai_session *session)
+ *	{
+ *		struct login login;
+ *		struct shai_document documents[10];
+ *		uint32_t query; // its number, which begins at random
+ *		ssize_t count;
+ *
+ *		// In mode baseline, verify the signature here.
+ *		if (write(session->connection, session->nonce, SHAI_NONCE_SIZE) < 0 ||
+ *		    read(session->connection, &login, sizeof(login)) != sizeof(login))
+ *			return;
+ *		login.principal[SHAI_NAME_MAX - 1] = 0;
+ *		if (shai_authenticate(session, login.principal, login.signature) != 0) {
+ *			warnx("%s", shai_reason());
+ *			return;
+ *		}
+ *		memcpy(&query, session->nonce, sizeof(query));
+ *		if (write(session->query_pipe, &query, sizeof(query)) != sizeof(query))
+ *			return;
+ *		count = shai_channel_receive(session, query, documents, 10);
+ *		if (count < 0)
+ *			warnx("%s", shai_reason());
+ *		for (ssize_t i = 0; i < count; i++) {
+ *			// Read documents[i].descriptor and write to session->connection.
+ *			close(documents[i].descriptor);
+ *		}
+ *	}
+ *
+ *	int
+ *	main(void)
+ *	{
+ *		static struct shai_session session;
+ *		pid_t worker = shai_fork_worker(0);
+ *
+ *		if (worker < 0)
+ *			errx(1, "%s", shai_reason());
+ *		if (worker > 0)
+ *			return waitpid(worker, NULL, 0) == worker ? 0 : 1;
+ *		if (shai_accept(&session) != 0)
+ *			errx(1, "%s", shai_reason());
+ *		serve(&session);
+ *		shai_reset(&session);
+ *		_exit(0);
+ *	}
+ *
+ * ERRORS
+ *
+ * Functions that return int, pid_t or ssize_t return -1 on failure and set errno.
+ * shai_reason() then says what failed, why, and what to do. Pointers must not be NULL.
+ *
+ * If the library receives something unexpected (a record of the wrong size, version
+ * or type, a missing descriptor, a closed socket), the session is BROKEN: the library
+ * closes the descriptors that came with the record, and every later call with the
+ * session fails with ENOTCONN, or with EBUSY in shai_accept. Report an error to the
+ * user and call shai_reset().
+ *
+ * OWNERSHIP
+ *
+ * The caller owns struct shai_session and the descriptors in struct shai_document.
+ * shai_reset() closes the descriptors in struct shai_session that need to be closed.
+ * Pointers that the library returns belong to the library; never free them.
+ *
+ * THREADS
+ *
+ * Path mapping, shai_path_lookup(), shai_reason() and the capability table may be used from
+ * any thread. Only one thread at a time may call shai_register() or a function that
+ * takes a session, because these use the monitor socket.
  */
 #ifndef SHAI_H
 #define SHAI_H
@@ -54,51 +140,60 @@ extern "C" {
 #define SHAI_ENVIRONMENT_MODE "SHAI_MODE"         /* "baseline", "dynamic", "shai", "audit" */
 
 /*
- * What failed last in this thread, for people: the thing, the cause and, where
- * there is one, the remedy. Never NULL; empty before the first failure. Owned by
- * the library and valid until the next failure in this thread.
+ * Returns a description of the last failure in this thread, for people: what failed,
+ * why, and the remedy if there is one. Never NULL, and empty before the first failure.
+ * The text belongs to the library and is valid until the next failure in this thread.
  */
 SHAI_API const char *shai_reason(void);
 
 /* ------------------------------------------------------------ registration */
 
 /*
- * Registers the task as an instance ("indexer", "worker") on SHAI_FD_MONITOR and
- * loads the capability table that the monitor answers with. Done by itself, when
- * the library is loaded, if SHAI_INSTANCE is set and descriptor 3 is a socket;
- * there, failure ends the process (exit status 71), for a task without its table
- * would only fail later and less clearly.
+ * Registers the task as an instance ("indexer", "worker") over SHAI_FD_MONITOR, and
+ * loads the capability table that the monitor answers with.
  *
- * Calling it again raises the taint; the new table replaces the old one at once,
+ * The library calls this when it is loaded, if SHAI_INSTANCE is set and descriptor 3
+ * is a socket. A failure then ends the process with exit status 71, because a task
+ * without its table would fail later and less clearly.
+ *
+ * Call it again to raise the task's taint. The new table replaces the old one at once,
  * for path mapping in every thread.
  *
- * Returns 0, or -1 with errno: EACCES and other values the monitor gives;
- * EPROTO for a malformed answer, or when SHAI_MODE says baseline and the monitor
- * does not (or the reverse); ENAMETOOLONG; ECONNRESET when the monitor is gone.
+ * Returns 0, or -1 with errno:
+ *   EACCES and others  the monitor refused
+ *   ENAMETOOLONG       instance is longer than SHAI_NAME_MAX - 1 bytes
+ *   EPROTO             the answer is malformed, or exactly one of SHAI_MODE and
+ *                      the monitor says baseline
+ *   ECONNRESET         the monitor is gone
+ *   ENOMEM             out of memory
  */
 SHAI_API int shai_register(const char *instance);
 
 /*
- * The mode the task runs in: what the monitor said at registration. Before
- * registration SHAI_MODE_BASELINE if the environment says so, otherwise
- * SHAI_MODE_SHAI. A session has its own, in struct shai_session.
+ * Returns the task's mode, which the monitor sends at registration. Before
+ * registration returns SHAI_MODE_BASELINE if SHAI_MODE is "baseline", and
+ * SHAI_MODE_SHAI otherwise. A session has a mode of its own, in struct shai_session.
+ * Never fails.
  */
 SHAI_API enum shai_mode shai_mode(void);
 
 /*
- * The capability table. Entry i, or NULL when i is not below shai_capability_count().
- * Owned by the library and valid for the life of the process.
+ * Return the number of entries of the capability table, and its entry i (NULL if i is
+ * not below the number of entries). Entries belong to the library and are valid for the
+ * life of the process. Never fail.
  */
 SHAI_API size_t shai_capability_count(void);
 SHAI_API const struct shai_capability *shai_capability_at(size_t i);
 
 /*
- * The descriptor number onto which a path is mapped, and the rest of the path
- * relative to it ("." when nothing is left), written to rest with a NUL. "." and
- * ".." are resolved by name alone, never leaving the prefix.
- * Returns the number (the library keeps it, the caller must not close it), or -1
- * with errno ENOENT when no capability covers the path, ENAMETOOLONG when rest
- * is too small.
+ * Finds the capability that covers a path. Writes the rest of the path, relative to the
+ * capability's descriptor, to rest, with a NUL (or "." if nothing is left). "." and ".."
+ * are resolved by name alone, and never leave the capability's prefix.
+ *
+ * Returns the descriptor's number, which belongs to the library: do not close it.
+ * Or returns -1 with errno:
+ *   ENOENT        no capability covers the path
+ *   ENAMETOOLONG  rest is too small
  */
 SHAI_API int shai_path_lookup(const char *path, char *rest, size_t rest_size);
 
@@ -106,33 +201,33 @@ SHAI_API int shai_path_lookup(const char *path, char *rest, size_t rest_size);
 
 enum shai_session_state {
 	SHAI_SESSION_EMPTY = 0, /* all-zero memory, or after shai_reset */
-	SHAI_SESSION_CONNECTED, /* a connection, no user */
-	SHAI_SESSION_BOUND,     /* authenticated and confined to its user */
-	SHAI_SESSION_BROKEN     /* something unexpected happened; only shai_reset is left */
+	SHAI_SESSION_CONNECTED, /* after shai_accept: a connection, no user */
+	SHAI_SESSION_BOUND,     /* after shai_authenticate: confined to its user */
+	SHAI_SESSION_BROKEN     /* something unexpected happened: call shai_reset */
 };
 
 /*
- * One user's session. Zero it before its first use. The fields up to the marked
- * line are for the caller to read; timeout_milliseconds may be changed.
+ * One user's session. The caller zeroes it before its first use. The caller may read the
+ * public fields, and may write timeout_milliseconds.
  */
 struct shai_session {
 	int connection; /* the user's connection, -1 when none; closed by shai_reset */
-	int query_pipe; /* write end of the queries pipe; reserved number, never close it */
-	int channel;    /* read end of the results channel, for shai_channel_receive only */
+	int query_pipe; /* write end of the query pipe; never close it */
+	int channel;    /* read end of the channel, for shai_channel_receive; never close it */
 	/*
-	 * The key-value connection confined to this user, close-on-exec; closed by
-	 * shai_reset. -1 before authentication and when the monitor gave none, as in
-	 * mode baseline, where the caller makes its own.
+	 * The key-value connection that is limited to this user, close-on-exec; closed by
+	 * shai_reset. -1 before authentication, and if the monitor sent none. In mode
+	 * baseline it is always -1, and the caller makes its own connection.
 	 */
 	int keyvalue;
 	enum shai_mode mode;
-	uint32_t slot;
-	uint8_t nonce[SHAI_NONCE_SIZE];
-	char peer[SHAI_NAME_MAX];     /* numeric address */
-	char region[SHAI_NAME_MAX];   /* empty when unknown, and in mode baseline */
-	char instance[SHAI_NAME_MAX]; /* "worker(alice, de)"; empty until authenticated */
-	uint32_t withheld;            /* conduits the last shai_channel_receive dropped */
-	int timeout_milliseconds; /* for an answer on the channel; set to 10000 by shai_accept */
+	uint32_t slot;                  /* which pair of query pipe and channel it uses */
+	uint8_t nonce[SHAI_NONCE_SIZE]; /* what the client has to sign, see shai_signed_text */
+	char peer[SHAI_NAME_MAX];       /* numeric address */
+	char region[SHAI_NAME_MAX];     /* empty when unknown, and in mode baseline */
+	char instance[SHAI_NAME_MAX];   /* "worker(alice, de)"; empty until authenticated */
+	uint32_t withheld;        /* how many conduits the last receive or open could not open */
+	int timeout_milliseconds; /* of shai_channel_receive; shai_accept sets it to 10000 */
 
 	/* Private from here. */
 	enum shai_session_state state;
@@ -141,58 +236,75 @@ struct shai_session {
 };
 
 /*
- * Forks a worker from the zygote, which has one thread: under a monitor there are no
- * others in a task with sessions. slot (0..31) selects the worker's pipe and
- * channel in mode baseline, where no monitor assigns them; in the other modes the
- * monitor's choice counts and slot is ignored.
- * Returns like fork(2): the child's process id, 0 in the child, -1 with errno. On
- * FreeBSD, under a monitor, the child returns from here once for every session.
+ * Forks a worker. Call it in the zygote, the task's first process, which must have one
+ * thread. (Under a monitor a task with sessions cannot have more.)
+ *
+ * slot (0..31) selects the worker's query pipe and channel in mode baseline. In the
+ * other modes the monitor selects them, and slot is ignored.
+ *
+ * Returns like fork(2): the worker's process id in the zygote, 0 in the worker, or -1
+ * with errno (EINVAL if slot is out of range). On FreeBSD, under a monitor, it returns
+ * 0 in the worker once for each session.
  */
 SHAI_API pid_t shai_fork_worker(uint32_t slot);
 
 /*
- * Waits for a user's connection on SHAI_FD_LISTEN and fills in *session.
+ * Waits until a user connects to SHAI_FD_LISTEN, and fills in *session. The session is
+ * then CONNECTED.
  *
- * Under a monitor the system call is answered by it: afterwards descriptor 3 is
- * this worker's own socket and carries SHAI_CONNECTED. A worker serves one
- * session: calling this again in a process that has had one fails with EPERM.
+ * Under a monitor the monitor accepts the connection for the worker, and descriptor 3
+ * becomes this worker's own socket to the monitor. A worker serves one session.
  *
- * In mode baseline it accepts natively, makes the nonce itself, takes pipe and
- * channel by the slot given to shai_fork_worker (0 otherwise), and may be called
- * again after shai_reset.
+ * In mode baseline the library accepts the connection itself, generates the nonce, and
+ * uses the slot given to shai_fork_worker (0 without). Call it again after shai_reset
+ * to serve the next user.
  *
- * Returns 0, or -1 with errno: as accept4(2) (EINTR is retried); EBUSY when
- * *session is in use; EPROTO; ECONNRESET.
+ * Returns 0, or -1 with errno:
+ *   EBUSY       *session is not EMPTY
+ *   EPERM       this worker has served a session; it must exit
+ *   EPROTO      the monitor's record is malformed
+ *   ECONNRESET  the monitor is gone
+ *   others      see accept4(2); the library retries after EINTR
  */
 SHAI_API int shai_accept(struct shai_session *session);
 
 /*
- * Relays the client's signature over shai_signed_text() to the monitor and, once
- * the monitor has bound the session, restricts this process to the user's
- * capability set. That is irrevocable and covers the calling thread and what it
- * forks: call it from a single-threaded process. PR_SET_NO_NEW_PRIVS is set. On
- * FreeBSD the session has been confined from its beginning, and now may open what the
- * set covers.
+ * Binds the session to a user. Sends the client's signature of shai_signed_text() to
+ * the monitor, which verifies it. Then restricts this process to the user's capability
+ * set. The session is then BOUND.
  *
- * In mode baseline there is nothing to relay: the caller must have verified the
- * signature itself, and calls this to mark the session as bound.
+ * The restriction is irrevocable. It covers the calling thread and processes that it
+ * forks, so call this in a process with one thread. It sets PR_SET_NO_NEW_PRIVS. (On
+ * FreeBSD the session is confined from its beginning, and this call extends what it
+ * may open to the user's capability set.)
  *
- * Returns 0; or -1 with errno: the monitor's (EACCES for a wrong signature, the
- * session stays CONNECTED, and the monitor decides whether another attempt is
- * allowed); EINVAL for an empty principal, or one with a line break;
- * ENAMETOOLONG; EPROTO, ECONNRESET, or what landlock_restrict_self(2) says,
- * upon which the session is broken.
+ * In mode baseline the library verifies nothing and restricts nothing. The caller must
+ * verify the signature first, and calls this to mark the session as BOUND.
+ *
+ * Returns 0, or -1 with errno:
+ *   EACCES and others  the monitor refused, EACCES for a wrong signature; the session
+ *                      stays CONNECTED, and the monitor decides whether the user may
+ *                      try again
+ *   EINVAL             principal is empty or contains a line break
+ *   ENAMETOOLONG       principal is longer than SHAI_NAME_MAX - 1 bytes
+ *   ENOTCONN           the session is not CONNECTED
+ *   EPROTO             the answer is malformed; the session is BROKEN
+ *   ECONNRESET         the monitor is gone; the session is BROKEN
+ *   others             see landlock_restrict_self(2); the session is BROKEN
  */
 SHAI_API int shai_authenticate(struct shai_session *session, const char *principal,
     const uint8_t signature[SHAI_SIGNATURE_SIZE]);
 
 /*
  * Ends the session: tells the monitor, closes connection and keyvalue, and makes
- * *session EMPTY. Under a monitor the process must now exit; nothing here works
- * any more. On FreeBSD it does not even return there: all that the session had and
- * knew is discarded with it, and shai_fork_worker returns 0 for the next one, in the
- * state that it did so for the first. Never fails; a session that is EMPTY is left
- * alone.
+ * *session EMPTY. Does nothing if the session is EMPTY. Never fails.
+ *
+ * Under a monitor the process must exit now, because no other function works any
+ * more. On FreeBSD, under a monitor, it does not return: the whole session is discarded
+ * with its memory, and shai_fork_worker returns 0 again for the next session, in the
+ * same state as for the first.
+ *
+ * In mode baseline shai_accept may follow.
  */
 SHAI_API void shai_reset(struct shai_session *session);
 
@@ -204,46 +316,61 @@ struct shai_document {
 };
 
 /*
- * Receives the answer to a query from the session's channel: conduit ids, which
- * it opens with this process's own capabilities, best first, until max are open
- * or ids are used up. What cannot be opened is left out and counted in
- * session->withheld. Answers to other queries are discarded unopened. Reads
- * through the gate, the only instruction that may read a channel.
+ * Receives the answer to a query from the session's channel, and opens its conduits.
+ * The answer lists conduit ids, best first. The library opens them in this order, with
+ * this process's own capabilities, until max are open or no id is left. It leaves out
+ * those that cannot be opened, and counts them in session->withheld. It discards answers
+ * to other queries without opening anything.
  *
- * In mode dynamic every batch asks the monitor; in mode baseline every open is
- * native; otherwise the monitor is asked only about what the capability set does
- * not cover.
+ * query is the number that the caller has sent with the query. Do not use a number twice,
+ * and begin at a random number: an answer that is late for one session can arrive in the
+ * next one.
  *
- * Returns how many elements of out were filled in (0..max); each descriptor is
- * the caller's. Or -1 with errno, and nothing is open: ENOTCONN when the session
- * is not bound; ETIMEDOUT (a late answer is discarded by the next call); EPIPE
- * when the sender is gone; EPROTO for a malformed record; ENOSYS without a gate.
- * EPIPE and EPROTO break the session.
+ * In mode baseline every open is native. In mode dynamic the monitor decides every
+ * open. In the other modes the library asks the monitor only about conduits that the
+ * capability set does not cover.
+ *
+ * Returns how many elements of out it has filled in (0..max). The caller owns their
+ * descriptors, and closes them. Or returns -1 with errno, and nothing is open:
+ *   ENOTCONN    the session is not BOUND
+ *   ETIMEDOUT   no answer in timeout_milliseconds; a later call discards a late answer
+ *   ENOSYS      the process has no gate through which to read the channel
+ *   EPIPE       the sender is gone; the session is BROKEN
+ *   EPROTO      a record is malformed; the session is BROKEN
+ *   ECONNRESET  the monitor is gone; the session is BROKEN
  */
 SHAI_API ssize_t shai_channel_receive(
     struct shai_session *session, uint32_t query, struct shai_document *out, size_t max);
 
 /*
- * Opens conduits whose ids the caller already has, as shai_channel_receive does.
- * count is at most SHAI_BATCH_MAX, else EINVAL. Returns like it.
+ * Opens conduits by id, in the same way as shai_channel_receive. count is at most
+ * SHAI_BATCH_MAX.
+ *
+ * Returns like shai_channel_receive. Or returns -1 with errno, and nothing is open:
+ *   EINVAL      count is too large
+ *   ENOTCONN    the session is not BOUND
+ *   EPROTO      the answer is malformed; the session is BROKEN
+ *   ECONNRESET  the monitor is gone; the session is BROKEN
  */
 SHAI_API ssize_t shai_open(struct shai_session *session, const uint32_t *conduits, size_t count,
     struct shai_document *out, size_t max);
 
 /* --------------------------------------------------------- signed text */
 
-/* Room for shai_signed_text with its NUL, and for a nonce in hexadecimal with NUL. */
+/* Sizes of the buffers for shai_nonce_hex and shai_signed_text, with the NUL. */
 #define SHAI_NONCE_HEX_SIZE (2 * SHAI_NONCE_SIZE + 1)
 #define SHAI_SIGNED_TEXT_SIZE (sizeof(SHAI_SIGNED_PREFIX) + SHAI_NAME_MAX + SHAI_NONCE_HEX_SIZE)
 
-/* Writes the nonce in lower-case hexadecimal, with NUL. */
+/* Writes the nonce to out in lower-case hexadecimal, with a NUL. Never fails. */
 SHAI_API void shai_nonce_hex(const uint8_t nonce[SHAI_NONCE_SIZE], char out[SHAI_NONCE_HEX_SIZE]);
 
 /*
- * Writes the text that the client signs, NUL-terminated:
- * SHAI_SIGNED_PREFIX principal "\n" nonce-in-hexadecimal.
- * Returns its length without the NUL, or 0 when the principal is empty, longer
- * than SHAI_NAME_MAX - 1 bytes, or contains a line break.
+ * Writes the text that the client signs to out, with a NUL:
+ * SHAI_SIGNED_PREFIX principal "\n" nonce-in-hexadecimal. The client signs it without
+ * the NUL, with Ed25519.
+ *
+ * Returns the length without the NUL. Returns 0 if principal is empty, is longer than
+ * SHAI_NAME_MAX - 1 bytes, or contains a line break; errno is not set.
  */
 SHAI_API size_t shai_signed_text(
     const uint8_t nonce[SHAI_NONCE_SIZE], const char *principal, char out[SHAI_SIGNED_TEXT_SIZE]);
@@ -251,9 +378,10 @@ SHAI_API size_t shai_signed_text(
 /* ------------------------------------------------------------- counters */
 
 /*
- * What this process has counted: under a monitor, from shai_accept on, what its
- * session does, which the monitor reads; before, and in mode baseline, what only
- * this process sees. Never NULL. Read fields with __atomic_load_n(…, __ATOMIC_RELAXED).
+ * Returns this process's counters. Under a monitor, from shai_accept on, they count what
+ * the session does, and the monitor reads them. Before that, and in mode baseline, only
+ * this process sees them. Never NULL. The memory belongs to the library. Read fields
+ * with __atomic_load_n(…, __ATOMIC_RELAXED).
  */
 SHAI_API const struct shai_counters *shai_counters(void);
 
