@@ -22,7 +22,7 @@ MODES = (BASELINE, "dynamic", "shai")
 KNOWN_MODES = (*MODES, "audit")
 
 _SLICE_OVERHEAD_SECONDS = 0.8
-"""What a slice costs around its load: switching, counting, settling."""
+"""The time that a slice takes besides its load: switching, counting, settling."""
 
 
 def sessions(length: int) -> str:
@@ -47,7 +47,7 @@ class Plan:
     concurrent_users: int = 24
     modes: tuple[str, ...] = MODES
     seed: int = 1
-    """Of the order of slices, the users and the queries."""
+    """The seed for the order of slices, the users and the queries."""
 
     @property
     def slices(self) -> int:

@@ -3,10 +3,11 @@
 
 python -m loadgen benchmark --member member.json --plan plan.json --output DIR
 
-Modes other than baseline are measured on the member itself, whose mode is put back at the end,
-whatever happens; mode baseline on a twin beside it, which goes again. Writes progress.json all the
-time, samples.csv with each slice, and results.json and table.txt at the end. It has to run on the
-member's host, as a user who may read the member's files and pin its processes.
+Modes other than baseline are measured on the member itself. Its mode is always restored at the end. Mode
+baseline is measured on a twin beside the member, which is removed afterwards. The command updates
+progress.json while it runs, adds to samples.csv after each slice, and writes results.json and table.txt at
+the end. It has to run on the member's host, as a user who may read the member's files and pin its
+processes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the slices of a plan against stacks that are up, and takes what each costs."""
+"""Runs the slices of a plan against running stacks, and measures what each slice costs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Verifies on a member that is up that policies hold.
+"""Verifies that policies hold on a running member.
 
 python -m loadgen verify --member member.json --logs DIR
 
-Who finds what is asked of the member itself; the search engine is broken in twins beside it.
+Searches for each user's documents run on the member itself. The search engine is broken in twins beside it.
 """
 
 from __future__ import annotations

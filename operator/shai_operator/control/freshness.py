@@ -40,7 +40,7 @@ class Freshness:
         self._loop = loop
         self._period = period
         self._lacking: dict[str, dict[Reference, int]] = {}
-        """By kind: the versions that the last list had and the watch had not brought by then."""
+        """By kind: the versions in the last list that the watch had not delivered by then."""
         self._fed: dict[Reference, int] = {}
         """The versions that have come from lists."""
         self._since: dict[str, float] = {}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whether all kinds are served.
+"""Whether the API server serves all kinds.
 
-When a CustomResourceDefinition is deleted, its objects go with it: to the operator it looks as if
-somebody had deleted every Policy. Nobody has meant that, so nothing is changed or removed on that
-account.
+When a CustomResourceDefinition is deleted, its objects are deleted with it. To the operator this looks as
+if somebody had deleted every Policy, which nobody intended. The operator therefore changes and removes
+nothing while a kind is missing.
 """
 
 from __future__ import annotations

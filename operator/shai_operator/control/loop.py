@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Ties watch, queue and controllers together.
 
-Whatever is seen of an object goes into the inventory and into the queue, together with the
-objects whose state depends on it; each kind's controller then looks at its object as it stands.
+When an object is seen, it goes into the inventory and into the queue, together with the objects whose
+state depends on it. The controller of each kind then reconciles the object in its current state.
 """
 
 from __future__ import annotations

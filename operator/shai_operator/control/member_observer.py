@@ -34,25 +34,25 @@ class Seen:
     """What this process knows of one member."""
 
     configuration: str | None = None
-    """Digest that it has provisioned the member with; None: what the row says."""
+    """The digest that this process has provisioned the member with; None: the row in the status has it."""
     image: str = ""
     certificate_ends: datetime | None = None
-    """Of the certificate that it has been provisioned with; None: what the row says."""
+    """The end of the certificate that the member was provisioned with; None: the row in the status has it."""
     monitor: Monitor | None = None
     unreachable: str = ""
     failures: int = 0
     healed: int = 0
-    """How often it has been provisioned since its monitor was last found ready."""
+    """How often the member has been provisioned since its monitor was last ready."""
     failed: Failure | None = None
     refused: dict[str, Failure] = field(default_factory=dict)
     bring_up_failed: Failure | None = None
     samples: tuple[Sample, ...] = ()
     job: tuple[str, Job] | None = None
-    """What is being done to it: kind and job."""
+    """The job that works on the member, and its kind."""
     looked: bool = False
-    """Whether its monitor has been asked, whatever came of it."""
+    """Whether its monitor has been asked, with or without success."""
     gone: bool = False
-    """Has been removed."""
+    """Whether the member has been removed."""
     client: MonitorClient | None = None
     connection: tuple[str, ssl.SSLContext] | None = None
     """What the client was made with."""

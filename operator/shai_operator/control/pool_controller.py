@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 SETTLE_SECONDS = 1.5
-"""For how long definitions have to stay as they are before they are taken for a release."""
+"""The time for which definitions have to be unchanged before they become a release."""
 
 
 class PoolState:
@@ -43,7 +43,7 @@ class PoolState:
         self.installer = Installer(services, self.members)
         self.deployer = Deployer(services, self.members)
         self.tidy = False
-        """Whether releases have been dropped that an operator before this one had no time to drop."""
+        """Whether the releases that an earlier operator has left behind were deleted."""
 
 
 class PoolController:

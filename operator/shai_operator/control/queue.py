@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The work queue: what has to be looked at, each thing by one worker at a time.
 
-Asking for the same thing many times before it is looked at costs one look; asking while it is
-being looked at costs one more. A failed look is repeated with growing delays. This is the
-contract of client-go's workqueue, for asyncio; all methods are the event loop's.
+If an object is added many times before it is reconciled, it is reconciled once. If it is added while it is
+being reconciled, it is reconciled once more. A failed reconciliation is repeated with growing delays. This
+is the contract of client-go's workqueue, for asyncio. Call all methods from the event loop.
 """
 
 from __future__ import annotations

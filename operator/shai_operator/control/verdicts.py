@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What is wrong with which object: the definitions of a namespace, checked together.
 
-Applying five hundred policies causes some few checks, not five hundred: whatever has changed by
-the time of a check is in it.
+Applying five hundred policies causes a few checks, not five hundred, because a check covers everything
+that has changed until it starts.
 """
 
 from __future__ import annotations

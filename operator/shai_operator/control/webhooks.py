@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tells the API server where the admission server is, and by what certificate to know it.
+"""Tells the API server where the admission server is, and which certificate authority to trust.
 
-A deployment brings its ValidatingWebhookConfiguration along, and the operator only fills in the
-authority (and, where there is no Service, the address): it needs no right to make configurations,
-which would be one to listen in on every request of the cluster. Where there is none, as on a
-machine of one's own, it makes it.
+A deployment contains a ValidatingWebhookConfiguration, and the operator only fills in the authority (and the
+address, if there is no Service). It therefore needs no right to create configurations, with which it could
+read every request of the cluster. If there is no configuration, as on a developer's machine, it creates one.
 """
 
 from __future__ import annotations

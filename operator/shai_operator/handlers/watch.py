@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Passes what kopf sees on to the loop.
 
-Only event handlers and indexers: kopf then never writes to objects, neither annotations (which
-could outgrow their limit) nor finalizers nor status. The indexers' one purpose is kopf's promise
-that no event is handled before everything that exists has been indexed: a pipeline is never seen
-without the tasks that were there before it.
+It uses only event handlers and indexers, so that kopf never writes to objects: no annotations (which could
+exceed their limit), finalizers or status. The indexers are there for one guarantee of kopf: it handles no
+event before it has indexed all existing objects. The operator therefore never sees a pipeline without the
+tasks that existed before it.
 """
 
 from __future__ import annotations

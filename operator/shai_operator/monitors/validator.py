@@ -51,11 +51,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a check has found."""
+    """The result of a check."""
 
     problems: tuple[Problem, ...]
     parameters: Mapping[str, tuple[str, ...]]
-    """Of each policy without a problem, by its name."""
+    """The parameters of each policy without a problem, by the policy's name."""
 
 
 class Validator:

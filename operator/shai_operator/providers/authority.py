@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The operator's certificate authority: it vouches for members to the operator, and the other way round.
+"""The operator's certificate authority, which signs the certificates of members and of the operator.
 
 The caller keeps it, in a Secret. Members' certificates are signed in the playbook, by openssl, from
 requests; the operator's own are issued here.

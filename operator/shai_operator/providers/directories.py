@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Private directories of runs: in memory where there is a place for it, gone with the run.
+"""Private directories of runs: on a file system in memory if there is one, and deleted after the run.
 
-A directory is locked for as long as its run lives, so what an operator that was killed has left
-behind can be told from what is in use, and is removed before the next run.
+A directory is locked while its run lives. Directories that a killed operator has left behind are not
+locked, and are deleted before the next run.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a provider of pool members is: the types and promises between the operator and its playbooks.
+"""The interface of providers of pool members: the types and guarantees between the operator and its playbooks.
 
-A *host* is a machine that can hold members, a *member* is one monitor with its data, state and
+A *host* is a machine that can hold members. A *member* is one monitor with its data, state and
 key-value store, installed in a directory of its own: ``<directory>/<member's name>``.
 
-Everything here is idempotent. A run that was cut off at any point, also by the death of the
-operator, is mended by the next one with the same arguments.
+Everything here is idempotent. If a run is interrupted at any point, also by the death of the operator, the
+next run with the same arguments completes it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Host:
 
     name: str
     address: str
-    """Where it is reached by SSH, name or number. What two pools give the same address is one machine."""
+    """The host's address for SSH, a name or a number. Hosts of two pools with the same address are one machine."""
     login: Login | None = None
     """None is this machine, or a host that is placed upon and not yet logged into."""
     max_members: int = 8

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Which host takes which member, and which address it gets. Pure.
 
-A member that has a host keeps it: its data are there, and no member is moved behind anybody's back.
+A member keeps its host, because its data are there. No member is moved to another host.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tasks, fact sources, principals and pipelines: whether they can be used, and by whom.
 
-An object that cannot be used says why on itself and on the pipelines that name it. What was in
-force before stays in force, and everything else goes on.
+If an object cannot be used, its status and the status of the pipelines that name it say why. The
+definitions that were in force stay in force, and other pipelines are not affected.
 """
 
 from __future__ import annotations

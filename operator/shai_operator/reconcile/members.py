@@ -116,7 +116,7 @@ class Observation:
     """Label of the bundle it has or last had in force; also while it cannot be reached."""
     draining_since: datetime | None = None
     reason: str = ""
-    """Of its row, as the status has it."""
+    """The reason in the member's row of the status."""
     monitor: Monitor | None = None
     """None when it does not answer, or was never asked."""
     unreachable: str = ""

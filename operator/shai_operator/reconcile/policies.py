@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Policies and their revisions.
 
-Each content that a policy has ever had, as far as its history reaches, is a PolicyRevision: an
-immutable copy that rollouts refer to and can go back to.
+A PolicyRevision is an immutable copy of one content of a policy. There is one for each content within the
+policy's history. Rollouts refer to revisions and can go back to them.
 
-A revision counts only if the operator has made it. Who may write PolicyRevisions could else have
-another text come into force than the Policy shows, or than admission has seen: by making the
-revision of a content beforehand, or one to go back to.
+A revision counts only if the operator has made it. Otherwise a user who may write PolicyRevisions could
+bring a text into force that the Policy does not have, or that admission has not checked, by creating the
+revision of a content beforehand, or a revision to go back to.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Lets a pool go: its members are drained and removed before the object may disappear."""
+"""Deletes a pool: drains and removes its members before the object may disappear."""
 
 from __future__ import annotations
 

@@ -122,10 +122,10 @@ class _Reconciliation:
         return plan
 
     def _staying(self) -> tuple[list[Observation], list[PoolAction]]:
-        """Return the members that are to be, new ones included, and what is to be said of those given up.
+        """Return the members that should exist, new ones included, and the actions that report abandoned members.
 
-        A member's data do not follow it to another host: one whose host has left the pool is given
-        up, and made anew at the next look.
+        A member's data do not follow it to another host. If its host has left the pool, the member is
+        abandoned, and created again at the next reconciliation.
         """
         staying, moved = [], list[PoolAction]()
         known = {one.ordinal: one for one in self._observed.members.values()}

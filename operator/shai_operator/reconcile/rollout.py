@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Rolls a changed release out over a pool's members, and back.
 
-What a pool's members run changes in steps. A candidate is first compared with what is in force;
-then the first members get it (the canaries), and are judged against the others before more follow.
-Everything that the next decision needs is in `State`, which the pool's status keeps, so that an
-operator that has crashed goes on where it stood.
+Members of a pool change their release in steps. A candidate is first compared with the release in force.
+Then the first members (the canaries) get it, and are compared with the others before more members get it.
+`State` has everything that the next decision needs. The pool's status keeps it, so that an operator that
+has crashed continues where it stopped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Decision", "Event", "Member", "NeedComparison", "Situation", "State", "Step", "decide"]
 
 PROGRESS_SECONDS = 600
-"""A step's members have so long to get ready with the candidate, from the step's beginning."""
+"""The time that a step's members have to become ready with the candidate, from the beginning of the step."""
 INTERRUPTIONS_ALLOWED = 3
 """How often a step's members may stop being ready while they are watched."""
 LOOK_SECONDS = 10.0

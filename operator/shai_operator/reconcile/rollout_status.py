@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a rollout means for the pipelines and policies in it: their part of the status.
 
-Their own controllers write the rest under another name, so that neither touches the other's.
+The controllers of pipelines and policies write the rest of the status under another field manager, so that
+neither changes the fields of the other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs of the offline analysis, from their start to what they came to.
+"""Runs of the offline analysis, from start to result.
 
-A run asks every member of the pipeline's pool that is ready for an analysis. It is complete when
-all of them are done, and says the worst of what they found. One that does not get there changes
-nothing: the monitors keep the last good result in force.
+A run asks every ready member of the pipeline's pool for an analysis. It is complete when all of them are
+done, and reports the worst of their results. A run that fails changes nothing: the monitors keep the last
+good result in force.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ MOST_COUNTED = 100
 
 _LONGEST_EXPRESSION = 256
 _LONGEST_SHIFT = timedelta(hours=3)
-"""By how much clocks are changed for the summer at most; Debian's cron takes more for a correction."""
+"""The largest change of clocks for daylight saving; Debian's cron treats a larger one as a correction."""
 _MINUTE = timedelta(minutes=1)
 
 _FIELDS = (

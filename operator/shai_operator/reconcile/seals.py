@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tells what the operator has made from what somebody else has written in its place.
+"""Distinguishes objects that the operator has made from objects that somebody else has written.
 
-Names, labels, owners and managers are for everybody to set who may create an object. A seal is not:
-it is a keyed hash (HMAC-SHA-256) of an object's kind, names and spec, with a key that only the
-operator's own namespace holds.
+Everybody who may create an object can set its names, labels, owners and managers, but not its seal. A seal
+is a keyed hash (HMAC-SHA-256) of an object's kind, names and spec, with a key that is only in the
+operator's own namespace.
 """
 
 from __future__ import annotations

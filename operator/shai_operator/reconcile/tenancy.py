@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a pool gives, and to whom.
+"""Which pipelines a pool runs, and in which modes.
 
-Whoever owns a JailPool decides. No pipeline comes by a pool because it is older than another one or
-has waited for longer, and one that a pool does not allow has no part in anything that the pool does.
+The owner of the JailPool decides. A pipeline does not get a pool because it is older than another one or
+has waited for longer. A pipeline that a pool does not allow has no effect on the pool.
 """
 
 from __future__ import annotations

@@ -102,11 +102,11 @@ class Kept:
     member: Observation
     stands: Standing
     place: Place | None
-    """Where it is to be; None when there is no room for it."""
+    """The member's place; None when there is no room for it."""
     digest: str
-    """What it is to be provisioned with; empty when that is not known, so that it is left as it is."""
+    """The digest to provision the member with; empty when it is not known, and the member stays as it is."""
     bundle: Bundle | None
-    """What it is to have in force; None: what it has."""
+    """The bundle that the member should have in force; None: it keeps the one that it has."""
 
 
 def provision(
