@@ -32,9 +32,9 @@ const (
 	ConduitLengthIs  ConditionKind = "length"       // Conduit is Number bytes long
 )
 
-// Condition is one part of the state that a decision rests on. Conditions are
-// comparable with == and usable as map keys; JSON holds only the fields of the
-// kind.
+// Condition is one part of the state on which a decision depends. Conditions are
+// comparable with == and usable as map keys. The JSON form has only the fields that
+// the condition's kind uses.
 type Condition struct {
 	Kind     ConditionKind `json:"kind"`
 	Conduit  string        `json:"conduit,omitempty"`

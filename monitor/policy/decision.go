@@ -9,7 +9,7 @@ import (
 
 // All decisions about flows are made in this file.
 
-// Decision is the answer to "may this flow happen".
+// Decision says whether a flow is allowed, and why.
 type Decision struct {
 	Allowed bool
 	// Conditions under which an allowed flow stays allowed, sorted, without
@@ -38,7 +38,7 @@ type Decision struct {
 // Operation is what a task wants to do with a conduit.
 type Operation uint8
 
-// The operations that are decided. To leave is to go to the connected party by an
+// The operations on conduits. Data leave when they go to the connected party through an
 // egress connection.
 const (
 	Read Operation = iota

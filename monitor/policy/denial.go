@@ -194,9 +194,9 @@ func (f *failure) remedy() (change FactChange, found bool) {
 	return change, change.Fact.check() == nil
 }
 
-// FactChange is a fact that comes or goes.
+// FactChange is the addition or removal of a fact.
 type FactChange struct {
-	Add  bool // it comes
+	Add  bool // false: remove it
 	Fact Fact
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package policy is Shai's policy language: parsing, compilation to a canonical
-// form, evaluation of rules, and the comparison "at least as restrictive" on
-// which every decision about a flow rests.
+// form, evaluation of rules, and the comparison "at least as restrictive", which
+// every decision about a flow uses.
 //
 // The package is pure. It does no I/O, has no clock of its own (the caller
 // passes the time in [Environment]) and its results never depend on the order
 // in which a map is walked or facts were added: equal inputs give equal outputs.
 //
-// The way through it:
+// A program calls it in this order:
 //
 //	file, err := policy.Parse("friends.pol", text)   // syntax, positions, hints
 //	templates, err := file.Compile()                 // checked, not yet bound
@@ -18,14 +18,16 @@
 //
 // [Decide] is the only place where a flow is decided; the offline analysis and the
 // reference monitor both call it.
-// The facts and conduits that policies speak of are a [State], which the caller
-// implements; [FactBase] and [ConduitTable] hold small ones in memory. What is known of
-// a session or a write stands in the [Environment]. A program that does not know all of
-// it asks [Template.CheckSupplied] first: evaluation takes what is missing for absent.
 //
-// A decision that holds comes with the [Condition] values it depends on; as long
-// as they hold, so does the decision.
+// A [State] supplies the facts and conduits that policies refer to. The caller
+// implements it; [FactBase] and [ConduitTable] hold small states in memory. The
+// [Environment] has what is known of the session and of the write. A program that does
+// not know all of it calls [Template.CheckSupplied] first, because evaluation treats a
+// missing value as absent.
 //
-// Comparison is sound (it never claims too much) and incomplete (it may fail to
+// A [Decision] that allows a flow lists the [Condition] values on which it depends. The
+// flow stays allowed as long as they hold.
+//
+// The comparison is sound (it never claims too much) and incomplete (it may fail to
 // see that one rule implies another). docs/policies.md lists what it does not see.
 package policy

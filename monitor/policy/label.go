@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Label is a set of obligations: what whatever is derived from some data is
-// subject to. The zero Label demands nothing. Labels are immutable.
+// Label is a set of obligations on everything that is derived from some data. The zero
+// Label demands nothing. Labels are immutable.
 type Label struct{ duties []duty }
 
 // duty is an obligation standing on a conduit.

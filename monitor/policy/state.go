@@ -34,8 +34,8 @@ func (k ConduitKind) String() string {
 	return conduitKinds[0]
 }
 
-// ParseConduitKind is the inverse of [ConduitKind.String]; "channel", the word of
-// the manifests, means descriptor.
+// ParseConduitKind is the inverse of [ConduitKind.String]. It also accepts "channel", the
+// word that manifests use for a descriptor.
 func ParseConduitKind(name string) (ConduitKind, error) {
 	if name == "channel" {
 		return DescriptorConduit, nil
@@ -115,8 +115,8 @@ type State interface {
 	Conduits
 }
 
-// Session is the party for whom a task acts or who is connected, as the reference
-// monitor itself has verified it (or, in the offline analysis, as predicted).
+// Session is the party for whom a task acts, or the connected party. The reference
+// monitor has verified it; the offline analysis predicts it.
 type Session struct {
 	Principal string     // name, or "task/<task name>" for a task without a user; "" when not authenticated
 	Key       string     // public key in hexadecimal, "" when not known; sKeyIs accepts either
@@ -125,7 +125,7 @@ type Session struct {
 }
 
 // Update is the content of a write, as the monitor has parsed it. It must be
-// complete: a write with anything in it that is no tuple has no Update.
+// complete: if a write contains anything but tuples, it has no Update.
 type Update struct {
 	Facts     []Fact // what the conduit will say; Conduit is ignored
 	NewLength int64  // length in bytes afterwards, for cNewLenIs

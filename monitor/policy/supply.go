@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// Grant is how a task is given the conduits that carry a policy. What is given
-// without a decision on each use is decided before some predicates have a value.
+// Grant is the way in which a task gets the conduits that carry a policy. If a task gets
+// them without a decision on each use, the decision is taken before some predicates have a
+// value.
 type Grant uint8
 
 const (

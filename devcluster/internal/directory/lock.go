@@ -65,8 +65,8 @@ func (d Directory) openLock() (*os.File, error) {
 // Release gives the lock up.
 func (l *Lock) Release() error { return l.file.Close() }
 
-// Holder is the process that runs in the directory, 0 when none does. It must
-// not be asked by the holder itself.
+// Holder returns the process that runs in the directory, 0 when none does. The holder
+// itself must not call it.
 func (d Directory) Holder() (int, error) {
 	file, err := os.Open(d.lock())
 	if errors.Is(err, fs.ErrNotExist) {

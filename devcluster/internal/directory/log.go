@@ -13,8 +13,8 @@ import (
 // klogFatal begins a line with which the API server takes the process down.
 var klogFatal = regexp.MustCompile(`^F\d{4} `)
 
-// LastWords is what the log says best of why the process died: the last cause
-// given, or else the last line.
+// LastWords returns the line of the log that says best why the process died: the last
+// cause that it gives, or else the last line.
 func (d Directory) LastWords() string {
 	text, err := os.ReadFile(d.Log())
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"shai.dev/devcluster/internal/server"
 )
 
-// Serve is the devcluster's own process: it runs until SIGTERM or SIGINT, or, for
-// one that lives no longer than the process that started it, until standard
-// input ends.
+// Serve runs the devcluster's own process until SIGTERM or SIGINT. With untilInputEnds it
+// also ends when standard input ends, and so with the process that started it.
 func Serve(d directory.Directory, port int, untilInputEnds bool) error {
 	reports, err := newReporter()
 	if err != nil {

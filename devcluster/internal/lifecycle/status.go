@@ -72,7 +72,7 @@ func healthy(ctx context.Context, d directory.Directory) error {
 	return nil
 }
 
-// ReadyClient is the configuration of an administrator's client of a devcluster
+// ReadyClient returns the configuration of an administrator's client of a devcluster
 // that serves.
 func ReadyClient(ctx context.Context, d directory.Directory) (*rest.Config, error) {
 	status, err := Look(ctx, d)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// poll is how often a condition is looked at that cannot be waited for.
+	// poll is the interval at which a condition is checked that gives no notification.
 	poll = 50 * time.Millisecond
 	// startPatience covers a slow, busy machine many times over.
 	startPatience = 2 * time.Minute

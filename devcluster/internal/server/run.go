@@ -22,7 +22,7 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// poll is how often a condition is looked at that cannot be waited for.
+// poll is the interval at which a condition is checked that gives no notification.
 const poll = 50 * time.Millisecond
 
 // Settings say how to run.

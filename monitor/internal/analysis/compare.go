@@ -295,7 +295,7 @@ func (c *Comparison) noteUser(p pair) {
 	}
 }
 
-// Changes is the result, rows with the most flows first.
+// Changes returns the result, rows with the most flows first.
 func (c *Comparison) Changes() *Changes {
 	out := c.changes
 	out.Opened, out.Closed, out.WouldClose = c.list(opened), c.list(closed), c.list(wouldClose)

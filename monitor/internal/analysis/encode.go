@@ -152,7 +152,7 @@ func (p *Plan) digest() string {
 	return string(h.Sum(nil))
 }
 
-// Encode is the stored form. Equal results give equal bytes.
+// Encode returns the stored form. Equal results give equal bytes.
 func (r *Result) Encode() []byte {
 	out := []byte(magic)
 	out = codec.AppendText(out, r.BundleHash)

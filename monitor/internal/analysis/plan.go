@@ -2,13 +2,13 @@
 
 // Package analysis is the offline analysis: it decides ahead of time every access
 // that a pipeline's tasks are expected to make, for every expected instance of
-// them, by class of conduits rather than by conduit. What it finds is an instance's
-// capability set; what it does not find is decided by the monitor when it happens,
-// with the same functions of package policy.
+// them, by class of conduits rather than by conduit. The accesses that it allows are an
+// instance's capability set. The monitor decides the others when they happen, with the
+// same functions of package policy.
 //
 // It is pure: a catalog state, a plan and the time go in, a [Result] comes out,
-// and the same inputs give the same bytes. A change of facts or classes turns one
-// result into the next by looking again only at what the change can affect.
+// and the same inputs give the same bytes. After a change of facts or classes, it
+// re-examines only what the change can affect.
 package analysis
 
 import (

@@ -142,7 +142,7 @@ func (t *Tally) add(more Tally) {
 	t.Undecided += more.Undecided
 }
 
-// Mermaid is a picture of the pipeline's flows: tasks, sets of conduits, and on each
+// Mermaid returns a picture of the pipeline's flows: tasks, sets of conduits, and on each
 // arrow how many of the expected accesses are granted, and what is with the others.
 // Arrows of which nothing is granted are dotted.
 func (r *Report) Mermaid() string {

@@ -34,7 +34,7 @@ func newResult(plan *Plan, state *catalog.State, now time.Time, instances []*Cap
 // must not alter it.
 func (r *Result) Instances() []*Capabilities { return r.instances }
 
-// Instance is the capability set of one instance; ok is false when it was not
+// Instance returns the capability set of one instance; ok is false when it was not
 // analysed.
 func (r *Result) Instance(instance Instance) (*Capabilities, bool) {
 	at, found := r.find(instance)
@@ -65,14 +65,14 @@ func (r *Result) Covers(plan *Plan, state *catalog.State) bool {
 		})
 }
 
-// On is the result for a copy of its plan, whose owner may change the original.
+// On returns the result for a copy of its plan, whose owner may change the original.
 func (r *Result) On(plan *Plan) *Result {
 	copied := *r
 	copied.plan = plan
 	return &copied
 }
 
-// NextExpiry is the first instant at which an access ends by the passing of time;
+// NextExpiry returns the first instant at which an access ends by the passing of time;
 // call Expire then. ok is false when none does.
 func (r *Result) NextExpiry() (at time.Time, ok bool) {
 	next := int64(never)

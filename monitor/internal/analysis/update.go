@@ -45,7 +45,7 @@ type update struct {
 	options   Options
 }
 
-// Update is the result after a change of the catalog, and the instances that it
+// Update returns the result after a change of the catalog, and the instances that it
 // affects: those with an access that rests on a changed fact, and those that a new
 // fact or class may give one. Its accesses are those of a full run on the new state;
 // an access that held keeps the conditions it was found with as long as they hold.
@@ -83,7 +83,7 @@ func (r *Result) follow(ctx context.Context, change *catalog.Change, options Opt
 	return u.finish(ctx)
 }
 
-// Expire is the result at a later time, when accesses have ended. State conditions
+// Expire returns the result at a later time, when accesses have ended. State conditions
 // that begin to hold with time are not foreseen: such accesses are decided when
 // they happen, until the next full run.
 func (r *Result) Expire(ctx context.Context, options Options) (*Result, []Affected, error) {

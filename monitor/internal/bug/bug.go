@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package bug ends the program over a mistake of its own. What a user writes, sends or
-// has on disk is never one: it gets an error.
+// Package bug ends the program when the program itself is wrong. Nothing that a user
+// writes, sends or has on disk may lead there: such mistakes get an error.
 package bug
 
 import "fmt"

@@ -27,7 +27,7 @@ func Compile(bundle Bundle) (*Candidate, error) {
 	return &Candidate{rules}, nil
 }
 
-// Bind is the policy that a reference names in the candidate.
+// Bind returns the policy that a reference names in the candidate.
 func (c *Candidate) Bind(reference Reference) (*policy.Policy, error) { return c.rules.bind(reference) }
 
 // Apply puts a bundle in force, in one durable step. A bundle with the same content
@@ -67,7 +67,7 @@ func (c *Catalog) Revert(applied *Change) (*Change, error) {
 // errDiscarded ends a transaction of which nothing is to stay.
 var errDiscarded = errors.New("discarded")
 
-// Shadow is the change that Apply would make, with the state it would lead to. Nothing
+// Shadow returns the change that Apply would make, with the state it would lead to. Nothing
 // comes of it: not on disk, not in the view, not for readers. Numbers of classes that
 // both states have mean the same; those that only the shadow has will mean others.
 func (c *Catalog) Shadow(bundle Bundle) (*Change, error) {

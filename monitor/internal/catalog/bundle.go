@@ -41,7 +41,7 @@ type PolicyText struct {
 	Mode Mode `json:"mode,omitempty"`
 }
 
-// Mode says what becomes of what a policy forbids.
+// Mode says what happens to an access that a policy forbids.
 type Mode string
 
 // The modes of a policy.

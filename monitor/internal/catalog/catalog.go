@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package catalog is what the monitor knows, durably: the bundle in force, facts,
-// conduits with their classes, and the instances that were seen and not analysed.
-// Readers work on an immutable [State]; writers replace it in one step, after the
-// change is on disk. Whatever was acknowledged survives kill -9 at any point.
+// Package catalog keeps the monitor's durable state: the bundle in force, facts,
+// conduits with their classes, and the instances that were seen but not analysed.
+// Readers use an immutable [State]. Writers replace it in one step, after the change
+// is on disk. Every acknowledged change survives kill -9 at any point.
 //
-// The database (go.etcd.io/bbolt) is the truth. The class table and the view on
+// The database (go.etcd.io/bbolt) is authoritative. The class table and the view on
 // disk are derived from it; [View.Verify] repairs them after a crash.
 package catalog
 

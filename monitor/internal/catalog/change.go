@@ -16,7 +16,7 @@ import (
 // Move is a conduit that changed its class; 0 is no class.
 type Move struct{ ID, From, To uint32 }
 
-// Change is what one durable step did.
+// Change is the effect of one durable step.
 type Change struct {
 	Before, After  *State
 	Added, Removed []policy.Fact // facts that truly came and went

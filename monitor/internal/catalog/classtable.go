@@ -49,7 +49,7 @@ func openClassTable(path string, conduits *conduitTable) (*ClassTable, error) {
 	return t, nil
 }
 
-// File is the table, open for reading only, to hand to a task. The caller closes it.
+// File returns the table, open for reading only, to hand to a task. The caller closes it.
 func (t *ClassTable) File() (*os.File, error) {
 	file, err := os.Open(t.path)
 	if err != nil {
@@ -58,7 +58,7 @@ func (t *ClassTable) File() (*os.File, error) {
 	return file, nil
 }
 
-// Entry is the class that the table holds for a conduit.
+// Entry returns the class that the table holds for a conduit.
 func (t *ClassTable) Entry(id uint32) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Prediction is a task instance that was seen and that no analysis covered: the
-// next one will.
+// Prediction is a task instance that was seen and that no analysis covered. The next
+// analysis will cover it.
 type Prediction struct {
 	Task       string            `json:"task"`
 	Parameters map[string]string `json:"parameters,omitempty"`

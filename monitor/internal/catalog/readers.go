@@ -28,7 +28,7 @@ type Unreadable struct {
 	First UnreadableDocument // by name, of those that were seen
 }
 
-// UnreadableDocument is one of them.
+// UnreadableDocument is one document that the readers of its set cannot read.
 type UnreadableDocument struct {
 	Name               string
 	Owner, Group, Mode uint32
@@ -41,7 +41,7 @@ func (v *View) ReadBy(readers Readers) {
 	v.readers = readers
 }
 
-// Unreadable lists what is known of documents that cannot be read, by set.
+// Unreadable lists the documents that cannot be read, as far as they are known, by set.
 func (v *View) Unreadable() []Unreadable {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -32,9 +32,9 @@ var (
 	bucketOwnFacts = []byte("facts")
 )
 
-// Fetched is what a source said when it was asked for everything.
+// Fetched is everything that a source says at one moment.
 type Fetched struct {
-	Position string // from which to go on; the source's own business
+	Position string // where to continue; only the source knows its meaning
 	Facts    []policy.Fact
 }
 
@@ -50,7 +50,7 @@ type Step struct {
 	Fact policy.Fact
 }
 
-// Verb says what becomes of a fact.
+// Verb says what a step does with a fact.
 type Verb string
 
 // The verbs of steps.
@@ -60,7 +60,7 @@ const (
 	StepReplace Verb = "replace" // add it, and remove whatever else the source has the conduit say by this relation
 )
 
-// Source is what is known of a source of the bundle in force; false when nothing is.
+// Source returns what is known of a source of the bundle in force; false when nothing is.
 func (c *Catalog) Source(source string) (status SourceStatus, known bool) {
 	if !slices.Contains(c.State().Bundle().Sources, source) {
 		return status, false

@@ -41,7 +41,7 @@ func (s *State) ClassOf(id uint32) uint32 { return s.conduits.class(id) }
 // Classes is the number of classes ever made; numbers run from 1 to it.
 func (s *State) Classes() uint32 { return uint32(len(s.classes) - 1) } //nolint:gosec // numbers are uint32
 
-// Class is a class by number; its *Class is nil when there is none.
+// Class returns a class by number; its *Class is nil when there is none.
 func (s *State) Class(number uint32) ClassInfo {
 	if number == 0 || int(number) >= len(s.classes) {
 		return ClassInfo{}
@@ -67,7 +67,7 @@ func (s *State) ClassesOfPolicy(set, name string) []uint32 {
 	return slices.DeleteFunc(classes, func(class uint32) bool { return s.Class(class).Reference.Policy != name })
 }
 
-// PolicyText is the text of a policy of the bundle by name.
+// PolicyText returns the text of a policy of the bundle by name.
 func (s *State) PolicyText(name string) (string, bool) {
 	for _, text := range s.rules.bundle.Policies {
 		if text.Name == name {
@@ -86,8 +86,8 @@ func (s *State) ModeOf(p *policy.Policy) Mode {
 	return Enforce
 }
 
-// Waive is what decisions that leave out the policies in modes Audit and Warn are
-// given (policy.Environment.Waive); nil when every policy is enforced.
+// Waive returns the function for policy.Environment.Waive that leaves out the policies
+// in modes Audit and Warn; nil when every policy is enforced.
 func (s *State) Waive() func(*policy.Policy) bool {
 	if len(s.rules.modes) == 0 {
 		return nil
@@ -144,10 +144,10 @@ func (s *State) Templates(set string) []string {
 	return slices.Compact(names)
 }
 
-// Bind is the policy that a reference names.
+// Bind returns the policy that a reference names.
 func (s *State) Bind(reference Reference) (*policy.Policy, error) { return s.rules.bind(reference) }
 
-// Name is a conduit's name; ok is false for a number that has none.
+// Name returns a conduit's name; ok is false for a number that has none.
 func (s *State) Name(id uint32) (name string, ok bool) {
 	if id == 0 || id > s.conduits.last {
 		return "", false
@@ -155,7 +155,7 @@ func (s *State) Name(id uint32) (name string, ok bool) {
 	return s.catalog.nameOf(id)
 }
 
-// ID is a conduit's number; ok is false for a name that is not registered.
+// ID returns a conduit's number; ok is false for a name that is not registered.
 func (s *State) ID(name string) (id uint32, ok bool) {
 	id, ok = s.catalog.idOf(name)
 	return id, ok && id <= s.conduits.last
@@ -182,7 +182,7 @@ func (s *State) ConduitByID(id int64) (policy.Conduit, bool) {
 	return s.conduit(uint32(id), name), true //nolint:gosec // bounded above
 }
 
-// ConduitNamed is what a conduit of this name would be, whether it is registered or not;
+// ConduitNamed returns the conduit that this name has, or would have if it was registered;
 // ok is false when no rule covers it.
 func (s *State) ConduitNamed(name string) (conduit policy.Conduit, ok bool) {
 	if conduit, ok = s.ConduitByName(name); ok {
@@ -213,7 +213,7 @@ func (s *State) conduit(id uint32, name string) policy.Conduit {
 // the list.
 func (s *State) Members(class uint32) []uint32 { return s.conduits.members(class) }
 
-// PrincipalKey is the key that a principal authenticates with: from the bundle, else
+// PrincipalKey returns the key that a principal authenticates with: from the bundle, else
 // from the fact "population" says key(Principal, Hex). A principal with two
 // different keys has none.
 func (s *State) PrincipalKey(name string) (ed25519.PublicKey, bool) {

@@ -95,7 +95,7 @@ func (v *View) sameFileSystem() error {
 // Path is the view's directory.
 func (v *View) Path() string { return v.path }
 
-// ClassDirectory is the directory that holds a class' links. It exists once the
+// ClassDirectory returns the directory that holds a class' links. It exists once the
 // class has a conduit.
 func (v *View) ClassDirectory(class uint32) string {
 	return filepath.Join(v.path, strconv.FormatUint(uint64(class), 10))

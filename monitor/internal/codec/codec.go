@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package codec is how the monitor's own files hold numbers and texts: numbers as
-// unsigned varints, or as 8 bytes (big-endian) where their order or size matters; a
-// text as its length and its bytes. It does no input or output.
+// Package codec encodes numbers and texts in the monitor's own files. Numbers are
+// unsigned varints, or 8 bytes (big-endian) where their order or size matters. A text is
+// its length and its bytes. The package does no input or output.
 package codec
 
 import "encoding/binary"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package factsource fetches facts from where others keep them: keys and streams of a
-// Redis or Valkey, addresses that answer with fact statements. What is fetched is
-// either everything that the source says, or what has changed since a position; this
-// package keeps nothing and puts nothing in force.
+// Package factsource fetches facts from external sources: keys and streams of a Redis or
+// Valkey server, and HTTP addresses that answer with fact statements. It fetches either
+// everything that the source says, or the changes since a position. It stores nothing and
+// puts nothing in force.
 package factsource
 
 import (

@@ -53,7 +53,7 @@ var grantable = map[string]Access{
 	"LPOP": Read | Write, "RPOP": Read | Write, "SPOP": Read | Write,
 }
 
-// ACLRules is the argument list of ACL SETUSER that makes the user able to do what
+// ACLRules returns the argument list of ACL SETUSER that makes the user able to do what
 // grants say and nothing else, whatever it could do before. passwordHash is the
 // lower-case hex SHA-256 of its password. The result depends only on the set of
 // grants, not on their order.
@@ -146,7 +146,7 @@ func quote(token string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(token) + `"`
 }
 
-// UserName is the ACL user of a task instance. Instance names contain characters
+// UserName returns the ACL user of a task instance. Instance names contain characters
 // that the store's user names cannot.
 func UserName(instance string) string {
 	sum := sha256.Sum256([]byte(instance))

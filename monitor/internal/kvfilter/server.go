@@ -33,7 +33,7 @@ func randomHex() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// HashPassword is a password as ACL rules carry it. The passwords here are random
+// HashPassword returns a password as ACL rules carry it. The passwords here are random
 // 256-bit strings, for which a plain SHA-256 is enough.
 func HashPassword(password string) string {
 	sum := sha256.Sum256([]byte(password))
@@ -47,7 +47,7 @@ type Server struct {
 	Persist   bool   // keep tuples across restarts (append-only file, fsync each second)
 }
 
-// Configuration is the text of the configuration file to start redis-server with.
+// Configuration returns the text of the configuration file to start redis-server with.
 // It has the administrator's password hash and AUTH's secret name in it: write it
 // with mode 0600, outside anything a task can read.
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package manifest reads Shai's objects from YAML, strictly: an unknown field, a
-// wrong type or a dangling reference is an error with its place in the file. What
-// passes is a [Bundle], the one form in which policies, facts, tasks and pipelines
+// wrong type or a dangling reference is an error with its position in the file. The
+// result is a [Bundle], the only form in which policies, facts, tasks and pipelines
 // reach the monitor.
 //
 // The rule tags of the fields below are the schema: "required", "default=", "enum=",

@@ -25,8 +25,8 @@ import (
 // stopTimeout is how long tasks have to end by themselves when the monitor stops.
 const stopTimeout = 5 * time.Second
 
-// Run is the monitor's life: it recovers what was durable, serves until ctx ends,
-// then stops every task. It returns nil after a clean stop.
+// Run runs the monitor: it recovers the durable state, serves until ctx ends, then
+// stops every task. It returns nil after a clean stop.
 func Run(ctx context.Context, options Options) (err error) {
 	m, err := Open(ctx, options)
 	if err != nil {

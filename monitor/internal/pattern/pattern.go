@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package pattern is the language of conduit paths in manifests: what a path with
-// holes matches, and when two of them can match the same name. It is pure.
+// Package pattern implements the path patterns of manifests, which are paths with
+// holes: what a pattern matches, and whether two patterns can match the same name. It
+// is pure.
 package pattern
 
 import (
@@ -110,7 +111,7 @@ func parseSegment(text string) (segment, error) {
 // String is the pattern as it was written.
 func (p Pattern) String() string { return p.text }
 
-// Root is the path above the first segment with a hole, "" when that is the first one.
+// Root returns the path above the first segment with a hole, "" when that is the first one.
 func (p Pattern) Root() string {
 	var fixed []string
 	for _, s := range p.segments {
@@ -203,7 +204,7 @@ func occurrencesIn(inner []string, text string) (count int) {
 	return count
 }
 
-// MostSpecific is the index of the pattern that decides for name, or -1. The
+// MostSpecific returns the index of the pattern that decides for name, or -1. The
 // patterns have passed [CheckAmbiguity].
 func MostSpecific(patterns []Pattern, name string) (int, map[string]string) {
 	best, bound := -1, map[string]string(nil)

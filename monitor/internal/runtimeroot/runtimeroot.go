@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package runtimeroot checks the runtime of tasks: the files and directories from which
-// they execute programs and load libraries. Nobody decides on what a task opens beneath
-// them. So none may contain, or lie in, a place that holds data or secrets.
+// they execute programs and load libraries. No policy decides on what a task opens beneath
+// them, so a runtime must not contain, or be in, a place that holds data or secrets.
 package runtimeroot
 
 import (

@@ -35,7 +35,7 @@ func memory(name string) (*os.File, error) {
 // addSeals is F_ADD_SEALS of fcntl(2).
 const addSeals = 19
 
-// ViewOf is a descriptor of a directory for a stub, beneath which it opens what its
+// ViewOf returns a descriptor of a directory for a stub, beneath which it opens what its
 // session may read, and nothing for writing. The caller closes it.
 func ViewOf(path string) (*os.File, error) {
 	number, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)

@@ -22,7 +22,7 @@ func memory(name string) (*os.File, error) {
 // addSeals is F_ADD_SEALS of fcntl(2).
 const addSeals = unix.F_ADD_SEALS
 
-// ViewOf is a descriptor of a directory for a session, beneath which it opens what
+// ViewOf returns a descriptor of a directory for a session, beneath which it opens what
 // its perimeter lets it read, and nothing for writing. The caller closes it.
 func ViewOf(path string) (*os.File, error) {
 	number, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -42,7 +42,7 @@ func MessagePair() ([2]int, error) {
 // are passed to. Here pipes are one-way, and a shut socket is enough.
 func OneWay(_, _ *os.File) error { return nil }
 
-// ParentOf is the parent of a process, from proc(5).
+// ParentOf returns the parent of a process, from proc(5).
 func ParentOf(pid int) (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

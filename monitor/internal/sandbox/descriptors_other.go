@@ -21,7 +21,7 @@ func withoutTasks() error {
 // SealedMemory makes a file in memory of a size that nobody can change.
 func SealedMemory(string, int) (*os.File, error) { return nil, withoutTasks() }
 
-// ViewOf is a descriptor of a directory for a session; the caller closes it.
+// ViewOf returns a descriptor of a directory for a session; the caller closes it.
 func ViewOf(path string) (*os.File, error) { return os.Open(path) }
 
 // MessagePair makes the two ends of a socket that keeps the boundaries of records.
@@ -32,5 +32,5 @@ func MessagePair() ([2]int, error) {
 // OneWay sees to it that reader is only read and writer is only written.
 func OneWay(_, _ *os.File) error { return nil }
 
-// ParentOf is the parent of a process.
+// ParentOf returns the parent of a process.
 func ParentOf(int) (int, error) { return 0, withoutTasks() }

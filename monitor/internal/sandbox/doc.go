@@ -2,9 +2,9 @@
 
 package sandbox
 
-// What both backends share, by file: what is pure first.
+// Files that both backends share, the pure ones first:
 //
-//	plan.go, permit.go         all a launcher will do; what needs no decision of the monitor's
+//	plan.go, permit.go         what a launcher will do; what needs no decision of the monitor
 //	launcher, keeper, task     start and end of a task's processes
 //	arbiter, resolve           decisions, and the file that a path means
 //	accept                     sessions
@@ -20,8 +20,8 @@ package sandbox
 //	surroundings, mediate, memory  calls by path
 //	accept, reservations, worker  sessions, and checked writes
 //
-// The FreeBSD backend (docs/freebsd.md): no call is filtered; in capability mode the
-// kernel refuses every call by name, and a task asks for what it was refused.
+// The FreeBSD backend (docs/freebsd.md) filters no calls. In capability mode the kernel
+// refuses every call by name, and a task asks the monitor for what the kernel has refused.
 //
 //	capsicum.go                rights of every descriptor of a task
 //	confine, reaper, processes the launcher's and the keeper's system calls
@@ -29,7 +29,7 @@ package sandbox
 //	surroundings               where its paths mean something
 //	worker                     sessions
 //
-// Traps that have bitten others, and what keeps them shut:
+// Known pitfalls of such sandboxes, and the code and tests that prevent them:
 //
 //	1  CONTINUE after reading a pointer      request.proceed; TestRace
 //	2  injection fails                       TestNoRoomForDescriptor, TestDeathWhileDeciding
@@ -44,13 +44,13 @@ package sandbox
 //	11 enforcing nothing                     TestMachines, TestJudge
 //	12 silent denials                        TestRefusedCallsAreReported
 //
-// On FreeBSD 1, 6 and 7 do not arise: what is asked for is a record, there is one entry,
-// and rights of descriptors do not stack. 3, 5, 8, 9, 10 and 12 have the same tests, or
-// their own in requests_freebsd_test.go.
+// On FreeBSD 1, 6 and 7 do not arise: a request is a record, there is one system call
+// entry, and rights of descriptors do not stack. 3, 5, 8, 9, 10 and 12 have the same
+// tests, or tests of their own in requests_freebsd_test.go.
 //
-// What it does not prevent: a task learns from ENOENT that a name is missing
-// (existence of names is no secret here), and processes of one task share what
-// they mapped shared before they forked. On FreeBSD a task can also have the kernel
-// choose a port for it and listen there (bind(2) and connect(2) are refused, socket(2)
-// and listen(2) are not; a jail without addresses prevents that), and calls that the
-// kernel refuses, but that nobody can ask for, are not reported.
+// The sandbox does not prevent the following. A task learns from ENOENT that a name is
+// missing; the existence of names is not secret. Processes of one task share the memory
+// that they mapped as shared before they forked. On FreeBSD a task can also listen on a
+// port that the kernel chooses: bind(2) and connect(2) are refused, socket(2) and
+// listen(2) are not (a jail without addresses prevents this). On FreeBSD a call that the
+// kernel refuses, and that the task cannot ask the monitor for, is not reported.

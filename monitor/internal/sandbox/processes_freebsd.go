@@ -43,7 +43,7 @@ func processesOf(variable string, argument int) ([]process, error) {
 	return list, nil
 }
 
-// ParentOf is the parent of a process.
+// ParentOf returns the parent of a process.
 func ParentOf(pid int) (int, error) {
 	list, err := processesOf("kern.proc.pid", pid)
 	if err == nil && (len(list) != 1 || list[0].pid != pid) {

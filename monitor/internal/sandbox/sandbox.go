@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package sandbox confines tasks with the operating system's own means: Landlock
-// and seccomp on Linux, Capsicum on FreeBSD. It carries decisions out and never takes one: what the
-// kernel does not allow natively is asked of a [Decider].
+// and seccomp on Linux, Capsicum on FreeBSD. It carries out decisions and takes none: it asks a
+// [Decider] about every access that the kernel does not allow natively.
 package sandbox
 
 import (

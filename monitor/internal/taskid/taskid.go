@@ -63,7 +63,7 @@ type entry struct {
 	Pipeline string `json:"pipeline"`
 }
 
-// Of is the number of a pipeline, the same one whenever it is asked for. A number is
+// Of returns the number of a pipeline, the same one whenever it is asked for. A number is
 // given to another pipeline only once the data directory, with all files that have it,
 // does not exist any more.
 func (r Registry) Of(data, pipeline string) (uint32, error) {

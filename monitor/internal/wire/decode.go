@@ -17,7 +17,7 @@ func DecodeFromTask(record []byte) (sequence uint64, message Message, err error)
 	return Decode(record, TypeRegister, TypeAuthenticate, TypeOpen, TypeReset)
 }
 
-// Decode is the same for records of the types that are permitted.
+// Decode is like [DecodeFromTask], for records of the permitted types.
 func Decode(record []byte, permitted ...Type) (uint64, Message, error) {
 	var header headerLayout
 	if _, err := binary.Decode(record, binary.LittleEndian, &header); err != nil {

@@ -94,7 +94,7 @@ func DecodeRequest(record []byte) (sequence uint64, message Message, err error) 
 	return Decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps)
 }
 
-// EncodeDecisions is the shared memory from which a stub answers: the classes of a
+// EncodeDecisions returns the shared memory from which a stub answers: the classes of a
 // capability set, strictly ascending, at most [ClassesMax].
 func EncodeDecisions(classes []uint32) ([]byte, error) {
 	if len(classes) > ClassesMax || !slices.IsSorted(classes) {

@@ -30,25 +30,25 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// NotFound is the problem of an object that does not exist.
+// NotFound returns the problem of an object that does not exist.
 func NotFound(title, remedy, format string, arguments ...any) *Problem {
 	return &Problem{Title: title, Status: http.StatusNotFound, Detail: fmt.Sprintf(format, arguments...),
 		Remedy: remedy}
 }
 
-// Invalid is the problem of a request that can never succeed as it stands.
+// Invalid returns the problem of a request that can never succeed as it stands.
 func Invalid(title, remedy, format string, arguments ...any) *Problem {
 	return &Problem{Title: title, Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf(format, arguments...),
 		Remedy: remedy}
 }
 
-// Conflict is the problem of a request that the present state does not allow.
+// Conflict returns the problem of a request that the present state does not allow.
 func Conflict(title, remedy, format string, arguments ...any) *Problem {
 	return &Problem{Title: title, Status: http.StatusConflict, Detail: fmt.Sprintf(format, arguments...),
 		Remedy: remedy}
 }
 
-// Unavailable is the problem of a monitor that cannot answer yet, or no longer.
+// Unavailable returns the problem of a monitor that cannot answer yet, or no longer.
 func Unavailable(title, remedy, format string, arguments ...any) *Problem {
 	return &Problem{Title: title, Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf(format, arguments...),
 		Remedy: remedy}

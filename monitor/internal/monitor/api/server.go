@@ -40,7 +40,7 @@ const (
 	bodyTimeout  = time.Minute
 )
 
-// Mux is the table of requests. What is not in it is answered with 404 or 405.
+// Mux returns the table of requests. What is not in it is answered with 404 or 405.
 func (h *Handler) Mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) error{

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package api is the monitor's HTTP interface: the types that travel, the server
-// that turns requests into calls of a [Service], and the client that the command
-// line uses. It takes no decision of its own.
+// Package api is the monitor's HTTP interface: the types of requests and answers, the
+// server that turns requests into calls of a [Service], and the client that the command
+// line uses. It takes no decisions.
 package api
 
 import "context"

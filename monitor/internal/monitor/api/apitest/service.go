@@ -105,12 +105,12 @@ func (s *Service) Status(context.Context) (api.Status, error) {
 	}, s.call("status")
 }
 
-// Pipeline is a pipeline without tasks.
+// Pipeline returns a pipeline without tasks.
 func Pipeline(name, mode string) api.PipelineStatus {
 	return api.PipelineStatus{Name: name, Mode: mode, Revocation: "lazy", Conduits: 20000, Classes: 4003}
 }
 
-// Machine is a report of a machine whose enforcement is "full" or "none".
+// Machine returns a report of a machine whose enforcement is "full" or "none".
 func Machine(enforcement string) sandbox.Report {
 	report := sandbox.Report{System: "linux 6.18.1 x86_64", Backend: "landlock+seccomp", Enforcement: enforcement}
 	landlock := sandbox.Feature{Name: "Landlock", Found: "ABI 7", Needed: "ABI 4 (Linux 6.7)", Present: true,
@@ -234,7 +234,7 @@ func (s *Service) WaitTask(_ context.Context, pipeline, task string) (api.TaskSt
 	return status, s.call("wait %s/%s", pipeline, task)
 }
 
-// Log is an audit log with a few records in it.
+// Log returns an audit log with a few records in it.
 func Log(t testing.TB) *audit.Log {
 	t.Helper()
 	log, err := audit.Open(audit.Options{Directory: filepath.Join(t.TempDir(), "audit")})
