@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.1
 LONGEST_SECONDS = 900.0
-"""What a limit is prolonged by at most: a condition that never holds is a failure on a busy machine, too."""
+"""The most by which a limit is extended: a condition that never holds is a failure on a busy machine, too."""
 
 _PRESSURE = Path("/proc/pressure/cpu")
 

@@ -47,7 +47,7 @@ HEADINGS = (
     "paper",
 )
 WIDTH = 100
-"""Of what is written for people, in columns."""
+"""The width of tables for people, in columns."""
 
 _IMPRECISE, _NOISE = "†", "‡"
 _SATURATED = 0.95

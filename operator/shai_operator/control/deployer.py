@@ -38,7 +38,7 @@ class Deployer:
         self.effect: Effect | None = None
         """The last comparison."""
         self.comparison_refusals: dict[str, str] = {}
-        """By release: what a monitor said when it refused to compare it."""
+        """By release: the message of the monitor that refused to compare the release."""
 
     def apply(self, pool: Object, action: ApplyBundle) -> None:
         """Begin to swap a member to a bundle."""

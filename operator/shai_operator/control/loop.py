@@ -42,7 +42,7 @@ class Loop:
         self.heard: dict[Reference, int] = {}
         """The version of each object that its watch has brought last."""
         self.redefined: dict[str, float] = {}
-        """By namespace: when one of its definitions last came, changed or went."""
+        """By namespace: when one of its definitions was last created, changed or deleted."""
         self._executor = executor
         self._observed: set[Reference] = set()
 

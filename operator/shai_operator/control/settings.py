@@ -29,7 +29,7 @@ class Settings:
     webhooks: tuple[str, int]
     """Where the admission server listens."""
     webhook_host: str
-    """By which name or address the API server reaches it."""
+    """The name or address at which the API server reaches the admission server."""
     workers: int = 4
     """Playbooks that run at the same time."""
     compare_seconds: float = 60.0

@@ -32,7 +32,7 @@ class Verdicts:
 
     def __init__(self, loop: Loop, validator: Validator, releases: ReleaseStore) -> None:
         self.found: dict[Reference, Verdict] = {}
-        """By object; what is not here has not been checked yet."""
+        """By object. An object without an entry has not been checked yet."""
         self._loop = loop
         self._validator = validator
         self._releases = releases

@@ -24,7 +24,7 @@ _LINE_LIMIT = 64 << 20
 
 QUICK = aiohttp.ClientTimeout(total=10.0)
 LONG = aiohttp.ClientTimeout(total=None, sock_connect=10.0)
-"""For what takes as long as it takes; the caller cancels it."""
+"""The timeout for requests without a time limit; the caller cancels them."""
 
 
 class MonitorError(Exception):

@@ -32,7 +32,7 @@ class Record:
     changed: set[str] = field(default_factory=set)
     reached: set[str] = field(default_factory=set)
     statistics: dict[str, Any] = field(default_factory=dict)
-    """What the playbook told with set_stats."""
+    """The values that the playbook reported with set_stats."""
     _said: list[str] = field(default_factory=list)
 
     def observe(self, event: Mapping[str, Any]) -> Progress | None:

@@ -15,7 +15,7 @@ REQUIRED = ("bin/shai", "runtime/libshai.so")
 """What a directory needs to be an image."""
 
 _known: dict[Path, tuple[bytes, str]] = {}
-"""For each image that was read: what its files' sizes and times were, and its digest."""
+"""For each image that was read: the sizes and times of its files, and its digest."""
 _known_lock = Lock()
 
 

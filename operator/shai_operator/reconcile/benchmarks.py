@@ -47,7 +47,7 @@ _PLAN_FIELDS = ("modes", "rounds", "sliceSeconds", "sessionLengths", "concurrent
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the load generator has come to; ``results`` or ``error`` once it is done."""
+    """The state of the load generator; it has ``results`` or ``error`` when it is done."""
 
     done: int = 0
     total: int = 0

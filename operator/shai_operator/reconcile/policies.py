@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 WRITER = "shai-operator"
 HASH_DIGITS = 10
-"""Of a revision's hash in its name."""
+"""The number of digits of a revision's hash in its name."""
 
 _NAME_LIMIT = 63 - 1 - HASH_DIGITS
 _DEFAULT_HISTORY = 10

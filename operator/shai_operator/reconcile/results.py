@@ -44,7 +44,7 @@ class MemberRun:
     phase: str = ""
     done: int = 0
     total: int = 0
-    """Of the phase; 0 when unknown."""
+    """The total of the phase; 0 when unknown."""
     analysis: Mapping[str, Any] | None = None
     """The monitor's answer, once the state is COMPLETE: ``Analysis`` of its HTTP API."""
     error: str = ""

@@ -79,7 +79,7 @@ class State:
     since: datetime | None = None
     """When the step began, or when its members last stopped being ready."""
     watched_since: datetime | None = None
-    """From when on all of the step's members have been ready."""
+    """The time since which all members of the step have been ready."""
     interruptions: int = 0
     before: Usage = field(default_factory=Usage)
     """What members without the change did before this step; the last step has nothing else to be compared with."""
@@ -136,7 +136,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Decision:
-    """What follows from a situation."""
+    """The decision that a situation leads to."""
 
     state: State
     stable: str
