@@ -77,10 +77,12 @@ class PoolController:
         stable = stored.get(str(status(pool).get("stableRelease") or ""))
         served = tenancy.served_namespace(pool, stable)
         refused = definitions.refused(ref.name, served, self._services.verdicts.found, inventory)
-        if refused is None:
+        # What the pool no longer allows waits neither for verdicts nor for its author to have finished.
+        urgent = stable is not None and bool(releases.forbidden(pool, stable))
+        if refused is None and not urgent:
             return None  # a verdict is on its way, and has the pool looked at again
         try:
-            built = releases.build(inventory, pool, refused, stable)
+            built = releases.build(inventory, pool, refused or {}, stable)
             changing = deleting(pool) or built.release != stable
             # Without its kind an object is missing, which leaves a pipeline out: people are told why.
             await self._services.kinds.check(changing=changing or bool(built.left_out))
@@ -88,7 +90,7 @@ class PoolController:
             await self._services.executor.execute(Plan([Emit(pool, WARNING, "KindMissing", str(error))]))
             if changing:
                 return error.again_seconds
-        if changing and (unsettled := self._unsettled(built.namespace)) > 0:
+        if changing and not urgent and (unsettled := self._unsettled(built.namespace)) > 0:
             return unsettled
         rows = state.members.observations(pools.observations(pool))
         self._look_at(pool, state, rows)

@@ -22,7 +22,7 @@ from shai_operator.reconcile.conditions import FALSE, Condition
 from shai_operator.reconcile.members import ApplyBundle, Observation
 from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, name, spec, status
 from shai_operator.reconcile.pool_plan import ForgetReleases, Observed, PoolAction, PoolPlan, StoreRelease
-from shai_operator.reconcile.rollout_state import Decision, Member, Situation, read
+from shai_operator.reconcile.rollout_state import Decision, Member, Situation, State, read
 from shai_operator.reconcile.upkeep import Kept
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class _Reconciliation:
                 stable=stable,
                 desired=desired,
                 rejected=str(told.get("rejectedRelease") or ""),
-                state=read(told),
+                state=self._state(),
                 members=[self._view(one, desired) for one in staying],
                 settings=releases.settings(self._definitions, changed),
                 now=self._now,
@@ -174,6 +174,12 @@ class _Reconciliation:
         if self._too_large:
             return replace(decision, condition=Condition("RolledOut", FALSE, "TooLarge", self._too_large))
         return decision
+
+    def _state(self) -> State:
+        """Read where the rollout stands; members that have a candidate that is now forbidden lose it at once."""
+        state = read(status(self._pool))
+        had = [self._releases[one] for one in (state.candidate, state.superseded) if one in self._releases]
+        return State() if any(releases.forbidden(self._pool, one) for one in had) else state
 
     def _changes_hands(self, staying: Sequence[Observation]) -> bool:
         """Whether members still run what another namespace had here: they let go of it before anything else."""

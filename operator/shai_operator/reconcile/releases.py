@@ -2,7 +2,8 @@
 """Which definitions a pool is to run, out of all objects of the cluster.
 
 A pipeline that cannot run as its spec says keeps running as the stable release has it: a typing
-mistake must stop neither it nor the pipelines beside it.
+mistake must stop neither it nor the pipelines beside it. A mode that the pool no longer allows is
+different: what runs in it is taken out before anything else, whatever the pipeline's spec says now.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def build(
 
     ``refused`` are the pipelines that `definitions.refused` names, and no others can be left out;
     ``stable`` is the release in force, None when there is none yet. While that is another namespace's,
-    nothing is to run: whoever has lost the pool is gone from it before the next one comes.
+    nothing is to run: whoever has lost the pool is gone from it before the next one comes. While it has
+    pipelines that are `forbidden`, only the rest of it is to run: a release that only leaves something out
+    is not rolled out in steps, so that nothing in an author's spec can hold it back.
     """
     served = tenancy.served_namespace(pool, stable)
     leaving = stable is not None and stable.namespace != served and bool(stable.of_kind("Pipeline"))
@@ -70,10 +73,13 @@ def build(
     chosen = [one for one in own if reference(one) not in refused]
     left_out = {reference(one): refused[reference(one)] for one in own if reference(one) in refused}
     present = _Gathered()
-    for pipeline in chosen:
-        present.add_pipeline(pipeline, inventory)
-    if stable is not None and stable.namespace == served:
-        _carry(present, pool, stable, [ref.name for ref in left_out])
+    if stable is not None and not leaving and forbidden(pool, stable):
+        _carry(present, pool, stable, [name(one) for one in stable.of_kind("Pipeline")])
+    else:
+        for pipeline in chosen:
+            present.add_pipeline(pipeline, inventory)
+        if stable is not None and stable.namespace == served:
+            _carry(present, pool, stable, [ref.name for ref in left_out])
     made = None
     if stable is not None or present.manifests:
         # A pool that has lost its last pipeline goes over to a release without any.
@@ -91,6 +97,13 @@ def build(
         left_out=left_out,
         held=tuple(sorted(name(one) for one in used if policies.is_held(one))),
     )
+
+
+def forbidden(pool: Object, release: Release) -> frozenset[str]:
+    """Return the pipelines of a release that run in a mode, or with a policy in one, that a pool does not allow."""
+    known = _inventory(release)
+    wrong = [one for one in release.of_kind("Pipeline") if _mode_refused(pool, one, known)]
+    return frozenset(name(one) for one in wrong)
 
 
 def settings(definitions: Definitions, changed: Iterable[str]) -> Settings:
@@ -144,23 +157,32 @@ def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[st
     What they share with pipelines that can is taken as those need it; should the two not go
     together any more, members refuse the release and the rollout ends there.
     """
-    known = Inventory()
-    for one in stable.manifests:
-        known.put(one)
+    known = _inventory(stable)
     for pipeline in names:
         kept = known.find("Pipeline", "", pipeline)
-        if kept is None:
+        if kept is None or _mode_refused(pool, kept, known):
             continue
         used = references.policies(kept, known)
-        tried = [(one, policies.mode(stable.objects["Policy", one])) for one in used]
-        if tenancy.mode_refusal(pool, [references.mode(kept)], tried):
-            continue
         needed = [*(("Task", one) for one in references.tasks(kept)), *(("Policy", one) for one in used)]
         for key in [("Pipeline", pipeline), *needed]:
             if key not in present.manifests:
                 present.add(stable.objects[key])
                 if key[0] == "Policy":
                     present.revisions[key[1]] = stable.revisions[key[1]]
+
+
+def _inventory(release: Release) -> Inventory:
+    known = Inventory()
+    for one in release.manifests:
+        known.put(one)
+    return known
+
+
+def _mode_refused(pool: Object, pipeline: Object, known: Inventory) -> bool:
+    """Whether a pool does not allow a pipeline as a release has it, of which ``known`` is the inventory."""
+    used = references.policies(pipeline, known)
+    tried = [(one, policies.mode(_there(known.find("Policy", "", one)))) for one in used]
+    return bool(tenancy.mode_refusal(pool, [references.mode(pipeline)], tried))
 
 
 def _steps(lists: Sequence[Sequence[Mapping[str, object]]]) -> tuple[Step, ...]:

@@ -457,6 +457,63 @@ def test_a_pool_that_changes_hands_runs_nothing_of_the_former_namespace_any_more
     assert own["status"]["members"] == 3
 
 
+def running_modes(world: World) -> set[str]:
+    """Return the modes in which members run the pipeline."""
+    bundles = [one.bundle.release for one in world.machines.values() if one.bundle]
+    found = [one.objects[key] for one in bundles for key in [("Pipeline", "syse")] if key in one.objects]
+    return {one["spec"].get("mode", "shai") for one in found}
+
+
+def beside(world: World) -> None:
+    """Give the pool a second pipeline."""
+    world.put(thing("Task", "index", {"run": "Always"}))
+    world.put(thing("Pipeline", "other", {"tasks": ["index"], "rollout": {"limits": {"minimumSessions": 5}}}))
+
+
+HELD = {
+    "Paused": {"paused": True},
+    "BlocksFlows": {"limits": {"closedPercent": 0}},
+    "Inconclusive": {"steps": [{"members": 1, "pauseSeconds": 0}], "limits": {"minimumSessions": 1000}},
+}
+
+
+@pytest.mark.parametrize("reason", HELD)
+def test_no_held_rollout_keeps_a_mode_that_the_pool_allows_no_longer(reason: str) -> None:
+    world = World(allowedModes=["shai", "baseline"])
+    beside(world)
+    world.change("Pipeline", "syse", mode="baseline")
+    world.settle()
+    assert running_modes(world) == {"baseline"}
+    world.closed = 90 if reason == "BlocksFlows" else 0
+    world.change("Pipeline", "syse", mode="shai", rollout=HELD[reason])
+    world.settle()
+    assert world.condition("Pipeline", "syse", "RolledOut") == ("False", reason)
+    assert "baseline" in running_modes(world), "it is held, and allowed"
+    world.change("JailPool", "default", allowedModes=["shai"])
+    world.settle(2)
+    assert "baseline" not in running_modes(world)
+    assert all(("Task", "index") in one.bundle.release.objects for one in world.machines.values() if one.bundle)
+    world.harmful.add(world.status.get("candidateRelease", ""))
+    world.settle()
+    assert "baseline" not in running_modes(world), "nothing goes back to it"
+
+
+def test_canaries_lose_a_candidate_in_a_mode_that_the_pool_allows_no_longer() -> None:
+    world = World(allowedModes=["shai", "baseline"])
+    world.settle()
+    slow = {"steps": [{"members": 1, "pauseSeconds": 3600}], "limits": {"minimumSessions": 5}}
+    world.change("Pipeline", "syse", mode="baseline", rollout=slow)
+    world.settle()
+    assert running_modes(world) == {"shai", "baseline"}
+    world.change("Pipeline", "syse", mode="shai", rollout={"paused": True})
+    world.define("two")
+    world.settle()
+    assert running_modes(world) == {"shai", "baseline"}, "it is allowed as yet"
+    world.change("JailPool", "default", allowedModes=["shai"])
+    world.settle(2)
+    assert running_modes(world) == {"shai"}
+
+
 def test_whoever_cannot_be_served_does_not_keep_the_former_namespace_in_force() -> None:
     world = settled()
     heir(world)

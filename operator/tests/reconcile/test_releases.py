@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shai_operator.reconcile import policies, releases
+from shai_operator.reconcile import bundles, policies, releases
 from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import Object, name, reference
@@ -178,6 +178,32 @@ def test_what_a_pool_allows_no_longer_does_not_stay(mode: str, policy_mode: str,
     broken = pipeline("syse", tasks=("serach",), mode="shai")
     assert objects(build(*own[:-1], broken, strict, stable=stable)) == set(), "nor for one that is broken meanwhile"
     assert build(*own[:-1], broken, lenient, stable=stable).release == stable
+
+
+@pytest.mark.parametrize(
+    ("mode", "policy_mode", "allowed"),
+    [("baseline", "Enforce", "baseline"), ("shai", "Audit", "audit"), ("shai", "Warn", "audit")],
+)
+def test_what_a_pool_allows_no_longer_is_taken_out_whatever_the_spec_says_now(
+    mode: str, policy_mode: str, allowed: str
+) -> None:
+    tried = policy("public", mode=policy_mode)
+    own = [tried, revision(tried), task("search"), pipeline("syse", paths=[("/public/**", "public")], mode=mode)]
+    other = [task("other"), pipeline("other", tasks=("other",), created=1)]
+    lenient = thing("JailPool", "default", {**FOR_SEARCH, "allowedModes": ["shai", allowed]})
+    strict = thing("JailPool", "default", FOR_SEARCH)
+    stable = build(*own, *other, lenient).release
+    assert stable is not None
+    assert releases.forbidden(lenient, stable) == frozenset()
+    assert releases.forbidden(strict, stable) == {"syse"}
+    lawful = [PUBLIC, revision(PUBLIC), task("search"), SYSE, policy("worker"), revision(WORKER)]
+    changed = [task("other", environment=[]), pipeline("other", tasks=("other",), created=1)]
+    left = build(*lawful, *changed, strict, stable=stable).release
+    assert left is not None
+    assert bundles.withdraws(stable, left), "which no rollout setting holds back"
+    assert set(left.objects) == {("Pipeline", "other"), ("Task", "other")}
+    assert objects(build(*lawful, *changed, strict, stable=left)) >= {"Pipeline/syse", "Policy/public", "Task/other"}
+    assert objects(build(*lawful, *changed, lenient, stable=stable)) >= {"Pipeline/syse"}, "where it is allowed"
 
 
 def test_what_was_deleted_under_a_pipeline_is_kept_for_it() -> None:
