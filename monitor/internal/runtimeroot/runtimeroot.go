@@ -2,7 +2,8 @@
 
 // Package runtimeroot checks the runtime of tasks: the files and directories from which
 // they execute programs and load libraries. No policy decides on what a task opens beneath
-// them, so a runtime must not contain, or be in, a place that holds data or secrets.
+// them, so a runtime must not contain, or be in, a place that is known to hold data or
+// secrets, or in which the kernel shows itself.
 package runtimeroot
 
 import (
@@ -25,8 +26,8 @@ const mark = ".shai-member"
 
 // Check follows the symbolic links in the paths of roots, and refuses every root that
 // contains a place, is one, or lies in one: by the identity of the directories on the
-// way up from each, and by where mounted directories come from. It returns the roots'
-// real paths. Whoever uses them must not follow symbolic links again.
+// way up from each, and by where mounted directories come from. It also refuses the files
+// of the kernel. It returns the roots' real paths. Whoever uses them must not follow symbolic links again.
 func Check(roots []string, places []Place) ([]string, error) {
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -50,6 +51,9 @@ func Check(roots []string, places []Place) ([]string, error) {
 			return nil, fmt.Errorf("runtime %s: there is no such file or directory; install what the task needs, or leave it out", root)
 		}
 		if err := checkRoot(root, where, originsOf(mounts, where), guarded); err != nil {
+			return nil, err
+		}
+		if err := checkKernelFiles(mounts, root, where); err != nil {
 			return nil, err
 		}
 		real = append(real, where.path)

@@ -153,3 +153,32 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 }
+
+// What the kernel shows of itself is nobody's program, by whatever path or mount.
+func TestKernelFiles(t *testing.T) {
+	for path, want := range map[string]string{
+		"/proc": "reaches /proc", "/proc/self/status": "reaches /proc",
+		"/dev": "reaches /dev", "/dev/null": "reaches /dev",
+		"/usr/bin": "",
+	} {
+		if _, err := Check([]string{path}, nil); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+	disk := &mountinfo.Info{Mountpoint: "/", FSType: "ext4"}
+	for path, refused := range map[string]bool{
+		"/opt/root": true, "/opt/root/proc": true, "/opt/root/proc/keys": true,
+		"/opt/root/usr": false, "/opt/root/processor": false,
+	} {
+		for system, isKernels := range map[string]bool{
+			"proc": true, "cgroup2": true, "linsysfs": true, "tmpfs": false,
+		} {
+			mounts := []*mountinfo.Info{disk, {Mountpoint: "/opt/root/proc", FSType: system}}
+			err := checkKernelFiles(mounts, path, ascent{path: path})
+			if (err != nil) != (refused && isKernels) {
+				t.Errorf("%s with a %s: %v", path, system, err)
+			}
+		}
+	}
+}

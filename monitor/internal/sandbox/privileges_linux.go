@@ -115,31 +115,70 @@ func clearCapabilities() error {
 }
 
 // as does something to files with the task's rights instead of the monitor's: what the
-// task asks for must not reach further than what it could open by itself.
+// task asks for must not reach further than what it could open by itself. An open file
+// keeps the capabilities of the thread that opened it, so that thread has none.
 func (u *User) as(act func() error) error {
 	if u == nil {
 		return act()
 	}
 	runtime.LockOSThread()
-	var signal uintptr
-	if _, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&signal)),
-		0); errno != 0 {
+	own, err := rightsOfThread()
+	if err != nil {
 		runtime.UnlockOSThread()
-		return errno
+		return err
 	}
-	if err := setFileUser(u.ID, u.Group); err != nil {
+	if err := errors.Join(setFileUser(u.ID, u.Group), own.setEffective([2]uint32{})); err != nil {
 		return err // the thread stays locked, and ends with this goroutine
 	}
 	failure := act()
-	if err := setFileUser(uint32(os.Geteuid()), uint32(os.Getegid())); err != nil {
-		return err
-	}
-	// A change of user cancels this thread's part in ending with the parent.
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, signal&0xffffffff, 0, 0, 0); err != nil {
+	if err := own.restore(); err != nil {
 		return err
 	}
 	runtime.UnlockOSThread()
 	return failure
+}
+
+// threadRights are what a thread of the monitor gets back after it has acted as a task's
+// user.
+type threadRights struct {
+	deathSignal  uintptr
+	capabilities [2]unix.CapUserData
+}
+
+var capabilityHeader = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+
+func rightsOfThread() (threadRights, error) {
+	var own threadRights
+	if _, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_PDEATHSIG,
+		uintptr(unsafe.Pointer(&own.deathSignal)), 0); errno != 0 {
+		return own, errno
+	}
+	header := capabilityHeader
+	return own, unix.Capget(&header, &own.capabilities[0])
+}
+
+// setEffective leaves the permitted set as it is, from which the capabilities come back.
+func (own threadRights) setEffective(effective [2]uint32) error {
+	header, wanted := capabilityHeader, own.capabilities
+	wanted[0].Effective, wanted[1].Effective = effective[0], effective[1]
+	if err := unix.Capset(&header, &wanted[0]); err != nil {
+		return fmt.Errorf("change the effective capabilities of a thread: %w", err)
+	}
+	return nil
+}
+
+// restore gives the thread its rights back. The capabilities come first: to change the
+// user takes one.
+func (own threadRights) restore() error {
+	before := [2]uint32{own.capabilities[0].Effective, own.capabilities[1].Effective}
+	if err := own.setEffective(before); err != nil {
+		return err
+	}
+	if err := setFileUser(uint32(os.Geteuid()), uint32(os.Getegid())); err != nil {
+		return err
+	}
+	// A change of user cancels this thread's part in ending with the parent.
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, own.deathSignal&0xffffffff, 0, 0, 0)
 }
 
 // setFileUser sets whose rights the calling thread has on files. The kernel does not say

@@ -122,6 +122,39 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
+// A file of the kernel shows as much as the capabilities allow with which it was opened:
+// what the monitor opens for a task has none.
+func TestOpenedFilesHaveNoCapabilities(t *testing.T) {
+	needRoot(t)
+	const file = "/proc/iomem" // addresses are 0 without CAP_SYS_ADMIN
+	spec := Spec{Command: []string{"/bin/cat", file}, Runtime: runtimeOf(file), WorkingDirectory: "/",
+		Confined: true}
+	hasAddresses := func() bool {
+		got := run(t, spec, &scripted{})
+		if got.err != nil || got.output == "" {
+			t.Fatalf("%v: %s", got.err, got.output)
+		}
+		return strings.ContainsAny(addressesOf(got.output), "123456789abcdef")
+	}
+	if !hasAddresses() {
+		t.Skip("the kernel does not even show the superuser its addresses")
+	}
+	spec.User = pipelineUser
+	if hasAddresses() {
+		t.Error("the task reads the addresses of the physical memory")
+	}
+}
+
+// addressesOf is the first column of /proc/iomem.
+func addressesOf(text string) string {
+	var addresses strings.Builder
+	for line := range strings.Lines(text) {
+		column, _, _ := strings.Cut(line, " : ")
+		addresses.WriteString(column)
+	}
+	return addresses.String()
+}
+
 // What a task makes through the monitor is its own, and so can be opened natively later.
 func TestMadeFilesAreTheTasks(t *testing.T) {
 	needRoot(t)

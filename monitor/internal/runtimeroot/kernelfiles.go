@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package runtimeroot
+
+import (
+	"fmt"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+// kernelDirectories are where the kernel shows itself and its devices, on every system.
+var kernelDirectories = []string{"/proc", "/sys", "/dev"}
+
+// kernelFileSystems are those whose files the kernel makes up: they tell of other processes
+// and of the machine, or act on them. FreeBSD's come last.
+var kernelFileSystems = map[string]bool{
+	"proc": true, "sysfs": true, "devtmpfs": true, "devpts": true, "cgroup": true, "cgroup2": true,
+	"debugfs": true, "tracefs": true, "securityfs": true, "configfs": true, "efivarfs": true, "pstore": true,
+	"bpf": true, "mqueue": true, "nsfs": true, "binfmt_misc": true, "fusectl": true, "resctrl": true,
+	"selinuxfs": true, "smackfs": true, "binder": true, "functionfs": true, "rpc_pipefs": true, "nfsd": true,
+	"procfs": true, "linprocfs": true, "linsysfs": true, "devfs": true, "fdescfs": true, "mqueuefs": true,
+}
+
+// checkKernelFiles refuses what the kernel makes up, wherever it is mounted.
+func checkKernelFiles(mounts []*mountinfo.Info, root string, where ascent) error {
+	const remedy = "name only the directories that hold the task's program and libraries; " +
+		"what a program needs of the kernel it has without"
+	for _, directory := range kernelDirectories {
+		if beneath(where.path, directory) || beneath(directory, where.path) {
+			return fmt.Errorf("runtime %s reaches %s, where the kernel shows itself and its devices; %s", root, directory,
+				remedy)
+		}
+	}
+	on := mountOf(mounts, where.path)
+	for _, mount := range mounts {
+		if kernelFileSystems[mount.FSType] && (mount == on || beneath(mount.Mountpoint, where.path)) {
+			return fmt.Errorf("runtime %s reaches %s, a file system of the kernel (%s); %s", root, mount.Mountpoint,
+				mount.FSType, remedy)
+		}
+	}
+	return nil
+}
