@@ -103,8 +103,8 @@ POLICY_REVISION = Resource(
     status=None,
     rules=(
         rule_at_birth(
-            "self.metadata.name.endsWith('-' + self.spec.hash.substring(0, 10))",
-            "metadata.name must end with a hyphen and the first ten digits of spec.hash",
+            "self.metadata.name.endsWith('-' + self.spec.hash.substring(0, 32))",
+            "metadata.name must end with a hyphen and the first 32 digits of spec.hash",
         ),
     ),
     columns=(

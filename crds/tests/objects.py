@@ -68,7 +68,7 @@ ABSENT = object()
 
 def good(kind: str, name: str = "", *changes: Change) -> dict[str, Any]:
     """Return a good object, with changes."""
-    default = f"p-{HASH[:10]}" if kind == "PolicyRevision" else "good"
+    default = f"p-{HASH[:32]}" if kind == "PolicyRevision" else "good"
     made: dict[str, Any] = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": kind,

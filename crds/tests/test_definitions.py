@@ -131,7 +131,7 @@ CELLS = {
     ".status.summary.shai": "-12.3 % … -1234 %",
 }
 """The longest that is usual, where a column does not say it by its type or its reasons."""
-NAMES = {"AnalysisRun": "nightly-29384756", "PolicyRevision": "search-users-0123456789"}
+NAMES = {"AnalysisRun": "nightly-29384756", "PolicyRevision": "search-users-" + "0123456789abcdef" * 2}
 
 
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.kind)

@@ -86,7 +86,7 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ('unknown field "spec.modus"', (("modus", "Audit"),)),
     ],
     "PolicyRevision": [
-        ("metadata.name must end with a hyphen and the first ten digits", (("metadata.name", "p-0123456789"),)),
+        ("metadata.name must end with a hyphen and the first 32 digits", (("metadata.name", "p-0123456789"),)),
         ("spec.hash in body should match", (("hash", HASH.upper()),)),
         ("spec.revision in body should be greater than or equal to 1", (("revision", 0),)),
         ("spec.mode: Required value", (("mode", ABSENT),)),

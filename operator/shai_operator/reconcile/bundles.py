@@ -35,7 +35,10 @@ DATA_KEY = "release.json.gz"
 SIZE_LIMIT = 900 * 1024
 """Bytes of a compressed release; the API server takes a little over 1 MiB for a whole object."""
 
-_DIGITS = 12
+_DIGITS = 30
+"""Digits of a hash in names and labels; nobody can find two contents that agree in so many."""
+_FORMER_DIGITS = 12
+"""Digits in the names that an earlier operator gave to releases, which can still be read."""
 _OPERATORS_OWN = {"Policy": ("rollout", "revisionHistoryLimit"), "Pipeline": ("rollout", "pool")}
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 """Allowed in JSON's strings as they are; YAML, as which monitors read it, would fold or refuse them."""
@@ -139,7 +142,7 @@ class Bundle:
 
     @property
     def label(self) -> str:
-        """Name it: ``<release>.<facts>``, 12 hexadecimal digits each. Monitors keep it and show it in their status."""
+        """Name it: ``<release>.<facts>``, 30 hexadecimal digits each. Monitors keep it and show it in their status."""
         return f"{self.release.hash[:_DIGITS]}.{self.facts.hash[:_DIGITS]}"
 
     def sources(self) -> list[dict[str, str]]:
@@ -201,7 +204,7 @@ def load(config_map: Object) -> Release:
         packed = base64.b64decode(config_map["binaryData"][DATA_KEY], validate=True)
         body = json.loads(gzip.decompress(packed))
         found = release(body["pool"], body["namespace"], body["manifests"], body["revisions"])
-        whole = found.name == called
+        whole = called in {found.name, RELEASE_PREFIX + found.hash[:_FORMER_DIGITS]}
     except (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, binascii.Error) as error:
         raise ReleaseError(f"ConfigMap {called} is not a release: {error!r}; delete it, it is made anew") from error
     if not whole:

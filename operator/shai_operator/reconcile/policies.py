@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.seals import Seal
 
 WRITER = "shai-operator"
-HASH_DIGITS = 10
-"""The number of digits of a revision's hash in its name."""
+HASH_DIGITS = 32
+"""The number of digits of a revision's hash in its name; nobody can find two texts that agree in so many."""
 
+_FORMER_HASH_DIGITS = 10
+"""Their number in names that an earlier operator gave. A rollout can still go back to such revisions."""
 _NAME_LIMIT = 63 - 1 - HASH_DIGITS
 _DEFAULT_HISTORY = 10
 _DEFAULT_MODE = "Enforce"
@@ -65,8 +67,9 @@ def revision_name(policy: Object) -> str:
 def genuine(revision: Object, seal: Seal) -> bool:
     """Whether the operator has made a PolicyRevision, and its name and hash are those of its content."""
     content = content_hash(revision)
-    named = name(revision).endswith(f"-{content[:HASH_DIGITS]}") and spec(revision).get("hash") == content
-    return named and seal.is_on(revision)
+    digits = name(revision).rpartition("-")[2]
+    named = len(digits) in (HASH_DIGITS, _FORMER_HASH_DIGITS) and content.startswith(digits)
+    return named and spec(revision).get("hash") == content and seal.is_on(revision)
 
 
 def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
@@ -77,7 +80,7 @@ def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
     """
     space, rejected = namespace(policy), str(status(policy).get("rejectedRevision") or "")
     present = inventory.find("PolicyRevision", space, revision_name(policy))
-    # Names have only the first digits of a hash, and who writes policies can find two texts with the same ones.
+    # A name has only the first digits of a hash, so the whole content is compared.
     if present is not None and name(present) != rejected and content_hash(present) == content_hash(policy):
         return present
     stable = str(status(policy).get("stableRevision") or "")

@@ -119,7 +119,10 @@ def policy(thing: Object, outlook: Outlook, now: datetime, *, rejected: str = ""
         "candidateRevision": candidate if candidate != stable else "",
         "rejectedRevision": rejected if rejected == newest else "",
     }
-    condition = _policy_condition(thing, outlook, newest, written)
+    held = outlook.stable.objects.get(("Policy", one)) if outlook.stable else None
+    # A name has only the first digits of a hash, so the whole content is compared.
+    same = held is None or policies.content_hash(held) == policies.content_hash(thing)
+    condition = _policy_condition(thing, outlook, written, in_force=same and written["stableRevision"] == newest)
     return SetStatus(
         thing,
         WRITER,
@@ -130,8 +133,8 @@ def policy(thing: Object, outlook: Outlook, now: datetime, *, rejected: str = ""
     )
 
 
-def _policy_condition(thing: Object, outlook: Outlook, newest: str, revisions: Mapping[str, str]) -> Condition:
-    decision = outlook.decision
+def _policy_condition(thing: Object, outlook: Outlook, revisions: Mapping[str, str], *, in_force: bool) -> Condition:
+    decision, newest = outlook.decision, policies.revision_name(thing)
     if revisions["rejectedRevision"]:
         before = find(thing, "RolledOut")
         if not decision.reject and before is not None and before["reason"] == "RolledBack":
@@ -139,7 +142,7 @@ def _policy_condition(thing: Object, outlook: Outlook, newest: str, revisions: M
         return Condition("RolledOut", FALSE, "RolledBack", decision.condition.message)
     if revisions["candidateRevision"]:
         return Condition("RolledOut", decision.condition.status, decision.condition.reason, decision.condition.message)
-    if revisions["stableRevision"] == newest:
+    if in_force:
         return Condition("RolledOut", TRUE, "Complete", f"revision {newest} is in force in pool {outlook.pool}")
     if not revisions["stableRevision"]:
         return Condition("RolledOut", UNKNOWN, "Pending", f"pool {outlook.pool} has no release with it yet")

@@ -21,6 +21,7 @@ from tests.reconcile.builders import thing
 POOL = thing("JailPool", "default")
 ONE = bundles.manifest(thing("Policy", "public", {"text": "policy public { read :- true. }", "mode": "Enforce"}))
 TWO = bundles.manifest(thing("Task", "search", {"command": ["/bin/search"]}))
+HEX = "0123456789abcde" * 2
 REVISIONS = {"public": "public-0123456789"}
 
 
@@ -48,7 +49,7 @@ def test_the_name_follows_from_the_content_and_nothing_else() -> None:
     assert release(ONE, TWO).name == release(TWO, ONE).name
     names = [release(), release(ONE), release(pool="other"), release(namespace="other")]
     assert len({one.name for one in names}) == 4
-    assert release().name.removeprefix("shai-release-") == release().hash[:12]
+    assert release().name.removeprefix("shai-release-") == release().hash[:30]
 
 
 def test_a_stored_release_is_read_back_and_always_the_same_bytes() -> None:
@@ -58,6 +59,18 @@ def test_a_stored_release_is_read_back_and_always_the_same_bytes() -> None:
     assert bundles.load(stored) == release()
     assert stored["metadata"]["ownerReferences"][0]["uid"] == "uid-default"
     assert (stored["immutable"], stored["metadata"]["labels"]) == (True, {"shai.dev/pool": "default"})
+
+
+def test_a_release_from_before_is_read_under_its_shorter_name() -> None:
+    stored = bundles.store(release(), POOL, "shai-system")
+    stored["metadata"]["name"] = f"shai-release-{release().hash[:12]}"
+    assert bundles.load(stored) == release()
+
+
+def test_names_and_labels_have_too_many_digits_to_collide_on_purpose() -> None:
+    release_digits, _, facts_digits = Bundle(release(), bundles.facts([])).label.partition(".")
+    assert min(len(release_digits), len(facts_digits)) * 4 >= 120
+    assert len(f"{release_digits}.{facts_digits}") <= 64, "the bound of status.members[].bundle"
 
 
 def altered(change: str) -> dict[str, Any]:
@@ -106,13 +119,13 @@ def test_whatever_a_text_holds_a_yaml_reader_reads_the_same(text: str) -> None:
 def test_a_label_names_release_and_facts() -> None:
     facts = bundles.facts([thing("Principal", "alice", {"publicKey": "00"})])
     bundle = Bundle(release(), facts)
-    assert bundles.label_parts(bundle.label) == (release().name, facts.hash[:12])
+    assert bundles.label_parts(bundle.label) == (release().name, facts.hash[:30])
     other = Bundle(release(), bundles.facts([]))
     assert bundles.label_parts(other.label)[0] == release().name
     assert other.label != bundle.label
 
 
-@pytest.mark.parametrize("label", ["", "by hand", "0123456789ab", "0123456789ab.", "0123456789AB.0123456789ab"])
+@pytest.mark.parametrize("label", ["", "by hand", HEX, f"{HEX}.", f"{HEX.upper()}.{HEX}"])
 def test_a_foreign_label_is_nobody_s(label: str) -> None:
     assert bundles.label_parts(label) == ("", "")
 

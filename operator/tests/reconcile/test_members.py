@@ -73,7 +73,7 @@ def failure(reason: str = "PlaybookFailed", attempts: int = 1) -> Failure:
         ),
         (member(bring_up_failed=failure("AnalysisFailed")), True, "Ready"),  # it serves all the same
         (member(monitor=monitor(bundle="", tasks={})), True, "BundlePending"),
-        (member(monitor=monitor(bundle="0" * 12 + "." + "0" * 12)), True, "BundlePending"),
+        (member(monitor=monitor(bundle="0" * 30 + "." + "0" * 30)), True, "BundlePending"),
         (member(monitor=monitor(bundle=""), refused={BUNDLE.label: failure("BundleRefused")}), True, "BundleRefused"),
         (member(configuration="", monitor=None), False, "Provisioning"),
         (member(job=Job("provision")), False, "Provisioning"),

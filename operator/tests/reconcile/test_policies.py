@@ -56,7 +56,7 @@ def rolled_out(state: str, reason: str, **more: Any) -> dict[str, Any]:
 
 def test_a_valid_policy_gets_a_revision_that_it_owns() -> None:
     (body,) = created(reconcile(policy(), []))
-    assert body["metadata"]["name"] == f"friends-{body['spec']['hash'][:10]}"
+    assert body["metadata"]["name"] == f"friends-{body['spec']['hash'][:32]}"
     assert body["metadata"]["ownerReferences"][0]["uid"] == "u1"
     assert body["spec"]["revision"] == 1
     assert body["spec"]["mode"] == "Enforce"
@@ -153,6 +153,18 @@ def test_another_text_with_the_same_first_digits_of_its_hash_is_not_taken_for_th
         every = Inventory(lambda _: True)
         every.put(twin)
         assert policies.effective_revision(policy(status=known), every) is None
+
+
+def test_a_revision_from_before_can_still_be_gone_back_to() -> None:
+    content = GENUINE["spec"]["hash"]
+    former, shorter = (
+        SEAL.put_on({**GENUINE, "metadata": {**GENUINE["metadata"], "name": f"friends-{content[:digits]}"}})
+        for digits in (10, 4)
+    )
+    assert policies.genuine(former, SEAL)
+    assert not policies.genuine(shorter, SEAL)
+    thing = policy("policy p { update :- true. }", status={"stableRevision": former["metadata"]["name"]})
+    assert policies.effective_revision(thing, inventory(former)) == former
 
 
 def test_what_stands_in_a_revision_s_place_is_replaced() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from shai_operator.reconcile import pools
+from shai_operator.reconcile import policies, pools
 from shai_operator.reconcile.actions import SetFinalizer, SetStatus
 from shai_operator.reconcile.members import ApplyBundle, ForgetMembers, ProvisionMembers, RemoveMembers
 from shai_operator.reconcile.objects import FINALIZER, Reference, name, reference
@@ -387,6 +387,18 @@ def test_force_gives_up_only_on_what_was_tried() -> None:
 
 
 # Several pools, large definitions, lost releases.
+
+
+def test_a_text_whose_revision_has_the_name_of_another_is_never_said_to_be_in_force(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policies, "content_hash", lambda one: "ab" * 16 + one["spec"]["text"].encode().hex())
+    world = settled()
+    assert world.condition("Policy", "public", "RolledOut") == ("True", "Complete")
+    world.put(thing("Policy", "public", {"text": "two", "mode": "Enforce"}))  # no revision can have its name
+    world.settle()
+    assert world.texts() == ["one"] * 3
+    assert world.condition("Policy", "public", "RolledOut")[0] == "False"
 
 
 def test_a_policy_s_status_has_one_writer() -> None:

@@ -240,7 +240,7 @@ def test_a_forged_revision_never_comes_into_force(
     until(lambda: "RevisionReplaced" in [one["reason"] for one in events(devcluster, space, "open")], "an event")
 
     seal = made["metadata"]["annotations"][ANNOTATION]
-    pretender = thing("PolicyRevision", "open-0123456789", **{**foreign, "hash": "0123456789" + "0" * 54})
+    pretender = thing("PolicyRevision", "open-" + "0123456789abcdef" * 2, **{**foreign, "hash": "0123456789abcdef" * 4})
     pretender["metadata"]["annotations"] = {ANNOTATION: seal}
     apply(forger, space, pretender)
     forger.kubectl("-n", space, "annotate", "policyrevision", made["metadata"]["name"], f"{ANNOTATION}-")
