@@ -109,9 +109,9 @@ func (p *prover) targetValue(op operation) (Value, Condition) {
 		return Value{}, Condition{}
 	}
 	switch {
-	case op == opName && target.Name != "":
+	case op == opName && target.Name != "" && !target.Directory:
 		return String(target.Name), Condition{}
-	case op == opID && target.ID != 0:
+	case op == opID && target.ID != 0 && !target.Directory:
 		return Integer(target.ID), Condition{}
 	case op == opKind && target.Kind != UnknownConduit:
 		return String(target.Kind.String()), Condition{}

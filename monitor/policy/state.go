@@ -57,7 +57,10 @@ type Conduit struct {
 	Length   int64       // bytes at present, for cCurrLenIs
 	Type     string      // declared shape of the content, for cTypeIs; "" satisfies none
 	Internal bool        // between tasks of the pipeline, for cIsInternal
-	Policy   *Policy     // nil: nobody may read or write
+	// Directory says that the conduit stands for every file of a directory that is given
+	// to tasks as a whole: it satisfies neither cNameIs nor cIdIs.
+	Directory bool
+	Policy    *Policy // nil: nobody may read or write
 }
 
 // Label returns what the conduit's policy demands of everything derived from its

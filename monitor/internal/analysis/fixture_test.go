@@ -54,8 +54,8 @@ func catalogBundle(t testing.TB, bundle *manifest.Bundle, plan *Plan) catalog.Bu
 			for _, path := range conduit.Paths {
 				out.Rules = append(out.Rules, catalog.Rule{
 					Set: plan.Sets[i].Catalog, Kind: plan.Sets[i].Kind, Ingress: conduit.Ingress,
-					Internal: !conduit.Ingress && !conduit.Egress,
-					Path:     path.Path, Policy: catalog.Reference{Policy: path.Policy.Name,
+					Internal: !conduit.Ingress && !conduit.Egress, Directory: conduit.Directory,
+					Path: path.Path, Policy: catalog.Reference{Policy: path.Policy.Name,
 						Arguments: path.Policy.Arguments},
 				})
 			}

@@ -96,7 +96,8 @@ func newTarget(state *catalog.State, class uint32) *target {
 	} else if len(info.Mentions) > 0 {
 		return nil
 	}
-	conduit := policy.Conduit{ID: id, Name: name, Kind: info.Kind, Internal: info.Internal, Policy: info.Policy}
+	conduit := policy.Conduit{ID: id, Name: name, Kind: info.Kind, Internal: info.Internal, Directory: info.Directory,
+		Policy: info.Policy}
 	return &target{class: class, conduit: conduit, name: name}
 }
 

@@ -136,7 +136,7 @@ func (d *draft) replace(rules *ruleset, remove, add []policy.Fact) error {
 // fact mentions.
 func (r Rule) record(bound *policy.Policy) classRecord {
 	id := bound.ID()
-	return classRecord{Set: r.Set, Kind: r.Kind, Internal: r.Internal,
+	return classRecord{Set: r.Set, Kind: r.Kind, Internal: r.Internal, Directory: r.Directory,
 		Reference: Reference{r.Policy.Policy, pattern.Fill(r.Policy.Arguments, nil)}, PolicyID: id[:]}
 }
 

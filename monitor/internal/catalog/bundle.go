@@ -63,6 +63,8 @@ type Rule struct {
 	Kind     policy.ConduitKind `json:"kind"`
 	Internal bool               `json:"internal,omitempty"` // between tasks of the pipeline, for cIsInternal
 	Ingress  bool               `json:"ingress,omitempty"`  // files that the view links
+	// Directory says that tasks are given the files as a whole, whatever they are called.
+	Directory bool `json:"directory,omitempty"`
 	// Path may hold {name} within a segment, "*" as a segment and a final "**".
 	Path string `json:"path"`
 	// Policy's arguments may hold {name} as well.

@@ -177,8 +177,8 @@ func loadClasses(bucket *bbolt.Bucket, rules *ruleset) ([]ClassInfo, *classIndex
 
 // class is the record's class; it is retired when the bundle's policy is another.
 func (r classRecord) class(number uint32, binder *binder) *Class {
-	class := &Class{Number: number, Set: r.Set, Kind: r.Kind, Internal: r.Internal, Reference: r.Reference,
-		Mentions: r.Mentions}
+	class := &Class{Number: number, Set: r.Set, Kind: r.Kind, Internal: r.Internal, Directory: r.Directory,
+		Reference: r.Reference, Mentions: r.Mentions}
 	if bound, err := binder.bind(r.Reference); err == nil {
 		if id := bound.ID(); string(id[:]) == string(r.PolicyID) {
 			class.Policy = bound

@@ -19,6 +19,7 @@ type Class struct {
 	Set       string
 	Kind      policy.ConduitKind
 	Internal  bool
+	Directory bool // given to tasks as a whole
 	Reference Reference
 	Policy    *policy.Policy // nil: retired, its policy is no longer in the bundle
 	// Mentions are the facts in which the conduit's name stands, with "this" in its
@@ -38,6 +39,7 @@ type classRecord struct {
 	Set       string             `json:"set"`
 	Kind      policy.ConduitKind `json:"kind"`
 	Internal  bool               `json:"internal,omitempty"`
+	Directory bool               `json:"directory,omitempty"`
 	Reference Reference          `json:"reference"`
 	PolicyID  []byte             `json:"policyId"`
 	Mentions  []string           `json:"mentions,omitempty"`
@@ -66,8 +68,8 @@ func (r *ruleset) classRecordOf(name string, facts *factIndex,
 	}
 	id := bound.ID()
 	record = classRecord{
-		Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Reference: reference, PolicyID: id[:],
-		Mentions: facts.mentionsOf(name),
+		Set: rule.Set, Kind: rule.Kind, Internal: rule.Internal, Directory: rule.Directory,
+		Reference: reference, PolicyID: id[:], Mentions: facts.mentionsOf(name),
 	}
 	if !r.nameSafe[reference.Policy] {
 		record.Own = name

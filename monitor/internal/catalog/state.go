@@ -196,7 +196,8 @@ func (s *State) ConduitNamed(name string) (conduit policy.Conduit, ok bool) {
 	if err != nil {
 		return policy.Conduit{}, false
 	}
-	return policy.Conduit{Name: name, Kind: rule.Kind, Internal: rule.Internal, Policy: bound}, true
+	return policy.Conduit{Name: name, Kind: rule.Kind, Internal: rule.Internal, Directory: rule.Directory,
+		Policy: bound}, true
 }
 
 // Conduit is what decisions need to know of a class' member. Its length is not
@@ -206,7 +207,8 @@ func (s *State) conduit(id uint32, name string) policy.Conduit {
 	if class.Class == nil {
 		return policy.Conduit{ID: int64(id), Name: name}
 	}
-	return policy.Conduit{ID: int64(id), Name: name, Kind: class.Kind, Internal: class.Internal, Policy: class.Policy}
+	return policy.Conduit{ID: int64(id), Name: name, Kind: class.Kind, Internal: class.Internal,
+		Directory: class.Directory, Policy: class.Policy}
 }
 
 // Members lists the conduits of a class in ascending order. Callers must not alter

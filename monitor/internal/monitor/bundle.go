@@ -78,7 +78,7 @@ func conduitRules(pipeline string, conduit manifest.Conduit) ([]catalog.Rule, er
 	for _, path := range conduit.Paths {
 		rules = append(rules, catalog.Rule{
 			Set: setName(pipeline, conduit.Name), Kind: kind,
-			Ingress: conduit.Ingress, Internal: !conduit.Ingress && !conduit.Egress,
+			Ingress: conduit.Ingress, Internal: !conduit.Ingress && !conduit.Egress, Directory: conduit.Directory,
 			Path:   path.Path,
 			Policy: catalog.Reference{Policy: path.Policy.Name, Arguments: path.Policy.Arguments},
 		})

@@ -77,6 +77,8 @@ func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
 	if !found {
 		return 0, fmt.Errorf("directory %s is no conduit of the pipeline", place.directory)
 	}
+	// The decision is for every file beneath, even if the bundle is of a version that did not say so.
+	conduit.Directory = true
 	var rights sandbox.Rights
 	for _, wanted := range []struct {
 		asked bool
