@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from shai_operator.reconcile import conditions, runs, schedule
@@ -68,7 +68,7 @@ def reconcile(oa: Object, inventory: Inventory, now: datetime) -> Plan:
     seen = _Seen(
         oa=oa,
         active=[name(one) for one in own if not runs.finished(one)],
-        last=max([str(status(oa).get("lastScheduleTime", "")), *(spec(one).get("scheduledTime") or "" for one in own)]),
+        last=max([str(status(oa).get("lastScheduleTime", "")), *(_scheduled_for(one, oa, now) for one in own)]),
         now=now,
     )
     upcoming: datetime | None = None
@@ -142,6 +142,19 @@ def _ready(oa: Object, inventory: Inventory, upcoming: datetime) -> Condition:
     if spec(oa).get("suspend"):
         return Condition("Ready", FALSE, "Suspended", "nothing is started by the schedule until spec.suspend is false")
     return Condition("Ready", TRUE, "Scheduled", f"the next run is due at {timestamp(upcoming)}")
+
+
+def _scheduled_for(run: Object, oa: Object, now: datetime) -> str:
+    """Return the time that a run was made for; empty when its OfflineAnalysis can have made none for that time.
+
+    Anybody who may create runs can write any time: a future one would end the schedule.
+    """
+    try:
+        time = datetime.fromisoformat(str(spec(run).get("scheduledTime") or ""))
+    except ValueError:
+        return ""
+    possible = time.tzinfo is not None and datetime.fromisoformat(created(oa)) <= time <= now
+    return timestamp(time.astimezone(UTC)) if possible else ""
 
 
 def _start(plan: Plan, seen: _Seen, times: Schedule) -> _Seen:

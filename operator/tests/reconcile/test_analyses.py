@@ -78,6 +78,38 @@ def test_nothing_is_made_twice() -> None:
     assert written(plan)["lastScheduleTime"] == "2026-06-01T12:00:00Z"
 
 
+@pytest.mark.parametrize("last", ["2026-06-01T11:00:00Z", ""])
+@pytest.mark.parametrize(
+    "written_by_somebody",
+    [
+        "9999-12-31T23:59:59Z",
+        "9999-12-31T23:59:59-14:00",
+        "0001-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "2026-06-01T12:30:00Z",
+        "2016-12-31T23:59:60Z",
+        "2026-06-01",
+    ],
+)
+def test_a_run_for_a_time_that_cannot_have_come_disturbs_no_schedule(written_by_somebody: str, last: str) -> None:
+    foreign = run("nightly-0", "True", "Complete", spec={"scheduledTime": written_by_somebody})
+    status = {"lastScheduleTime": last} if last else {}
+    plan = analyses.reconcile(
+        thing(
+            "OfflineAnalysis",
+            "nightly",
+            {"pipeline": "syse", "schedule": "0 * * * *", "timeZone": "America/New_York"},
+            status,
+            creationTimestamp="2026-06-01T11:00:30Z",
+        ),
+        world(foreign),
+        NOW,
+    )
+    (create,) = only(plan, Create)
+    assert create.body["spec"]["scheduledTime"] == "2026-06-01T12:00:00Z"
+    assert written(plan)["lastScheduleTime"] == "2026-06-01T12:00:00Z"
+
+
 def test_the_status_alone_is_enough_too() -> None:
     plan = analyses.reconcile(oa(status={"lastScheduleTime": "2026-06-01T12:00:00Z"}), world(), NOW)
     assert not only(plan, Create)
