@@ -17,7 +17,7 @@ import (
 
 // guardedPlaces are all places that no task may have in its runtime, because nobody
 // decides on what a task reads there. Stores are the sockets of key-value stores.
-func (m *Monitor) guardedPlaces(stores []string) []runtimeroot.Place {
+func (m *Monitor) guardedPlaces(stores []string) ([]runtimeroot.Place, error) {
 	places := []runtimeroot.Place{
 		{Path: m.options.Data, What: "the data directory"},
 		{Path: m.options.State, What: "the monitor's state directory"},
@@ -32,7 +32,24 @@ func (m *Monitor) guardedPlaces(stores []string) []runtimeroot.Place {
 	for _, socket := range stores {
 		places = append(places, runtimeroot.Place{Path: socket, What: "the socket of a key-value store"})
 	}
-	return slices.DeleteFunc(places, func(place runtimeroot.Place) bool { return place.Path == "" })
+	others, err := m.otherDataDirectories()
+	if err != nil {
+		return nil, err
+	}
+	for _, directory := range others {
+		places = append(places, runtimeroot.Place{Path: directory, What: "the data directory of another monitor"})
+	}
+	return slices.DeleteFunc(places, func(place runtimeroot.Place) bool { return place.Path == "" }), nil
+}
+
+// otherDataDirectories are those of the other monitors of this machine, as far as the
+// registry of users knows them. A monitor that is not the superuser has no part in it.
+func (m *Monitor) otherDataDirectories() ([]string, error) {
+	if !isSuperuser() {
+		return nil, nil
+	}
+	directories, err := m.options.TaskIDs.DataDirectories()
+	return slices.DeleteFunc(directories, func(one string) bool { return one == m.options.Data }), err
 }
 
 func socketOf(spec manifest.PipelineSpec) string {
@@ -48,7 +65,10 @@ func (m *Monitor) checkRuntimes(resolved map[string]*manifest.Resolved) error {
 	for _, one := range resolved {
 		stores = append(stores, socketOf(one.Pipeline.Spec))
 	}
-	places := m.guardedPlaces(stores)
+	places, err := m.guardedPlaces(stores)
+	if err != nil {
+		return err
+	}
 	for name, one := range resolved {
 		for _, task := range one.Tasks {
 			if _, err := runtimeroot.Check(task.Spec.Runtime, places); err != nil {
@@ -60,7 +80,7 @@ func (m *Monitor) checkRuntimes(resolved map[string]*manifest.Resolved) error {
 }
 
 // guardedNow are the places guarded from the pipelines in force.
-func (m *Monitor) guardedNow() []runtimeroot.Place {
+func (m *Monitor) guardedNow() ([]runtimeroot.Place, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var stores []string
@@ -74,7 +94,11 @@ func (m *Monitor) guardedNow() []runtimeroot.Place {
 // starts: what a path leads to may have changed since the bundle was applied.
 func (t *runningTask) runtime() ([]string, error) {
 	services := t.pipeline.services
-	roots, err := runtimeroot.Check(t.spec.Runtime, services.guarded())
+	guarded, err := services.guarded()
+	if err != nil {
+		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
+	}
+	roots, err := runtimeroot.Check(t.spec.Runtime, guarded)
 	if err != nil {
 		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}

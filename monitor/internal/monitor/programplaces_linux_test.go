@@ -132,6 +132,31 @@ func TestRuntimeIsCheckedAgainAtTheStart(t *testing.T) {
 	}
 }
 
+// The data of the other monitors of the machine are no program either, when the bundle is
+// applied and when the task starts.
+func TestRuntimeInDataOfAnotherMonitor(t *testing.T) {
+	if !isSuperuser() {
+		t.Skip("only monitors that are the superuser share a registry")
+	}
+	s, root := snooping(t)
+	other := filepath.Join(root, "programs", "other", "data")
+	s.must(os.MkdirAll(other, 0o755))
+	s.must(s.applyRuntime(other)) // nobody has said so far that it is data
+	_, err := s.options.TaskIDs.Of(other, "someone")
+	s.must(err)
+	const want = "the data directory of another monitor"
+	if _, err := s.monitor.StartTask(t.Context(), "snoop", "snoop"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the task starts: %v", err)
+	}
+	for _, roots := range []string{other, filepath.Dir(other), filepath.Join(root, "programs")} {
+		if err := s.applyRuntime(roots); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("runtime %s: %v, want %q", roots, err, want)
+		}
+	}
+	s.must(os.RemoveAll(other))
+	s.must(s.applyRuntime(filepath.Join(root, "programs")))
+}
+
 // A document that has another name beneath a runtime is the same document there. Other
 // files with several names can be read.
 func TestHardLinksInTheRuntime(t *testing.T) {

@@ -45,7 +45,7 @@ type services struct {
 	binding          sync.RWMutex // held for reading while a session is bound, for writing while facts change
 	// guarded are the places that no task's runtime may reach, those of every pipeline
 	// among them.
-	guarded func() []runtimeroot.Place
+	guarded func() ([]runtimeroot.Place, error)
 }
 
 func (s *services) state() *catalog.State { return s.catalog.State() }

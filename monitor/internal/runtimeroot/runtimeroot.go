@@ -27,7 +27,8 @@ const mark = ".shai-member"
 // Check follows the symbolic links in the paths of roots, and refuses every root that
 // contains a place, is one, or lies in one: by the identity of the directories on the
 // way up from each, and by where mounted directories come from. It also refuses the files
-// of the kernel. It returns the roots' real paths. Whoever uses them must not follow symbolic links again.
+// of the kernel. It returns the roots' real paths. Whoever uses them must not follow
+// symbolic links again.
 func Check(roots []string, places []Place) ([]string, error) {
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {

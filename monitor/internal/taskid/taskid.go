@@ -87,11 +87,13 @@ func (r Registry) of(data, pipeline string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	taken = slices.DeleteFunc(taken, func(e entry) bool { return e.Data != data && isGone(e.Data) })
 	for _, e := range taken {
 		if e.Data == data && e.Pipeline == pipeline && r.Range.First <= e.ID && e.ID <= r.Range.Last {
 			return e.ID, nil
 		}
+	}
+	if taken, err = inUse(taken, data); err != nil {
+		return 0, err
 	}
 	id, err := r.Range.free(taken)
 	if err != nil {
@@ -119,6 +121,43 @@ func (r Range) free(taken []entry) (uint32, error) {
 		}
 	}
 	return 0, fmt.Errorf("all of %d-%d are taken; give more (shai monitor --task-ids), or remove data directories that are not needed", r.First, r.Last)
+}
+
+// inUse leaves out the numbers of data directories that are gone and whose processes are
+// as well. A directory that was only moved has processes as long as a task runs.
+func inUse(taken []entry, data string) ([]entry, error) {
+	var gone []uint32
+	for _, e := range taken {
+		if e.Data != data && isGone(e.Data) {
+			gone = append(gone, e.ID)
+		}
+	}
+	if len(gone) == 0 {
+		return taken, nil
+	}
+	running, err := running(gone)
+	if err != nil {
+		return nil, fmt.Errorf("find out whether processes have the numbers of removed data directories: %w", err)
+	}
+	return slices.DeleteFunc(taken, func(e entry) bool {
+		return slices.Contains(gone, e.ID) && !running[e.ID]
+	}), nil
+}
+
+// DataDirectories are the data directories that have numbers, as far as they exist: those
+// of all monitors of the machine that are the superuser and share the registry.
+func (r Registry) DataDirectories() ([]string, error) {
+	taken, err := r.read()
+	if err != nil {
+		return nil, fmt.Errorf("find the data directories of this machine's monitors: %w", err)
+	}
+	var directories []string
+	for _, e := range taken {
+		if !slices.Contains(directories, e.Data) && !isGone(e.Data) {
+			directories = append(directories, e.Data)
+		}
+	}
+	return directories, nil
 }
 
 func isGone(directory string) bool {

@@ -3,11 +3,15 @@
 package taskid
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -40,13 +44,13 @@ func TestAPipelineKeepsItsNumber(t *testing.T) {
 
 // A number is free again once nothing is left of the files that may have it.
 func TestNumbersAreNotReusedWhileThereAreFiles(t *testing.T) {
-	r, kept := registry(t, 70000, 70001), t.TempDir()
+	r, kept := registry(t, 900000, 900001), t.TempDir() // no process of the machine has them
 	gone := filepath.Join(kept, "gone")
 	if err := os.Mkdir(gone, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	first, second := must(t, r, kept, "a"), must(t, r, gone, "a")
-	if _, err := r.Of(kept, "b"); err == nil || !strings.Contains(err.Error(), "all of 70000-70001 are taken") {
+	if _, err := r.Of(kept, "b"); err == nil || !strings.Contains(err.Error(), "all of 900000-900001 are taken") {
 		t.Errorf("a third pipeline has a number: %v", err)
 	}
 	if err := os.Remove(gone); err != nil {
@@ -57,6 +61,60 @@ func TestNumbersAreNotReusedWhileThereAreFiles(t *testing.T) {
 	}
 	if id := must(t, r, kept, "a"); id != first {
 		t.Errorf("the first pipeline's number was %d and is %d", first, id)
+	}
+}
+
+// A data directory that was moved is gone, but its tasks may still run.
+func TestNumbersAreNotReusedWhileProcessesHaveThem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser can start a process of another user")
+	}
+	r, kept := registry(t, 900002, 900003), t.TempDir()
+	data := filepath.Join(kept, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	must(t, r, kept, "a")
+	moved := must(t, r, data, "a")
+	task := exec.Command("/bin/cat") // until its input ends
+	task.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: moved, Gid: moved}}
+	input, err := task.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := task.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(data, data+"2"); err != nil {
+		t.Error(err)
+	}
+	if id, err := r.Of(kept, "b"); err == nil {
+		t.Errorf("another pipeline has %d, which a process has", id)
+	}
+	if err := errors.Join(input.Close(), task.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	if id := must(t, r, kept, "b"); id != moved {
+		t.Errorf("the number is %d, want %d, which nobody has any more", id, moved)
+	}
+}
+
+func TestDataDirectories(t *testing.T) {
+	r, one, two := registry(t, 900000, 900009), t.TempDir(), filepath.Join(t.TempDir(), "missing")
+	if list, err := r.DataDirectories(); err != nil || len(list) > 0 {
+		t.Errorf("without a registry: %v, %v", list, err)
+	}
+	must(t, r, one, "a")
+	must(t, r, two, "a")
+	must(t, r, one, "b")
+	if list, err := r.DataDirectories(); err != nil || !slices.Equal(list, []string{one}) {
+		t.Errorf("%v, %v, want %s", list, err, one)
+	}
+	if err := os.WriteFile(r.Path, []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := r.DataDirectories(); err == nil {
+		t.Errorf("a damaged registry lists %v", list)
 	}
 }
 
