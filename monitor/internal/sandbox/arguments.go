@@ -44,6 +44,7 @@ const (
 	// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; NEWTIME
 	// does not exist for clone, where its bit is part of the exit signal.
 	namespaceFlags = 0x7e020000
+	newTime        = 0x80   // CLONE_NEWTIME, for unshare
 	unixDomain     = 1      // AF_UNIX
 	cloneParent    = 0x8000 // would leave the task's process tree
 )

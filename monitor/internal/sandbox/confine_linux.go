@@ -105,6 +105,10 @@ func (p plan) confine(ruleset, control int) error {
 			return err
 		}
 	}
+	if len(p.Baseline) > 0 {
+		_, err := installFilter(p.Baseline, 0)
+		return err
+	}
 	if len(p.Filter) == 0 {
 		return nil
 	}
@@ -113,7 +117,11 @@ func (p plan) confine(ruleset, control int) error {
 		listener := <-listeners
 		sent <- unix.Sendmsg(control, []byte(`{"kind":"listener"}`), unix.UnixRights(listener), nil, 0)
 	}()
-	listener, err := installFilter(p.Filter)
+	// WAIT_KILLABLE_RECV: once the monitor has a request, a signal that is not
+	// deadly does not take it away and restart the call. An accepted connection
+	// would otherwise be lost.
+	listener, err := installFilter(p.Filter,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	if err != nil {
 		return err
 	}
@@ -124,18 +132,14 @@ func (p plan) confine(ruleset, control int) error {
 	return nil
 }
 
-// installFilter puts the calling thread under a filter and returns the listener
-// of its notifications.
-func installFilter(filter []bpf.RawInstruction) (int, error) {
+// installFilter puts the calling thread under a filter. With the flag NEW_LISTENER it
+// returns the listener of its notifications.
+func installFilter(filter []bpf.RawInstruction, flags uintptr) (int, error) {
 	program := make([]unix.SockFilter, len(filter))
 	for i, instruction := range filter {
 		program[i] = unix.SockFilter{Code: instruction.Op, Jt: instruction.Jt, Jf: instruction.Jf, K: instruction.K}
 	}
 	header := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	// WAIT_KILLABLE_RECV: once the monitor has a request, a signal that is not
-	// deadly does not take it away and restart the call. An accepted connection
-	// would otherwise be lost.
-	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	listener, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
 		uintptr(unsafe.Pointer(&header)))
 	runtime.KeepAlive(program)

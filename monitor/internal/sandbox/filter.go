@@ -37,6 +37,7 @@ const (
 const (
 	archX8664     = 0xc000003e // AUDIT_ARCH_X86_64
 	x32Bit        = 0x40000000 // __X32_SYSCALL_BIT
+	errnoEPERM    = 1
 	errnoENOSYS   = 38
 	linuxOpenPath = 0x200000 // O_PATH
 )
@@ -49,14 +50,6 @@ var hotCalls = []string{"read", "write", "openat", "newfstatat"}
 // Filter computes the seccomp program of a task. It is pure; the supervisor
 // trusts that a notification it receives passed exactly this program.
 func Filter(spec FilterSpec) []bpf.Instruction {
-	program := code{
-		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: archX8664, SkipTrue: 1},
-		bpf.RetConstant{Val: answerKill}, // 32-bit entry: its numbers mean other calls
-		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
-		bpf.RetConstant{Val: answerKill},
-	}
 	hot := search(spec.intervals())
 	for i := len(hotCalls) - 1; i >= 0; i-- {
 		for _, call := range calls {
@@ -65,7 +58,40 @@ func Filter(spec FilterSpec) []bpf.Instruction {
 			}
 		}
 	}
-	return append(program, hot...)
+	return withNumber(hot)
+}
+
+// withNumber precedes code that has the call's number in the accumulator. What enters
+// with other numbers is killed.
+func withNumber(then code) code {
+	return append(code{
+		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: archX8664, SkipTrue: 1},
+		bpf.RetConstant{Val: answerKill}, // 32-bit entry: its numbers mean other calls
+		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
+		bpf.RetConstant{Val: answerKill},
+	}, then...)
+}
+
+// baselineFilter computes the seccomp program of a task that is not confined. It only
+// keeps the task out of other namespaces: in a user namespace of its own, the task would
+// have every capability. It asks nobody.
+func baselineFilter() []bpf.Instruction {
+	allow, refuse := answer(answerAllow), answer(answerErrno|errnoEPERM)
+	rules := map[string]code{
+		"clone":   withBits(0, namespaceFlags, refuse, allow),
+		"clone3":  answer(answerErrno | errnoENOSYS), // its flags are in memory
+		"unshare": withBits(0, namespaceFlags|newTime, refuse, allow),
+		"setns":   refuse,
+	}
+	program := allow
+	for _, call := range calls {
+		if rule, found := rules[call.name]; found {
+			program = branch(bpf.JumpEqual, call.number, rule, program)
+		}
+	}
+	return withNumber(program)
 }
 
 // interval is a run of neighbouring numbers with the same rule.

@@ -281,3 +281,31 @@ func TestFilterSize(t *testing.T) {
 		}
 	}
 }
+
+// A task that is not confined gets no namespace of its own, and all else.
+func TestBaselineFilter(t *testing.T) {
+	filter, err := bpf.NewVM(baselineFilter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = uint32(answerErrno | errnoEPERM)
+	const newUser, newNet, newMount, thread = 0x10000000, 0x40000000, 0x20000, 0x3d0f00
+	for _, test := range []struct {
+		name     string
+		argument uint64
+		want     uint32
+	}{
+		{"unshare", newUser, refused}, {"unshare", newMount, refused}, {"unshare", newTime, refused},
+		{"unshare", 0x400, allow}, // CLONE_FILES
+		{"clone", newUser | 17, refused}, {"clone", newNet, refused}, {"clone", 17, allow}, {"clone", thread, allow},
+		{"clone3", 0, enosys}, {"setns", 3, refused},
+		{"fork", 0, allow}, {"open", 0, allow}, {"execve", 0, allow}, {"socket", 0, allow}, {"mount", 0, allow},
+	} {
+		if got := evaluate(t, filter, x86, numberOf(test.name), elsewhere, test.argument); got != test.want {
+			t.Errorf("%s(%#x): %#x, want %#x", test.name, test.argument, got, test.want)
+		}
+	}
+	if got := evaluate(t, filter, i386, 310, elsewhere, newUser); got != kill { // its unshare
+		t.Errorf("32-bit unshare: %#x", got)
+	}
+}

@@ -28,7 +28,8 @@ type plan struct {
 	User         *User                // nil: as the monitor
 	Privileged   bool                 // keeps what privileges it has: what a test waives
 	Perimeter    *perimeter           // nil: no Landlock domain
-	Filter       []bpf.RawInstruction // empty: no filter
+	Filter       []bpf.RawInstruction // whose notifications the monitor answers; empty: none
+	Baseline     []bpf.RawInstruction // a filter that asks nobody; empty: none
 	Capsicum     *capsicum            // nil: no capability mode
 }
 
@@ -58,7 +59,13 @@ func commonPlanOf(spec Spec) (plan, error) {
 // planOf checks a specification and computes what to do on Linux. It does no I/O.
 func planOf(spec Spec, on machine) (plan, error) {
 	result, err := commonPlanOf(spec)
-	if err != nil || !spec.Confined {
+	if err != nil {
+		return result, err
+	}
+	if !spec.Confined {
+		if spec.waived&syscallFilter == 0 {
+			result.Baseline, err = bpf.Assemble(baselineFilter())
+		}
 		return result, err
 	}
 	// The domain is computed, and thereby the machine checked, even where a test

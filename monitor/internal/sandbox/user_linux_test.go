@@ -69,6 +69,26 @@ func TestTasksHaveNoPrivileges(t *testing.T) {
 	}
 }
 
+// In a user namespace of its own a task would have every capability.
+func TestTasksGetNoNamespaces(t *testing.T) {
+	needRoot(t)
+	unshare := func(waived protection) outcome {
+		return run(t, Spec{Command: []string{"/usr/bin/unshare", "-Ur", "/bin/echo", "in it"}, WorkingDirectory: "/",
+			User: pipelineUser, waived: waived}, &scripted{})
+	}
+	if got := unshare(syscallFilter); got.err != nil {
+		t.Skipf("this kernel gives nobody a user namespace: %s", got.output)
+	}
+	if got := unshare(0); got.err == nil || !strings.Contains(got.output, "not permitted") {
+		t.Errorf("a task in mode baseline has a user namespace: %v: %s", got.err, got.output)
+	}
+	twin := run(t, Spec{Command: []string{"/bin/sh", "-c", "echo forked | cat"}, WorkingDirectory: "/",
+		User: pipelineUser}, &scripted{})
+	if twin.err != nil || twin.output != "forked\n" {
+		t.Errorf("a process of the same namespaces: %v: %s", twin.err, twin.output)
+	}
+}
+
 func TestNoTaskIsTheSuperuser(t *testing.T) {
 	for _, user := range []User{{0, 70123}, {70123, 0}, {0, 0}} {
 		if _, err := planOf(Spec{Command: []string{"/bin/true"}, User: &user}, machine{}); err == nil {
