@@ -152,6 +152,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "JailPool": {
         "replicas": 1,
         "maxMembers": 8,
+        "allowedModes": ["shai", "dynamic"],
         "directory": "/var/lib/shai",
         "image": "default",
         "keyValue": {"mode": "None"},

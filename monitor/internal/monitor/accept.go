@@ -151,8 +151,7 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 // connected is what the worker is told of its session.
 func (s *session) connected() wire.Connected {
 	return wire.Connected{
-		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot.number),
-		//nolint:gosec // slots are fewer than 2^31
+		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot.number), //nolint:gosec // slots are fewer than 2^31
 
 	}
 }

@@ -39,8 +39,7 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	question.Pipeline = p.name
 	answer := api.Explanation{
 		Question: question, Allowed: decision.Allowed, Instance: who.instance, Policy: conduit.Policy.String(),
-		Class: state.ClassOf(uint32(conduit.ID)), Derivation: derivationOf(decision.Derivation),
-		//nolint:gosec // compared with the conduits that there are
+		Class: state.ClassOf(uint32(conduit.ID)), Derivation: derivationOf(decision.Derivation), //nolint:gosec // compared with the conduits that there are
 
 	}
 	for _, condition := range decision.Conditions {

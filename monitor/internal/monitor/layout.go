@@ -74,8 +74,7 @@ func (l *planner) directory(prefix, directory string, rights uint16) {
 	}
 	l.placements = append(l.placements, placement{
 		capability: wire.Capability{
-			Prefix: prefix, Number: int32(wire.FDCapability + l.directories), Kind: wire.KindDirectory, Rights: rights,
-			//nolint:gosec // descriptor numbers are small
+			Prefix: prefix, Number: int32(wire.FDCapability + l.directories), Kind: wire.KindDirectory, Rights: rights, //nolint:gosec // descriptor numbers are small
 
 		},
 		directory: directory,
@@ -139,8 +138,7 @@ func (l *planner) ends(conduit manifest.Conduit, used *int, limit int, twins []t
 			l.placements = append(l.placements, placement{
 				capability: wire.Capability{
 					Prefix: slotPath(t.root, conduit, slot),
-					Number: int32(t.first + *used), Kind: t.kind, Rights: rightOf(writer),
-					//nolint:gosec // descriptor numbers are small
+					Number: int32(t.first + *used), Kind: t.kind, Rights: rightOf(writer), //nolint:gosec // descriptor numbers are small
 
 				},
 				end: end{conduit: conduit.Name, slot: slot, writer: writer, checked: t.checked},

@@ -164,8 +164,7 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 		CPUs: p.services.options.CPUs,
 	}
 	if resources := t.spec.Resources; resources != nil {
-		spec.Limits = sandbox.Limits{Memory: uint64(resources.MemoryMegabytes) << 20,
-			//nolint:gosec // manifests bound it, and it is not negative
+		spec.Limits = sandbox.Limits{Memory: uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
 
 			OpenFiles: uint64(resources.OpenFiles)} //nolint:gosec // never negative
 	}
