@@ -94,3 +94,46 @@ func ownEntry(directory *os.File, entry os.DirEntry, user sandbox.User) error {
 	}
 	return nil
 }
+
+// giveDirectories lets a user's group list a directory and all directories beneath it that
+// it cannot list, through no symbolic link. What is made in them is the group's.
+func giveDirectories(directory *os.File, user sandbox.User) error {
+	var info unix.Stat_t
+	number := int(directory.Fd())
+	if err := unix.Fstat(number, &info); err != nil {
+		return err
+	}
+	if mode := uint32(info.Mode); !user.Permits(info.Uid, info.Gid, mode, mayList) {
+		err := errors.Join(unix.Fchown(number, -1, int(user.Group)), unix.Fchmod(number, mode&0o777|unix.S_ISGID|0o050))
+		if err != nil {
+			return &fs.PathError{Op: "give to the group", Path: directory.Name(), Err: err}
+		}
+	}
+	entries, err := directory.ReadDir(-1)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		if err := giveDirectory(directory, entry.Name(), user); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func giveDirectory(parent *os.File, name string, user sandbox.User) error {
+	path := parent.Name() + "/" + name
+	number, err := unix.Openat(int(parent.Fd()), name, noLinkToDir, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+		return nil // gone, or replaced
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	directory := os.NewFile(uintptr(number), path)
+	defer directory.Close()
+	return giveDirectories(directory, user)
+}

@@ -174,6 +174,11 @@ func (t *runningTask) provideDirectory(name string, writes bool) error {
 				err)
 		}
 		return nil
+	case services.options.GiveData:
+		if err := giveDirectories(directory, *user); err != nil {
+			return fmt.Errorf("give directory conduit %s to group %d of pipeline %s: %w", name, user.Group,
+				t.pipeline.name, err)
+		}
 	}
 	return t.checkListable(name)
 }

@@ -263,6 +263,43 @@ func TestDocumentsAreGivenToTheGroup(t *testing.T) {
 	}
 }
 
+// Directories without documents of their own are given as well, or the task could not list
+// its conduit.
+func TestDirectoriesAreGivenToTheGroup(t *testing.T) {
+	for _, give := range []bool{false, true} {
+		s := reporting(t, "shai", "one")
+		s.monitor.options.GiveData = give
+		s.monitor.view.ReadBy(s.monitor.readers())
+		s.document("/one-in/deep/deeper/2.txt")
+		root := filepath.Join(s.options.Data, "one-in")
+		outside := filepath.Join(filepath.Dir(s.options.Data), "outside")
+		s.must(os.Mkdir(outside, 0o700))
+		s.must(os.Symlink(outside, filepath.Join(root, "link")))
+		s.must(os.Mkdir(filepath.Join(root, "empty"), 0o700))
+		s.must(os.Chmod(filepath.Join(root, "deep"), 0o700))
+		s.apply()
+		_, err := s.monitor.StartTask(t.Context(), "one", "one")
+		if !give {
+			if err == nil || !strings.Contains(err.Error(), "cannot list") {
+				t.Errorf("the task starts although it cannot list its conduit: %v", err)
+			}
+			continue
+		}
+		s.must(err)
+		_, err = s.monitor.WaitTask(t.Context(), "one", "one")
+		s.must(err)
+		id := s.monitor.pipelines["one"].status().User
+		for path, want := range map[string]bool{root + "/deep": true, root + "/empty": true, outside: false} {
+			info, err := os.Stat(path)
+			s.must(err)
+			stat := info.Sys().(*syscall.Stat_t)
+			if given := stat.Gid == id && info.Mode().Perm()&0o050 == 0o050; given != want {
+				t.Errorf("%s is %v of group %d; given %v, want %v", path, info.Mode(), stat.Gid, given, want)
+			}
+		}
+	}
+}
+
 func shell(line string) (string, error) {
 	output, err := exec.Command("/bin/sh", "-c", line).CombinedOutput()
 	return string(output), err
