@@ -134,7 +134,8 @@ _FIELDS: dict[str, Schema] = {
     "to": name("The task that reads from it."),
     "policy": shared.policy_reference("The policy of what goes through it."),
     "listen": text(
-        "The address that the task accepts connections on, such as 127.0.0.1:8640. $(NAME) is replaced.",
+        "The address that the task accepts connections on, such as 127.0.0.1:8640; in a pool, one of its members' "
+        "addresses, such as $(MEMBER_ADDRESS):8640. $(NAME) is replaced.",
         longest=255,
         rules=(
             rule(

@@ -187,7 +187,7 @@ PIPELINE = Resource(
     conditions={
         "Ready": "Whether what spec says runs everywhere. Its reason is that of Accepted or of RolledOut.",
         "Accepted": "Whether it can run. Reasons: Accepted, TaskMissing, PolicyMissing, PoolMissing, PathConflict, "
-        "Invalid, NamespaceNotAllowed, ModeNotAllowed, Checking.",
+        "Invalid, NamespaceNotAllowed, ModeNotAllowed, AddressNotAllowed, Checking.",
         "RolledOut": "Where the rollout stands. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
         "BlocksFlows.",
         "Analyzed": "What the last offline analysis said. Reasons: Complete, TasksBlocked, Failed, Pending.",

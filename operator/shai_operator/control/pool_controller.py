@@ -13,7 +13,7 @@ from shai_operator.control.installer import Installer
 from shai_operator.control.kinds import KindsMissingError
 from shai_operator.control.member_observer import MemberObserver
 from shai_operator.providers.interface import ConfigurationError, ImageMissingError, Reason
-from shai_operator.reconcile import definitions, members, pools, releases, tenancy
+from shai_operator.reconcile import addresses, definitions, members, pools, releases, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan
 from shai_operator.reconcile.members import Place
 from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec, status
@@ -145,7 +145,7 @@ class PoolController:
         )
 
     def _look_at(self, pool: Object, state: PoolState, rows: Mapping[str, Observation]) -> None:
-        port = poolspec.port(pool)
+        port = addresses.port(pool)
         endpoints = {one.name: f"{one.address}:{port}" for one in rows.values() if one.address and one.configuration}
         state.members.look_at(endpoints, poolspec.period(pool))
 

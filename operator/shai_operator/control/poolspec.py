@@ -16,15 +16,14 @@ from shai_operator.providers.interface import (
     MemberConfiguration,
     Pool,
 )
+from shai_operator.reconcile import addresses
 from shai_operator.reconcile.objects import Reference, name, spec
 
 if TYPE_CHECKING:
     from shai_operator.cluster.client import Cluster
     from shai_operator.providers.interface import Image
-    from shai_operator.reconcile.objects import Object
+from shai_operator.reconcile.objects import Object
 
-DEFAULT_ADDRESSES = "127.0.10.0/24"
-DEFAULT_PORT = 8443
 DEFAULT_DIRECTORY = "/var/lib/shai"
 DEFAULT_MEMBERS = 8
 DEFAULT_PERIOD = 10
@@ -38,8 +37,7 @@ def pool(thing: Object) -> Pool:
         Host(one["name"], one["address"], max_members=int(one.get("maxMembers") or DEFAULT_MEMBERS))
         for one in wanted.get("hosts") or ()
     )
-    addresses = (wanted.get("network") or {}).get("addresses") or DEFAULT_ADDRESSES
-    return Pool(name(thing), addresses, hosts, int(wanted.get("maxMembers") or DEFAULT_MEMBERS))
+    return Pool(name(thing), addresses.of_members(thing), hosts, int(wanted.get("maxMembers") or DEFAULT_MEMBERS))
 
 
 def directory(thing: Object) -> str:
@@ -50,11 +48,6 @@ def directory(thing: Object) -> str:
 def image(thing: Object) -> str:
     """Return the name of the image."""
     return str(spec(thing).get("image") or "default")
-
-
-def port(thing: Object) -> int:
-    """Return the port of the monitors."""
-    return int((spec(thing).get("network") or {}).get("monitorPort") or DEFAULT_PORT)
 
 
 def period(thing: Object) -> float:
@@ -74,7 +67,7 @@ def configuration(thing: Object, read: Image, installer: str) -> MemberConfigura
         data=Data(data["source"], DataMode(data.get("mode") or "Copy")) if data else None,
         key_value=KeyValue(store.get("seed") or "") if managed else None,
         variables=tuple((one["name"], one.get("value") or "") for one in wanted.get("variables") or ()),
-        monitor_port=port(thing),
+        monitor_port=addresses.port(thing),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import conditions, policies, references, tenancy
+from shai_operator.reconcile import addresses, conditions, policies, references, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition
 from shai_operator.reconcile.objects import Reference, created, generation, name, namespace, reference, status, uid
@@ -72,7 +72,7 @@ def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: 
         return Condition("Accepted", UNKNOWN, "Checking", "the pipeline is being checked")
     valid = Condition("Accepted", TRUE, "Accepted", "the pipeline and all that it names are valid")
     broken = _broken(thing, verdicts, inventory)
-    return broken or _unusable(thing, inventory) or _mode(thing, inventory) or valid
+    return broken or _unusable(thing, inventory) or _mode(thing, inventory) or _address(thing, inventory) or valid
 
 
 def precedence(
@@ -158,6 +158,13 @@ def _mode(thing: Object, inventory: Inventory) -> Condition | None:
     tried = [(one, policies.mode(revision)) for one, revision in used if revision is not None]
     why = tenancy.mode_refusal(pool, [references.mode(thing)], tried)
     return Condition("Accepted", FALSE, "ModeNotAllowed", why) if why else None
+
+
+def _address(thing: Object, inventory: Inventory) -> Condition | None:
+    """Say that a pipeline listens at an address that is not its pool's."""
+    pool = inventory.find("JailPool", "", references.pool(thing))
+    why = "" if pool is None else addresses.refusal(pool, thing)
+    return Condition("Accepted", FALSE, "AddressNotAllowed", why) if why else None
 
 
 def _named(thing: Object, inventory: Inventory) -> list[Reference]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shai_operator.reconcile import bundles, policies, references, tenancy
+from shai_operator.reconcile import addresses, bundles, policies, references, tenancy
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import (
     API_VERSION,
@@ -100,9 +100,9 @@ def build(
 
 
 def forbidden(pool: Object, release: Release) -> frozenset[str]:
-    """Return the pipelines of a release that run in a mode, or with a policy in one, that a pool does not allow."""
+    """Return the pipelines of a release that a pool does not allow: their mode, that of a policy, or an address."""
     known = _inventory(release)
-    wrong = [one for one in release.of_kind("Pipeline") if _mode_refused(pool, one, known)]
+    wrong = [one for one in release.of_kind("Pipeline") if _refused(pool, one, known)]
     return frozenset(name(one) for one in wrong)
 
 
@@ -160,7 +160,7 @@ def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[st
     known = _inventory(stable)
     for pipeline in names:
         kept = known.find("Pipeline", "", pipeline)
-        if kept is None or _mode_refused(pool, kept, known):
+        if kept is None or _refused(pool, kept, known):
             continue
         used = references.policies(kept, known)
         needed = [*(("Task", one) for one in references.tasks(kept)), *(("Policy", one) for one in used)]
@@ -178,11 +178,11 @@ def _inventory(release: Release) -> Inventory:
     return known
 
 
-def _mode_refused(pool: Object, pipeline: Object, known: Inventory) -> bool:
+def _refused(pool: Object, pipeline: Object, known: Inventory) -> bool:
     """Whether a pool does not allow a pipeline as a release has it, of which ``known`` is the inventory."""
     used = references.policies(pipeline, known)
     tried = [(one, policies.mode(_there(known.find("Policy", "", one)))) for one in used]
-    return bool(tenancy.mode_refusal(pool, [references.mode(pipeline)], tried))
+    return bool(tenancy.mode_refusal(pool, [references.mode(pipeline)], tried) or addresses.refusal(pool, pipeline))
 
 
 def _steps(lists: Sequence[Sequence[Mapping[str, object]]]) -> tuple[Step, ...]:

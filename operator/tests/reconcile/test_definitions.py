@@ -216,6 +216,48 @@ def test_a_pool_says_in_which_modes_it_runs_pipelines(
     assert says in found.message
 
 
+def listening(listen: str, **variables: str) -> dict[str, Any]:
+    web = {"name": "web", "kind": "connection", "listen": listen, "task": "worker"}
+    given = [{"name": name, "value": value} for name, value in variables.items()]
+    return pipeline(conduits=[web], variables=given)
+
+
+@pytest.mark.parametrize(
+    ("listen", "variables", "allowed"),
+    [
+        ("$(MEMBER_ADDRESS):8640", {}, True),
+        ("$(MEMBER_ADDRESS):8640", {"MEMBER_ADDRESS": "127.0.20.1"}, True),  # the provider's goes first
+        ("[$(MEMBER_ADDRESS)]:8640", {}, True),
+        ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "8640"}, True),
+        ("127.0.10.1:8640", {}, True),
+        ("$(GIVEN):8640", {"GIVEN": "127.0.20.1"}, True),  # the pool's variable goes first
+        ("127.0.20.1:8640", {}, False),
+        ("0.0.0.0:8640", {}, False),
+        ("[::]:8640", {}, False),
+        ("[::ffff:127.0.10.1]:8640", {}, False),
+        ("$(HOST):8640", {"HOST": "127.0.20.1"}, False),
+        ("$(ALL)", {"ALL": "127.0.20.1:8640"}, False),
+        ("$(UNKNOWN):8640", {}, False),
+        ("$(MEMBER_ADDRESS)0:8640", {}, False),
+        ("$(MEMBER_ADDRESS):$(PORT)", {}, False),
+        ("$(MEMBER_ADDRESS):9443", {}, False),
+        ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "09443"}, False),
+        ("127.0.10.2:9443", {}, False),
+    ],
+)
+def test_a_pipeline_listens_at_its_pool_s_addresses_only(
+    listen: str, variables: dict[str, str], *, allowed: bool
+) -> None:
+    inventory = world()
+    network = {"addresses": "127.0.10.0/24", "monitorPort": 9443}
+    given = [{"name": "GIVEN", "value": "127.0.10.7"}]
+    inventory.put(thing("JailPool", "main", allowedNamespaces={"names": ["search"]}, network=network, variables=given))
+    one = listening(listen, **variables)
+    inventory.put(one)
+    found = definitions.acceptance(one, valid(inventory), inventory)
+    assert found.reason == ("Accepted" if allowed else "AddressNotAllowed"), found.message
+
+
 def test_on_the_first_visit_everything_is_unknown() -> None:
     plan = definitions.pipeline(pipeline(), {}, world(), NOW)
     (status,) = (one.status for one in plan.actions if isinstance(one, SetStatus))

@@ -206,6 +206,19 @@ def test_what_a_pool_allows_no_longer_is_taken_out_whatever_the_spec_says_now(
     assert objects(build(*lawful, *changed, lenient, stable=stable)) >= {"Pipeline/syse"}, "where it is allowed"
 
 
+def test_an_address_that_is_no_longer_the_pool_s_does_not_stay() -> None:
+    web = {"name": "web", "kind": "connection", "listen": "$(HOST):8640", "task": "search"}
+    line = thing("Pipeline", "syse", {"tasks": ["search"], "conduits": [web]})
+    line["spec"]["variables"] = [{"name": "HOST", "value": "127.0.20.1"}]
+    own = {"variables": [{"name": "HOST", "value": "$(MEMBER_ADDRESS)"}]}
+    before, after = (thing("JailPool", "default", {**FOR_SEARCH, **more}) for more in (own, {}))
+    stable = build(line, task("search"), before).release
+    assert stable is not None
+    assert build(line, task("search"), before, stable=stable).release == stable
+    built = build(line, task("search"), after, stable=stable)
+    assert (objects(built), [one.reason for one in built.left_out.values()]) == (set(), ["AddressNotAllowed"])
+
+
 def test_what_was_deleted_under_a_pipeline_is_kept_for_it() -> None:
     stable = build(*WORLD).release
     assert build(SYSE, stable=stable).release == stable

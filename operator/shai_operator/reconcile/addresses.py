@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The addresses of a pool's members, and whether a pipeline keeps to them.
+
+Pools can share a host. A pipeline that listened at any address of the host could take the place of another
+pool's pipeline or monitor.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, Any
+
+from shai_operator.reconcile.objects import name, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shai_operator.reconcile.objects import Object
+
+DEFAULT_RANGE = "127.0.10.0/24"
+DEFAULT_PORT = 8443
+_OWN = "$(MEMBER_ADDRESS)"
+_VARIABLE = re.compile(r"\$\(([^()]*)\)")
+
+
+def of_members(pool: Object) -> str:
+    """Return the range of the members' addresses, as a CIDR."""
+    return str(_network(pool).get("addresses") or DEFAULT_RANGE)
+
+
+def port(pool: Object) -> int:
+    """Return the TCP port of the members' monitors."""
+    return int(_network(pool).get("monitorPort") or DEFAULT_PORT)
+
+
+def refusal(pool: Object, pipeline: Object) -> str:
+    """Say which address a pipeline may not listen at in a pool; empty: there is none."""
+    values = _variables(pipeline) | _variables(pool)  # as on members, where the pool's variables go first
+    values.pop("MEMBER_ADDRESS", None)  # the provider's
+    for conduit in spec(pipeline).get("conduits") or ():
+        written = str(conduit.get("listen") or "")
+        listen = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), written)
+        if written and not _allowed(pool, listen):
+            return (
+                f"conduit {conduit.get('name')} may not listen at {listen} (JailPool {name(pool)} has the addresses "
+                f"{of_members(pool)}, and its monitors have port {port(pool)}); write {_OWN} and another port"
+            )
+    return ""
+
+
+def _allowed(pool: Object, listen: str) -> bool:
+    host, _, number = listen.rpartition(":")
+    if not (number.isascii() and number.isdecimal()) or int(number) == port(pool):
+        return False
+    host = host.removeprefix("[").removesuffix("]")
+    if host == _OWN:
+        return True
+    try:
+        return ip_address(host) in ip_network(of_members(pool))
+    except ValueError:
+        return False
+
+
+def _network(pool: Object) -> Mapping[str, Any]:
+    return spec(pool).get("network") or {}
+
+
+def _variables(thing: Object) -> dict[str, str]:
+    return {one["name"]: str(one.get("value") or "") for one in spec(thing).get("variables") or ()}
