@@ -132,17 +132,21 @@ class Operator:
 
         What follows is no chance then.
         """
-        last, since = -1.0, time.monotonic()
+        last: dict[str, float] = {}
+        since = time.monotonic()
 
         def quiet() -> bool:
             nonlocal last, since
-            samples = self.samples("shai_operator_reconcile_seconds_count")
-            now = sum(value for labels, value in samples if labels["kind"] != but)
+            now = {one["kind"]: value for one, value in self.samples("shai_operator_reconcile_seconds_count")}
+            now.pop(but, None)
             if now != last or (not but and self.metric("shai_operator_queue_depth")):
                 last, since = now, time.monotonic()
             return time.monotonic() - since >= seconds
 
-        until(quiet, "the operator has nothing to do", _QUIET_SECONDS)
+        try:
+            until(quiet, "the operator has nothing to do", _QUIET_SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; reconciled until then: {last}; its log: {self.log}") from None
 
     def cpu_seconds(self) -> float:
         """Return how long it has computed."""

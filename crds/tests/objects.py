@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RESOURCES = {kind.kind: kind for kind in kinds.ALL}
 TEXT = "policy p { read :- true. }"
 HASH = hashlib.sha256(f"Enforce\n{TEXT}".encode()).hexdigest()
+REVISION = f"p-{HASH[:32]}"
 
 SPECS: dict[str, dict[str, Any]] = {
     "Policy": {"text": TEXT},
@@ -68,7 +69,7 @@ ABSENT = object()
 
 def good(kind: str, name: str = "", *changes: Change) -> dict[str, Any]:
     """Return a good object, with changes."""
-    default = f"p-{HASH[:32]}" if kind == "PolicyRevision" else "good"
+    default = REVISION if kind == "PolicyRevision" else "good"
     made: dict[str, Any] = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": kind,

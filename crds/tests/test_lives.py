@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crds import kinds
-from crds.tests.objects import ABSENT, HASH, RESOURCES, Change, create, good, path
+from crds.tests.objects import ABSENT, RESOURCES, REVISION, Change, create, good, path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,7 +192,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
         "NAME MODE READY REASON REVISION AGE",
         "good Enforce True Stable 4",
     ),
-    "PolicyRevision": ({}, "NAME POLICY REVISION MODE AGE", f"p-{HASH[:10]} p 1 Enforce"),
+    "PolicyRevision": ({}, "NAME POLICY REVISION MODE AGE", f"{REVISION} p 1 Enforce"),
     "FactSource": (
         {"conditions": [condition("Ready", "False", "Invalid")]},
         "NAME READY REASON AGE",
