@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Ports for servers that cannot choose one themselves."""
+"""Ports for servers that have to be told theirs before they start."""
 
 from __future__ import annotations
 
+import errno
+import random
 import socket
+
+_BELOW_CLIENTS = range(15000, 30000)
+"""Below the ports that the kernel gives to clients: no connection takes one before its server listens.
+
+The kernel's own choice (port 0) is one of the clients' ports.
+"""
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a TCP port of one of this machine's addresses on which nobody listens."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port of one of this machine's addresses on which nobody listens; OSError if it has no such address.
+
+    The port is not reserved. It is chosen at random, so that two callers hardly ever get the same.
+    """
+    while True:
+        port = random.choice(_BELOW_CLIENTS)  # noqa: S311 - not a secret
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                return port

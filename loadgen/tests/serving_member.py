@@ -11,10 +11,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from loadgen.stacks.monitor import Monitor
+from loadgen.stacks.ports import free_port
 from loadgen.stacks.stack import SERVING
 from loadgen.tests.data import write_data
 from loadgen.tests.harness import FAKE, MARK, ROOT, left_over, script
-from testing.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ports that servers get stay free until the servers listen."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+
+import pytest
+
+from loadgen.stacks.ports import free_port
+
+CLIENTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1"])
+def test_no_client_gets_the_port_before_its_server_listens(host: str) -> None:
+    lowest, _ = map(int, CLIENTS.read_text().split())
+    assert free_port(host) < lowest
+
+
+def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, free = free_port(), free_port()
+    with socket.create_server(("127.0.0.1", taken)):
+        choices = iter([taken, free])
+        monkeypatch.setattr(random, "choice", lambda _: next(choices))
+        assert free_port() == free
+
+
+def test_an_address_of_another_machine_is_an_error() -> None:
+    with pytest.raises(OSError, match="assign requested address"):
+        free_port("192.0.2.1")
