@@ -14,15 +14,16 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// watchedWorker is a worker that is watched until it is gone, or is released because
-// no session has begun.
+// watchedWorker is a worker that is watched until it has ended, or until it is released
+// because no session has begun.
 type watchedWorker interface {
 	Worker
 	release()
 }
 
-// awaitConnection runs the monitor's Accept apart: should it not notice that the
-// worker is dead, what it returns later is closed. ctx also ends with the worker.
+// awaitConnection runs the monitor's Accept in a goroutine of its own. If Accept does not
+// notice that the worker has died, the files that it returns later are closed. ctx also
+// ends with the worker.
 func awaitConnection(ctx context.Context, decider Decider, task Task, worker watchedWorker) (*Accepted, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -56,7 +57,7 @@ func awaitConnection(ctx context.Context, decider Decider, task Task, worker wat
 	}
 }
 
-// close closes all files; nil has none.
+// close closes all files. a may be nil.
 func (a *Accepted) close() {
 	if a == nil {
 		return
@@ -66,8 +67,8 @@ func (a *Accepted) close() {
 	}
 }
 
-// numbers are the reserved numbers that are placed, ascending, or an error where one
-// is not reserved or the connection is not among them.
+// numbers returns the descriptor numbers in ascending order. It returns an error if one
+// of them is not reserved, or if the connection is not among them.
 func (a *Accepted) numbers() ([]int, error) {
 	numbers := slices.Sorted(maps.Keys(a.Descriptors))
 	if !slices.Contains(numbers, a.Connection) || numbers[0] < wire.FDMonitor ||
@@ -77,7 +78,7 @@ func (a *Accepted) numbers() ([]int, error) {
 	return numbers, nil
 }
 
-// cancelWhenGone ends a wait for a connection when its worker is gone.
+// cancelWhenGone cancels the wait for a connection when its worker has ended.
 func cancelWhenGone(ctx context.Context, worker Worker, cancel context.CancelFunc) {
 	select {
 	case <-worker.Gone():

@@ -13,8 +13,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// accept hands the worker a connection that the monitor chose for it. It waits
-// as long as it takes; many workers wait at a time.
+// accept hands the worker a connection that the monitor chose for it. It has no time
+// limit, and many workers can wait at the same time.
 func (r *request) accept() error {
 	if r.descriptor(0) != wire.FDListen || r.supervisor.decider == nil {
 		return errRefused
@@ -28,7 +28,7 @@ func (r *request) accept() error {
 		return err
 	}
 	if !r.supervisor.listener.valid(r.ID) {
-		worker.release() // the number may have become another's before it was reserved
+		worker.release() // before the reservation, the number may have passed to another process
 		return errGone
 	}
 	accepted, err := awaitConnection(r.supervisor.context, r.supervisor.decider, r.supervisor.task, worker)
@@ -39,10 +39,10 @@ func (r *request) accept() error {
 	return r.place(accepted)
 }
 
-// place puts every descriptor at its number. The connection comes last, together
-// with the call's return: until then the worker waits, so it never sees half of
-// a session. If one cannot be placed, the call fails; the connection is closed,
-// and the worker is given no other.
+// place puts every descriptor at its number. It places the connection last, together with
+// the call's return. The worker waits until then, so it never sees an incomplete session.
+// If a descriptor cannot be placed, the call fails, the connection is closed, and the
+// worker gets no other connection.
 func (r *request) place(accepted *Accepted) error {
 	numbers, err := accepted.numbers()
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *request) place(accepted *Accepted) error {
 		if i == len(numbers)-1 {
 			flags |= unix.SECCOMP_ADDFD_FLAG_SEND
 		}
-		// Fd makes the file blocking, which is what workers expect.
+		// Fd also makes the file blocking, as workers expect it.
 		errno := r.supervisor.listener.inject(injection{ID: r.ID, Flags: flags,
 			Source: uint32(accepted.Descriptors[number].Fd()), New: uint32(number)})
 		if errno != 0 {
@@ -65,13 +65,13 @@ func (r *request) place(accepted *Accepted) error {
 	return nil
 }
 
-// send asks about one write to a checked connection or channel, and lets the
-// kernel carry it out. That is safe: what was decided on is the descriptor's
-// number, which is a value and not memory. What the number refers to cannot
-// change to something unchecked: nothing can be duplicated onto a reserved
-// number or away from it, and only the monitor puts anything there. (Closing it
-// makes the write fail, or lands on an ordinary file that the task may write
-// without asking.) The written bytes are not part of the decision.
+// send asks the monitor about one write to a checked connection or channel, and lets the
+// kernel execute it. This is safe: the decision is about the descriptor's number, which
+// is a value and not memory. The number cannot come to mean something unchecked: nothing
+// can be duplicated onto a reserved number or away from it, and only the monitor places
+// files there. (If the task closes it, the write fails, or goes to an ordinary file that
+// the task may write without asking.) The decision does not depend on the bytes that are
+// written.
 func (r *request) send() error {
 	number := r.descriptor(0)
 	process, err := r.process()

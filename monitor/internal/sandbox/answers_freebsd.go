@@ -14,8 +14,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// handle answers at most once, whatever happens: a socket that is closed unanswered is
-// a denial.
+// handle answers a request at most once. A socket that is closed without an answer is a
+// denial.
 func (r *request) handle() {
 	defer r.running.Done()
 	defer func() { recovered(recover()) }()
@@ -38,7 +38,7 @@ func (r *request) handle() {
 	r.respond(file, err)
 }
 
-// answer does what is asked for; the file, if any, goes with the answer.
+// answer carries out the request. The file, if any, is sent with the answer.
 func (r *request) answer() (*os.File, error) {
 	switch message := r.message.(type) {
 	case wire.RequestPath:
@@ -51,7 +51,7 @@ func (r *request) answer() (*os.File, error) {
 	return nil, errRefused
 }
 
-// respond sends the answer. That the asking process is gone changes nothing.
+// respond sends the answer. It is no error if the process that asked has ended.
 func (r *request) respond(file *os.File, err error) {
 	var errno unix.Errno
 	var why refusal
@@ -70,7 +70,7 @@ func (r *request) respond(file *os.File, err error) {
 	_ = sendAnswer(r.reply, r.sequence, answer)
 }
 
-// name is what a request is called in the audit log.
+// name returns the request's name in the audit log.
 func (r *request) name() string {
 	switch message := r.message.(type) {
 	case wire.RequestSend:
@@ -83,8 +83,8 @@ func (r *request) name() string {
 	return "open"
 }
 
-// session waits for a user and hands the session over. A stub serves one at a time: the
-// next begins when nothing of the one before is left.
+// session waits for a user and hands the session over. A stub serves one session at a
+// time: the next one begins when nothing of the last one is left.
 func (r *request) session() {
 	w, err := newWorker(r.process, r.reply, r.sequence, r.cleanUp)
 	if err != nil {
@@ -111,23 +111,26 @@ func (r *request) session() {
 	}
 	defer accepted.close()
 	if w.place(accepted) != nil {
-		w.Kill() // half of a session must not go on
+		w.Kill() // an incomplete session must not continue
 	}
 }
 
-// cleanUp leaves nothing of a session that its worker has ended: a process of a task
-// that serves users has a living parent, the program or a stub, or it is a left-over.
+// cleanUp kills what a session left behind when its worker ended. In a task that serves
+// users, every process has a living parent, which is the program or a stub. Any other
+// process is left over.
 func (q *requests) cleanUp() {
 	if !q.spec.Serving {
 		return
 	}
 	if err := killOrphans(q.task.pid); err != nil {
-		slog.Error("what a session has left behind may run on; its task is ended", "task", q.task.name, "error", err)
+		slog.Error("processes that a session left behind may still run; its task is stopped",
+			"task", q.task.name, "error", err)
 		q.task.kill()
 	}
 }
 
-// forgetWhenGone keeps the table of workers as small as the number of processes.
+// forgetWhenGone removes the worker from the table when it has ended, so that the table
+// stays small.
 func (r *request) forgetWhenGone(w *worker) {
 	<-w.gone
 	r.mutex.Lock()
@@ -137,15 +140,15 @@ func (r *request) forgetWhenGone(w *worker) {
 	}
 }
 
-// hasSession says whether a process serves a user, or waits for one.
+// hasSession reports whether a process serves a user, or waits for one.
 func (q *requests) hasSession(process int) bool {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	return q.workers[process] != nil
 }
 
-// write decides on one write to a checked number, and hands out what it is made on. A
-// stub has that already.
+// write decides on one write to a checked number, and returns the file to write to. A
+// stub already has that file.
 func (r *request) write(number int) (*os.File, error) {
 	if !isChecked(number) {
 		return nil, errRefused
@@ -170,7 +173,8 @@ func (r *request) write(number int) (*os.File, error) {
 	return limitedFile(duplicate, file.Name(), join(socketRights, rights{capWrite}))
 }
 
-// limitedFile takes over a descriptor and leaves it only rights that are allowed.
+// limitedFile takes over a descriptor and leaves it only those of the rights that are
+// allowed.
 func limitedFile(descriptor int, name string, allowed rights) (*os.File, error) {
 	if err := limitRights(descriptor, allowed); err != nil {
 		unix.Close(descriptor)
@@ -179,11 +183,11 @@ func limitedFile(descriptor int, name string, allowed rights) (*os.File, error) 
 	return os.NewFile(uintptr(descriptor), name), nil
 }
 
-// openFlags are those that a request may have.
+// openFlags are the open flags that a request may have.
 const openFlags = accessMode | unix.O_APPEND | unix.O_CREAT | unix.O_TRUNC | unix.O_EXCL | unix.O_NONBLOCK |
 	unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_SYNC | unix.O_CLOEXEC | unix.O_NOCTTY | openPath
 
-// path resolves, decides, and opens what it has decided on.
+// path resolves a path, decides on the result, and opens it.
 func (r *request) path(message wire.RequestPath) (*os.File, error) {
 	flags := int(message.Flags)
 	if flags&^openFlags != 0 || flags&accessMode == accessMode {
@@ -226,8 +230,8 @@ func (r *request) workingDirectory() string {
 	return r.spec.WorkingDirectory
 }
 
-// throughCapability replaces the prefix by which a task knows a capability by its
-// directory.
+// throughCapability replaces a capability's prefix, which is the task's name for it, by
+// its directory.
 func (r *request) throughCapability(path string) string {
 	for _, capability := range r.spec.Capabilities {
 		if beneath(path, capability.Prefix) {
@@ -237,7 +241,7 @@ func (r *request) throughCapability(path string) string {
 	return path
 }
 
-// shown is a descriptor of a pinned file to look at it.
+// shown returns a descriptor of a pinned file that only gives access to its metadata.
 func (r *request) shown(file *pinned) (*os.File, error) {
 	duplicate, err := unix.FcntlInt(uintptr(file.descriptor), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -246,8 +250,8 @@ func (r *request) shown(file *pinned) (*os.File, error) {
 	return limitedFile(duplicate, file.path, lookRights)
 }
 
-// opened opens the pinned file itself, or creates what was missing in the pinned
-// directory. Nothing is looked up by a name that could have changed meanwhile.
+// opened opens the pinned file itself, or creates the missing file in the pinned
+// directory. It looks nothing up by a name that could have changed in the meantime.
 func (r *request) opened(file *pinned, flags int, mode uint32) (*os.File, error) {
 	keep := flags&^(unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW) | unix.O_CLOEXEC | unix.O_NOCTTY
 	var descriptor int
@@ -266,7 +270,7 @@ func (r *request) opened(file *pinned, flags int, mode uint32) (*os.File, error)
 	return limitedFile(descriptor, file.path, r.rightsOf(file, flags))
 }
 
-// created makes what was missing, which is then the task's user's.
+// created creates the missing file. The task's user owns it.
 func (r *request) created(file *pinned, keep int, mode uint32) (int, error) {
 	if err := r.user.mayOpen(&file.stat, unix.O_WRONLY); err != nil {
 		return -1, err
@@ -275,8 +279,8 @@ func (r *request) created(file *pinned, keep int, mode uint32) (int, error) {
 	if err != nil {
 		return -1, unix.EACCES
 	}
-	// Exclusively: the decision was on a new file. Whoever loses a race for the
-	// name is told so.
+	// O_EXCL, because the decision was about a new file. If another process creates the
+	// name first, the task gets an error.
 	made, err := unix.Openat(file.descriptor, file.missing, keep|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
 		mode&0o7777&^mask)
 	if err != nil || r.user == nil {
@@ -289,8 +293,8 @@ func (r *request) created(file *pinned, keep int, mode uint32) (int, error) {
 	return made, nil
 }
 
-// rightsOf are those of what was opened. Beneath a directory nothing is opened without
-// another decision, unless it is part of the runtime.
+// rightsOf returns the rights of an opened file. Beneath a directory, every open needs a
+// decision of its own, unless the directory is part of the runtime.
 func (r *request) rightsOf(file *pinned, flags int) rights {
 	result := lookRights
 	access := flags & accessMode

@@ -16,33 +16,33 @@ import (
 )
 
 const (
-	// requestsAtATime bounds how many requests of one task are worked on. Those
-	// that wait for a connection do not count.
+	// requestsAtATime limits the number of a task's requests that are handled at the same
+	// time. Requests that wait for a connection do not count.
 	requestsAtATime = 64
-	// decisionTime is how long a decision may take; then it is a denial.
+	// decisionTime is the time limit of a decision. After it, the request is denied.
 	decisionTime = 30 * time.Second
 )
 
-// arbiter answers for one task whether it may: by what the backend itself permits, and
+// arbiter decides on the requests of one task: from what the backend itself permits, or
 // else by asking the monitor.
 type arbiter struct {
 	task    *task
 	decider Decider // nil denies
 	permits permits
-	user    *User           // nil: whom the monitor runs as
+	user    *User           // nil: the monitor's user
 	context context.Context // ends with the task
 }
 
-// refusal ends a request with an error that the monitor hears of. It is the reason, ""
-// where the call's name says it.
+// refusal ends a request with an error that is reported to the monitor. The text is the
+// reason, or "" if the call's name says enough.
 type refusal string
 
 func (r refusal) Error() string { return "refused: " + string(r) }
 
 const errRefused = refusal("")
 
-// recovered logs a panic. It was somebody's bug, the call at hand is denied, and
-// the other tasks of this monitor go on.
+// recovered logs a panic. The panic is a bug; the call is denied, and the other tasks of
+// this monitor continue.
 func recovered(failure any) {
 	if failure != nil {
 		slog.Error("bug: panic while a task's request was decided; it is denied", "panic", failure, "stack",
@@ -50,8 +50,8 @@ func recovered(failure any) {
 	}
 }
 
-// decide asks the monitor. It runs apart, so that a decision that never comes
-// holds up neither the caller beyond decisionTime nor the task's end.
+// decide asks the monitor, in a goroutine of its own: if the decision never comes, the
+// caller waits no longer than decisionTime, and the task can end.
 func (a *arbiter) decide(ask func(ctx context.Context, decider Decider) Verdict) error {
 	if a.decider == nil {
 		return syscall.EACCES
@@ -81,7 +81,7 @@ func (a *arbiter) decide(ask func(ctx context.Context, decider Decider) Verdict)
 	}
 }
 
-// report tells the monitor of a call that was refused without asking.
+// report tells the monitor about a call that was refused without asking it.
 func (a *arbiter) report(process int, call string, errno syscall.Errno, why refusal) {
 	if a.decider == nil {
 		return
@@ -90,11 +90,11 @@ func (a *arbiter) report(process int, call string, errno syscall.Errno, why refu
 	a.decider.Refused(RefusedCall{Task: a.task, PID: process, Call: call, Errno: errno, Reason: string(why)})
 }
 
-// permit decides on a pinned file; looking at it has flags O_PATH. What pins a
+// permit decides on a pinned file. Flags of O_PATH ask for its metadata only. With pin, a
 // file that the perimeter makes readable anyway needs no further decision.
 func (a *arbiter) permit(file *pinned, flags int, pin bool, process int) error {
 	if !strings.HasPrefix(file.path, "/") {
-		return errRefused // a pipe, a socket or the like: no path, nothing to decide on
+		return errRefused // a pipe, a socket or the like has no path to decide on
 	}
 	by := caller{process, process == a.task.pid}
 	if pin && a.permits.mayRead(file.path, by) {
@@ -115,8 +115,8 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, process int) error {
 	return a.decide(func(ctx context.Context, decider Decider) Verdict { return decider.Open(ctx, question) })
 }
 
-// shared describes a file that is opened and has more names than the one that led to it,
-// nil for all others.
+// shared describes the pinned file if it is to be opened and has several names. Otherwise
+// it returns nil.
 func (p *pinned) shared(flags int) *SharedFile {
 	if flags&openPath != 0 || p.missing != "" || p.stat.Mode&unix.S_IFMT != unix.S_IFREG || p.stat.Nlink < 2 {
 		return nil
@@ -142,5 +142,5 @@ func openable(file *pinned, flags int, exclusive bool) error {
 	case kind == unix.S_IFREG || kind == unix.S_IFDIR || harmless[file.path]:
 		return nil
 	}
-	return errRefused // devices, named pipes, sockets: opening acts on something else than a file
+	return errRefused // devices, named pipes, sockets: opening one acts on more than a file
 }

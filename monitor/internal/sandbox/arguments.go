@@ -10,7 +10,7 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// Values of scalar arguments that run natively.
+// Allow-lists of argument values. A call with one of these values runs natively.
 var (
 	duplicatingCommands = []uint32{0, 1030} // F_DUPFD, F_DUPFD_CLOEXEC
 	descriptorCommands  = []uint32{
@@ -23,12 +23,12 @@ var (
 		0x541b, 0x5421, // FIONREAD, FIONBIO
 		0x5450, 0x5451, // FIONCLEX, FIOCLEX
 	}
-	// java.nio makes a pair when its first file is opened. SOCK_STREAM, with
-	// SOCK_NONBLOCK and SOCK_CLOEXEC.
+	// Java's java.nio makes a socket pair when it opens its first file. The values are
+	// SOCK_STREAM, with SOCK_NONBLOCK and SOCK_CLOEXEC.
 	streamTypes = []uint32{1, 1 | 0x800, 1 | 0x80000, 1 | 0x80800}
-	// PR_SET_DUMPABLE is not among them: a task that makes itself unreadable
-	// could not be asked which path it means, and a debuggable one is not the
-	// task's decision either.
+	// PR_SET_DUMPABLE is missing on purpose: the monitor cannot read the memory of a task
+	// that is not dumpable, and so not the paths that it asks for. Nor may a task decide
+	// that others can trace it.
 	processOptions = []uint32{
 		1, 2, 3, // PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE
 		15, 16, // PR_SET_NAME, PR_GET_NAME (HotSpot names its threads)
@@ -41,23 +41,23 @@ var (
 )
 
 const (
-	// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET; NEWTIME
-	// does not exist for clone, where its bit is part of the exit signal.
+	// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. clone has no
+	// NEWTIME: there, its bit is part of the exit signal.
 	namespaceFlags = 0x7e020000
 	newTime        = 0x80   // CLONE_NEWTIME, for unshare
 	unixDomain     = 1      // AF_UNIX
 	cloneParent    = 0x8000 // would leave the task's process tree
 )
 
-// code is a piece of a filter that ends in an answer on every path.
+// code is a part of a filter in which every path ends in an answer.
 type code []bpf.Instruction
 
 func answer(value uint32) code { return code{bpf.RetConstant{Val: value}} }
 
 func equal(a, b code) bool { return slices.Equal(a, b) }
 
-// branch compares the accumulator. Conditional jumps reach 255 instructions;
-// beyond that an unconditional one carries on.
+// branch compares the accumulator with a value. A conditional jump reaches 255
+// instructions; for longer distances it is followed by an unconditional jump.
 func branch(test bpf.JumpTest, value uint32, yes, no code) code {
 	var head code
 	if len(no) <= 255 {
@@ -105,8 +105,8 @@ func capabilities(indices []int, yes, no code) code {
 	return result
 }
 
-// channel tests for an end of a descriptor channel. The checked twins are ends
-// of the same two-way sockets, so reading them is restricted alike.
+// channel tests for an end of a descriptor channel. The checked descriptors are ends of
+// the same two-way sockets, so reads from them are restricted in the same way.
 func channel(index int, yes, no code) code {
 	return argument(index, within(wire.FDChannel, wire.FDReservedEnd, yes, no))
 }

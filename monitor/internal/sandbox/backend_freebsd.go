@@ -14,8 +14,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// backend implements [Backend] with Capsicum, and shai.ko where it is loaded: the task
-// itself finds out whether it is, when it makes its workers.
+// backend implements [Backend] with Capsicum. If shai.ko is loaded, tasks use it too: a
+// task finds out about it by itself, when it makes its workers.
 type backend struct{}
 
 // New returns the backend of this operating system.
@@ -77,8 +77,8 @@ func start(ctx context.Context, spec Spec, answering *requests) (*task, error) {
 	return launch.finish(ctx)
 }
 
-// PrepareRuleset implements [Backend]: the decisions that a stub answers from. The base
-// name of a directory is the number of its class.
+// PrepareRuleset implements [Backend]. The ruleset is the list of decisions that a stub
+// answers from. A directory's base name is the number of its class.
 func (backend) PrepareRuleset(directories []Directory) (*Ruleset, error) {
 	classes := make([]uint32, 0, len(directories))
 	for _, directory := range directories {

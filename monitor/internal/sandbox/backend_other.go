@@ -10,8 +10,8 @@ import (
 	"runtime"
 )
 
-// backend refuses everything: nothing is ever started unconfined because the
-// machine cannot confine it.
+// backend refuses everything: if the machine cannot confine a task, the task does not
+// start.
 type backend struct{}
 
 // New returns the backend of this operating system.

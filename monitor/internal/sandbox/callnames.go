@@ -2,8 +2,8 @@
 
 package sandbox
 
-// callNames is the x86_64 system call table of Linux 6.18: the names by number.
-// A test compares it with the kernel's header on the machine that runs it.
+// callNames is the x86_64 system call table of Linux 6.18: names by number. A test
+// compares it with the kernel's header on the machine where the test runs.
 var callNames = [...]string{
 	0: "read", 1: "write", 2: "open", 3: "close", 4: "stat", 5: "fstat", 6: "lstat", 7: "poll", 8: "lseek",
 	9: "mmap", 10: "mprotect", 11: "munmap", 12: "brk", 13: "rt_sigaction", 14: "rt_sigprocmask",

@@ -11,8 +11,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// Capsicum's rights on descriptors, as in sys/capsicum.h: bit 57 or 58 says which word
-// a right is in.
+// Capsicum's rights on descriptors, from sys/capsicum.h. Bit 57 or 58 is the number of
+// the word that a right belongs to.
 const (
 	firstWord, secondWord = 1 << 57, 1 << 58
 
@@ -46,7 +46,7 @@ const (
 	capDevice       = secondWord | 1<<7 // ioctl(2), of calls that are named apart
 )
 
-// rights is what a descriptor may be used for; nil is nothing at all.
+// rights are the operations that a descriptor allows; nil allows none.
 type rights []uint64
 
 var (
@@ -54,8 +54,8 @@ var (
 	readRights    = join(lookRights, rights{capRead, capSeek, capMap, capPoll, capLock})
 	writeRights   = join(lookRights, rights{capWrite, capSeek, capPoll, capLock, capSync, capTruncate})
 	runtimeRights = join(readRights, rights{capLookUp, capMapExecute})
-	// What is made beneath a directory are files and directories: no devices, sockets,
-	// pipes or symbolic links. Modes and times of files stay as they are.
+	// Beneath a directory, tasks make only files and directories: no devices, sockets,
+	// pipes or symbolic links. They cannot change modes and times of files.
 	changeRights = join(writeRights, rights{capLookUp, capMap, capCreate, capMakeDir, capUnlink,
 		capRenameFrom, capRenameTo, capLinkFrom, capLinkTo})
 	socketRights = rights{capStatus, capControl, capPoll, capGetOption, capSetOption, capPeerName, capSocketName,
@@ -65,13 +65,13 @@ var (
 
 func join(sets ...rights) rights { return slices.Concat(sets...) }
 
-// capsicum is what confines a task on FreeBSD, as data: in capability mode it reaches
-// what it holds and nothing by name.
+// capsicum is the confinement of a task on FreeBSD, as data. In capability mode, a task
+// can use the descriptors that it holds, and can open nothing by name.
 type capsicum struct {
-	// Rights of the descriptors at the reserved numbers; a number that is not named may
-	// be used for nothing.
+	// Rights of the descriptors at the reserved numbers. A number without an entry has no
+	// rights.
 	Rights map[int]rights
-	// Unrestricted numbers keep all rights: what a test waives.
+	// Unrestricted numbers keep all rights. Only tests fill this.
 	Unrestricted []int
 	Mode         bool     // enter capability mode
 	Programs     rights   // of the program, and of the directories of libraries
@@ -80,10 +80,11 @@ type capsicum struct {
 	Preloads     []string // libraries that it loads first
 }
 
-// standardLibraries is where the run-time linker looks by itself, had it paths.
+// standardLibraries are the directories that the run-time linker searches by default,
+// outside of capability mode.
 var standardLibraries = []string{"/lib", "/usr/lib", "/usr/local/lib"}
 
-// capsicumPlanOf checks a specification and computes what to do on FreeBSD. It does no
+// capsicumPlanOf checks a specification and computes the plan for FreeBSD. It does no
 // I/O.
 func capsicumPlanOf(spec Spec) (plan, error) {
 	result, err := commonPlanOf(spec)
@@ -114,8 +115,8 @@ func capsicumPlanOf(spec Spec) (plan, error) {
 	return result, nil
 }
 
-// rightsAt are those of a reserved number of a task. What is passed to it may have
-// fewer; it never gets more.
+// rightsAt returns the rights of a task's reserved number. A descriptor that is passed to
+// the task may have fewer rights, never more.
 func rightsAt(number int, waived protection) rights {
 	switch {
 	case number == wire.FDClasses:
@@ -133,13 +134,13 @@ func rightsAt(number int, waived protection) rights {
 	case number >= wire.FDChannel && waived&channelGate != 0:
 		return streamRights
 	case number >= wire.FDChannel:
-		// Who is handed a channel's reading end is a stub, not a task.
+		// A channel's reading end goes to a stub, not to a task.
 		return join(socketRights, rights{capWrite})
 	}
 	return streamRights
 }
 
-// granted is what the perimeter grants on a whole hierarchy.
+// granted returns the rights that the perimeter grants on a whole hierarchy.
 func (spec Spec) granted(path string) Rights {
 	var granted Rights
 	for _, directory := range spec.Perimeter {
@@ -150,8 +151,8 @@ func (spec Spec) granted(path string) Rights {
 	return granted
 }
 
-// directoryRights are those of a capability. Where the hierarchy is not granted as a
-// whole, opens beneath it are refused, and the task asks for each.
+// directoryRights returns the rights of a capability. If the hierarchy is not granted as
+// a whole, the kernel refuses opens beneath it, and the task asks the monitor about each.
 func directoryRights(granted Rights) rights {
 	result := lookRights
 	if granted&Read != 0 {
@@ -166,8 +167,9 @@ func directoryRights(granted Rights) rights {
 	return result
 }
 
-// takeLoader turns what the environment tells the run-time linker by path into files
-// that it gets as descriptors. What is not part of the runtime it could not open.
+// takeLoader replaces the paths in the run-time linker's environment variables by files
+// that the linker gets as descriptors. It leaves out directories of libraries that are
+// outside of the runtime.
 func (c *capsicum) takeLoader(todo *plan) error {
 	var rest []string
 	for _, variable := range todo.Environment {
@@ -178,7 +180,8 @@ func (c *capsicum) takeLoader(todo *plan) error {
 		case name == "LD_PRELOAD":
 			c.Preloads = append(c.Preloads, strings.FieldsFunc(value, isPreloadSeparator)...)
 		case strings.HasPrefix(name, "LD_"):
-			return fmt.Errorf("environment variable %s; only LD_PRELOAD and LD_LIBRARY_PATH are for tasks", name)
+			return fmt.Errorf("environment variable %s is not allowed; of LD_*, set only LD_PRELOAD or LD_LIBRARY_PATH",
+				name)
 		default:
 			rest = append(rest, variable)
 		}
@@ -186,7 +189,7 @@ func (c *capsicum) takeLoader(todo *plan) error {
 	todo.Environment = rest
 	for _, path := range c.Preloads {
 		if !beneathAny(path, c.Runtime) {
-			return fmt.Errorf("%s is to be loaded first and not part of the runtime", path)
+			return fmt.Errorf("LD_PRELOAD names %s, which is not part of the runtime", path)
 		}
 	}
 	c.Libraries = slices.DeleteFunc(append(c.Libraries, standardLibraries...), func(path string) bool {

@@ -24,16 +24,17 @@ const (
 	fillerFlags     = unix.O_RDONLY
 )
 
-// image is what is executed, opened while it can be named. In capability mode the
-// kernel loads no run-time linker by its path; so that is what is executed, and it gets
-// the program, the directories of libraries and the preloaded ones as descriptors.
+// image is the program to execute, opened before capability mode, while its path can
+// still be used. In capability mode the kernel loads no run-time linker by path. The
+// run-time linker itself is therefore executed, and gets the program, the directories of
+// libraries and the preloaded libraries as descriptors.
 type image struct {
 	program              int
 	loader               int // -1: the program needs none
 	libraries, preloaded []int
 }
 
-// open opens the image; nil where the program is executed by its path.
+// open opens the image. It returns nil if the program is executed by its path.
 func (p plan) open() (*image, error) {
 	if p.Capsicum == nil {
 		return nil, nil
@@ -71,7 +72,7 @@ func (p plan) open() (*image, error) {
 	return result, nil
 }
 
-// openWithin opens what is to be executed, which must be part of the runtime.
+// openWithin opens a file to execute, which must be part of the runtime.
 func openWithin(runtime []string, path string) (int, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -83,7 +84,7 @@ func openWithin(runtime []string, path string) (int, error) {
 	return openHigh(real, unix.O_RDONLY)
 }
 
-// interpreterOf is the run-time linker that a program names, "" where it names none.
+// interpreterOf returns the run-time linker that a program names, or "" if it names none.
 func interpreterOf(program string) (string, error) {
 	// Not elf.Open: os.File would start the runtime's poller.
 	text, err := readWhole(program)
@@ -155,8 +156,9 @@ func (p plan) execute(opened *image, _ int) error {
 	return fmt.Errorf("execute %s: %w", p.Command[0], executeDescriptor(descriptor, arguments, environment))
 }
 
-// placeImage puts what the run-time linker needs above the reserved numbers and says
-// so: in its arguments (direct mode of rtld(1)) and its environment.
+// placeImage places the descriptors that the run-time linker needs above the reserved
+// numbers. It passes their numbers in the linker's arguments (direct mode of rtld(1)) and
+// environment.
 func (p plan) placeImage(opened *image) (arguments, environment []string, err error) {
 	next := wire.FDReservedEnd
 	place := func(files ...int) string {
@@ -184,7 +186,7 @@ func (p plan) placeImage(opened *image) (arguments, environment []string, err er
 	return arguments, environment, nil
 }
 
-// limit takes rights from standard input and output, and from the reserved numbers.
+// limit limits the rights of the standard descriptors and of the reserved numbers.
 func (c *capsicum) limit() error {
 	standard := []rights{
 		{capRead, capSeek, capPoll, capStatus, capDevice},
@@ -210,7 +212,7 @@ func (c *capsicum) limit() error {
 	return nil
 }
 
-// limitRights leaves a descriptor those of its rights that are allowed.
+// limitRights leaves a descriptor only those of its rights that are allowed.
 func limitRights(descriptor int, allowed rights) error {
 	current, err := unix.CapRightsGet(uintptr(descriptor))
 	if err != nil {
@@ -229,7 +231,7 @@ func limitRights(descriptor int, allowed rights) error {
 	return nil
 }
 
-// terminalCalls ask whether something is a terminal, and how large.
+// terminalCalls ask whether a descriptor is a terminal, and for its size.
 var terminalCalls = []uint64{0x402c7413, 0x40087468, 0x4004667a} // TIOCGETA, TIOCGWINSZ, FIODTYPE
 
 func limitDeviceCalls(descriptor int) error {
@@ -241,7 +243,7 @@ func limitDeviceCalls(descriptor int) error {
 	return nil
 }
 
-// executeDescriptor is fexecve(2). It only returns with an error.
+// executeDescriptor calls fexecve(2). It only returns with an error.
 func executeDescriptor(descriptor int, arguments, environment []string) error {
 	argv, err := syscall.SlicePtrFromStrings(arguments)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	fillerFlags     = unix.O_PATH
 )
 
-// image is what is opened while the launcher may still open it.
+// image holds the files that the launcher opens before it is confined.
 type image struct {
 	ruleset int // -1 without one
 	program int // -1 where there is none
@@ -29,7 +29,7 @@ type image struct {
 func (p plan) open() (image, error) {
 	program, err := openHigh(p.Command[0], unix.O_PATH)
 	if err != nil {
-		program = -1 // to execute it by its path says what is wrong with it
+		program = -1 // executing it by its path then gives the right error
 	}
 	if p.Perimeter == nil {
 		return image{-1, program}, nil
@@ -44,9 +44,10 @@ func (p plan) open() (image, error) {
 	return image{ruleset, program}, nil
 }
 
-// runner is how the program is executed, which is found out before a filter keeps the
-// thread from asking: by its path, or by its descriptor where the administrator keeps it
-// in a directory that the task's user may not search. It only returns with an error.
+// runner returns the function that executes the program, which only returns with an
+// error. It executes the program by its path, or by its descriptor if the task's user may
+// not search the directory in which the administrator keeps it. This is checked now,
+// since the filter will refuse such checks.
 func (p plan) runner(program int) func() error {
 	if program < 0 || unix.Faccessat(unix.AT_FDCWD, p.Command[0], unix.X_OK, unix.AT_EACCESS) == nil {
 		return func() error { return syscall.Exec(p.Command[0], p.Command, p.Environment) }
@@ -54,7 +55,7 @@ func (p plan) runner(program int) func() error {
 	return func() error { return executeDescriptor(program, p.Command, p.Environment) }
 }
 
-// executeDescriptor is execveat(2) of a descriptor. It only returns with an error.
+// executeDescriptor calls execveat(2) with a descriptor. It only returns with an error.
 func executeDescriptor(program int, arguments, environment []string) error {
 	argv, err := syscall.SlicePtrFromStrings(arguments)
 	if err != nil {
@@ -97,8 +98,9 @@ func closeOnExecFrom(number uint) error {
 	return unix.CloseRange(number, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// confine restricts the calling thread, which has no_new_privs by now. The filter comes last; its listener is
-// sent by another thread, which is not under the filter and ends with exec.
+// confine restricts the calling thread, which already has no_new_privs. The filter comes
+// last. Another thread, which is not under the filter and which exec ends, sends its
+// listener.
 func (p plan) confine(ruleset, control int) error {
 	if ruleset >= 0 {
 		if err := restrictSelf(ruleset); err != nil {
@@ -117,9 +119,9 @@ func (p plan) confine(ruleset, control int) error {
 		listener := <-listeners
 		sent <- unix.Sendmsg(control, []byte(`{"kind":"listener"}`), unix.UnixRights(listener), nil, 0)
 	}()
-	// WAIT_KILLABLE_RECV: once the monitor has a request, a signal that is not
-	// deadly does not take it away and restart the call. An accepted connection
-	// would otherwise be lost.
+	// WAIT_KILLABLE_RECV: once the monitor has received a request, only a fatal signal
+	// interrupts the call. Otherwise any signal would restart the call, and an accepted
+	// connection would be lost.
 	listener, err := installFilter(p.Filter,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	if err != nil {
@@ -132,8 +134,8 @@ func (p plan) confine(ruleset, control int) error {
 	return nil
 }
 
-// installFilter puts the calling thread under a filter. With the flag NEW_LISTENER it
-// returns the listener of its notifications.
+// installFilter installs a filter on the calling thread. With the flag NEW_LISTENER it
+// returns the listener for its notifications.
 func installFilter(filter []bpf.RawInstruction, flags uintptr) (int, error) {
 	program := make([]unix.SockFilter, len(filter))
 	for i, instruction := range filter {

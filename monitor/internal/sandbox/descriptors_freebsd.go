@@ -12,8 +12,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// memory makes a file that exists in memory only, and can be sealed; the caller closes
-// it, and gives it a size before it is written.
+// memory makes a file that exists in memory only and can be sealed. The caller sets its
+// size before writing to it, and closes it.
 func memory(name string) (*os.File, error) {
 	const (
 		sharedMemoryOpen = 571 // shm_open2(2)
@@ -35,8 +35,8 @@ func memory(name string) (*os.File, error) {
 // addSeals is F_ADD_SEALS of fcntl(2).
 const addSeals = 19
 
-// ViewOf returns a descriptor of a directory for a stub, beneath which it opens what its
-// session may read, and nothing for writing. The caller closes it.
+// ViewOf returns a descriptor of a directory for a stub. Beneath it the stub opens what
+// its session may read, and nothing for writing. The caller closes it.
 func ViewOf(path string) (*os.File, error) {
 	number, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -49,15 +49,15 @@ func ViewOf(path string) (*os.File, error) {
 	return os.NewFile(uintptr(number), path), nil
 }
 
-// MessagePair makes the two ends of a socket that keeps the boundaries of records as
-// long as wire.MaxRecord. Both are blocking.
+// MessagePair makes the two ends of a socket that keeps the boundaries of records, up to
+// wire.MaxRecord bytes. Both are blocking.
 func MessagePair() ([2]int, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return ends, err
 	}
 	for _, end := range ends {
-		// A record must fit in the buffer, which has 8 KiB otherwise.
+		// A record must fit in the buffer, whose default size is 8 KiB.
 		if err := unix.SetsockoptInt(end, unix.SOL_SOCKET, unix.SO_SNDBUF, 2*wire.MaxRecord); err != nil {
 			unix.Close(ends[0])
 			unix.Close(ends[1])
@@ -67,8 +67,8 @@ func MessagePair() ([2]int, error) {
 	return ends, nil
 }
 
-// OneWay sees to it that reader is only read and writer is only written, whoever they
-// are passed to: pipes work in both directions here.
+// OneWay limits reader to reading and writer to writing, in every process that they are
+// passed to: on FreeBSD, pipes work in both directions.
 func OneWay(reader, writer *os.File) error {
 	both := rights{capPoll, capStatus, capControl, capGetOption}
 	if err := limitRights(int(reader.Fd()), join(both, rights{capRead})); err != nil {
@@ -77,14 +77,14 @@ func OneWay(reader, writer *os.File) error {
 	return limitRights(int(writer.Fd()), join(both, rights{capWrite}))
 }
 
-// openFile is struct kinfo_file, sys/user.h, as far as it is looked at.
+// openFile is the part of struct kinfo_file (sys/user.h) that is used.
 type openFile struct {
 	size int32
 	_    [364]byte
 	path [1024]byte
 }
 
-// pathOf is the path of an open directory.
+// pathOf returns the path of an open directory.
 func pathOf(directory int) (string, error) {
 	const describe = 22 // F_KINFO
 	file := openFile{size: int32(unsafe.Sizeof(openFile{}))}

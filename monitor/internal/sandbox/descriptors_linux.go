@@ -22,8 +22,8 @@ func memory(name string) (*os.File, error) {
 // addSeals is F_ADD_SEALS of fcntl(2).
 const addSeals = unix.F_ADD_SEALS
 
-// ViewOf returns a descriptor of a directory for a session, beneath which it opens what
-// its perimeter lets it read, and nothing for writing. The caller closes it.
+// ViewOf returns a descriptor of a directory for a session. Beneath it the session opens
+// what its perimeter allows it to read, and nothing for writing. The caller closes it.
 func ViewOf(path string) (*os.File, error) {
 	number, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -32,14 +32,15 @@ func ViewOf(path string) (*os.File, error) {
 	return os.NewFile(uintptr(number), path), nil
 }
 
-// MessagePair makes the two ends of a socket that keeps the boundaries of records as
-// long as wire.MaxRecord. Both are blocking.
+// MessagePair makes the two ends of a socket that keeps the boundaries of records, up to
+// wire.MaxRecord bytes. Both are blocking.
 func MessagePair() ([2]int, error) {
 	return unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 }
 
-// OneWay sees to it that reader is only read and writer is only written, whoever they
-// are passed to. Here pipes are one-way, and a shut socket is enough.
+// OneWay limits reader to reading and writer to writing, in every process that they are
+// passed to. On Linux there is nothing to do: pipes work in one direction, and sockets
+// are shut down in the other.
 func OneWay(_, _ *os.File) error { return nil }
 
 // ParentOf returns the parent of a process, from proc(5).
@@ -48,7 +49,7 @@ func ParentOf(pid int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("find the parent of process %d: %w", pid, err)
 	}
-	// The second field, the program's name in parentheses, may hold anything.
+	// The second field, the program's name in parentheses, may contain any characters.
 	var state string
 	var parent int
 	if _, err := fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), "%s %d", &state, &parent); err != nil {

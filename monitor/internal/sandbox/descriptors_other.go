@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What only running tasks need is refused, as tasks are.
+// Functions that only running tasks need return ErrUnsupported, as Start does.
 
 func withoutTasks() error {
 	return fmt.Errorf("%s runs no tasks: %w", runtime.GOOS, ErrUnsupported)

@@ -8,10 +8,10 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// FilterSpec is what a system call filter depends on.
+// FilterSpec holds everything that a system call filter depends on.
 type FilterSpec struct {
 	waived protection
-	// Serving is [Spec.Serving]: the supervisor decides what becomes a process.
+	// Serving is [Spec.Serving]: the supervisor decides which processes are made.
 	Serving bool
 	// SignalsScoped says that Landlock confines signals to the task (ABI 6).
 	SignalsScoped bool
@@ -42,13 +42,13 @@ const (
 	linuxOpenPath = 0x200000 // O_PATH
 )
 
-// hotCalls are decided before the binary search. Unconditionally native calls
-// need no place here: since Linux 5.11 the kernel remembers that their answer
-// never depends on arguments and does not run the filter at all.
+// hotCalls are tested before the binary search. Unconditionally native calls need no
+// place here: since Linux 5.11 the kernel caches that the filter always allows them and
+// does not run it.
 var hotCalls = []string{"read", "write", "openat", "newfstatat"}
 
-// Filter computes the seccomp program of a task. It is pure; the supervisor
-// trusts that a notification it receives passed exactly this program.
+// Filter computes the seccomp program of a task. It is pure. The supervisor relies on it:
+// every notification that it receives has passed exactly this program.
 func Filter(spec FilterSpec) []bpf.Instruction {
 	hot := search(spec.intervals())
 	for i := len(hotCalls) - 1; i >= 0; i-- {
@@ -61,13 +61,13 @@ func Filter(spec FilterSpec) []bpf.Instruction {
 	return withNumber(hot)
 }
 
-// withNumber precedes code that has the call's number in the accumulator. What enters
-// with other numbers is killed.
+// withNumber loads the call's number into the accumulator for the code that follows. A
+// call by another entry is killed, since its numbers mean other calls.
 func withNumber(then code) code {
 	return append(code{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: archX8664, SkipTrue: 1},
-		bpf.RetConstant{Val: answerKill}, // 32-bit entry: its numbers mean other calls
+		bpf.RetConstant{Val: answerKill}, // 32-bit entry
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
 		bpf.RetConstant{Val: answerKill},
@@ -76,7 +76,7 @@ func withNumber(then code) code {
 
 // baselineFilter computes the seccomp program of a task that is not confined. It only
 // keeps the task out of other namespaces: in a user namespace of its own, the task would
-// have every capability. It asks nobody.
+// have every capability. It makes no notifications.
 func baselineFilter() []bpf.Instruction {
 	allow, refuse := answer(answerAllow), answer(answerErrno|errnoEPERM)
 	rules := map[string]code{
@@ -94,7 +94,7 @@ func baselineFilter() []bpf.Instruction {
 	return withNumber(program)
 }
 
-// interval is a run of neighbouring numbers with the same rule.
+// interval is a range of consecutive call numbers with the same rule.
 type interval struct {
 	start uint32
 	rule  code
@@ -111,7 +111,8 @@ func (spec FilterSpec) intervals() []interval {
 	return append(runs, interval{start: uint32(len(calls)), rule: answer(answerNotify)})
 }
 
-// search is a binary search for the interval of the number in the accumulator.
+// search generates a binary search for the interval that contains the number in the
+// accumulator.
 func search(runs []interval) code {
 	if len(runs) == 1 {
 		return runs[0].rule
@@ -120,8 +121,8 @@ func search(runs []interval) code {
 	return branch(bpf.JumpGreaterOrEqual, runs[middle].start, search(runs[middle:]), search(runs[:middle]))
 }
 
-// rule is what happens to one call once its number is known. All checks of the
-// layer are here and in the building blocks of arguments.go.
+// rule generates the code for one call, after its number has been found. All checks of
+// the filter are here and in the building blocks of arguments.go.
 func (spec FilterSpec) rule(call call) code {
 	allow, ask := answer(answerAllow), answer(answerNotify)
 	waived := func(p protection) bool { return spec.waived&p != 0 }
@@ -158,7 +159,7 @@ func (spec FilterSpec) rule(call call) code {
 	return spec.valueRule(call, allow, ask)
 }
 
-// valueRule is the part of rule for calls that have allow-lists of values.
+// valueRule is the part of rule for calls that have allow-lists of argument values.
 func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	switch call.treatment {
 	case controlling:
@@ -182,7 +183,7 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	return ask
 }
 
-// decidesForks says whether the supervisor decides on every process and thread.
+// decidesForks reports whether the supervisor decides on every new process and thread.
 func (spec FilterSpec) decidesForks() bool { return spec.Serving && spec.waived&separateWorkers == 0 }
 
 func choose(condition bool, yes, no code) code {

@@ -8,6 +8,6 @@ const (
 	accessMode = syscall.O_ACCMODE
 	openPath   = 0x400000  // O_PATH
 	emptyPath  = 0x2000000 // O_EMPTY_PATH
-	// changing flags change a file, whatever it is opened for.
+	// changing flags change a file even if it is opened for reading.
 	changing = syscall.O_TRUNC
 )

@@ -6,7 +6,8 @@ package sandbox
 
 import "syscall"
 
-// Nothing is opened for a task here; what decides about it compiles all the same.
+// No files are opened for tasks on this system, but the code that decides about them
+// compiles everywhere.
 const (
 	accessMode = syscall.O_ACCMODE
 	openPath   = 1 << 30

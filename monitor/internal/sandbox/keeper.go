@@ -16,30 +16,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlMessage is one record that keeper and launcher send to the monitor.
+// controlMessage is one record that the keeper or the launcher sends to the monitor.
 type controlMessage struct {
 	Kind   string `json:"kind"` // "started", "listener", "ended"
 	PID    int    `json:"pid,omitempty"`
 	Status uint32 `json:"status,omitempty"` // wait status
 }
 
-// keeper owns all processes of one task. A forked worker outlives a dead zygote
-// and a killed monitor unless somebody kills it; that is the keeper's only work.
-// Whatever the task's processes leave behind becomes its child. It kills them when the
-// program ends, when the monitor says so, and when the monitor's end of the control
-// socket is gone.
+// keeper owns all processes of one task. A forked worker would survive a killed zygote or
+// monitor; the keeper's only job is to kill it. Orphans of the task become its children.
+// It kills them when the program ends, when the monitor says so, and when the monitor's
+// end of the control socket is closed.
 type keeper struct {
 	main    int
 	mutex   sync.Mutex
-	mayKill bool // the program is not reaped, so its number cannot be another's
+	mayKill bool // the program is not reaped yet, so its number is still its own
 }
 
-// terminateMessage is what the monitor sends to have the program asked to end.
+// terminateMessage is the monitor's request to send the program SIGTERM.
 const terminateMessage = "terminate"
 
-// keep starts the launcher and returns when no process of the task is left.
+// keep starts the launcher, and returns when no process of the task is left.
 func keep() int {
-	// Caught, not ignored: what is ignored here would be ignored in the task.
+	// The signals are caught, not ignored: the task would inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	todo, err := readPlan(planNumber)
 	if err == nil {
@@ -57,8 +56,8 @@ func keep() int {
 		unix.Kill(k.main, unix.SIGKILL)
 		return giveUp(err)
 	}
-	// The task's pipes and sockets must not stay open in here, or no reader
-	// would ever see their end.
+	// The keeper must not hold the task's pipes and sockets open, or their readers would
+	// never see the end.
 	for number := planNumber; number < firstNumber+len(todo.Numbers); number++ {
 		unix.Close(number)
 	}
@@ -80,7 +79,7 @@ func giveUp(err error) int {
 func send(control int, message controlMessage) {
 	record, err := json.Marshal(message)
 	if err == nil {
-		// Without a monitor there is nobody to tell; obey sees to it.
+		// If the monitor has died, nobody reads the record; obey then ends the task.
 		_ = unix.Sendto(control, record, unix.MSG_NOSIGNAL, nil)
 	}
 }
@@ -108,12 +107,12 @@ func startLauncher(files int) (int, error) {
 	return pid, nil
 }
 
-// launcherEnvironment keeps the Go runtime of keeper and launcher small and away
-// from descriptors of its own.
+// launcherEnvironment keeps the Go runtime of keeper and launcher small, and keeps it
+// from opening descriptors of its own.
 var launcherEnvironment = []string{"GODEBUG=containermaxprocs=0,updatemaxprocs=0", "GOMAXPROCS=2"}
 
-// obey does what the monitor says, and kills the task when the monitor shuts its end
-// down or dies.
+// obey carries out the monitor's requests. It kills the task when the monitor shuts its
+// end of the socket down or dies.
 func (k *keeper) obey(control int) {
 	buffer := make([]byte, 16)
 	for {
@@ -129,7 +128,8 @@ func (k *keeper) obey(control int) {
 	}
 }
 
-// signal does something to the program while its number is its own.
+// signal calls do with the program's number while that number is certain to be the
+// program's.
 func (k *keeper) signal(do func(program int)) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -145,7 +145,7 @@ func (k *keeper) reap() (status unix.WaitStatus) {
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil { // ECHILD: nobody is left
+		if err != nil { // ECHILD: no process is left
 			return status
 		}
 		if pid == k.main {

@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accessOnFiles are the rights that a rule on something else than a directory may name.
+// accessOnFiles are the rights that a rule on a file (anything but a directory) may name.
 const accessOnFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate | accessIoctl
 
-// landlockABI is the kernel's Landlock version, 0 where it is missing or off.
+// landlockABI returns the kernel's Landlock version, 0 if Landlock is missing or
+// disabled.
 func landlockABI() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -24,11 +25,12 @@ func landlockABI() int {
 	return int(version)
 }
 
-// rulesetAttributes is struct landlock_ruleset_attr up to ABI 7. Kernels accept
-// a shorter structure than theirs; zero fields of a longer one, too.
+// rulesetAttributes is struct landlock_ruleset_attr up to ABI 7. The kernel accepts a
+// structure that is shorter than its own, and a longer one if the additional fields are
+// zero.
 type rulesetAttributes struct{ files, network, scope uint64 }
 
-// createRuleset builds a ruleset in the kernel. The descriptor is the caller's.
+// createRuleset builds a ruleset in the kernel. The caller closes the descriptor.
 func (p perimeter) createRuleset() (int, error) {
 	attributes := rulesetAttributes{p.Files, p.Network, p.Scope}
 	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
@@ -46,7 +48,8 @@ func (p perimeter) createRuleset() (int, error) {
 }
 
 func (g grant) add(ruleset int) error {
-	// What was checked has this path. A symbolic link in it would lead somewhere else.
+	// The path that was checked has no symbolic links. A link that has been put into it
+	// since would lead somewhere else.
 	parent, err := unix.Openat2(unix.AT_FDCWD, g.Path,
 		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
@@ -71,8 +74,8 @@ func (g grant) add(ruleset int) error {
 	return nil
 }
 
-// restrictSelf confines the calling thread, which must already have
-// no_new_privs, and whatever it will start.
+// restrictSelf confines the calling thread, which must already have no_new_privs, and
+// everything that it starts.
 func restrictSelf(ruleset int) error {
 	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
 		return fmt.Errorf("restrict with Landlock ruleset: %w", errno)

@@ -21,15 +21,15 @@ import (
 //
 //	monitor ── keeper ── launcher, which becomes the task
 //
-// The keeper outlives the monitor's death long enough to kill the task; the
-// launcher confines itself and executes the task's program.
+// The keeper lives long enough after the monitor's death to kill the task. The launcher
+// confines itself and executes the task's program.
 const (
 	keeperName   = "shai-sandbox-keeper"
 	launcherName = "shai-sandbox-launcher"
 )
 
-// Descriptors that the keeper inherits; the launcher has the same, launcherOffset
-// higher.
+// Descriptors that the keeper inherits. The launcher has the same, at numbers higher by
+// launcherOffset.
 const (
 	planNumber    = 3 // the plan, JSON
 	statusNumber  = 4 // why the launch failed, text; closed by a successful exec
@@ -38,18 +38,18 @@ const (
 )
 
 // launcherOffset keeps the reserved numbers occupied in the launcher from its first
-// instruction on. Its Go runtime opens descriptors of its own (the poller's, as soon
-// as any package it is linked with makes a timer), which must not land where the
-// task's descriptors are placed later.
+// instruction on. The Go runtime opens descriptors of its own (the poller's, as soon as
+// any linked package makes a timer). They must not land where the task's descriptors are
+// placed later.
 const launcherOffset = wire.FDReservedEnd - planNumber
 
-// parkedNumber is where the launcher keeps descriptors while it fills the
-// reserved numbers. It is above everything the Go runtime opens by itself.
+// parkedNumber is the first number at which the launcher keeps descriptors while it fills
+// the reserved numbers. It is above everything that the Go runtime opens by itself.
 const parkedNumber = 512
 
-// LaunchMain must be the first thing in main and in TestMain of every program
-// that uses this package: in the processes that [Backend.Start] makes it takes
-// over and does not return.
+// LaunchMain must be the first call in main and in TestMain of every program that uses
+// this package. In the processes that [Backend.Start] makes, it takes over and does not
+// return. In all others it does nothing.
 func LaunchMain() {
 	if len(os.Args) != 2 {
 		return
@@ -59,8 +59,8 @@ func LaunchMain() {
 		runtime.LockOSThread() // the launcher's death signal follows this thread
 		os.Exit(keep())
 	case launcherName:
-		// On Linux, what confines binds the calling thread, and exec ends all others:
-		// this one becomes the task.
+		// On Linux, the confinement binds the calling thread, and exec ends all others:
+		// this thread becomes the task.
 		runtime.LockOSThread()
 		err := carryOut()
 		unix.Write(statusDescriptor, []byte(err.Error()))
@@ -96,8 +96,8 @@ func carryOut() error {
 }
 
 func readPlan(descriptor int) (plan, error) {
-	// Not os.File: that would start the runtime's poller, whose descriptors
-	// would be in the way.
+	// os.File is not used here: it would start the runtime's poller, whose descriptors
+	// could occupy reserved numbers.
 	var text []byte
 	buffer := make([]byte, 1<<16)
 	for {
@@ -122,7 +122,7 @@ type parkedDescriptors struct {
 	files           []int
 }
 
-// park duplicates what was inherited to high numbers.
+// park duplicates the inherited descriptors to high numbers.
 func park(files int) (parkedDescriptors, error) {
 	var parked parkedDescriptors
 	for number := statusNumber; number < firstNumber+files; number++ {
@@ -143,7 +143,7 @@ func park(files int) (parkedDescriptors, error) {
 	return parked, nil
 }
 
-// prepare does what needs paths, before they are out of reach.
+// prepare does everything that needs paths, while the process can still use them.
 func (p plan) prepare() error {
 	if p.WorkingDirectory != "" {
 		if err := unix.Chdir(p.WorkingDirectory); err != nil {
@@ -158,8 +158,8 @@ func (p plan) prepare() error {
 	return nil
 }
 
-// place puts every descriptor at its number, fills the other reserved numbers,
-// and marks all else to be closed by exec.
+// place puts every descriptor at its number, fills the other reserved numbers, and marks
+// all other descriptors to be closed by exec.
 func (p plan) place(files []int) error {
 	sources := map[int]int{}
 	for i, number := range p.Numbers {
@@ -204,7 +204,8 @@ func openHigh(path string, flags int) (int, error) {
 	return high, nil
 }
 
-// readStatus returns what a launcher reported, "" once it has become the task.
+// readStatus returns the error that a launcher reported, or "" once it has become the
+// task.
 func readStatus(status *os.File) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(status, 1<<16))
 	return string(text), err

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// take limits this process, which needs nothing any more but to execute the program:
-// the launcher's own memory may be above the limit already.
+// take sets the limits of this process. It must be the last step before the program is
+// executed: the launcher's own memory may already be above the limit.
 func (l Limits) take() error {
 	for _, one := range []struct {
 		name     string

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryLimit is about all memory that is mapped: FreeBSD counts no private memory that
-// comes from mmap(2) as data.
+// memoryLimit limits all mapped memory: FreeBSD does not count private memory from
+// mmap(2) as data.
 const memoryLimit = unix.RLIMIT_AS
 
 func setLimit(resource int, limit uint64) error {

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryLimit is about private writable memory.
+// memoryLimit limits private writable memory.
 const memoryLimit = unix.RLIMIT_DATA
 
-// setLimit is not unix.Prlimit: syscall.Exec would put the limit of open files back that
-// the Go runtime found at its start.
+// setLimit does not use unix.Prlimit: syscall.Exec would then restore the limit of open
+// files that the Go runtime found at its start.
 func setLimit(resource int, limit uint64) error {
 	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit})
 }

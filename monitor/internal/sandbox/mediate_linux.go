@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyFlags are the flags of clone with which a child shares nothing with its
-// parent: the signal of its end, and CLONE_PARENT_SETTID, CHILD_CLEARTID and
-// CHILD_SETTID, with which C libraries fork. Not among them: CLONE_VM, FS, FILES,
-// SIGHAND, VFORK, THREAD, SYSVSEM, IO.
+// copyFlags are the flags of clone with which a child shares nothing with its parent: the
+// exit signal, and CLONE_PARENT_SETTID, CHILD_CLEARTID and CHILD_SETTID, which C
+// libraries use to fork. It excludes CLONE_VM, FS, FILES, SIGHAND, VFORK, THREAD, SYSVSEM
+// and IO.
 const copyFlags = 0xff | 0x00100000 | 0x00200000 | 0x01000000
 
-// handlers answer the calls that are not simply refused. A handler answers the
-// request itself when it succeeds, and otherwise returns why not.
+// handlers answer the calls that are not always refused. A handler that succeeds has
+// answered the request itself; otherwise it returns the reason.
 var handlers map[string]func(*request) error
 
 func init() {
@@ -66,10 +66,10 @@ func init() {
 
 const creating = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
 
-// execute allows the launcher's exec of the task's program, and no other. It
-// may proceed although its path is in memory: the memory is the launcher's,
-// which is this very binary, and no code of the task has run yet. The launcher may
-// be on any of its threads: Go's main goroutine need not be on the first.
+// execute allows the launcher's exec of the task's program, and no other exec. The call
+// may proceed although its path is in memory: the memory is the launcher's, which is this
+// same binary, and no code of the task has run yet. Any thread of the launcher may make
+// the call: Go's main goroutine need not run on the first thread.
 func (r *request) execute() error {
 	process, err := r.process()
 	if err != nil {
@@ -81,11 +81,12 @@ func (r *request) execute() error {
 	return errRefused
 }
 
-// fork is for tasks that serve users: only the program itself makes processes, and
-// what it makes is a copy. With a thread, or a process that shares memory (as vfork's
-// does) or a descriptor table, two users would meet. In other tasks only what is refused
-// comes here. The flags are a value, so the call may proceed. Most notifications are of
-// a program with one thread, whose number is the process's.
+// fork decides about new processes and threads in tasks that serve users. Only the
+// program itself may fork, and only copies of itself: a thread, or a process that shares
+// memory (as with vfork) or a descriptor table, could mix the sessions of two users. In
+// other tasks, only calls that are refused come here. The flags are a value, so the call
+// may proceed. Most notifications come from single-threaded programs, whose thread number
+// is the process number.
 func (r *request) fork() error {
 	if r.call.name == "vfork" || r.call.name == "clone" && uint32(r.Arguments[0])&^copyFlags != 0 {
 		return errShares
@@ -103,13 +104,14 @@ func (r *request) fork() error {
 	return errForks
 }
 
-// errShares and errForks say why a task that serves users makes no thread or process.
+// errShares and errForks are the reasons for which a task that serves users may not make
+// a thread or process.
 const (
-	errShares = refusal("in a task that serves users nothing may share memory or descriptors with another user's worker")
-	errForks  = refusal("only the program forks workers; what a worker forks would outlive its session")
+	errShares = refusal("a process of a task that serves users may not share memory or descriptors with another")
+	errForks  = refusal("only the task's program may fork; a worker's child would outlive the session")
 )
 
-// permit decides on a pinned file for the caller; see [arbiter.permit].
+// permit decides on a pinned file for the caller. See [arbiter.permit].
 func (r *request) permit(file *pinned, flags int, pin bool) error {
 	process, err := r.process()
 	if err != nil {
@@ -118,8 +120,8 @@ func (r *request) permit(file *pinned, flags int, pin bool) error {
 	return r.supervisor.permit(file, flags, pin, process)
 }
 
-// open2 is openat2. Of its restrictions on resolution, links can be ruled out;
-// jumping links always are. Others are refused, not ignored.
+// open2 handles openat2. Of its restrictions on resolution, only RESOLVE_NO_SYMLINKS and
+// RESOLVE_NO_MAGICLINKS are supported. Others are refused, not ignored.
 func (r *request) open2() error {
 	const known = unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS
 	var how [unix.SizeofOpenHow]byte
@@ -158,8 +160,8 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 	}
 	pin := flags&unix.O_PATH != 0
 	if pin {
-		// The kernel injects no O_PATH descriptors. A read-only one can do all that
-		// they can and more, so reading is what is decided on.
+		// The kernel cannot inject O_PATH descriptors. A read-only descriptor can do
+		// everything that they can and more, so the decision is about reading.
 		flags &= unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	}
 	exclusive := flags&unix.O_CREAT != 0 && flags&unix.O_EXCL != 0
@@ -189,8 +191,8 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 	return r.give(opened, flags&unix.O_CLOEXEC)
 }
 
-// reopen opens the pinned file itself, or creates what was missing in the pinned
-// directory. Nothing is looked up by a name that could have changed meanwhile.
+// reopen opens the pinned file itself, or creates the missing file in the pinned
+// directory. It looks nothing up by a name that could have changed in the meantime.
 func (r *request) reopen(file *pinned, flags int, mode uint32) (int, error) {
 	keep := flags &^ (unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW)
 	if file.missing == "" {
@@ -204,15 +206,15 @@ func (r *request) reopen(file *pinned, flags int, mode uint32) (int, error) {
 	if err != nil {
 		return -1, unix.EACCES
 	}
-	// Exclusively: the decision was on a new file. Whoever loses a race for the
-	// name is told so.
+	// O_EXCL, because the decision was about a new file. If another process creates the
+	// name first, the task gets an error.
 	return unix.Openat(file.descriptor, file.missing,
 		keep|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode&0o7777&^uint32(mask))
 }
 
-// give injects a descriptor at the lowest free number and returns that number
-// from the call, in one step. When it fails (the task has too many open, or is
-// gone) the call fails; the caller closes its copy either way.
+// give injects a descriptor at the lowest free number and returns that number from the
+// call, in one step. If this fails (the task has too many open files, or has ended), the
+// call fails. The caller closes its copy in both cases.
 func (r *request) give(descriptor, closeOnExec int) error {
 	errno := r.supervisor.listener.inject(injection{ID: r.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND,
 		Source: uint32(descriptor), NewFlags: uint32(closeOnExec)})
@@ -223,8 +225,9 @@ func (r *request) give(descriptor, closeOnExec int) error {
 	return errno
 }
 
-// look pins a file for a call that only looks at it. An empty path with
-// AT_EMPTY_PATH means a descriptor that the task holds: no decision, and nil.
+// look pins a file for a call that only reads its metadata. An empty path with
+// AT_EMPTY_PATH means a descriptor that the task holds: this needs no decision, and look
+// returns nil.
 func (r *request) look(directory, pathArgument, flags int) (*pinned, error) {
 	path := ""
 	if address := r.Arguments[pathArgument]; address != 0 || flags&unix.AT_EMPTY_PATH == 0 {
@@ -247,7 +250,7 @@ func (r *request) look(directory, pathArgument, flags int) (*pinned, error) {
 	return file, nil
 }
 
-// held pins what one of the caller's own descriptors refers to.
+// held pins the file that one of the caller's own descriptors refers to.
 func (r *request) held(descriptor int) (*pinned, error) {
 	link := "fd/" + strconv.Itoa(descriptor)
 	if descriptor == unix.AT_FDCWD {
@@ -314,8 +317,8 @@ func (r *request) result(address uint64, data []byte) error {
 	return r.succeed(0)
 }
 
-// access answers for what an open would be answered: what the backend permits
-// only for reading is not writable.
+// access gives the same answer as an open would: a file that the backend permits only for
+// reading is not writable.
 func (r *request) access(directory, pathArgument, mode, flags int) error {
 	file, err := r.look(directory, pathArgument, flags)
 	if err != nil {
@@ -334,8 +337,8 @@ func (r *request) access(directory, pathArgument, mode, flags int) error {
 	return r.succeed(0)
 }
 
-// readlink reads a link itself. Those beneath the caller's own /proc/<pid>
-// (java looks for its home by /proc/self/exe) tell what it has anyway.
+// readlink reads a symbolic link itself. Links beneath the caller's own /proc/<pid> (java
+// finds its home by /proc/self/exe) tell the caller nothing new.
 func (r *request) readlink(directory, pathArgument, resultArgument int) error {
 	path, err := r.text(r.Arguments[pathArgument])
 	if err != nil {
@@ -346,7 +349,7 @@ func (r *request) readlink(directory, pathArgument, resultArgument int) error {
 		return unix.EINVAL
 	}
 	if path == "" {
-		return errRefused // a link that was pinned by O_PATH
+		return errRefused // the link itself was pinned, by O_PATH
 	}
 	link, err := resolve(r, path, resolution{directory: directory})
 	if err != nil {
@@ -367,7 +370,7 @@ func (r *request) readlink(directory, pathArgument, resultArgument int) error {
 	return r.succeed(len(target))
 }
 
-// ownLink names the jumping links that a process may read about itself.
+// ownLink reports whether rest names a jumping link that a process may read about itself.
 func ownLink(rest string) bool {
 	return rest == "exe" || rest == "cwd" || rest == "root" || strings.HasPrefix(rest, "fd/")
 }
@@ -390,8 +393,8 @@ func (r *request) permittedTarget(link *pinned) (string, error) {
 	return readLink(link.descriptor)
 }
 
-// signal is for kernels whose Landlock does not scope signals: only processes of
-// the task can be signalled. The target is a scalar, so the call may proceed.
+// signal is for kernels whose Landlock does not scope signals. A task may signal only its
+// own processes. The target is a scalar, so the call may proceed.
 func (r *request) signal() error {
 	target := r.descriptor(0)
 	if target < -1 {

@@ -14,8 +14,8 @@ import (
 
 const pageSize = 4096
 
-// errGone says that the caller of a request died or gave up. There is nobody to
-// answer.
+// errGone says that the caller of a request has died or no longer waits. There is nobody
+// to answer.
 var errGone = errors.New("the caller is gone")
 
 // text reads a NUL-terminated path from the caller's memory, once: whatever the
@@ -41,8 +41,8 @@ func (r *request) text(address uint64) (string, error) {
 	return "", unix.ENAMETOOLONG
 }
 
-// read fills data from the caller's memory: EFAULT where it cannot be read,
-// errGone when the caller is.
+// read fills data from the caller's memory. It returns EFAULT if the memory cannot be
+// read, and errGone if the caller has gone.
 func (r *request) read(address uint64, data []byte) error {
 	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(data)}}
@@ -50,9 +50,9 @@ func (r *request) read(address uint64, data []byte) error {
 	return r.transferred(count, len(data), err)
 }
 
-// write puts data into the caller's memory. Between the check of validity and
-// the write the caller can only be killed; its number would have to be given to
-// a new process of ours within that instant, and pids are handed out in turn.
+// write copies data into the caller's memory. Between the check of validity and the write
+// the caller can only be killed. The write would go to another process only if its number
+// was reused within that instant, but the kernel hands numbers out in turn.
 func (r *request) write(address uint64, data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -72,8 +72,8 @@ func (r *request) transferred(count, want int, err error) error {
 	}
 	switch {
 	case errors.Is(err, unix.EPERM):
-		// The task cannot be read (it is not dumpable): without its path there
-		// is no decision.
+		// The task's memory cannot be read (it is not dumpable). Without the path, no
+		// decision is possible.
 		return unix.EACCES
 	case err != nil || count != want:
 		return unix.EFAULT

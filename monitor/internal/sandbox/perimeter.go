@@ -33,8 +33,8 @@ const (
 	scopedLandlock = 6 // the first ABI that scopes signals
 )
 
-// perimeter is a Landlock domain as data: everything handled is refused but for
-// the grants.
+// perimeter is a Landlock domain as data: every handled right is refused, except where it
+// is granted.
 type perimeter struct {
 	Files   uint64 // handled file system rights
 	Network uint64 // handled network rights; none is ever granted
@@ -48,9 +48,8 @@ type grant struct {
 	Access uint64
 }
 
-// taskPerimeter computes the domain of a task for a kernel's Landlock ABI. All
-// rights that the kernel knows are handled, so that what is not granted is
-// refused.
+// taskPerimeter computes the domain of a task for a kernel's Landlock ABI. It handles all
+// rights that the kernel knows, so that everything that is not granted is refused.
 func taskPerimeter(abi int, spec Spec) (perimeter, error) {
 	if abi < neededLandlock {
 		return perimeter{}, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock,
@@ -69,11 +68,11 @@ func taskPerimeter(abi int, spec Spec) (perimeter, error) {
 	return domain, nil
 }
 
-// readPerimeter computes the layer with which a worker narrows itself to its
-// session. It handles reading only: a layer that handles a right refuses it
-// everywhere it is not granted again, and what a task may write was settled
-// when it started. Every layer refuses REFER unless it grants it (or renames
-// between directories fail with EXDEV), so writable directories get it again.
+// readPerimeter computes the layer with which a worker restricts itself to its session.
+// It handles reading only: a layer refuses a right that it handles everywhere it does not
+// grant it again, and what a task may write was settled when it started. Every layer
+// refuses REFER unless it grants it (renames between directories would fail with EXDEV),
+// so writable directories get it again.
 func readPerimeter(directories []Directory) perimeter {
 	layer := perimeter{Files: accessReadFile | accessReadDir, Grants: make([]grant, 0, len(directories))}
 	if slices.ContainsFunc(directories, func(d Directory) bool { return d.Rights&Write != 0 }) {
@@ -88,8 +87,8 @@ func readPerimeter(directories []Directory) perimeter {
 	return layer
 }
 
-// accessOf translates rights. Making devices, sockets, pipes and symbolic links
-// is never granted, and neither are ioctls on devices.
+// accessOf translates rights. It never grants making devices, sockets, pipes or symbolic
+// links, nor ioctls on devices.
 func accessOf(rights Rights) uint64 {
 	var access uint64
 	if rights&Read != 0 {

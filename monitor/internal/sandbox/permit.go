@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// permission is what the backend itself says about a path.
+// permission is the backend's own decision about a path.
 type permission uint8
 
 const (
@@ -19,17 +19,17 @@ const (
 	forbidden
 )
 
-// permits are the paths that the backend answers for without asking, all checks
-// of the mediated calls in one place. Paths are real paths of pinned files.
+// permits are the paths for which the backend answers without asking the monitor. All
+// checks of the mediated calls are here. The paths are real paths of pinned files.
 type permits struct {
 	runtime []string    // hierarchies: reading
-	leading hierarchies // everything the specification names, and what leads there: looking
+	leading hierarchies // everything the specification names, and the ancestors: looking
 	written []string    // what the task may write: looking
 	read    hierarchies // what the perimeter lets the program itself read
 }
 
-// hierarchies is a set of directories that may be large: a view has as many classes
-// as it has policies, and every mediated call looks here.
+// hierarchies is a set of directories. It may be large, since a view has as many classes
+// as there are policies, and every mediated call consults it.
 type hierarchies map[string]bool
 
 func hierarchiesOf(paths []string) hierarchies {
@@ -40,7 +40,7 @@ func hierarchiesOf(paths []string) hierarchies {
 	return set
 }
 
-// leadingTo is the paths and all their ancestors.
+// leadingTo returns the paths and all their ancestors.
 func leadingTo(paths []string) hierarchies {
 	set := hierarchies{}
 	for _, path := range paths {
@@ -52,7 +52,7 @@ func leadingTo(paths []string) hierarchies {
 	return set
 }
 
-// hold says whether path is one of the directories or lies under one.
+// hold reports whether path is one of the directories or lies beneath one.
 func (h hierarchies) hold(path string) bool {
 	for !h[path] {
 		parent := filepath.Dir(path)
@@ -64,8 +64,8 @@ func (h hierarchies) hold(path string) bool {
 	return true
 }
 
-// permitsOf collects them. A hierarchy counts under the name it was given and
-// under its real one.
+// permitsOf collects the permits of a specification. A hierarchy is entered under the
+// name in the specification and under its real path.
 func permitsOf(spec Spec) permits {
 	var written, read []string
 	for _, directory := range spec.Perimeter {
@@ -91,30 +91,30 @@ func realPaths(paths []string) []string {
 	return result
 }
 
-// harmless are the devices that neither keep nor carry data.
+// harmless are the devices that neither store nor carry data.
 var harmless = map[string]bool{
 	"/dev/null": true, "/dev/zero": true, "/dev/full": true, "/dev/random": true, "/dev/urandom": true,
 }
 
-// ownProcess matches what a process may read about itself beneath /proc/<pid>:
-// HotSpot and libc look for limits, control groups and their own mappings.
+// ownProcess matches the files beneath /proc/<pid> that a process may read about itself.
+// HotSpot and libc read limits, control groups and their own mappings.
 var ownProcess = regexp.MustCompile(`^(task/[0-9]+/)?(auxv|cgroup|cmdline|comm|limits|maps|mountinfo|mounts|oom_score|schedstat|smaps|smaps_rollup|stat|statm|status)$|^(task/[0-9]+|task|fd|fdinfo)?$`)
 
-// caller is the process that asks.
+// caller is the process that makes a request.
 type caller struct {
 	process int
 	program bool // the task's program itself, not something it forked
 }
 
-// of answers for an open of a path with flags.
+// of returns the permission for an open of a path with flags.
 func (p permits) of(path string, flags int, by caller) permission {
 	reading := flags&accessMode == syscall.O_RDONLY && flags&changing == 0
 	looking := flags&openPath != 0
 	if owner, rest, isProcess := processOf(path); isProcess {
 		switch {
 		case owner != by.process:
-			// Not even where /proc is part of the runtime: the monitor opens on the
-			// task's behalf and may look into processes that the task must not.
+			// This holds even if /proc is part of the runtime: the monitor opens on the
+			// task's behalf, and can look into processes that the task must not see.
 			return forbidden
 		case (reading || looking) && ownProcess.MatchString(rest):
 			return permitted
@@ -132,14 +132,14 @@ func (p permits) of(path string, flags int, by caller) permission {
 	return askMonitor
 }
 
-// mayLook is about metadata. What the program may open natively it may look at.
-// Its forks may have narrowed themselves to a session since, which nobody can
-// see from here, so for them the monitor is asked.
+// mayLook reports whether the caller may see metadata. The program may see those of
+// everything that it can open natively. Its forks may have restricted themselves to a
+// session since, which cannot be seen from here, so the monitor decides for them.
 func (p permits) mayLook(path string, by caller) bool {
 	return p.leading[path] || beneathAny(path, p.written) || p.mayRead(path, by)
 }
 
-// mayRead says whether the caller could have opened path natively.
+// mayRead reports whether the caller could have opened path natively.
 func (p permits) mayRead(path string, by caller) bool {
 	return by.program && p.read.hold(path)
 }
@@ -164,7 +164,7 @@ func beneathAny(path string, roots []string) bool {
 	return false
 }
 
-// beneath says whether path is root or lies under it.
+// beneath reports whether path is root or lies beneath it.
 func beneath(path, root string) bool {
 	if root == "/" {
 		return true

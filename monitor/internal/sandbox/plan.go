@@ -13,8 +13,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// plan is all that the launcher does, computed beforehand: it carries out what
-// it reads and decides nothing.
+// plan is everything that the launcher does, computed in advance. The launcher carries
+// the plan out and decides nothing.
 type plan struct {
 	Name             string
 	Command          []string
@@ -25,21 +25,22 @@ type plan struct {
 	Capabilities []string // directories, for FDCapability and up
 	CPUs         []int
 	Limits       Limits
-	User         *User                // nil: as the monitor
-	Privileged   bool                 // keeps what privileges it has: what a test waives
+	User         *User                // nil: the monitor's
+	Privileged   bool                 // keeps the monitor's privileges; only in tests
 	Perimeter    *perimeter           // nil: no Landlock domain
 	Filter       []bpf.RawInstruction // whose notifications the monitor answers; empty: none
 	Baseline     []bpf.RawInstruction // a filter that asks nobody; empty: none
 	Capsicum     *capsicum            // nil: no capability mode
 }
 
-// machine is what a plan depends on besides the specification.
+// machine is the part of a plan's input that depends on the machine.
 type machine struct {
 	landlock     int  // ABI
 	notification bool // seccomp user notification with killable waiting
 }
 
-// commonPlanOf checks a specification and computes what is the same on all systems.
+// commonPlanOf checks a specification and computes the part of the plan that is the same
+// on all systems.
 func commonPlanOf(spec Spec) (plan, error) {
 	if err := spec.check(); err != nil {
 		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
@@ -56,7 +57,7 @@ func commonPlanOf(spec Spec) (plan, error) {
 	return result, nil
 }
 
-// planOf checks a specification and computes what to do on Linux. It does no I/O.
+// planOf checks a specification and computes the plan for Linux. It does no I/O.
 func planOf(spec Spec, on machine) (plan, error) {
 	result, err := commonPlanOf(spec)
 	if err != nil {
@@ -68,8 +69,8 @@ func planOf(spec Spec, on machine) (plan, error) {
 		}
 		return result, err
 	}
-	// The domain is computed, and thereby the machine checked, even where a test
-	// waives it.
+	// The domain is computed, and the machine thereby checked, even if a test waives the
+	// domain.
 	domain, err := taskPerimeter(on.landlock, spec)
 	if err == nil && !on.notification {
 		err = fmt.Errorf("seccomp user notification with killable waiting not found (Linux 5.19 has it): %w",
@@ -116,7 +117,7 @@ func (spec Spec) check() error {
 	return nil
 }
 
-// paths are all directories that a specification names.
+// paths returns all directories that a specification names.
 func (spec Spec) paths() []string {
 	paths := slices.Concat(spec.Runtime, spec.RuntimeNames)
 	for _, directory := range spec.Perimeter {

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of sys/procctl.h: no program that is executed from now on gets privileges by its mode.
+// Of sys/procctl.h: from now on, no executed program gets privileges from its set-user-ID
+// or set-group-ID bit.
 const (
 	noNewPrivileges = 19 // PROC_NO_NEW_PRIVS_CTL
 	enableForGood   = 1  // PROC_NO_NEW_PRIVS_ENABLE
 )
 
-// dropPrivileges makes this process the task's user. What needs privileges is done by
-// then. FreeBSD has no capabilities that an ordinary user could keep.
+// dropPrivileges makes this process run as the task's user. It comes after every step
+// that needs privileges. FreeBSD has no capabilities that an ordinary user could keep.
 func (p plan) dropPrivileges() error {
 	if p.Privileged {
 		return nil
@@ -42,11 +43,11 @@ func (p plan) dropPrivileges() error {
 	return nil
 }
 
-// reaches is not asked on FreeBSD, where a process has one user in all its threads: what
-// is opened for a task is judged by the file's own mode.
+// reaches is always true on FreeBSD, where all threads of a process have one user. Opens
+// for a task are judged by the file's own mode.
 func (a *arbiter) reaches(*pinned) bool { return true }
 
-// mayOpen judges what the monitor is about to open for a task by the file's mode.
+// mayOpen reports by the file's mode whether the monitor may open it for the task.
 func (u *User) mayOpen(stat *unix.Stat_t, flags int) error {
 	if u == nil {
 		return nil

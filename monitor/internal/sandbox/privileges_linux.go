@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedBits keep every later exec from giving capabilities back: root is nobody special
-// any more, and nothing survives a change of user (SECBIT_NOROOT, SECBIT_NO_CAP_AMBIENT_RAISE,
-// and the locks of all).
+// lockedBits keep every later exec from restoring capabilities: root gets none by exec,
+// and none survives a change of user (SECBIT_NOROOT, SECBIT_NO_CAP_AMBIENT_RAISE, and the
+// locks of all).
 const lockedBits = 1<<0 | 1<<1 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
-// dropPrivileges makes the calling thread the task's user and takes every capability from
-// it, for good. What needs privileges is done by then; what confines comes after, since
-// it also refuses these calls.
+// dropPrivileges makes the calling thread run as the task's user and removes every
+// capability from it, for good. It comes after every step that needs privileges, and
+// before the confinement, which would refuse these calls.
 func (p plan) dropPrivileges() error {
-	// Landlock and seccomp need this one too.
+	// Landlock and seccomp need no_new_privs, too.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -53,13 +53,13 @@ func (p plan) dropPrivileges() error {
 	return nil
 }
 
-// dropBounds empties the bounding and the ambient set. Without privilege there is nothing
-// that no_new_privs does not keep out as well.
+// dropBounds empties the bounding and the ambient set. An unprivileged thread cannot do
+// this and need not: no_new_privs has the same effect.
 func dropBounds(isPrivileged bool) error {
 	for capability := uintptr(0); ; capability++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) && capability > 0 {
-			break // the kernel knows no more
+			break // the kernel has no more capabilities
 		}
 		if errors.Is(err, unix.EPERM) && !isPrivileged {
 			break
@@ -80,7 +80,8 @@ func dropBounds(isPrivileged bool) error {
 	return nil
 }
 
-// become changes the calling thread alone, as exec takes that one's credentials.
+// become changes the credentials of the calling thread alone, which are those that exec
+// keeps.
 func (u User) become() error {
 	id, group := uintptr(u.ID), uintptr(u.Group)
 	for _, step := range []struct {
@@ -114,9 +115,9 @@ func clearCapabilities() error {
 	return nil
 }
 
-// as does something to files with the task's rights instead of the monitor's: what the
-// task asks for must not reach further than what it could open by itself. An open file
-// keeps the capabilities of the thread that opened it, so that thread has none.
+// as runs act with the task's rights on files instead of the monitor's: the monitor must
+// not open for a task what the task could not open by itself. An open file keeps the
+// capabilities of the thread that opened it, so the thread has none in the meantime.
 func (u *User) as(act func() error) error {
 	if u == nil {
 		return act()
@@ -138,8 +139,8 @@ func (u *User) as(act func() error) error {
 	return failure
 }
 
-// threadRights are what a thread of the monitor gets back after it has acted as a task's
-// user.
+// threadRights are the rights that a thread of the monitor gets back after it has acted
+// as a task's user.
 type threadRights struct {
 	deathSignal  uintptr
 	capabilities [2]unix.CapUserData
@@ -157,7 +158,8 @@ func rightsOfThread() (threadRights, error) {
 	return own, unix.Capget(&header, &own.capabilities[0])
 }
 
-// setEffective leaves the permitted set as it is, from which the capabilities come back.
+// setEffective sets the effective capabilities. It keeps the permitted set, from which
+// they are restored later.
 func (own threadRights) setEffective(effective [2]uint32) error {
 	header, wanted := capabilityHeader, own.capabilities
 	wanted[0].Effective, wanted[1].Effective = effective[0], effective[1]
@@ -167,8 +169,8 @@ func (own threadRights) setEffective(effective [2]uint32) error {
 	return nil
 }
 
-// restore gives the thread its rights back. The capabilities come first: to change the
-// user takes one.
+// restore gives the thread its rights back. The capabilities come first, since a change
+// of the user needs one.
 func (own threadRights) restore() error {
 	before := [2]uint32{own.capabilities[0].Effective, own.capabilities[1].Effective}
 	if err := own.setEffective(before); err != nil {
@@ -177,12 +179,13 @@ func (own threadRights) restore() error {
 	if err := setFileUser(uint32(os.Geteuid()), uint32(os.Getegid())); err != nil {
 		return err
 	}
-	// A change of user cancels this thread's part in ending with the parent.
+	// A change of user clears the thread's parent-death signal.
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, own.deathSignal&0xffffffff, 0, 0, 0)
 }
 
-// setFileUser sets whose rights the calling thread has on files. The kernel does not say
-// whether it did: asking for an impossible user says who it is.
+// setFileUser sets the user and group whose rights on files the calling thread has. The
+// kernel does not report failure; a second call with an invalid user returns the current
+// one.
 func setFileUser(id, group uint32) error {
 	const nobody = ^uintptr(0)
 	unix.RawSyscall(unix.SYS_SETFSGID, uintptr(group), 0, 0)

@@ -2,8 +2,8 @@
 
 package sandbox
 
-// judge sums a machine's features up: "none" when one of the needed ones is
-// missing (then nothing starts), "partial" when only optional ones are.
+// judge rates a machine by its features: "none" if a needed one is missing (then nothing
+// starts), "partial" if only optional ones are, else "full".
 func judge(needed, optional []Feature) string {
 	for _, feature := range needed {
 		if !feature.Present {

@@ -32,7 +32,8 @@ func system() string {
 		unix.ByteSliceToString(name.Machine[:]))
 }
 
-// capsicumFeature needs both: the mode, and limited rights on descriptors.
+// capsicumFeature examines both parts of Capsicum: capability mode, and limited rights on
+// descriptors.
 func capsicumFeature() Feature {
 	feature := Feature{Name: "Capsicum", Found: "missing", Needed: "options CAPABILITY_MODE and CAPABILITIES",
 		Effect: "confines tasks to the files they hold; everything else they ask for"}
@@ -57,8 +58,8 @@ func module() Feature {
 	return feature
 }
 
-// trap is how a process learns of a refused call that it can ask for, where the call
-// is not redirected.
+// trap examines PROC_TRAPCAP. With it, a process gets a signal for a refused call that it
+// can ask the monitor for, if shai.ko does not redirect the call.
 func trap() Feature {
 	feature := Feature{Name: "PROC_TRAPCAP", Found: "missing", Needed: "FreeBSD 11",
 		Effect: "signals what the kernel refuses, so that a task can ask for it"}

@@ -66,16 +66,16 @@ func notificationAvailable() bool {
 	return errno == 0
 }
 
-// filterFlagAvailable asks for the flag with no program at all: a kernel that
-// knows it fails on the missing program, others on the flag.
+// filterFlagAvailable asks for the flag without a program. A kernel that knows the flag
+// fails because the program is missing; others fail because of the flag.
 func filterFlagAvailable() bool {
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, 0)
 	return errno == unix.EFAULT
 }
 
-// yama restricts who may read another process's memory. The monitor is the
-// tasks' ancestor, which scope 1 permits.
+// yama examines Yama, which restricts which processes may read another one's memory. The
+// monitor is an ancestor of its tasks, which scope 1 permits.
 func yama() Feature {
 	text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	scope := strings.TrimSpace(string(text))

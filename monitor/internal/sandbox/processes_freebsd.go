@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is what the kernel tells of one.
+// process is the kernel's information on a process.
 type process struct {
 	pid, parent int
-	ended       bool // its parent has yet to ask how
+	ended       bool // a zombie
 }
 
-// Of struct kinfo_proc, sys/user.h; the same on all 64-bit machines.
+// Offsets in struct kinfo_proc, sys/user.h; the same on all 64-bit machines.
 const (
 	processNumber = 72
 	processParent = 76
@@ -24,7 +24,7 @@ const (
 	stateZombie   = 5
 )
 
-// processesOf reads what a variable beneath kern.proc says.
+// processesOf returns the processes that a variable beneath kern.proc lists.
 func processesOf(variable string, argument int) ([]process, error) {
 	text, err := unix.SysctlRaw(variable, argument)
 	if err != nil {
@@ -55,7 +55,7 @@ func ParentOf(pid int) (int, error) {
 	return list[0].parent, nil
 }
 
-// umaskOf is the mask of permissions of a process.
+// umaskOf returns the file mode creation mask of a process.
 func umaskOf(pid int) (uint32, error) {
 	text, err := unix.SysctlRaw("kern.proc.umask", pid)
 	if err != nil {
@@ -67,9 +67,9 @@ func umaskOf(pid int) (uint32, error) {
 	return uint32(binary.LittleEndian.Uint16(text)), nil
 }
 
-// killOrphans kills what processes of a task have left behind, and returns when nothing
-// of it runs: what a session has forked holds what the session held. Orphans are the
-// keeper's children, as the program is.
+// killOrphans kills the processes that ended workers of a task left behind, and returns
+// when none of them runs: a process that a session forked holds the same descriptors as
+// the session did. Orphans are children of the keeper, as the program is.
 func killOrphans(program int) error {
 	keeper, err := ParentOf(program)
 	if errors.Is(err, unix.ESRCH) {
@@ -90,7 +90,7 @@ func killOrphans(program int) error {
 	return err
 }
 
-// killAndAwait returns when a process no longer runs.
+// killAndAwait kills a process and returns when it no longer runs.
 func killAndAwait(pid int) error {
 	queue, err := unix.Kqueue()
 	if err != nil {

@@ -3,7 +3,7 @@
 package sandbox
 
 // protection names one mechanism of the sandbox. The package's tests switch single ones
-// off, to show that each is what stops an attack; nothing else can.
+// off, to show that each is what stops an attack. Nothing else can switch them off.
 type protection uint32
 
 const (

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaches says whether the task's user can search its way from a runtime hierarchy to a
-// file. The monitor, which has resolved the path, can pass directories that are closed to
-// the task. How the hierarchy itself is reached was the administrator's decision.
+// reaches reports whether the task's user may search every directory from a runtime
+// hierarchy down to the file. The monitor, which has resolved the path, can pass
+// directories that are closed to the task. The administrator decided how the hierarchy
+// itself is reached.
 func (a *arbiter) reaches(file *pinned) bool {
 	if a.user == nil {
 		return true

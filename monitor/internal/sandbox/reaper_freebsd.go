@@ -28,14 +28,14 @@ func procctl(process, command int, data unsafe.Pointer) error {
 	return nil
 }
 
-// trapRefused has the kernel signal to a process what it refuses it, and to whatever
-// that forks from now on.
+// trapRefused makes the kernel send a process a signal for each call that it refuses. The
+// children that the process forks from now on inherit this.
 func trapRefused(process int) error {
 	enable := int32(1)
 	return procctl(process, procTrapRefused, unsafe.Pointer(&enable))
 }
 
-// ownProgram is the file of this process.
+// ownProgram returns the path of this process's program.
 func ownProgram() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -44,10 +44,10 @@ func ownProgram() (string, error) {
 	return path, nil
 }
 
-// becomeReaper makes orphans of this process' descendants its children.
+// becomeReaper makes orphaned descendants of this process its children.
 func becomeReaper() error { return procctl(0, procReapAcquire, nil) }
 
-// endedChild waits for a child that has ended, and leaves it to be reaped.
+// endedChild waits for a child that has ended, and does not reap it.
 func endedChild() (int, error) {
 	var status int32
 	pid, _, errno := unix.Syscall6(unix.SYS_WAIT6, anyProcess, 0, uintptr(unsafe.Pointer(&status)),
@@ -68,13 +68,13 @@ type reapKill struct {
 	_           [15]uint32
 }
 
-// killTask kills every descendant of this process, whichever group it is in by now; the
+// killTask kills every descendant of this process, in whichever process group it is. The
 // kernel finds them.
 func killTask(int) {
 	kill := reapKill{signal: int32(unix.SIGKILL)}
-	// ESRCH: nobody is left, which is what is wanted.
+	// ESRCH: no process is left, as intended.
 	_ = procctl(0, procReapKill, unsafe.Pointer(&kill))
 }
 
-// killAdopted kills what the program has left behind.
+// killAdopted kills the processes that the program left behind.
 func killAdopted() { killTask(0) }

@@ -14,31 +14,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownProgram is the file of this process, whatever its name is by now.
+// ownProgram returns a path of this process's program that holds even after the file was
+// renamed.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
-// becomeReaper makes orphans of this process' descendants its children.
+// becomeReaper makes orphaned descendants of this process its children.
 func becomeReaper() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// endedChild waits for a child that has ended, and leaves it to be reaped.
+// endedChild waits for a child that has ended, and does not reap it.
 func endedChild() (int, error) {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
 	return childOf(&info), err
 }
 
-// childOf is si_pid, which x/sys does not name: the first word after the three
+// childOf returns si_pid, which x/sys has no field for: the first word after the three
 // common ones and their padding.
 func childOf(info *unix.Siginfo) int { return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), 16))) }
 
-// killTask kills the processes of the program's group, which the filter keeps them in.
-// That is atomic with respect to fork: a process that is being forked either belongs to
-// the group already or its fork fails on the pending signal.
+// killTask kills the program's process group, which the task's processes cannot leave
+// because of the filter. This is atomic with respect to fork: a new process already
+// belongs to the group, or its fork fails because of the pending signal.
 func killTask(program int) { unix.Kill(-program, unix.SIGKILL) }
 
-// killAdopted kills the processes that a program without a filter (mode
-// baseline) moved out of its group. They become the keeper's children when
-// their parents die, and reap comes back here for each.
+// killAdopted kills the processes that moved out of the group of a program without a
+// filter (mode baseline). They become the keeper's children when their parents die, and
+// reap calls this again for each.
 func killAdopted() {
 	self := strconv.Itoa(os.Getpid())
 	statuses, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -16,14 +16,14 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// requests answers what the processes of one task ask for, on the socket that they
-// share (wire.FDRequests).
+// requests answers the requests of one task's processes, on the socket that they share
+// (wire.FDRequests).
 type requests struct {
 	arbiter
 	spec     Spec
 	socket   *os.File
 	received syscall.RawConn
-	// writable has what the task holds without the right to write, by number.
+	// writable holds files that the task holds without the right to write, by number.
 	writable map[int]*os.File
 	slots    chan struct{}
 	running  sync.WaitGroup
@@ -33,7 +33,8 @@ type requests struct {
 	workers map[int]*worker // by process, the latest of each
 }
 
-// newRequests makes the socket. The task's end is the caller's, who closes it.
+// newRequests makes the socket. The caller passes the end in theirs to the task, and
+// closes it.
 func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err error) {
 	ends, err := MessagePair()
 	if err != nil {
@@ -42,7 +43,7 @@ func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err 
 	theirs = os.NewFile(uintptr(ends[1]), "requests")
 	err = unix.SetNonblock(ends[0], true)
 	if err == nil {
-		// With each record the kernel says which process has sent it.
+		// With each record the kernel tells which process sent it.
 		err = unix.SetsockoptInt(ends[0], localLevel, localCredentials, 1)
 	}
 	q = &requests{arbiter: arbiter{decider: decider, permits: permitsOf(spec), user: spec.User}, spec: spec,
@@ -63,7 +64,7 @@ func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err 
 	return q, theirs, nil
 }
 
-// keepWritable duplicates what is written to after a decision only.
+// keepWritable duplicates the files that are written to only after a decision.
 func (q *requests) keepWritable() error {
 	for number, file := range q.spec.Descriptors {
 		if !isChecked(number) {
@@ -78,18 +79,18 @@ func (q *requests) keepWritable() error {
 	return nil
 }
 
-// isChecked says whether every write to a reserved number is decided on.
+// isChecked reports whether every write to a reserved number needs a decision.
 func isChecked(number int) bool {
 	return number == wire.FDConnectionChecked || number >= wire.FDChannelChecked && number < wire.FDReservedEnd
 }
 
-// serve answers until the task has ended.
+// serve answers requests until the task has ended.
 func (q *requests) serve() {
 	for {
 		r, err := q.receive()
 		switch {
 		case errors.Is(err, errMalformed):
-			continue // nobody to answer, or nothing that could be answered
+			continue // the sender has gone, or the record is no request
 		case err != nil:
 			return
 		}
@@ -98,7 +99,7 @@ func (q *requests) serve() {
 	}
 }
 
-// stop ends serve. Whatever is still being decided on is denied.
+// stop ends serve. Requests that are still undecided are denied.
 func (q *requests) stop() {
 	q.cancel()
 	q.socket.Close()
@@ -116,13 +117,13 @@ type request struct {
 	process   int
 	sequence  uint64
 	message   wire.Message
-	reply     int // the socket on which the answer is wanted
-	directory int // that came with it, -1 without
+	reply     int // the socket for the answer
+	directory int // sent with the request; -1 if none
 }
 
 var errMalformed = errors.New("not a request")
 
-// receive waits for one request; a record that is none is closed unanswered.
+// receive waits for one request. A record that is no request is closed without an answer.
 func (q *requests) receive() (*request, error) {
 	record, control := make([]byte, wire.RequestPathMax+64), make([]byte, 4096)
 	var size, controlSize, flags int
@@ -161,8 +162,8 @@ const (
 	credentialMessage = 8 // SCM_CREDS2: struct sockcred2, whose second word is the process
 )
 
-// senderOf is the process that sent a record, 0 if the kernel does not say, and the
-// descriptors that came with it.
+// senderOf returns the process that sent a record, 0 if the kernel does not tell, and the
+// descriptors that were sent with it.
 func senderOf(control []byte) (process int, descriptors []int) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -189,8 +190,8 @@ func closeAll(descriptors []int) {
 	}
 }
 
-// sendAnswer sends a record and its files. A full socket is an error: the monitor waits
-// for no task.
+// sendAnswer sends a record and its files. A full socket is an error: the monitor never
+// waits for a task.
 func sendAnswer(socket int, sequence uint64, message wire.Message, files ...*os.File) error {
 	record, err := wire.Encode(sequence, message)
 	if err != nil {

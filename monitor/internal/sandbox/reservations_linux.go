@@ -6,12 +6,12 @@ package sandbox
 
 import "sync"
 
-// errReserved says why a process is given no connection.
-const errReserved = refusal("this process waits for a user or has served one, and is given no other; it must exit")
+// errReserved is the reason for which a process gets no further connection.
+const errReserved = refusal("the process already waits for a user or has served one; it gets no other and must exit")
 
-// reservations are the processes of one task that wait for a session or have had one.
-// A process is reserved from the moment that its accept4 is looked at until it has
-// ended, or until it turns out that it gets no session.
+// reservations are the processes of one task that wait for a session or have had one. A
+// process is reserved from its accept4 until it has ended, or until it turns out that it
+// gets no session.
 type reservations struct {
 	repeated bool // any number of sessions for a process
 
@@ -19,8 +19,8 @@ type reservations struct {
 	held  map[int]*worker // by process
 }
 
-// reserve takes a process that nobody has reserved. That a number is held is no reason
-// to refuse it when the process that it was has ended: it is then another's.
+// reserve reserves a process, unless it is reserved already. If the process that held the
+// number has ended, the number belongs to another process and is free.
 func (r *reservations) reserve(process int) (*worker, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -35,7 +35,7 @@ func (r *reservations) reserve(process int) (*worker, error) {
 	return w, nil
 }
 
-// forget makes a process that has no session, or has ended, a free one.
+// forget ends the reservation of a process that has ended or has no session.
 func (r *reservations) forget(w *worker) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

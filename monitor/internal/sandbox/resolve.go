@@ -17,13 +17,14 @@ const (
 	pinFlags = openPath | unix.O_NOFOLLOW | unix.O_CLOEXEC
 )
 
-// surroundings are where a path means something: what the process that asks has for a
-// root, for a working directory and for itself. Descriptors are the caller's.
+// surroundings are the context in which a path is resolved: the root, the working
+// directory and /proc/self of the process that asks. The caller closes the descriptors
+// that the methods return.
 type surroundings interface {
 	root() (int, error)
-	// start is the working directory (AT_FDCWD) or a directory of the process.
+	// start opens the working directory (AT_FDCWD) or a directory of the process.
 	start(directory int) (int, error)
-	// target is what a symbolic link in a directory says to the process.
+	// target returns a symbolic link's target as the process sees it.
 	target(link, directory int, name string) (string, error)
 }
 
@@ -35,11 +36,11 @@ type resolution struct {
 	noLinks   bool // RESOLVE_NO_SYMLINKS
 }
 
-// pinned is what a path led to, held by a descriptor so that it stays the same
-// whatever happens to the name.
+// pinned is the file that a path led to. The descriptor keeps it the same, whatever
+// happens to the name.
 type pinned struct {
-	descriptor int    // O_PATH: the file, or the directory that misses a name
-	path       string // real path, by which it is decided on
+	descriptor int    // O_PATH: the file, or the directory in which the name is missing
+	path       string // real path, which the decision is about
 	missing    string // the name to be created; empty when the file exists
 	stat       unix.Stat_t
 }
@@ -50,8 +51,8 @@ func (p *pinned) close() { unix.Close(p.descriptor) }
 // It walks component by component, since the kernel would resolve in the monitor's
 // context. Links that jump (/proc/<pid>/fd, cwd, root, exe) are refused.
 //
-// That a name is missing is answered before anybody is asked whether the task
-// may know; existence of names is not protected.
+// If a name is missing, resolve says so before anybody decides whether the task may
+// know; the existence of names is not protected.
 func resolve(from surroundings, path string, how resolution) (*pinned, error) {
 	if path == "" {
 		return nil, unix.ENOENT
@@ -81,13 +82,13 @@ func components(path string) []string {
 	return strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
 }
 
-// walk is a resolution under way. It owns current and parent.
+// walk is a resolution in progress. It owns current and parent.
 type walk struct {
 	from          surroundings
 	how           resolution
 	rest          []string
 	current       int
-	parent        int    // where current was found by name, -1 unless it is a file
+	parent        int    // the directory of current, -1 unless current is a file
 	name          string // of current in parent
 	links         int
 	missing       string
@@ -182,7 +183,7 @@ func (w *walk) enter(name string) error {
 		w.replace(entry)
 		return nil
 	}
-	// Nothing lies beneath it: the walk ends here, or with ENOTDIR.
+	// A file has nothing beneath it: the walk ends here, or with ENOTDIR.
 	w.leaveParent()
 	w.parent, w.name, w.current = w.current, name, entry
 	return nil
@@ -195,7 +196,7 @@ func (w *walk) leaveParent() {
 	}
 }
 
-// jump continues with a symbolic link's target.
+// jump continues the walk with a symbolic link's target.
 func (w *walk) jump(target string) error {
 	w.links++
 	switch {
@@ -228,12 +229,12 @@ func readLink(link int) (string, error) {
 	return string(buffer[:count]), nil
 }
 
-// result gives current away.
+// result passes the ownership of current to the caller.
 func (w *walk) result() (*pinned, error) {
 	result := &pinned{descriptor: w.current, missing: w.missing}
 	err := unix.Fstat(w.current, &result.stat)
 	if err == nil && result.stat.Nlink == 0 && result.stat.Mode&unix.S_IFMT != unix.S_IFDIR {
-		err = unix.ENOENT // removed meanwhile; its path would be somebody else's
+		err = unix.ENOENT // removed in the meantime; its path may mean another file now
 	}
 	if err == nil {
 		result.path, err = w.realPath()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package sandbox confines tasks with the operating system's own means: Landlock
-// and seccomp on Linux, Capsicum on FreeBSD. It carries out decisions and takes none: it asks a
+// Package sandbox confines tasks with the operating system's own means: Landlock and
+// seccomp on Linux, Capsicum on FreeBSD. It takes no decisions about policies: it asks a
 // [Decider] about every access that the kernel does not allow natively.
 package sandbox
 
@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// ErrUnsupported is wrapped by every error that says this machine lacks a
-// kernel feature the backend needs; the text names the feature and the kernel
+// ErrUnsupported is wrapped by every error that says that this machine lacks a kernel
+// feature that the backend needs. The error's text names the feature and the first kernel
 // version that has it.
 var ErrUnsupported = errors.New("sandbox not supported on this machine")
 
-// Rights on a directory hierarchy.
+// Rights are access rights on a directory hierarchy.
 type Rights uint32
 
 // The rights a task can hold on a hierarchy.
@@ -42,21 +42,20 @@ type Capability struct {
 	Path   string // the directory itself
 }
 
-// Spec says what to start and what it may do from its first instruction on.
+// Spec describes a task to start and its rights from its first instruction on.
 type Spec struct {
 	Name             string   // task name, for messages
 	Command          []string // argv; Command[0] is an absolute path
 	Environment      []string // complete environment, "K=V"
 	WorkingDirectory string
-	// Runtime hierarchies (interpreter, libraries): read and execute. Opens
-	// beneath them by plain path are answered by the backend without asking
-	// the Decider, unless the file has other names too. They are real paths: no
-	// symbolic link is followed when they are granted.
+	// Runtime lists hierarchies (interpreter, libraries) that the task may read and
+	// execute. The backend allows opens beneath them by plain path without asking the
+	// Decider, unless the file has other names too. They are real paths: no symbolic link
+	// is followed when they are granted.
 	Runtime []string
-	// RuntimeNames are other names of these hierarchies, symbolic links, which the
-	// task may look at.
+	// RuntimeNames are symbolic links to these hierarchies, which the task may look at.
 	RuntimeNames []string
-	// Perimeter is everything else the kernel lets the task reach natively.
+	// Perimeter lists everything else that the kernel allows the task natively.
 	Perimeter    []Directory
 	Capabilities []Capability
 	// Descriptors are placed at their reserved numbers (wire.FD…); Start
@@ -64,28 +63,28 @@ type Spec struct {
 	Descriptors map[int]*os.File
 	Stdout      *os.File
 	Stderr      *os.File
-	// Confined is false only in mode baseline: the command starts with the same
-	// descriptors and no sandbox at all.
+	// Confined is false only in mode baseline: the command then starts with the same
+	// descriptors and without a sandbox.
 	Confined bool
-	// User is who the program runs as, in all modes; nil is who the monitor is. Only the
-	// superuser can give another. The program has no capabilities either way.
+	// User is the user that the program runs as, in all modes; nil is the monitor's own.
+	// Only the superuser can set another. The program never has capabilities.
 	User *User
-	// Serving says that the processes that the program forks serve users' sessions.
-	// They cannot fork in their turn: what they forked would outlive the session. On
-	// Linux there are no threads in such a task, and no processes that share memory or
+	// Serving says that the program forks processes that serve users' sessions. Those
+	// processes cannot fork themselves, since their children would outlive the session.
+	// On Linux such a task can make no threads, and no processes that share memory or
 	// descriptors.
 	Serving bool
 	waived  protection // by this package's tests
 	// CPUs, when not empty, pins the task (sched_setaffinity).
 	CPUs []int
-	// Limits hold for each of the task's processes, confined or not, which cannot
+	// Limits hold for each of the task's processes, in all modes. The processes cannot
 	// raise them.
 	Limits Limits
 }
 
-// Limits are what a process may use; 0 is what the monitor itself may.
+// Limits are the resource limits of a process; 0 means the monitor's own limit.
 type Limits struct {
-	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA); on FreeBSD, of all that is mapped (RLIMIT_AS)
+	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA); on FreeBSD, of all mapped memory (RLIMIT_AS)
 	OpenFiles uint64 // one more than the highest descriptor (RLIMIT_NOFILE); above wire.FDReservedEnd
 }
 
@@ -96,15 +95,15 @@ type OpenRequest struct {
 	Path  string // real path of the pinned file; for a creation, of its parent joined with the new name
 	Flags int    // open flags; O_PATH for stat and access checks
 	New   bool   // the last component does not exist and O_CREAT asks for it
-	// Shared, when set, is a file of the runtime that has other names, hard links. It is
-	// the task's unless one of them is a conduit.
+	// Shared is set for a file of the runtime that has other names (hard links). The task
+	// may open it unless one of the names is a conduit.
 	Shared *SharedFile
 }
 
 // SharedFile is a file with several names, as the kernel knows it.
 type SharedFile struct {
 	Device, Inode uint64
-	Changed       time.Time // when a name was added or removed last, or later
+	Changed       time.Time // not before the last change of its names
 }
 
 // Verdict is the answer to a request.
@@ -113,26 +112,26 @@ type Verdict struct {
 	Reason string        // for the audit log and for people
 }
 
-// Accepted is what a worker's accept4 hands it. Every descriptor is placed at its
-// number in the worker in one step, and the worker's own copy of the number, if
-// any, is replaced. The backend closes the files afterwards.
+// Accepted is what a worker's accept4 returns to it. The backend places all descriptors
+// at their numbers in the worker in one step, and replaces the worker's own descriptors
+// at these numbers. It closes the files afterwards.
 type Accepted struct {
 	Descriptors map[int]*os.File // among them wire.FDMonitor
 	Connection  int              // the number accept4 returns: wire.FDConnection or wire.FDConnectionChecked
 }
 
-// Decider is asked whenever a task does something the kernel does not allow
-// natively. Methods are called concurrently. A panic, an expired context or a
-// missing Decider is a denial.
+// Decider is asked about every action of a task that the kernel does not allow natively.
+// Methods are called concurrently. A panic, an expired context or a missing Decider is a
+// denial.
 type Decider interface {
 	// Open decides on an open or stat by path.
 	Open(ctx context.Context, request OpenRequest) Verdict
-	// Accept blocks until there is a connection for the worker. ctx ends when it is
-	// gone. Once Accept has succeeded, the worker is the session's: whoever began it
-	// waits until the worker is gone.
+	// Accept blocks until there is a connection for the worker. ctx ends when the worker
+	// ends. After Accept has succeeded, the worker belongs to the session: whoever began
+	// the session waits until the worker has ended.
 	Accept(ctx context.Context, task Task, worker Worker) (*Accepted, error)
-	// Send decides on one write to a checked connection or channel; the
-	// descriptor number tells which.
+	// Send decides on one write to a checked connection or channel, which the descriptor
+	// number identifies.
 	Send(ctx context.Context, task Task, pid int, number int) Verdict
 	// Refused reports a system call that was refused without asking.
 	Refused(refused RefusedCall)
@@ -147,18 +146,17 @@ type RefusedCall struct {
 	Reason string // "" where the call's name says it
 }
 
-// Worker is a process of a task for as long as it serves one user. Safe for
-// concurrent use.
+// Worker is a process of a task while it serves one user. It is safe for concurrent use.
 type Worker interface {
-	// PID is the process. The number may be another's once the worker is gone.
+	// PID returns the process. After the worker has ended, the number may be another's.
 	PID() int
-	// Kill ends the session at once, and the process with it. It does not wait.
+	// Kill ends the session and the process at once. It does not wait.
 	Kill()
-	// Gone is closed when nothing of the session is left: the process has ended, or,
-	// where workers are reset, is as it was before the session.
+	// Gone is closed when nothing of the session is left: the process has ended, or, if
+	// workers are reset, is in its state from before the session.
 	Gone() <-chan struct{}
-	// Ended is the same, asked of the kernel at this moment: until it says so, PID is
-	// this worker's and no other's.
+	// Ended asks the kernel whether nothing of the session is left. Until it returns
+	// true, PID is this worker's and no other's.
 	Ended() bool
 }
 
@@ -166,19 +164,19 @@ type Worker interface {
 type Task interface {
 	Name() string
 	PID() int
-	// Done is closed when the program has ended; Err then says how.
+	// Done is closed when the program has ended. Err then returns the reason.
 	Done() <-chan struct{}
 	Err() error
-	// Stop asks with SIGTERM, and kills when ctx ends first. It returns when the
-	// program and every process it forked are gone.
+	// Stop sends SIGTERM, and kills the task if ctx ends first. It returns when the
+	// program and every process that it forked have ended.
 	Stop(ctx context.Context) error
 }
 
-// Ruleset is a prepared perimeter that a running worker restricts itself to.
-// File is passed to the worker; the caller closes it.
+// Ruleset is a prepared perimeter to which a running worker restricts itself. The caller
+// passes File to the worker and closes it.
 type Ruleset struct{ File *os.File }
 
-// Feature is one line of what a machine can enforce.
+// Feature is one of a machine's features and what it enforces.
 type Feature struct {
 	Name    string `json:"name"`    // "Landlock"
 	Found   string `json:"found"`   // "ABI 7", or "missing"
@@ -187,7 +185,7 @@ type Feature struct {
 	Effect  string `json:"effect"`  // what it enforces
 }
 
-// Report says what a machine can enforce.
+// Report lists what a machine can enforce.
 type Report struct {
 	System      string    `json:"system"`      // "linux 6.18.1 x86_64"
 	Backend     string    `json:"backend"`     // "landlock+seccomp"
@@ -195,15 +193,15 @@ type Report struct {
 	Features    []Feature `json:"features"`
 }
 
-// Backend starts tasks under one operating system's sandbox. It is safe for
-// concurrent use.
+// Backend starts tasks in the sandbox of one operating system. It is safe for concurrent
+// use.
 type Backend interface {
 	// Probe examines the machine; it changes nothing.
 	Probe() Report
-	// Start launches the program. It returns once the sandbox is in force and
-	// the program has begun, or an error wrapping ErrUnsupported where the
-	// machine cannot confine it: it never starts a confined task unconfined.
+	// Start launches the program. It returns once the sandbox is in force and the program
+	// has begun. If the machine cannot confine the task, it returns an error that wraps
+	// ErrUnsupported. It never starts a confined task without its sandbox.
 	Start(ctx context.Context, spec Spec, decider Decider) (Task, error)
-	// PrepareRuleset builds a perimeter of readable directories ahead of need.
+	// PrepareRuleset builds a perimeter of readable directories in advance.
 	PrepareRuleset(directories []Directory) (*Ruleset, error)
 }

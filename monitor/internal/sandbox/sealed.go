@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sealSize are F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW, the same on both systems: a
-// reader that has mapped the file finds all of it there for ever.
+// sealSize are F_SEAL_SEAL, F_SEAL_SHRINK and F_SEAL_GROW, the same on both systems. With
+// them, a process that has mapped the file can always read all of it.
 const sealSize = 1 | 2 | 4
 
-// SealedMemory makes a file of zeros that exists in memory only. Its size nobody can
-// change, whoever writes to it. The caller closes it.
+// SealedMemory makes a file of zeros that exists in memory only. No process can change
+// its size, not even one that may write to it. The caller closes it.
 func SealedMemory(name string, size int) (*os.File, error) {
 	file, err := memory(name)
 	if err != nil {

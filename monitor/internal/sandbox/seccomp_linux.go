@@ -38,28 +38,28 @@ type injection struct {
 	NewFlags uint32
 }
 
-// structureRoom is what receive and respond hand to the kernel: its structures
-// may grow, and it copies its own size.
+// structureRoom is the size of the buffers that receive and respond pass to the kernel.
+// Its structures may grow, and it copies as many bytes as its own have.
 const structureRoom = 256
 
 // listener is a seccomp notification descriptor.
 type listener int
 
-// receive returns the next request. ENOENT says that its caller died meanwhile.
+// receive returns the next request. ENOENT means that its caller died in the meantime.
 func (l listener) receive() (notification, unix.Errno) {
-	var room [structureRoom / 8]uint64 // aligned, and zeroed as the kernel demands
+	var room [structureRoom / 8]uint64 // aligned, and zeroed, as the kernel requires
 	errno := l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&room))
 	return *(*notification)(unsafe.Pointer(&room)), errno
 }
 
-// respond ends a request. ENOENT says that its caller died meanwhile.
+// respond answers a request. ENOENT means that its caller died in the meantime.
 func (l listener) respond(r response) unix.Errno {
 	var room [structureRoom / 8]uint64
 	*(*response)(unsafe.Pointer(&room)) = r
 	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&room))
 }
 
-// valid says whether the request's caller still waits for the answer.
+// valid reports whether the request's caller still waits for the answer.
 func (l listener) valid(id uint64) bool {
 	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
@@ -69,8 +69,8 @@ func (l listener) inject(i injection) unix.Errno {
 	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&i))
 }
 
-// wakeSynchronously asks the scheduler to hand over directly (Linux 6.6); where
-// it is missing, requests are only slower.
+// wakeSynchronously asks the scheduler to switch to the other side directly (Linux 6.6).
+// On older kernels, requests are only slower.
 func (l listener) wakeSynchronously() {
 	unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS,
 		unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisor answers the notifications of one task: of the program and of
-// everything it forks.
+// supervisor answers the notifications of one task: of the program and of every process
+// that it forks.
 type supervisor struct {
 	arbiter
 	listener listener
 	workers  reservations
-	// mayExecute is the one exec of the launcher; it is spent before the task's
-	// program has run an instruction.
+	// mayExecute permits the launcher's one exec. It is used up before the task's program
+	// runs an instruction.
 	mayExecute atomic.Bool
 	slots      chan struct{}
 	running    sync.WaitGroup
@@ -49,7 +49,7 @@ func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervi
 	return s, nil
 }
 
-// attendTo begins to answer; it takes over the listener.
+// attendTo begins to answer notifications. It takes over the listener.
 func attendTo(task *task, l listener, spec Spec, decider Decider) (attendance, error) {
 	s, err := newSupervisor(task, l, spec, decider)
 	if err != nil {
@@ -59,8 +59,8 @@ func attendTo(task *task, l listener, spec Spec, decider Decider) (attendance, e
 	return s, nil
 }
 
-// serve receives requests until the task has ended or stop is called, and
-// closes the listener once nobody uses it any more.
+// serve receives requests until the task has ended or stop is called. It closes the
+// listener when no request uses it any more.
 func (s *supervisor) serve() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -72,14 +72,14 @@ func (s *supervisor) serve() {
 	unix.Close(s.wake)
 }
 
-// stop ends serve. Calls that wait for an answer fail with ENOSYS then, and so
-// do later ones: closed is closed.
+// stop ends serve. The calls that are waiting for an answer, and all later ones, fail
+// with ENOSYS.
 func (s *supervisor) stop() {
 	unix.Write(s.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
-// next waits for one request and starts to handle it. It polls first, because
-// receiving alone would not notice that the last process of the task is gone.
+// next waits for one request and starts to handle it. It polls first, because a mere
+// receive would not notice that the task's last process has ended.
 func (s *supervisor) next() bool {
 	poll := []unix.PollFd{{Fd: int32(s.listener), Events: unix.POLLIN}, {Fd: int32(s.wake), Events: unix.POLLIN}}
 	if _, err := unix.Poll(poll, -1); err != nil {
@@ -104,14 +104,14 @@ func (s *supervisor) next() bool {
 	return false
 }
 
-// request is one notification that is being answered.
+// request is a notification that is being answered.
 type request struct {
 	notification
 	supervisor *supervisor
 	call       call
 }
 
-// handle answers exactly once, whatever happens.
+// handle answers the request exactly once, even if the handler panics.
 func (r *request) handle() {
 	defer r.supervisor.running.Done()
 	defer func() {
@@ -143,8 +143,8 @@ func (r *request) handle() {
 	}
 }
 
-// refuse answers with the call's own error and reports it. Who called is looked up
-// first, while the caller waits: afterwards its number may be another's.
+// refuse answers with the call's own error and reports it. It looks the caller up first,
+// while the caller waits: later its number may be another's.
 func (r *request) refuse(why refusal) {
 	errno := refusalOf(r.call)
 	process, err := r.process()
@@ -155,7 +155,7 @@ func (r *request) refuse(why refusal) {
 	r.fail(errno)
 }
 
-// fail answers with an error. That the caller is gone meanwhile changes nothing.
+// fail answers with an error. It does not matter if the caller has gone in the meantime.
 func (r *request) fail(errno syscall.Errno) {
 	r.supervisor.listener.respond(response{ID: r.ID, Error: -int32(errno)})
 }
@@ -166,23 +166,24 @@ func (r *request) succeed(value int) error {
 	return nil
 }
 
-// proceed lets the kernel execute the call. It may only be used where what was
-// decided on cannot change any more: scalar arguments, and the one exec before
-// the task's program runs. Never for a call that takes a path (whose memory
-// another thread can rewrite).
+// proceed lets the kernel execute the call. It may be used only if the input of the
+// decision cannot change any more: for scalar arguments, and for the one exec before the
+// task's program runs. It must never be used for a call that takes a path, since another
+// thread can rewrite the path in memory.
 func (r *request) proceed() error {
 	r.supervisor.listener.respond(response{ID: r.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
 	return nil
 }
 
-// descriptor is an argument as the kernel takes it: the low word.
+// descriptor returns an argument's low word, which is what the kernel uses as the
+// descriptor.
 func (r *request) descriptor(index int) int { return int(int32(r.Arguments[index])) }
 
 func (r *request) proc(file string) string {
 	return "/proc/" + strconv.Itoa(int(r.PID)) + "/" + file
 }
 
-// process is the caller's process id; notifications carry the thread's.
+// process returns the caller's process number. Notifications carry the thread's number.
 func (r *request) process() (int, error) {
 	text, err := r.status("Tgid")
 	if err != nil {

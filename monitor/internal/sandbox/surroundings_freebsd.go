@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is where a request's path means something. A task in capability mode has no
-// root and no working directory of its own any more: paths mean what they meant when it
-// was started.
+// place is the context of a request's path. A task in capability mode has no root and no
+// working directory of its own any more: paths keep the meaning that they had when the
+// task was started.
 type place struct {
 	workingDirectory string
-	sent             int // the directory that came with the request, -1 without
+	sent             int // the directory that was sent with the request; -1 if none
 }
 
 var _ surroundings = place{}
@@ -37,13 +37,13 @@ func openDirectory(path string) (int, error) {
 	return unix.Open(path, openPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// reopenDirectory opens a directory of a task with the monitor's rights: with the
-// task's, nothing outside of it could be reached, by ".." or a link. What its path leads
-// to must still be the same directory.
+// reopenDirectory opens a directory of a task with the monitor's rights: with the task's
+// rights, nothing outside of it could be reached by ".." or a link. The directory's path
+// must still lead to the same directory.
 func reopenDirectory(directory int) (int, error) {
 	path, err := pathOf(directory)
 	if err != nil {
-		return -1, errRefused // without the right to be asked, or no directory
+		return -1, errRefused // no right to be examined, or not a directory
 	}
 	reopened, err := unix.Open(path, openPath|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -58,12 +58,12 @@ func reopenDirectory(directory int) (int, error) {
 	return reopened, nil
 }
 
-// processFiles are file systems whose files stand for what the process that opens them
-// has: here that would be the monitor.
+// processFiles are file systems whose files describe the process that opens them. Here,
+// that would be the monitor.
 var processFiles = map[string]bool{"fdescfs": true, "procfs": true, "linprocfs": true}
 
-// realPath is the path by which current was found. The kernel knows one of the names of
-// a file with several, so for a file it is that of the directory and the name in it.
+// realPath returns the path by which current was found. Of a file with several names the
+// kernel may return any, so a file's path is that of its directory and the name in it.
 func (w *walk) realPath() (string, error) {
 	var system unix.Statfs_t
 	if err := unix.Fstatfs(w.current, &system); err != nil {

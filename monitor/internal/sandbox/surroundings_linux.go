@@ -17,8 +17,8 @@ const (
 	procRootInode = 1
 )
 
-// A notification's caller is known by proc(5): its root, its working directory, its
-// descriptors, its own /proc/self.
+// The context of a notification's caller comes from proc(5): its root, its working
+// directory, its descriptors and its own /proc/self.
 var _ surroundings = (*request)(nil)
 
 // root implements [surroundings].
@@ -37,7 +37,7 @@ func (r *request) start(directory int) (int, error) {
 }
 
 // follow opens one of the caller's jumping links, which the kernel resolves to the
-// caller's own object.
+// caller's own file.
 func (r *request) follow(link string) (int, error) {
 	start, err := unix.Open(r.proc(link), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil && !r.supervisor.listener.valid(r.ID) {
@@ -59,12 +59,12 @@ func (r *request) target(link, directory int, name string) (string, error) {
 	return readLink(link)
 }
 
-// procfs says whether a link is on a proc file system, and whether directory is
-// its root.
+// procfs reports whether a link is on a proc file system, and whether directory is the
+// root of that file system.
 func procfs(link, directory int) (inProc, inRoot bool) {
 	var system unix.Statfs_t
 	if unix.Fstatfs(link, &system) != nil {
-		return true, false // unknown: as a jump, which is refused
+		return true, false // unknown: treated as a jump, which is refused
 	}
 	if system.Type != procSuper {
 		return false, false
@@ -73,7 +73,7 @@ func procfs(link, directory int) (inProc, inRoot bool) {
 	return true, unix.Fstat(directory, &stat) == nil && stat.Ino == procRootInode
 }
 
-// selfLink is what /proc/self or /proc/thread-self is to the caller.
+// selfLink returns the target of /proc/self or /proc/thread-self as the caller sees it.
 func (r *request) selfLink(name string) (string, error) {
 	process, err := r.process()
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *request) selfLink(name string) (string, error) {
 	return strconv.Itoa(process) + "/task/" + strconv.Itoa(int(r.PID)), nil
 }
 
-// realPath is the path by which the kernel knows what was pinned.
+// realPath returns the kernel's path of the pinned file.
 func (w *walk) realPath() (string, error) {
 	return os.Readlink("/proc/self/fd/" + strconv.Itoa(w.current))
 }

@@ -10,12 +10,12 @@ import (
 	"shai.dev/monitor/internal/bug"
 )
 
-// treatment says what the filter does with a system call.
+// treatment is what the filter does with a system call.
 type treatment uint8
 
 const (
-	// unclassified is the zero value: a call that this table does not know is
-	// refused, with ENOSYS so that libraries fall back to an older one.
+	// unclassified is the zero value. A call that is not in the table is refused with
+	// ENOSYS, so that libraries fall back to an older call.
 	unclassified      treatment = iota
 	native                      // runs in the kernel, whatever its arguments
 	refused                     // refused by the supervisor, which reports it
@@ -33,7 +33,7 @@ const (
 	messaging                   // args: descriptor; messages (which can carry descriptors) only on FDMonitor
 	duplicating                 // args: numbers that must not be reserved
 	beneathCapability           // args: directory descriptors; native when all are capabilities, else refused
-	// The rest look at particular values.
+	// The others depend on values of arguments.
 	opening       // openat: native beneath a capability without O_PATH, else mediated
 	controlling   // fcntl: an allow-list of commands, duplication as duplicating
 	deviceControl // ioctl: an allow-list of requests
@@ -44,9 +44,8 @@ const (
 	pairing       // socketpair: only streams, which are pipes once messages are refused
 )
 
-// classification lists every system call under its treatment. Numbers in
-// parentheses name the arguments that the treatment looks at, where it needs
-// any.
+// classification lists every system call under its treatment. Numbers in parentheses are
+// the arguments that the treatment examines.
 var classification = map[treatment]string{
 	native: `close fstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
 		pipe select sched_yield mremap msync mincore madvise pause nanosleep getitimer alarm setitimer getpid
@@ -64,8 +63,8 @@ var classification = map[treatment]string{
 		epoll_pwait2 futex_waitv landlock_restrict_self cachestat map_shadow_stack futex_wake futex_wait
 		futex_requeue mseal vmsplice`,
 
-	// Its flags are in memory, out of the filter's sight. Libraries fall back to
-	// clone on ENOSYS, and on nothing else.
+	// The flags of clone3 are in memory, which the filter cannot read. Libraries fall
+	// back to clone after ENOSYS, but after no other error.
 	absent: `clone3`,
 
 	mediated: `open stat lstat access creat readlink statfs newfstatat readlinkat faccessat statx openat2 faccessat2`,
@@ -92,9 +91,9 @@ var classification = map[treatment]string{
 	ownLimits:     `prlimit64`,
 	pairing:       `socketpair`,
 
-	// Landlock does not confine chdir, metadata changes and the like; by path
-	// they are refused. Those by descriptor change metadata of what a task may
-	// only read, so they are refused as well.
+	// Landlock does not confine chdir, changes of metadata and the like, so these calls
+	// are refused by path. Those by descriptor would change the metadata of files that a
+	// task may only read, so they are refused as well.
 	refusedPath: `truncate chdir rename mkdir rmdir link unlink symlink chmod fchmod chown fchown lchown utime mknod
 		utimes fchownat futimesat fchmodat utimensat fchmodat2 setxattr lsetxattr fsetxattr getxattr lgetxattr
 		fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr setxattrat getxattrat
@@ -169,7 +168,7 @@ func callOf(number uint32) call {
 	return call{number: number, name: fmt.Sprintf("system call %d", number)}
 }
 
-// refusalOf is the error with which a call of this kind is refused.
+// refusalOf returns the error with which a call of this kind is refused.
 func refusalOf(refused call) syscall.Errno {
 	switch refused.treatment {
 	case unclassified:

@@ -20,12 +20,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// task is a started program and what keeps it.
+// task is a started program and the state of its supervision.
 type task struct {
 	name       string
 	pid        int
 	control    *net.UnixConn
-	attendance attendance // nil where nothing is asked
+	attendance attendance // nil if the sandbox asks nothing
 	done       chan struct{}
 	err        error // valid once done is closed
 	stopOnce   sync.Once
@@ -49,8 +49,8 @@ func (t *task) Err() error {
 // Stop implements [Task].
 func (t *task) Stop(ctx context.Context) error {
 	t.stopOnce.Do(func() {
-		// By its keeper, which knows whether the number is still the program's. That
-		// nobody is there any more is fine.
+		// The keeper sends the signal, since it knows whether the number is still the
+		// program's. It is no error if the keeper has ended.
 		_, _ = t.control.Write([]byte(terminateMessage))
 	})
 	select {
@@ -59,26 +59,26 @@ func (t *task) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	t.kill()
-	<-t.done // killed processes cannot refuse
+	<-t.done // SIGKILL cannot be ignored
 	return nil
 }
 
-// kill tells the keeper to kill every process of the task. The end of this side
-// of the socket is the message; so the monitor's death is the same message.
+// kill tells the keeper to kill every process of the task. Closing this side of the
+// socket is the message, so the monitor's death has the same effect.
 func (t *task) kill() { _ = t.control.CloseWrite() }
 
 // attendance answers what a task asks of its sandbox, until it is stopped.
 type attendance interface{ stop() }
 
-// attend begins to answer a task that has just been started. The listener is what the
-// launcher has sent, -1 where it is not to send any.
+// attend begins to answer a task that has just started. listener is the descriptor that
+// the launcher sent, -1 if it sends none.
 type attend func(t *task, listener int) (attendance, error)
 
-// launch is a start under way.
+// launch is a start in progress.
 type launch struct {
 	spec     Spec
-	attend   attend // nil where nothing is asked
-	listener bool   // whether the launcher sends one
+	attend   attend // nil if the sandbox asks nothing
+	listener bool   // whether the launcher sends a seccomp listener
 	keeper   *exec.Cmd
 	control  *net.UnixConn
 	status   *os.File
@@ -130,8 +130,8 @@ func begin(spec Spec, todo plan) (*launch, error) {
 	return &launch{spec: spec, keeper: keeper, control: control, status: statusRead}, nil
 }
 
-// memoryFile holds the plan, so that neither a file system nor an argument
-// vector shows it.
+// memoryFile holds the plan in memory, so that it is visible neither in a file system nor
+// in an argument vector.
 func memoryFile(todo plan) (*os.File, error) {
 	text, err := json.Marshal(todo)
 	if err != nil {
@@ -140,7 +140,7 @@ func memoryFile(todo plan) (*os.File, error) {
 	return memoryHolding("plan", text)
 }
 
-// memoryHolding makes a file in memory that holds text.
+// memoryHolding makes a file in memory that contains text.
 func memoryHolding(name string, text []byte) (*os.File, error) {
 	file, err := memory(name)
 	if err != nil {
@@ -172,8 +172,8 @@ func controlPair() (*net.UnixConn, *os.File, error) {
 	return connection.(*net.UnixConn), far, nil
 }
 
-// finish waits until the sandbox is in force and the program has begun. On an
-// error nothing is left running. It owns the launch.
+// finish waits until the sandbox is in force and the program has begun. After an error,
+// no process is left running. It owns the launch.
 func (l *launch) finish(ctx context.Context) (*task, error) {
 	abandon := context.AfterFunc(ctx, func() { _ = l.control.CloseWrite() })
 	defer abandon()
@@ -208,7 +208,7 @@ func (l *launch) finish(ctx context.Context) (*task, error) {
 	return t, nil
 }
 
-// failed ends a launch that nobody attends to yet.
+// failed ends a launch before anybody answers its requests.
 func (l *launch) failed(ctx context.Context, t *task, messages <-chan received, listener int) error {
 	if listener >= 0 {
 		unix.Close(listener)
@@ -218,7 +218,8 @@ func (l *launch) failed(ctx context.Context, t *task, messages <-chan received, 
 	return l.explain(ctx, text, t, messages)
 }
 
-// explain waits until nothing is left of a failed launch and says why it failed.
+// explain waits until all processes of a failed launch have ended, and returns the reason
+// for the failure.
 func (l *launch) explain(ctx context.Context, text string, t *task, messages <-chan received) error {
 	_ = l.control.CloseWrite()
 	l.status.Close()
@@ -231,7 +232,7 @@ func (l *launch) explain(ctx context.Context, text string, t *task, messages <-c
 	case t.err != nil:
 		return t.err
 	}
-	return errors.New("the launcher ended without a word")
+	return errors.New("the launcher ended without an error message")
 }
 
 // received is a control message with the descriptor that came with it, or -1.
@@ -240,7 +241,7 @@ type received struct {
 	listener int
 }
 
-// receive delivers control messages until the keeper is gone.
+// receive passes control messages on until the keeper has ended.
 func (l *launch) receive(messages chan<- received) {
 	defer close(messages)
 	record, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
@@ -269,7 +270,7 @@ func descriptorIn(rights []byte) int {
 	return descriptors[0]
 }
 
-// wait watches a running task to its end and cleans up after it.
+// wait waits until a running task ends, and cleans up after it.
 func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
 	t.err = errors.New("its keeper died")
 	reported := false
@@ -282,8 +283,8 @@ func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
 		}
 	}
 	if !reported && t.pid != 0 {
-		// The keeper was killed; the program dies with it (its death signal), what
-		// it forked is left to us.
+		// The keeper was killed. The program dies with it (by its death signal), but the
+		// processes that it forked must be killed here.
 		_ = unix.Kill(-t.pid, unix.SIGKILL)
 	}
 	_ = keeper.Wait()

@@ -11,13 +11,14 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// worker is a stub that serves one session, by the socket on which it asked for it. It
-// closes the socket when nothing of the session is left; its death does that, too.
+// worker is a stub that serves one session. It is identified by the socket on which it
+// asked for the session. The socket is closed when nothing of the session is left, and
+// when the stub dies.
 type worker struct {
 	pid     int
 	socket  *os.File // non-blocking: the runtime polls it
 	request uint64   // number of the request for a session
-	clean   func()   // what is left to do when the session is over
+	clean   func()   // called when the session has ended
 	gone    chan struct{}
 	once    sync.Once
 }
@@ -45,7 +46,7 @@ func newWorker(pid int, socket int, request uint64, clean func()) (*worker, erro
 				if err != nil || count == 0 {
 					return err != unix.EAGAIN
 				}
-				w.Kill() // a session has nothing to say here
+				w.Kill() // a stub sends nothing on this socket
 			}
 		})
 		w.end()
@@ -56,8 +57,8 @@ func newWorker(pid int, socket int, request uint64, clean func()) (*worker, erro
 func (w *worker) PID() int              { return w.pid }
 func (w *worker) Gone() <-chan struct{} { return w.gone }
 
-// Kill implements [Worker]. As long as the socket is open at the other end, the stub
-// lives, and the number is its own.
+// Kill implements [Worker]. While the stub's end of the socket is open, the stub lives,
+// and the number is its own.
 func (w *worker) Kill() {
 	w.whileOpen(func() { _ = unix.Kill(w.pid, unix.SIGKILL) })
 }
@@ -69,7 +70,7 @@ func (w *worker) Ended() bool {
 	return ended
 }
 
-// whileOpen does something if the socket is open at the other end.
+// whileOpen calls do if the other end of the socket is open.
 func (w *worker) whileOpen(do func()) {
 	connection, err := w.socket.SyscallConn()
 	if err != nil {
@@ -83,7 +84,7 @@ func (w *worker) whileOpen(do func()) {
 	})
 }
 
-// place hands over what a session begins with.
+// place sends the stub the descriptors of its session.
 func (w *worker) place(accepted *Accepted) error {
 	numbers, err := accepted.numbers()
 	if err != nil {
@@ -111,7 +112,7 @@ func (w *worker) send(placed wire.Placed, files []*os.File) error {
 	return failure
 }
 
-// release says that there is no session.
+// release tells the stub that it gets no session.
 func (w *worker) release() {
 	// A stub that is dead needs no answer.
 	_ = w.send(wire.Placed{Status: int32(unix.ECONNABORTED)}, nil)

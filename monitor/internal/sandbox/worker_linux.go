@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// worker is a process by its pidfd, which never means another that got its number.
-// When the process has ended, the session has.
+// worker is a process with its pidfd, which never means another process that got the same
+// number. When the process has ended, the session has, too.
 type worker struct {
 	pid    int
 	handle *os.File // non-blocking: the runtime polls it
 	gone   chan struct{}
-	forget func(*worker) // called when it is watched no more
+	forget func(*worker) // called when the watch ends
 }
 
 var _ watchedWorker = (*worker)(nil)
 
 // newWorker watches a process, without occupying a thread, until it has ended or is
-// released; then it calls forget.
+// released. Then it calls forget.
 func newWorker(pid int, forget func(*worker)) (*worker, error) {
 	descriptor, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -53,14 +53,14 @@ func (w *worker) Gone() <-chan struct{} { return w.gone }
 
 // Ended implements [Worker].
 func (w *worker) Ended() bool {
-	ended := true // a handle that is closed was watched to its end, or released
+	ended := true // a closed handle means that the process has ended or was released
 	if connection, err := w.handle.SyscallConn(); err == nil {
 		_ = connection.Control(func(handle uintptr) { ended = hasEnded(handle) })
 	}
 	return ended
 }
 
-// hasEnded says whether a pidfd's process has.
+// hasEnded reports whether a pidfd's process has ended.
 func hasEnded(handle uintptr) bool {
 	poll := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
 	for {
@@ -75,9 +75,9 @@ func hasEnded(handle uintptr) bool {
 func (w *worker) Kill() {
 	connection, err := w.handle.SyscallConn()
 	if err != nil {
-		return // released: it has gone, which is what is wanted
+		return // released: the process has ended
 	}
-	// ESRCH likewise.
+	// ESRCH: the process has ended.
 	_ = connection.Control(func(handle uintptr) { _ = unix.PidfdSendSignal(int(handle), unix.SIGKILL, nil, 0) })
 }
 
