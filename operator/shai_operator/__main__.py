@@ -61,14 +61,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 after a clean stop, 1 when something that it needs is missing."""
+    """Run the command; the exit status is 0 after a clean stop, 1 when something that it needs is missing."""
     options = parser().parse_args(arguments)
     kopf.configure(verbose=options.verbose, log_format=_FORMATS[options.log_format])
     if not options.verbose:
         for chatty in ("httpx2", "aiohttp.access", "kopf.objects"):  # a line for every request, and for every event
             logging.getLogger(chatty).setLevel(logging.WARNING)
     base = directories.base_directory(Path(tempfile.gettempdir()))
-    with directories.run_directory(base) as runtime:  # one that was killed leaves keys behind: the next removes them
+    # An operator that was killed leaves keys behind; the next one removes them.
+    with directories.run_directory(base) as runtime:
         settings = Settings(
             namespace=options.namespace,
             identity=options.identity,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Puts the operator together and runs it."""
+"""Assembles the operator and runs it."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 WATCH_SECONDS = 300
-"""After this time a watch is made anew, whether or not it looks alive."""
+"""A watch is renewed after this time, even if it seems to work."""
 
 INACTIVITY_SECONDS = 90
 _NOT_FOUND, _AGAIN_SECONDS = 404, 1.0
 
 
 async def run(settings: Settings) -> None:
-    """Run the operator until a signal, and leave nothing running."""
+    """Run the operator until a signal, then stop everything that it started."""
     cluster = Cluster()
     try:
         async with Validator(settings.shai, settings.runtime) as validator:
@@ -129,7 +129,7 @@ async def _serve(settings: Settings, cluster: Cluster, loop: Loop, validator: Va
 
 
 async def _watch(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, ready: asyncio.Event) -> None:
-    """Have kopf watch until a signal; it gives up when a kind's definition is deleted, and begins anew."""
+    """Have kopf watch until a signal; kopf gives up when a kind's definition is deleted, and is then started again."""
     while True:
         try:
             await kopf.operator(
@@ -158,7 +158,7 @@ def _kopf(settings: Settings, cluster: Cluster, tls: authority.ServerTLS) -> kop
             pkeyfile=tls.file,
         ),
     )
-    chosen.posting.enabled = False  # events are ours: cluster/events.py
+    chosen.posting.enabled = False  # cluster/events.py records the events
     chosen.watching.server_timeout = WATCH_SECONDS
     chosen.watching.client_timeout = WATCH_SECONDS + 10
     chosen.watching.inactivity_timeout = INACTIVITY_SECONDS

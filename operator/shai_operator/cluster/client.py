@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Requests to the API server. Objects go in and come out as plain JSON.
+"""Requests to the API server. Objects are plain JSON in both directions.
 
 One client serves the whole operator; its methods may be awaited concurrently.
 """
@@ -33,7 +33,7 @@ class ClusterError(Exception):
 
 
 class ConflictError(ClusterError):
-    """The object has changed or been replaced meanwhile; look again before you act."""
+    """The object was changed or replaced in the meantime; read it again before you act."""
 
 
 class Cluster:
@@ -43,11 +43,11 @@ class Cluster:
         self._client = AsyncClient(timeout=httpx2.Timeout(30.0))
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def get(self, ref: Reference) -> dict[str, Any] | None:
-        """Read an object; None when there is none."""
+        """Return an object; None when it does not exist."""
         try:
             found = await self._send("get", ref, self._client.get, RESOURCES[ref.kind], ref.name, **_namespace(ref))
         except _NotFoundError:
@@ -57,7 +57,7 @@ class Cluster:
     async def list(
         self, kind: str, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> list[dict[str, Any]]:
-        """List the objects of a kind with these labels, of one namespace or (None) of all."""
+        """List the objects of a kind with these labels, in one namespace or (None) in all."""
         REQUESTS.labels("list", kind).inc()
         scope: dict[str, Any] = {} if kind in WITHOUT_NAMESPACE else {"namespace": namespace or "*"}
         if labels:
@@ -80,7 +80,7 @@ class Cluster:
         return _plain(made, ref.kind)
 
     async def delete(self, ref: Reference, uid: str) -> None:
-        """Delete an object, if it is still the one with this uid; nothing when it is gone."""
+        """Delete an object if it still has this uid; do nothing when it does not exist any more."""
         found = await self.get(ref)
         if found is None or found["metadata"]["uid"] != uid:
             return
@@ -95,7 +95,7 @@ class Cluster:
         await self._patch("apply", RESOURCES[ref.kind], ref, body, PatchType.APPLY, field_manager=writer, force=True)
 
     async def apply_status(self, thing: Object, writer: str, status: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Apply the part of a status that ``writer`` owns; return the object, None when it is gone."""
+        """Apply the part of a status that ``writer`` owns; return the object, None when it does not exist any more."""
         ref = reference(thing)
         body = {
             "apiVersion": thing["apiVersion"],
@@ -112,12 +112,12 @@ class Cluster:
         return _plain(found, ref.kind)
 
     async def set_finalizer(self, thing: Object, *, present: bool) -> None:
-        """Add the operator's finalizer or take it away; ConflictError when others wrote meanwhile."""
+        """Add the operator's finalizer or remove it; ConflictError when the object was changed in the meantime."""
         kept = [one for one in finalizers(thing) if one != FINALIZER]
         body = {
             "metadata": {
                 "finalizers": [*kept, FINALIZER] if present else kept,
-                # The whole list is replaced: only on the object as it was seen.
+                # This replaces the whole list, so the object has to be unchanged since it was read.
                 "resourceVersion": thing["metadata"]["resourceVersion"],
                 "uid": uid(thing),
             }
@@ -133,7 +133,7 @@ class Cluster:
         await self._patch("merge", RESOURCES[ref.kind], ref, body, PatchType.MERGE)
 
     async def replace(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace an object as it was read; ConflictError when others wrote meanwhile."""
+        """Replace an object; ConflictError when it was changed since it was read."""
         ref = reference(body)
         resource = RESOURCES[ref.kind]
         found = await self._send(
@@ -159,7 +159,7 @@ class Cluster:
 
 
 class _NotFoundError(ClusterError):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 _KINDS: dict[int, type[ClusterError]] = {_NOT_FOUND: _NotFoundError, _CONFLICT: ConflictError}
@@ -171,5 +171,5 @@ def _namespace(ref: Reference) -> dict[str, str]:
 
 def _plain(found: Any, kind: str) -> dict[str, Any]:
     plain: dict[str, Any] = found.to_dict()
-    plain["kind"] = kind  # the items of a list come without
+    plain["kind"] = kind  # the items of a list have no kind and version
     return plain

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Kubernetes events about objects, for `kubectl describe` and `kubectl get events`.
 
-The same event again raises the count of the one that exists, as client-go's recorder does; the
-name is made from the content, so that a restarted operator finds it too. Events are advice: one
-that cannot be written is logged and not tried again.
+An event that is repeated increases the count of the existing one, as with client-go's recorder. The name follows from
+the content, so that a restarted operator finds the event, too. Events are only information: if one cannot be written,
+this is logged and not tried again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 _COMPONENT = "shai-operator"
 _MESSAGE_LIMIT = 1024
-"""Bytes of an event's message that the API server takes."""
+"""Bytes of an event's message that the API server accepts."""
 
 
 async def record(cluster: Cluster, emit: Emit) -> None:
-    """Write an event, or count it once more."""
+    """Record an event, or increase its count."""
     now = timestamp(datetime.now(UTC))
     message = emit.message.encode()[:_MESSAGE_LIMIT].decode(errors="ignore")
     digest = hashlib.sha256(f"{uid(emit.thing)}\0{emit.type}\0{emit.reason}\0{message}".encode()).hexdigest()[:16]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The resource classes that requests are made with, by kind."""
+"""The resource classes for requests, by kind."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The control loops: observe, ask the pure layer what to do, and do it."""
+"""The control loops: they observe, ask the pure layer what to do, and do it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The controller of OfflineAnalysis: makes runs when their time has come."""
+"""The controller of OfflineAnalysis: it creates AnalysisRuns on schedule."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class AnalysisController:
-    """The controller of this kind."""
+    """The controller of OfflineAnalysis."""
 
     def __init__(self, loop: Loop, executor: Executor) -> None:
         self._loop = loop
         self._executor = executor
 
     async def reconcile(self, ref: Reference) -> float | None:
-        """Look at one object; nothing when it is gone."""
+        """Reconcile one object; do nothing when it does not exist any more."""
         oa = self._loop.inventory.get(ref)
         if oa is None:
             return None

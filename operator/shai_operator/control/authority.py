@@ -28,9 +28,9 @@ _LOOK_SECONDS = 3600.0
 
 
 async def load(cluster: Cluster, namespace: str) -> Identity:
-    """Return the authority of this cluster; make it when there is none.
+    """Return the authority of this cluster; create it when there is none.
 
-    Two operators that start at the same time end up with the same one: only the first can create it.
+    Two operators that start at the same time use the same one: only the first can create it.
     """
     ref = Reference("Secret", namespace, SECRET)
     found = await cluster.get(ref)
@@ -46,7 +46,7 @@ async def load(cluster: Cluster, namespace: str) -> Identity:
 
 
 class ClientTLS:
-    """The operator's side of its connections with monitors. `context` renews its certificate by itself."""
+    """The operator's side of its connections to monitors. `context` renews the certificate when necessary."""
 
     def __init__(self, root: Identity, name: str, directory: Path) -> None:
         self._root = root
@@ -56,13 +56,13 @@ class ClientTLS:
         self._ends = datetime.min.replace(tzinfo=UTC)
 
     def context(self) -> ssl.SSLContext:
-        """Return what to connect with: only members with a certificate of the authority are talked to."""
+        """Return the TLS context for connections; it accepts only members with a certificate of the authority."""
         now = datetime.now(UTC)
         if self._context is None or now > self._ends - _RENEW_BEFORE:
             client = authority.issue_client(self._root, self._name, now)
             context = ssl.create_default_context(cadata=self._root.certificate)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
-            path = self._directory / "client.pem"  # the ssl module reads keys from files alone
+            path = self._directory / "client.pem"  # the ssl module reads keys only from files
             _write(path, client)
             try:
                 context.load_cert_chain(path)
@@ -73,19 +73,19 @@ class ClientTLS:
 
 
 class ServerTLS:
-    """The certificate of the admission server, in a file that `renew` keeps fresh."""
+    """The certificate of the admission server, in a file; `renew` keeps it valid."""
 
     def __init__(self, root: Identity, host: str, directory: Path) -> None:
         self.authority = root.certificate
-        """PEM; the API server trusts nobody else at that address."""
+        """PEM; the only authority that the API server accepts for the admission server."""
         self.file = directory / "server.pem"
-        """Certificate and key."""
+        """The file with certificate and key."""
         self._root = root
         self._host = host
         self._ends = self._issue()
 
     async def renew(self) -> None:
-        """Issue a new certificate in good time, until cancelled."""
+        """Renew the certificate before it expires, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             if datetime.now(UTC) > self._ends - _RENEW_BEFORE:

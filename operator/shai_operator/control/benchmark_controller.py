@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The controller of Benchmarks: has members measured, and shows what was found."""
+"""The controller of Benchmarks: it has members measured, and reports the results."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Object, Reference
 
 PROGRESS_SECONDS = 1.0
-"""How long progress may wait to be shown."""
+"""How long progress may be delayed before it is written to the status."""
 
 
 class BenchmarkController:
-    """The controller of this kind. ``generators`` are by provider of the pool."""
+    """The controller of Benchmarks. ``generators`` are by provider of the pool."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class BenchmarkController:
         self._keys: dict[Reference, str] = {}
 
     async def reconcile(self, ref: Reference) -> float | None:
-        """Look at one benchmark; what measures it ends with it."""
+        """Reconcile one benchmark; when it does not exist any more, end its measurement."""
         benchmark = self._loop.inventory.get(ref)
         if benchmark is None:
             self._dismiss(ref)
             return None
         job = self._jobs.get(self._key(benchmark))
         decision = benchmarks.reconcile(benchmark, _measurement(job), self._loop.inventory, datetime.now(UTC))
-        # First the note that it has begun, so that a crash in between shows as one that was cut off.
+        # The start is recorded first, so that a crash after it shows as an interrupted measurement.
         wait = await self._executor.execute(decision.plan)
         if decision.cancel:
             self._dismiss(ref)
@@ -115,7 +115,7 @@ class BenchmarkController:
         return f"benchmark/{uid(benchmark)}"
 
     def _dismiss(self, ref: Reference) -> None:
-        """End what measures a benchmark, and forget what it came to."""
+        """End the measurement of a benchmark, and forget its results."""
         key = self._keys.get(ref, "")
         job = self._jobs.get(key)
         if job is not None:
@@ -126,7 +126,7 @@ class BenchmarkController:
 
 
 def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
-    """Describe a member as ``loadgen.stacks.member`` reads it: where its installation puts everything on its host."""
+    """Describe a member in the form that ``loadgen.stacks.member`` reads: the paths of its installation on the host."""
     row: Mapping[str, Any] = next((one for one in status(pool).get("members") or () if one["name"] == member), {})
     if not row.get("image") or not row.get("address"):
         raise MeasuringError(f"member {member} of JailPool {name(pool)} is not installed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Starts what a member's bundle has: tasks that end, the analysis, tasks that stay."""
+"""Starts the tasks and analyses of a member's bundle: tasks that end, the analysis, tasks that keep running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUCCEEDED, RUNNING = "Succeeded", "Running"
 
 
 class BringUpError(Exception):
-    """Something of a pipeline does not start. ``reason`` is TaskFailed or AnalysisFailed."""
+    """A task or an analysis of a pipeline did not start. ``reason`` is TaskFailed or AnalysisFailed."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

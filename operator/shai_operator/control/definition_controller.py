@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Controllers of what users define: policies, tasks, fact sources, principals, pipelines."""
+"""Controllers of the objects that users define: policies, tasks, fact sources, principals, pipelines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DefinitionController:
         self._seal = seal
 
     async def reconcile(self, ref: Reference) -> float | None:
-        """Look at one object; nothing when it is gone."""
+        """Reconcile one object; do nothing when it does not exist any more."""
         thing = self._loop.inventory.get(ref)
         if thing is None:
             return None
@@ -53,7 +53,8 @@ class DefinitionController:
                 plan = definitions.pipeline(thing, self._verdicts.found, inventory, now)
                 plan.add(*analyses.of_pipeline(thing, inventory, now).actions)
             case "Principal":
-                plan = definitions.simple(thing, definitions.Verdict(), now)  # its schema says all there is to say
+                # the schema has already checked everything
+                plan = definitions.simple(thing, definitions.Verdict(), now)
             case _:
                 raise ValueError(f"{ref}: not a kind that users define")
         return await self._executor.execute(plan)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Puts bundles in force on a pool's members, brings their tasks up, and compares bundles."""
+"""Puts bundles in force on a pool's members, starts their tasks, and compares bundles."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 BUNDLE_REFUSED = "BundleRefused"
 PROGRESS_SECONDS = 0.5
-"""How long progress may wait to be shown, so that a fast job does not write a status for every step."""
+"""How long progress may be delayed before it is written, so that a fast job does not write a status for every step."""
 
 
 class Deployer:
-    """Begins the jobs ``apply``, ``bringUp`` and ``compare`` of one pool's members."""
+    """Starts the jobs ``apply``, ``bringUp`` and ``compare`` of one pool's members."""
 
     def __init__(self, services: Services, seen: MemberObserver) -> None:
         self._services = services
@@ -41,7 +41,7 @@ class Deployer:
         """By release: the message of the monitor that refused to compare the release."""
 
     def apply(self, pool: Object, action: ApplyBundle) -> None:
-        """Begin to swap a member to a bundle."""
+        """Start to swap a member to a bundle."""
         label, sources = action.bundle.label, action.bundle.sources()
 
         async def work(_: Job) -> None:
@@ -60,9 +60,9 @@ class Deployer:
         self._begin(pool, "apply", action.member.name, work)
 
     def bring_up(self, pool: Object, action: BringUp, monitor: Monitor | None) -> None:
-        """Begin to start what a member's bundle has."""
+        """Start the tasks and analyses of a member's bundle."""
         if monitor is None:
-            return  # it does not answer any more; it is looked at again
+            return  # the monitor does not answer any more, which the next observation reports
 
         async def work(job: Job) -> None:
             seen = self._members.of(action.member.name)
@@ -84,7 +84,7 @@ class Deployer:
         self._begin(pool, "bringUp", action.member.name, work)
 
     def compare(self, pool: Object, action: NeedComparison, observed: Observed) -> None:
-        """Begin to compare a candidate with what a member has in force."""
+        """Start to compare a candidate with a member's bundle in force."""
         candidate = observed.definitions.release
         if candidate is None or candidate.name != action.candidate:
             candidate = observed.releases[action.candidate]
@@ -96,7 +96,7 @@ class Deployer:
             try:
                 found = await self._members.client(action.member).compare(sources, tell)
             except MonitorUnreachableError:
-                return  # another look finds out, and asks again
+                return  # the next observation reports it, and the comparison is requested again
             except MonitorError as error:
                 self.comparison_refusals[action.candidate] = str(error)
             else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Carries out what reconciliations ask for."""
+"""Carries out the plans of reconciliations."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Executor:
         self._told: dict[str, tuple[str, ...]] = {}
 
     async def execute(self, plan: actions.Plan) -> float | None:
-        """Carry out the actions in their order; return the shortest time that a Requeue asks for.
+        """Carry out the actions in order; return the shortest time of a Requeue.
 
-        The first action that fails ends it with `ClusterError`; what was done before it stays done,
-        and the next reconciliation goes on from there.
+        The first action that fails stops the execution with `ClusterError`. Earlier actions remain done, and the next
+        reconciliation continues from there.
         """
         wait: float | None = None
         for action in plan.actions:
@@ -50,7 +50,7 @@ class Executor:
         return wait
 
     def forget(self, thing: Object) -> None:
-        """Drop what is remembered of an object that is gone."""
+        """Forget an object that does not exist any more."""
         gone = uid(thing)
         self._told.pop(gone, None)
         for key in [key for key in self._applied if key[0] == gone]:
@@ -66,12 +66,12 @@ class Executor:
             self._note(written)
 
     def _note(self, written: Object | None) -> None:
-        """Know what was just written before the watch brings it: the next look decides on it."""
+        """Store a written object before its watch delivers it: the next reconciliation decides on it."""
         if written is not None and written["kind"] in PLURALS:
             self._inventory.put(written)
 
     async def _emit(self, action: actions.Emit) -> None:
-        # Reconciliations repeat; an event is said again only after another one in between.
+        # Reconciliations repeat, so an event is recorded again only after a different one.
         said = action.type, action.reason, action.message
         if self._told.get(uid(action.thing)) == said:
             return
@@ -80,7 +80,7 @@ class Executor:
 
 
 def _holds(seen: Any, wanted: Any) -> bool:
-    """Whether what was seen has all that is wanted; conditions of other writers may stand beside."""
+    """Whether an observed value contains the wanted one; conditions of other writers may be present, too."""
     if isinstance(wanted, dict):
         return isinstance(seen, dict) and all(key in seen and _holds(seen[key], wanted[key]) for key in wanted)
     if isinstance(wanted, list) and wanted and all(isinstance(one, dict) and "type" in one for one in wanted):

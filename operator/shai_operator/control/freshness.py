@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tells a quiet cluster from a dead watch.
+"""Distinguishes a quiet cluster from a dead watch.
 
-A watch whose connection has silently died looks like one on which nothing happens. So the objects
-are listed now and then, and compared with what the watches have brought: what a list has and the
-watch has not brought by the next list is fed to the loop from the list, and counts as lag, which
-the liveness probe looks at.
+A watch whose connection has died silently looks like one without events. The objects are therefore listed periodically,
+and compared with what the watches have delivered. If a watch has not delivered a listed version by the time of the next
+list, the loop gets the object from the list. This counts as lag, which the liveness probe checks.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 _GONE = 0
-"""Version of an object that the list no longer has."""
+"""Version of an object that is no longer in the list."""
 _LAG = Gauge("shai_operator_watch_lag_seconds", "For how long a watch has been behind the API server.", ["kind"])
 
 
@@ -42,16 +41,16 @@ class Freshness:
         self._lacking: dict[str, dict[Reference, int]] = {}
         """By kind: the versions in the last list that the watch had not delivered by then."""
         self._fed: dict[Reference, int] = {}
-        """The versions that have come from lists."""
+        """The versions that the loop got from lists."""
         self._since: dict[str, float] = {}
 
     def lag(self) -> tuple[float, str]:
-        """Return for how many seconds the worst watch has been behind, and its kind."""
+        """Return the lag of the slowest watch, in seconds, and its kind."""
         now = time.monotonic()
         return max(((now - since, kind) for kind, since in self._since.items()), default=(0.0, ""))
 
     async def run(self) -> None:
-        """Compare until cancelled. An API server that does not answer is no fault of the watches."""
+        """Compare until cancelled. An API server that does not answer does not count as lag."""
         while True:
             await asyncio.sleep(self._period)
             for kind in PLURALS:
@@ -61,7 +60,7 @@ class Freshness:
                     _LOGGER.info("cannot compare %s: %s", kind, error)
 
     def _compare(self, kind: str, listed: Sequence[Object]) -> None:
-        # What the operator has written itself it knows whatever the watch does: only what was heard counts.
+        # The operator knows its own writes without a watch, so only versions that a watch delivered count.
         heard, before = self._loop.heard, self._lacking.get(kind, {})
         present = {reference(thing): thing for thing in listed}
         lacking = {ref: _version(thing) for ref, thing in present.items() if heard.get(ref, 0) < _version(thing)}

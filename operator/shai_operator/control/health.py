@@ -25,7 +25,7 @@ _UNAVAILABLE = 503
 
 
 class Health:
-    """What the probes answer."""
+    """The state that the probes report."""
 
     def __init__(self, freshness: Freshness, ready: asyncio.Event, lag_limit_seconds: float) -> None:
         self._freshness = freshness
@@ -59,7 +59,7 @@ class Health:
             await runner.cleanup()
 
     async def pulse(self) -> None:
-        """Note that the event loop still turns, until cancelled."""
+        """Record that the event loop still runs, until cancelled."""
         while True:
             self._beat = time.monotonic()
             await asyncio.sleep(_PULSE_SECONDS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Has members installed and removed by a pool's provider."""
+"""Has a pool's provider install and remove members."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Object
 
 PROGRESS_SECONDS = 0.5
-"""How long progress may wait to be shown."""
+"""How long progress may be delayed before it is written to the status."""
 
 
 class Installer:
-    """Begins the jobs ``provision`` and ``remove`` of one pool's members."""
+    """Starts the jobs ``provision`` and ``remove`` of one pool's members."""
 
     def __init__(self, services: Services, seen: MemberObserver) -> None:
         self._services = services
@@ -41,11 +41,11 @@ class Installer:
         self._configuration: MemberConfiguration | None = None
 
     def placed(self, pool: Object, provider: Provider, placement: Placement) -> None:
-        """Take note of where the provider has put the members."""
+        """Store the placement of the members."""
         self._pool, self._provider, self._placed = pool, provider, placement
 
     async def configurations(self) -> dict[str, str]:
-        """Return the digest that each member should be installed with.
+        """Return the digest with which each member should be installed.
 
         ImageMissingError or ConfigurationError when the spec cannot be followed.
         """
@@ -55,12 +55,12 @@ class Installer:
         self._configuration = configuration
         found = {}
         for member in placement.members if placement else ():
-            configuration.member_directory(member)  # refuses a path that is too long before anything is begun
+            configuration.member_directory(member)  # refuses a path that is too long before an installation starts
             found[member.name] = configuration.digest(member)
         return found
 
     def provision(self, pool: Object, action: ProvisionMembers) -> None:
-        """Begin to install members of one host."""
+        """Start to install members of one host."""
         configuration = self._configuration
         if configuration is None:
             raise ValueError(f"{name(pool)}: asked to install members without a configuration")
@@ -76,7 +76,7 @@ class Installer:
                 seen = self._members.of(member.name)
                 outcome = outcomes[member.name]
                 if job.cancel.is_set():
-                    continue  # whoever wanted that knows what comes next
+                    continue  # the caller that cancelled it decides what happens next
                 seen.healed += 1
                 if outcome.failure is None:
                     seen.configuration, seen.image = configuration.digest(member), configuration.image.digest
@@ -91,11 +91,11 @@ class Installer:
         self._begin("provision", pool, action.members, work)
 
     def stop(self) -> None:
-        """End the installations that run: the members are to go, installed or not."""
+        """Stop the running installations, because the members will be removed in any case."""
         self._members.cancel("provision")
 
     def remove(self, pool: Object, action: RemoveMembers) -> None:
-        """Begin to remove members from one host."""
+        """Start to remove members from one host."""
         provider = self._the_provider()
         wanted = [_member(pool, place) for place in action.members]
 
@@ -116,7 +116,7 @@ class Installer:
         self._begin("remove", pool, action.members, work)
 
     def give_up(self, action: members.ForgetMembers) -> None:
-        """Let members be, wherever they are."""
+        """Forget members without removing them."""
         for place in action.members:
             self._members.dismiss(place.name)
 
@@ -134,7 +134,7 @@ class Installer:
         job: Job,
         run: Callable[[Host, Callable[[Progress], None]], Awaitable[Mapping[str, Outcome]]],
     ) -> Mapping[str, Outcome]:
-        """Run a playbook while nobody else touches the host."""
+        """Run a playbook while holding the host's lock."""
 
         def tell(progress: Progress) -> None:
             job.progress = members.Progress(progress.play, progress.task, progress.done, progress.total)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Work that takes longer than a reconciliation: playbooks, analyses, bundles on their way.
+"""Jobs: work that takes longer than a reconciliation, such as playbooks, analyses and swaps of bundles.
 
-A job is known by a key, and there is one of a key at a time. What it came to is kept until the
-next job of that key; nothing is kept across a restart of the operator, which looks at the members
-instead.
+A job has a key, and only one job of a key runs at a time. Its result is kept until the next job of that key. Nothing is
+kept across a restart of the operator, which observes the members instead.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass
 class Job:
-    """One piece of work."""
+    """One job."""
 
     progress: Any = None
     result: Any = None
     error: Exception | None = None
     done: bool = False
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set it to have the work end itself in good order."""
+    """If set, the job ends itself in good order."""
     ended: Callable[[], None] | None = None
-    """Called when it is done."""
+    """Called when the job is done."""
 
 
 class Jobs:
@@ -41,7 +40,7 @@ class Jobs:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def get(self, key: str) -> Job | None:
-        """Return the job of this key that runs or was the last to run."""
+        """Return the job of this key that runs or ran last."""
         return self._jobs.get(key)
 
     def running(self, key: str) -> bool:
@@ -49,7 +48,7 @@ class Jobs:
         return key in self._tasks
 
     def start(self, key: str, work: Callable[[Job], Awaitable[Any]], ended: Callable[[], None] | None = None) -> Job:
-        """Start a job, unless one of this key runs, which is then returned. ``ended`` is called after it."""
+        """Start a job, or return the job of this key that already runs. ``ended`` is called when the job is done."""
         if key in self._tasks:
             return self._jobs[key]
         job = self._jobs[key] = Job(ended=ended)
@@ -57,12 +56,12 @@ class Jobs:
         return job
 
     def forget(self, key: str) -> None:
-        """Drop what a job came to; one that runs goes on."""
+        """Forget the result of a job; a running one continues."""
         if key not in self._tasks:
             self._jobs.pop(key, None)
 
     async def close(self) -> None:
-        """Cancel what runs, and wait for it."""
+        """Cancel all running jobs, and wait for them."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

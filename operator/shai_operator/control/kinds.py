@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whether the API server serves all kinds.
+"""Checks that the API server serves all kinds.
 
-When a CustomResourceDefinition is deleted, its objects are deleted with it. To the operator this looks as
-if somebody had deleted every Policy, which nobody intended. The operator therefore changes and removes
-nothing while a kind is missing.
+When a CustomResourceDefinition is deleted, its objects are deleted with it. To the operator this looks as if somebody
+had deleted every Policy, which nobody intended. The operator therefore changes and removes nothing while a kind is
+missing.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _TRUST_SECONDS = 2.0
 
 
 class KindsMissingError(Exception):
-    """A kind is not served, or is on its way out."""
+    """A kind is not served, or its definition is being deleted."""
 
     again_seconds = 15.0
-    """When to look again."""
+    """Seconds until the next check."""
 
 
 class Kinds:
-    """Looks at the definitions of the group's kinds."""
+    """Reads the definitions of the group's kinds."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._checked = 0.0
 
     async def check(self, *, changing: bool) -> None:
-        """Raise KindsMissingError when a kind is missing; only asks when something is about to change."""
+        """Raise KindsMissingError when a kind is missing; without ``changing``, do nothing."""
         if not changing or time.monotonic() - self._checked < _TRUST_SECONDS:
             return
         served = {

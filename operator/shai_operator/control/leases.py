@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Locks on hosts, as Leases of the cluster: one playbook at a time touches a host.
+"""Locks on hosts, as Leases of the cluster: one playbook at a time runs on a host.
 
-Two operators should never run, and do when a node is cut off or a person starts a second one. A
-lease that is not renewed can be taken after its time; a holder that has lost its lease is told by
-cancellation.
+Two operators should never run at once. It happens when a node is cut off or a person starts a second one. A lease that
+is not renewed can be taken after its time. A holder that has lost its lease is cancelled.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _RETRY_SECONDS = 2.0
 
 
 class Leases:
-    """Takes leases in one namespace in one holder's name."""
+    """Takes leases in one namespace for one holder."""
 
     def __init__(self, cluster: Cluster, namespace: str, holder: str) -> None:
         self._cluster = cluster
@@ -41,7 +40,7 @@ class Leases:
 
     @contextlib.asynccontextmanager
     async def hold(self, host: str) -> AsyncIterator[None]:
-        """Wait for a host's lock and hold it; what runs inside is cancelled when it is lost."""
+        """Wait for a host's lock and hold it; the body is cancelled when the lock is lost."""
         async with self._local.setdefault(host, asyncio.Lock()):
             ref = Reference("Lease", self._namespace, _name(host))
             while not await self._take(ref):  # noqa: ASYNC110 - the holder may be another process
@@ -90,7 +89,7 @@ class Leases:
             return
 
     async def _give_back(self, ref: Reference) -> None:
-        with contextlib.suppress(ClusterError):  # it runs out by itself
+        with contextlib.suppress(ClusterError):  # the lease expires by itself
             found = await self._cluster.get(ref)
             if found is not None and found["spec"].get("holderIdentity") == self._holder:
                 spec = {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
@@ -114,6 +113,6 @@ class Leases:
 
 
 def _name(host: str) -> str:
-    """Make a lease's name of a host's: legal, and another one for another host."""
+    """Derive a valid and unique lease name from a host's name."""
     plain = re.sub(r"[^a-z0-9-]+", "-", host.lower()).strip("-")[:40]
     return f"shai-host-{plain}-{hashlib.sha256(host.encode()).hexdigest()[:8]}"

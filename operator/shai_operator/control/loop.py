@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Ties watch, queue and controllers together.
+"""Connects watch, queue and controllers.
 
-When an object is seen, it goes into the inventory and into the queue, together with the objects whose
-state depends on it. The controller of each kind then reconciles the object in its current state.
+When an object is seen, it goes into the inventory and into the queue, together with the objects whose state depends on
+it. The controller of each kind then reconciles the object in its current state.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ WORKERS = 8
 
 
 class Controller(Protocol):
-    """Brings one kind's objects to what they say."""
+    """Reconciles the objects of one kind."""
 
     async def reconcile(self, ref: Reference) -> float | None:
-        """Look at one object, which may be gone; return when to look again, in seconds."""
+        """Reconcile one object, which may not exist any more; return the seconds until the next time, or None."""
 
 
 class Loop:
-    """The operator's heart. ``controllers`` are by kind, and set before `run`."""
+    """Puts changed objects into the inventory and the queue. ``controllers`` are by kind, and set before `run`."""
 
     def __init__(self, inventory: Inventory, executor: Executor) -> None:
         self.inventory = inventory
@@ -40,19 +40,19 @@ class Loop:
         self.seen = time.monotonic()
         """When the last event arrived."""
         self.heard: dict[Reference, int] = {}
-        """The version of each object that its watch has brought last."""
+        """The version of each object that its watch delivered last."""
         self.redefined: dict[str, float] = {}
         """By namespace: when one of its definitions was last created, changed or deleted."""
         self._executor = executor
         self._observed: set[Reference] = set()
 
     def know(self, thing: Object) -> None:
-        """Take note of an object before anything is looked at, without having it looked at."""
+        """Put an object into the inventory without reconciling it."""
         if self.inventory.get(reference(thing)) is None:
             self.inventory.put(thing)
 
     def observe(self, thing: Object, *, gone: bool = False) -> None:
-        """Take note of an object as its watch brings it: as the API server has it, or had it last."""
+        """Take an object from its watch: its present state, or its last one when it was deleted."""
         if gone:
             self.heard.pop(reference(thing), None)
         else:
@@ -60,12 +60,12 @@ class Loop:
         self.take(thing, gone=gone)
 
     def take(self, thing: Object, *, gone: bool = False) -> None:
-        """Take note of an object, wherever it is known from."""
+        """Take an object from any source."""
         self.seen = time.monotonic()
         ref = reference(thing)
         before = self.inventory.get(ref) if ref in self._observed else None
         if gone:
-            before = None  # an end concerns the same objects as a beginning
+            before = None  # when an object is deleted, the same objects depend on it as when it is created
             self._observed.discard(ref)
             self.inventory.remove(ref)
             self._executor.forget(thing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Load generators: what measures a member, and the one that does it on this machine."""
+"""Load generators, which measure members: their interface, and one for members on this machine."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 90.0
-"""How long it may take to put everything back: each of its processes has a quarter of a minute to end."""
+"""Time that a measurement has for restoring the member: each of its processes has 15 seconds to end."""
 _TAIL_CHARACTERS = 500
 _COMMAND = (sys.executable, "-m", "loadgen", "benchmark")
 _REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class MeasuringError(Exception):
-    """A measurement did not come to results; the text has the cause."""
+    """A measurement produced no results; the text has the cause."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a member's description for ``loadgen.stacks.member``, and the manifests of its bundle."""
+    """The member to measure: its description for ``loadgen.stacks.member``, and the manifests of its bundle."""
 
     description: Mapping[str, Any]
     manifests: Sequence[str]
@@ -39,7 +39,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Slices:
-    """How far a measurement is."""
+    """The progress of a measurement."""
 
     done: int
     total: int
@@ -48,7 +48,7 @@ class Slices:
 
 @dataclass(frozen=True)
 class Results:
-    """What a measurement found: results.json and table.txt."""
+    """The results of a measurement: results.json and table.txt."""
 
     figures: Mapping[str, Any]
     table: str
@@ -57,12 +57,12 @@ class Results:
 class LoadGenerator(Protocol):
     """Measures a member on the member's host.
 
-    CPU time is read from the kernel of the host that the processes run on, and they are pinned
-    there, so whoever measures has to be on that host. A remote one needs: the image's programs and
-    a Python with the package loadgen there (a playbook installs both), the subject and the plan as
-    files, ``python -m loadgen benchmark`` in a session of its own (``systemd-run --unit``, so that
-    it outlives a lost connection and can be stopped by name), progress.json fetched now and then,
-    and SIGTERM followed by a wait when it is cancelled: the member's mode is put back in that time.
+    The measurement reads CPU time from the kernel of the processes' host and pins the processes, so it has to run on
+    that host. A load generator for remote hosts would need: the image's programs and a Python with the package loadgen
+    on the host (a playbook could install both); the subject and the plan as files; ``python -m loadgen benchmark`` in a
+    session of its own (``systemd-run --unit``, so that it survives a lost connection and can be stopped by name); a
+    copy of progress.json from time to time; and, when it is cancelled, SIGTERM and enough time to restore the member's
+    mode.
     """
 
     async def run(
@@ -72,15 +72,14 @@ class LoadGenerator(Protocol):
         progress: Callable[[Slices], None],
         cancel: asyncio.Event,
     ) -> Results:
-        """Measure, and return what was found; MeasuringError otherwise.
+        """Measure, and return the results; MeasuringError when there are none.
 
-        Setting ``cancel``, or cancelling the task, ends the measurement and puts everything back
-        before this returns.
+        Setting ``cancel``, or cancelling the task, ends the measurement. The member is restored before this returns.
         """
 
 
 class LocalLoadGenerator:
-    """Measures members on this machine, with a process of its own for each measurement."""
+    """Measures members on this machine, with one process for each measurement."""
 
     def __init__(self, directory: Path, command: Sequence[str] = _COMMAND) -> None:
         self._directory = directory
@@ -116,16 +115,17 @@ class LocalLoadGenerator:
         words = [str(word) for option, name in files.items() for word in (option, place / name)]
         with (place / "log").open("wb") as log:
             return await asyncio.create_subprocess_exec(
-                # Should the operator be killed, the kernel asks the measurement to end and put everything back.
+                # If the operator is killed, the kernel sends the measurement this signal, so that it restores the
+                # member.
                 "setpriv", "--pdeathsig", "TERM", *self._command, *words,
                 cwd=_REPOSITORY, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
 
 async def _end(process: asyncio.subprocess.Process, ended: asyncio.Task[int]) -> None:
-    """End a measurement in good order, and what it leaves behind in any case."""
+    """End a measurement in good order; kill what remains of it."""
     if not ended.done():
-        process.terminate()  # it alone: what it has started is its own to end
+        process.terminate()  # only this process, which ends the processes that it started
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(ended), _END_SECONDS)
     with contextlib.suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is seen of a pool's members, beyond what their rows in the status keep.
+"""Observations of a pool's members, beyond their rows in the status.
 
-Everything here is lost when the operator ends, and found again by looking.
+All of this is lost when the operator ends, and observed again after it has started.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass
 class Seen:
-    """What this process knows of one member."""
+    """Observations of one member by this process."""
 
     configuration: str | None = None
-    """The digest that this process has provisioned the member with; None: the row in the status has it."""
+    """The digest with which this process has provisioned the member; None: use the row in the status."""
     image: str = ""
     certificate_ends: datetime | None = None
-    """The end of the certificate that the member was provisioned with; None: the row in the status has it."""
+    """The end of the certificate with which the member was provisioned; None: use the row in the status."""
     monitor: Monitor | None = None
     unreachable: str = ""
     failures: int = 0
     healed: int = 0
-    """How often the member has been provisioned since its monitor was last ready."""
+    """Times that the member has been provisioned since its monitor was last ready."""
     failed: Failure | None = None
     refused: dict[str, Failure] = field(default_factory=dict)
     bring_up_failed: Failure | None = None
@@ -50,16 +50,16 @@ class Seen:
     job: tuple[str, Job] | None = None
     """The job that works on the member, and its kind."""
     looked: bool = False
-    """Whether its monitor has been asked, with or without success."""
+    """Whether its monitor has been asked, successfully or not."""
     gone: bool = False
     """Whether the member has been removed."""
     client: MonitorClient | None = None
     connection: tuple[str, ssl.SSLContext] | None = None
-    """What the client was made with."""
+    """The address and the TLS context of the client."""
 
 
 class MemberObserver:
-    """The members of one pool. ``changed`` is called after every look."""
+    """Observes the members of one pool. ``changed`` is called after every observation."""
 
     def __init__(self, tls: ClientTLS, changed: Callable[[], None]) -> None:
         self._tls = tls
@@ -71,15 +71,15 @@ class MemberObserver:
         self._task: asyncio.Task[None] | None = None
 
     def of(self, name: str) -> Seen:
-        """Return what is known of a member."""
+        """Return the observations of a member."""
         return self._seen.setdefault(name, Seen())
 
     def observations(self, rows: Mapping[str, Observation]) -> dict[str, Observation]:
-        """Complete the rows of the status with what is seen; members that have been removed are left out."""
+        """Complete the rows of the status with observations; removed members are left out."""
         return {name: self._complete(row) for name, row in rows.items() if not self.of(name).gone}
 
     def look_at(self, endpoints: Mapping[str, str], period: float) -> None:
-        """Look at these members (name to address and port) every ``period`` seconds from now on."""
+        """Observe these members (name to address and port) every ``period`` seconds from now on."""
         new = set(endpoints.items()) - set(self._endpoints.items())
         self._endpoints = dict(endpoints)
         self._period = period
@@ -89,11 +89,11 @@ class MemberObserver:
             self._task = asyncio.create_task(self._run(), name="look at members")
 
     def all_looked_at(self) -> bool:
-        """Whether every member that is to be looked at has been: before that, nothing is known of those that are up."""
+        """Whether every member has been observed at least once; before that, nothing is known about their monitors."""
         return all(self.of(name).looked for name in self._endpoints)
 
     def look_now(self) -> None:
-        """Look at all members without waiting for the time."""
+        """Observe all members at once, without waiting for the period."""
         self._wake.set()
 
     def client(self, name: str) -> MonitorClient:
@@ -110,20 +110,20 @@ class MemberObserver:
         return seen.client
 
     def cancel(self, kind: str) -> None:
-        """Have jobs of this kind end themselves."""
+        """Cancel the jobs of this kind."""
         for seen in self._seen.values():
             if seen.job is not None and seen.job[0] == kind:
                 seen.job[1].cancel.set()
 
     def dismiss(self, name: str) -> None:
-        """Forget a member that has been removed; its row in the status no longer counts."""
+        """Forget a removed member; its row in the status no longer counts."""
         seen = self._seen.pop(name, None)
         if seen is not None and seen.client is not None:
             _dispose(seen.client)
         self._seen[name] = Seen(gone=True)
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Stop observing."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -184,7 +184,7 @@ class MemberObserver:
 
 
 def failure(reason: str, message: str, before: Failure | None) -> Failure:
-    """Make the failure that follows ``before``."""
+    """Return the failure that follows ``before``."""
     attempts = before.attempts + 1 if before is not None and before.reason == reason else 1
     return Failure(reason, message, datetime.now(UTC), attempts)
 

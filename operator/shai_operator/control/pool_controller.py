@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The controller of JailPools: looks at members, asks what to do, and has it done."""
+"""The controller of JailPools: it observes members, asks what to do, and does it."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ if TYPE_CHECKING:
 
 
 SETTLE_SECONDS = 1.5
-"""The time for which definitions have to be unchanged before they become a release."""
+"""How long definitions have to be unchanged before they become a release."""
 
 
 class PoolState:
-    """What this process keeps of one pool."""
+    """The state of one pool in this process."""
 
     def __init__(self, services: Services, ref: Reference) -> None:
         self.members = MemberObserver(services.tls, lambda: services.loop.queue.add(ref))
         self.installer = Installer(services, self.members)
         self.deployer = Deployer(services, self.members)
         self.tidy = False
-        """Whether the releases that an earlier operator has left behind were deleted."""
+        """Whether the releases that an earlier operator left behind have been deleted."""
 
 
 class PoolController:
-    """The controller of this kind."""
+    """The controller of JailPools."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._states: dict[str, PoolState] = {}
 
     def members(self, pool: str) -> MemberObserver | None:
-        """Return what is seen of a pool's members, None before its first look."""
+        """Return the observations of a pool's members, None before the first one."""
         state = self._states.get(pool)
         return None if state is None else state.members
 
     async def close(self) -> None:
-        """Stop looking at members."""
+        """Stop observing members."""
         for state in self._states.values():
             await state.members.close()
 
     async def reconcile(self, ref: Reference) -> float | None:
-        """Look at one pool; one that is gone is no longer looked at."""
+        """Reconcile one pool; when it does not exist any more, stop observing its members."""
         inventory = self._services.loop.inventory
         pool = inventory.get(ref)
         if pool is None or (deleting(pool) and FINALIZER not in finalizers(pool)):
@@ -77,14 +77,14 @@ class PoolController:
         stable = stored.get(str(status(pool).get("stableRelease") or ""))
         served = tenancy.served_namespace(pool, stable)
         refused = definitions.refused(ref.name, served, self._services.verdicts.found, inventory)
-        # What the pool no longer allows waits neither for verdicts nor for its author to have finished.
+        # If the pool forbids something that runs, neither verdicts nor the settling time delay its removal.
         urgent = stable is not None and bool(releases.forbidden(pool, stable))
         if refused is None and not urgent:
-            return None  # a verdict is on its way, and has the pool looked at again
+            return None  # the verdict is pending; when it arrives, the pool is reconciled again
         try:
             built = releases.build(inventory, pool, refused or {}, stable)
             changing = deleting(pool) or built.release != stable
-            # Without its kind an object is missing, which leaves a pipeline out: people are told why.
+            # If a kind is missing, so are its objects, and pipelines are left out for that reason: an event says why.
             await self._services.kinds.check(changing=changing or bool(built.left_out))
         except KindsMissingError as error:
             await self._services.executor.execute(Plan([Emit(pool, WARNING, "KindMissing", str(error))]))
@@ -95,7 +95,7 @@ class PoolController:
         rows = state.members.observations(pools.observations(pool))
         self._look_at(pool, state, rows)
         if not state.members.all_looked_at():
-            return None  # the first look at them has the pool looked at again
+            return None  # after the first observation the pool is reconciled again
         observed = await self._observe(pool, state, built, stored)
         if deleting(pool):
             state.installer.stop()
@@ -107,9 +107,9 @@ class PoolController:
         return again
 
     def _unsettled(self, namespace: str) -> float:
-        """Return for how long more a namespace's definitions have to be left alone before they are taken.
+        """Return for how many seconds a namespace's definitions still have to be unchanged.
 
-        What a person applies together arrives one by one, and is meant to come into force together.
+        Objects of one `kubectl apply` arrive one after the other, and should come into force together.
         """
         changed = self._services.loop.redefined.get(namespace, 0.0)
         return changed + SETTLE_SECONDS - time.monotonic()
@@ -150,8 +150,8 @@ class PoolController:
         state.members.look_at(endpoints, poolspec.period(pool))
 
     async def _carry_out(self, pool: Object, state: PoolState, plan: PoolPlan, observed: Observed) -> float | None:
-        """Carry out a plan in its order; jobs are only begun."""
-        # Nobody tells when an image that was missing is there.
+        """Carry out a plan in order; jobs are only started."""
+        # There is no event when a missing image appears.
         wait = None if observed.configuration_error is None else poolspec.period(pool)
         for action in plan.actions:
             match action:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads a JailPool's spec into what providers take."""
+"""Converts a JailPool's spec into the types of the providers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SSH_PORT = 22
 
 
 def pool(thing: Object) -> Pool:
-    """Return what placement needs to know; the hosts are without their keys."""
+    """Return the pool for placement; the hosts have no keys."""
     wanted = spec(thing)
     hosts = tuple(
         Host(one["name"], one["address"], max_members=int(one.get("maxMembers") or DEFAULT_MEMBERS))
@@ -41,7 +41,7 @@ def pool(thing: Object) -> Pool:
 
 
 def directory(thing: Object) -> str:
-    """Return the directory beneath which members are installed."""
+    """Return the directory under which members are installed."""
     return str(spec(thing).get("directory") or DEFAULT_DIRECTORY)
 
 
@@ -51,12 +51,12 @@ def image(thing: Object) -> str:
 
 
 def period(thing: Object) -> float:
-    """Return how often members are looked at, in seconds."""
+    """Return how often members are observed, in seconds."""
     return float((spec(thing).get("healing") or {}).get("periodSeconds") or DEFAULT_PERIOD)
 
 
 def configuration(thing: Object, read: Image, installer: str) -> MemberConfiguration:
-    """Return how members are installed; ConfigurationError when nobody can be installed so."""
+    """Return the configuration of members; ConfigurationError when no member can have it."""
     wanted = spec(thing)
     data, store = wanted.get("data"), wanted.get("keyValue") or {}
     managed = store.get("mode") == "Managed"
@@ -72,7 +72,7 @@ def configuration(thing: Object, read: Image, installer: str) -> MemberConfigura
 
 
 async def login(thing: Object, host: Host, cluster: Cluster) -> Host:
-    """Complete a host with its key, which a Secret holds; ConfigurationError when there is none."""
+    """Add a host's key, which is in a Secret; ConfigurationError when there is none."""
     listed = next(one for one in spec(thing)["hosts"] if one["name"] == host.name)
     secret = listed["privateKeySecret"]
     ref = Reference("Secret", secret["namespace"], secret["name"])

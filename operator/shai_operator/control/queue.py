@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The work queue: what has to be looked at, each thing by one worker at a time.
+"""The work queue: the objects to reconcile, each by one worker at a time.
 
-If an object is added many times before it is reconciled, it is reconciled once. If it is added while it is
-being reconciled, it is reconciled once more. A failed reconciliation is repeated with growing delays. This
-is the contract of client-go's workqueue, for asyncio. Call all methods from the event loop.
+If an object is added many times before it is reconciled, it is reconciled once. If it is added while it is being
+reconciled, it is reconciled once more. A failed reconciliation is repeated with growing delays. This is the contract of
+client-go's workqueue, for asyncio. Call all methods from the event loop.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEPTH = Gauge("shai_operator_queue_depth", "Things that wait to be reconciled."
 
 
 class WorkQueue:
-    """Runs ``reconcile`` for whatever is added, on a fixed number of workers.
+    """Runs ``reconcile`` for each added object, on a fixed number of workers.
 
     ``reconcile`` returns the seconds after which it wants to be called again, or None.
     """
@@ -49,7 +49,7 @@ class WorkQueue:
         self._failures: dict[Reference, int] = {}
 
     def add(self, ref: Reference) -> None:
-        """Have something looked at as soon as a worker is free."""
+        """Reconcile an object as soon as a worker is free."""
         self._cancel_timer(ref)
         if ref in self._running:
             self._again.add(ref)
@@ -59,7 +59,7 @@ class WorkQueue:
             _DEPTH.set(len(self._waiting))
 
     def add_after(self, ref: Reference, seconds: float) -> None:
-        """Have something looked at later, unless it is before that anyway; the earlier time counts."""
+        """Reconcile an object after a delay; of several delays, the one that ends first counts."""
         timer = self._timers.get(ref)
         loop = asyncio.get_running_loop()
         if timer is not None and timer.when() <= loop.time() + seconds:
@@ -96,7 +96,7 @@ class WorkQueue:
         started = time.monotonic()
         try:
             seconds = await self._reconcile(ref)
-        except Exception:  # one thing's failure must not stop the others: it is logged, counted and repeated
+        except Exception:  # the failure of one object must not stop the others: it is logged, counted and repeated
             delay = self._delay(ref)
             _ERRORS.labels(ref.kind).inc()
             _LOGGER.exception("reconcile %s failed; again in %.1f s", ref, delay, extra={"object": str(ref)})

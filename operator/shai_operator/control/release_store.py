@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Stored releases: ConfigMaps of the operator's namespace that never change."""
+"""Stored releases: immutable ConfigMaps in the operator's namespace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ReleaseStore:
-    """Keeps, reads and drops releases."""
+    """Stores, reads and deletes releases."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self._cluster = cluster
@@ -26,7 +26,7 @@ class ReleaseStore:
         self._known: dict[str, Release] = {}
 
     async def named(self, wanted: Iterable[str]) -> dict[str, Release]:
-        """Return the releases of these names that exist; ReleaseError when one is damaged."""
+        """Return the existing releases with these names; ReleaseError when one is damaged."""
         found = {}
         for one in wanted:
             if one not in self._known:
@@ -38,12 +38,12 @@ class ReleaseStore:
         return found
 
     async def store(self, release: Release, pool: Object) -> None:
-        """Keep a release for as long as its pool exists; ReleaseError when it is too large."""
+        """Store a release; its JailPool owns it. ReleaseError when it is too large."""
         await self._cluster.create(bundles.store(release, pool, self._namespace))
         self._known[release.name] = release
 
     async def forget(self, pool: str, keep: Collection[str]) -> None:
-        """Drop the releases of a pool but for these."""
+        """Delete the releases of a pool, except those in ``keep``."""
         for stored in await self._cluster.list("ConfigMap", self._namespace, {POOL_LABEL: pool}):
             if name(stored) not in keep:
                 await self._cluster.delete(reference(stored), uid(stored))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The controller of AnalysisRuns: asks members for analyses and follows them."""
+"""The controller of AnalysisRuns: it starts analyses on members and follows them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.runs import StartAnalysis
 
 PROGRESS_SECONDS = 0.5
-"""How long progress may wait to be shown: an analysis reports far more often than a status should be written."""
+"""How long progress may be delayed before it is written: an analysis reports far more often than a status should be
+written."""
 
 
 class CancelledError(Exception):
@@ -32,14 +33,14 @@ class CancelledError(Exception):
 
 
 class PoolMembers(Protocol):
-    """What is known of members; `shai_operator.control.pool_controller.PoolController`."""
+    """Observations of members; implemented by `shai_operator.control.pool_controller.PoolController`."""
 
     def members(self, pool: str) -> MemberObserver | None:
-        """Return what is seen of a pool's members, None before its first look."""
+        """Return the observations of a pool's members, None before the first one."""
 
 
 class RunController:
-    """The controller of this kind."""
+    """The controller of AnalysisRuns."""
 
     def __init__(self, loop: Loop, executor: Executor, jobs: Jobs, pools: PoolMembers) -> None:
         self._loop = loop
@@ -50,7 +51,7 @@ class RunController:
         """By run: the key of each member's job."""
 
     async def reconcile(self, ref: Reference) -> float | None:
-        """Look at one run; what it has asked of members ends with it."""
+        """Reconcile one run; when it does not exist any more, end its jobs."""
         run = self._loop.inventory.get(ref)
         if run is None:
             self._dismiss(ref)
@@ -95,7 +96,7 @@ class RunController:
         pipeline = inventory.find("Pipeline", namespace(run), wanted.pipeline)
         seen = self._pools.members(references.pool(pipeline)) if pipeline else None
         if seen is None:
-            return  # the next look finds that out
+            return  # the next observation of the member reports it
         key = f"analysis/{uid(run)}/{wanted.member}"
 
         async def work(job: Job) -> Mapping[str, Any]:
@@ -115,7 +116,7 @@ class RunController:
             job.cancel.set()
 
     def _dismiss(self, ref: Reference) -> None:
-        """End what a run has asked for, and forget what it came to."""
+        """End the jobs of a run, and forget their results."""
         for member, key in list(self._asked.get(ref, {}).items()):
             self._cancel(ref, member)
             self._jobs.forget(key)
@@ -154,7 +155,7 @@ def _unready(monitor: Monitor | None, pipeline: str) -> str:
 
 
 async def _until(work: Any, job: Job) -> Mapping[str, Any]:
-    """Await ``work`` unless the job is cancelled first; leaving ends the request, which the monitor notices."""
+    """Await ``work`` unless the job is cancelled first; a cancelled request ends, which the monitor notices."""
     request: asyncio.Task[Mapping[str, Any]] = asyncio.create_task(work)
     cancelled = asyncio.create_task(job.cancel.wait())
     try:

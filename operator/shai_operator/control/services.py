@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the controller of pools and its parts share."""
+"""The services that the pool controller and its parts share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Services:
-    """What the controllers of pools work with."""
+    """The services of the pool controller."""
 
     settings: Settings
     loop: Loop

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the command line decides."""
+"""The settings from the command line."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """How one operator runs. Paths are absolute."""
+    """The settings of one operator. Paths are absolute."""
 
     namespace: str
-    """Its own namespace: releases, the authority and leases are kept there."""
+    """The operator's namespace, for releases, the authority and leases."""
     identity: str
-    """Names this process among operators: the pod, or host and process."""
+    """The name of this process among operators: the pod, or host and process."""
     shai: Path
-    """The `shai` program, for checking manifests."""
+    """The `shai` program, which checks manifests."""
     images: Path
-    """Directory of the images that pools name."""
+    """The directory of the images that pools name."""
     runtime: Path
-    """Private directory for sockets and playbook runs; emptied at the end."""
+    """A private directory for sockets and playbook runs; emptied at the end."""
     probes: tuple[str, int]
-    """Where probes and metrics are served."""
+    """Address and port of probes and metrics."""
     webhooks: tuple[str, int]
-    """Where the admission server listens."""
+    """Address and port of the admission server."""
     webhook_host: str
     """The name or address at which the API server reaches the admission server."""
     workers: int = 4
@@ -35,7 +35,7 @@ class Settings:
     compare_seconds: float = 60.0
     """How often the watches are compared with the API server."""
     lag_seconds: float = 120.0
-    """A watch that is behind for longer makes the operator unhealthy: started again, it watches anew."""
+    """If a watch lags by more than this, the operator is unhealthy; after a restart, it watches anew."""
 
 
 class SettingsError(Exception):
@@ -43,7 +43,7 @@ class SettingsError(Exception):
 
 
 def check(settings: Settings) -> None:
-    """Raise SettingsError when a program or directory is not there."""
+    """Raise SettingsError when a program or directory does not exist."""
     if not settings.shai.is_file():
         raise SettingsError(f"{settings.shai} is missing: build it (make build), or give --shai")
     if not settings.images.is_dir():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is wrong with which object: the definitions of a namespace, checked together.
+"""Verdicts: the problems of each object. The definitions of a namespace are checked together.
 
-Applying five hundred policies causes a few checks, not five hundred, because a check covers everything
-that has changed until it starts.
+Applying five hundred policies causes a few checks, not five hundred, because a check covers everything that has changed
+before it starts.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _OVERLAP = "overlap"
 
 
 class Verdicts:
-    """The controller of namespaces: keeps `found` for the others."""
+    """The controller of namespaces. `found` has the verdicts for the other controllers."""
 
     def __init__(self, loop: Loop, validator: Validator, releases: ReleaseStore) -> None:
         self.found: dict[Reference, Verdict] = {}
-        """By object. An object without an entry has not been checked yet."""
+        """Verdicts by object. An object without an entry has not been checked yet."""
         self._loop = loop
         self._validator = validator
         self._releases = releases
         self._checked: dict[Reference, tuple[str, int]] = {}
 
     async def reconcile(self, ref: Reference) -> float | None:
-        """Check a namespace's definitions, and have those looked at whose verdict is another."""
+        """Check a namespace's definitions, and reconcile the objects whose verdict has changed."""
         inventory = self._loop.inventory
         shared = [one for kind in _KINDS for one in inventory.all(kind, ref.name)]
         pipelines = inventory.all("Pipeline", ref.name)
         present = {reference(thing): thing for thing in [*shared, *pipelines]}
         problems: dict[Reference, list[Problem]] = {}
         parameters: dict[str, tuple[str, ...]] = {}
-        # Pipelines of two pools run on two monitors, and may well have the same paths.
+        # Pipelines of two pools run on two monitors, and may have the same paths.
         for pool in sorted({references.pool(one) for one in pipelines}) or [""]:
             own = [one for one in pipelines if references.pool(one) == pool]
             answer = await self._check(pool, ref.name, [*shared, *inventory.all("Principal")], own)
@@ -60,7 +60,7 @@ class Verdicts:
         return None
 
     async def _check(self, pool: str, space: str, shared: Sequence[Object], own: Sequence[Object]) -> Answer:
-        """Check a pool's pipelines together: once more when two claim the same, and the wrong one has it."""
+        """Check a pool's pipelines together; if the wrong one of two with the same conduits got them, check again."""
         inventory = self._loop.inventory
         in_force = await self._in_force(pool, space)
         ordered = definitions.precedence(own, in_force, {}, inventory)
@@ -81,11 +81,11 @@ class Verdicts:
         try:
             stored = (await self._releases.named([stable])).get(stable) if stable else None
         except ReleaseError:
-            return []  # the pool's own controller says so, and definitions are checked all the same
+            return []  # the pool's own controller reports it; definitions are checked nevertheless
         return [name(one) for one in stored.of_kind("Pipeline")] if stored and stored.namespace == space else []
 
     def of(self, thing: Object) -> Verdict | None:
-        """Return the verdict on an object as it stands, None when that is not yet checked."""
+        """Return the verdict on an object in its present version, None when it has not been checked yet."""
         ref = reference(thing)
         return self.found.get(ref) if self._checked.get(ref) == _identity(thing) else None
 
@@ -98,7 +98,7 @@ class Verdicts:
 
 
 def _verdict(thing: Object, problems: Sequence[Problem], parameters: dict[str, tuple[str, ...]]) -> Verdict:
-    unique = list(dict.fromkeys(problems))  # what several pools' checks have found is one problem
+    unique = list(dict.fromkeys(problems))  # checks of several pools may find the same problem
     return Verdict(
         problem=messages(unique),
         overlaps=bool(unique) and all(one.code == _OVERLAP for one in unique),

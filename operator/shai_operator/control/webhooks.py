@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME = GROUP
 VALIDATED = ("policies", "tasks", "pipelines", "factsources")
-"""What is checked before it is stored."""
+"""The kinds that are checked before they are stored."""
 
 _LOGGER = logging.getLogger(__name__)
 _RETRY_SECONDS = 2.0
@@ -31,7 +31,7 @@ _TIMEOUT_SECONDS = 10
 
 
 async def publish(cluster: Cluster, client: Mapping[str, Any]) -> None:
-    """Have the API server ask the server that ``client`` (url and caBundle, base64) names; try until it is so."""
+    """Publish the URL and the caBundle (base64) of ``client`` to the API server; repeat until it succeeds."""
     while True:
         try:
             await _publish(cluster, client)
@@ -49,13 +49,13 @@ async def _publish(cluster: Cluster, client: Mapping[str, Any]) -> None:
         return
     webhooks = [{**one, "clientConfig": _client(one, client)} for one in found.get("webhooks") or ()]
     if webhooks != found.get("webhooks"):
-        # The whole list is replaced: only if it is still what was read.
+        # This replaces the whole list, so it has to be unchanged since it was read.
         version = {"resourceVersion": found["metadata"]["resourceVersion"]}
         await cluster.merge(_IT, {"metadata": version, "webhooks": webhooks})
 
 
 def configuration(client: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the configuration for a server at an address."""
+    """Return the configuration for a server at an address."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": _IT.kind,
@@ -78,7 +78,8 @@ def _webhook(plural: str, client: Mapping[str, Any]) -> dict[str, Any]:
             }
         ],
         "clientConfig": {"url": _url(client, plural), "caBundle": client["caBundle"]},
-        # What is on its way out can go while the operator is down: only its finalizers change.
+        # Only the finalizers of an object change while it is being deleted; this has to work while the operator is
+        # down.
         "matchConditions": [
             {"name": "not-on-its-way-out", "expression": "!has(object.metadata.deletionTimestamp)"},
         ],

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What kopf calls: events of every kind, and admission. Nothing is decided here."""
+"""The functions that kopf calls: watches and admission. They decide nothing."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Admission: text that the monitor could not use does not get into the cluster.
+"""Admission: the API server stores no text that the monitor could not use.
 
-Asks the same parser that the monitors run. An object is checked by itself: whatever it names may
-be applied after it. When the parser does not answer, nothing is admitted; when the operator is
-down, the API server admits nothing either (failurePolicy Fail).
+The check uses the parser of the monitors. An object is checked alone: objects that it names may be applied later. When
+the parser does not answer, nothing is admitted; when the operator is down, the API server admits nothing either
+(failurePolicy Fail).
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ _REFUSED, _UNAVAILABLE = 422, 503
 
 
 class Server:
-    """kopf's admission server, made known to the API server by ourselves.
+    """kopf's admission server, which the operator itself registers with the API server.
 
-    Left to itself, kopf wants the right to make configurations of both kinds, and takes them away
-    when it ends.
+    kopf would need the right to create configurations of both kinds, and deletes them when it ends.
     """
 
     def __init__(self, cluster: Cluster, server: kopf.WebhookServer) -> None:
@@ -38,14 +37,14 @@ class Server:
         self._server = server
 
     async def __call__(self, serve: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
-        """Serve, and publish where; again whenever the certificate is another."""
+        """Serve, and publish the address; serve again whenever the certificate changes."""
         async for client in self._server(serve):
             await publish(self._cluster, client)
             yield client
 
 
 def register(registry: kopf.OperatorRegistry, validator: Validator) -> None:
-    """Check objects of these kinds whenever they are created or changed."""
+    """Check objects of these kinds when they are created or changed."""
     for plural in VALIDATED:
         _register(registry, validator, plural)
 

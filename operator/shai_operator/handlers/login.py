@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How kopf gets into the cluster: by the same KUBECONFIG or service account as everything else."""
+"""Gives kopf access to the cluster, with the same KUBECONFIG or service account as everything else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: kopf.OperatorRegistry) -> None:
-    """Log in with what the environment gives."""
+    """Log in with the credentials of the environment."""
 
     @kopf.on.login(id="login", registry=registry)
     async def login(**details: Any) -> ConnectionInfo | None:

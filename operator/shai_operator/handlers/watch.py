@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Passes what kopf sees on to the loop.
+"""Passes kopf's events to the loop.
 
-It uses only event handlers and indexers, so that kopf never writes to objects: no annotations (which could
-exceed their limit), finalizers or status. The indexers are there for one guarantee of kopf: it handles no
-event before it has indexed all existing objects. The operator therefore never sees a pipeline without the
-tasks that existed before it.
+It uses only event handlers and indexers, so that kopf never writes to objects: no annotations (which could exceed their
+limit), finalizers or status. The indexers are there for one guarantee of kopf: it handles no event before it has
+indexed all existing objects. The operator therefore never sees a pipeline without the tasks that existed before it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def register(registry: kopf.OperatorRegistry, loop: Loop) -> None:
-    """Have every kind's objects passed to ``loop``."""
+    """Pass the events of all kinds to ``loop``."""
     for plural in PLURALS.values():
         _register(registry, loop, plural)
 

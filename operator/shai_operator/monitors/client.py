@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The HTTP API of a monitor, over mutual TLS or a unix socket.
 
-What travels is described by the monitor's ``internal/monitor/api``; answers are handed on as
-plain JSON.
+The monitor's ``internal/monitor/api`` describes the messages. Answers are returned as plain JSON.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 
 _OK = 200
 _LINE_LIMIT = 64 << 20
-"""Bytes of one line of a streamed answer: a result with all its lists."""
+"""Limit for one line of a streamed answer, in bytes; a line can be a result with all its lists."""
 
 QUICK = aiohttp.ClientTimeout(total=10.0)
 LONG = aiohttp.ClientTimeout(total=None, sock_connect=10.0)
-"""The timeout for requests without a time limit; the caller cancels them."""
+"""The timeout of requests without a time limit; the caller cancels them."""
 
 
 class MonitorError(Exception):
@@ -40,7 +39,7 @@ class MonitorError(Exception):
 
 
 class MonitorUnreachableError(MonitorError):
-    """No monitor answers there."""
+    """The monitor does not answer."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, 503)
@@ -66,11 +65,11 @@ class MonitorClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close connections."""
+        """Close the connections."""
         await self.close()
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         await self._session.close()
 
     async def status(self) -> dict[str, Any]:
@@ -78,34 +77,34 @@ class MonitorClient:
         return await self._call("GET", "/v1/status")
 
     async def metrics(self) -> str:
-        """Return the monitor's metrics as Prometheus exposes them."""
+        """Return the monitor's metrics in the Prometheus text format."""
         async with self._send("GET", "/metrics", None, QUICK) as answer:
             return await answer.text()
 
     async def apply(self, sources: Sequence[Mapping[str, str]], label: str) -> dict[str, Any]:
-        """Put a bundle in force, in place of the one before; return what changed."""
+        """Put a bundle in force, in place of the one before; return the changes."""
         body = {"sources": list(sources), "prune": True, "label": label}
         return await self._call("POST", "/v1/bundles", body, LONG)
 
     async def validate(self, sources: Sequence[Mapping[str, str]], *, alone: bool = False) -> dict[str, Any]:
-        """Check manifests without applying them; ``alone`` leaves missing references out."""
+        """Check manifests without applying them; with ``alone``, missing references are no errors."""
         return await self._call("POST", "/v1/validations", {"sources": list(sources), "alone": alone}, LONG)
 
     async def compare(
         self, sources: Sequence[Mapping[str, str]], progress: Callable[[Mapping[str, Any]], None]
     ) -> dict[str, Any]:
-        """Return which flows a bundle would open and close against the one in force."""
+        """Return the flows that a bundle would open and close, compared with the one in force."""
         return await self._stream("/v1/comparisons", {"sources": list(sources), "prune": True}, "comparison", progress)
 
     async def analyze(
         self, pipeline: str, scope: str, *, full: bool, progress: Callable[[Mapping[str, Any]], None]
     ) -> dict[str, Any]:
-        """Run the offline analysis; cancelling this cancels it and leaves the last result in force."""
+        """Run the offline analysis; if this is cancelled, so is the analysis, and the last result stays in force."""
         body = {"pipeline": pipeline, "scope": scope.lower(), "full": full}
         return await self._stream("/v1/analyses", body, "analysis", progress)
 
     async def task(self, pipeline: str, task: str, verb: str) -> dict[str, Any]:
-        """``start``, ``stop`` or ``wait`` for a task; return its state."""
+        """Do ``start``, ``stop`` or ``wait`` for a task; return its state."""
         return await self._call("POST", f"/v1/pipelines/{pipeline}/tasks/{task}:{verb}", None, LONG)
 
     async def _call(
@@ -133,7 +132,7 @@ class MonitorClient:
 
 
 class _Answer:
-    """A request whose answer is a success, or whose failure is a MonitorError."""
+    """A request; its answer is a success, and its failure a MonitorError."""
 
     def __init__(self, name: str, request: Any) -> None:
         self._name = name

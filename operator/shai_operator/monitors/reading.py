@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a monitor says of itself, read into what the pure layer decides on."""
+"""Converts a monitor's answers into the types of the pure layer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def monitor(status: Mapping[str, Any]) -> Monitor:
 
 
 def sample(status: Mapping[str, Any], metrics: str, at: datetime) -> Sample | None:
-    """Read the counters by which members are judged; None while the bundle in force is not one of the operator's."""
+    """Read the counters for judging members; None while the bundle in force was not made by the operator."""
     release, _ = label_parts(str((status.get("bundle") or {}).get("label") or ""))
     if not release:
         return None
@@ -65,7 +65,7 @@ def _analyzed(run: Mapping[str, Any] | None, bundle: str | None) -> bool:
 
 
 def _wanted(lines: Iterable[str]) -> Iterable[str]:
-    """Leave out families that nobody asks for: Go's own metrics are most of an exposition."""
+    """Leave out metric families that nothing uses: Go's own metrics are the largest part of the answer."""
     for line in lines:
         words = line.split(maxsplit=3)
         name = words[2] if line.startswith("#") and len(words) > 2 else line.partition("{")[0].partition(" ")[0]  # noqa: PLR2004

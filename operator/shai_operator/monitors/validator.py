@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The monitor's own parser and checker, run as a child process: `shai validate`.
 
-There is one implementation of the policy language and of the rules for manifests, and this is how
-the operator asks it. The child has no state; when it dies it is started again, and whoever asks
-meanwhile gets an error (admission then refuses).
+There is one implementation of the policy language and of the rules for manifests. The operator uses it through this
+process. The child has no state. When it ends, it is started again, and checks fail until then (admission then refuses).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FIRST_RESTART_SECONDS, _LAST_RESTART_SECONDS = 0.1, 10.0
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with one object. ``message`` says what and how to mend it."""
+    """A problem of one object. ``message`` says what is wrong and how to correct it."""
 
     object: Reference
     path: str
@@ -44,7 +43,7 @@ class Problem:
     code: str
 
     def __str__(self) -> str:
-        """Write place and message, as in ``spec.text:3:17: …``."""
+        """Return place and message, as in ``spec.text:3:17: …``."""
         place = f"{self.path}:{self.line}:{self.column}: " if self.line else f"{self.path}: " if self.path else ""
         return place + self.message
 
@@ -83,7 +82,7 @@ class Validator:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End the child."""
+        """Stop the child."""
         if self._keeper is not None:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -92,10 +91,10 @@ class Validator:
             await self._client.close()
 
     async def check(self, things: Iterable[Object], *, alone: bool = False) -> Answer:
-        """Find everything that is wrong with these objects together.
+        """Return all problems of these objects together.
 
-        Where two claim the same, the later one in order is wrong. With ``alone``, references to objects
-        that are not among them are no errors. MonitorError when the child does not answer.
+        If two objects claim the same, the later one has the problem. With ``alone``, references to objects that are not
+        among them are no errors. MonitorError when the child does not answer.
         """
         if self._client is None:
             raise RuntimeError("the validator is not entered")
@@ -129,7 +128,7 @@ class Validator:
             delay = min(2 * delay, _LAST_RESTART_SECONDS)
 
     async def _ready(self, child: asyncio.subprocess.Process) -> bool:
-        """Wait until the child answers; False when it ends before."""
+        """Wait until the child answers; return False when it ends before."""
         while child.returncode is None:
             try:
                 await self.check(())
@@ -142,7 +141,7 @@ class Validator:
 
 
 def manifest(thing: Object) -> dict[str, Any]:
-    """Strip an object to what the monitor's manifests hold."""
+    """Reduce an object to the fields of a monitor's manifest."""
     return {
         "apiVersion": thing["apiVersion"],
         "kind": thing["kind"],
@@ -176,7 +175,7 @@ async def _end(child: asyncio.subprocess.Process) -> None:
 
 
 def messages(problems: Sequence[Problem], most: int = 3) -> str:
-    """Write the first few problems, and how many more there are."""
+    """Return the first few problems, and the number of the others."""
     lines = [str(problem) for problem in problems[:most]]
     if len(problems) > most:
         lines.append(f"and {len(problems) - most} more")

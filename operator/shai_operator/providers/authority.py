@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The operator's certificate authority, which signs the certificates of members and of the operator.
 
-The caller keeps it, in a Secret. Members' certificates are signed in the playbook, by openssl, from
-requests; the operator's own are issued here.
+The caller stores it, in a Secret. Members' certificates are signed in the playbook, by openssl, from requests; the
+operator's own are issued here.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SKEW = timedelta(minutes=5)
-"""How far clocks of hosts may be behind."""
+"""How far the clocks of hosts may be behind."""
 _LIFE = timedelta(days=3650)
 _LEAF_LIFE = timedelta(days=90)
 
 
 class AuthorityError(ValueError):
-    """What was kept is not an authority; the text says what is wrong and what to do."""
+    """The stored data are not an authority; the text says what is wrong and what to do."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Identity:
 
 
 def create(now: datetime | None = None) -> Identity:
-    """Make an authority with a new P-256 key, good for ten years."""
+    """Make an authority with a new P-256 key, valid for ten years."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Shai operator's authority")])
     builder = (
@@ -57,17 +57,17 @@ def create(now: datetime | None = None) -> Identity:
 
 
 def check(authority: Identity) -> None:
-    """Raise AuthorityError unless this is an authority's certificate with its own key."""
+    """Raise AuthorityError unless the identity is an authority's certificate with its own key."""
     _load(authority)
 
 
 def issue_client(authority: Identity, name: str, now: datetime | None = None) -> Identity:
-    """Issue a certificate by which a client of the monitors, such as the operator, is known; good for 90 days."""
+    """Issue a certificate that identifies a client of the monitors, such as the operator; valid for 90 days."""
     return _issue(authority, name, ExtendedKeyUsageOID.CLIENT_AUTH, (), now)
 
 
 def issue_server(authority: Identity, host: str, now: datetime | None = None) -> Identity:
-    """Issue a certificate for a server at a host name or IP address; good for 90 days."""
+    """Issue a certificate for a server at a host name or IP address; valid for 90 days."""
     try:
         alternative: x509.GeneralName = x509.IPAddress(ip_address(host))
     except ValueError:
@@ -126,7 +126,7 @@ def _builder(
 
 
 def _usage(*, certificates: bool) -> x509.KeyUsage:
-    """Allow signing of certificates, or of handshakes, and nothing else."""
+    """Allow only the signing of certificates, or only that of handshakes."""
     return x509.KeyUsage(
         digital_signature=not certificates,
         key_cert_sign=certificates,

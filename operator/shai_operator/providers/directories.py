@@ -23,7 +23,7 @@ _TMPFS = "tmpfs"
 
 
 def base_directory(given: Path | None) -> Path:
-    """Return where runs' directories go: ``given``, else a file system in memory, else the temporary directory."""
+    """Return the parent of runs' directories: ``given``, else a file system in memory, else the temporary one."""
     candidates = (
         [given] if given else [*(path for path in _IN_MEMORY if _is_in_memory(path)), Path(tempfile.gettempdir())]
     )
@@ -32,7 +32,7 @@ def base_directory(given: Path | None) -> Path:
         with suppress(OSError):
             base.mkdir(mode=0o700, parents=True, exist_ok=True)
             about = base.lstat()
-            # Another user may have made the name first, to read along.
+            # Another user may have created the directory first, to read the files in it.
             if base.is_dir() and not base.is_symlink() and about.st_uid == os.getuid() and not about.st_mode & 0o077:
                 return base
     raise OSError(f"no private directory can be made in {' or '.join(map(str, candidates))}: make one writable")
@@ -40,7 +40,7 @@ def base_directory(given: Path | None) -> Path:
 
 @contextmanager
 def run_directory(base: Path) -> Iterator[Path]:
-    """Make a private directory for one run and remove it afterwards, with what earlier operators have left."""
+    """Make a private directory for one run and remove it afterwards; also remove those of killed operators."""
     with _guard(base):
         _sweep(base)
         directory = Path(tempfile.mkdtemp(prefix="run-", dir=base))
@@ -54,19 +54,19 @@ def run_directory(base: Path) -> Iterator[Path]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, never readable in between."""
+    """Write a file that only its owner can read at any time."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def discard(directory: Path) -> None:
-    """Remove a run's directory with all in it."""
+    """Remove a run's directory with its content."""
     shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
 def _guard(base: Path) -> Iterator[None]:
-    """Let one thread or process at a time make and sweep directories."""
+    """Let only one thread or process at a time create and clean up directories."""
     descriptor = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -87,7 +87,7 @@ def _sweep(base: Path) -> None:
 
 
 def _is_in_memory(path: Path) -> bool:
-    """Whether a directory is the root of a tmpfs that we may write to."""
+    """Whether a directory is the root of a writable tmpfs."""
     if not os.access(path, os.W_OK):
         return False
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()

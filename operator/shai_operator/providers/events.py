@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What ansible-runner's events say: progress, and in the end which host failed at what. Pure."""
+"""Reads progress and failures of hosts from ansible-runner's events. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from shai_operator.providers.interface import Host
 
 _TEXT_LIMIT = 1000
-"""Characters of what a module or program said that go into a message; the end says most."""
+"""Characters of a module's or program's output in a message; the end is kept, because it says most."""
 _KEY_MISMATCH = ("REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed")
 _REFUSED = ("Permission denied (", "Too many authentication failures")
 
 
 @dataclass
 class Record:
-    """What has happened in one run on ``host`` so far; names of hosts are the inventory's."""
+    """The events of one run on ``host`` so far; host names are those of the inventory."""
 
     host: Host
     total: int
@@ -36,7 +36,7 @@ class Record:
     _said: list[str] = field(default_factory=list)
 
     def observe(self, event: Mapping[str, Any]) -> Progress | None:
-        """Take in one event; where the run stands, when that has moved."""
+        """Process one event; return the progress when it has changed."""
         data = event.get("event_data") or {}
         match event.get("event"):
             case "playbook_on_play_start":
@@ -56,7 +56,7 @@ class Record:
         return None
 
     def explain(self) -> Failure:
-        """Say why a run failed that no host failed in: there was no host, or the playbook cannot be read."""
+        """Say why a run failed without a failed host: there was no host, or the playbook cannot be read."""
         said = " ".join(" ".join(self._said).split())
         if not self.reached and not said:
             said = "no hosts matched its plays"
@@ -69,7 +69,7 @@ class Record:
         return Failure(Reason.PLAYBOOK_FAILED, f"host {self.host.name}: task {self.task!r}: {text}")
 
     def _summarise(self, data: Mapping[str, Any]) -> None:
-        """Take the statistics at the end as the truth: a failure that a rescue mended is none."""
+        """Use the final statistics: a failure that a rescue section handled is no failure."""
         lasting = {*(data.get("failures") or {}), *(data.get("dark") or {})}
         self.failures = {host: failure for host, failure in self.failures.items() if host in lasting}
         self.changed = set(data.get("changed") or {})
@@ -78,7 +78,7 @@ class Record:
 
 
 def unreachable(host: Host, text: str) -> Failure:
-    """Say why a host cannot be worked on, from what ssh said, and what to do."""
+    """Say why a host cannot be reached, from ssh's output, and what to do."""
     login = host.login
     where = f"host {host.name} ({host.address}" + (f" port {login.port})" if login else ")")
     if any(sign in text for sign in _KEY_MISMATCH):
@@ -101,7 +101,7 @@ def unreachable(host: Host, text: str) -> Failure:
 
 
 def _text(result: Mapping[str, Any]) -> str:
-    """Pick out of a module's result what a person wants to know."""
+    """Return the part of a module's result that a person needs."""
     failed = [one for one in result.get("results") or () if isinstance(one, dict) and one.get("failed")]
     if failed:
         return _text(failed[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Images: directories of the operator's machine with all that a member runs."""
+"""Images: directories on the operator's machine with all files that a member runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from threading import Lock
 from shai_operator.providers.interface import Image, ImageMissingError
 
 REQUIRED = ("bin/shai", "runtime/libshai.so")
-"""What a directory needs to be an image."""
+"""The files that an image has to contain."""
 
 _known: dict[Path, tuple[bytes, str]] = {}
 """For each image that was read: the sizes and times of its files, and its digest."""
@@ -20,9 +20,9 @@ _known_lock = Lock()
 
 
 def read(images: Path, name: str) -> Image:
-    """Read the image ``name`` of a directory of images; ImageMissingError when it is not one.
+    """Read the image ``name`` from a directory of images; ImageMissingError when it is missing or no image.
 
-    Reads every file, so call it in a thread; files that have not changed since are not read again.
+    Reads every file, so call it in a thread; if no file has changed since, it reads none.
     """
     if not name or name.startswith(".") or "/" in name:
         raise ImageMissingError(f"image {name!r}: expected the name of a directory in {images}")

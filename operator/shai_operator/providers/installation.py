@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Members by playbook: what the providers of Linux hosts have in common."""
+"""Installation of members by playbook: the common part of the providers for Linux hosts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PlaybookProvider(ABC):
-    """Implements `interface.Provider` by playbooks; what differs is which hosts there are and how to get onto them."""
+    """Implements `interface.Provider` by playbooks; subclasses define the hosts and the connections to them."""
 
     def __init__(self, playbooks: Playbooks, authority: Identity) -> None:
         self._playbooks = playbooks
@@ -38,7 +38,7 @@ class PlaybookProvider(ABC):
 
     @abstractmethod
     def connection(self, host: Host) -> Connection:
-        """Return how to get onto a host; ConfigurationError when that is not known."""
+        """Return the connection to a host; ConfigurationError when it is not known."""
 
     def place(self, pool: Pool, ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
         """Choose hosts for members."""
@@ -82,7 +82,7 @@ class PlaybookProvider(ABC):
         progress: Callable[[Progress], None],
         cancel: asyncio.Event,
     ) -> Mapping[str, Outcome]:
-        """Stop members and delete what is theirs."""
+        """Stop members and delete their files."""
         connection = self.connection(host)
         job = Job(
             "remove.yml",
@@ -93,7 +93,7 @@ class PlaybookProvider(ABC):
         return _outcomes(await self._playbooks.run(job, progress, cancel), members)
 
     async def close(self) -> None:
-        """End the runs that are going on; those of other providers that share the playbooks too."""
+        """End all running playbooks, including those of other providers that share `Playbooks`."""
         await self._playbooks.close()
 
 
@@ -111,12 +111,12 @@ def _outcomes(report: Report, members: Sequence[Member]) -> dict[str, Outcome]:
 
 
 def _time(text: str | None) -> datetime | None:
-    """Read what openssl writes, such as ``2027-02-18 22:22:13Z``."""
+    """Parse a time as openssl writes it, such as ``2027-02-18 22:22:13Z``."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
 def _image_failure(configuration: MemberConfiguration) -> Failure | None:
-    """Say what is wrong with the image when it is not what the configuration was made from."""
+    """Say how the image differs from the one in the configuration; None when it does not."""
     image = configuration.image
     try:
         now = images.read(Path(image.path).parent, Path(image.path).name)
@@ -128,7 +128,7 @@ def _image_failure(configuration: MemberConfiguration) -> Failure | None:
 
 
 def _collection_digest() -> str:
-    """Hash what decides how members are installed."""
+    """Hash the files that determine how members are installed."""
     hashed = hashlib.sha256()
     for part in ("playbooks", "plugins", "roles"):
         for path in sorted((process.COLLECTION / part).rglob("*")):

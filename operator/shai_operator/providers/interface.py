@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The interface of providers of pool members: the types and guarantees between the operator and its playbooks.
 
-A *host* is a machine that can hold members. A *member* is one monitor with its data, state and
-key-value store, installed in a directory of its own: ``<directory>/<member's name>``.
+A *host* is a machine that can hold members. A *member* is one monitor with its data, state and key-value store,
+installed in a directory of its own: ``<directory>/<member's name>``.
 
-Everything here is idempotent. If a run is interrupted at any point, also by the death of the operator, the
-next run with the same arguments completes it.
+Everything here is idempotent. If a run is interrupted at any point, even because the operator is killed, the next run
+with the same arguments completes it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 RESERVED_VARIABLES = frozenset({"IMAGE", "DATA", "MEMBER_ADDRESS", "REDIS_SOCKET"})
-"""What the installation defines itself for a member's manifests."""
+"""Variables in a member's manifests that the installation itself defines."""
 
 _DIRECTORY_LIMIT = 60
-"""Longest directory of a member: a socket's path has at most 107 bytes, with room for names beneath it."""
+"""Longest directory of a member: a socket's path has at most 107 bytes, and includes names under the directory."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Reason(StrEnum):
-    """Why something did not succeed: reasons of a JailPool's condition Provisioned."""
+    """Reasons of failures, as in a JailPool's condition Provisioned."""
 
     HOST_UNREACHABLE = "HostUnreachable"
     HOST_KEY_MISMATCH = "HostKeyMismatch"
@@ -46,7 +46,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong: a reason for programs, and a message that says what to do about it."""
+    """A failure: a reason for programs, and a message that says what to do."""
 
     reason: Reason
     message: str
@@ -57,18 +57,18 @@ class ConfigurationError(ValueError):
 
 
 class ImageMissingError(Exception):
-    """An image is not there or is not one; reason ImageMissing. The text names what is missing and the remedy."""
+    """An image is missing or incomplete; reason ImageMissing. The text names the missing file and the remedy."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """How to get onto a host by SSH: with a key, and never a password."""
+    """The SSH login for a host: always with a key, never with a password."""
 
     user: str
     private_key: str = field(repr=False)
-    """Text of the key's file. It goes into a file in the run's private directory and nowhere else."""
+    """Content of the key's file. It is only written to a file in the run's private directory."""
     host_key: str
-    """The host's public key, ``ssh-ed25519 AAAA…``; a host that shows another is refused."""
+    """The host's public key, ``ssh-ed25519 AAAA…``; a host with another key is refused."""
     port: int = 22
 
 
@@ -80,21 +80,21 @@ class Host:
     address: str
     """The host's address for SSH, a name or a number. Hosts of two pools with the same address are one machine."""
     login: Login | None = None
-    """None is this machine, or a host that is placed upon and not yet logged into."""
+    """None for this machine, and for a host that is used for placement only."""
     max_members: int = 8
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What placement needs to know of a pool."""
+    """The parts of a pool that placement needs."""
 
     name: str
     addresses: str
     """CIDR; the member with ordinal i gets the (i+1)th address in it that a machine can have."""
     hosts: tuple[Host, ...] = ()
-    """Of provider ``linux``; empty for ``local``."""
+    """The hosts of provider ``linux``; empty for ``local``."""
     max_members: int = 8
-    """Of provider ``local``."""
+    """The most members for provider ``local``."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ class Member:
     ordinal: int
     host: str
     address: str
-    """Where its monitor listens; in its certificate, and $(MEMBER_ADDRESS) in manifests."""
+    """The address at which its monitor listens; in its certificate, and $(MEMBER_ADDRESS) in manifests."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Which host takes which member. Those that fit nowhere are not in ``members``, and ``failure`` says why."""
+    """The host of each member. Members that fit nowhere are not in ``members``, and ``failure`` says why."""
 
     members: tuple[Member, ...]
     failure: Failure | None = None
@@ -119,7 +119,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Image:
-    """What a member runs: a directory of the operator's machine. `images.read` makes it."""
+    """The programs of a member: a directory on the operator's machine. `images.read` makes it."""
 
     name: str
     path: str
@@ -128,11 +128,11 @@ class Image:
 
 
 class DataMode(StrEnum):
-    """How a new member's data directory comes from its source."""
+    """How a new member's data directory is made from its source."""
 
     COPY = "Copy"
     LINK = "Link"
-    """Hard links: at once and without more disk, for data that no task changes in place."""
+    """Hard links: fast and without more disk space, for data that no task changes in place."""
 
 
 @dataclass(frozen=True)
@@ -148,26 +148,27 @@ class KeyValue:
     """A private, confined Redis beside the monitor."""
 
     seed: str = ""
-    """File *on the host* with commands (RESP or inline) that are loaded once; empty: none."""
+    """File *on the host* with commands (RESP or inline) that are run once; empty: none."""
 
 
 @dataclass(frozen=True)
 class MemberConfiguration:
-    """Everything the installation needs that is the same for all members of a pool."""
+    """The settings of an installation that are the same for all members of a pool."""
 
     directory: str
-    """The pool's directory on its hosts, absolute; on one file system, which sockets' paths keep short."""
+    """The pool's directory on its hosts, absolute, on one file system. It has to be short because of the sockets'
+    paths."""
     image: Image
     installer: str
-    """`Provider.installer`: a new version of the playbooks is a change of configuration too."""
+    """`Provider.installer`: new playbooks change the configuration, too."""
     data: Data | None = None
     key_value: KeyValue | None = None
     variables: tuple[tuple[str, str], ...] = ()
-    """For $(NAME) in manifests; seen by everybody on the host, so nothing secret."""
+    """For $(NAME) in manifests. Every user of the host can read them, so they must not be secret."""
     monitor_port: int = 8443
 
     def __post_init__(self) -> None:
-        """Refuse what the monitor or its supervisor would stumble over; ConfigurationError."""
+        """Refuse values with which the monitor or its supervisor would fail; ConfigurationError."""
         if not PurePosixPath(self.directory).is_absolute() or ".." in PurePosixPath(self.directory).parts:
             raise ConfigurationError(f"directory {self.directory!r}: expected an absolute path without '..'")
         seen: set[str] = set()
@@ -176,7 +177,7 @@ class MemberConfiguration:
             seen.add(name)
 
     def member_directory(self, member: Member) -> PurePosixPath:
-        """Return where a member is installed; ConfigurationError when the path is too long for its sockets."""
+        """Return a member's directory; ConfigurationError when the path is too long for its sockets."""
         path = PurePosixPath(self.directory) / member.name
         if len(str(path).encode()) > _DIRECTORY_LIMIT:
             raise ConfigurationError(
@@ -186,9 +187,9 @@ class MemberConfiguration:
         return path
 
     def digest(self, member: Member) -> str:
-        """Return the SHA-256 (hex) of all that this member is installed with; equal means up to date.
+        """Return the SHA-256 (hex) of everything that determines this member's installation; equal means up to date.
 
-        The image counts by its content and not by where the operator keeps it.
+        The image contributes its content, not its path.
         """
         content = asdict(self)
         content["image"] = self.image.digest
@@ -209,7 +210,7 @@ def _check_variable(name: str, value: str, seen: set[str]) -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands. ``total`` is an estimate: handlers and what a host needs more are not in it."""
+    """The progress of a run. ``total`` is an estimate, without handlers and included tasks."""
 
     host: str
     play: str
@@ -220,33 +221,32 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did to one member."""
+    """The result of a run for one member."""
 
     failure: Failure | None = None
     changed: bool = False
     certificate_ends: datetime | None = None
-    """When the monitor's certificate expires; `Provider.provision` renews it in good time before that."""
+    """When the monitor's certificate expires; `Provider.provision` renews it before that."""
 
 
 class Provider(Protocol):
     """Installs and removes members on the hosts of one kind.
 
-    Safe to call from several asyncio tasks of one event loop: runs on one host follow each other,
-    and no more than a fixed number run at a time; those that wait hold no thread. What fails is in
-    the outcomes, which have every member that was asked for; exceptions are mistakes of the caller
-    (ConfigurationError) or of the program.
-    A task that is cancelled ends its run, and is done when the run's processes are.
+    Safe to call from several asyncio tasks of one event loop. Runs on one host follow each other, and only a fixed
+    number run at a time; waiting runs hold no thread. Failures are in the outcomes, which include every requested
+    member. Exceptions are mistakes of the caller (ConfigurationError) or of the program. Cancelling a task ends its
+    run; the task is done when the run's processes have ended.
     """
 
     installer: str
-    """Names the version of what installs; for `MemberConfiguration.installer`."""
+    """The version of the installing code, for `MemberConfiguration.installer`."""
 
     def place(self, pool: Pool, ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
         """Choose a host for every ordinal; pure.
 
-        ``current`` is the host of each member that exists: it keeps it while the host is listed,
-        even when the host would take fewer now, because its data are there. The others go, in the
-        order of ``ordinals``, to the host with most room. What does not fit is TooFewHosts.
+        ``current`` is the host of each existing member. While this host is listed, the member keeps it, even if the
+        host now takes fewer members, because the data are there. The other ordinals go, in the order of ``ordinals``,
+        to the host with most room. If some do not fit, the failure is TooFewHosts.
         """
 
     async def provision(
@@ -260,9 +260,9 @@ class Provider(Protocol):
     ) -> Mapping[str, Outcome]:
         """Install the members on their host, or bring them up to date, and wait until their monitors are ready.
 
-        Restarts only what a change concerns; a second call changes nothing. Other members of the
-        host are left alone, so an update can go through a pool in batches. ``progress`` is called
-        in the event loop. Setting ``cancel`` ends the run with the reason Cancelled.
+        Only the parts that a change affects are restarted; a second call changes nothing. Other members of the host are
+        not affected, so an update can go through a pool in batches. ``progress`` is called in the event loop. Setting
+        ``cancel`` ends the run with the reason Cancelled.
         """
 
     async def remove(
@@ -274,10 +274,10 @@ class Provider(Protocol):
         progress: Callable[[Progress], None],
         cancel: asyncio.Event,
     ) -> Mapping[str, Outcome]:
-        """Stop the members and delete all of theirs on the host; members that are gone are removed already.
+        """Stop the members and delete all their files on the host; members that do not exist count as removed.
 
         Refuses a directory that does not carry the member's mark.
         """
 
     async def close(self) -> None:
-        """End the runs that are going on, and wait for their ends."""
+        """End all running playbooks, and wait for them."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Inventories of runs. Pure.
 
-Every text is marked as data: a pool's author must not be able to have the operator evaluate a
-template, which could start programs.
+Every text is marked as data. Otherwise a pool's author could have the operator evaluate a template, which could start
+programs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shai_operator.providers.interface import Member, MemberConfiguration
 
 MACHINE = "machine"
-"""The inventory's name for the host itself. Members' names end in a number, so none is called so."""
+"""The inventory's name for the host itself. Members' names end in a number, so no member has this name."""
 AUTHORITY_CERTIFICATE = "authority.pem"
 AUTHORITY_KEY = "authority.key"
 """Names of files in a run's directory."""
@@ -29,22 +29,22 @@ AUTHORITY_KEY = "authority.key"
 
 @dataclass(frozen=True)
 class Connection:
-    """How a run gets onto its host: Ansible's variables, given the run's directory, and files for that directory."""
+    """The connection of a run to its host: Ansible's variables for a run's directory, and files for that directory."""
 
     variables: Callable[[Path], Mapping[str, str]]
     python: str
-    """Interpreter on the host that has the package supervisor, where there is no systemd."""
+    """Interpreter on the host that has the package supervisor, for hosts without systemd."""
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class _Text(str):
-    """A text that Ansible takes as it is."""
+    """A text that Ansible does not evaluate as a template."""
 
     __slots__ = ()
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts with Ansible's mark for what is not a template."""
+    """Writes texts with Ansible's mark for data."""
 
 
 _Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text)))
@@ -53,7 +53,7 @@ _Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("!un
 def for_provision(
     connection: Connection, members: Sequence[Member], configuration: MemberConfiguration, directory: Path
 ) -> str:
-    """Write the inventory that installs members."""
+    """Return the inventory that installs members."""
     data, key_value = configuration.data, configuration.key_value
     shared = {
         "linux_host_directory": configuration.directory,
@@ -76,7 +76,7 @@ def for_provision(
 
 
 def for_removal(connection: Connection, members: Sequence[Member], pool_directory: str, directory: Path) -> str:
-    """Write the inventory that removes members."""
+    """Return the inventory that removes members."""
     return _write(connection, members, pool_directory, {"linux_host_directory": pool_directory}, directory)
 
 

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from shai_operator.providers.playbooks import Playbooks
 
 PYTHON = "/usr/bin/python3"
-"""Of hosts; Debian's package supervisor is installed for it."""
+"""The Python of hosts, for which Debian's package supervisor is installed."""
 _CONNECT_SECONDS = 10
 _KEY_FILE, _KNOWN_HOSTS = "ssh.key", "known_hosts"
 _HOST_KEY = re.compile(r"((?:ssh|ecdsa|sk)-[a-z0-9@.-]+) ([A-Za-z0-9+/]{16,}={0,3})(?: .*)?")
-# Nothing that ssh would take for an option, or the shell that starts it for more than a word.
+# Only characters that neither ssh reads as an option nor the shell that starts ssh reads as more than a word.
 _ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_%-]*")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 class LinuxProvider(PlaybookProvider):
-    """Keeps members on the hosts that the pool lists."""
+    """Installs members on the hosts that the pool lists."""
 
     def __init__(self, playbooks: Playbooks, authority: Identity, *, python: str = PYTHON) -> None:
         super().__init__(playbooks, authority)
@@ -40,7 +40,7 @@ class LinuxProvider(PlaybookProvider):
         return pool.hosts
 
     def connection(self, host: Host) -> Connection:
-        """Return how to log in; ConfigurationError when a part of the login is not well-formed."""
+        """Return the connection to a host; ConfigurationError when a part of the login is not well-formed."""
         login = host.login
         if login is None:
             raise ConfigurationError(f"host {host.name}: it has no login; read its key from privateKeySecret")
@@ -49,7 +49,7 @@ class LinuxProvider(PlaybookProvider):
             lambda directory: _variables(host, login, directory),
             python=self._python,
             files={
-                # ssh wants the line break at the end, which Secrets often lose.
+                # ssh needs the line break at the end, which Secrets often lose.
                 _KEY_FILE: login.private_key.rstrip("\n") + "\n",
                 _KNOWN_HOSTS: f"{_alias(host)} {key[1]} {key[2]}\n",
             },
@@ -71,7 +71,7 @@ def _checked(host: Host, login: Login) -> re.Match[str]:
 
 
 def _alias(host: Host) -> str:
-    """Return the name under which the key is known: the same whatever the address and the port are."""
+    """Return the name under which the key is known; it does not depend on the address and the port."""
     return f"shai-{host.name}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Provider ``local``: members on this machine, by the same playbooks as on any other."""
+"""Provider ``local``: members on this machine, installed by the same playbooks."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def local_host(max_members: int = 8) -> Host:
 
 
 class LocalProvider(PlaybookProvider):
-    """Keeps members on this machine, as many as the pool's ``max_members``."""
+    """Installs members on this machine, up to the pool's ``max_members``."""
 
     def hosts(self, pool: Pool) -> Sequence[Host]:
         """Return this machine."""
         return [local_host(pool.max_members)]
 
     def connection(self, host: Host) -> Connection:  # noqa: ARG002 - there is one host
-        """Return the connection that is none."""
+        """Return an empty connection."""
         return _THIS_MACHINE

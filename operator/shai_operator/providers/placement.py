@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which host takes which member, and which address it gets. Pure.
+"""Places members on hosts and gives them addresses. Pure.
 
 A member keeps its host, because its data are there. No member is moved to another host.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def place(pool: Pool, hosts: Sequence[Host], ordinals: Sequence[int], current: Mapping[int, str]) -> Placement:
-    """Place the ordinals on the hosts, as `interface.Provider.place` promises."""
+    """Place the ordinals on the hosts; see `interface.Provider.place`."""
     listed = {host.name for host in hosts}
     kept = {ordinal: current[ordinal] for ordinal in ordinals if current.get(ordinal) in listed}
     taken = Counter(kept.values())
@@ -39,7 +39,7 @@ def place(pool: Pool, hosts: Sequence[Host], ordinals: Sequence[int], current: M
 
 def _addressed(pool: Pool, hosts: Sequence[Host], ordinals: Sequence[int], chosen: Mapping[int, str]) -> Placement:
     network = ip_network(pool.addresses)
-    # The first and the last address of an IPv4 range, and the first of an IPv6 range, are no machine's.
+    # The first and the last address of an IPv4 range, and the first of an IPv6 range, belong to no machine.
     first = 1 if network.prefixlen < network.max_prefixlen - 1 else 0
     last = network.num_addresses - first * (network.version == 4)  # noqa: PLR2004 - the protocol's name
     members = tuple(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs of playbooks: one at a time on a host, a fixed number at once, in threads of their own.
+"""Runs of playbooks: one at a time on a host, a fixed number in all, each in its own thread.
 
-Each run has a fresh private directory, an environment of its own, a time limit, and an end: when
-it is cancelled, when its time is up, and when the operator dies, its processes go too.
+Each run has a fresh private directory, an environment of its own and a time limit. Its processes end when it is
+cancelled, when its time is over, and when the operator ends.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class Job:
     """A playbook to run on a host."""
 
     playbook: str
-    """Name of a playbook of the collection, such as ``provision.yml``."""
+    """Name of a playbook in the collection, such as ``provision.yml``."""
     host: Host
     inventory: Callable[[Path], str]
-    """Writes the inventory, given the run's directory."""
+    """Returns the inventory for a run's directory."""
     files: Mapping[str, str] = field(repr=False)
-    """Files for the run's directory, by name: the place for what is secret."""
+    """Files for the run's directory, by name; secrets belong here."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a run went. ``failure`` is of the run as a whole, for members that have none of their own."""
+    """The result of a run. ``failure`` concerns the whole run, for members that have no failure of their own."""
 
     record: Record
     failure: Failure | None = None
@@ -69,7 +69,7 @@ class Playbooks:
         self._runs: dict[asyncio.Task[Report], threading.Event] = {}
 
     async def run(self, job: Job, progress: Callable[[Progress], None], cancel: asyncio.Event) -> Report:
-        """Run a job when it is its turn. A caller that is cancelled is done when the run's processes are."""
+        """Run a job when its turn comes. A cancelled call returns when the run's processes have ended."""
         stop = threading.Event()
         run = asyncio.create_task(self._run_in_turn(job, progress, stop))
         self._runs[run] = stop
@@ -101,12 +101,12 @@ class Playbooks:
         self._stop(stop)
 
     def _announce(self) -> None:
-        """Let those who wait for their turn look again."""
+        """Wake the waiting runs."""
         self._moved.set()
         self._moved = asyncio.Event()
 
     async def _run_in_turn(self, job: Job, progress: Callable[[Progress], None], stop: threading.Event) -> Report:
-        # By address: two pools may have the same machine, under different names.
+        # By address: two pools may name the same machine differently.
         where = job.host.address
         while not stop.is_set() and (where in self._busy or len(self._busy) >= self._workers):
             await self._moved.wait()
@@ -125,7 +125,7 @@ class Playbooks:
             self._announce()
 
     def _run(self, job: Job, report: Callable[[Progress], None], stop: threading.Event) -> Report:
-        """Run a job in this thread, from its directory's beginning to its end."""
+        """Run a job in this thread, from creating its directory to removing it."""
         with directories.run_directory(self._base) as directory:
             playbook = process.prepare(directory, job.playbook)
             for name, text in {**job.files, "inventory.yml": job.inventory(directory)}.items():
@@ -152,7 +152,7 @@ class Playbooks:
                     f"host {job.host.name}: {job.playbook} took longer than {self._time_limit:.0f} s and was ended "
                     f"in task {record.task!r}: look at the host's load and network; the next run goes on from there",
                 )
-            # Ansible says that all is well when it had nothing to do.
+            # Ansible reports success when it had nothing to do.
             case process.End.SUCCEEDED if record.reached:
                 return None
         if MACHINE in record.failures:

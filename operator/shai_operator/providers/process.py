@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One run of ansible-playbook, through ansible-runner, and how its processes end.
+"""Runs ansible-playbook through ansible-runner, and ends its processes.
 
-Ansible's workers are sessions of their own, which no signal to a process group reaches; but
-ansible-playbook ends them when it is sent SIGTERM. So it runs beneath a process that
-ansible-runner may kill, whose death sends it that signal, and which is killed when the operator
-dies: ``operator ← (SIGKILL) setsid ← (SIGTERM) ansible-playbook``.
+Ansible's workers have sessions of their own, which no signal to a process group reaches, but ansible-playbook ends them
+on SIGTERM. It therefore runs below a process that ansible-runner may kill. The death of that process sends SIGTERM to
+ansible-playbook; the process itself is killed when the operator dies: ``operator ← (SIGKILL) setsid ← (SIGTERM)
+ansible-playbook``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _PREFIX = ("setpriv", "--pdeathsig", "KILL", "setsid", "--wait", "setpriv", "--p
 _POLL_SECONDS = 1
 _FORKS = "10"
 _SETTINGS = "ansible.cfg"
-"""An empty file, without which Ansible looks for one elsewhere."""
+"""An empty file; without it, Ansible searches for one elsewhere."""
 _LIST_SECONDS = 60.0
 
 
 class End(Enum):
-    """How a run ended."""
+    """The end of a run."""
 
     SUCCEEDED = auto()
     FAILED = auto()
@@ -45,7 +45,7 @@ class End(Enum):
 
 
 def prepare(directory: Path, playbook: str) -> Path:
-    """Lay out a run's directory; returns where the playbook is, as a part of its collection."""
+    """Fill a run's directory; return the path of the playbook in it, as a part of the collection."""
     home = directory / "collections" / "ansible_collections" / "shai"
     home.mkdir(parents=True)
     (home / "pools").symlink_to(COLLECTION)
@@ -55,7 +55,7 @@ def prepare(directory: Path, playbook: str) -> Path:
 
 
 def count_tasks(directory: Path, playbook: Path) -> int:
-    """Count the tasks of a playbook, without those that are included while it runs."""
+    """Count the tasks of a playbook, without those that are included at run time."""
     listed = subprocess.run(
         [_program("ansible-playbook"), "--inventory", str(directory / "inventory.yml"), "--list-tasks", str(playbook)],
         env=_environment(directory),
@@ -80,7 +80,7 @@ def run(
 
     def handle(event: Mapping[str, object]) -> bool:
         observe(event)
-        return False  # no file of it is kept
+        return False  # ansible-runner keeps no file of the event
 
     config = RunnerConfig(
         private_data_dir=str(directory),
@@ -89,13 +89,13 @@ def run(
         quiet=True,
     )
     config.prepare()
-    # Settings that are given otherwise than in a file are dropped by prepare.
+    # ansible-runner's prepare drops settings that are not in a file.
     config.pexpect_timeout, config.suppress_output_file = _POLL_SECONDS, True
     config.command = [*_PREFIX, *config.command]
     config.env = {**_added(config.env), **_environment(directory)}
     runner = Runner(config, event_handler=handle, cancel_callback=lambda: stop.is_set() or time.monotonic() > deadline)
     try:
-        with suppress(pexpect.TIMEOUT):  # it was killed and takes its time to go
+        with suppress(pexpect.TIMEOUT):  # it was killed and needs some time to end
             runner.run()
     finally:
         _close_connections(directory)
@@ -107,7 +107,7 @@ def run(
 
 
 def _environment(directory: Path) -> dict[str, str]:
-    """Return the environment of Ansible: nothing of the operator's own, which may be secret, and no user's settings."""
+    """Return Ansible's environment, without the operator's own, which may be secret, and without users' settings."""
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": str(directory),
@@ -124,12 +124,12 @@ def _environment(directory: Path) -> dict[str, str]:
 
 
 def _added(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what ansible-runner has added to the operator's environment, for its callback plugin."""
+    """Return the variables that ansible-runner has added to the environment, for its callback plugin."""
     return {name: value for name, value in environment.items() if os.environ.get(name) != value}
 
 
 def _close_connections(directory: Path) -> None:
-    """End the connections that ssh keeps open for the next task, and with them what still goes through them."""
+    """End the connections that ssh keeps open for later tasks, with the commands that still run through them."""
     for connection in (directory / "connections").iterdir():
         subprocess.run(
             ["ssh", "-o", f"ControlPath={connection}", "-O", "exit", "host"],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What to do, decided purely: observed objects in, actions out; no I/O, no clock, no kopf.
+"""Pure decisions: observed objects in, actions out; no I/O, no clock, no kopf.
 
-Every function can run twice, or again after a crash half way, with the same result: it looks
-only at what it is given, never at what it decided before.
+Every function can run twice, or again after a crash in the middle, with the same result: it uses only its arguments and
+remembers nothing.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a reconciliation may ask for. Carrying actions out is `shai_operator.control`'s."""
+"""The actions of a reconciliation. `shai_operator.control` carries them out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NORMAL, WARNING = "Normal", "Warning"
 
 @dataclass(frozen=True)
 class Create:
-    """Create an object; that it exists already is success (its name says its content)."""
+    """Create an object. If it exists already, the action has succeeded, because the name follows from the content."""
 
     body: Mapping[str, Any]
 
@@ -31,10 +31,10 @@ class Delete:
 
 @dataclass(frozen=True)
 class SetStatus:
-    """Apply a part of an object's status: all the fields that ``writer`` owns.
+    """Apply a part of an object's status: all fields that ``writer`` owns.
 
-    Fields that an earlier status of the same writer had and this one lacks are removed. Nothing is
-    sent when the object, as last seen, has these values already.
+    Fields that an earlier status of the same writer had, and that this status lacks, are removed. If the object as last
+    seen already has these values, nothing is sent.
     """
 
     thing: Object
@@ -44,7 +44,7 @@ class SetStatus:
 
 @dataclass(frozen=True)
 class SetFinalizer:
-    """Add the operator's finalizer to an object, or take it away."""
+    """Add the operator's finalizer to an object, or remove it."""
 
     thing: Object
     present: bool

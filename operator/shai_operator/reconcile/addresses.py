@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The addresses of a pool's members, and whether a pipeline keeps to them.
+"""The addresses of a pool's members, and whether a pipeline listens at other addresses.
 
-Pools can share a host. A pipeline that listened at any address of the host could take the place of another
-pool's pipeline or monitor.
+Pools can share a host. A pipeline that listened at any address of the host could take the place of another pool's
+pipeline or monitor.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def port(pool: Object) -> int:
 
 
 def refusal(pool: Object, pipeline: Object) -> str:
-    """Say which address a pipeline may not listen at in a pool; empty: there is none."""
-    values = _variables(pipeline) | _variables(pool)  # as on members, where the pool's variables go first
-    values.pop("MEMBER_ADDRESS", None)  # the provider's
+    """Say which address a pipeline may not listen at in a pool; empty: every address is allowed."""
+    values = _variables(pipeline) | _variables(pool)  # as on members, where the pool's variables take precedence
+    values.pop("MEMBER_ADDRESS", None)  # set by the provider
     for conduit in spec(pipeline).get("conduits") or ():
         written = str(conduit.get("listen") or "")
         listen = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), written)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """When the offline analysis runs: by the schedules of OfflineAnalysis objects, and on a changed bundle.
 
-As with a CronJob, a run's name is made from the minute that it was scheduled for, so that a crash
-between its creation and the note of it cannot start it twice.
+As with a CronJob, the name of a run contains the minute for which it was scheduled. If the operator crashes between
+creating the run and recording it, it therefore cannot start the run twice.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ ACTIVE_LISTED = 16
 
 _SUCCESSES_KEPT, _FAILURES_KEPT = 3, 1
 _LONGEST_WAIT_SECONDS = 3600.0
-"""Timers count a clock of their own: the wall clock, which can be set, is looked at this often."""
+"""Longest wait before the wall clock is read again: a timer does not notice when the wall clock is set."""
 _BUNDLE_DIGITS, _NAME_DIGITS = 12, 8
 _PIPELINE_LIMIT = 63 - 1 - _BUNDLE_DIGITS
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """How an OfflineAnalysis stands: its unfinished runs, and the last time for which it made one."""
+    """The state of an OfflineAnalysis: its unfinished runs, and the scheduled time of its last run."""
 
     oa: Object
     active: list[str]
@@ -56,10 +56,10 @@ class _Seen:
 
 
 def reconcile(oa: Object, inventory: Inventory, now: datetime) -> Plan:
-    """Start the run that is due, if any, drop old ones, and say how it stands."""
+    """Start the run that is due, if any, delete old runs, and write the status."""
     plan = Plan()
     if deleting(oa):
-        return plan  # its runs go with it
+        return plan  # its runs are deleted with it
     own = [
         one
         for one in runs.of_pipeline(inventory, namespace(oa), spec(oa)["pipeline"])
@@ -90,12 +90,12 @@ def reconcile(oa: Object, inventory: Inventory, now: datetime) -> Plan:
 
 
 def of_pipeline(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
-    """Look after a pipeline's analysis: what the present bundle's came to, and the run that is still to be made."""
+    """Report the analysis of a pipeline's present bundle, and create its run if there is none."""
     return Plan([*runs.analyzed(pipeline, inventory, now).actions, *changes(pipeline, inventory).actions])
 
 
 def changes(pipeline: Object, inventory: Inventory) -> Plan:
-    """Have a changed bundle analysed, unless an OfflineAnalysis of the pipeline ignores changes or is suspended."""
+    """Create a run for a changed bundle, unless an OfflineAnalysis of the pipeline ignores changes or is suspended."""
     plan = Plan()
     bundle = str(status(pipeline).get("bundle", ""))
     if deleting(pipeline) or not bundle:
@@ -121,13 +121,13 @@ def changes(pipeline: Object, inventory: Inventory) -> Plan:
         message = f"AnalysisRun {present} analyses the bundle that is now in force"
         plan.add(Emit(pipeline, NORMAL, "AnalysisStarted", message))
     elif runs.finished(existing) and any(created(one) > created(existing) for one in others):
-        # The pipeline has come back to an earlier bundle: its run is made again once this one is gone.
+        # The pipeline has returned to an earlier bundle. Its old run is being deleted; then a new run is created.
         plan.add(Delete(reference(existing), uid(existing)))
     return plan
 
 
 def change_name(pipeline: str, bundle: str) -> str:
-    """Return the name of the run for a bundle; a long pipeline's name is cut and made unique again."""
+    """Return the name of the run for a bundle; the name of a long pipeline is cut, and a hash makes it unique again."""
     if len(pipeline) > _PIPELINE_LIMIT:
         digest = hashlib.sha256(pipeline.encode()).hexdigest()[:_NAME_DIGITS]
         pipeline = f"{pipeline[: _PIPELINE_LIMIT - 1 - _NAME_DIGITS]}-{digest}"
@@ -145,9 +145,9 @@ def _ready(oa: Object, inventory: Inventory, upcoming: datetime) -> Condition:
 
 
 def _scheduled_for(run: Object, oa: Object, now: datetime) -> str:
-    """Return the time that a run was made for; empty when its OfflineAnalysis can have made none for that time.
+    """Return the time for which a run was scheduled; empty when its OfflineAnalysis has no such time in its schedule.
 
-    Anybody who may create runs can write any time: a future one would end the schedule.
+    Anybody who may create runs can write any time. A time in the future would otherwise end the schedule.
     """
     try:
         time = datetime.fromisoformat(str(spec(run).get("scheduledTime") or ""))
@@ -158,7 +158,7 @@ def _scheduled_for(run: Object, oa: Object, now: datetime) -> str:
 
 
 def _start(plan: Plan, seen: _Seen, times: Schedule) -> _Seen:
-    """Start the run for the latest time that has come, if any; return how it stands then."""
+    """Start the run for the latest scheduled time that has passed, if any; return the state after that."""
     oa = seen.oa
     since = datetime.fromisoformat(seen.last or created(oa))
     patience = spec(oa).get("startingDeadlineSeconds")
@@ -183,7 +183,7 @@ def _start(plan: Plan, seen: _Seen, times: Schedule) -> _Seen:
 
 
 def _started(oa: Object, run: str, due: Missed, earliest: datetime) -> Emit:
-    """Make the event for a run that makes up for all the times since ``earliest``."""
+    """Make the event for a run that makes up for all scheduled times since ``earliest``."""
     if due.too_many:
         message = (
             f"more than {schedule.MOST_COUNTED} runs were due since {timestamp(earliest)}; AnalysisRun {run} makes up "
@@ -214,7 +214,7 @@ def _status(seen: _Seen, own: Iterable[Object], ready: Condition, upcoming: date
 
 
 def _drop_old(plan: Plan, finished: Iterable[Object], limits: Mapping[str, Any]) -> None:
-    """Delete the oldest finished runs beyond the limits, which are those of an OfflineAnalysis."""
+    """Delete the oldest finished runs beyond the limits of an OfflineAnalysis."""
     good: list[Object] = []
     bad: list[Object] = []
     for one in finished:
@@ -248,7 +248,7 @@ def _change(pipeline: Object, bundle: str, run: str, analyses: list[Object]) -> 
 
 
 def _inherited(oa: Object) -> dict[str, Any]:
-    """Return what a run takes over from the OfflineAnalysis that governs it."""
+    """Return the fields that a run copies from its OfflineAnalysis."""
     return {key: spec(oa)[key] for key in ("scope", "deadlineSeconds") if key in spec(oa)}
 
 

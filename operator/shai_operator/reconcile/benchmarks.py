@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Benchmarks: one measurement of a pipeline on one member, and its table.
 
-Two measurements on one host would disturb each other, so the oldest goes first. A measurement that
-the operator's own end has cut off begins anew.
+Two measurements on one host would disturb each other, so the oldest runs first. A measurement that was cut off because
+the operator ended starts again.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _PLAN_FIELDS = ("modes", "rounds", "sliceSeconds", "sessionLengths", "concurrent
 
 @dataclass(frozen=True)
 class Measurement:
-    """The state of the load generator; it has ``results`` or ``error`` when it is done."""
+    """The state of the load generator. When it is done, it has ``results`` or ``error``."""
 
     done: int = 0
     total: int = 0
     """Slices; 0 while unknown."""
     message: str = ""
     results: Mapping[str, Any] | None = None
-    """Its results.json: "rows" and "summary" go into the status as they are."""
+    """The content of results.json: "rows" and "summary" go into the status unchanged."""
     table: str = ""
     error: str = ""
 
@@ -66,7 +66,7 @@ class Target:
     pool: str
     member: str
     host: str
-    """Its address; empty is this machine."""
+    """The address of the host; empty for this machine."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class StartMeasurement:
 
 @dataclass
 class Decision:
-    """What to write, what to start, and whether to end what runs."""
+    """The status to write, the measurement to start, and whether to end the running one."""
 
     plan: Plan = field(default_factory=Plan)
     start: StartMeasurement | None = None
@@ -87,7 +87,7 @@ class Decision:
 
 
 def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inventory, now: datetime) -> Decision:
-    """Decide what a benchmark does next. ``measurement`` is None while none runs or has run."""
+    """Decide the next step of a benchmark. ``measurement`` is None if there was none."""
     decision = Decision()
     if deleting(benchmark) or runs.finished(benchmark):
         decision.cancel = True
@@ -113,7 +113,7 @@ def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inv
 
 
 def target(benchmark: Object, inventory: Inventory) -> Target | Condition:
-    """Choose the member to measure: the first that is ready. A condition says what it has to wait for."""
+    """Return the first ready member, which is measured; without one, say in a condition what is missing."""
     wanted = spec(benchmark)["pipeline"]
     pipeline = inventory.find("Pipeline", namespace(benchmark), wanted)
     if pipeline is None:
@@ -139,7 +139,7 @@ def _waits(message: str, reason: str = "Pending") -> Condition:
 
 
 def _refusal(benchmark: Object, inventory: Inventory) -> Condition | None:
-    """Say why a benchmark may not use the pool of its pipeline; None: it may, or there is neither."""
+    """Say why a benchmark may not use its pipeline's pool; None: it may, or the pipeline or the pool does not exist."""
     pipeline = inventory.find("Pipeline", namespace(benchmark), spec(benchmark)["pipeline"])
     pool = inventory.find("JailPool", "", references.pool(pipeline)) if pipeline else None
     if pipeline is None or pool is None:
@@ -152,7 +152,7 @@ def _refusal(benchmark: Object, inventory: Inventory) -> Condition | None:
 
 
 def _host(pool: Object, host: str) -> str:
-    """Return a host's address: pools may call the same machine by other names."""
+    """Return a host's address: pools may give the same machine different names."""
     listed = {one["name"]: str(one["address"]) for one in spec(pool).get("hosts") or ()}
     return listed.get(host, host)
 
@@ -179,7 +179,7 @@ def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: dat
 
 
 def _first_on(host: str, benchmark: Object, inventory: Inventory) -> Object | None:
-    """Return the benchmark that goes before this one on a host, or None."""
+    """Return the benchmark that runs before this one on a host, or None."""
     for one in sorted(inventory.all("Benchmark"), key=_age):
         if _age(one) >= _age(benchmark):
             return None
@@ -194,7 +194,7 @@ def _age(benchmark: Object) -> tuple[str, str, str]:
 
 
 def _ended(benchmark: Object, now: datetime) -> Condition | None:
-    """Return how a benchmark ends whatever its measurement says, or None when it does not."""
+    """Return the status with which a benchmark ends independently of its measurement; None: it continues."""
     if (benchmark["metadata"].get("annotations") or {}).get(runs.CANCEL) == "true":
         return Condition(runs.SUCCEEDED, FALSE, "Cancelled", f"cancelled by the annotation {runs.CANCEL}")
     started = status(benchmark).get("startTime")
@@ -254,7 +254,7 @@ def _values(benchmark: Object, measurement: Measurement | None, condition: Condi
 
 
 def _kept(benchmark: Object) -> dict[str, Any]:
-    """Return what a status goes on saying once the measurement has started."""
+    """Return the fields that a status keeps after the measurement has started."""
     return {key: status(benchmark)[key] for key in ("startTime",) if key in status(benchmark)}
 
 
@@ -263,7 +263,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _config_map(benchmark: Object, data: Mapping[str, str]) -> Mapping[str, Any]:
-    """Make the ConfigMap; its name says its content, so that making it twice is harmless."""
+    """Make the ConfigMap. Its name follows from its content, so creating it twice is harmless."""
     digest = hashlib.sha256("\0".join([uid(benchmark), *data.values()]).encode()).hexdigest()
     return {
         "apiVersion": "v1",

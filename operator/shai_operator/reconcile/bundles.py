@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What members are given: releases, facts, and bundles made of both.
+"""What members run: releases, facts, and bundles of both.
 
-A *release* is the definitions of a pool at one moment (policies, tasks, pipelines), named by its
-content and kept in a ConfigMap so that it can be gone back to. *Facts* (fact sources, principals)
-are never canaried. A *bundle* is one release with the facts of the moment.
+A *release* is the definitions of a pool at one moment (policies, tasks, pipelines). Its name follows from its content.
+A ConfigMap keeps it, so that a rollback is possible. *Facts* (fact sources, principals) are not rolled out in steps. A
+*bundle* is one release with the facts of the moment.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ SIZE_LIMIT = 900 * 1024
 """Bytes of a compressed release; the API server takes a little over 1 MiB for a whole object."""
 
 _DIGITS = 30
-"""Digits of a hash in names and labels; nobody can find two contents that agree in so many."""
+"""Digits of a hash in names and labels: enough that nobody can find two contents with the same digits."""
 _FORMER_DIGITS = 12
-"""Digits in the names that an earlier operator gave to releases, which can still be read."""
+"""Digits in the names that an earlier version of the operator gave to releases; these can still be read."""
 _OPERATORS_OWN = {"Policy": ("rollout", "revisionHistoryLimit"), "Pipeline": ("rollout", "pool")}
 _BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
-"""Allowed in JSON's strings as they are; YAML, as which monitors read it, would fold or refuse them."""
+"""Characters that JSON allows in strings, but that YAML, as which monitors read the manifests, folds or refuses."""
 
 
 class ReleaseError(Exception):
-    """A release that cannot be kept or cannot be read; the text says what to do."""
+    """A release that cannot be stored or read; the text says what to do."""
 
 
 def manifest(thing: Object) -> Manifest:
-    """Strip an object to what a monitor reads, without the fields that are the operator's business."""
+    """Reduce an object to what a monitor reads, without the fields that are only for the operator."""
     own = _OPERATORS_OWN.get(thing["kind"], ())
     return {
         "apiVersion": API_VERSION,
@@ -74,7 +74,8 @@ class Release:
 
     pool: str
     namespace: str
-    """Whose pipelines the pool serves; two pools' releases differ even where their manifests do not."""
+    """The namespace whose pipelines the pool serves. It is part of the hash: releases of two namespaces differ even
+    where their manifests do not."""
     manifests: tuple[Manifest, ...]
     """Sorted by kind and name."""
     revisions: Mapping[str, str]
@@ -107,12 +108,12 @@ def release(pool: str, namespace: str, manifests: Iterable[Manifest], revisions:
 
 
 def changed_policies(before: Release, after: Release) -> tuple[str, ...]:
-    """Return the policies that ``after`` has at another revision than ``before``, or that only it has, by name."""
+    """Return the names of the policies that are new in ``after``, or have another revision there than in ``before``."""
     return tuple(one for one, revision in sorted(after.revisions.items()) if before.revisions.get(one) != revision)
 
 
 def withdraws(before: Release, after: Release) -> bool:
-    """Whether ``after`` only leaves out what ``before`` has: nothing in it is new or different."""
+    """Whether ``after`` only removes manifests of ``before``, and adds and changes none."""
     return all(before.objects.get(key) == one for key, one in after.objects.items())
 
 
@@ -135,18 +136,21 @@ def facts(things: Iterable[Object]) -> Facts:
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a member has in force: all at once, or not at all."""
+    """The release and the facts that a member has in force. A member swaps to a bundle as a whole."""
 
     release: Release
     facts: Facts
 
     @property
     def label(self) -> str:
-        """Name it: ``<release>.<facts>``, 30 hexadecimal digits each. Monitors keep it and show it in their status."""
+        """The bundle's name, ``<release>.<facts>``, 30 hexadecimal digits each.
+
+        Monitors keep it and show it in their status.
+        """
         return f"{self.release.hash[:_DIGITS]}.{self.facts.hash[:_DIGITS]}"
 
     def sources(self) -> list[dict[str, str]]:
-        """Write it for a monitor's POST /v1/bundles: one source an object, so that errors name the object."""
+        """Return the body of a monitor's POST /v1/bundles: one source an object, so that errors name the object."""
         return [
             {"name": f"{one['kind']}/{one['metadata']['name']}", "text": _json(one)}
             for one in (*self.facts.manifests, *self.release.manifests)
@@ -154,7 +158,7 @@ class Bundle:
 
 
 def label_parts(label: str) -> tuple[str, str]:
-    """Split a bundle's label into the name of its release and the digits of its facts; empty when it is not ours."""
+    """Split a bundle's label into its release's name and its facts' digits; empty for labels of others."""
     release_digits, dot, facts_digits = label.partition(".")
     if not dot or not _is_digest(release_digits) or not _is_digest(facts_digits):
         return "", ""
@@ -166,9 +170,9 @@ def _is_digest(text: str) -> bool:
 
 
 def store(kept: Release, owner: Object, namespace: str) -> dict[str, Any]:
-    """Write a release as a ConfigMap that ``owner`` (its JailPool) owns; ReleaseError when it is too large.
+    """Return the ConfigMap that stores a release; ReleaseError when the release is too large.
 
-    The same release gives the same bytes.
+    ``owner`` is the release's JailPool. The same release gives the same bytes.
     """
     body = {
         "pool": kept.pool,
@@ -198,7 +202,7 @@ def store(kept: Release, owner: Object, namespace: str) -> dict[str, Any]:
 
 
 def load(config_map: Object) -> Release:
-    """Read a release back; ReleaseError when the ConfigMap's content is not what its name says."""
+    """Read a release from its ConfigMap; ReleaseError when the content does not match the name."""
     called = name(config_map)
     try:
         packed = base64.b64decode(config_map["binaryData"][DATA_KEY], validate=True)

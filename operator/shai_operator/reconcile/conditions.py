@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Conditions, by the Kubernetes API conventions.
 
-The type is a noun or adjective, the status True, False or Unknown, the reason a word for programs,
-the message a sentence for people.
+The type is a noun or adjective, the status True, False or Unknown, the reason a word for programs, the message a
+sentence for people.
 
-``lastTransitionTime`` moves only when the status does, so that it says since when.
+``lastTransitionTime`` changes only when the status changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MESSAGE_LIMIT = 4096
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition as it should be."""
+    """One condition of an object, without its transition time."""
 
     type: str
     status: str
@@ -54,7 +54,7 @@ def reason(thing: Object, kind: str) -> str:
 
 
 def render(thing: Object, wanted: Sequence[Condition], now: datetime) -> list[dict[str, Any]]:
-    """Write conditions for an object's status, keeping the transition times of those that stay.
+    """Return conditions for an object's status. If a condition's status is unchanged, it keeps its transition time.
 
     Only the types in ``wanted`` are rendered: each writer of a status applies its own types.
     """

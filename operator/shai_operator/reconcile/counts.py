@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Numbers in sentences."""
+"""Counted nouns for messages."""
 
 from __future__ import annotations
 
 
 def count(number: int, noun: str, verb: tuple[str, str] | None = None, *, of: int | None = None) -> str:
-    """Write what there is: ``1 member is ready``, ``0 of 3 members are ready``.
+    """Return a number with its noun: ``1 member is ready``, ``0 of 3 members are ready``.
 
-    ``verb`` is said of one and of several; ``of`` is how many there are in all.
+    ``verb`` has the forms for one and for several; ``of`` is the total.
     """
     several = noun + ("es" if noun.endswith("s") else "s")
     among = "" if of is None else f" of {of}"
@@ -16,4 +16,4 @@ def count(number: int, noun: str, verb: tuple[str, str] | None = None, *, of: in
 
 
 IS_READY = ("is ready", "are ready")
-"""The verb that members have most often."""
+"""The verb for ready members."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tasks, fact sources, principals and pipelines: whether they can be used, and by whom.
 
-If an object cannot be used, its status and the status of the pipelines that name it say why. The
-definitions that were in force stay in force, and other pipelines are not affected.
+If an object cannot be used, its status and the status of the pipelines that name it say why. The definitions that were
+in force stay in force, and other pipelines are not affected.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 WRITER = "shai-operator"
 PATIENCE_SECONDS = 3.0
-"""How long something has to be wrong before there is an event about it."""
+"""How long an object has to be wrong before an event reports it."""
 _CONFLICT = "PathConflict"
 USERS_LISTED = 16
-"""Names in a task's status.usedBy, which the schema bounds."""
+"""Names in a task's status.usedBy; the schema limits the list."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the monitor's parser says of an object."""
+    """The answer of the monitor's parser about an object."""
 
     problem: str = ""
     """What is wrong with it, in a sentence; empty: nothing."""
     overlaps: bool = False
-    """The problem is only that an older pipeline claims the same conduits."""
+    """The only problem is that an older pipeline claims the same conduits."""
     parameters: tuple[str, ...] = ()
-    """Of a valid policy."""
+    """The parameters of a valid policy."""
 
 
 def simple(thing: Object, verdict: Verdict | None, now: datetime) -> Plan:
-    """Give a FactSource or a Principal its status; None: it is not yet checked."""
+    """Return the status of a FactSource or a Principal; ``verdict`` None: not yet checked."""
     accepted = _accepted(verdict, thing["kind"])
     return _plan(thing, [Condition("Ready", accepted.status, accepted.reason, accepted.message)], {}, now)
 
 
 def task(thing: Object, verdict: Verdict | None, inventory: Inventory, now: datetime) -> Plan:
-    """Give a Task its status, with the pipelines that run it."""
+    """Return the status of a Task, with the pipelines that run it."""
     users = sorted(
         name(one) for one in inventory.all("Pipeline", namespace(thing)) if name(thing) in references.tasks(one)
     )
@@ -58,13 +58,13 @@ def task(thing: Object, verdict: Verdict | None, inventory: Inventory, now: date
 
 
 def pipeline(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory, now: datetime) -> Plan:
-    """Give a Pipeline its own part of the status: whether it can run, and whether it does."""
+    """Return the operator's part of a Pipeline's status: whether it can run, and whether it runs."""
     accepted = acceptance(thing, verdicts, inventory)
     return _plan(thing, [accepted, _ready(thing, accepted)], {}, now)
 
 
 def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition:
-    """Say whether a pipeline can be part of its pool's definitions, as its condition Accepted."""
+    """Return a pipeline's condition Accepted: whether it can be part of its pool's definitions."""
     refusal = tenancy.refusal(thing, inventory)
     if refusal is not None:
         return refusal
@@ -78,10 +78,10 @@ def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: 
 def precedence(
     pipelines: Iterable[Object], in_force: Collection[str], verdicts: Mapping[Reference, Verdict], inventory: Inventory
 ) -> list[Object]:
-    """Order the pipelines of one namespace and pool: where two claim the same, the first one has it.
+    """Order the pipelines of one namespace and pool: where two claim the same conduits, the first gets them.
 
-    What is in force goes on. Of the others the older goes first; one that could not run anyhow goes last,
-    so that it keeps nobody from anything. ``in_force`` are names.
+    Pipelines in force (their names are in ``in_force``) come first, then the others, the oldest first. Pipelines that
+    cannot run come last, so that they block no other pipeline.
     """
 
     def rank(one: Object) -> tuple[bool, bool, str, str]:
@@ -94,9 +94,9 @@ def precedence(
 def refused(
     pool: str, served: str, verdicts: Mapping[Reference, Verdict], inventory: Inventory
 ) -> dict[Reference, Condition] | None:
-    """Return the pipelines of a pool that are not accepted, and why; None when that is not yet known of all.
+    """Return the pipelines of a pool that are not accepted, and why; None while one of them is not checked yet.
 
-    Those of other namespaces than the one that the pool serves are not looked at: they hold up nothing.
+    Pipelines of namespaces that the pool does not serve are ignored, so that they delay nothing.
     """
     found = {}
     for one in inventory.all("Pipeline", served):
@@ -110,7 +110,7 @@ def refused(
 
 
 def _broken(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition | None:
-    """Say what a pipeline lacks, or what is wrong with it or with what it names."""
+    """Say what a pipeline lacks, or what is wrong with it or with an object that it names."""
     missing = _missing(thing, inventory)
     if missing is not None:
         return missing
@@ -134,7 +134,7 @@ def _missing(thing: Object, inventory: Inventory) -> Condition | None:
 
 
 def _unusable(thing: Object, inventory: Inventory) -> Condition | None:
-    """Say which policy of a pipeline has no revision that it could run with."""
+    """Say which policy of a pipeline has no usable revision."""
     space = namespace(thing)
     for one in references.policies(thing, inventory):
         policy = inventory.find("Policy", space, one)
@@ -146,7 +146,7 @@ def _unusable(thing: Object, inventory: Inventory) -> Condition | None:
 
 
 def _mode(thing: Object, inventory: Inventory) -> Condition | None:
-    """Say that a pipeline, or a policy as it would be used in it, is in a mode that its pool does not allow."""
+    """Say that the mode of a pipeline, or of the revision of a policy that it would use, is not allowed by its pool."""
     space, pool = namespace(thing), inventory.find("JailPool", "", references.pool(thing))
     if pool is None:
         return None
@@ -161,7 +161,7 @@ def _mode(thing: Object, inventory: Inventory) -> Condition | None:
 
 
 def _address(thing: Object, inventory: Inventory) -> Condition | None:
-    """Say that a pipeline listens at an address that is not its pool's."""
+    """Say that a pipeline listens at an address that does not belong to its pool."""
     pool = inventory.find("JailPool", "", references.pool(thing))
     why = "" if pool is None else addresses.refusal(pool, thing)
     return Condition("Accepted", FALSE, "AddressNotAllowed", why) if why else None
@@ -196,7 +196,7 @@ def _accepted(verdict: Verdict | None, kind: str) -> Condition:
 
 
 def _stands(thing: Object, verdict: Condition, now: datetime) -> bool:
-    """Whether an object has been in this state for a while."""
+    """Whether an object has had this condition for `PATIENCE_SECONDS`."""
     known = conditions.find(thing, verdict.type)
     if known is None or (known["status"], known["reason"]) != (verdict.status, verdict.reason):
         return False
@@ -207,7 +207,8 @@ def _plan(thing: Object, wanted: list[Condition], more: Mapping[str, object], no
     plan = Plan()
     verdict = wanted[0]
     if verdict.status == FALSE:
-        # What was applied together arrives one by one: nobody is alarmed by what is missing for a moment.
+        # Objects of one `kubectl apply` arrive one after the other: there is no event for an object that is missing for
+        # a moment.
         if _stands(thing, verdict, now):
             plan.add(Emit(thing, WARNING, verdict.reason, verdict.message))
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What else has to be looked at when an object changes."""
+"""The objects that have to be reconciled when another object changes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Inventory, Object
 
 NAMESPACE = "Namespace"
-"""Kind of the reference that stands for the definitions of a namespace, which are checked together."""
+"""Kind of the reference that stands for all definitions of a namespace, which are checked together."""
 
 _DEFINITIONS = frozenset({"Policy", "Task", "FactSource", "Pipeline"})
 
 
 def of(thing: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
-    """Yield what depends on an object that has come, changed (from ``before``) or gone."""
+    """Yield the references that depend on an object that was created, changed (from ``before``) or deleted."""
     kind, space = thing["kind"], namespace(thing)
     if kind in _DEFINITIONS and (before is None or spec(before) != spec(thing)):
         yield Reference(NAMESPACE, "", space)
@@ -45,7 +45,7 @@ def of(thing: Object, before: Object | None, inventory: Inventory) -> Iterator[R
 
 
 def of_verdict(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
-    """Yield what depends on whether an object is valid."""
+    """Yield the references that depend on whether an object is valid."""
     yield ref
     if ref.kind in {"Task", "Policy"}:
         yield from _users(ref, inventory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a change would open and close, found by a member's monitor before anything is enforced."""
+"""The flows that a change would open and close. A member's monitor computes them before anything is enforced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 LISTED = 20
-"""Entries that the schema allows in each list; the totals stand beside them."""
+"""Entries that the schema allows in each list; the totals count all."""
 _FLOW_FIELDS = (
     "task", "instance", "instances", "access", "conduits", "conduit", "policy", "classes", "documents", "flows",
 )  # fmt: skip
@@ -28,9 +28,9 @@ class Effect:
     """A monitor's comparison of two releases."""
 
     before: str
-    """Name of the release that the member had."""
+    """Name of the release that the member had in force."""
     after: str
-    """Name of the release that it was compared with."""
+    """Name of the release with which it was compared."""
     comparison: Mapping[str, Any]
     """The monitor's answer to POST /v1/comparisons."""
 
@@ -39,10 +39,10 @@ class Effect:
         return int(self.comparison.get(field) or 0)
 
     def closed_share(self, pipelines: Collection[str]) -> tuple[int, int]:
-        """Return how many flows of these pipelines would be closed, of how many that are open.
+        """Return how many flows of these pipelines would be closed, and how many are open now.
 
-        Flows of a pipeline that the change takes away are not counted: it is meant to end. The
-        monitor lists only the largest groups; what it does not list counts as closed.
+        Flows of a pipeline that the change removes are not counted, because closing them is intended. The monitor lists
+        only the largest groups; flows that it does not list count as closed.
         """
         leaving = sum(
             int(flow.get("flows") or 0)
@@ -52,7 +52,7 @@ class Effect:
         return max(self.number("closedTotal") - leaving, 0), max(self.number("flowsBefore") - leaving, 0)
 
     def summary(self) -> str:
-        """Say in a sentence what the change does."""
+        """Describe the change in a sentence."""
         return (
             f"it opens {count(self.number('openedTotal'), 'flow')} and closes {self.number('closedTotal')} of "
             f"{self.number('flowsBefore')}, for {count(self.number('usersTotal'), 'user')} and "
@@ -60,7 +60,7 @@ class Effect:
         )
 
     def of_pipeline(self, pipeline: str) -> dict[str, Any]:
-        """Write it for a Pipeline's status: the flows are the pipeline's, the totals the whole change's."""
+        """Return the effect for a Pipeline's status: the flows of this pipeline, and the totals of the whole change."""
         written: dict[str, Any] = {
             "from": str(self.comparison.get("from") or ""),
             "to": str(self.comparison.get("to") or ""),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whether a step of a rollout did harm: members with the change against members without it.
+"""Judges a step of a rollout: compares members with the change to members without it.
 
-Both are measured in the same window, so that a busy hour or an attack counts on both sides.
+Both are measured in the same window, so that a busy hour or an attack affects both.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.members import Sample
 
 OVERHEAD_FLOOR_MICROSECONDS = 2000
-"""A session may always cost this much more: below it a percentage says more about the clock than the change."""
+"""Additional time for a session that is always allowed. Below it, a percentage says more about the clock than about the
+change."""
 
 PROMOTE, INCONCLUSIVE, ROLL_BACK = "Promote", "Inconclusive", "RollBack"
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What some members did in some window."""
+    """The counters of some members in some window."""
 
     sessions: int = 0
     decisions: int = 0
@@ -35,7 +36,7 @@ class Usage:
     microseconds: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """Add up two members or two windows."""
+        """Add the counters of other members or of another window."""
         return Usage(
             self.sessions + other.sessions,
             self.decisions + other.decisions,
@@ -50,13 +51,13 @@ class Usage:
 
     @property
     def cost(self) -> Fraction:
-        """The monitor's microseconds for a session."""
+        """The monitor's time for a session, in microseconds."""
         return Fraction(self.microseconds, self.sessions) if self.sessions else Fraction(0)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a change may do, and how much has to be seen before anything is said."""
+    """The limits that a change has to keep, and the number of sessions that a verdict needs."""
 
     denials_percent: int = 5
     overhead_percent: int = 50
@@ -66,17 +67,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict, and the figures on which it rests."""
+    """A verdict, and the figures on which it is based."""
 
     verdict: str
     message: str
 
 
 def usage(samples: Sequence[Sample], release: str, since: datetime | None = None) -> Usage:
-    """Add up what one member did with a release, from ``since`` on.
+    """Add up a member's counters with a release, from ``since`` on.
 
-    Only neighbouring samples of one process with the release in force on both sides count: what
-    a restart or a swap of bundles lies between is left out, never guessed.
+    Two neighbouring samples count only if they are of one process and both have the release in force. A pair with a
+    restart or a swap of bundles in between is left out, not estimated.
     """
     total = Usage()
     for first, last in pairwise(samples):
@@ -93,15 +94,15 @@ def _difference(first: Sample, last: Sample) -> Usage:
         last.refusals - first.refusals,
         last.microseconds - first.microseconds,
     )
-    # A counter that runs backwards says that the process is another one after all.
+    # A counter that decreases shows that the process has changed nevertheless.
     return Usage(*change) if min(change) >= 0 else Usage()
 
 
 def judge(changed: Usage, others: Usage, *, concurrent: bool, limits: Limits) -> Judgement:
-    """Compare members with the change with ``others``.
+    """Compare members with the change to ``others``.
 
-    ``concurrent`` says that the others are members without the change in the same window; else
-    they are the pool before the change, of which there is no more to be had by waiting.
+    If ``concurrent``, the others are members without the change in the same window. Otherwise they are the pool before
+    the change; waiting would then not give more data.
     """
     lacking = limits.minimum_sessions - changed.sessions
     if lacking > 0:
@@ -144,5 +145,5 @@ def _milliseconds(microseconds: Fraction) -> str:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """Add up several members."""
+    """Add up the usage of several members."""
     return sum(usages, Usage())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Members of a pool: what is seen of them, and their rows in the pool's status.
+"""Members of a pool: observations of them, and their rows in the pool's status.
 
-The rows are the operator's memory: what a member was provisioned with and where it lives is read
-back from them after a crash.
+The rows are the operator's memory. After a crash it reads from them with which configuration a member was provisioned
+and on which host it is.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _SAMPLES_LIMIT = 512
 
 @dataclass(frozen=True)
 class Failure:
-    """The last attempt at something, which failed."""
+    """The last attempt at an operation, which failed."""
 
     reason: str
-    """A word for programs: those of the condition Provisioned, or BundleRefused, TaskFailed, AnalysisFailed."""
+    """A word for programs: a reason of the condition Provisioned, or BundleRefused, TaskFailed, AnalysisFailed."""
     message: str
     at: datetime
     attempts: int = 1
     """Failures in a row, this one included."""
 
     def retry_at(self) -> datetime:
-        """Return when to try again: each time after twice as long, up to ten minutes."""
+        """Return when to try again: the delay doubles with each failure, up to ten minutes."""
         seconds = min(_FIRST_RETRY_SECONDS * 2 ** min(self.attempts - 1, 16), _LAST_RETRY_SECONDS)
         return self.at + timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a playbook is."""
+    """The progress of a playbook."""
 
     play: str = ""
     task: str = ""
@@ -56,7 +56,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Job:
-    """Something that is being done to a member; while it runs, nothing else is begun."""
+    """An operation on a member that is under way. While it runs, no other one is started."""
 
     kind: str
     """provision, remove, apply or bringUp."""
@@ -69,29 +69,29 @@ class Sample:
 
     at: datetime
     started: str
-    """Names the process: counters of two processes are never subtracted."""
+    """Identifies the process: counters of two processes are never subtracted."""
     release: str
-    """What was in force; a sample between two releases belongs to neither, and is not taken."""
+    """The release in force. No sample is taken while the member swaps releases."""
     sessions: int
     """Sessions that have ended."""
     decisions: int
     refusals: int
     """Decisions that were denials."""
     microseconds: int
-    """Time that the monitor took for decisions."""
+    """Time that the monitor spent on decisions."""
 
 
 @dataclass(frozen=True)
 class Monitor:
-    """What a member's monitor says of itself."""
+    """The status that a member's monitor reports."""
 
     ready: bool
     reason: str = ""
-    """Why it is not ready."""
+    """Why the monitor is not ready."""
     bundle: str = ""
     """Label of the bundle in force."""
     hash: str = ""
-    """The monitor's own hash of it."""
+    """The monitor's own hash of the bundle."""
     tasks: Mapping[tuple[str, str], str] | None = None
     """State of each task, by pipeline and task; None when they are not known."""
     analyzed: frozenset[str] = frozenset()
@@ -101,58 +101,59 @@ class Monitor:
 
 @dataclass(frozen=True)
 class Observation:
-    """What is known of one member. `from_row` gives what the last status said; the rest is looked at."""
+    """All that is known of one member. `from_row` gives the part that the last status kept; the rest is observed."""
 
     name: str
     ordinal: int
     host: str = ""
     address: str = ""
     configuration: str = ""
-    """Digest of what it was last provisioned with; empty until that has succeeded."""
+    """Digest with which the member was last provisioned successfully; empty when it never was."""
     image: str = ""
     certificate_ends: datetime | None = None
-    """When its monitor's certificate expires; None when that was never told."""
+    """When the monitor's certificate expires; None when this is not known."""
     bundle: str = ""
-    """Label of the bundle it has or last had in force; also while it cannot be reached."""
+    """Label of the bundle that the member has, or last had, in force; also while it cannot be reached."""
     draining_since: datetime | None = None
     reason: str = ""
     """The reason in the member's row of the status."""
     monitor: Monitor | None = None
-    """None when it does not answer, or was never asked."""
+    """The monitor's status; None when the monitor does not answer, or was never asked."""
     unreachable: str = ""
-    """Why it does not answer, in words."""
+    """Why the monitor does not answer."""
     failures: int = 0
-    """Looks in a row that found it unreachable or not ready; 0 again when it has been provisioned."""
+    """Consecutive observations in which the member was unreachable or not ready; 0 after it has been provisioned."""
     healed: int = 0
-    """Times that it has been provisioned since it was last found ready."""
+    """Times that the member has been provisioned since it was last ready."""
     job: Job | None = None
     failed: Failure | None = None
     """The last provisioning or removal, when it failed."""
     refused: Mapping[str, Failure] = field(default_factory=dict)
-    """Bundles that the monitor refused, by label; refusals of content, not times when it did not answer."""
+    """Bundles that the monitor refused because of their content, by label. A monitor that did not answer has refused
+    nothing."""
     bring_up_failed: Failure | None = None
-    """The last attempt to bring its tasks up, when it failed."""
+    """The last attempt to start its tasks, when it failed."""
     samples: tuple[Sample, ...] = ()
-    """In order of time; see `remember`."""
+    """Samples in order of time; see `remember`."""
 
     @property
     def release(self) -> str:
-        """The release that it has or last had in force."""
+        """The release that the member has, or last had, in force."""
         return label_parts(self.monitor.bundle if self.monitor else self.bundle)[0]
 
     @property
     def place(self) -> Place:
-        """Where it is."""
+        """The place of the member."""
         return Place(self.name, self.ordinal, self.host, self.address)
 
     def busy(self, *kinds: str) -> bool:
-        """Whether a job of one of these kinds (none: of any) works on it."""
+        """Whether a job of one of these kinds (none: of any kind) works on the member."""
         return self.job is not None and (not kinds or self.job.kind in kinds)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a member is, or is to be."""
+    """Where a member is, or will be, installed."""
 
     name: str
     ordinal: int
@@ -164,7 +165,7 @@ class Place:
 class ProvisionMembers:
     """Run the provider's installation for members of one host, as one job of kind ``provision``.
 
-    Success sets each member's ``configuration`` to the digest that was wanted when it began.
+    On success, each member's ``configuration`` is the digest that was wanted when the job started.
     """
 
     host: str
@@ -177,7 +178,7 @@ class ProvisionMembers:
 class RemoveMembers:
     """Run the provider's removal for members of one host, as one job of kind ``remove``.
 
-    A member that has been removed is no longer among the observations.
+    A removed member is no longer among the observations.
     """
 
     host: str
@@ -186,14 +187,14 @@ class RemoveMembers:
 
 @dataclass(frozen=True)
 class ForgetMembers:
-    """Give members up without removing them from a host that cannot be reached: a person has asked for it."""
+    """Give up members that cannot be removed from their host, because a person has asked for this."""
 
     members: tuple[Place, ...]
 
 
 @dataclass(frozen=True)
 class ApplyBundle:
-    """Have a member's monitor swap to a bundle, as a job of kind ``apply``."""
+    """Swap a member to a bundle, as a job of kind ``apply``."""
 
     member: Place
     bundle: Bundle
@@ -201,10 +202,10 @@ class ApplyBundle:
 
 @dataclass(frozen=True)
 class BringUp:
-    """Start what a member's bundle has, as a job of kind ``bringUp``.
+    """Start the tasks and analyses of a member's bundle, as a job of kind ``bringUp``.
 
-    For each pipeline: start each task of ``once`` that has not succeeded and wait for its end, run the
-    analysis where it is not of the bundle in force, then start each task of ``always`` that does not run.
+    For each pipeline: start each task of ``once`` that has not succeeded and wait for its end, run the analysis unless
+    the last one is of the bundle in force, then start each task of ``always`` that does not run.
     """
 
     member: Place
@@ -213,7 +214,7 @@ class BringUp:
 
 @dataclass(frozen=True)
 class PipelineTasks:
-    """The tasks of a pipeline, in the order of their start."""
+    """The tasks of a pipeline, in the order in which they are started."""
 
     pipeline: str
     once: tuple[str, ...]
@@ -222,7 +223,7 @@ class PipelineTasks:
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether a member serves what it has, and if not, why."""
+    """Whether a member serves its bundle, and if not, why."""
 
     ready: bool
     reason: str
@@ -230,7 +231,7 @@ class Standing:
 
 
 def tasks(release: Release) -> tuple[PipelineTasks, ...]:
-    """Return what has to run for a release."""
+    """Return the tasks that have to run for a release."""
     found = []
     for pipeline in release.of_kind("Pipeline"):
         named = spec(pipeline)["tasks"]
@@ -246,7 +247,7 @@ def tasks(release: Release) -> tuple[PipelineTasks, ...]:
 
 
 def idle_tasks(monitor: Monitor, wanted: Sequence[PipelineTasks]) -> list[str]:
-    """Return the tasks that are not in the state that they should be in, as ``pipeline/task``."""
+    """Return the tasks that are not in the state in which they should be, as ``pipeline/task``."""
     states = monitor.tasks or {}
     found = []
     for one in wanted:
@@ -256,7 +257,7 @@ def idle_tasks(monitor: Monitor, wanted: Sequence[PipelineTasks]) -> list[str]:
 
 
 def standing(member: Observation, releases: Mapping[str, Release], target: str) -> Standing:
-    """Judge a member by what it has in force; ``target`` is the label of the bundle that it should have."""
+    """Judge a member by its bundle in force; ``target`` is the label of the bundle that it should have."""
     serves = _serves(member, releases)
     reason, message = _installation(member) or _service(member, target, serves=serves)
     away = member.busy("provision", "remove") or member.draining_since is not None
@@ -291,18 +292,21 @@ def _service(member: Observation, target: str, *, serves: bool) -> tuple[str, st
 
 
 def _serves(member: Observation, releases: Mapping[str, Release]) -> bool:
-    """Whether all tasks of what a member has in force are as they should be."""
+    """Whether all tasks of a member's release in force are in the state in which they should be."""
     monitor = member.monitor
     if monitor is None or not monitor.ready or monitor.tasks is None:
         return False
     release = releases.get(member.release)
-    if release is None:  # one that is kept no longer, or none: there is nothing that could be missing
+    if release is None:  # no release, or one that is no longer stored: its tasks are not known
         return all(state in {"Running", "Succeeded"} for state in monitor.tasks.values())
     return not idle_tasks(monitor, tasks(release))
 
 
 def remember(samples: Sequence[Sample], sample: Sample) -> tuple[Sample, ...]:
-    """Append a sample; when there are many, older ones are thinned out, so that they reach further back."""
+    """Append a sample.
+
+    When there are many, every second sample of the older half is dropped, so that the samples cover a longer time.
+    """
     kept = (*samples, sample)
     if len(kept) <= _SAMPLES_LIMIT:
         return kept
@@ -311,7 +315,7 @@ def remember(samples: Sequence[Sample], sample: Sample) -> tuple[Sample, ...]:
 
 
 def row(member: Observation, stands: Standing) -> dict[str, Any]:
-    """Write a member's row for its pool's status; what is empty is left out."""
+    """Return a member's row for its pool's status; empty fields are left out."""
     monitor = member.monitor
     written: dict[str, Any] = {
         "name": member.name,
@@ -334,7 +338,7 @@ def row(member: Observation, stands: Standing) -> dict[str, Any]:
 
 
 def from_row(written: Mapping[str, Any]) -> Observation:
-    """Read a member's row: the member as it was last known."""
+    """Return the member that a row describes."""
     return Observation(
         name=written["name"],
         ordinal=int(written.get("ordinal", 0)),

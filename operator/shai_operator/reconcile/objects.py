@@ -15,7 +15,7 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 FINALIZER = f"{GROUP}/release"
 FORCE_DELETE = f"{GROUP}/force-delete"
-"""Annotation: give up on what cannot be reached when the object is deleted."""
+"""Annotation: when the object is deleted, give up on hosts that cannot be reached."""
 
 Object = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ PLURALS = {
     "AnalysisRun": "analysisruns",
     "Benchmark": "benchmarks",
 }
-"""Every kind, with the name of its resource."""
+"""The plural, as in URLs, of every kind."""
 
 CLUSTER_SCOPED = frozenset({"Principal", "JailPool"})
 
@@ -45,7 +45,7 @@ class Reference:
     name: str
 
     def __str__(self) -> str:
-        """Write it as people do: ``Policy default/friends``."""
+        """Return the usual notation: ``Policy default/friends``."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
@@ -66,12 +66,12 @@ def namespace(thing: Object) -> str:
 
 
 def uid(thing: Object) -> str:
-    """Return ``metadata.uid``: another object of the same name has another one."""
+    """Return ``metadata.uid``, which distinguishes objects that have the same name one after the other."""
     return str(thing["metadata"].get("uid", ""))
 
 
 def generation(thing: Object) -> int:
-    """Return ``metadata.generation``: counts changes of the spec, from 1."""
+    """Return ``metadata.generation``, which counts the changes of the spec from 1."""
     return int(thing["metadata"].get("generation", 1))
 
 
@@ -86,12 +86,12 @@ def spec(thing: Object) -> Mapping[str, Any]:
 
 
 def status(thing: Object) -> Mapping[str, Any]:
-    """Return the status; empty before the first visit."""
+    """Return the status; empty when none has been written."""
     return thing.get("status") or {}
 
 
 def deleting(thing: Object) -> bool:
-    """Whether the object waits for its finalizers."""
+    """Whether the object is being deleted and waits for its finalizers."""
     return bool(thing["metadata"].get("deletionTimestamp"))
 
 
@@ -101,13 +101,13 @@ def finalizers(thing: Object) -> tuple[str, ...]:
 
 
 def force_delete(thing: Object) -> bool:
-    """Whether a person has asked to give up on what cannot be reached."""
+    """Whether a person has asked to give up on hosts that cannot be reached."""
     annotations = thing["metadata"].get("annotations") or {}
     return annotations.get(FORCE_DELETE) == "true"
 
 
 def owner_reference(owner: Object) -> dict[str, Any]:
-    """Make the entry by which ``owner`` owns another object, as its controller."""
+    """Make the entry that makes ``owner`` the controlling owner of another object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -119,7 +119,7 @@ def owner_reference(owner: Object) -> dict[str, Any]:
 
 
 def _version(thing: Object) -> int:
-    """Return ``metadata.resourceVersion``, which counts the changes of an object (and of others)."""
+    """Return ``metadata.resourceVersion``, which increases with each change of any object."""
     return int(thing["metadata"].get("resourceVersion") or 0)
 
 
@@ -129,10 +129,10 @@ def _nothing(_: Object) -> bool:
 
 @dataclass
 class Inventory:
-    """All objects of the group as they were last seen. Not safe for use by several threads.
+    """All objects of the group as they were last seen. Not thread-safe.
 
-    ``genuine`` says of a PolicyRevision whether the operator has made it: no other one counts. Left
-    out, none does.
+    ``genuine`` says whether the operator made a PolicyRevision; other revisions are ignored. Without it, all are
+    ignored.
     """
 
     genuine: Callable[[Object], bool] = _nothing
@@ -140,7 +140,7 @@ class Inventory:
     _forged: dict[tuple[str, str], Object] = field(default_factory=dict)
 
     def put(self, thing: Object) -> None:
-        """Remember an object, unless a later state of it is known already."""
+        """Store an object, unless a later version of it is stored already."""
         ref = reference(thing)
         key = ref.namespace, ref.name
         known = self._objects[ref.kind].get(key)
@@ -153,13 +153,13 @@ class Inventory:
         (self._objects[ref.kind] if counts else self._forged)[key] = thing
 
     def remove(self, ref: Reference) -> None:
-        """Forget an object; nothing when it is not known."""
+        """Remove an object, if it is stored."""
         self._objects[ref.kind].pop((ref.namespace, ref.name), None)
         if ref.kind == "PolicyRevision":
             self._forged.pop((ref.namespace, ref.name), None)
 
     def forged(self, namespace: str | None = None) -> list[Object]:
-        """List PolicyRevisions that the operator has not made, by name; nothing else here knows of them."""
+        """List the PolicyRevisions that the operator did not make, by name. All other methods ignore them."""
         return [self._forged[key] for key in sorted(self._forged) if namespace is None or key[0] == namespace]
 
     def get(self, ref: Reference) -> Object | None:

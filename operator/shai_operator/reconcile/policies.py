@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Policies and their revisions.
 
-A PolicyRevision is an immutable copy of one content of a policy. There is one for each content within the
-policy's history. Rollouts refer to revisions and can go back to them.
+A PolicyRevision is an immutable copy of one content of a policy. There is one for each content within the policy's
+history. Rollouts refer to revisions and can roll back to them.
 
-A revision counts only if the operator has made it. Otherwise a user who may write PolicyRevisions could
-bring a text into force that the Policy does not have, or that admission has not checked, by creating the
-revision of a content beforehand, or a revision to go back to.
+A revision counts only if the operator made it. Otherwise a user who may write PolicyRevisions could bring a text into
+force that the Policy does not contain, or that admission has not checked: by creating the revision for a future
+content, or a revision to roll back to.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 
 WRITER = "shai-operator"
 HASH_DIGITS = 32
-"""The number of digits of a revision's hash in its name; nobody can find two texts that agree in so many."""
+"""The number of digits of a revision's hash in its name: enough that nobody can find two texts with the same digits."""
 
 _FORMER_HASH_DIGITS = 10
-"""Their number in names that an earlier operator gave. A rollout can still go back to such revisions."""
+"""The number of digits in names that an earlier version of the operator gave. A rollout can still roll back to such
+revisions."""
 _NAME_LIMIT = 63 - 1 - HASH_DIGITS
 _DEFAULT_HISTORY = 10
 _DEFAULT_MODE = "Enforce"
@@ -54,7 +55,7 @@ def mode(policy: Object) -> str:
 
 
 def content_hash(policy: Object) -> str:
-    """Return the SHA-256 of what a revision holds, in lower-case hexadecimal."""
+    """Return the SHA-256 of a revision's content, in lower-case hexadecimal."""
     text = f"{mode(policy)}\n{spec(policy).get('text', '')}"
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -65,7 +66,7 @@ def revision_name(policy: Object) -> str:
 
 
 def genuine(revision: Object, seal: Seal) -> bool:
-    """Whether the operator has made a PolicyRevision, and its name and hash are those of its content."""
+    """Whether the operator made a PolicyRevision, and its name and hash match its content."""
     content = content_hash(revision)
     digits = name(revision).rpartition("-")[2]
     named = len(digits) in (HASH_DIGITS, _FORMER_HASH_DIGITS) and content.startswith(digits)
@@ -73,14 +74,14 @@ def genuine(revision: Object, seal: Seal) -> bool:
 
 
 def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
-    """Return the PolicyRevision that a policy is to be at; None when it has none that may be used.
+    """Return the PolicyRevision that a policy should use; None when it has no usable one.
 
-    That is the one with its present content, unless it has been rejected or is not there (because
-    the text is invalid, or not yet checked): then the stable one, else the newest there is.
+    This is the revision with the policy's present content. If that one was rejected or does not exist (because the text
+    is invalid or not yet checked), it is the stable revision, or else the newest.
     """
     space, rejected = namespace(policy), str(status(policy).get("rejectedRevision") or "")
     present = inventory.find("PolicyRevision", space, revision_name(policy))
-    # A name has only the first digits of a hash, so the whole content is compared.
+    # A name contains only the first digits of a hash, so the whole content is compared.
     if present is not None and name(present) != rejected and content_hash(present) == content_hash(policy):
         return present
     stable = str(status(policy).get("stableRevision") or "")
@@ -111,14 +112,14 @@ def reconcile(
     seal: Seal,
     now: datetime,
 ) -> Plan:
-    """Keep a policy's revisions and its own part of the status.
+    """Reconcile a policy's revisions and the operator's part of its status.
 
-    ``problem`` is what is wrong with it (empty: nothing; None: not yet known); ``used`` says whether
-    a pipeline names it.
+    ``problem`` is what is wrong with the policy (empty: nothing; None: not yet checked); ``used`` says whether a
+    pipeline names it.
     """
     plan = Plan()
     if deleting(policy):
-        return plan  # its revisions go with it
+        return plan  # its revisions are deleted with it
     accepted = _accepted(problem)
     revisions = _revisions(policy, inventory)
     counted = int(status(policy).get("latestRevision") or 0)
@@ -161,13 +162,13 @@ def _ready(policy: Object, accepted: Condition, *, used: bool) -> Condition:
         return Condition("Ready", UNKNOWN, "Pending", "its pool has not looked at it yet")
     if rollout["status"] == TRUE:
         return Condition("Ready", TRUE, "Stable", rollout["message"])
-    # While a rollout goes on, the stable revision is what holds everywhere else.
+    # During a rollout, members outside of it use the stable revision.
     holds = bool(status(policy).get("stableRevision")) and rollout["reason"] != "RolledBack"
     return Condition("Ready", TRUE if holds else FALSE, rollout["reason"], rollout["message"])
 
 
 def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], latest: int, seal: Seal) -> int:
-    """Add the revision of the present content and drop the oldest; return the highest number."""
+    """Add the revision with the present content and delete the oldest; return the highest number."""
     present = revision_name(policy)
     if present not in {name(one) for one in revisions}:
         latest += 1
@@ -182,7 +183,7 @@ def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], lates
 
 
 def _put_forged_aside(plan: Plan, policy: Object, forged: Sequence[Object], *, replace: bool) -> None:
-    """Take away what stands in the place of a revision, and warn of what only pretends to be one."""
+    """Delete a forged revision whose name the operator needs, and warn of the other forged ones."""
     present = revision_name(policy)
     for one in forged:
         if name(one) == present and replace:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Deletes a pool: drains and removes its members before the object may disappear."""
+"""Deletes a pool: drains and removes its members before the finalizer is removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
-    """Drain and remove all members, then let the object go."""
+    """Drain and remove all members, then remove the finalizer."""
     plan = PoolPlan()
     if FINALIZER not in finalizers(pool):
         return plan
@@ -48,7 +48,7 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
 
 
 def _stuck(one: Observation) -> bool:
-    """Whether a member's removal has been tried, and has failed."""
+    """Whether the removal of a member has failed and is not being tried at present."""
     begun, failed = one.draining_since, one.failed
     return not one.busy() and begun is not None and failed is not None and failed.at >= begun
 
@@ -77,7 +77,7 @@ def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now
 
 
 def give_up(pool: Object, one: Observation, why: str) -> list[PoolAction]:
-    """Forget a member that cannot be removed, and say what is left of it."""
+    """Forget a member that cannot be removed, and report where its files remain."""
     left = f"{spec(pool).get('directory', '')}/{one.name}".replace("//", "/")
     message = f"member {one.name} was given up, since {why}; what is left of it on {one.host} is in {left}"
     return [ForgetMembers((one.place,)), Emit(pool, WARNING, "MemberGivenUp", message)]

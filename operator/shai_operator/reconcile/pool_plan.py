@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the reconciliation of a pool looks at, and what it may ask for."""
+"""The input and the output of a pool's reconciliation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoreRelease:
-    """Keep a release as a ConfigMap (`bundles.store`) of the operator's namespace; that it is there already is fine."""
+    """Store a release as a ConfigMap (`bundles.store`) in the operator's namespace, unless it is stored already."""
 
     release: Release
 
@@ -58,8 +58,8 @@ PoolAction = (
 class PoolPlan:
     """Actions in the order in which they have to be carried out.
 
-    Jobs (provision, remove, apply, bring up, compare) are only *begun* in this order, after all
-    that has to be remembered has been written; none is asked for while the member has another.
+    Jobs (provision, remove, apply, bring up, compare) are only *started* in this order, after everything that has to be
+    remembered has been written. No job is requested for a member that already has one.
     """
 
     actions: list[PoolAction] = field(default_factory=list)
@@ -73,24 +73,24 @@ class PoolPlan:
 class Observed:
     """All that is known of a pool besides its own object.
 
-    What the operator itself last wrote to the pool's status has to be in ``pool`` when it decides
-    again: an older status would have it repeat steps, though never harmfully.
+    When the operator decides again, ``pool`` has to contain the status that it wrote last. With an older status it
+    would repeat steps, which is harmless.
     """
 
     definitions: Definitions
     releases: Mapping[str, Release]
     """The stored releases that the status names, by name; `releases_named` says which."""
     members: Mapping[str, Observation]
-    """By name: the rows of the status (`observations`), completed with what is seen."""
+    """Members by name: the rows of the status (`observations`), completed with observations."""
     places: Mapping[int, Place]
-    """Where each of the ordinals of `ordinals` is or is to be; those that fit nowhere are not in it."""
+    """The place of each ordinal of `ordinals`; ordinals that fit nowhere are left out."""
     too_few_hosts: str = ""
-    """The provider's message when some fit nowhere."""
+    """The provider's message when there is not enough room for all members."""
     configurations: Mapping[str, str] = field(default_factory=dict)
-    """The digest that each member should be provisioned with, by name; a member not in it is left as it is."""
+    """The digest with which each member should be provisioned, by name. A member without an entry is left as it is."""
     configuration_error: tuple[str, str] | None = None
-    """Reason (ImageMissing, PlaybookFailed) and message when the pool's configuration cannot be had."""
+    """Reason (ImageMissing, PlaybookFailed) and message when the pool's configuration is not available."""
     effect: Effect | None = None
     """The last comparison."""
     comparison_refusals: Mapping[str, str] = field(default_factory=dict)
-    """What the monitor said when it refused to compare a release, by the release's name."""
+    """The monitor's message when it refused to compare a release, by the release's name."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a JailPool's status says."""
+"""The status of a JailPool."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FAULTS = frozenset(
         "Unreachable", "MonitorNotReady", "BundleRefused", "TaskFailed", "AnalysisFailed",
     }
 )  # fmt: skip
-"""Reasons of rows that an event tells about."""
+"""Reasons of rows for which there are events."""
 
 
 def write(
@@ -43,9 +43,9 @@ def write(
     trouble: Condition | None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Write the whole status.
+    """Return the action that writes the whole status.
 
-    ``namespace`` is the one that the pool serves; ``trouble`` is what keeps members from being made at all.
+    ``namespace`` is the one that the pool serves; ``trouble`` says why no members can be made.
     """
     everybody = [(one.member, one.stands) for one in kept] + list(leaving)
     rows = [members.row(*one) for one in sorted(everybody, key=lambda one: one[0].ordinal)]
@@ -76,7 +76,7 @@ def write(
 
 
 def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
-    """Write status.rollout of the pool."""
+    """Return status.rollout of the pool."""
     written = rollout_state.write(decision.state)
     written["verdict"] = decision.verdict
     written["message"] = decision.condition.message
@@ -87,7 +87,7 @@ def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
 
 
 def events(pool: Object, everybody: Sequence[tuple[Observation, Standing]], decision: Decision) -> Iterator[Emit]:
-    """Yield events: about members whose reason has become another one, and about the rollout."""
+    """Yield events: about members whose reason has changed, and about the rollout."""
     for member, stands in everybody:
         if stands.reason == member.reason:
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Brings a pool to what its spec says: members, what they run, and what its status tells."""
+"""Reconciles a pool: its members, their bundles, and its status."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def releases_named(pool: Object) -> frozenset[str]:
-    """Return the releases that reconciling a pool needs."""
+    """Return the names of the releases that a reconciliation of the pool needs."""
     told = status(pool)
     state = read(told)
     fields = [str(told.get(one) or "") for one in ("stableRelease", "candidateRelease", "rejectedRelease")]
@@ -53,24 +53,24 @@ def releases_named(pool: Object) -> frozenset[str]:
 
 
 def observations(pool: Object) -> dict[str, Observation]:
-    """Read the rows of a pool's status: its members as they were last known."""
+    """Return the members that the rows of a pool's status describe."""
     return {row["name"]: members.from_row(row) for row in status(pool).get("members") or ()}
 
 
 def ordinals(pool: Object, known: Mapping[str, Observation]) -> tuple[int, ...]:
-    """Return the ordinals of the members that are to be, those that are being drained left out."""
+    """Return the ordinals of the members that should exist, without those that are being drained."""
     return upkeep.ordinals(upkeep.care(spec(pool)), known.values())
 
 
 def reconcile(pool: Object, observed: Observed, inventory: Inventory, now: datetime) -> PoolPlan:
-    """Say what to do next about a pool, its pipelines' and its policies' rollout status included."""
+    """Decide the next step for a pool, including the rollout status of its pipelines and policies."""
     if deleting(pool):
         return pool_deletion.reconcile(pool, observed, now)
     return _Reconciliation(pool, observed, inventory, now).plan()
 
 
 class _Reconciliation:
-    """One look at one pool."""
+    """One reconciliation of one pool."""
 
     def __init__(self, pool: Object, observed: Observed, inventory: Inventory, now: datetime) -> None:
         self._pool = pool
@@ -87,7 +87,7 @@ class _Reconciliation:
         self._stable = self._releases.get(str(status(pool).get("stableRelease") or ""))
 
     def plan(self) -> PoolPlan:
-        """Decide, and put what follows in an order in which a crash loses nothing."""
+        """Decide, and order the actions so that a crash between two of them loses nothing."""
         staying, moved = self._staying()
         leaving = self._leaving()
         decision = self._decide(staying)
@@ -122,10 +122,10 @@ class _Reconciliation:
         return plan
 
     def _staying(self) -> tuple[list[Observation], list[PoolAction]]:
-        """Return the members that should exist, new ones included, and the actions that report abandoned members.
+        """Return the members that should exist, including new ones, and the actions that report abandoned members.
 
-        A member's data do not follow it to another host. If its host has left the pool, the member is
-        abandoned, and created again at the next reconciliation.
+        A member's data do not move to another host. If its host has left the pool, the member is abandoned, and created
+        again at the next reconciliation.
         """
         staying, moved = [], list[PoolAction]()
         known = {one.ordinal: one for one in self._observed.members.values()}
@@ -176,20 +176,20 @@ class _Reconciliation:
         return decision
 
     def _state(self) -> State:
-        """Read where the rollout stands; members that have a candidate that is now forbidden lose it at once."""
+        """Return the state of the rollout, without a candidate that is now forbidden."""
         state = read(status(self._pool))
         had = [self._releases[one] for one in (state.candidate, state.superseded) if one in self._releases]
         return State() if any(releases.forbidden(self._pool, one) for one in had) else state
 
     def _changes_hands(self, staying: Sequence[Observation]) -> bool:
-        """Whether members still run what another namespace had here: they let go of it before anything else."""
+        """Whether members still run the release of another namespace. They have to drop it first."""
         stable, made = self._stable, self._definitions.release
         if stable is None or made is None or stable.namespace == made.namespace:
             return False
         return any(one.monitor and one.release not in {"", stable.name, made.name} for one in staying)
 
     def _view(self, one: Observation, candidate: str) -> Member:
-        """Show a member as a rollout looks at it."""
+        """Return a member in the form that a rollout needs."""
         stands = members.standing(one, self._releases, "")
         return Member(
             name=one.name,
@@ -213,9 +213,9 @@ class _Reconciliation:
         return one.monitor is not None and one.monitor.bundle == label != ""
 
     def _refusal(self, one: Observation, release: str) -> str:
-        """Return how a member refused a release; empty when it did not, or when the facts are to blame.
+        """Return a member's message when it refused a release; empty when it did not, or when the facts are the cause.
 
-        They are not when some member has taken the same facts with another release.
+        The facts are not the cause if some member has accepted the same facts with another release.
         """
         bundle = self._bundle(release)
         if bundle is None or one.release == release or bundle.label not in one.refused:
@@ -255,7 +255,7 @@ class _Reconciliation:
         )
 
     def _trouble(self, staying: Sequence[Observation]) -> Condition | None:
-        """Return what keeps members from being made, as the condition Provisioned."""
+        """Return the reason why no members can be made, as the condition Provisioned."""
         if self._observed.configuration_error is not None:
             return Condition("Provisioned", FALSE, *self._observed.configuration_error)
         if any(one.ordinal not in self._observed.places for one in staying):
@@ -277,7 +277,7 @@ class _Reconciliation:
             if action is not None:
                 yield action
         for parting in leaving:
-            # Facts reach a session to its end: what is revoked is revoked for those who are leaving too.
+            # New facts also reach members that are being drained: a revocation has to hold for their sessions, too.
             bundle = self._bundle(parting.release)
             stands = members.standing(parting, self._releases, "")
             action = upkeep.serve(Kept(parting, stands, None, "", bundle), self._now)
@@ -304,7 +304,7 @@ def _there(release: Release | None) -> Release:
 
 
 def _too_large(pool: Object, observed: Observed) -> str:
-    """Say why the release that is wanted cannot be kept; empty when it can, or has been."""
+    """Say why the wanted release cannot be stored; empty when it can be, or is stored already."""
     made = observed.definitions.release
     if made is None or made.name in observed.releases:
         return ""

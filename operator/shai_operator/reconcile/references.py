@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a pipeline names: its pool, its mode, and other objects."""
+"""The objects that a pipeline names, and its mode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mode(pipeline: Object) -> str:
 
 
 def tasks(pipeline: Object) -> tuple[str, ...]:
-    """Return the names of a pipeline's tasks, in the order of their start."""
+    """Return the names of a pipeline's tasks, in the order in which they are started."""
     return tuple(spec(pipeline).get("tasks") or ())
 
 

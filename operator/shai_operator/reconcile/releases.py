@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which definitions a pool is to run, out of all objects of the cluster.
+"""Chooses the definitions that a pool runs from all objects of the cluster.
 
-A pipeline that cannot run as its spec says keeps running as the stable release has it: a typing
-mistake must stop neither it nor the pipelines beside it. A mode that the pool no longer allows is
-different: what runs in it is taken out before anything else, whatever the pipeline's spec says now.
+A pipeline that cannot run as its spec says keeps running as in the stable release: a typing mistake must stop neither
+it nor the pipelines beside it. A mode that the pool no longer allows is different: a pipeline that runs in it is taken
+out before anything else, whatever its spec says now.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Definitions:
-    """What a pool is to run."""
+    """The definitions that a pool runs."""
 
     pool: str
     namespace: str
-    """Whose pipelines it serves. Empty when it serves nobody."""
+    """The namespace whose pipelines the pool serves; empty when it serves none."""
     release: Release | None
-    """None when there is nothing to run, and has never been."""
+    """The release to run; None when the pool has, and had, none."""
     facts: Facts
     pipelines: tuple[Object, ...] = ()
-    """The pipelines in the release as their specs say, oldest first."""
+    """The pipelines in the release, with their present specs, oldest first."""
     policies: tuple[Object, ...] = ()
     """The Policy objects of the policies in the release, by name."""
     left_out: Mapping[Reference, Condition] = field(default_factory=dict)
-    """Pipelines that are not accepted. What the stable release has of them stays in the release."""
+    """Pipelines that are not accepted. If they are in the stable release, they stay in the new release unchanged."""
     held: tuple[str, ...] = ()
     """Policies whose newest revision has been rejected, so that an older one is in the release."""
 
@@ -57,13 +57,13 @@ class Definitions:
 def build(
     inventory: Inventory, pool: Object, refused: Mapping[Reference, Condition], stable: Release | None
 ) -> Definitions:
-    """Gather a pool's definitions.
+    """Build the definitions of a pool.
 
-    ``refused`` are the pipelines that `definitions.refused` names, and no others can be left out;
-    ``stable`` is the release in force, None when there is none yet. While that is another namespace's,
-    nothing is to run: whoever has lost the pool is gone from it before the next one comes. While it has
-    pipelines that are `forbidden`, only the rest of it is to run: a release that only leaves something out
-    is not rolled out in steps, so that nothing in an author's spec can hold it back.
+    ``refused`` are the pipelines that `definitions.refused` returns; only these can be left out. ``stable`` is the
+    release in force, None when there is none yet. While it belongs to another namespace, the new release is empty: the
+    pool drops the pipelines of one namespace before it runs those of the next. While it contains pipelines that are
+    `forbidden`, the new release is the rest of it. A release that only removes something is not rolled out in steps, so
+    nothing in an author's spec can delay this.
     """
     served = tenancy.served_namespace(pool, stable)
     leaving = stable is not None and stable.namespace != served and bool(stable.of_kind("Pipeline"))
@@ -82,7 +82,7 @@ def build(
             _carry(present, pool, stable, [ref.name for ref in left_out])
     made = None
     if stable is not None or present.manifests:
-        # A pool that has lost its last pipeline goes over to a release without any.
+        # A pool that has lost its last pipeline gets a release without pipelines.
         space = stable.namespace if stable is not None and (leaving or not served) else served
         made = bundles.release(name(pool), space, present.manifests.values(), present.revisions)
     found = [inventory.find("Policy", served, one) for one in present.revisions]
@@ -100,16 +100,16 @@ def build(
 
 
 def forbidden(pool: Object, release: Release) -> frozenset[str]:
-    """Return the pipelines of a release that a pool does not allow: their mode, that of a policy, or an address."""
+    """Return the pipelines of a release that a pool does not allow: because of a mode, or of an address."""
     known = _inventory(release)
     wrong = [one for one in release.of_kind("Pipeline") if _refused(pool, one, known)]
     return frozenset(name(one) for one in wrong)
 
 
 def settings(definitions: Definitions, changed: Iterable[str]) -> Settings:
-    """Return how the definitions are to be rolled out when the policies ``changed`` change.
+    """Return how to roll the definitions out when the policies ``changed`` change.
 
-    Where pipelines or policies want different things, the most careful holds.
+    Where pipelines or policies have different settings, the most careful ones apply.
     """
     wanted = [spec(one).get("rollout") or {} for one in definitions.pipelines]
     among = set(changed)
@@ -124,7 +124,7 @@ def settings(definitions: Definitions, changed: Iterable[str]) -> Settings:
 
 @dataclass
 class _Gathered:
-    """Manifests by kind and name, with the revisions of the policies among them."""
+    """Collected manifests by kind and name, with the revisions of the policies among them."""
 
     manifests: dict[tuple[str, str], Manifest] = field(default_factory=dict)
     revisions: dict[str, str] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class _Gathered:
         self.manifests[one["kind"], one["metadata"]["name"]] = one
 
     def add_pipeline(self, pipeline: Object, inventory: Inventory) -> None:
-        """Add a pipeline with all that it names, which has to be there."""
+        """Add a pipeline with all objects that it names, which have to exist."""
         space = namespace(pipeline)
         self.add(bundles.manifest(pipeline))
         for task in references.tasks(pipeline):
@@ -152,10 +152,10 @@ def _there(thing: Object | None) -> Object:
 
 
 def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[str]) -> None:
-    """Add what the stable release has of pipelines that cannot be replaced now, as far as the pool still allows it.
+    """Add pipelines that cannot be replaced now as the stable release has them, as far as the pool still allows them.
 
-    What they share with pipelines that can is taken as those need it; should the two not go
-    together any more, members refuse the release and the rollout ends there.
+    A task or policy that they share with an accepted pipeline is taken in the version that the accepted pipeline needs.
+    If this does not fit together, members refuse the release, and the rollout ends there.
     """
     known = _inventory(stable)
     for pipeline in names:
@@ -179,7 +179,7 @@ def _inventory(release: Release) -> Inventory:
 
 
 def _refused(pool: Object, pipeline: Object, known: Inventory) -> bool:
-    """Whether a pool does not allow a pipeline as a release has it, of which ``known`` is the inventory."""
+    """Whether a pool does not allow a pipeline of a release; ``known`` is the release's inventory."""
     used = references.policies(pipeline, known)
     tried = [(one, policies.mode(_there(known.find("Policy", "", one)))) for one in used]
     return bool(tenancy.mode_refusal(pool, [references.mode(pipeline)], tried) or addresses.refusal(pool, pipeline))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the members of a pool say of an analysis, as one status shows it: the worst of them, within bounds."""
+"""The results of an analysis on the members of a pool, combined for one status: the worst of them, within limits."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ ACCESSES_LISTED = 64
 WARNINGS_LISTED = 20
 CAUSES_LISTED = 3
 _TEXT_LIMIT, _SHORT_LIMIT = 1024, 256
-"""Characters of one text in a status, and of one that there may be hundreds of."""
+"""Character limits: of one text in a status, and of a text in a list that may have hundreds."""
 TALLY = ("expected", "granted", "refused", "undecided")
 _CAUSE_TEXTS = ("policy", "instance", "conduit", "reason", "suggestion", "mode")
 _WARNING_TEXTS = ("task", "access", "conduits", "instance", "message", "suggestion")
 
 
 class State(StrEnum):
-    """How far a member is with a run."""
+    """The state of a member in a run."""
 
     UNREADY = "Unready"
-    """Its monitor does not serve: it is left out."""
+    """Its monitor does not serve; the member takes no part."""
     PENDING = "Pending"
     RUNNING = "Running"
     COMPLETE = "Complete"
@@ -35,12 +35,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class MemberRun:
-    """One member's part of a run."""
+    """One member's part in a run."""
 
     name: str
     state: State
     bundle: str = ""
-    """Hash of the bundle in force there."""
+    """Hash of the member's bundle in force."""
     phase: str = ""
     done: int = 0
     total: int = 0
@@ -48,16 +48,16 @@ class MemberRun:
     analysis: Mapping[str, Any] | None = None
     """The monitor's answer, once the state is COMPLETE: ``Analysis`` of its HTTP API."""
     error: str = ""
-    """Why it is FAILED or UNREADY, in a sentence."""
+    """Why the state is FAILED or UNREADY, in a sentence."""
 
 
 def usable(members: Sequence[MemberRun]) -> list[MemberRun]:
-    """Pick the members that take part."""
+    """Return the members that take part."""
     return [one for one in members if one.state != State.UNREADY]
 
 
 def rows(members: Sequence[MemberRun]) -> list[dict[str, Any]]:
-    """Return the members' rows of a run's status."""
+    """Return the members' rows for a run's status."""
     return [_row(one) for one in members[:MEMBERS_LISTED]]
 
 
@@ -79,7 +79,7 @@ def _row(member: MemberRun) -> dict[str, Any]:
 
 
 def progress(members: Sequence[MemberRun]) -> dict[str, Any]:
-    """Add up how far the members are; the phase is that of the one that has most before it."""
+    """Add up the progress of the members; the phase is the phase of the slowest one."""
     running = [one for one in members if one.state == State.RUNNING]
     behind = min(running, key=lambda one: one.done / one.total if one.total else 0.0, default=None)
     return {
@@ -90,7 +90,7 @@ def progress(members: Sequence[MemberRun]) -> dict[str, Any]:
 
 
 def found(members: Sequence[MemberRun]) -> dict[str, Any]:
-    """Return what the members that are done have found, as fields of a run's status."""
+    """Return the results of the members that are done, as fields of a run's status."""
     results = {one.name: one.analysis for one in members if one.analysis is not None}
     warnings = _warnings(results)
     values: dict[str, Any] = {
@@ -105,12 +105,12 @@ def found(members: Sequence[MemberRun]) -> dict[str, Any]:
 
 
 def share(entry: Mapping[str, Any]) -> float:
-    """Return the share of the expected accesses that is granted; 1 when none is expected."""
+    """Return the share of the expected accesses that is granted; 1 when no access is expected."""
     return int(entry["granted"]) / int(entry["expected"]) if int(entry["expected"]) else 1.0
 
 
 def refusing(run_status: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Return the policies that refuse expected accesses, with how many each is known to refuse; most first."""
+    """Return the policies that refuse expected accesses, with the known number of refusals; most first."""
     counts = Counter[str]()
     for entry in run_status.get("accesses") or ():
         for cause in entry.get("refusedBecause") or ():
@@ -127,9 +127,9 @@ def _milliseconds(analysis: Mapping[str, Any]) -> int:
 
 
 def _accesses(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what becomes of the accesses that each task is expected to make, on the member that grants least.
+    """Return the result of each task's expected accesses, from the member that grants the least.
 
-    Of more entries than a status holds, those of which the smallest share is granted.
+    If there are more entries than a status holds, the ones with the smallest granted share are kept.
     """
     worst: dict[tuple[str, str, str], dict[str, Any]] = {}
     for member in sorted(results):
@@ -155,7 +155,7 @@ def _causes(causes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _warnings(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return where tasks cannot do what they were written for. Members run the same pipeline: each is said once."""
+    """Return the warnings about tasks that cannot do their work, each once, because members run the same pipeline."""
     listed: dict[tuple[str, ...], dict[str, Any]] = {}
     for member in sorted(results):
         for one in results[member].get("warnings") or ():

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Rolls a changed release out over a pool's members, and back.
 
-Members of a pool change their release in steps. A candidate is first compared with the release in force.
-Then the first members (the canaries) get it, and are compared with the others before more members get it.
-`State` has everything that the next decision needs. The pool's status keeps it, so that an operator that
-has crashed continues where it stopped.
+Members of a pool change their release in steps. A candidate is first compared with the release in force. Then the first
+members (the canaries) get it, and are compared with the others before more members get it. `State` has everything that
+the next decision needs. The pool's status keeps it, so that an operator that has crashed continues where it stopped.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ if TYPE_CHECKING:
 __all__ = ["Decision", "Event", "Member", "NeedComparison", "Situation", "State", "Step", "decide"]
 
 PROGRESS_SECONDS = 600
-"""The time that a step's members have to become ready with the candidate, from the beginning of the step."""
+"""The time in which a step's members have to become ready with the candidate, from the beginning of the step."""
 INTERRUPTIONS_ALLOWED = 3
 """How often a step's members may stop being ready while they are watched."""
 LOOK_SECONDS = 10.0
-"""How often figures are looked at again while they are waited for."""
+"""How often figures are read again while a step waits for them."""
 _NAMED = 5
-"""Members that a message names."""
+"""Members that a message names at most."""
 
 
 def decide(situation: Situation) -> Decision:
-    """Take the next step. In a situation in which nothing has changed, it changes nothing."""
+    """Decide the next step. If nothing in the situation has changed, the decision is the same."""
     situation = replace(situation, now=situation.now.replace(microsecond=0))  # as precise as the status
     if situation.desired in ("", situation.stable, situation.rejected):
         return _settled(situation)
@@ -61,7 +60,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _settled(situation: Situation) -> Decision:
-    """Nothing is to be rolled out: every member belongs on the stable release."""
+    """There is nothing to roll out: every member should have the stable release."""
     rolled_back = situation.desired == situation.rejected != "" or bool(situation.held)
     state = State(message=situation.state.message if rolled_back else "")
     if rolled_back:
@@ -96,7 +95,7 @@ def _promoted(situation: Situation, message: str) -> Decision:
 
 
 def _first(situation: Situation) -> Decision:
-    """Give everybody the first release at once: it can neither close a flow nor slow a session down."""
+    """Give all members the first release at once: it can neither close a flow nor slow a session down."""
     begun = situation.state.candidate == situation.desired and situation.state.step > 0
     state = situation.state if begun else State(candidate=situation.desired, step=1, since=situation.now)
     everybody = situation.members
@@ -113,9 +112,9 @@ def _first(situation: Situation) -> Decision:
 
 
 def _supersede(situation: Situation) -> State:
-    """Begin with another candidate. Canaries keep the old one meanwhile, so that they change only once.
+    """Start with another candidate; canaries change only once, when the new one has been compared.
 
-    One member at least is left to the stable release: somebody has to be compared with.
+    At least one member keeps the stable release, for comparison.
     """
     old = situation.state
     most = min(_count(situation, 1), len(situation.members) - 1) if old.candidate else 0
@@ -125,7 +124,7 @@ def _supersede(situation: Situation) -> State:
 
 
 def _gate(situation: Situation, state: State) -> Decision:
-    """Compare the candidate with what is in force, and start when it closes no more than it may."""
+    """Compare the candidate with the release in force, and start if it closes no more flows than the limit."""
     state = replace(state, canaries=_present(state.canaries, situation))
     if situation.refusal:
         return _roll_back(situation, f"the monitor refuses it: {situation.refusal}")
@@ -165,14 +164,14 @@ def _compare(situation: Situation, state: State) -> Decision:
 
 
 def _enter(situation: Situation, state: State, step: int) -> State:
-    """Begin a step with as many canaries as it has; those that there are stay."""
+    """Start a step with its number of canaries; present canaries stay."""
     canaries = _choose(situation, _present(state.canaries, situation), _count(situation, step))
     before = _before(situation) if step == 1 else state.before
     return State(candidate=situation.desired, step=step, canaries=canaries, since=situation.now, before=before)
 
 
 def _step(situation: Situation, state: State) -> Decision:
-    """Bring a step forward: its members get ready, are watched, are judged."""
+    """Continue a step: its members become ready, are watched, and are judged."""
     state = _resize(situation, state)
     canaries = [one for one in situation.members if one.name in state.canaries]
     if situation.settings.paused:
@@ -199,7 +198,7 @@ def _step(situation: Situation, state: State) -> Decision:
 
 
 def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> Decision:
-    """Let the pause of a step pass, then judge."""
+    """Wait for the pause of a step, then judge."""
     began = state.watched_since or situation.now
     state = replace(state, watched_since=began)
     left = (
@@ -226,7 +225,7 @@ def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> De
 
 
 def _judge(situation: Situation, state: State, canaries: Sequence[Member], began: datetime) -> tuple[Judgement, Usage]:
-    """Judge a step; return also what the change was compared with."""
+    """Judge a step; return also the usage with which the change was compared."""
     changed = judging.total(judging.usage(one.samples, situation.desired, began) for one in canaries)
     rest = [
         one
@@ -240,7 +239,7 @@ def _judge(situation: Situation, state: State, canaries: Sequence[Member], began
 
 
 def _roll_back(situation: Situation, why: str) -> Decision:
-    """Reject the candidate; every member goes back to the stable release."""
+    """Reject the candidate; every member gets the stable release again."""
     policies = f" Rejected revisions of: {', '.join(situation.changed[:_NAMED])}." if situation.changed else ""
     message = (
         f"the change was rolled back: {why}.{policies} What was in force before is in force; change the spec to try "
@@ -268,7 +267,7 @@ def _under_way(
     warn: bool = False,
     tell: bool = False,
 ) -> Decision:
-    """Describe a rollout that is not over: ``changed`` members get the candidate, the others stay as they are."""
+    """Describe a rollout that is not over: ``changed`` members get the candidate, the others keep their release."""
     targets = _targets(situation, situation.stable)
     if state.superseded:
         targets |= dict.fromkeys(state.canaries, state.superseded)
@@ -299,7 +298,7 @@ def _arrived(one: Member, situation: Situation) -> bool:
 
 
 def _nowhere(situation: Situation) -> bool:
-    """Whether the stable release, promoted in a pool without members, is one that every member refuses."""
+    """Whether every member refuses the stable release, which may have been promoted in a pool without members."""
     return all(one.refuses_stable for one in situation.members)
 
 
@@ -308,7 +307,7 @@ def _overdue(situation: Situation, state: State) -> bool:
 
 
 def _blameless(waiting: Sequence[Member], situation: Situation) -> bool:
-    """Whether what is wrong with these members cannot come from the candidate: they never had it."""
+    """Whether the candidate cannot be the cause of these members' failures, because they never had it."""
     return all(not one.answers and one.release != situation.desired for one in waiting)
 
 
@@ -324,14 +323,14 @@ def _present(names: Sequence[str], situation: Situation) -> tuple[str, ...]:
 
 
 def _choose(situation: Situation, canaries: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """Cut canaries down, or add members: ready ones first, then those that answer, by ordinal."""
+    """Reduce the canaries, or add members: ready ones first, then those that answer, by ordinal."""
     others = [one for one in situation.members if one.name not in canaries]
     others.sort(key=lambda one: (not one.ready, not one.answers, one.ordinal))
     return (*canaries, *(one.name for one in others))[:count]
 
 
 def _resize(situation: Situation, state: State) -> State:
-    """Follow a pool that has been scaled meanwhile. While paused, no member is added."""
+    """Adapt the canaries after the pool was scaled. While the rollout is paused, no member is added."""
     canaries = _present(state.canaries, situation)
     count = _count(situation, state.step)
     if len(canaries) >= count or situation.settings.paused:
@@ -354,7 +353,7 @@ def _is_last(situation: Situation, step: int) -> bool:
 
 
 def _next(situation: Situation, step: int) -> int:
-    """Return the next step that has more members than this one: in a small pool several may have as many."""
+    """Return the next step that has more members than this one; in a small pool steps may have the same number."""
     following = step + 1
     while _count(situation, following) <= _count(situation, step):
         following += 1
@@ -373,5 +372,5 @@ def _where(situation: Situation, state: State) -> str:
 
 
 def _before(situation: Situation) -> Usage:
-    """Add up what members did with the stable release, as far back as is known."""
+    """Add up the members' usage with the stable release, as far back as there are samples."""
     return judging.total(judging.usage(one.samples, situation.stable) for one in situation.members)

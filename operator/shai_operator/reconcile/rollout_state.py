@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a rollout looks at, where it stands, and what it decides; how that stands in a JailPool's status."""
+"""The situation, the state and the decision of a rollout, and the state's form in a JailPool's status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """So many members get the change, then they are watched."""
+    """One step: this many members get the change, then they are watched."""
 
     members: int | str
     """A number, or a percentage ("25%") that is rounded up."""
@@ -44,81 +44,81 @@ class Settings:
 
 @dataclass(frozen=True)
 class Member:
-    """What a rollout looks at in a member."""
+    """The properties of a member that a rollout uses."""
 
     name: str
     ordinal: int
     release: str
-    """Which release it has in force, or had when it last answered; empty: none."""
+    """The release that the member has in force, or had when it last answered; empty: none."""
     ready: bool
-    """Whether it serves ``release``, whole and now."""
+    """Whether the member serves ``release`` completely."""
     answers: bool
     comparable: bool = True
-    """Whether it answers, and has the stable release in force with the facts of the moment."""
+    """Whether the member answers, and has the stable release in force with the present facts."""
     refuses_stable: bool = False
-    """Whether it has refused the stable release, and does not have it."""
+    """Whether the member has refused the stable release, and does not have it."""
     message: str = ""
-    """Why it is not ready."""
+    """Why the member is not ready."""
     refusal: str = ""
-    """What it said when it refused the candidate."""
+    """The message with which the member refused the candidate."""
     samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True)
 class State:
-    """Where a rollout stands."""
+    """The state of a rollout."""
 
     candidate: str = ""
     """The release that is being rolled out; empty: none."""
     superseded: str = ""
-    """An earlier candidate that the canaries still have while this one is compared."""
+    """An earlier candidate that the canaries keep while the new one is compared."""
     step: int = 0
-    """Counted from 1; 0: it is being compared, or held back."""
+    """The number of the step, from 1; 0: the candidate is being compared, or is held back."""
     canaries: tuple[str, ...] = ()
     """The members that have the candidate, in the order in which they were chosen."""
     since: datetime | None = None
-    """When the step began, or when its members last stopped being ready."""
+    """When the step started, or when its members last stopped being ready."""
     watched_since: datetime | None = None
-    """The time since which all members of the step have been ready."""
+    """When all members of the step became ready."""
     interruptions: int = 0
     before: Usage = field(default_factory=Usage)
-    """What members without the change did before this step; the last step has nothing else to be compared with."""
+    """The usage of members without the change before this step. The last step has nothing else to compare with."""
     message: str = ""
-    """The last verdict's, for people."""
+    """The message of the last verdict, for people."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """All that a decision rests on."""
+    """The input of a decision."""
 
     stable: str
-    """The release in force on members that take part in no rollout; empty: none yet."""
+    """The release in force on members outside of the rollout; empty: none yet."""
     desired: str
-    """What the specs say; empty: nothing to run."""
+    """The release that follows from the specs; empty: there is nothing to run."""
     rejected: str
     state: State
     members: Sequence[Member]
-    """Members that are to stay, by ordinal; those that are being removed are not among them."""
+    """Members that stay, by ordinal, without those that are being removed."""
     settings: Settings
     now: datetime
     effect: Effect | None = None
     refusal: str = ""
-    """What the monitor said when it refused to compare the candidate; not that it did not answer."""
+    """The monitor's message when it refused to compare the candidate; empty when it did not answer."""
     pipelines: frozenset[str] = frozenset()
     """The pipelines of the candidate."""
     changed: tuple[str, ...] = ()
-    """The policies of which the candidate has another revision than the stable release."""
+    """The policies that have another revision in the candidate than in the stable release."""
     held: tuple[str, ...] = ()
     """Policies whose newest revision has been rejected."""
     withdrawal: bool = False
-    """The candidate only leaves out what the stable release has."""
+    """The candidate only removes manifests of the stable release."""
     first: bool = False
-    """The stable release has no pipelines, or there is none: nothing that a candidate could do harm to."""
+    """There is no stable release, or it has no pipelines, so the candidate can do no harm."""
 
 
 @dataclass(frozen=True)
 class NeedComparison:
-    """The candidate has to be compared, by the monitor of this member, with what it has in force."""
+    """A request to have the monitor of this member compare the candidate with its release in force."""
 
     member: str
     before: str
@@ -127,7 +127,7 @@ class NeedComparison:
 
 @dataclass(frozen=True)
 class Event:
-    """Something to tell about."""
+    """An event to record."""
 
     type: str
     reason: str
@@ -136,24 +136,24 @@ class Event:
 
 @dataclass(frozen=True)
 class Decision:
-    """The decision that a situation leads to."""
+    """The decision for a situation."""
 
     state: State
     stable: str
     rejected: str
     targets: Mapping[str, str]
-    """The release that each member should have; empty: what it has."""
+    """The release that each member should have; empty: the one that it has."""
     condition: Condition
-    """RolledOut."""
+    """The condition RolledOut."""
     verdict: str = "Pending"
-    """Pending, Promote, Inconclusive or RollBack."""
+    """One of Pending, Promote, Inconclusive and RollBack."""
     steps: int = 0
     events: tuple[Event, ...] = ()
     reject: tuple[str, ...] = ()
     """Policies whose candidate revision has to be rejected *before* ``state`` is written."""
     comparison: NeedComparison | None = None
     look_again: float | None = None
-    """Seconds after which time alone may change the decision."""
+    """Seconds until the decision may change without any other change; None: time alone changes nothing."""
 
 
 def read(status: Mapping[str, Any]) -> State:
@@ -173,7 +173,7 @@ def read(status: Mapping[str, Any]) -> State:
 
 
 def write(state: State) -> dict[str, Any]:
-    """Write the state for a JailPool's status.rollout; what is empty is left out."""
+    """Return the state for a JailPool's status.rollout; empty fields are left out."""
     written: dict[str, Any] = {
         "release": state.candidate,
         "superseded": state.superseded,

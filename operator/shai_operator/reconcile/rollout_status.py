@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a rollout means for the pipelines and policies in it: their part of the status.
+"""The part of the status of pipelines and policies that reports the rollout.
 
-The controllers of pipelines and policies write the rest of the status under another field manager, so that
-neither changes the fields of the other.
+The controllers of pipelines and policies write the rest of the status under another field manager, so that neither
+changes the fields of the other.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ WRITER = "shai-operator-rollout"
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a pool's decision says about what it runs."""
+    """A pool's decision, for the statuses of its pipelines and policies."""
 
     pool: str
     decision: Decision
     stable: Release | None
-    """As it is after the decision."""
+    """The stable release after the decision."""
     candidate: Release | None
-    """The one that is under way, or was rejected by this decision."""
+    """The candidate that is under way, or that this decision rejects."""
     members: int
-    """That serve."""
+    """The number of members that serve."""
     described: Mapping[str, Any]
     """The pool's status.rollout."""
     hash: str = ""
-    """The monitors' hash of the stable bundle; empty when no member has said it yet."""
+    """The monitors' hash of the stable bundle; empty when no member has reported it yet."""
     effect: Effect | None = None
 
 
 def pipeline(thing: Object, outlook: Outlook, now: datetime) -> SetStatus:
-    """Write a Pipeline's pool, members, effect, rollout and condition RolledOut."""
+    """Return a Pipeline's pool, members, effect, rollout and condition RolledOut."""
     decision = outlook.decision
     before = status(thing)
     written: dict[str, Any] = {
@@ -69,7 +69,7 @@ def pipeline(thing: Object, outlook: Outlook, now: datetime) -> SetStatus:
     if outlook.effect is not None and outlook.effect.after in concerned:
         written["effect"] = outlook.effect.of_pipeline(name(thing))
     elif concerned and before.get("effect"):
-        written["effect"] = before["effect"]  # found before the operator was started anew
+        written["effect"] = before["effect"]  # found before the operator was restarted
     return SetStatus(thing, WRITER, written)
 
 
@@ -84,7 +84,7 @@ def _pipeline_condition(thing: Object, outlook: Outlook) -> Condition:
 
 
 def _homes(space: str, inventory: Inventory) -> dict[str, str]:
-    """Return the pool that writes each policy's status: that of the oldest pipeline that names it and may use its."""
+    """Return the pool that writes each policy's status: that of the oldest served pipeline with the policy."""
     found: dict[str, str] = {}
     served = [one for one in inventory.all("Pipeline", space) if tenancy.refusal(one, inventory) is None]
     for one in sorted(served, key=lambda one: (created(one), uid(one))):
@@ -94,7 +94,7 @@ def _homes(space: str, inventory: Inventory) -> dict[str, str]:
 
 
 def rejections(outlook: Outlook, inventory: Inventory, now: datetime) -> Iterator[SetStatus]:
-    """Write that revisions were rejected. This comes before the pool forgets the candidate."""
+    """Yield the statuses that mark revisions as rejected. They are written before the pool forgets the candidate."""
     if outlook.candidate is None:
         return
     for one in outlook.decision.reject:
@@ -104,7 +104,7 @@ def rejections(outlook: Outlook, inventory: Inventory, now: datetime) -> Iterato
 
 
 def policy(thing: Object, outlook: Outlook, now: datetime, *, rejected: str = "") -> SetStatus:
-    """Write a Policy's revisions and its condition RolledOut; ``rejected`` is a revision rejected just now.
+    """Return a Policy's revisions and its condition RolledOut; ``rejected`` is a revision that was rejected just now.
 
     A revision stays rejected for as long as the spec has its content.
     """
@@ -120,7 +120,7 @@ def policy(thing: Object, outlook: Outlook, now: datetime, *, rejected: str = ""
         "rejectedRevision": rejected if rejected == newest else "",
     }
     held = outlook.stable.objects.get(("Policy", one)) if outlook.stable else None
-    # A name has only the first digits of a hash, so the whole content is compared.
+    # A name contains only the first digits of a hash, so the whole content is compared.
     same = held is None or policies.content_hash(held) == policies.content_hash(thing)
     condition = _policy_condition(thing, outlook, written, in_force=same and written["stableRevision"] == newest)
     return SetStatus(
@@ -153,10 +153,10 @@ def _policy_condition(thing: Object, outlook: Outlook, revisions: Mapping[str, s
 
 
 def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, now: datetime) -> Iterator[SetStatus]:
-    """Write what the rollout means for every pipeline and every policy of a pool.
+    """Yield the rollout part of the status of every pipeline and every policy of a pool.
 
-    A policy that pipelines of several pools name is written about by one of them only. What was
-    written about pipelines of a namespace that the pool has served before is taken back.
+    If pipelines of several pools name a policy, only one pool writes about it. The status of pipelines of a namespace
+    that the pool served before is removed.
     """
     space = definitions.namespace
     if outlook.stable is not None and outlook.stable.namespace != space:
@@ -173,8 +173,8 @@ def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, n
     for thing in inventory.all("Policy", space):
         one = name(thing)
         if one in outlook.decision.reject:
-            continue  # written already, before the pool's status
+            continue  # already written, before the pool's status
         if one in running and homes.get(one, outlook.pool) == outlook.pool:
             yield policy(thing, outlook, now)
         elif one not in running and one not in homes and status(thing).get("stableRevision"):
-            yield SetStatus(thing, WRITER, {})  # nothing names it any more
+            yield SetStatus(thing, WRITER, {})  # no pipeline names it any more

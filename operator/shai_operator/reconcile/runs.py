@@ -40,7 +40,7 @@ _IS_DONE = ("is done", "are done")
 
 @dataclass(frozen=True)
 class StartAnalysis:
-    """Ask a member for an analysis."""
+    """Start an analysis on a member."""
 
     member: str
     pipeline: str
@@ -50,14 +50,14 @@ class StartAnalysis:
 
 @dataclass(frozen=True)
 class CancelAnalysis:
-    """End a member's analysis; its last result stays in force."""
+    """Cancel a member's analysis; its last result stays in force."""
 
     member: str
 
 
 @dataclass
 class Decision:
-    """What to write, and what to ask of members."""
+    """The status to write, and the requests to members."""
 
     plan: Plan = field(default_factory=Plan)
     requests: list[StartAnalysis | CancelAnalysis] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a decision looks at."""
+    """The input of a decision."""
 
     run: Object
     members: Sequence[MemberRun]
@@ -94,7 +94,7 @@ class _Seen:
 
 
 def finished(run: Object) -> bool:
-    """Whether a run (or a benchmark) has come to its end, good or bad."""
+    """Whether a run (or a benchmark) has ended, successfully or not."""
     known = conditions.find(run, SUCCEEDED)
     return known is not None and known["status"] != UNKNOWN
 
@@ -106,7 +106,7 @@ def of_pipeline(inventory: Inventory, space: str, pipeline: str) -> list[Object]
 
 
 def reconcile(run: Object, members: Sequence[MemberRun], inventory: Inventory, now: datetime) -> Decision:
-    """Decide what a run does next. ``members`` are those of the pipeline's pool."""
+    """Decide the next step of a run. ``members`` are the members of the pipeline's pool."""
     seen = _Seen(run, members, inventory, now)
     decision = Decision()
     if deleting(run) or finished(run):
@@ -125,10 +125,10 @@ def reconcile(run: Object, members: Sequence[MemberRun], inventory: Inventory, n
 
 
 def analyzed(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
-    """Say on a pipeline what the analysis of its present bundle came to.
+    """Return a pipeline's condition Analyzed: the result of the analysis of its present bundle.
 
-    That policies refuse some of what is expected is what they are for. A task that cannot do what it was
-    written for is a finding: the pipeline has been analysed all the same.
+    A policy may refuse expected accesses: that is its purpose. A task that cannot do its work is a finding, but the
+    pipeline counts as analysed.
     """
     bundle = str(status(pipeline).get("bundle", ""))
     if deleting(pipeline) or not bundle:
@@ -161,7 +161,7 @@ def _analyzed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:
 
 
 def _tally(run_status: Mapping[str, Any]) -> str:
-    """Say in a sentence what becomes of the accesses that are expected."""
+    """Say in a sentence how many expected accesses are granted, refused and undecided."""
     expected, granted, refused, undecided = (int(run_status.get(field) or 0) for field in results.TALLY)
     said = f"of {count(expected, 'expected access')} {granted} {'is' if granted == 1 else 'are'} granted"
     causes = [f"{policy or 'conduits without a policy'} {number}" for policy, number in results.refusing(run_status)]
@@ -199,7 +199,7 @@ def _waits_for(seen: _Seen) -> str:
 
 
 def _ended(seen: _Seen) -> Condition | None:
-    """Return how a run ends before its members are done, or None when it does not."""
+    """Return the status of a run that ends before its members are done; None when it continues."""
     run = seen.run
     if (run["metadata"].get("annotations") or {}).get(CANCEL) == "true":
         return Condition(SUCCEEDED, FALSE, "Cancelled", f"cancelled by the annotation {CANCEL}")
@@ -219,7 +219,7 @@ def _ended(seen: _Seen) -> Condition | None:
 
 
 def _superseded(seen: _Seen) -> str:
-    """Say what has taken a run's place; empty when nothing has."""
+    """Say which run has replaced this one; empty when none has."""
     wanted = spec(seen.run)
     if wanted["trigger"] == "Change":
         if seen.bundle and wanted.get("bundle") and wanted["bundle"] != seen.bundle:
@@ -238,7 +238,7 @@ def _superseded(seen: _Seen) -> str:
 
 
 def _outcome(members: Sequence[MemberRun]) -> Condition | None:
-    """Return how a run ends with its members, or None while one of them is not done."""
+    """Return the status of a run whose members are all done; None while one of them is not."""
     taking_part = results.usable(members)
     if not taking_part or any(one.state in {State.PENDING, State.RUNNING} for one in taking_part):
         return None
@@ -269,7 +269,7 @@ def _finish(plan: Plan, seen: _Seen, ended: Condition) -> None:
 
 
 def _still(seen: _Seen) -> str:
-    """Say what stays in force after a run that did not succeed."""
+    """Say which result stays in force after a run that did not succeed."""
     good = [
         one
         for one in of_pipeline(seen.inventory, namespace(seen.run), spec(seen.run)["pipeline"])
@@ -282,7 +282,7 @@ def _still(seen: _Seen) -> str:
 
 
 def _values(seen: _Seen, condition: Condition) -> dict[str, Any]:
-    """Return the status of a run, but for its times."""
+    """Return the status of a run, without its times."""
     values: dict[str, Any] = {
         "observedGeneration": generation(seen.run),
         "conditions": conditions.render(seen.run, [condition], seen.now),

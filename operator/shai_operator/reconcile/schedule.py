@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Times of a cron schedule in a time zone, as Debian's cron keeps them where clocks change.
+"""Times of a cron schedule in a time zone, with the rules of Debian's cron for changes of the clock.
 
-A schedule with a star in its minutes or hours fires whenever the local clock shows a time that
-matches: not at times that are skipped, twice at times that are repeated. Any other names fixed
-times of day: a skipped one fires as soon as the clock has moved on, a repeated one the first
-time only. cronsim knows the calendar; what it does at changes of half an hour (Lord Howe) or at
-midnight (Santiago) differs from this, so it is asked about local times only.
+A schedule with a star in its minutes or hours fires whenever the local clock shows a matching time: it does not fire at
+skipped times, and fires twice at repeated times. Any other schedule names fixed times of day: for a skipped time it
+fires as soon as the clock has changed, for a repeated time only the first time. cronsim computes the calendar. It
+treats changes by half an hour (Lord Howe) and at midnight (Santiago) differently, so it is only used with local times.
 
 Moments are in UTC. The time zone database is the system's.
 """
@@ -30,7 +29,7 @@ INVALID, NEVER = "InvalidSchedule", "NeverFires"
 """Reasons of a `ScheduleError`, as the condition Ready gives them."""
 
 MOST_COUNTED = 100
-"""Missed times that are counted; CronJob stops counting there too."""
+"""The limit for counting missed times; the CronJob controller has the same limit."""
 
 _LONGEST_EXPRESSION = 256
 _LONGEST_SHIFT = timedelta(hours=3)
@@ -56,7 +55,7 @@ _SHORTHANDS = {
 
 
 class ScheduleError(Exception):
-    """A schedule that cannot be kept; the text names the field and the remedy."""
+    """A schedule that cannot be used; the text names the field and the remedy."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -65,9 +64,9 @@ class ScheduleError(Exception):
 
 @dataclass(frozen=True)
 class Missed:
-    """Times that have come since a moment: the latest one and how many there were.
+    """Scheduled times since a moment: the latest one and their number.
 
-    More than `MOST_COUNTED` are counted as one more than that.
+    The number is at most `MOST_COUNTED` + 1.
     """
 
     latest: datetime
@@ -75,7 +74,7 @@ class Missed:
 
     @property
     def too_many(self) -> bool:
-        """Whether there were more than are counted."""
+        """Whether the number is beyond the limit."""
         return self.count > MOST_COUNTED
 
 
@@ -88,7 +87,7 @@ class Schedule:
 
     @property
     def fixed(self) -> bool:
-        """Whether it names times of day, rather than every so many minutes or hours."""
+        """Whether the schedule names times of day, rather than intervals of minutes or hours."""
         minute, hour = self.expression.split()[:2]
         return not minute.startswith("*") and not hour.startswith("*")
 
@@ -111,7 +110,7 @@ class Schedule:
         )
 
     def missed(self, since: datetime, now: datetime) -> Missed | None:
-        """Return what has come later than ``since`` and not later than ``now``; None when nothing has."""
+        """Return the times later than ``since`` and not later than ``now``; None when there is none."""
         count, latest = 0, None
         for time in self.after(since):
             if time > now:
@@ -136,7 +135,7 @@ class Schedule:
             window *= 2
 
     def _times(self, moment: datetime) -> Iterator[datetime]:
-        """Yield the times from about ``moment`` on; the first may be earlier, and one may come twice."""
+        """Yield times from about ``moment`` on; the first may be earlier, and a time may occur twice."""
         local = moment.astimezone(self.zone)
         ahead = (moment + _LONGEST_SHIFT).astimezone(self.zone)
         repeated = max(_offset(local) - _offset(ahead), timedelta())
@@ -168,7 +167,7 @@ class Schedule:
 
 @lru_cache(maxsize=4096)
 def parse(expression: str, time_zone: str) -> Schedule:
-    """Read a schedule; ScheduleError says what is wrong with it."""
+    """Parse a schedule; ScheduleError says what is wrong with it."""
     parts = expression.split()
     if expression.strip().lower() in _SHORTHANDS:
         raise ScheduleError(

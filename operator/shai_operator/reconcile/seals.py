@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Distinguishes objects that the operator has made from objects that somebody else has written.
+"""Distinguishes objects that the operator made from objects that somebody else wrote.
 
-Everybody who may create an object can set its names, labels, owners and managers, but not its seal. A seal
-is a keyed hash (HMAC-SHA-256) of an object's kind, names and spec, with a key that is only in the
-operator's own namespace.
+Anybody who may create an object can set its names, labels, owners and managers, but not its seal. A seal is a keyed
+hash (HMAC-SHA-256) of an object's kind, names and spec. The key is only in the operator's own namespace.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ _PURPOSE = b"shai.dev/seal/v1"
 
 
 class Seal:
-    """Seals objects, and tells sealed ones. ``secret`` is the operator's, and may serve other purposes too."""
+    """Seals objects and verifies seals. ``secret`` is the operator's; it may have other uses, too."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, _PURPOSE, hashlib.sha256)
 
     def put_on(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an object with its seal."""
+        """Return a copy of an object with its seal."""
         metadata = body["metadata"]
         annotations = {**(metadata.get("annotations") or {}), ANNOTATION: self._of(body)}
         return {**body, "metadata": {**metadata, "annotations": annotations}}
 
     def is_on(self, thing: Object) -> bool:
-        """Whether an object is as it was sealed."""
+        """Whether an object has a valid seal."""
         found = (thing["metadata"].get("annotations") or {}).get(ANNOTATION, "")
         return hmac.compare_digest(str(found).encode(), self._of(thing).encode())
 

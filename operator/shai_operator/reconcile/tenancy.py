@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which pipelines a pool runs, and in which modes.
+"""The pipelines that a pool runs, and their modes.
 
-The owner of the JailPool decides. A pipeline does not get a pool because it is older than another one or
-has waited for longer. A pipeline that a pool does not allow has no effect on the pool.
+The owner of the JailPool decides. A pipeline does not get a pool because it is older or has waited longer than another
+one. A pipeline that a pool does not allow has no effect on the pool.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ _AUDIT, _ENFORCE = "audit", "Enforce"
 def served_namespace(pool: Object, stable: Release | None = None) -> str:
     """Return the namespace whose pipelines a pool runs; empty: none.
 
-    A pool that says nothing about namespaces keeps the one that it serves already, so that one from
-    before there was such a field goes on. ``stable`` is its release in force, which tells when its
-    status does not yet.
+    A pool that does not name namespaces keeps the one that it serves, because pools were made before this field
+    existed. ``stable`` is its release in force, which names the namespace when the status does not yet.
     """
     allowed = spec(pool).get("allowedNamespaces")
     if allowed is not None:
@@ -41,9 +40,9 @@ def served_namespace(pool: Object, stable: Release | None = None) -> str:
 
 
 def refusal(pipeline: Object, inventory: Inventory) -> Condition | None:
-    """Say, as its condition Accepted, why a pipeline may not use the pool that it names; None: it may.
+    """Return the condition Accepted that says why a pipeline may not use its pool; None: it may.
 
-    Other namespaces are not named: they are none of this one's business.
+    The message does not name other namespaces, whose names a user of this one may not know.
     """
     pool = references.pool(pipeline)
     thing = inventory.find("JailPool", "", pool)
@@ -61,16 +60,16 @@ def refusal(pipeline: Object, inventory: Inventory) -> Condition | None:
 
 
 def modes(pool: Object) -> tuple[str, ...]:
-    """Return the modes in which a pool runs pipelines."""
+    """Return the modes that a pool allows."""
     allowed = spec(pool).get("allowedModes")
     return DEFAULT_MODES if allowed is None else tuple(allowed)
 
 
 def mode_refusal(pool: Object, wanted: Iterable[str], policies: Iterable[tuple[str, str]] = ()) -> str:
-    """Say why a pool does not run something in the modes ``wanted``; empty: it does.
+    """Say why a pool does not run a pipeline in the modes ``wanted``; empty: it does.
 
-    ``policies`` are names and modes of the policies that it refers to: one that is only tried out
-    allows what it records, as mode audit does.
+    ``policies`` are names and modes of the policies that the pipeline uses. A policy in mode Audit or Warn allows the
+    accesses that it records, as a pipeline in mode audit does.
     """
     allowed = modes(pool)
     allows = f"JailPool {name(pool)} allows {', '.join(allowed) or 'none'}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is to be done to a pool's members: installing, mending, draining, removing, swapping bundles."""
+"""The work on a pool's members: installing, repairing, draining, removing, swapping bundles."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.members import Standing
 
 _RENEWAL = timedelta(days=29)
-"""How long before its end a certificate is renewed: later than the installation begins to do that by itself, so that
-one which is run for this reason never finds nothing to do."""
+"""How long before its end a certificate is renewed. The installation itself renews a certificate earlier than this, so
+an installation that is started for this reason always renews it."""
 _BACK_OFF_LIMIT = 6
-"""Doublings of the failures that are waited for before a member is mended again."""
+"""How often the delay before a member is repaired again is doubled at most."""
 
 
 @dataclass(frozen=True)
 class Care:
-    """How a pool's spec wants its members treated."""
+    """The settings of a pool's spec for the treatment of its members."""
 
     replicas: int = 1
     max_unavailable: int | str = 1
@@ -44,14 +44,14 @@ class Care:
 
     @property
     def unavailable(self) -> int:
-        """Members that may be away at once for an update; at least one, or nothing would ever change."""
+        """The number of members that may be unavailable during an update; at least 1, so that it can proceed."""
         text = str(self.max_unavailable)
         number = self.replicas * int(text[:-1]) // 100 if text.endswith("%") else int(text)
         return max(number, 1)
 
 
 def care(spec: Mapping[str, Any]) -> Care:
-    """Read a JailPool's spec."""
+    """Read the settings from a JailPool's spec."""
     usual = Care()
     scale_in, healing = spec.get("scaleIn") or {}, spec.get("healing") or {}
     return Care(
@@ -64,10 +64,11 @@ def care(spec: Mapping[str, Any]) -> Care:
 
 
 def ordinals(wanted: Care, known: Iterable[Observation]) -> tuple[int, ...]:
-    """Choose which members there are to be, by ordinal.
+    """Choose the ordinals of the members that should exist.
 
-    Too many: the highest go first, or those that are not ready. Too few: those that are being
-    drained come back before new ones are made, as long as their removal has not begun.
+    If there are too many members, those with the highest ordinals are removed first, or those that are not ready. If
+    there are too few, members that are being drained are kept before new ones are made, unless their removal has
+    started.
     """
     staying, leaving, free = [], [], []
     for one in known:
@@ -97,27 +98,27 @@ def _up(member: Observation) -> bool:
 
 @dataclass(frozen=True)
 class Kept:
-    """A member that is to stay."""
+    """A member that stays."""
 
     member: Observation
     stands: Standing
     place: Place | None
     """The member's place; None when there is no room for it."""
     digest: str
-    """The digest to provision the member with; empty when it is not known, and the member stays as it is."""
+    """The digest with which to provision the member; empty when it is not known, and the member stays as it is."""
     bundle: Bundle | None
-    """The bundle that the member should have in force; None: it keeps the one that it has."""
+    """The bundle that the member should have in force; None: the one that it has."""
 
 
 def provision(
     kept: Sequence[Kept], wanted: Care, guarded: Collection[str], now: datetime
 ) -> Iterator[ProvisionMembers]:
-    """Yield installations: new members, members that do not answer, and as many others as may be away.
+    """Yield installations: new members, members that do not answer, and as many others as may be unavailable.
 
-    The others are those whose configuration has changed or whose certificate ends before long.
+    The others are members whose configuration has changed or whose certificate ends soon.
 
-    ``guarded`` are members of which one at least has to stay ready: the ones on the stable release
-    while a rollout needs them for comparison.
+    At least one of the members ``guarded`` stays ready: a rollout needs a member with the stable release for
+    comparison.
     """
     away = sum(1 for one in kept if one.member.configuration and not one.stands.ready)
     budget = wanted.unavailable - away
@@ -157,7 +158,7 @@ def _cause(one: Kept, wanted: Care, now: datetime) -> str:
 
 
 def drained(member: Observation, wanted: Care, now: datetime) -> bool:
-    """Whether nothing keeps a leaving member: no session, or no time left for them."""
+    """Whether a member can be removed: it has no sessions, or the time for draining is over."""
     if member.monitor is None or not member.monitor.sessions or not member.configuration:
         return True
     since = member.draining_since or now
@@ -176,13 +177,13 @@ def remove(leaving: Iterable[Observation], wanted: Care, now: datetime) -> Itera
 
 
 def forget_configuration(leaving: Sequence[Observation], removals: Sequence[RemoveMembers]) -> list[Observation]:
-    """Note on members whose removal begins that nothing is left to come back to: they would be made anew."""
+    """Clear the configuration of members whose removal starts: they can no longer be kept, only made anew."""
     going = {place.name for removal in removals for place in removal.members}
     return [replace(one, configuration="") if one.name in going else one for one in leaving]
 
 
 def serve(kept: Kept, now: datetime) -> ApplyBundle | BringUp | None:
-    """Return what brings a member to serve its bundle; None when it does, or cannot yet."""
+    """Return the action that makes a member serve its bundle; None when it does, or cannot yet."""
     member, bundle = kept.member, kept.bundle
     if member.busy() or bundle is None or member.monitor is None or not member.configuration:
         return None
@@ -200,7 +201,7 @@ def serve(kept: Kept, now: datetime) -> ApplyBundle | BringUp | None:
 
 
 def waits(known: Iterable[Observation], wanted: Care, now: datetime) -> float | None:
-    """Return the seconds until a back-off or a drain ends by itself; None when none runs."""
+    """Return the seconds until the first back-off or drain ends; None when there is none."""
     moments = []
     for one in known:
         attempts = [one.failed, one.bring_up_failed, *one.refused.values()]
