@@ -81,7 +81,7 @@ def _webhook(plural: str, client: Mapping[str, Any]) -> dict[str, Any]:
         # Only the finalizers of an object change while it is being deleted; this has to work while the operator is
         # down.
         "matchConditions": [
-            {"name": "not-on-its-way-out", "expression": "!has(object.metadata.deletionTimestamp)"},
+            {"name": "not-being-deleted", "expression": "!has(object.metadata.deletionTimestamp)"},
         ],
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
