@@ -59,7 +59,11 @@ FACT_SOURCE = Resource(
     spec=record(
         "The source: exactly one of inline, file, redis and http.",
         {
-            "inline": items("A few facts, given here.", _STATEMENT, most=4096),
+            "inline": items(
+                "A few facts, given here. The whole object has 1 MiB of JSON at most: for more, use another source.",
+                _STATEMENT,
+                most=4096,
+            ),
             "file": record(
                 "A file of JSON lines, each with conduit, says and tuples.",
                 {

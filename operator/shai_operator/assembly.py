@@ -149,7 +149,7 @@ def _kopf(settings: Settings, cluster: Cluster, tls: authority.ServerTLS) -> kop
     host, port = settings.webhooks
     chosen.admission.server = admission.Server(
         cluster,
-        kopf.WebhookServer(
+        admission.Webhooks(
             addr=host,
             port=port,
             host=settings.webhook_host,

@@ -8,6 +8,7 @@ the parser does not answer, nothing is admitted; when the operator is down, the 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import kopf
@@ -20,10 +21,33 @@ from shai_operator.reconcile.objects import GROUP, VERSION
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from aiohttp import web
+
     from shai_operator.cluster.client import Cluster
     from shai_operator.monitors.validator import Validator
 
-_REFUSED, _UNAVAILABLE = 422, 503
+_REFUSED, _TOO_LARGE, _UNAVAILABLE = 422, 413, 503
+
+_LARGEST_OBJECT = 1 << 20
+"""Bytes of JSON. The API server stores little more, and then refuses without naming a remedy."""
+
+_LARGEST_REVIEW = 8 << 20
+"""More than an API server sends: the object and the one that it replaces, 3 MiB each at most."""
+
+_REMEDIES = {"FactSource": "leave its facts where they are, and name a file, Redis or a URL instead of spec.inline"}
+_REMEDY = "divide it into several"
+
+
+class Webhooks(kopf.WebhookServer):
+    """kopf's own server, which reads any request of an API server.
+
+    By itself it answers requests above 1 MiB with status 413 before anything is known about the object, and the
+    user reads nothing else. An update of an object half as large is such a request: it holds the object twice.
+    """
+
+    @staticmethod
+    async def _serve(handle: kopf.WebhookFn, request: web.Request) -> web.Response:
+        return await kopf.WebhookServer._serve(handle, request.clone(client_max_size=_LARGEST_REVIEW))  # noqa: SLF001 - its only hook
 
 
 class Server:
@@ -61,6 +85,7 @@ def _register(registry: kopf.OperatorRegistry, validator: Validator, plural: str
     async def check(body: kopf.Body, warnings: list[str], **_: Any) -> None:
         if body["metadata"].get("deletionTimestamp"):
             return  # only finalizers can still change
+        _check_size(dict(body))
         try:
             problems = (await validator.check([dict(body)], alone=True)).problems
         except MonitorError as error:
@@ -68,6 +93,19 @@ def _register(registry: kopf.OperatorRegistry, validator: Validator, plural: str
         if problems:
             raise kopf.AdmissionError(messages(problems, most=10), code=_REFUSED)
         warnings.extend(_advice(dict(body)))
+
+
+def _check_size(body: dict[str, Any]) -> None:
+    """Raise AdmissionError if an object is too large to be stored."""
+    size = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+    if size <= _LARGEST_OBJECT:
+        return
+    kind, name = body["kind"], body["metadata"].get("name", "")
+    raise kopf.AdmissionError(
+        f"{kind} {name} is too large: it has {size / 1024:.0f} KiB, and {_LARGEST_OBJECT // 1024} KiB is the most that "
+        f"an object may have; {_REMEDIES.get(kind, _REMEDY)}",
+        code=_TOO_LARGE,
+    )
 
 
 def _advice(body: dict[str, Any]) -> list[str]:

@@ -24,10 +24,12 @@ from tests.running.objects import (
     read,
     serving,
     task,
+    thing,
 )
 from tests.running.objects import apply as apply_all
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
 
     from testing.cluster import Cluster
@@ -84,6 +86,26 @@ def test_text_that_does_not_parse_is_refused_with_its_place(devcluster: Cluster,
     assert done.returncode != 0
     assert "spec.text:2:11" in done.stderr
     assert "nope" in done.stderr
+
+
+def facts(kibibytes: int) -> str:
+    """A FactSource of about this size."""
+    tuples = [["x" * 1010, number] for number in range(kibibytes)]
+    return json.dumps(thing("FactSource", "facts", inline=[{"conduit": "friends", "says": "friend", "tuples": tuples}]))
+
+
+def test_facts_that_are_too_many_for_an_object_are_refused_with_a_remedy(devcluster: Cluster, namespace: str) -> None:
+    def put(kibibytes: int) -> subprocess.CompletedProcess[str]:
+        return devcluster.try_kubectl("-n", namespace, "apply", "--server-side", "-f", "-", stdin=facts(kibibytes))
+
+    for most in 1000, 1001:  # the request of an update holds both versions
+        done = put(most)
+        assert done.returncode == 0, done.stderr
+    done = put(1100)
+    assert done.returncode != 0
+    assert "FactSource facts is too large" in done.stderr
+    assert "1024 KiB is the most" in done.stderr
+    assert "name a file, Redis or a URL" in done.stderr
 
 
 def test_a_policy_that_is_only_tried_out_is_admitted_with_a_warning(devcluster: Cluster, namespace: str) -> None:
