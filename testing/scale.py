@@ -90,9 +90,9 @@ class Bench:
         self.steps.append(found)
         return found
 
-    def apply(self, *things: dict[str, Any]) -> None:
+    def apply(self, *objects: dict[str, Any]) -> None:
         """Apply objects as a user does."""
-        self.cluster.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, things)))
+        self.cluster.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)))
 
     def defined(self) -> bool:
         """Whether every policy is accepted and has its revision, and every pipeline has been judged."""
@@ -169,7 +169,7 @@ def run(directory: Path, policies: int, pipelines: int) -> list[Step]:
 def world(directory: Path, name: str, policies: int, pipelines: int, *, pool_first: bool) -> list[Step]:
     """Measure one world in a new directory."""
     directory.mkdir()
-    things = definitions(policies, pipelines)
+    objects = definitions(policies, pipelines)
     with clusters.start(directory / "data") as cluster:
         clusters.install(cluster)
         cluster.kubectl("create", "namespace", NAMESPACE)
@@ -177,9 +177,9 @@ def world(directory: Path, name: str, policies: int, pipelines: int, *, pool_fir
             bench = Bench(name, cluster, operator, policies, pipelines)
             if pool_first:
                 bench.apply(pool())
-                bench.measure("definitions applied", lambda: bench.apply(*things), bench.accepted)
+                bench.measure("definitions applied", lambda: bench.apply(*objects), bench.accepted)
             else:
-                bench.measure("definitions applied", lambda: bench.apply(*things), bench.defined)
+                bench.measure("definitions applied", lambda: bench.apply(*objects), bench.defined)
                 bench.measure("pool made", lambda: bench.apply(pool()), bench.accepted)
             bench.measure("one policy changed", lambda: bench.apply(changed(0)), lambda: _second(bench))
             bench.measure("operator started anew", operator.restart, bench.reconciled)

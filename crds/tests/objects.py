@@ -99,12 +99,12 @@ def path(kind: str, namespace: str, name: str = "") -> str:
     return path_of(f"{GROUP}/{VERSION}", resource.plural, namespace if resource.namespaced else "", name)
 
 
-def create(cluster: Cluster, thing: dict[str, Any], namespace: str, **parameters: str) -> httpx2.Response:
+def create(cluster: Cluster, obj: dict[str, Any], namespace: str, **parameters: str) -> httpx2.Response:
     """Create an object; a field that the schema does not know is an error."""
     parameters = {"fieldValidation": "Strict", **parameters}
-    return cluster.request("POST", path(thing["kind"], namespace), thing, **parameters)
+    return cluster.request("POST", path(obj["kind"], namespace), obj, **parameters)
 
 
-def try_create(cluster: Cluster, thing: dict[str, Any], namespace: str) -> httpx2.Response:
+def try_create(cluster: Cluster, obj: dict[str, Any], namespace: str) -> httpx2.Response:
     """See what would become of creating an object."""
-    return create(cluster, thing, namespace, dryRun="All")
+    return create(cluster, obj, namespace, dryRun="All")

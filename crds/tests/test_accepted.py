@@ -25,11 +25,9 @@ def test_the_examples_are_accepted(devcluster: Cluster, namespace: str, director
     # Strictly: a field that the schema does not know would be dropped silently.
     apply = ("apply", "-n", namespace, "--validate=strict", "-k", str(EXAMPLES / directory), "-o", "json")
     first, second = (json.loads(devcluster.kubectl(*apply))["items"] for _ in range(2))
-    assert {thing["apiVersion"] for thing in first} == {"shai.dev/v1alpha1"}
+    assert {obj["apiVersion"] for obj in first} == {"shai.dev/v1alpha1"}
     # kubectl sends lists again whose items have defaults; that must not count as a change.
-    versions = [
-        [(thing["kind"], thing["metadata"]["resourceVersion"]) for thing in things] for things in (first, second)
-    ]
+    versions = [[(obj["kind"], obj["metadata"]["resourceVersion"]) for obj in objects] for objects in (first, second)]
     assert versions[0] == versions[1]
 
 
@@ -127,13 +125,13 @@ def test_the_largest_pipeline_is_accepted(devcluster: Cluster, namespace: str) -
         }
         for number in range(256)
     ]
-    thing = good("Pipeline", "", ("tasks", tasks), ("conduits", conduits), ("expect", ABSENT))
-    thing["spec"]["conduits"][0]["paths"] = [{"path": f"/all/{i}", "policy": POLICY} for i in range(256)]
-    thing["spec"]["conduits"][0]["paths"][0]["path"] = "/".ljust(4096, "p")
-    answer = create(devcluster, thing, namespace)
+    obj = good("Pipeline", "", ("tasks", tasks), ("conduits", conduits), ("expect", ABSENT))
+    obj["spec"]["conduits"][0]["paths"] = [{"path": f"/all/{i}", "policy": POLICY} for i in range(256)]
+    obj["spec"]["conduits"][0]["paths"][0]["path"] = "/".ljust(4096, "p")
+    answer = create(devcluster, obj, namespace)
     assert answer.status_code == 201, answer.text[:2000]
     stored = devcluster.request("GET", path("Pipeline", namespace, "good")).json()
-    assert stored["spec"]["conduits"] == thing["spec"]["conduits"]
+    assert stored["spec"]["conduits"] == obj["spec"]["conduits"]
 
 
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -188,8 +186,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", DEFAULTS)
 def test_what_is_left_out_has_a_default(devcluster: Cluster, kind: str) -> None:
-    thing = good(kind, "", *(LOCAL if kind == "JailPool" else ()))
-    assert try_create(devcluster, thing, "default").json()["spec"] == thing["spec"] | DEFAULTS[kind]
+    obj = good(kind, "", *(LOCAL if kind == "JailPool" else ()))
+    assert try_create(devcluster, obj, "default").json()["spec"] == obj["spec"] | DEFAULTS[kind]
 
 
 def test_defaults_within_lists(devcluster: Cluster) -> None:

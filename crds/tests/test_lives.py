@@ -31,10 +31,10 @@ def made(devcluster: Cluster, namespace: str) -> Callable[[str], str]:
 
     def make(kind: str) -> str:
         name = "" if RESOURCES[kind].namespaced else namespace
-        thing = good(kind, name, *(LOCAL if kind == "JailPool" else ()))
-        answer = create(devcluster, thing, namespace)
+        obj = good(kind, name, *(LOCAL if kind == "JailPool" else ()))
+        answer = create(devcluster, obj, namespace)
         assert answer.status_code == 201, answer.json()
-        return path(kind, namespace, thing["metadata"]["name"])
+        return path(kind, namespace, obj["metadata"]["name"])
 
     return make
 

@@ -106,11 +106,11 @@ def test_stored_objects_live_on(
     before, after = older(kind, *new_fields), present(kind)
     install(before)
     wait_for(devcluster, kind, before)
-    thing = good(kind) | {"apiVersion": f"{GROUP}/v1alpha1"}
-    where = path_of(thing["apiVersion"], RESOURCES[kind].plural, namespace)
+    obj = good(kind) | {"apiVersion": f"{GROUP}/v1alpha1"}
+    where = path_of(obj["apiVersion"], RESOURCES[kind].plural, namespace)
     for name in ("old", "odd.name"):
-        thing["metadata"] = {"name": name}
-        created = devcluster.request("POST", where, thing)
+        obj["metadata"] = {"name": name}
+        created = devcluster.request("POST", where, obj)
         assert created.status_code == 201, created.json()
     stored = created.json()["spec"]
 
@@ -135,9 +135,9 @@ def test_a_value_that_was_allowed_once_stays_until_it_is_changed(
     before, after = older("OfflineAnalysis", "onChange"), present("OfflineAnalysis")
     install(before)
     wait_for(devcluster, "OfflineAnalysis", before)
-    thing = good("OfflineAnalysis", "", ("schedule", "@daily")) | {"apiVersion": f"{GROUP}/v1alpha1"}
-    where = path_of(thing["apiVersion"], "offlineanalyses", namespace)
-    assert devcluster.request("POST", where, thing).status_code == 201
+    obj = good("OfflineAnalysis", "", ("schedule", "@daily")) | {"apiVersion": f"{GROUP}/v1alpha1"}
+    where = path_of(obj["apiVersion"], "offlineanalyses", namespace)
+    assert devcluster.request("POST", where, obj).status_code == 201
 
     install(after)
     wait_for(devcluster, "OfflineAnalysis", after)

@@ -24,7 +24,7 @@ def rendered(devcluster: Cluster) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def deployed(devcluster: Cluster, rendered: list[dict[str, Any]]) -> Cluster:
     """Apply the deployment, but for the webhooks: nobody answers them here, and other tests need no parser."""
-    kept = [thing for thing in rendered if thing["kind"] != "ValidatingWebhookConfiguration"]
+    kept = [obj for obj in rendered if obj["kind"] != "ValidatingWebhookConfiguration"]
     devcluster.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(kept))
     # The authorizer learns of rights a moment after they are stored: one of the role, one of the cluster's.
     for right in (("get", "leases.coordination.k8s.io", "-n", "shai-system"), ("watch", "jailpools.shai.dev", "-A")):

@@ -21,13 +21,13 @@ Things = list[dict[str, Any]]
 DEPLOY = ROOT / "deploy"
 
 
-def find(things: Things, kind: str) -> dict[str, Any]:
-    (found,) = [thing for thing in things if thing["kind"] == kind]
+def find(objects: Things, kind: str) -> dict[str, Any]:
+    (found,) = [obj for obj in objects if obj["kind"] == kind]
     return found
 
 
-def container(things: Things) -> dict[str, Any]:
-    (found,) = find(things, "Deployment")["spec"]["template"]["spec"]["containers"]
+def container(objects: Things) -> dict[str, Any]:
+    (found,) = find(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
     assert isinstance(found, dict)
     return found
 

@@ -28,7 +28,7 @@ WEBHOOKS = "validatingwebhookconfiguration"
 def operator(deployed: Cluster, rendered: list[dict[str, Any]], tmp_path: Path) -> Iterator[Operator]:
     token = deployed.kubectl("create", "token", "shai-operator", "-n", "shai-system", "--duration=1h").strip()
     kubeconfig = kubeconfigs.with_token(deployed.kubeconfig, token, tmp_path / "kubeconfig")
-    (webhooks,) = [copy.deepcopy(thing) for thing in rendered if thing["kind"] == "ValidatingWebhookConfiguration"]
+    (webhooks,) = [copy.deepcopy(obj) for obj in rendered if obj["kind"] == "ValidatingWebhookConfiguration"]
     for webhook in webhooks["webhooks"]:
         path = webhook["clientConfig"].pop("service")["path"]  # there are no Services here
         webhook["clientConfig"]["url"] = f"https://127.0.0.1:1{path}"
@@ -73,7 +73,7 @@ def test_its_rights_suffice(deployed: Cluster, namespace: str, operator: Operato
 
 
 def test_the_deployed_webhooks_are_those_that_the_operator_makes_by_itself(rendered: list[dict[str, Any]]) -> None:
-    (deployed,) = [thing["webhooks"] for thing in rendered if thing["kind"] == "ValidatingWebhookConfiguration"]
+    (deployed,) = [obj["webhooks"] for obj in rendered if obj["kind"] == "ValidatingWebhookConfiguration"]
     own = configuration({"url": "https://127.0.0.1:9443", "caBundle": ""})["webhooks"]
 
     def alike(webhooks: list[dict[str, Any]]) -> list[dict[str, Any]]:

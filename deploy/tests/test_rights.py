@@ -130,7 +130,7 @@ def test_kubectl_says_the_same(deployed: Cluster) -> None:
 
 
 def test_no_rule_is_for_everything(rendered: list[dict[str, Any]]) -> None:
-    roles = [thing for thing in rendered if thing["kind"] in ("ClusterRole", "Role")]
+    roles = [obj for obj in rendered if obj["kind"] in ("ClusterRole", "Role")]
     assert len(roles) == 2
     for role in roles:
         for rule in role["rules"]:

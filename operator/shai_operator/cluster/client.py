@@ -94,14 +94,14 @@ class Cluster:
         ref = reference(body)
         await self._patch("apply", RESOURCES[ref.kind], ref, body, PatchType.APPLY, field_manager=writer, force=True)
 
-    async def apply_status(self, thing: Object, writer: str, status: Mapping[str, Any]) -> dict[str, Any] | None:
+    async def apply_status(self, obj: Object, writer: str, status: Mapping[str, Any]) -> dict[str, Any] | None:
         """Apply the part of a status that ``writer`` owns; return the object, None when it does not exist any more."""
-        ref = reference(thing)
+        ref = reference(obj)
         body = {
-            "apiVersion": thing["apiVersion"],
+            "apiVersion": obj["apiVersion"],
             "kind": ref.kind,
             # Another object of the same name must not get this one's status.
-            "metadata": {"name": ref.name, "uid": uid(thing)} | ({"namespace": ref.namespace} if ref.namespace else {}),
+            "metadata": {"name": ref.name, "uid": uid(obj)} | ({"namespace": ref.namespace} if ref.namespace else {}),
             "status": dict(status),
         }
         resource = RESOURCES[ref.kind].Status
@@ -111,18 +111,18 @@ class Cluster:
             return None
         return _plain(found, ref.kind)
 
-    async def set_finalizer(self, thing: Object, *, present: bool) -> None:
+    async def set_finalizer(self, obj: Object, *, present: bool) -> None:
         """Add the operator's finalizer or remove it; ConflictError when the object was changed in the meantime."""
-        kept = [one for one in finalizers(thing) if one != FINALIZER]
+        kept = [one for one in finalizers(obj) if one != FINALIZER]
         body = {
             "metadata": {
                 "finalizers": [*kept, FINALIZER] if present else kept,
                 # This replaces the whole list, so the object has to be unchanged since it was read.
-                "resourceVersion": thing["metadata"]["resourceVersion"],
-                "uid": uid(thing),
+                "resourceVersion": obj["metadata"]["resourceVersion"],
+                "uid": uid(obj),
             }
         }
-        ref = reference(thing)
+        ref = reference(obj)
         try:
             await self._patch("finalizer", RESOURCES[ref.kind], ref, body, PatchType.MERGE)
         except _NotFoundError:

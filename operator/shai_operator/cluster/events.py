@@ -31,8 +31,8 @@ async def record(cluster: Cluster, emit: Emit) -> None:
     """Record an event, or increase its count."""
     now = timestamp(datetime.now(UTC))
     message = emit.message.encode()[:_MESSAGE_LIMIT].decode(errors="ignore")
-    digest = hashlib.sha256(f"{uid(emit.thing)}\0{emit.type}\0{emit.reason}\0{message}".encode()).hexdigest()[:16]
-    ref = Reference("Event", namespace(emit.thing) or "default", f"{name(emit.thing)[:200]}.{digest}")
+    digest = hashlib.sha256(f"{uid(emit.obj)}\0{emit.type}\0{emit.reason}\0{message}".encode()).hexdigest()[:16]
+    ref = Reference("Event", namespace(emit.obj) or "default", f"{name(emit.obj)[:200]}.{digest}")
     try:
         found = await cluster.get(ref)
         if found is not None:
@@ -44,17 +44,17 @@ async def record(cluster: Cluster, emit: Emit) -> None:
 
 
 def _body(emit: Emit, ref: Reference, message: str, now: str) -> dict[str, Any]:
-    thing = emit.thing
+    obj = emit.obj
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": ref.name, "namespace": ref.namespace},
         "involvedObject": {
-            "apiVersion": thing["apiVersion"],
-            "kind": thing["kind"],
-            "name": name(thing),
-            "namespace": namespace(thing),
-            "uid": uid(thing),
+            "apiVersion": obj["apiVersion"],
+            "kind": obj["kind"],
+            "name": name(obj),
+            "namespace": namespace(obj),
+            "uid": uid(obj),
         },
         "type": emit.type,
         "reason": emit.reason,

@@ -28,33 +28,33 @@ class DefinitionController:
 
     async def reconcile(self, ref: Reference) -> float | None:
         """Reconcile one object; do nothing when it does not exist any more."""
-        thing = self._loop.inventory.get(ref)
-        if thing is None:
+        obj = self._loop.inventory.get(ref)
+        if obj is None:
             return None
         now = datetime.now(UTC)
         inventory = self._loop.inventory
         match ref.kind:
             case "Policy":
-                verdict = self._verdicts.of(thing)
+                verdict = self._verdicts.of(obj)
                 plan = policies.reconcile(
-                    thing,
+                    obj,
                     inventory,
                     problem=None if verdict is None else verdict.problem,
                     parameters=() if verdict is None else verdict.parameters,
-                    used=self._used(thing),
+                    used=self._used(obj),
                     seal=self._seal,
                     now=now,
                 )
             case "Task":
-                plan = definitions.task(thing, self._verdicts.of(thing), inventory, now)
+                plan = definitions.task(obj, self._verdicts.of(obj), inventory, now)
             case "FactSource":
-                plan = definitions.simple(thing, self._verdicts.of(thing), now)
+                plan = definitions.simple(obj, self._verdicts.of(obj), now)
             case "Pipeline":
-                plan = definitions.pipeline(thing, self._verdicts.found, inventory, now)
-                plan.add(*analyses.of_pipeline(thing, inventory, now).actions)
+                plan = definitions.pipeline(obj, self._verdicts.found, inventory, now)
+                plan.add(*analyses.of_pipeline(obj, inventory, now).actions)
             case "Principal":
                 # the schema has already checked everything
-                plan = definitions.simple(thing, definitions.Verdict(), now)
+                plan = definitions.simple(obj, definitions.Verdict(), now)
             case _:
                 raise ValueError(f"{ref}: not a kind that users define")
         return await self._executor.execute(plan)

@@ -41,26 +41,26 @@ class Executor:
                 case actions.SetStatus():
                     await self._set_status(action)
                 case actions.SetFinalizer():
-                    if action.present != (FINALIZER in finalizers(action.thing)):
-                        await self._cluster.set_finalizer(action.thing, present=action.present)
+                    if action.present != (FINALIZER in finalizers(action.obj)):
+                        await self._cluster.set_finalizer(action.obj, present=action.present)
                 case actions.Emit():
                     await self._emit(action)
                 case actions.Requeue():
                     wait = action.seconds if wait is None else min(wait, action.seconds)
         return wait
 
-    def forget(self, thing: Object) -> None:
+    def forget(self, obj: Object) -> None:
         """Forget an object that does not exist any more."""
-        gone = uid(thing)
+        gone = uid(obj)
         self._told.pop(gone, None)
         for key in [key for key in self._applied if key[0] == gone]:
             del self._applied[key]
 
     async def _set_status(self, action: actions.SetStatus) -> None:
-        key = uid(action.thing), action.writer
-        if self._applied.get(key) == action.status and _holds(status(action.thing), action.status):
+        key = uid(action.obj), action.writer
+        if self._applied.get(key) == action.status and _holds(status(action.obj), action.status):
             return
-        written = await self._cluster.apply_status(action.thing, action.writer, action.status)
+        written = await self._cluster.apply_status(action.obj, action.writer, action.status)
         if written is not None:
             self._applied[key] = action.status
             self._note(written)
@@ -73,9 +73,9 @@ class Executor:
     async def _emit(self, action: actions.Emit) -> None:
         # Reconciliations repeat, so an event is recorded again only after a different one.
         said = action.type, action.reason, action.message
-        if self._told.get(uid(action.thing)) == said:
+        if self._told.get(uid(action.obj)) == said:
             return
-        self._told[uid(action.thing)] = said
+        self._told[uid(action.obj)] = said
         await events.record(self._cluster, action)
 
 

@@ -62,8 +62,8 @@ class Freshness:
     def _compare(self, kind: str, listed: Sequence[Object]) -> None:
         # The operator knows its own writes without a watch, so only versions that a watch delivered count.
         heard, before = self._loop.heard, self._lacking.get(kind, {})
-        present = {reference(thing): thing for thing in listed}
-        lacking = {ref: _version(thing) for ref, thing in present.items() if heard.get(ref, 0) < _version(thing)}
+        present = {reference(obj): obj for obj in listed}
+        lacking = {ref: _version(obj) for ref, obj in present.items() if heard.get(ref, 0) < _version(obj)}
         inventory = self._loop.inventory
         listed = [*inventory.all(kind), *(inventory.forged() if kind == "PolicyRevision" else ())]
         gone = [known for known in listed if reference(known) not in present]
@@ -88,5 +88,5 @@ class Freshness:
         _LAG.labels(kind).set(time.monotonic() - self._since[kind] if kind in self._since else 0.0)
 
 
-def _version(thing: Object) -> int:
-    return int(thing["metadata"]["resourceVersion"])
+def _version(obj: Object) -> int:
+    return int(obj["metadata"]["resourceVersion"])

@@ -46,34 +46,34 @@ class Loop:
         self._executor = executor
         self._observed: set[Reference] = set()
 
-    def know(self, thing: Object) -> None:
+    def know(self, obj: Object) -> None:
         """Put an object into the inventory without reconciling it."""
-        if self.inventory.get(reference(thing)) is None:
-            self.inventory.put(thing)
+        if self.inventory.get(reference(obj)) is None:
+            self.inventory.put(obj)
 
-    def observe(self, thing: Object, *, gone: bool = False) -> None:
+    def observe(self, obj: Object, *, gone: bool = False) -> None:
         """Take an object from its watch: its present state, or its last one when it was deleted."""
         if gone:
-            self.heard.pop(reference(thing), None)
+            self.heard.pop(reference(obj), None)
         else:
-            self.heard[reference(thing)] = int(thing["metadata"]["resourceVersion"])
-        self.take(thing, gone=gone)
+            self.heard[reference(obj)] = int(obj["metadata"]["resourceVersion"])
+        self.take(obj, gone=gone)
 
-    def take(self, thing: Object, *, gone: bool = False) -> None:
+    def take(self, obj: Object, *, gone: bool = False) -> None:
         """Take an object from any source."""
         self.seen = time.monotonic()
-        ref = reference(thing)
+        ref = reference(obj)
         before = self.inventory.get(ref) if ref in self._observed else None
         if gone:
             before = None  # when an object is deleted, the same objects depend on it as when it is created
             self._observed.discard(ref)
             self.inventory.remove(ref)
-            self._executor.forget(thing)
+            self._executor.forget(obj)
         else:
             self._observed.add(ref)
-            self.inventory.put(thing)
+            self.inventory.put(obj)
         self.queue.add(ref)
-        for one in dependents.of(thing, before, self.inventory):
+        for one in dependents.of(obj, before, self.inventory):
             if one.kind == dependents.NAMESPACE:
                 self.redefined[one.name] = self.seen
             self.queue.add(one)

@@ -30,50 +30,50 @@ DEFAULT_PERIOD = 10
 SSH_PORT = 22
 
 
-def pool(thing: Object) -> Pool:
+def pool(obj: Object) -> Pool:
     """Return the pool for placement; the hosts have no keys."""
-    wanted = spec(thing)
+    wanted = spec(obj)
     hosts = tuple(
         Host(one["name"], one["address"], max_members=int(one.get("maxMembers") or DEFAULT_MEMBERS))
         for one in wanted.get("hosts") or ()
     )
-    return Pool(name(thing), addresses.of_members(thing), hosts, int(wanted.get("maxMembers") or DEFAULT_MEMBERS))
+    return Pool(name(obj), addresses.of_members(obj), hosts, int(wanted.get("maxMembers") or DEFAULT_MEMBERS))
 
 
-def directory(thing: Object) -> str:
+def directory(obj: Object) -> str:
     """Return the directory under which members are installed."""
-    return str(spec(thing).get("directory") or DEFAULT_DIRECTORY)
+    return str(spec(obj).get("directory") or DEFAULT_DIRECTORY)
 
 
-def image(thing: Object) -> str:
+def image(obj: Object) -> str:
     """Return the name of the image."""
-    return str(spec(thing).get("image") or "default")
+    return str(spec(obj).get("image") or "default")
 
 
-def period(thing: Object) -> float:
+def period(obj: Object) -> float:
     """Return how often members are observed, in seconds."""
-    return float((spec(thing).get("healing") or {}).get("periodSeconds") or DEFAULT_PERIOD)
+    return float((spec(obj).get("healing") or {}).get("periodSeconds") or DEFAULT_PERIOD)
 
 
-def configuration(thing: Object, read: Image, installer: str) -> MemberConfiguration:
+def configuration(obj: Object, read: Image, installer: str) -> MemberConfiguration:
     """Return the configuration of members; ConfigurationError when no member can have it."""
-    wanted = spec(thing)
+    wanted = spec(obj)
     data, store = wanted.get("data"), wanted.get("keyValue") or {}
     managed = store.get("mode") == "Managed"
     return MemberConfiguration(
-        directory=directory(thing),
+        directory=directory(obj),
         image=read,
         installer=installer,
         data=Data(data["source"], DataMode(data.get("mode") or "Copy")) if data else None,
         key_value=KeyValue(store.get("seed") or "") if managed else None,
         variables=tuple((one["name"], one.get("value") or "") for one in wanted.get("variables") or ()),
-        monitor_port=addresses.port(thing),
+        monitor_port=addresses.port(obj),
     )
 
 
-async def login(thing: Object, host: Host, cluster: Cluster) -> Host:
+async def login(obj: Object, host: Host, cluster: Cluster) -> Host:
     """Add a host's key, which is in a Secret; ConfigurationError when there is none."""
-    listed = next(one for one in spec(thing)["hosts"] if one["name"] == host.name)
+    listed = next(one for one in spec(obj)["hosts"] if one["name"] == host.name)
     secret = listed["privateKeySecret"]
     ref = Reference("Secret", secret["namespace"], secret["name"])
     key = secret.get("key") or "ssh-privatekey"

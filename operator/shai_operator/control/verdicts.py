@@ -43,7 +43,7 @@ class Verdicts:
         inventory = self._loop.inventory
         shared = [one for kind in _KINDS for one in inventory.all(kind, ref.name)]
         pipelines = inventory.all("Pipeline", ref.name)
-        present = {reference(thing): thing for thing in [*shared, *pipelines]}
+        present = {reference(obj): obj for obj in [*shared, *pipelines]}
         problems: dict[Reference, list[Problem]] = {}
         parameters: dict[str, tuple[str, ...]] = {}
         # Pipelines of two pools run on two monitors, and may have the same paths.
@@ -55,8 +55,8 @@ class Verdicts:
             parameters.update(answer.parameters)
         for gone in [one for one in self.found if one.namespace == ref.name and one not in present]:
             del self.found[gone], self._checked[gone]
-        for one, thing in present.items():
-            self._judge(one, thing, _verdict(thing, problems.get(one, ()), parameters))
+        for one, obj in present.items():
+            self._judge(one, obj, _verdict(obj, problems.get(one, ()), parameters))
         return None
 
     async def _check(self, pool: str, space: str, shared: Sequence[Object], own: Sequence[Object]) -> Answer:
@@ -76,35 +76,35 @@ class Verdicts:
 
     async def _in_force(self, pool: str, space: str) -> list[str]:
         """Return the names of a namespace's pipelines in a pool's stable release."""
-        thing = self._loop.inventory.find("JailPool", "", pool)
-        stable = str(status(thing or {}).get("stableRelease") or "")
+        obj = self._loop.inventory.find("JailPool", "", pool)
+        stable = str(status(obj or {}).get("stableRelease") or "")
         try:
             stored = (await self._releases.named([stable])).get(stable) if stable else None
         except ReleaseError:
             return []  # the pool's own controller reports it; definitions are checked nevertheless
         return [name(one) for one in stored.of_kind("Pipeline")] if stored and stored.namespace == space else []
 
-    def of(self, thing: Object) -> Verdict | None:
+    def of(self, obj: Object) -> Verdict | None:
         """Return the verdict on an object in its present version, None when it has not been checked yet."""
-        ref = reference(thing)
-        return self.found.get(ref) if self._checked.get(ref) == _identity(thing) else None
+        ref = reference(obj)
+        return self.found.get(ref) if self._checked.get(ref) == _identity(obj) else None
 
-    def _judge(self, ref: Reference, thing: Object, verdict: Verdict) -> None:
-        same = self.found.get(ref) == verdict and self._checked.get(ref) == _identity(thing)
-        self.found[ref], self._checked[ref] = verdict, _identity(thing)
+    def _judge(self, ref: Reference, obj: Object, verdict: Verdict) -> None:
+        same = self.found.get(ref) == verdict and self._checked.get(ref) == _identity(obj)
+        self.found[ref], self._checked[ref] = verdict, _identity(obj)
         if not same:
             for one in dependents.of_verdict(ref, self._loop.inventory):
                 self._loop.queue.add(one)
 
 
-def _verdict(thing: Object, problems: Sequence[Problem], parameters: dict[str, tuple[str, ...]]) -> Verdict:
+def _verdict(obj: Object, problems: Sequence[Problem], parameters: dict[str, tuple[str, ...]]) -> Verdict:
     unique = list(dict.fromkeys(problems))  # checks of several pools may find the same problem
     return Verdict(
         problem=messages(unique),
         overlaps=bool(unique) and all(one.code == _OVERLAP for one in unique),
-        parameters=parameters.get(name(thing), ()) if thing["kind"] == "Policy" else (),
+        parameters=parameters.get(name(obj), ()) if obj["kind"] == "Policy" else (),
     )
 
 
-def _identity(thing: Object) -> tuple[str, int]:
-    return uid(thing), int(thing["metadata"].get("generation", 1))
+def _identity(obj: Object) -> tuple[str, int]:
+    return uid(obj), int(obj["metadata"].get("generation", 1))

@@ -90,7 +90,7 @@ class Validator:
         if self._client is not None:
             await self._client.close()
 
-    async def check(self, things: Iterable[Object], *, alone: bool = False) -> Answer:
+    async def check(self, objects: Iterable[Object], *, alone: bool = False) -> Answer:
         """Return all problems of these objects together.
 
         If two objects claim the same, the later one has the problem. With ``alone``, references to objects that are not
@@ -99,10 +99,10 @@ class Validator:
         if self._client is None:
             raise RuntimeError("the validator is not entered")
         sources, places = [], {}
-        for thing in things:
-            source = f"{thing['kind']}/{namespace(thing)}/{name(thing)}"
-            places[source] = Reference(thing["kind"], namespace(thing), name(thing))
-            sources.append({"name": source, "text": json.dumps(manifest(thing))})
+        for obj in objects:
+            source = f"{obj['kind']}/{namespace(obj)}/{name(obj)}"
+            places[source] = Reference(obj["kind"], namespace(obj), name(obj))
+            sources.append({"name": source, "text": json.dumps(manifest(obj))})
         answer = await self._client.validate(sources, alone=alone)
         return Answer(
             tuple(_problem(entry, places[entry["source"]]) for entry in answer.get("errors") or ()),
@@ -140,13 +140,13 @@ class Validator:
         return False
 
 
-def manifest(thing: Object) -> dict[str, Any]:
+def manifest(obj: Object) -> dict[str, Any]:
     """Reduce an object to the fields of a monitor's manifest."""
     return {
-        "apiVersion": thing["apiVersion"],
-        "kind": thing["kind"],
-        "metadata": {"name": name(thing)},
-        "spec": thing.get("spec") or {},
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": {"name": name(obj)},
+        "spec": obj.get("spec") or {},
     }
 
 

@@ -37,7 +37,7 @@ class SetStatus:
     seen already has these values, nothing is sent.
     """
 
-    thing: Object
+    obj: Object
     writer: str
     status: Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class SetStatus:
 class SetFinalizer:
     """Add the operator's finalizer to an object, or remove it."""
 
-    thing: Object
+    obj: Object
     present: bool
 
 
@@ -54,7 +54,7 @@ class SetFinalizer:
 class Emit:
     """Record a Kubernetes event about an object. The same text again is counted, not repeated."""
 
-    thing: Object
+    obj: Object
     type: str
     reason: str
     message: str

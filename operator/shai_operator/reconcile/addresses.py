@@ -66,5 +66,5 @@ def _network(pool: Object) -> Mapping[str, Any]:
     return spec(pool).get("network") or {}
 
 
-def _variables(thing: Object) -> dict[str, str]:
-    return {one["name"]: str(one.get("value") or "") for one in spec(thing).get("variables") or ()}
+def _variables(obj: Object) -> dict[str, str]:
+    return {one["name"]: str(one.get("value") or "") for one in spec(obj).get("variables") or ()}

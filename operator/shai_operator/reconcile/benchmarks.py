@@ -126,11 +126,11 @@ def target(benchmark: Object, inventory: Inventory) -> Target | Condition:
         if not conditions.holds(pipeline, condition):
             return _waits(f"waits for Pipeline {wanted} {what}{': ' + known['message'] if known else ''}")
     pool = references.pool(pipeline)
-    thing = inventory.find("JailPool", "", pool) or {}
-    members = sorted(status(thing).get("members") or (), key=lambda one: int(one.get("ordinal", 0)))
+    obj = inventory.find("JailPool", "", pool) or {}
+    members = sorted(status(obj).get("members") or (), key=lambda one: int(one.get("ordinal", 0)))
     for one in members:
         if one.get("ready") == TRUE:
-            return Target(pool, str(one["name"]), _host(thing, one.get("host", "")))
+            return Target(pool, str(one["name"]), _host(obj, one.get("host", "")))
     return _waits(f"waits for a member of JailPool {pool} to be ready")
 
 

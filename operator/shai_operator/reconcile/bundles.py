@@ -48,14 +48,14 @@ class ReleaseError(Exception):
     """A release that cannot be stored or read; the text says what to do."""
 
 
-def manifest(thing: Object) -> Manifest:
+def manifest(obj: Object) -> Manifest:
     """Reduce an object to what a monitor reads, without the fields that are only for the operator."""
-    own = _OPERATORS_OWN.get(thing["kind"], ())
+    own = _OPERATORS_OWN.get(obj["kind"], ())
     return {
         "apiVersion": API_VERSION,
-        "kind": thing["kind"],
-        "metadata": {"name": name(thing)},
-        "spec": {field: value for field, value in spec(thing).items() if field not in own},
+        "kind": obj["kind"],
+        "metadata": {"name": name(obj)},
+        "spec": {field: value for field, value in spec(obj).items() if field not in own},
     }
 
 
@@ -129,9 +129,9 @@ class Facts:
         return hashlib.sha256(_json(self.manifests).encode()).hexdigest()
 
 
-def facts(things: Iterable[Object]) -> Facts:
+def facts(objects: Iterable[Object]) -> Facts:
     """Make facts of FactSources and Principals in any order."""
-    return Facts(_sorted(manifest(one) for one in things))
+    return Facts(_sorted(manifest(one) for one in objects))
 
 
 @dataclass(frozen=True)

@@ -33,33 +33,33 @@ class Condition:
     message: str = ""
 
 
-def find(thing: Object, kind: str) -> dict[str, Any] | None:
+def find(obj: Object, kind: str) -> dict[str, Any] | None:
     """Return an object's condition of a type, or None."""
-    for condition in (thing.get("status") or {}).get("conditions") or ():
+    for condition in (obj.get("status") or {}).get("conditions") or ():
         if condition["type"] == kind:
             return dict(condition)
     return None
 
 
-def holds(thing: Object, kind: str) -> bool:
+def holds(obj: Object, kind: str) -> bool:
     """Whether a condition is True."""
-    found = find(thing, kind)
+    found = find(obj, kind)
     return found is not None and found["status"] == TRUE
 
 
-def reason(thing: Object, kind: str) -> str:
+def reason(obj: Object, kind: str) -> str:
     """Return a condition's reason; empty when there is no such condition."""
-    found = find(thing, kind)
+    found = find(obj, kind)
     return found["reason"] if found else ""
 
 
-def render(thing: Object, wanted: Sequence[Condition], now: datetime) -> list[dict[str, Any]]:
+def render(obj: Object, wanted: Sequence[Condition], now: datetime) -> list[dict[str, Any]]:
     """Return conditions for an object's status. If a condition's status is unchanged, it keeps its transition time.
 
     Only the types in ``wanted`` are rendered: each writer of a status applies its own types.
     """
-    generation = int(thing["metadata"].get("generation", 1))
-    return [_render(find(thing, condition.type), condition, generation, now) for condition in wanted]
+    generation = int(obj["metadata"].get("generation", 1))
+    return [_render(find(obj, condition.type), condition, generation, now) for condition in wanted]
 
 
 def _render(before: dict[str, Any] | None, condition: Condition, generation: int, now: datetime) -> dict[str, Any]:

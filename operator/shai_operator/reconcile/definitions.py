@@ -41,38 +41,36 @@ class Verdict:
     """The parameters of a valid policy."""
 
 
-def simple(thing: Object, verdict: Verdict | None, now: datetime) -> Plan:
+def simple(obj: Object, verdict: Verdict | None, now: datetime) -> Plan:
     """Return the status of a FactSource or a Principal; ``verdict`` None: not yet checked."""
-    accepted = _accepted(verdict, thing["kind"])
-    return _plan(thing, [Condition("Ready", accepted.status, accepted.reason, accepted.message)], {}, now)
+    accepted = _accepted(verdict, obj["kind"])
+    return _plan(obj, [Condition("Ready", accepted.status, accepted.reason, accepted.message)], {}, now)
 
 
-def task(thing: Object, verdict: Verdict | None, inventory: Inventory, now: datetime) -> Plan:
+def task(obj: Object, verdict: Verdict | None, inventory: Inventory, now: datetime) -> Plan:
     """Return the status of a Task, with the pipelines that run it."""
-    users = sorted(
-        name(one) for one in inventory.all("Pipeline", namespace(thing)) if name(thing) in references.tasks(one)
-    )
+    users = sorted(name(one) for one in inventory.all("Pipeline", namespace(obj)) if name(obj) in references.tasks(one))
     accepted = _accepted(verdict, "Task")
     ready = Condition("Ready", accepted.status, accepted.reason, accepted.message)
-    return _plan(thing, [ready], {"usedBy": users[:USERS_LISTED], "usedByTotal": len(users)}, now)
+    return _plan(obj, [ready], {"usedBy": users[:USERS_LISTED], "usedByTotal": len(users)}, now)
 
 
-def pipeline(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory, now: datetime) -> Plan:
+def pipeline(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory, now: datetime) -> Plan:
     """Return the operator's part of a Pipeline's status: whether it can run, and whether it runs."""
-    accepted = acceptance(thing, verdicts, inventory)
-    return _plan(thing, [accepted, _ready(thing, accepted)], {}, now)
+    accepted = acceptance(obj, verdicts, inventory)
+    return _plan(obj, [accepted, _ready(obj, accepted)], {}, now)
 
 
-def acceptance(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition:
+def acceptance(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition:
     """Return a pipeline's condition Accepted: whether it can be part of its pool's definitions."""
-    refusal = tenancy.refusal(thing, inventory)
+    refusal = tenancy.refusal(obj, inventory)
     if refusal is not None:
         return refusal
-    if reference(thing) not in verdicts:
+    if reference(obj) not in verdicts:
         return Condition("Accepted", UNKNOWN, "Checking", "the pipeline is being checked")
     valid = Condition("Accepted", TRUE, "Accepted", "the pipeline and all that it names are valid")
-    broken = _broken(thing, verdicts, inventory)
-    return broken or _unusable(thing, inventory) or _mode(thing, inventory) or _address(thing, inventory) or valid
+    broken = _broken(obj, verdicts, inventory)
+    return broken or _unusable(obj, inventory) or _mode(obj, inventory) or _address(obj, inventory) or valid
 
 
 def precedence(
@@ -109,12 +107,12 @@ def refused(
     return found
 
 
-def _broken(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition | None:
+def _broken(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inventory) -> Condition | None:
     """Say what a pipeline lacks, or what is wrong with it or with an object that it names."""
-    missing = _missing(thing, inventory)
+    missing = _missing(obj, inventory)
     if missing is not None:
         return missing
-    for ref in _named(thing, inventory):
+    for ref in _named(obj, inventory):
         verdict = verdicts.get(ref)
         if verdict is not None and verdict.problem:
             about = "" if ref.kind == "Pipeline" else f"{ref.kind} {ref.name}: "
@@ -122,9 +120,9 @@ def _broken(thing: Object, verdicts: Mapping[Reference, Verdict], inventory: Inv
     return None
 
 
-def _missing(thing: Object, inventory: Inventory) -> Condition | None:
-    space = namespace(thing)
-    for kind, named in (("Task", references.tasks(thing)), ("Policy", references.policies(thing, inventory))):
+def _missing(obj: Object, inventory: Inventory) -> Condition | None:
+    space = namespace(obj)
+    for kind, named in (("Task", references.tasks(obj)), ("Policy", references.policies(obj, inventory))):
         absent = [one for one in named if inventory.find(kind, space, one) is None]
         if absent:
             names = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")  # noqa: PLR2004
@@ -133,10 +131,10 @@ def _missing(thing: Object, inventory: Inventory) -> Condition | None:
     return None
 
 
-def _unusable(thing: Object, inventory: Inventory) -> Condition | None:
+def _unusable(obj: Object, inventory: Inventory) -> Condition | None:
     """Say which policy of a pipeline has no usable revision."""
-    space = namespace(thing)
-    for one in references.policies(thing, inventory):
+    space = namespace(obj)
+    for one in references.policies(obj, inventory):
         policy = inventory.find("Policy", space, one)
         if policy is not None and policies.effective_revision(policy, inventory) is None:
             why = "was rolled back" if policies.is_held(policy) else "has no revision yet"
@@ -145,41 +143,41 @@ def _unusable(thing: Object, inventory: Inventory) -> Condition | None:
     return None
 
 
-def _mode(thing: Object, inventory: Inventory) -> Condition | None:
+def _mode(obj: Object, inventory: Inventory) -> Condition | None:
     """Say that the mode of a pipeline, or of the revision of a policy that it would use, is not allowed by its pool."""
-    space, pool = namespace(thing), inventory.find("JailPool", "", references.pool(thing))
+    space, pool = namespace(obj), inventory.find("JailPool", "", references.pool(obj))
     if pool is None:
         return None
     used = [
         (one, policies.effective_revision(policy, inventory))
-        for one in references.policies(thing, inventory)
+        for one in references.policies(obj, inventory)
         if (policy := inventory.find("Policy", space, one)) is not None
     ]
     tried = [(one, policies.mode(revision)) for one, revision in used if revision is not None]
-    why = tenancy.mode_refusal(pool, [references.mode(thing)], tried)
+    why = tenancy.mode_refusal(pool, [references.mode(obj)], tried)
     return Condition("Accepted", FALSE, "ModeNotAllowed", why) if why else None
 
 
-def _address(thing: Object, inventory: Inventory) -> Condition | None:
+def _address(obj: Object, inventory: Inventory) -> Condition | None:
     """Say that a pipeline listens at an address that does not belong to its pool."""
-    pool = inventory.find("JailPool", "", references.pool(thing))
-    why = "" if pool is None else addresses.refusal(pool, thing)
+    pool = inventory.find("JailPool", "", references.pool(obj))
+    why = "" if pool is None else addresses.refusal(pool, obj)
     return Condition("Accepted", FALSE, "AddressNotAllowed", why) if why else None
 
 
-def _named(thing: Object, inventory: Inventory) -> list[Reference]:
-    space = namespace(thing)
+def _named(obj: Object, inventory: Inventory) -> list[Reference]:
+    space = namespace(obj)
     return [
-        *(Reference("Task", space, one) for one in references.tasks(thing)),
-        *(Reference("Policy", space, one) for one in references.policies(thing, inventory)),
-        Reference("Pipeline", space, name(thing)),
+        *(Reference("Task", space, one) for one in references.tasks(obj)),
+        *(Reference("Policy", space, one) for one in references.policies(obj, inventory)),
+        Reference("Pipeline", space, name(obj)),
     ]
 
 
-def _ready(thing: Object, accepted: Condition) -> Condition:
-    rollout = conditions.find(thing, "RolledOut")
+def _ready(obj: Object, accepted: Condition) -> Condition:
+    rollout = conditions.find(obj, "RolledOut")
     if accepted.status != TRUE:
-        kept = status(thing).get("bundle") and accepted.reason != "NamespaceNotAllowed"
+        kept = status(obj).get("bundle") and accepted.reason != "NamespaceNotAllowed"
         still = " The last valid definitions stay in force." if kept else ""
         return Condition("Ready", accepted.status, accepted.reason, accepted.message + "." + still)
     if rollout is None:
@@ -195,31 +193,31 @@ def _accepted(verdict: Verdict | None, kind: str) -> Condition:
     return Condition("Accepted", TRUE, "Accepted", f"the {kind} is valid")
 
 
-def _stands(thing: Object, verdict: Condition, now: datetime) -> bool:
+def _stands(obj: Object, verdict: Condition, now: datetime) -> bool:
     """Whether an object has had this condition for `PATIENCE_SECONDS`."""
-    known = conditions.find(thing, verdict.type)
+    known = conditions.find(obj, verdict.type)
     if known is None or (known["status"], known["reason"]) != (verdict.status, verdict.reason):
         return False
     return now - datetime.fromisoformat(known["lastTransitionTime"]) >= timedelta(seconds=PATIENCE_SECONDS)
 
 
-def _plan(thing: Object, wanted: list[Condition], more: Mapping[str, object], now: datetime) -> Plan:
+def _plan(obj: Object, wanted: list[Condition], more: Mapping[str, object], now: datetime) -> Plan:
     plan = Plan()
     verdict = wanted[0]
     if verdict.status == FALSE:
         # Objects of one `kubectl apply` arrive one after the other: there is no event for an object that is missing for
         # a moment.
-        if _stands(thing, verdict, now):
-            plan.add(Emit(thing, WARNING, verdict.reason, verdict.message))
+        if _stands(obj, verdict, now):
+            plan.add(Emit(obj, WARNING, verdict.reason, verdict.message))
         else:
             plan.add(Requeue(PATIENCE_SECONDS))
     plan.add(
         SetStatus(
-            thing,
+            obj,
             WRITER,
             {
-                "observedGeneration": generation(thing),
-                "conditions": conditions.render(thing, wanted, now),
+                "observedGeneration": generation(obj),
+                "conditions": conditions.render(obj, wanted, now),
                 **more,
             },
         )

@@ -19,29 +19,29 @@ NAMESPACE = "Namespace"
 _DEFINITIONS = frozenset({"Policy", "Task", "FactSource", "Pipeline"})
 
 
-def of(thing: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
+def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
     """Yield the references that depend on an object that was created, changed (from ``before``) or deleted."""
-    kind, space = thing["kind"], namespace(thing)
-    if kind in _DEFINITIONS and (before is None or spec(before) != spec(thing)):
+    kind, space = obj["kind"], namespace(obj)
+    if kind in _DEFINITIONS and (before is None or spec(before) != spec(obj)):
         yield Reference(NAMESPACE, "", space)
     match kind:
         case "Policy" | "Task" | "FactSource":
             yield from _pools(inventory, space)
             if kind == "Policy":
-                yield from _users(reference(thing), inventory)
+                yield from _users(reference(obj), inventory)
         case "Principal":
             yield from map(reference, inventory.all("JailPool"))
         case "PolicyRevision":
-            policy = Reference("Policy", space, str(spec(thing).get("policy", "")))
+            policy = Reference("Policy", space, str(spec(obj).get("policy", "")))
             yield policy
             yield from _users(policy, inventory)
             yield from _pools(inventory, space)
         case "Pipeline":
-            yield from _of_pipeline(thing, before, inventory)
+            yield from _of_pipeline(obj, before, inventory)
         case "JailPool":
-            yield from (reference(one) for one in inventory.all("Pipeline") if references.pool(one) == name(thing))
+            yield from (reference(one) for one in inventory.all("Pipeline") if references.pool(one) == name(obj))
         case "AnalysisRun":
-            yield from _of_run(thing, space)
+            yield from _of_run(obj, space)
 
 
 def of_verdict(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
@@ -52,15 +52,15 @@ def of_verdict(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
     yield from _pools(inventory, ref.namespace)
 
 
-def _of_pipeline(thing: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
-    space = namespace(thing)
-    pools = {references.pool(one) for one in (thing, before) if one is not None} | {str(status(thing).get("pool", ""))}
+def _of_pipeline(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
+    space = namespace(obj)
+    pools = {references.pool(one) for one in (obj, before) if one is not None} | {str(status(obj).get("pool", ""))}
     yield from (Reference("JailPool", "", one) for one in sorted(pools - {""}))
-    if before is None or spec(before) != spec(thing):
-        yield from (Reference("Task", space, one) for one in references.tasks(thing))
+    if before is None or spec(before) != spec(obj):
+        yield from (Reference("Task", space, one) for one in references.tasks(obj))
     for kind in ("OfflineAnalysis", "AnalysisRun", "Benchmark"):
         for one in inventory.all(kind, space):
-            if spec(one).get("pipeline") == name(thing):
+            if spec(one).get("pipeline") == name(obj):
                 yield reference(one)
 
 

@@ -49,60 +49,60 @@ class Reference:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-def reference(thing: Object) -> Reference:
+def reference(obj: Object) -> Reference:
     """Return the reference of an object; KeyError when it has no kind or name."""
-    metadata = thing["metadata"]
-    return Reference(thing["kind"], metadata.get("namespace", ""), metadata["name"])
+    metadata = obj["metadata"]
+    return Reference(obj["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
-def name(thing: Object) -> str:
+def name(obj: Object) -> str:
     """Return ``metadata.name``."""
-    return str(thing["metadata"]["name"])
+    return str(obj["metadata"]["name"])
 
 
-def namespace(thing: Object) -> str:
+def namespace(obj: Object) -> str:
     """Return ``metadata.namespace``, empty for kinds of the whole cluster."""
-    return str(thing["metadata"].get("namespace", ""))
+    return str(obj["metadata"].get("namespace", ""))
 
 
-def uid(thing: Object) -> str:
+def uid(obj: Object) -> str:
     """Return ``metadata.uid``, which distinguishes objects that have the same name one after the other."""
-    return str(thing["metadata"].get("uid", ""))
+    return str(obj["metadata"].get("uid", ""))
 
 
-def generation(thing: Object) -> int:
+def generation(obj: Object) -> int:
     """Return ``metadata.generation``, which counts the changes of the spec from 1."""
-    return int(thing["metadata"].get("generation", 1))
+    return int(obj["metadata"].get("generation", 1))
 
 
-def created(thing: Object) -> str:
+def created(obj: Object) -> str:
     """Return ``metadata.creationTimestamp``: RFC 3339, sorts as text."""
-    return str(thing["metadata"].get("creationTimestamp", ""))
+    return str(obj["metadata"].get("creationTimestamp", ""))
 
 
-def spec(thing: Object) -> Mapping[str, Any]:
+def spec(obj: Object) -> Mapping[str, Any]:
     """Return the spec; empty when there is none."""
-    return thing.get("spec") or {}
+    return obj.get("spec") or {}
 
 
-def status(thing: Object) -> Mapping[str, Any]:
+def status(obj: Object) -> Mapping[str, Any]:
     """Return the status; empty when none has been written."""
-    return thing.get("status") or {}
+    return obj.get("status") or {}
 
 
-def deleting(thing: Object) -> bool:
+def deleting(obj: Object) -> bool:
     """Whether the object is being deleted and waits for its finalizers."""
-    return bool(thing["metadata"].get("deletionTimestamp"))
+    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
-def finalizers(thing: Object) -> tuple[str, ...]:
+def finalizers(obj: Object) -> tuple[str, ...]:
     """Return ``metadata.finalizers``."""
-    return tuple(thing["metadata"].get("finalizers") or ())
+    return tuple(obj["metadata"].get("finalizers") or ())
 
 
-def force_delete(thing: Object) -> bool:
+def force_delete(obj: Object) -> bool:
     """Whether a person has asked to give up on hosts that cannot be reached."""
-    annotations = thing["metadata"].get("annotations") or {}
+    annotations = obj["metadata"].get("annotations") or {}
     return annotations.get(FORCE_DELETE) == "true"
 
 
@@ -118,9 +118,9 @@ def owner_reference(owner: Object) -> dict[str, Any]:
     }
 
 
-def _version(thing: Object) -> int:
+def _version(obj: Object) -> int:
     """Return ``metadata.resourceVersion``, which increases with each change of any object."""
-    return int(thing["metadata"].get("resourceVersion") or 0)
+    return int(obj["metadata"].get("resourceVersion") or 0)
 
 
 def _nothing(_: Object) -> bool:
@@ -139,18 +139,18 @@ class Inventory:
     _objects: dict[str, dict[tuple[str, str], Object]] = field(default_factory=lambda: {kind: {} for kind in PLURALS})
     _forged: dict[tuple[str, str], Object] = field(default_factory=dict)
 
-    def put(self, thing: Object) -> None:
+    def put(self, obj: Object) -> None:
         """Store an object, unless a later version of it is stored already."""
-        ref = reference(thing)
+        ref = reference(obj)
         key = ref.namespace, ref.name
         known = self._objects[ref.kind].get(key)
         if ref.kind == "PolicyRevision":
             known = known or self._forged.get(key)
-        if known is not None and uid(known) == uid(thing) and _version(known) > _version(thing):
+        if known is not None and uid(known) == uid(obj) and _version(known) > _version(obj):
             return
         self.remove(ref)
-        counts = ref.kind != "PolicyRevision" or self.genuine(thing)
-        (self._objects[ref.kind] if counts else self._forged)[key] = thing
+        counts = ref.kind != "PolicyRevision" or self.genuine(obj)
+        (self._objects[ref.kind] if counts else self._forged)[key] = obj
 
     def remove(self, ref: Reference) -> None:
         """Remove an object, if it is stored."""

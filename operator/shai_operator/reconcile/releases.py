@@ -145,10 +145,10 @@ class _Gathered:
             self.add({"apiVersion": API_VERSION, "kind": "Policy", "metadata": {"name": one}, "spec": content})
 
 
-def _there(thing: Object | None) -> Object:
-    if thing is None:
+def _there(obj: Object | None) -> Object:
+    if obj is None:
         raise LookupError("an object of a pipeline that was found complete is missing")
-    return thing
+    return obj
 
 
 def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[str]) -> None:

@@ -48,10 +48,10 @@ class Outlook:
     effect: Effect | None = None
 
 
-def pipeline(thing: Object, outlook: Outlook, now: datetime) -> SetStatus:
+def pipeline(obj: Object, outlook: Outlook, now: datetime) -> SetStatus:
     """Return a Pipeline's pool, members, effect, rollout and condition RolledOut."""
     decision = outlook.decision
-    before = status(thing)
+    before = status(obj)
     written: dict[str, Any] = {
         "pool": outlook.pool,
         "members": outlook.members,
@@ -60,23 +60,23 @@ def pipeline(thing: Object, outlook: Outlook, now: datetime) -> SetStatus:
             for key in ("release", "step", "steps", "members", "since", "verdict", "message")
             if key in outlook.described
         },
-        "conditions": render(thing, [_pipeline_condition(thing, outlook)], now),
+        "conditions": render(obj, [_pipeline_condition(obj, outlook)], now),
     }
     bundle = outlook.hash or before.get("bundle")
     if bundle:
         written["bundle"] = bundle
     concerned = {decision.state.candidate, decision.rejected} - {""}
     if outlook.effect is not None and outlook.effect.after in concerned:
-        written["effect"] = outlook.effect.of_pipeline(name(thing))
+        written["effect"] = outlook.effect.of_pipeline(name(obj))
     elif concerned and before.get("effect"):
         written["effect"] = before["effect"]  # found before the operator was restarted
-    return SetStatus(thing, WRITER, written)
+    return SetStatus(obj, WRITER, written)
 
 
-def _pipeline_condition(thing: Object, outlook: Outlook) -> Condition:
+def _pipeline_condition(obj: Object, outlook: Outlook) -> Condition:
     condition = outlook.decision.condition
     if condition.status == TRUE:
-        key = "Pipeline", name(thing)
+        key = "Pipeline", name(obj)
         if outlook.stable is None or key not in outlook.stable.objects:
             return Condition("RolledOut", UNKNOWN, "Pending", "its pool has nothing of it in force")
         return Condition("RolledOut", TRUE, condition.reason, count(outlook.members, "member", ("runs it", "run it")))
@@ -98,17 +98,17 @@ def rejections(outlook: Outlook, inventory: Inventory, now: datetime) -> Iterato
     if outlook.candidate is None:
         return
     for one in outlook.decision.reject:
-        thing = inventory.find("Policy", outlook.candidate.namespace, one)
-        if thing is not None:
-            yield policy(thing, outlook, now, rejected=outlook.candidate.revisions.get(one, ""))
+        obj = inventory.find("Policy", outlook.candidate.namespace, one)
+        if obj is not None:
+            yield policy(obj, outlook, now, rejected=outlook.candidate.revisions.get(one, ""))
 
 
-def policy(thing: Object, outlook: Outlook, now: datetime, *, rejected: str = "") -> SetStatus:
+def policy(obj: Object, outlook: Outlook, now: datetime, *, rejected: str = "") -> SetStatus:
     """Return a Policy's revisions and its condition RolledOut; ``rejected`` is a revision that was rejected just now.
 
     A revision stays rejected for as long as the spec has its content.
     """
-    one, newest, before = name(thing), policies.revision_name(thing), status(thing)
+    one, newest, before = name(obj), policies.revision_name(obj), status(obj)
     rejected = rejected or str(before.get("rejectedRevision") or "")
     stable = outlook.stable.revisions.get(one, "") if outlook.stable else ""
     candidate = ""
@@ -121,22 +121,22 @@ def policy(thing: Object, outlook: Outlook, now: datetime, *, rejected: str = ""
     }
     held = outlook.stable.objects.get(("Policy", one)) if outlook.stable else None
     # A name contains only the first digits of a hash, so the whole content is compared.
-    same = held is None or policies.content_hash(held) == policies.content_hash(thing)
-    condition = _policy_condition(thing, outlook, written, in_force=same and written["stableRevision"] == newest)
+    same = held is None or policies.content_hash(held) == policies.content_hash(obj)
+    condition = _policy_condition(obj, outlook, written, in_force=same and written["stableRevision"] == newest)
     return SetStatus(
-        thing,
+        obj,
         WRITER,
         {
             **{key: value for key, value in written.items() if value},
-            "conditions": render(thing, [condition], now),
+            "conditions": render(obj, [condition], now),
         },
     )
 
 
-def _policy_condition(thing: Object, outlook: Outlook, revisions: Mapping[str, str], *, in_force: bool) -> Condition:
-    decision, newest = outlook.decision, policies.revision_name(thing)
+def _policy_condition(obj: Object, outlook: Outlook, revisions: Mapping[str, str], *, in_force: bool) -> Condition:
+    decision, newest = outlook.decision, policies.revision_name(obj)
     if revisions["rejectedRevision"]:
-        before = find(thing, "RolledOut")
+        before = find(obj, "RolledOut")
         if not decision.reject and before is not None and before["reason"] == "RolledBack":
             return Condition("RolledOut", FALSE, "RolledBack", before["message"])
         return Condition("RolledOut", FALSE, "RolledBack", decision.condition.message)
@@ -162,19 +162,19 @@ def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, n
     if outlook.stable is not None and outlook.stable.namespace != space:
         outlook = replace(outlook, stable=None)
     waiting = [inventory.get(ref) for ref in definitions.left_out]
-    for thing in (*definitions.pipelines, *(one for one in waiting if one is not None)):
-        yield pipeline(thing, outlook, now)
-    for thing in inventory.all("Pipeline"):
-        if namespace(thing) != space and outlook.pool == references.pool(thing) == status(thing).get("pool"):
-            yield SetStatus(thing, WRITER, {})
+    for obj in (*definitions.pipelines, *(one for one in waiting if one is not None)):
+        yield pipeline(obj, outlook, now)
+    for obj in inventory.all("Pipeline"):
+        if namespace(obj) != space and outlook.pool == references.pool(obj) == status(obj).get("pool"):
+            yield SetStatus(obj, WRITER, {})
     homes = _homes(space, inventory)
     releases = [one for one in (outlook.stable, outlook.candidate, definitions.release) if one is not None]
     running = {one for release in releases for one in release.revisions}
-    for thing in inventory.all("Policy", space):
-        one = name(thing)
+    for obj in inventory.all("Policy", space):
+        one = name(obj)
         if one in outlook.decision.reject:
             continue  # already written, before the pool's status
         if one in running and homes.get(one, outlook.pool) == outlook.pool:
-            yield policy(thing, outlook, now)
-        elif one not in running and one not in homes and status(thing).get("stableRevision"):
-            yield SetStatus(thing, WRITER, {})  # no pipeline names it any more
+            yield policy(obj, outlook, now)
+        elif one not in running and one not in homes and status(obj).get("stableRevision"):
+            yield SetStatus(obj, WRITER, {})  # no pipeline names it any more

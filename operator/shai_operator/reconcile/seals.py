@@ -35,12 +35,12 @@ class Seal:
         annotations = {**(metadata.get("annotations") or {}), ANNOTATION: self._of(body)}
         return {**body, "metadata": {**metadata, "annotations": annotations}}
 
-    def is_on(self, thing: Object) -> bool:
+    def is_on(self, obj: Object) -> bool:
         """Whether an object has a valid seal."""
-        found = (thing["metadata"].get("annotations") or {}).get(ANNOTATION, "")
-        return hmac.compare_digest(str(found).encode(), self._of(thing).encode())
+        found = (obj["metadata"].get("annotations") or {}).get(ANNOTATION, "")
+        return hmac.compare_digest(str(found).encode(), self._of(obj).encode())
 
-    def _of(self, thing: Object) -> str:
-        content = [thing["kind"], namespace(thing), name(thing), spec(thing)]
+    def _of(self, obj: Object) -> str:
+        content = [obj["kind"], namespace(obj), name(obj), spec(obj)]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()

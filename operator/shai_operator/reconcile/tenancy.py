@@ -45,14 +45,14 @@ def refusal(pipeline: Object, inventory: Inventory) -> Condition | None:
     The message does not name other namespaces, whose names a user of this one may not know.
     """
     pool = references.pool(pipeline)
-    thing = inventory.find("JailPool", "", pool)
-    if thing is None:
+    obj = inventory.find("JailPool", "", pool)
+    if obj is None:
         message = f"there is no JailPool {pool}; create it, or set spec.pool to one that exists"
         return Condition("Accepted", FALSE, "PoolMissing", message)
     space = namespace(pipeline)
-    if served_namespace(thing) != space:
+    if served_namespace(obj) != space:
         message = (
-            f"JailPool {name(thing)} does not serve namespace {space}; ask its owner to name the namespace in "
+            f"JailPool {name(obj)} does not serve namespace {space}; ask its owner to name the namespace in "
             "spec.allowedNamespaces, or set spec.pool to another pool"
         )
         return Condition("Accepted", FALSE, "NamespaceNotAllowed", message)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def thing(name: str) -> Reference:
+def ref(name: str) -> Reference:
     return Reference("Policy", "default", name)
 
 
@@ -51,9 +51,9 @@ async def test_adding_often_is_looking_once() -> None:
 
     async with working(look) as queue:
         for _ in range(10):
-            queue.add(thing("a"))
+            queue.add(ref("a"))
         await until(lambda: idle(queue))
-    assert looked == {thing("a"): 1}
+    assert looked == {ref("a"): 1}
 
 
 async def test_adding_while_it_is_looked_at_is_one_more_look_and_never_two_at_a_time() -> None:
@@ -70,10 +70,10 @@ async def test_adding_while_it_is_looked_at_is_one_more_look_and_never_two_at_a_
         inside -= 1
 
     async with working(look, workers=4) as queue:
-        queue.add(thing("a"))
+        queue.add(ref("a"))
         await started.wait()
         for _ in range(5):
-            queue.add(thing("a"))
+            queue.add(ref("a"))
         gate.set()
         await until(lambda: looks == 2 and idle(queue))
 
@@ -83,13 +83,13 @@ async def test_one_slow_thing_does_not_hold_up_the_others() -> None:
     looked: list[Reference] = []
 
     async def look(it: Reference) -> None:
-        if it == thing("slow"):
+        if it == ref("slow"):
             await forever.wait()
         looked.append(it)
 
     async with working(look) as queue:
         for name in ("slow", "a", "b", "c"):
-            queue.add(thing(name))
+            queue.add(ref(name))
         await until(lambda: len(looked) == 3)
 
 
@@ -99,21 +99,21 @@ async def test_a_failure_is_repeated_and_the_others_go_on(monkeypatch: pytest.Mo
 
     async def look(it: Reference) -> None:
         tries[it] += 1
-        if it == thing("bad") and tries[it] < 4:
+        if it == ref("bad") and tries[it] < 4:
             raise ValueError("not yet")
 
     async with working(look) as queue:
-        queue.add(thing("bad"))
-        queue.add(thing("good"))
-        await until(lambda: tries[thing("bad")] == 4)
-    assert tries[thing("good")] == 1
+        queue.add(ref("bad"))
+        queue.add(ref("good"))
+        await until(lambda: tries[ref("bad")] == 4)
+    assert tries[ref("good")] == 1
 
 
 def test_delays_grow_and_stay_bounded() -> None:
     async def look(_: Reference) -> None: ...
 
     queue = WorkQueue(look, 1)
-    delays = [queue._delay(thing("a")) for _ in range(2000)]  # noqa: SLF001
+    delays = [queue._delay(ref("a")) for _ in range(2000)]  # noqa: SLF001
     assert delays[0] <= 0.5 < delays[3]
     assert max(delays) <= LAST_RETRY_SECONDS
 
@@ -125,10 +125,10 @@ async def test_the_earlier_of_two_times_counts() -> None:
         looked.append(it)
 
     async with working(look) as queue:
-        queue.add_after(thing("a"), 0.01)
-        queue.add_after(thing("a"), 3600)
-        queue.add_after(thing("b"), 3600)
-        queue.add_after(thing("b"), 0.01)
+        queue.add_after(ref("a"), 0.01)
+        queue.add_after(ref("a"), 3600)
+        queue.add_after(ref("b"), 3600)
+        queue.add_after(ref("b"), 0.01)
         await until(lambda: len(looked) == 2)
 
 
@@ -141,7 +141,7 @@ async def test_a_wanted_time_is_kept() -> None:
         return 0.001 if looks < 3 else None
 
     async with working(look) as queue:
-        queue.add(thing("a"))
+        queue.add(ref("a"))
         await until(lambda: looks == 3)
 
 
@@ -165,8 +165,8 @@ def test_whatever_is_added_is_looked_at_afterwards(steps: list[tuple[str, int]],
         async with working(look, workers) as queue:
             for name, yields in steps:
                 clock += 1
-                added[thing(name)] = clock
-                queue.add(thing(name))
+                added[ref(name)] = clock
+                queue.add(ref(name))
                 for _ in range(yields):
                     await asyncio.sleep(0)
             await until(lambda: idle(queue))

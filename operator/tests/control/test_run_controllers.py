@@ -27,7 +27,7 @@ from shai_operator.reconcile.actions import Create, Plan, Requeue, SetStatus
 from shai_operator.reconcile.members import Monitor
 from shai_operator.reconcile.objects import Inventory, Reference, reference, status
 from tests.control.queues import idle
-from tests.reconcile.builders import FOR_SEARCH, condition, thing
+from tests.reconcile.builders import FOR_SEARCH, condition, resource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -55,7 +55,7 @@ class Written:
         wait = None
         for action in plan.actions:
             if isinstance(action, SetStatus):
-                self._inventory.put({**action.thing, "status": {**status(action.thing), **action.status}})
+                self._inventory.put({**action.obj, "status": {**status(action.obj), **action.status}})
             elif isinstance(action, Create):
                 self.created.append(action.body)
             elif isinstance(action, Requeue):
@@ -81,7 +81,7 @@ class World:
         self.loop = Loop(self.inventory, cast("Executor", self.written))
         self.jobs = Jobs()
         ready = [condition("Ready", "True"), condition("Analyzed", "True")]
-        self.put(thing("Pipeline", "syse", {"pool": "main"}, {"bundle": HASH, "conditions": ready}))
+        self.put(resource("Pipeline", "syse", {"pool": "main"}, {"bundle": HASH, "conditions": ready}))
         row = {"name": "main-0", "ready": "True", "address": "127.0.10.1", "image": "1234"}
         spec = {
             **FOR_SEARCH,
@@ -91,7 +91,7 @@ class World:
             "keyValue": {"mode": "Managed", "seed": "/seed"},
             "variables": [{"name": "KEYS", "value": "$(DATA)/keys at $(MEMBER_ADDRESS)"}],
         }
-        self.put(thing("JailPool", "main", spec, {"members": [row]}))
+        self.put(resource("JailPool", "main", spec, {"members": [row]}))
 
     def put(self, one: Object) -> Reference:
         self.inventory.put(one)
@@ -143,7 +143,9 @@ async def until(reached: Callable[[], bool]) -> None:
 
 
 def run(**metadata: Any) -> Object:
-    return thing("AnalysisRun", "one", {"pipeline": "syse", "trigger": "Manual", "deadlineSeconds": 10**9}, **metadata)
+    return resource(
+        "AnalysisRun", "one", {"pipeline": "syse", "trigger": "Manual", "deadlineSeconds": 10**9}, **metadata
+    )
 
 
 def runs(world: World) -> RunController:
@@ -264,7 +266,7 @@ def benchmarking(world: World, provider: str = "local") -> tuple[BenchmarkContro
         generators={provider: generator},
     )
     spec = {"pipeline": "syse", "rounds": 3, "modes": ["baseline", "shai"], "deadlineSeconds": 10**9}
-    return controller, generator, world.put(thing("Benchmark", "cost", spec))
+    return controller, generator, world.put(resource("Benchmark", "cost", spec))
 
 
 async def test_a_benchmark_measures_what_the_member_has_in_force(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 CREATED = "2026-06-01T12:00:00Z"
 SEAL = Seal(b"the operator's secret")
 FOR_SEARCH = {"allowedNamespaces": {"names": ["search"]}}
-"""Spec of a pool that serves the namespace in which `thing` makes objects."""
+"""Spec of a pool that serves the namespace in which `resource` makes objects."""
 
 
-def thing(
+def resource(
     kind: str, called: str, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any
 ) -> Object:
     """Make an object in namespace search; ``metadata`` is added to what every object has."""
@@ -53,10 +53,10 @@ def condition(kind: str, status: str, reason: str = "R", message: str = "") -> d
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": CREATED}
 
 
-def inventory(*things: Object) -> Inventory:
+def inventory(*objects: Object) -> Inventory:
     """Make an inventory that knows these objects."""
     known = Inventory(genuine)
-    for one in things:
+    for one in objects:
         known.put(one)
     return known
 

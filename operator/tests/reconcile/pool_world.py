@@ -31,7 +31,7 @@ from shai_operator.reconcile.objects import FINALIZER, Inventory, Object, Refere
 from shai_operator.reconcile.pools import ForgetReleases, Observed, StoreRelease
 from shai_operator.reconcile.rollout_state import NeedComparison
 from tests.reconcile import builders
-from tests.reconcile.builders import FOR_SEARCH, genuine, refused, thing
+from tests.reconcile.builders import FOR_SEARCH, genuine, refused, resource
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Bundle, Release
@@ -81,12 +81,12 @@ class World:
         self.trail: list[Any] = []
         """All actions that have been carried out."""
         steps = [{"members": 1, "pauseSeconds": 20}, {"members": "100%", "pauseSeconds": 20}]
-        self.put(thing("JailPool", "default", {"replicas": replicas, "directory": "/srv", **FOR_SEARCH, **spec}))
-        self.put(thing("Task", "search", {"run": "Always"}))
+        self.put(resource("JailPool", "default", {"replicas": replicas, "directory": "/srv", **FOR_SEARCH, **spec}))
+        self.put(resource("Task", "search", {"run": "Always"}))
         self.define("one")
         paths = [{"path": "/a/**", "policy": {"name": "public"}}]
         self.put(
-            thing(
+            resource(
                 "Pipeline",
                 "syse",
                 {
@@ -108,7 +108,7 @@ class World:
 
     def define(self, text: str) -> None:
         """Set the policy's text; its controller makes the revision."""
-        one = thing("Policy", "public", {"text": text, "mode": "Enforce"})
+        one = resource("Policy", "public", {"text": text, "mode": "Enforce"})
         self.put(one)
         self.put({**builders.revision(one, self.now.minute + 1), "status": {}})
 
@@ -283,7 +283,7 @@ class World:
 
     def set_status(self, action: SetStatus) -> None:
         """Apply a part of a status: what the writer had before and has no more goes."""
-        one = self.known.get(reference(action.thing))
+        one = self.known.get(reference(action.obj))
         if one is None:
             return
         written = json.loads(json.dumps(action.status))
@@ -298,12 +298,12 @@ class World:
 
 def revision(text: str) -> str:
     """Return the name of the policy's revision with a text."""
-    return policies.revision_name(thing("Policy", "public", {"text": text, "mode": "Enforce"}))
+    return policies.revision_name(resource("Policy", "public", {"text": text, "mode": "Enforce"}))
 
 
 def kinds(actions: list[Any]) -> list[str]:
     """Return what each action does to what, in a word or two."""
     return [
-        f"SetStatus {one.thing['kind']} {name(one.thing)}" if isinstance(one, SetStatus) else type(one).__name__
+        f"SetStatus {one.obj['kind']} {name(one.obj)}" if isinstance(one, SetStatus) else type(one).__name__
         for one in actions
     ]

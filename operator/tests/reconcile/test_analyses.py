@@ -10,7 +10,7 @@ from shai_operator.reconcile import analyses
 from shai_operator.reconcile.actions import Create, Delete, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import timestamp
 from shai_operator.reconcile.objects import Inventory, Object
-from tests.reconcile.builders import condition, inventory, only_condition, thing, written
+from tests.reconcile.builders import condition, inventory, only_condition, resource, written
 
 NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
 HASH = "ab" * 32
@@ -19,7 +19,7 @@ OTHER = "cd" * 32
 
 def oa(status: dict[str, Any] | None = None, **spec: Any) -> Object:
     wanted = {"pipeline": "syse", "schedule": "0 * * * *", "timeZone": "Etc/UTC", **spec}
-    return thing(
+    return resource(
         "OfflineAnalysis",
         "nightly",
         wanted,
@@ -31,11 +31,11 @@ def oa(status: dict[str, Any] | None = None, **spec: Any) -> Object:
 def run(name: str, succeeded: str = "Unknown", reason: str = "Running", **more: Any) -> Object:
     spec = {"pipeline": "syse", "offlineAnalysis": "nightly", "trigger": "Schedule", **more.pop("spec", {})}
     status = {"conditions": [condition("Succeeded", succeeded, reason)], **more.pop("status", {})}
-    return thing("AnalysisRun", name, spec, status, **more)
+    return resource("AnalysisRun", name, spec, status, **more)
 
 
-def world(*things: Object) -> Inventory:
-    return inventory(thing("Pipeline", "syse"), *things)
+def world(*objects: Object) -> Inventory:
+    return inventory(resource("Pipeline", "syse"), *objects)
 
 
 def only(plan: Plan, kind: type) -> list[Any]:
@@ -95,7 +95,7 @@ def test_a_run_for_a_time_that_cannot_have_come_disturbs_no_schedule(written_by_
     foreign = run("nightly-0", "True", "Complete", spec={"scheduledTime": written_by_somebody})
     status = {"lastScheduleTime": last} if last else {}
     plan = analyses.reconcile(
-        thing(
+        resource(
             "OfflineAnalysis",
             "nightly",
             {"pipeline": "syse", "schedule": "0 * * * *", "timeZone": "America/New_York"},
@@ -205,7 +205,7 @@ def test_long_waits_look_at_the_wall_clock_in_between() -> None:
 
 
 def test_it_is_done_with_what_is_being_deleted() -> None:
-    going = thing("OfflineAnalysis", "nightly", oa()["spec"], deletionTimestamp=timestamp(NOW))
+    going = resource("OfflineAnalysis", "nightly", oa()["spec"], deletionTimestamp=timestamp(NOW))
     assert analyses.reconcile(going, world(), NOW) == Plan()
 
 
@@ -216,7 +216,7 @@ def change(bundle: str, succeeded: str = "True", **more: Any) -> Object:
 
 
 def pipeline(bundle: str) -> Object:
-    return thing("Pipeline", "syse", {}, {"bundle": bundle})
+    return resource("Pipeline", "syse", {}, {"bundle": bundle})
 
 
 def test_a_changed_bundle_is_analyzed_once() -> None:

@@ -11,7 +11,7 @@ from shai_operator.reconcile import benchmarks
 from shai_operator.reconcile.actions import Create, Emit, Plan
 from shai_operator.reconcile.benchmarks import RESULTS_LIMIT, Decision, Measurement, StartMeasurement, Target
 from shai_operator.reconcile.conditions import timestamp
-from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, thing, written
+from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, resource, written
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Inventory, Object
@@ -27,7 +27,7 @@ RESULTS = {
 
 def benchmark(name: str = "cost", status: dict[str, Any] | None = None, **more: Any) -> Object:
     spec = {"pipeline": "syse", "modes": ["baseline", "shai"], "rounds": 2, "deadlineSeconds": 60, "scenario": "search"}
-    return thing("Benchmark", name, spec | more.pop("spec", {}), status, **more)
+    return resource("Benchmark", name, spec | more.pop("spec", {}), status, **more)
 
 
 def running(**more: Any) -> Object:
@@ -36,7 +36,7 @@ def running(**more: Any) -> Object:
 
 def pipeline(name: str = "syse", pool: str = "main", ready: str = "True", analyzed: str = "True") -> Object:
     conditions = [condition("Ready", ready, message="why not"), condition("Analyzed", analyzed, message="not yet")]
-    return thing("Pipeline", name, {"pool": pool}, {"conditions": conditions})
+    return resource("Pipeline", name, {"pool": pool}, {"conditions": conditions})
 
 
 def pool(name: str = "main", host: str = "", ready: str = "True") -> Object:
@@ -45,13 +45,13 @@ def pool(name: str = "main", host: str = "", ready: str = "True") -> Object:
         {"name": f"{name}-0", "ordinal": 0, "host": host, "ready": "False"},
         {"name": f"{name}-2", "ordinal": 2, "host": host, "ready": ready},
     ]
-    return thing(
+    return resource(
         "JailPool", name, {"hosts": HOSTS, **FOR_SEARCH, "allowedModes": ["shai", "baseline"]}, {"members": members}
     )
 
 
-def world(*things: Object) -> Inventory:
-    return inventory(*(things or (pipeline(), pool())))
+def world(*objects: Object) -> Inventory:
+    return inventory(*(objects or (pipeline(), pool())))
 
 
 def status_of(decision: Decision) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_the_first_ready_member_is_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("things", "says"),
+    ("objects", "says"),
     [
         ([pool()], "waits for Pipeline syse, which is not in namespace search; apply it"),
         ([pool(), pipeline(ready="False")], "waits for Pipeline syse to be ready: why not"),
@@ -86,8 +86,8 @@ def test_the_first_ready_member_is_measured() -> None:
         ([pipeline(), pool(ready="Unknown")], "waits for a member of JailPool main"),
     ],
 )
-def test_it_waits_for_what_it_measures(things: list[Object], says: str) -> None:
-    decision = benchmarks.reconcile(benchmark(), None, world(*things), NOW)
+def test_it_waits_for_what_it_measures(objects: list[Object], says: str) -> None:
+    decision = benchmarks.reconcile(benchmark(), None, world(*objects), NOW)
     assert decision.start is None
     assert succeeded(decision) == ("Unknown", "Pending")
     assert says in message(decision)
@@ -132,7 +132,7 @@ def test_what_its_pool_does_not_allow_is_not_measured(spec: dict[str, Any], reas
     ],
 )
 def test_one_measurement_at_a_time_on_a_host_oldest_first(first: Object, host: str, waits: bool) -> None:  # noqa: FBT001
-    things = [
+    objects = [
         pipeline(),
         pool(host=host),
         pipeline("other", "side"),
@@ -140,7 +140,7 @@ def test_one_measurement_at_a_time_on_a_host_oldest_first(first: Object, host: s
         pipeline("third", "back"),
         pool("back", host="10.0.0.1"),
     ]
-    decision = benchmarks.reconcile(benchmark(), None, world(*things, first), NOW)
+    decision = benchmarks.reconcile(benchmark(), None, world(*objects, first), NOW)
     assert (decision.start is None) == waits
     if waits:
         assert "waits for Benchmark search/before" in message(decision)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from shai_operator.reconcile import bundles
 from shai_operator.reconcile.bundles import Bundle, Facts, ReleaseError
-from tests.reconcile.builders import thing
+from tests.reconcile.builders import resource
 
-POOL = thing("JailPool", "default")
-ONE = bundles.manifest(thing("Policy", "public", {"text": "policy public { read :- true. }", "mode": "Enforce"}))
-TWO = bundles.manifest(thing("Task", "search", {"command": ["/bin/search"]}))
+POOL = resource("JailPool", "default")
+ONE = bundles.manifest(resource("Policy", "public", {"text": "policy public { read :- true. }", "mode": "Enforce"}))
+TWO = bundles.manifest(resource("Task", "search", {"command": ["/bin/search"]}))
 HEX = "0123456789abcde" * 2
 REVISIONS = {"public": "public-0123456789"}
 
@@ -32,7 +32,7 @@ def release(*manifests: Any, **more: Any) -> bundles.Release:
 
 def test_a_manifest_has_nothing_of_the_cluster_and_of_the_operator() -> None:
     written = bundles.manifest(
-        thing("Pipeline", "syse", {"tasks": ["a"], "pool": "p", "rollout": {"paused": True}}, {"pool": "p"})
+        resource("Pipeline", "syse", {"tasks": ["a"], "pool": "p", "rollout": {"paused": True}}, {"pool": "p"})
     )
     assert written == {
         "apiVersion": "shai.dev/v1alpha1",
@@ -40,7 +40,7 @@ def test_a_manifest_has_nothing_of_the_cluster_and_of_the_operator() -> None:
         "metadata": {"name": "syse"},
         "spec": {"tasks": ["a"]},
     }
-    policy = thing("Policy", "p", {"text": "t", "mode": "Warn", "rollout": {}, "revisionHistoryLimit": 3})
+    policy = resource("Policy", "p", {"text": "t", "mode": "Warn", "rollout": {}, "revisionHistoryLimit": 3})
     assert bundles.manifest(policy)["spec"] == {"text": "t", "mode": "Warn"}
 
 
@@ -117,7 +117,7 @@ def test_whatever_a_text_holds_a_yaml_reader_reads_the_same(text: str) -> None:
 
 
 def test_a_label_names_release_and_facts() -> None:
-    facts = bundles.facts([thing("Principal", "alice", {"publicKey": "00"})])
+    facts = bundles.facts([resource("Principal", "alice", {"publicKey": "00"})])
     bundle = Bundle(release(), facts)
     assert bundles.label_parts(bundle.label) == (release().name, facts.hash[:30])
     other = Bundle(release(), bundles.facts([]))

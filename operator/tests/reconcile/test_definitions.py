@@ -16,7 +16,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 POLICIES = ("public", "internal", "index", "worker", "spare")
 
 
-def thing(
+def resource(
     kind: str, name: str, namespace: str = "search", created: str = "2026-01-01T00:00:00Z", **spec: Any
 ) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "creationTimestamp": created}
@@ -32,24 +32,24 @@ def pipeline(name: str = "syse", namespace: str = "search", **more: Any) -> dict
     ]
     spec = {"pool": "main", "tasks": ["indexer", "worker"], "conduits": conduits}
     created = more.pop("created", "2026-01-01T00:00:00Z")
-    return thing("Pipeline", name, namespace, created, **{**spec, **more})
+    return resource("Pipeline", name, namespace, created, **{**spec, **more})
 
 
 def policy(name: str, mode: str = "Enforce") -> dict[str, Any]:
-    return thing("Policy", name, text="t", mode=mode)
+    return resource("Policy", name, text="t", mode=mode)
 
 
 def world(*without: tuple[str, str]) -> Inventory:
-    things = [
+    objects = [
         pipeline(),
-        thing("Task", "indexer", taint={"name": "index"}),
-        thing("Task", "worker", taint={"name": "worker"}),
+        resource("Task", "indexer", taint={"name": "index"}),
+        resource("Task", "worker", taint={"name": "worker"}),
         *(policy(name) for name in POLICIES),
         *(revision(policy(name)) for name in POLICIES),
-        thing("JailPool", "main", allowedNamespaces={"names": ["search"]}),
+        resource("JailPool", "main", allowedNamespaces={"names": ["search"]}),
     ]
     found = Inventory(genuine)
-    for one in things:
+    for one in objects:
         if (one["kind"], one["metadata"]["name"]) not in without:
             found.put(one)
     return found
@@ -174,7 +174,7 @@ def test_a_pool_says_which_namespace_it_serves_whoever_is_older(
     pool: dict[str, Any], status: dict[str, Any], reasons: tuple[str, str]
 ) -> None:
     inventory = world()
-    inventory.put({**thing("JailPool", "main", **pool), "status": status})
+    inventory.put({**resource("JailPool", "main", **pool), "status": status})
     older = pipeline("a", "mail", created="2025-01-01T00:00:00Z", tasks=[], conduits=[])
     inventory.put(older)
     found = [definitions.acceptance(one, valid(inventory), inventory) for one in (pipeline(), older)]
@@ -206,7 +206,7 @@ def test_a_pool_says_in_which_modes_it_runs_pipelines(
 ) -> None:
     inventory = world(("PolicyRevision", policies.revision_name(policy("public"))))
     modes: dict[str, Any] = {} if allowed is None else {"allowedModes": allowed}
-    inventory.put(thing("JailPool", "main", allowedNamespaces={"names": ["search"]}, **modes))
+    inventory.put(resource("JailPool", "main", allowedNamespaces={"names": ["search"]}, **modes))
     inventory.put(policy("public", policy_mode))
     inventory.put(revision(policy("public", policy_mode)))
     one = pipeline(**({} if mode is None else {"mode": mode}))
@@ -251,7 +251,9 @@ def test_a_pipeline_listens_at_its_pool_s_addresses_only(
     inventory = world()
     network = {"addresses": "127.0.10.0/24", "monitorPort": 9443}
     given = [{"name": "GIVEN", "value": "127.0.10.7"}]
-    inventory.put(thing("JailPool", "main", allowedNamespaces={"names": ["search"]}, network=network, variables=given))
+    inventory.put(
+        resource("JailPool", "main", allowedNamespaces={"names": ["search"]}, network=network, variables=given)
+    )
     one = listening(listen, **variables)
     inventory.put(one)
     found = definitions.acceptance(one, valid(inventory), inventory)
@@ -270,7 +272,7 @@ def test_on_the_first_visit_everything_is_unknown() -> None:
 
 def test_a_changed_task_has_its_namespace_and_pool_looked_at() -> None:
     inventory = world()
-    task = thing("Task", "worker", taint={"name": "other"})
+    task = resource("Task", "worker", taint={"name": "other"})
     assert set(dependents.of(task, inventory.find("Task", "search", "worker"), inventory)) == {
         Reference("Namespace", "", "search"),
         Reference("JailPool", "", "main"),

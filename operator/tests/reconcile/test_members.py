@@ -24,14 +24,14 @@ from shai_operator.reconcile.members import (
     Standing,
 )
 from shai_operator.reconcile.upkeep import Care, Kept
-from tests.reconcile.builders import thing
+from tests.reconcile.builders import resource
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 TASKS = [
-    thing("Task", "indexer", {"run": "Once"}),
-    thing("Task", "search", {"run": "Always"}),
-    thing("Task", "worker", {}),
-    thing("Pipeline", "syse", {"tasks": ["search", "indexer", "worker"]}),
+    resource("Task", "indexer", {"run": "Once"}),
+    resource("Task", "search", {"run": "Always"}),
+    resource("Task", "worker", {}),
+    resource("Pipeline", "syse", {"tasks": ["search", "indexer", "worker"]}),
 ]
 RELEASE = bundles.release("default", "search", map(bundles.manifest, TASKS), {})
 BUNDLE = Bundle(RELEASE, bundles.facts([]))

@@ -27,9 +27,9 @@ def policy(text: str = "policy p { read :- true. }", **more: Any) -> dict[str, A
     }
 
 
-def reconcile(thing: dict[str, Any], revisions: list[Any], problem: str | None = "", *, used: bool = True) -> Plan:
+def reconcile(obj: dict[str, Any], revisions: list[Any], problem: str | None = "", *, used: bool = True) -> Plan:
     known = inventory(*revisions)
-    return policies.reconcile(thing, known, problem=problem, parameters=("owner",), used=used, seal=SEAL, now=NOW)
+    return policies.reconcile(obj, known, problem=problem, parameters=("owner",), used=used, seal=SEAL, now=NOW)
 
 
 def created(plan: Plan) -> list[dict[str, Any]]:
@@ -103,9 +103,9 @@ def test_ready_says_what_is_in_force() -> None:
 
 
 def test_a_policy_on_its_way_out_is_left_alone() -> None:
-    thing = policy()
-    thing["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert reconcile(thing, []).actions == []
+    obj = policy()
+    obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert reconcile(obj, []).actions == []
 
 
 def forged(**changes: Any) -> dict[str, Any]:
@@ -115,8 +115,8 @@ def forged(**changes: Any) -> dict[str, Any]:
     return {**made, "metadata": metadata, "spec": {**made["spec"], "text": "policy p { update :- true. }"}, **changes}
 
 
-def resealed(thing: dict[str, Any], seal: str) -> dict[str, Any]:
-    return {**thing, "metadata": {**thing["metadata"], "annotations": {ANNOTATION: seal}}}
+def resealed(obj: dict[str, Any], seal: str) -> dict[str, Any]:
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {ANNOTATION: seal}}}
 
 
 (GENUINE,) = (stored(one) for one in created(reconcile(policy(), [])))
@@ -163,8 +163,8 @@ def test_a_revision_from_before_can_still_be_gone_back_to() -> None:
     )
     assert policies.genuine(former, SEAL)
     assert not policies.genuine(shorter, SEAL)
-    thing = policy("policy p { update :- true. }", status={"stableRevision": former["metadata"]["name"]})
-    assert policies.effective_revision(thing, inventory(former)) == former
+    obj = policy("policy p { update :- true. }", status={"stableRevision": former["metadata"]["name"]})
+    assert policies.effective_revision(obj, inventory(former)) == former
 
 
 def test_what_stands_in_a_revision_s_place_is_replaced() -> None:
@@ -180,11 +180,9 @@ def test_what_stands_in_a_revision_s_place_is_replaced() -> None:
 def test_what_only_pretends_to_be_a_revision_is_ignored_and_told() -> None:
     pretender = forged(metadata={**forged()["metadata"], "name": "friends-0123456789"})
     older = {**pretender, "spec": {**pretender["spec"], "revision": 99}}
-    thing = policy(
-        status={"stableRevision": "friends-0123456789", "rejectedRevision": policies.revision_name(policy())}
-    )
-    assert policies.effective_revision(thing, inventory(GENUINE, older)) is None
-    plan = reconcile(thing, [GENUINE, older])
+    obj = policy(status={"stableRevision": "friends-0123456789", "rejectedRevision": policies.revision_name(policy())})
+    assert policies.effective_revision(obj, inventory(GENUINE, older)) is None
+    plan = reconcile(obj, [GENUINE, older])
     assert status(plan)["latestRevision"] == 1
     assert not [one for one in plan.actions if isinstance(one, Delete)]
     assert [one.reason for one in plan.actions if isinstance(one, Emit)] == ["RevisionIgnored"]
@@ -213,14 +211,14 @@ def test_history_keeps_its_limit_and_whatever_is_referred_to(texts: list[str], l
     if not revisions:
         return
     held = revisions[stable % len(revisions)]["metadata"]["name"]
-    thing = policy(texts[-1], spec={"revisionHistoryLimit": limit}, status={"stableRevision": held})
-    gone = {one.target.name for one in reconcile(thing, revisions).actions if isinstance(one, Delete)}
+    obj = policy(texts[-1], spec={"revisionHistoryLimit": limit}, status={"stableRevision": held})
+    gone = {one.target.name for one in reconcile(obj, revisions).actions if isinstance(one, Delete)}
     left = [one for one in revisions if one["metadata"]["name"] not in gone]
     assert held not in gone
-    assert policies.revision_name(thing) not in gone
+    assert policies.revision_name(obj) not in gone
     assert len(left) <= limit + 2
     spare = [
-        one["spec"]["revision"] for one in left if one["metadata"]["name"] not in (held, policies.revision_name(thing))
+        one["spec"]["revision"] for one in left if one["metadata"]["name"] not in (held, policies.revision_name(obj))
     ]
     assert all(
         one["spec"]["revision"] < min(spare, default=0) or not spare

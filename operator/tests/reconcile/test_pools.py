@@ -16,7 +16,7 @@ from shai_operator.reconcile.members import ApplyBundle, ForgetMembers, Provisio
 from shai_operator.reconcile.objects import FINALIZER, Reference, name, reference
 from shai_operator.reconcile.pools import ForgetReleases, StoreRelease
 from tests.reconcile import builders
-from tests.reconcile.builders import FOR_SEARCH, thing
+from tests.reconcile.builders import FOR_SEARCH, resource
 from tests.reconcile.pool_world import World, kinds, revision
 
 
@@ -212,7 +212,7 @@ def test_paused_holds_and_goes_on() -> None:
 def test_facts_reach_everybody_at_once_and_start_no_rollout() -> None:
     world = settled()
     stable = world.status["stableRelease"]
-    world.put(thing("Principal", "alice", {"publicKey": "00"}))
+    world.put(resource("Principal", "alice", {"publicKey": "00"}))
     world.look()
     applied = [action for action in world.trail if isinstance(action, ApplyBundle)]
     assert len(applied) == 3
@@ -228,7 +228,7 @@ def test_facts_reach_members_that_are_leaving() -> None:
         it.sessions = 1
     world.change("JailPool", "default", replicas=2)
     world.settle(2)
-    world.put(thing("Principal", "alice", {"publicKey": "00"}))
+    world.put(resource("Principal", "alice", {"publicKey": "00"}))
     world.settle(2)
     assert len(world.machines) == 3
     assert {len(it.bundle.facts.manifests) for it in world.machines.values() if it.bundle} == {1}
@@ -236,7 +236,7 @@ def test_facts_reach_members_that_are_leaving() -> None:
 
 def test_bad_facts_are_not_blamed_on_a_change() -> None:
     world = settled()
-    world.put(thing("Principal", "alice", {"publicKey": "00"}))
+    world.put(resource("Principal", "alice", {"publicKey": "00"}))
     world.refuses.add("one")  # with these facts monitors refuse whatever they get
     world.refuses.add("two")
     world.define("two")
@@ -253,7 +253,7 @@ def test_facts_that_turn_bad_during_a_step_are_not_blamed_on_the_change() -> Non
     world = settled()
     world.define("two")
     world.look()  # compares
-    world.put(thing("Principal", "alice", {"publicKey": "00"}))
+    world.put(resource("Principal", "alice", {"publicKey": "00"}))
     world.refuses = {"one", "two"}
     world.settle(30)
     assert world.condition("Pipeline", "syse", "RolledOut") == ("False", "Progressing")
@@ -395,7 +395,7 @@ def test_a_text_whose_revision_has_the_name_of_another_is_never_said_to_be_in_fo
     monkeypatch.setattr(policies, "content_hash", lambda one: "ab" * 16 + one["spec"]["text"].encode().hex())
     world = settled()
     assert world.condition("Policy", "public", "RolledOut") == ("True", "Complete")
-    world.put(thing("Policy", "public", {"text": "two", "mode": "Enforce"}))  # no revision can have its name
+    world.put(resource("Policy", "public", {"text": "two", "mode": "Enforce"}))  # no revision can have its name
     world.settle()
     assert world.texts() == ["one"] * 3
     assert world.condition("Policy", "public", "RolledOut")[0] == "False"
@@ -403,17 +403,17 @@ def test_a_text_whose_revision_has_the_name_of_another_is_never_said_to_be_in_fo
 
 def test_a_policy_s_status_has_one_writer() -> None:
     world = settled()
-    other = thing(
+    other = resource(
         "Pipeline", "other", {"tasks": ["search"], "pool": "second"}, creationTimestamp="2026-01-01T00:00:00Z"
     )
     conduits = world.known.find("Pipeline", "search", "syse")["spec"]["conduits"]  # type: ignore[index]
     world.put({**other, "spec": {**other["spec"], "conduits": conduits}})
 
     def written() -> list[str]:
-        return [name(one.thing) for one in world.plan().actions if isinstance(one, SetStatus)]
+        return [name(one.obj) for one in world.plan().actions if isinstance(one, SetStatus)]
 
     assert "public" in written(), "a pipeline without a pool that it may use has no say"
-    world.put(thing("JailPool", "second", FOR_SEARCH))
+    world.put(resource("JailPool", "second", FOR_SEARCH))
     assert "public" not in written(), "the older pipeline's pool writes it"
 
 
@@ -425,7 +425,7 @@ def heir(world: World) -> None:
     for kind, called in (("Policy", "public"), ("Task", "search"), ("Pipeline", "syse")):
         one = world.known.find(kind, "search", called)
         assert one is not None
-        world.known.put({**thing(kind, called, one["spec"], namespace="other"), "status": {}})
+        world.known.put({**resource(kind, called, one["spec"], namespace="other"), "status": {}})
     policy = world.known.find("Policy", "other", "public")
     assert policy is not None
     world.known.put(builders.revision(policy))
@@ -435,7 +435,7 @@ def test_a_stranger_never_inherits_a_pool() -> None:
     world = settled()
     heir(world)
     world.settle()
-    assert {name(one.thing) for one in world.trail if isinstance(one, SetStatus)} == {"default", "syse", "public"}
+    assert {name(one.obj) for one in world.trail if isinstance(one, SetStatus)} == {"default", "syse", "public"}
     assert not [one for one in world.trail if isinstance(one, StoreRelease | ApplyBundle)]
     world.known.remove(Reference("Pipeline", "search", "syse"))
     world.settle()
@@ -478,8 +478,8 @@ def running_modes(world: World) -> set[str]:
 
 def beside(world: World) -> None:
     """Give the pool a second pipeline."""
-    world.put(thing("Task", "index", {"run": "Always"}))
-    world.put(thing("Pipeline", "other", {"tasks": ["index"], "rollout": {"limits": {"minimumSessions": 5}}}))
+    world.put(resource("Task", "index", {"run": "Always"}))
+    world.put(resource("Pipeline", "other", {"tasks": ["index"], "rollout": {"limits": {"minimumSessions": 5}}}))
 
 
 HELD = {

@@ -10,7 +10,7 @@ from shai_operator.reconcile.definitions import Verdict
 from shai_operator.reconcile.judging import Limits
 from shai_operator.reconcile.objects import Object, name, reference
 from shai_operator.reconcile.rollout_state import Settings, Step
-from tests.reconcile.builders import FOR_SEARCH, inventory, refused, revision, thing
+from tests.reconcile.builders import FOR_SEARCH, inventory, refused, resource, revision
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Release
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def policy(called: str, text: str = "t1", status: dict[str, Any] | None = None, **spec: Any) -> Object:
-    return thing("Policy", called, {"text": text, "mode": "Enforce", **spec}, status)
+    return resource("Policy", called, {"text": text, "mode": "Enforce", **spec}, status)
 
 
 def task(called: str, taint: str = "", namespace: str = "search", **spec: Any) -> Object:
     content = {"command": ["/bin/true"], **({"taint": {"name": taint}} if taint else {}), **spec}
-    return thing("Task", called, content, namespace=namespace)
+    return resource("Task", called, content, namespace=namespace)
 
 
 def pipeline(
@@ -31,7 +31,7 @@ def pipeline(
 ) -> Object:
     conduit = {"name": "documents", "kind": "file", "paths": [{"path": p, "policy": {"name": n}} for p, n in paths]}
     namespace = more.pop("namespace", "search")
-    return thing(
+    return resource(
         "Pipeline",
         called,
         {"tasks": list(tasks), "conduits": [conduit], **more},
@@ -45,14 +45,14 @@ SYSE = pipeline("syse", paths=[("/public/**", "public")])
 WORLD = [PUBLIC, WORKER, revision(PUBLIC), revision(WORKER), task("search", "worker"), SYSE]
 
 
-def build(*things: Object, stable: Release | None = None, **problems: Verdict) -> Definitions:
-    pool = next((one for one in things if one["kind"] == "JailPool"), thing("JailPool", "default", FOR_SEARCH))
-    known = inventory(*things, pool)
+def build(*objects: Object, stable: Release | None = None, **problems: Verdict) -> Definitions:
+    pool = next((one for one in objects if one["kind"] == "JailPool"), resource("JailPool", "default", FOR_SEARCH))
+    known = inventory(*objects, pool)
     return releases.build(known, pool, refused(pool, known, **problems), stable)
 
 
 def serving(*names: str) -> Object:
-    return thing("JailPool", "default", {"allowedNamespaces": {"names": list(names)}})
+    return resource("JailPool", "default", {"allowedNamespaces": {"names": list(names)}})
 
 
 def objects(built: Definitions) -> set[str]:
@@ -74,9 +74,9 @@ def test_a_release_has_all_that_its_pipelines_name_and_no_more() -> None:
 def test_facts_are_those_of_the_namespace_and_all_principals() -> None:
     built = build(
         *WORLD,
-        thing("FactSource", "own", {"inline": []}),
-        thing("FactSource", "foreign", {"inline": []}, namespace="other"),
-        thing("Principal", "alice", {"publicKey": "00"}),
+        resource("FactSource", "own", {"inline": []}),
+        resource("FactSource", "foreign", {"inline": []}, namespace="other"),
+        resource("Principal", "alice", {"publicKey": "00"}),
     )
     assert [one["metadata"]["name"] for one in built.facts.manifests] == ["own", "alice"]
     assert objects(built) == WHOLE, "facts are not part of a release"
@@ -103,7 +103,7 @@ def test_whose_pipelines_a_pool_runs_is_its_own_to_say(created: int) -> None:
     strangers = [
         task("other", namespace="other"),
         pipeline("other", namespace="other", tasks=("other",), created=created),
-        thing("FactSource", "theirs", {"inline": []}, namespace="other"),
+        resource("FactSource", "theirs", {"inline": []}, namespace="other"),
     ]
     built = build(*WORLD, *strangers, serving("search"))
     assert (objects(built), built.namespace, built.left_out, built.facts.manifests) == (WHOLE, "search", {}, ())
@@ -169,10 +169,10 @@ def test_a_broken_pipeline_keeps_running_as_the_stable_release_has_it() -> None:
 def test_what_a_pool_allows_no_longer_does_not_stay(mode: str, policy_mode: str, allowed: str) -> None:
     tried = policy("public", mode=policy_mode)
     own = [tried, revision(tried), task("search"), pipeline("syse", paths=[("/public/**", "public")], mode=mode)]
-    lenient = thing("JailPool", "default", {**FOR_SEARCH, "allowedModes": ["shai", allowed]})
+    lenient = resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": ["shai", allowed]})
     stable = build(*own, lenient).release
     assert stable is not None
-    strict = thing("JailPool", "default", FOR_SEARCH)
+    strict = resource("JailPool", "default", FOR_SEARCH)
     built = build(*own, strict, stable=stable)
     assert (objects(built), [one.reason for one in built.left_out.values()]) == (set(), ["ModeNotAllowed"])
     broken = pipeline("syse", tasks=("serach",), mode="shai")
@@ -190,8 +190,8 @@ def test_what_a_pool_allows_no_longer_is_taken_out_whatever_the_spec_says_now(
     tried = policy("public", mode=policy_mode)
     own = [tried, revision(tried), task("search"), pipeline("syse", paths=[("/public/**", "public")], mode=mode)]
     other = [task("other"), pipeline("other", tasks=("other",), created=1)]
-    lenient = thing("JailPool", "default", {**FOR_SEARCH, "allowedModes": ["shai", allowed]})
-    strict = thing("JailPool", "default", FOR_SEARCH)
+    lenient = resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": ["shai", allowed]})
+    strict = resource("JailPool", "default", FOR_SEARCH)
     stable = build(*own, *other, lenient).release
     assert stable is not None
     assert releases.forbidden(lenient, stable) == frozenset()
@@ -208,10 +208,10 @@ def test_what_a_pool_allows_no_longer_is_taken_out_whatever_the_spec_says_now(
 
 def test_an_address_that_is_no_longer_the_pool_s_does_not_stay() -> None:
     web = {"name": "web", "kind": "connection", "listen": "$(HOST):8640", "task": "search"}
-    line = thing("Pipeline", "syse", {"tasks": ["search"], "conduits": [web]})
+    line = resource("Pipeline", "syse", {"tasks": ["search"], "conduits": [web]})
     line["spec"]["variables"] = [{"name": "HOST", "value": "127.0.20.1"}]
     own = {"variables": [{"name": "HOST", "value": "$(MEMBER_ADDRESS)"}]}
-    before, after = (thing("JailPool", "default", {**FOR_SEARCH, **more}) for more in (own, {}))
+    before, after = (resource("JailPool", "default", {**FOR_SEARCH, **more}) for more in (own, {}))
     stable = build(line, task("search"), before).release
     assert stable is not None
     assert build(line, task("search"), before, stable=stable).release == stable
@@ -249,10 +249,10 @@ def test_a_namespace_that_loses_a_pool_leaves_it_before_the_next_one_comes() -> 
 def test_a_pool_from_before_there_were_allowed_namespaces_goes_on_and_takes_no_other() -> None:
     stable = build(*WORLD).release
     heir = [task("other", namespace="other"), pipeline("a", namespace="other", tasks=("other",))]
-    upgraded = thing("JailPool", "default")
+    upgraded = resource("JailPool", "default")
     assert build(*WORLD, *heir, upgraded, stable=stable).release == stable
     assert build(*WORLD[:-1], *heir, upgraded, stable=stable).namespace == "search"
-    known = thing("JailPool", "default", status={"namespace": "search"})
+    known = resource("JailPool", "default", status={"namespace": "search"})
     assert objects(build(*WORLD, *heir, known, stable=stable)) == WHOLE
     assert build(*WORLD, *heir, upgraded).release is None, "a new pool is nobody's until it says whose"
 

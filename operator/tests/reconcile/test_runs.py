@@ -12,7 +12,7 @@ from shai_operator.reconcile.conditions import timestamp
 from shai_operator.reconcile.objects import Inventory, Object
 from shai_operator.reconcile.results import ACCESSES_LISTED, TALLY, WARNINGS_LISTED, MemberRun, State
 from shai_operator.reconcile.runs import CancelAnalysis, Decision, StartAnalysis
-from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, thing, written
+from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, resource, written
 
 NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
 STARTED = CREATED
@@ -23,7 +23,7 @@ def run(
     name: str = "one", spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **m: Any
 ) -> Object:
     wanted = {"pipeline": "syse", "trigger": "Manual", "scope": "All", "full": False, "deadlineSeconds": 60}
-    return thing("AnalysisRun", name, wanted | (spec or {}), status or {}, **m)
+    return resource("AnalysisRun", name, wanted | (spec or {}), status or {}, **m)
 
 
 def ended(name: str, status: str, reason: str, bundle: str = HASH, **more: Any) -> Object:
@@ -32,11 +32,11 @@ def ended(name: str, status: str, reason: str, bundle: str = HASH, **more: Any) 
 
 
 def pipeline(bundle: str = HASH) -> Object:
-    return thing("Pipeline", "syse", {"pool": "main"}, {"bundle": bundle})
+    return resource("Pipeline", "syse", {"pool": "main"}, {"bundle": bundle})
 
 
-def world(*things: Object) -> Inventory:
-    return inventory(thing("JailPool", "main", FOR_SEARCH), pipeline(), *things)
+def world(*objects: Object) -> Inventory:
+    return inventory(resource("JailPool", "main", FOR_SEARCH), pipeline(), *objects)
 
 
 def analysis(**more: Any) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def test_a_run_waits_for_what_it_needs(known: Inventory, members: list[MemberRun
 
 
 def test_members_of_a_pool_that_the_namespace_may_not_use_are_not_asked() -> None:
-    known = world(thing("JailPool", "main", {"allowedNamespaces": {"names": ["other"]}}))
+    known = world(resource("JailPool", "main", {"allowedNamespaces": {"names": ["other"]}}))
     members = [member(0, State.PENDING), member(1, State.RUNNING), member(2, State.COMPLETE)]
     decision = runs.reconcile(run(), members, known, NOW)
     assert decision.requests == [CancelAnalysis("main-1")]
@@ -234,7 +234,7 @@ def test_the_run_of_the_present_bundle_goes_on() -> None:
     [("Replace", "12:01", "Superseded"), ("Replace", "11:59", "Running"), ("Allow", "12:01", "Running")],
 )
 def test_a_newer_scheduled_run_replaces_an_older_one_when_it_should(policy: str, other: str, reason: str) -> None:
-    oa = thing("OfflineAnalysis", "nightly", {"pipeline": "syse", "concurrencyPolicy": policy}, {})
+    oa = resource("OfflineAnalysis", "nightly", {"pipeline": "syse", "concurrencyPolicy": policy}, {})
     scheduled = {"trigger": "Schedule", "offlineAnalysis": "nightly"}
     newer = run("two", spec={**scheduled, "scheduledTime": f"2026-06-01T{other}:00Z"})
     mine = run(spec={**scheduled, "scheduledTime": STARTED})
@@ -250,8 +250,8 @@ def test_a_finished_run_is_left_alone_and_a_deleted_one_cancelled() -> None:
         assert decision.plan == Plan()
 
 
-def analyzed(*things: Object) -> tuple[str, str, str]:
-    found = only_condition(runs.analyzed(pipeline(), world(*things), NOW))
+def analyzed(*objects: Object) -> tuple[str, str, str]:
+    found = only_condition(runs.analyzed(pipeline(), world(*objects), NOW))
     assert found["type"] == "Analyzed"
     return found["status"], found["reason"], found["message"]
 
@@ -268,7 +268,7 @@ SAID = (
 
 
 @pytest.mark.parametrize(
-    ("things", "expected"),
+    ("objects", "expected"),
     [
         ([], ("Unknown", "Pending", "has not been analysed yet")),
         ([ended("a", "True", "Complete", OTHER)], ("Unknown", "Pending", "bundle abababababab")),
@@ -297,8 +297,8 @@ SAID = (
         ),
     ],
 )
-def test_a_pipeline_says_what_its_analysis_came_to(things: list[Object], expected: tuple[str, str, str]) -> None:
-    status, reason, text = analyzed(*things)
+def test_a_pipeline_says_what_its_analysis_came_to(objects: list[Object], expected: tuple[str, str, str]) -> None:
+    status, reason, text = analyzed(*objects)
     assert (status, reason) == expected[:2]
     assert expected[2] in text
 

@@ -17,7 +17,7 @@ from shai_operator.reconcile import analyses, benchmarks, runs
 from shai_operator.reconcile.actions import Create
 from shai_operator.reconcile.benchmarks import Measurement
 from shai_operator.reconcile.results import MemberRun, State
-from tests.reconcile.builders import FOR_SEARCH, condition, inventory, thing, written
+from tests.reconcile.builders import FOR_SEARCH, condition, inventory, resource, written
 
 BASES = Path(__file__).resolve().parents[3] / "crds" / "bases"
 NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
@@ -84,18 +84,20 @@ def large_analysis() -> dict[str, Any]:
 def test_an_analysis_run(state: State) -> None:
     found = large_analysis() if state == State.COMPLETE else None
     members = [MemberRun(f"m{number}", state, HASH, "views", 1, 2, found, LONG) for number in range(300)]
-    run = thing("AnalysisRun", "one", {"pipeline": "syse", "trigger": "Manual"})
-    known = inventory(thing("JailPool", "default", FOR_SEARCH), thing("Pipeline", "syse", {}, {"bundle": HASH}), run)
+    run = resource("AnalysisRun", "one", {"pipeline": "syse", "trigger": "Manual"})
+    known = inventory(
+        resource("JailPool", "default", FOR_SEARCH), resource("Pipeline", "syse", {}, {"bundle": HASH}), run
+    )
     assert faults(written(runs.reconcile(run, members, known, NOW).plan), status("analysisruns")) == []
 
 
 @pytest.mark.parametrize("expression", ["0 * * * *", "0 25 * * *"])
 def test_an_offline_analysis_and_the_runs_that_it_makes(expression: str) -> None:
     spec = {"pipeline": "syse", "schedule": expression, "concurrencyPolicy": "Allow"}
-    oa = thing("OfflineAnalysis", "nightly", spec, creationTimestamp="2026-06-01T11:00:00Z")
+    oa = resource("OfflineAnalysis", "nightly", spec, creationTimestamp="2026-06-01T11:00:00Z")
     going = {"pipeline": "syse", "offlineAnalysis": "nightly"}
-    active = [thing("AnalysisRun", f"nightly-{number}", going) for number in range(40)]
-    pipeline = thing("Pipeline", "syse", {}, {"bundle": HASH})
+    active = [resource("AnalysisRun", f"nightly-{number}", going) for number in range(40)]
+    pipeline = resource("Pipeline", "syse", {}, {"bundle": HASH})
     plan = analyses.reconcile(oa, inventory(pipeline, *active), NOW)
     assert faults(written(plan), status("offlineanalyses")) == []
     for made in (plan, analyses.changes(pipeline, inventory(pipeline))):
@@ -105,7 +107,7 @@ def test_an_offline_analysis_and_the_runs_that_it_makes(expression: str) -> None
 
 
 def test_a_benchmark() -> None:
-    benchmark = thing(
+    benchmark = resource(
         "Benchmark", "cost", {"pipeline": "syse"}, {"startTime": "2026-06-01T12:00:00Z", "observedGeneration": 1}
     )
     row = {"sessionLength": 1, "mode": "shai", "cpuOverhead": LONG, "throughputOverhead": LONG, "queriesPerSecond": 3}
@@ -118,9 +120,9 @@ def test_a_benchmark() -> None:
 
 def test_a_pipeline() -> None:
     known = inventory(
-        thing("AnalysisRun", "one", {"pipeline": "syse"}, {"conditions": [condition("Succeeded", "True")]})
+        resource("AnalysisRun", "one", {"pipeline": "syse"}, {"conditions": [condition("Succeeded", "True")]})
     )
-    plan = runs.analyzed(thing("Pipeline", "syse", {}, {"bundle": HASH}), known, NOW)
+    plan = runs.analyzed(resource("Pipeline", "syse", {}, {"bundle": HASH}), known, NOW)
     assert faults(written(plan), status("pipelines")) == []
 
 

@@ -17,18 +17,18 @@ API = API_VERSION
 OPEN = "policy {name} {{\n  read   :- true.\n  update :- true.\n}}\n"
 
 
-def thing(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+def resource(kind: str, name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def policy(name: str, text: str = "", **spec: Any) -> dict[str, Any]:
-    return thing("Policy", name, text=text or OPEN.format(name=name.replace("-", "_")), **spec)
+    return resource("Policy", name, text=text or OPEN.format(name=name.replace("-", "_")), **spec)
 
 
 def task(name: str, taint: str, **spec: Any) -> dict[str, Any]:
     """A task that ends at once."""
     usual = {"command": ["/bin/true"], "runtime": ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"], "run": "Once"}
-    return thing("Task", name, **{**usual, "taint": {"name": taint}, **spec})
+    return resource("Task", name, **{**usual, "taint": {"name": taint}, **spec})
 
 
 def pipeline(name: str, tasks: list[str], path: str, policy_name: str, **spec: Any) -> dict[str, Any]:
@@ -39,18 +39,18 @@ def pipeline(name: str, tasks: list[str], path: str, policy_name: str, **spec: A
         "ingress": True,
         "paths": [{"path": path, "policy": {"name": policy_name}}],
     }
-    return thing("Pipeline", name, tasks=tasks, conduits=[conduit], **spec)
+    return resource("Pipeline", name, tasks=tasks, conduits=[conduit], **spec)
 
 
 def serving(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
     """A pool without members that serves a namespace."""
     usual = {"allowedNamespaces": {"names": [namespace]}, "provider": "local", "replicas": 0}
-    return thing("JailPool", name, **{**usual, **spec})
+    return resource("JailPool", name, **{**usual, **spec})
 
 
-def apply(cluster: Cluster, namespace: str, *things: dict[str, Any]) -> None:
+def apply(cluster: Cluster, namespace: str, *objects: dict[str, Any]) -> None:
     """Apply objects as a user does."""
-    cluster.kubectl("-n", namespace, "apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, things)))
+    cluster.kubectl("-n", namespace, "apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)))
 
 
 def read(cluster: Cluster, kind: str, namespace: str, name: str) -> dict[str, Any] | None:

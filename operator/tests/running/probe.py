@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from testing.cluster import ROOT
-from tests.running.objects import policy, thing
+from tests.running.objects import policy, resource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def definitions(pool: str, *, x: str, y: str, rollout: dict[str, Any]) -> list[d
         policy("on-x", x.format(name="on_x")),
         policy("on-y", y.format(name="on_y")),
         policy("worker", WORKER),
-        thing(
+        resource(
             "FactSource",
             "facts",
             inline=[
@@ -73,8 +73,8 @@ def definitions(pool: str, *, x: str, y: str, rollout: dict[str, Any]) -> list[d
                 {"conduit": "population", "says": "home", "tuples": [[principal, "de"]]},
             ],
         ),
-        thing("Principal", principal, publicKey=public_key(), region="de"),
-        thing(
+        resource("Principal", principal, publicKey=public_key(), region="de"),
+        resource(
             "Task",
             "worker",
             command=["$(IMAGE)/probe/probe_worker"],
@@ -84,7 +84,7 @@ def definitions(pool: str, *, x: str, y: str, rollout: dict[str, Any]) -> list[d
             reads=["documents"],
             writes=["web"],
         ),
-        thing(
+        resource(
             "Pipeline",
             "probe",
             pool=pool,

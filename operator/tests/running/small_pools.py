@@ -17,7 +17,7 @@ from testing.cluster import ROOT, path_of
 from testing.operators import NAMESPACE
 from testing.waiting import until
 from tests.providers.support import arguments, processes_with
-from tests.running.objects import OPEN, apply, await_condition, pipeline, policy, read, task, thing
+from tests.running.objects import OPEN, apply, await_condition, pipeline, policy, read, resource, task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ class SmallPool:
             "network": {"addresses": self._addresses},
             "healing": {"periodSeconds": 1, "failureThreshold": 2},
         }
-        apply(self.cluster, self.namespace, thing("JailPool", self.name, **{**usual, **spec}))
+        apply(self.cluster, self.namespace, resource("JailPool", self.name, **{**usual, **spec}))
 
     def define(self, remark: str = "") -> None:
         """Apply the definitions; with another remark, the policy is another one."""

@@ -12,7 +12,7 @@ import pytest
 from testing.operators import Operator
 from testing.waiting import until
 from tests.running import probe
-from tests.running.objects import apply, await_condition, condition, events, message, read, thing
+from tests.running.objects import apply, await_condition, condition, events, message, read, resource
 from tests.running.probe import CLOSED, OPEN, Visitors
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def world(
         "network": {"addresses": "127.0.21.0/24"},
         "healing": {"periodSeconds": 1},
     }
-    apply(devcluster, made.namespace, thing("JailPool", POOL, **spec))
+    apply(devcluster, made.namespace, resource("JailPool", POOL, **spec))
     made.define(x=OPEN, y=CLOSED)
     try:
         made.rolled_out("True", "Complete", seconds=240)

@@ -22,9 +22,9 @@ from tests.running.objects import (
     pipeline,
     policy,
     read,
+    resource,
     serving,
     task,
-    thing,
 )
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Author:
         may = "auth", "can-i", "create", "pipelines.shai.dev", "-n", namespace
         until(lambda: self.cluster.try_kubectl(*may).returncode == 0, "the account has its rights")
 
-    def apply(self, *things: dict[str, Any]) -> None:
-        apply(self.cluster, self.namespace, *things)
+    def apply(self, *objects: dict[str, Any]) -> None:
+        apply(self.cluster, self.namespace, *objects)
 
     def define(self, pool: str, *, whole: bool = True) -> None:
         """Apply a pipeline with or without its task."""
@@ -178,7 +178,7 @@ def test_only_modes_that_the_pool_allows_come_into_force(
     space = one.namespace
     await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "ModeNotAllowed"))
     assert "stableRelease" not in status(devcluster, name)
-    measuring = thing("Benchmark", "cost", pipeline="p", modes=["baseline", "shai"])
+    measuring = resource("Benchmark", "cost", pipeline="p", modes=["baseline", "shai"])
     one.apply(measuring)
     await_condition(devcluster, "Benchmark", space, "cost", "Succeeded", ("Unknown", "ModeNotAllowed"))
     refused = one.cluster.try_kubectl(
@@ -224,7 +224,7 @@ def test_a_forged_revision_never_comes_into_force(
     good = policy("open")
     content = policies.content_hash(good)
     foreign = {"policy": "open", "revision": 7, "hash": content, "mode": "Enforce", "text": "policy open { }"}
-    forged = thing("PolicyRevision", policies.revision_name(good), **foreign)
+    forged = resource("PolicyRevision", policies.revision_name(good), **foreign)
     created = until(
         lambda: forger.try_kubectl("-n", space, "create", "-f", "-", stdin=json.dumps(forged)).stdout, "it is forged"
     )
@@ -240,7 +240,9 @@ def test_a_forged_revision_never_comes_into_force(
     until(lambda: "RevisionReplaced" in [one["reason"] for one in events(devcluster, space, "open")], "an event")
 
     seal = made["metadata"]["annotations"][ANNOTATION]
-    pretender = thing("PolicyRevision", "open-" + "0123456789abcdef" * 2, **{**foreign, "hash": "0123456789abcdef" * 4})
+    pretender = resource(
+        "PolicyRevision", "open-" + "0123456789abcdef" * 2, **{**foreign, "hash": "0123456789abcdef" * 4}
+    )
     pretender["metadata"]["annotations"] = {ANNOTATION: seal}
     apply(forger, space, pretender)
     forger.kubectl("-n", space, "annotate", "policyrevision", made["metadata"]["name"], f"{ANNOTATION}-")

@@ -23,9 +23,9 @@ from tests.running.objects import (
     pipeline,
     policy,
     read,
+    resource,
     serving,
     task,
-    thing,
 )
 
 if TYPE_CHECKING:
@@ -157,19 +157,19 @@ def test_nothing_of_anybody_is_lost_to_conflicting_writers(
     devcluster: Cluster, namespace: str, operator: Operator
 ) -> None:
     pool = f"rivals-{namespace}"
-    things = [
+    objects = [
         policy("p"),
         task("t", "p"),
         pipeline("line", ["t"], "/a/**", "p", pool=pool),
         serving(namespace, pool),
     ]
-    apply(devcluster, namespace, *things)
+    apply(devcluster, namespace, *objects)
     names = {"Policy": "p", "Pipeline": "line", "JailPool": pool}
     rivals = [Rival(devcluster, kind, namespace, name) for kind, name in names.items()]
     with rivals[0], rivals[1], rivals[2]:
         for rival in rivals:
             until(lambda rival=rival: rival.written > 40, "the rival has written much", 120)
-        apply(devcluster, namespace, thing("FactSource", "facts", inline=[]))
+        apply(devcluster, namespace, resource("FactSource", "facts", inline=[]))
         await_condition(devcluster, "FactSource", namespace, "facts", "Ready", ("True", "Accepted"), seconds=120)
     assert [rival.refused for rival in rivals] == [[], [], []]
 
