@@ -113,7 +113,7 @@ class Cluster:
 
     async def set_finalizer(self, obj: Object, *, present: bool) -> None:
         """Add the operator's finalizer or remove it; ConflictError when the object was changed in the meantime."""
-        kept = [one for one in finalizers(obj) if one != FINALIZER]
+        kept = [finalizer for finalizer in finalizers(obj) if finalizer != FINALIZER]
         body = {
             "metadata": {
                 "finalizers": [*kept, FINALIZER] if present else kept,

@@ -127,7 +127,9 @@ class BenchmarkController:
 
 def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
     """Describe a member in the form that ``loadgen.stacks.member`` reads: the paths of its installation on the host."""
-    row: Mapping[str, Any] = next((one for one in status(pool).get("members") or () if one["name"] == member), {})
+    row: Mapping[str, Any] = next(
+        (candidate for candidate in status(pool).get("members") or () if candidate["name"] == member), {}
+    )
     if not row.get("image") or not row.get("address"):
         raise MeasuringError(f"member {member} of JailPool {name(pool)} is not installed")
     place = PurePosixPath(poolspec.directory(pool)) / member

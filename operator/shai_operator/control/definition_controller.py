@@ -62,4 +62,7 @@ class DefinitionController:
     def _used(self, policy: Object) -> bool:
         name = policy["metadata"]["name"]
         inventory = self._loop.inventory
-        return any(name in references.policies(one, inventory) for one in inventory.all("Pipeline", namespace(policy)))
+        return any(
+            name in references.policies(pipeline, inventory)
+            for pipeline in inventory.all("Pipeline", namespace(policy))
+        )

@@ -72,10 +72,10 @@ class Executor:
 
     async def _emit(self, action: actions.Emit) -> None:
         # Reconciliations repeat, so an event is recorded again only after a different one.
-        said = action.type, action.reason, action.message
-        if self._told.get(uid(action.obj)) == said:
+        event = action.type, action.reason, action.message
+        if self._told.get(uid(action.obj)) == event:
             return
-        self._told[uid(action.obj)] = said
+        self._told[uid(action.obj)] = event
         await events.record(self._cluster, action)
 
 
@@ -83,7 +83,7 @@ def _holds(seen: Any, wanted: Any) -> bool:
     """Whether an observed value contains the wanted one; conditions of other writers may be present, too."""
     if isinstance(wanted, dict):
         return isinstance(seen, dict) and all(key in seen and _holds(seen[key], wanted[key]) for key in wanted)
-    if isinstance(wanted, list) and wanted and all(isinstance(one, dict) and "type" in one for one in wanted):
-        known = {one.get("type"): one for one in seen or () if isinstance(one, dict)}
-        return all(_holds(known.get(one["type"]), one) for one in wanted)
+    if isinstance(wanted, list) and wanted and all(isinstance(entry, dict) and "type" in entry for entry in wanted):
+        known = {entry.get("type"): entry for entry in seen or () if isinstance(entry, dict)}
+        return all(_holds(known.get(entry["type"]), entry) for entry in wanted)
     return bool(seen == wanted)

@@ -151,7 +151,7 @@ class Installer:
     async def _host(self, pool: Object, host: str) -> Host:
         if host == LOCAL_HOST:
             return local_host()
-        listed = next((one for one in poolspec.pool(pool).hosts if one.name == host), None)
+        listed = next((candidate for candidate in poolspec.pool(pool).hosts if candidate.name == host), None)
         if listed is None:
             raise ConfigurationError(f"host {host} is no longer in spec.hosts, but has members; list it again")
         return await poolspec.login(pool, listed, self._services.cluster)

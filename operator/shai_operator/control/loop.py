@@ -73,10 +73,10 @@ class Loop:
             self._observed.add(ref)
             self.inventory.put(obj)
         self.queue.add(ref)
-        for one in dependents.of(obj, before, self.inventory):
-            if one.kind == dependents.NAMESPACE:
-                self.redefined[one.name] = self.seen
-            self.queue.add(one)
+        for dependent in dependents.of(obj, before, self.inventory):
+            if dependent.kind == dependents.NAMESPACE:
+                self.redefined[dependent.name] = self.seen
+            self.queue.add(dependent)
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -152,10 +152,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _results(place: Path, status: int) -> Results:
     output = place / "output"
-    told = _read(output / "progress.json")
+    progress = _read(output / "progress.json")
     if status == 0:
         return Results(_read(output / "results.json"), (output / "table.txt").read_text())
-    if told.get("state") in {"Failed", "Cancelled"}:
-        raise MeasuringError(told["message"])
+    if progress.get("state") in {"Failed", "Cancelled"}:
+        raise MeasuringError(progress["message"])
     log = (place / "log").read_text(errors="replace").strip()[-_TAIL_CHARACTERS:]
     raise MeasuringError(f"the load generator ended with status {status}: {log or 'it said nothing'}")

@@ -119,9 +119,11 @@ class PoolController:
     ) -> Observed:
         rows = state.members.observations(pools.observations(pool))
         provider = self._services.providers[str(spec(pool).get("provider"))]
-        current = {one.ordinal: one.host for one in rows.values() if one.host}
+        current = {row.ordinal: row.host for row in rows.values() if row.host}
         placed = provider.place(poolspec.pool(pool), pools.ordinals(pool, rows), current)
-        places = {one.ordinal: Place(one.name, one.ordinal, one.host, one.address) for one in placed.members}
+        places = {
+            member.ordinal: Place(member.name, member.ordinal, member.host, member.address) for member in placed.members
+        }
         too_few = placed.failure.message if placed.failure else ""
         state.installer.placed(pool, provider, placed)
         configurations: dict[str, str] = {}
@@ -146,7 +148,7 @@ class PoolController:
 
     def _look_at(self, pool: Object, state: PoolState, rows: Mapping[str, Observation]) -> None:
         port = addresses.port(pool)
-        endpoints = {one.name: f"{one.address}:{port}" for one in rows.values() if one.address and one.configuration}
+        endpoints = {row.name: f"{row.address}:{port}" for row in rows.values() if row.address and row.configuration}
         state.members.look_at(endpoints, poolspec.period(pool))
 
     async def _carry_out(self, pool: Object, state: PoolState, plan: PoolPlan, observed: Observed) -> float | None:

@@ -34,8 +34,8 @@ def pool(obj: Object) -> Pool:
     """Return the pool for placement; the hosts have no keys."""
     wanted = spec(obj)
     hosts = tuple(
-        Host(one["name"], one["address"], max_members=int(one.get("maxMembers") or DEFAULT_MEMBERS))
-        for one in wanted.get("hosts") or ()
+        Host(host["name"], host["address"], max_members=int(host.get("maxMembers") or DEFAULT_MEMBERS))
+        for host in wanted.get("hosts") or ()
     )
     return Pool(name(obj), addresses.of_members(obj), hosts, int(wanted.get("maxMembers") or DEFAULT_MEMBERS))
 
@@ -66,23 +66,23 @@ def configuration(obj: Object, read: Image, installer: str) -> MemberConfigurati
         installer=installer,
         data=Data(data["source"], DataMode(data.get("mode") or "Copy")) if data else None,
         key_value=KeyValue(store.get("seed") or "") if managed else None,
-        variables=tuple((one["name"], one.get("value") or "") for one in wanted.get("variables") or ()),
+        variables=tuple((variable["name"], variable.get("value") or "") for variable in wanted.get("variables") or ()),
         monitor_port=addresses.port(obj),
     )
 
 
 async def login(obj: Object, host: Host, cluster: Cluster) -> Host:
     """Add a host's key, which is in a Secret; ConfigurationError when there is none."""
-    listed = next(one for one in spec(obj)["hosts"] if one["name"] == host.name)
+    listed = next(candidate for candidate in spec(obj)["hosts"] if candidate["name"] == host.name)
     secret = listed["privateKeySecret"]
     ref = Reference("Secret", secret["namespace"], secret["name"])
     key = secret.get("key") or "ssh-privatekey"
     found = await cluster.get(ref)
     encoded = ((found or {}).get("data") or {}).get(key)
     if not encoded:
-        what = f"has no key {key}" if found else "does not exist"
+        problem = f"has no key {key}" if found else "does not exist"
         raise ConfigurationError(
-            f"host {host.name}: {ref} {what}; make it: kubectl -n {ref.namespace} create secret generic {ref.name} "
+            f"host {host.name}: {ref} {problem}; make it: kubectl -n {ref.namespace} create secret generic {ref.name} "
             f"--from-file={key}=FILE"
         )
     private = base64.b64decode(encoded).decode(errors="replace")

@@ -28,13 +28,13 @@ class ReleaseStore:
     async def named(self, wanted: Iterable[str]) -> dict[str, Release]:
         """Return the existing releases with these names; ReleaseError when one is damaged."""
         found = {}
-        for one in wanted:
-            if one not in self._known:
-                stored = await self._cluster.get(Reference("ConfigMap", self._namespace, one))
+        for release in wanted:
+            if release not in self._known:
+                stored = await self._cluster.get(Reference("ConfigMap", self._namespace, release))
                 if stored is None:
                     continue
-                self._known[one] = bundles.load(stored)
-            found[one] = self._known[one]
+                self._known[release] = bundles.load(stored)
+            found[release] = self._known[release]
         return found
 
     async def store(self, release: Release, pool: Object) -> None:

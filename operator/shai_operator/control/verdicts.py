@@ -41,22 +41,22 @@ class Verdicts:
     async def reconcile(self, ref: Reference) -> float | None:
         """Check a namespace's definitions, and reconcile the objects whose verdict has changed."""
         inventory = self._loop.inventory
-        shared = [one for kind in _KINDS for one in inventory.all(kind, ref.name)]
+        shared = [obj for kind in _KINDS for obj in inventory.all(kind, ref.name)]
         pipelines = inventory.all("Pipeline", ref.name)
         present = {reference(obj): obj for obj in [*shared, *pipelines]}
         problems: dict[Reference, list[Problem]] = {}
         parameters: dict[str, tuple[str, ...]] = {}
         # Pipelines of two pools run on two monitors, and may have the same paths.
-        for pool in sorted({references.pool(one) for one in pipelines}) or [""]:
-            own = [one for one in pipelines if references.pool(one) == pool]
+        for pool in sorted({references.pool(pipeline) for pipeline in pipelines}) or [""]:
+            own = [pipeline for pipeline in pipelines if references.pool(pipeline) == pool]
             answer = await self._check(pool, ref.name, [*shared, *inventory.all("Principal")], own)
             for problem in answer.problems:
                 problems.setdefault(problem.object, []).append(problem)
             parameters.update(answer.parameters)
-        for gone in [one for one in self.found if one.namespace == ref.name and one not in present]:
+        for gone in [known for known in self.found if known.namespace == ref.name and known not in present]:
             del self.found[gone], self._checked[gone]
-        for one, obj in present.items():
-            self._judge(one, obj, _verdict(obj, problems.get(one, ()), parameters))
+        for target, obj in present.items():
+            self._judge(target, obj, _verdict(obj, problems.get(target, ()), parameters))
         return None
 
     async def _check(self, pool: str, space: str, shared: Sequence[Object], own: Sequence[Object]) -> Answer:
@@ -65,12 +65,12 @@ class Verdicts:
         in_force = await self._in_force(pool, space)
         ordered = definitions.precedence(own, in_force, {}, inventory)
         answer = await self._validator.check([*shared, *ordered], alone=True)
-        if not any(one.code == _OVERLAP for one in answer.problems):
+        if not any(problem.code == _OVERLAP for problem in answer.problems):
             return answer
         found: dict[Reference, list[Problem]] = {}
         for problem in answer.problems:
             found.setdefault(problem.object, []).append(problem)
-        verdicts = {reference(one): _verdict(one, found.get(reference(one), ()), {}) for one in (*shared, *own)}
+        verdicts = {reference(obj): _verdict(obj, found.get(reference(obj), ()), {}) for obj in (*shared, *own)}
         again = definitions.precedence(own, in_force, verdicts, inventory)
         return answer if again == ordered else await self._validator.check([*shared, *again], alone=True)
 
@@ -82,7 +82,9 @@ class Verdicts:
             stored = (await self._releases.named([stable])).get(stable) if stable else None
         except ReleaseError:
             return []  # the pool's own controller reports it; definitions are checked nevertheless
-        return [name(one) for one in stored.of_kind("Pipeline")] if stored and stored.namespace == space else []
+        return (
+            [name(pipeline) for pipeline in stored.of_kind("Pipeline")] if stored and stored.namespace == space else []
+        )
 
     def of(self, obj: Object) -> Verdict | None:
         """Return the verdict on an object in its present version, None when it has not been checked yet."""
@@ -93,15 +95,15 @@ class Verdicts:
         same = self.found.get(ref) == verdict and self._checked.get(ref) == _identity(obj)
         self.found[ref], self._checked[ref] = verdict, _identity(obj)
         if not same:
-            for one in dependents.of_verdict(ref, self._loop.inventory):
-                self._loop.queue.add(one)
+            for dependent in dependents.of_verdict(ref, self._loop.inventory):
+                self._loop.queue.add(dependent)
 
 
 def _verdict(obj: Object, problems: Sequence[Problem], parameters: dict[str, tuple[str, ...]]) -> Verdict:
     unique = list(dict.fromkeys(problems))  # checks of several pools may find the same problem
     return Verdict(
         problem=messages(unique),
-        overlaps=bool(unique) and all(one.code == _OVERLAP for one in unique),
+        overlaps=bool(unique) and all(problem.code == _OVERLAP for problem in unique),
         parameters=parameters.get(name(obj), ()) if obj["kind"] == "Policy" else (),
     )
 

@@ -26,7 +26,7 @@ VALIDATED = ("policies", "tasks", "pipelines", "factsources")
 
 _LOGGER = logging.getLogger(__name__)
 _RETRY_SECONDS = 2.0
-_IT = Reference("ValidatingWebhookConfiguration", "", NAME)
+_CONFIGURATION = Reference("ValidatingWebhookConfiguration", "", NAME)
 _TIMEOUT_SECONDS = 10
 
 
@@ -43,22 +43,22 @@ async def publish(cluster: Cluster, client: Mapping[str, Any]) -> None:
 
 
 async def _publish(cluster: Cluster, client: Mapping[str, Any]) -> None:
-    found = await cluster.get(_IT)
+    found = await cluster.get(_CONFIGURATION)
     if found is None:
         await cluster.create(configuration(client))
         return
-    webhooks = [{**one, "clientConfig": _client(one, client)} for one in found.get("webhooks") or ()]
+    webhooks = [{**webhook, "clientConfig": _client(webhook, client)} for webhook in found.get("webhooks") or ()]
     if webhooks != found.get("webhooks"):
         # This replaces the whole list, so it has to be unchanged since it was read.
         version = {"resourceVersion": found["metadata"]["resourceVersion"]}
-        await cluster.merge(_IT, {"metadata": version, "webhooks": webhooks})
+        await cluster.merge(_CONFIGURATION, {"metadata": version, "webhooks": webhooks})
 
 
 def configuration(client: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration for a server at an address."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": _IT.kind,
+        "kind": _CONFIGURATION.kind,
         "metadata": {"name": NAME},
         "webhooks": [_webhook(plural, client) for plural in VALIDATED],
     }

@@ -45,9 +45,9 @@ def sample(status: Mapping[str, Any], metrics: str, at: datetime) -> Sample | No
         return None
     sums: dict[str, float] = {}
     for family in text_string_to_metric_families("\n".join(_wanted(metrics.splitlines())) + "\n"):
-        for one in family.samples:
-            key = one.name + ("/denied" if one.labels.get("allowed") == "false" else "")
-            sums[key] = sums.get(key, 0.0) + one.value
+        for measured in family.samples:
+            key = measured.name + ("/denied" if measured.labels.get("allowed") == "false" else "")
+            sums[key] = sums.get(key, 0.0) + measured.value
     denied = round(sums.get("shai_decisions_total/denied", 0))
     return Sample(
         at=at,

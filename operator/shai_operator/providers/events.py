@@ -57,11 +57,11 @@ class Record:
 
     def explain(self) -> Failure:
         """Say why a run failed without a failed host: there was no host, or the playbook cannot be read."""
-        said = " ".join(" ".join(self._said).split())
-        if not self.reached and not said:
-            said = "no hosts matched its plays"
+        text = " ".join(" ".join(self._said).split())
+        if not self.reached and not text:
+            text = "no hosts matched its plays"
         return Failure(
-            Reason.PLAYBOOK_FAILED, f"the playbook did not run: {_shortened(said)}; this is an error of the operator"
+            Reason.PLAYBOOK_FAILED, f"the playbook did not run: {_shortened(text)}; this is an error of the operator"
         )
 
     def _failed(self, data: Mapping[str, Any]) -> Failure:
@@ -102,7 +102,7 @@ def unreachable(host: Host, text: str) -> Failure:
 
 def _text(result: Mapping[str, Any]) -> str:
     """Return the part of a module's result that a person needs."""
-    failed = [one for one in result.get("results") or () if isinstance(one, dict) and one.get("failed")]
+    failed = [item for item in result.get("results") or () if isinstance(item, dict) and item.get("failed")]
     if failed:
         return _text(failed[0])
     message = " ".join(str(result.get("msg", "")).split())

@@ -112,7 +112,7 @@ def _as_data(value: Any) -> Any:
         case str() if value:  # Ansible reads a marked text that is empty as none
             return _Text(value)
         case dict():
-            return {name: _as_data(one) for name, one in value.items()}
+            return {name: _as_data(item) for name, item in value.items()}
         case list():
-            return [_as_data(one) for one in value]
+            return [_as_data(item) for item in value]
     return value

@@ -107,21 +107,21 @@ class Playbooks:
 
     async def _run_in_turn(self, job: Job, progress: Callable[[Progress], None], stop: threading.Event) -> Report:
         # By address: two pools may name the same machine differently.
-        where = job.host.address
-        while not stop.is_set() and (where in self._busy or len(self._busy) >= self._workers):
+        address = job.host.address
+        while not stop.is_set() and (address in self._busy or len(self._busy) >= self._workers):
             await self._moved.wait()
         if stop.is_set():
             return Report(Record(job.host, 0), _cancelled(job))
-        self._busy.add(where)
+        self._busy.add(address)
         try:
             loop = asyncio.get_running_loop()
 
-            def report(where_it_stands: Progress) -> None:
-                loop.call_soon_threadsafe(progress, where_it_stands)
+            def report(reached: Progress) -> None:
+                loop.call_soon_threadsafe(progress, reached)
 
             return await loop.run_in_executor(self._threads, self._run, job, report, stop)
         finally:
-            self._busy.discard(where)
+            self._busy.discard(address)
             self._announce()
 
     def _run(self, job: Job, report: Callable[[Progress], None], stop: threading.Event) -> Report:

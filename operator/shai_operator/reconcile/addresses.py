@@ -67,4 +67,4 @@ def _network(pool: Object) -> Mapping[str, Any]:
 
 
 def _variables(obj: Object) -> dict[str, str]:
-    return {one["name"]: str(one.get("value") or "") for one in spec(obj).get("variables") or ()}
+    return {variable["name"]: str(variable.get("value") or "") for variable in spec(obj).get("variables") or ()}

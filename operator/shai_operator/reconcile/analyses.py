@@ -61,14 +61,14 @@ def reconcile(oa: Object, inventory: Inventory, now: datetime) -> Plan:
     if deleting(oa):
         return plan  # its runs are deleted with it
     own = [
-        one
-        for one in runs.of_pipeline(inventory, namespace(oa), spec(oa)["pipeline"])
-        if spec(one).get("offlineAnalysis") == name(oa)
+        run
+        for run in runs.of_pipeline(inventory, namespace(oa), spec(oa)["pipeline"])
+        if spec(run).get("offlineAnalysis") == name(oa)
     ]
     seen = _Seen(
         oa=oa,
-        active=[name(one) for one in own if not runs.finished(one)],
-        last=max([str(status(oa).get("lastScheduleTime", "")), *(_scheduled_for(one, oa, now) for one in own)]),
+        active=[name(run) for run in own if not runs.finished(run)],
+        last=max([str(status(oa).get("lastScheduleTime", "")), *(_scheduled_for(run, oa, now) for run in own)]),
         now=now,
     )
     upcoming: datetime | None = None
@@ -83,7 +83,7 @@ def reconcile(oa: Object, inventory: Inventory, now: datetime) -> Plan:
     if ready.status == FALSE and ready.reason != "Suspended":
         plan.add(Emit(oa, WARNING, ready.reason, ready.message))
     plan.add(SetStatus(oa, WRITER, _status(seen, own, ready, upcoming)))
-    _drop_old(plan, (one for one in own if runs.finished(one)), spec(oa))
+    _drop_old(plan, (run for run in own if runs.finished(run)), spec(oa))
     if upcoming is not None:
         plan.add(Requeue(min((upcoming - now).total_seconds(), _LONGEST_WAIT_SECONDS)))
     return plan
@@ -101,26 +101,26 @@ def changes(pipeline: Object, inventory: Inventory) -> Plan:
     if deleting(pipeline) or not bundle:
         return plan
     analyses = [
-        one
-        for one in inventory.all("OfflineAnalysis", namespace(pipeline))
-        if spec(one)["pipeline"] == name(pipeline) and not deleting(one)
+        analysis
+        for analysis in inventory.all("OfflineAnalysis", namespace(pipeline))
+        if spec(analysis)["pipeline"] == name(pipeline) and not deleting(analysis)
     ]
     made = [
-        one
-        for one in runs.of_pipeline(inventory, namespace(pipeline), name(pipeline))
-        if spec(one)["trigger"] == "Change"
+        run
+        for run in runs.of_pipeline(inventory, namespace(pipeline), name(pipeline))
+        if spec(run)["trigger"] == "Change"
     ]
     present = change_name(name(pipeline), bundle)
-    existing = next((one for one in made if name(one) == present), None)
-    others = [one for one in made if name(one) != present]
-    _drop_old(plan, (one for one in others if runs.finished(one)), spec(analyses[0]) if analyses else {})
-    if any(spec(one).get("onChange") == "Ignore" or spec(one).get("suspend") for one in analyses):
+    existing = next((run for run in made if name(run) == present), None)
+    others = [run for run in made if name(run) != present]
+    _drop_old(plan, (run for run in others if runs.finished(run)), spec(analyses[0]) if analyses else {})
+    if any(spec(analysis).get("onChange") == "Ignore" or spec(analysis).get("suspend") for analysis in analyses):
         return plan
     if existing is None:
         plan.add(Create(_change(pipeline, bundle, present, analyses)))
         message = f"AnalysisRun {present} analyses the bundle that is now in force"
         plan.add(Emit(pipeline, NORMAL, "AnalysisStarted", message))
-    elif runs.finished(existing) and any(created(one) > created(existing) for one in others):
+    elif runs.finished(existing) and any(created(run) > created(existing) for run in others):
         # The pipeline has returned to an earlier bundle. Its old run is being deleted; then a new run is created.
         plan.add(Delete(reference(existing), uid(existing)))
     return plan
@@ -202,7 +202,7 @@ def _status(seen: _Seen, own: Iterable[Object], ready: Condition, upcoming: date
         "conditions": conditions.render(seen.oa, [ready], seen.now),
         "active": seen.active[:ACTIVE_LISTED],
     }
-    good = [str(status(one).get("completionTime", "")) for one in own if conditions.holds(one, runs.SUCCEEDED)]
+    good = [str(status(run).get("completionTime", "")) for run in own if conditions.holds(run, runs.SUCCEEDED)]
     success = max([str(status(seen.oa).get("lastSuccessfulTime", "")), *good])
     if seen.last:
         values["lastScheduleTime"] = seen.last
@@ -217,15 +217,15 @@ def _drop_old(plan: Plan, finished: Iterable[Object], limits: Mapping[str, Any])
     """Delete the oldest finished runs beyond the limits of an OfflineAnalysis."""
     good: list[Object] = []
     bad: list[Object] = []
-    for one in finished:
-        (good if conditions.holds(one, runs.SUCCEEDED) else bad).append(one)
+    for run in finished:
+        (good if conditions.holds(run, runs.SUCCEEDED) else bad).append(run)
     for found, limit in (
         (good, limits.get("successfulRunsHistoryLimit", _SUCCESSES_KEPT)),
         (bad, limits.get("failedRunsHistoryLimit", _FAILURES_KEPT)),
     ):
-        for one in found[: max(len(found) - int(limit), 0)]:
-            if not deleting(one):
-                plan.add(Delete(reference(one), uid(one)))
+        for run in found[: max(len(found) - int(limit), 0)]:
+            if not deleting(run):
+                plan.add(Delete(reference(run), uid(run)))
 
 
 def _scheduled(oa: Object, time: datetime) -> Mapping[str, Any]:

@@ -121,16 +121,16 @@ def target(benchmark: Object, inventory: Inventory) -> Target | Condition:
     refusal = _refusal(benchmark, inventory)
     if refusal is not None:
         return refusal
-    for condition, what in (("Ready", "to be ready"), (runs.ANALYZED, "to be analysed")):
+    for condition, state in (("Ready", "to be ready"), (runs.ANALYZED, "to be analysed")):
         known = conditions.find(pipeline, condition)
         if not conditions.holds(pipeline, condition):
-            return _waits(f"waits for Pipeline {wanted} {what}{': ' + known['message'] if known else ''}")
+            return _waits(f"waits for Pipeline {wanted} {state}{': ' + known['message'] if known else ''}")
     pool = references.pool(pipeline)
     obj = inventory.find("JailPool", "", pool) or {}
-    members = sorted(status(obj).get("members") or (), key=lambda one: int(one.get("ordinal", 0)))
-    for one in members:
-        if one.get("ready") == TRUE:
-            return Target(pool, str(one["name"]), _host(obj, one.get("host", "")))
+    members = sorted(status(obj).get("members") or (), key=lambda member: int(member.get("ordinal", 0)))
+    for member in members:
+        if member.get("ready") == TRUE:
+            return Target(pool, str(member["name"]), _host(obj, member.get("host", "")))
     return _waits(f"waits for a member of JailPool {pool} to be ready")
 
 
@@ -153,7 +153,7 @@ def _refusal(benchmark: Object, inventory: Inventory) -> Condition | None:
 
 def _host(pool: Object, host: str) -> str:
     """Return a host's address: pools may give the same machine different names."""
-    listed = {one["name"]: str(one["address"]) for one in spec(pool).get("hosts") or ()}
+    listed = {entry["name"]: str(entry["address"]) for entry in spec(pool).get("hosts") or ()}
     return listed.get(host, host)
 
 
@@ -180,12 +180,12 @@ def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: dat
 
 def _first_on(host: str, benchmark: Object, inventory: Inventory) -> Object | None:
     """Return the benchmark that runs before this one on a host, or None."""
-    for one in sorted(inventory.all("Benchmark"), key=_age):
-        if _age(one) >= _age(benchmark):
+    for other in sorted(inventory.all("Benchmark"), key=_age):
+        if _age(other) >= _age(benchmark):
             return None
-        its = target(one, inventory)
-        if not runs.finished(one) and not deleting(one) and isinstance(its, Target) and its.host == host:
-            return one
+        its = target(other, inventory)
+        if not runs.finished(other) and not deleting(other) and isinstance(its, Target) and its.host == host:
+            return other
     return None
 
 

@@ -65,7 +65,7 @@ def _json(value: object) -> str:
 
 
 def _sorted(manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
-    return tuple(sorted(manifests, key=lambda one: (one["kind"], one["metadata"]["name"])))
+    return tuple(sorted(manifests, key=lambda manifest: (manifest["kind"], manifest["metadata"]["name"])))
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class Release:
     @cached_property
     def objects(self) -> Mapping[tuple[str, str], Manifest]:
         """The manifests by kind and name."""
-        return {(one["kind"], one["metadata"]["name"]): one for one in self.manifests}
+        return {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in self.manifests}
 
     def of_kind(self, kind: str) -> tuple[Manifest, ...]:
         """Return the manifests of one kind, by name."""
-        return tuple(one for one in self.manifests if one["kind"] == kind)
+        return tuple(manifest for manifest in self.manifests if manifest["kind"] == kind)
 
 
 def release(pool: str, namespace: str, manifests: Iterable[Manifest], revisions: Mapping[str, str]) -> Release:
@@ -109,12 +109,14 @@ def release(pool: str, namespace: str, manifests: Iterable[Manifest], revisions:
 
 def changed_policies(before: Release, after: Release) -> tuple[str, ...]:
     """Return the names of the policies that are new in ``after``, or have another revision there than in ``before``."""
-    return tuple(one for one, revision in sorted(after.revisions.items()) if before.revisions.get(one) != revision)
+    return tuple(
+        policy for policy, revision in sorted(after.revisions.items()) if before.revisions.get(policy) != revision
+    )
 
 
 def withdraws(before: Release, after: Release) -> bool:
     """Whether ``after`` only removes manifests of ``before``, and adds and changes none."""
-    return all(before.objects.get(key) == one for key, one in after.objects.items())
+    return all(before.objects.get(key) == obj for key, obj in after.objects.items())
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Facts:
 
 def facts(objects: Iterable[Object]) -> Facts:
     """Make facts of FactSources and Principals in any order."""
-    return Facts(_sorted(manifest(one) for one in objects))
+    return Facts(_sorted(manifest(obj) for obj in objects))
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,8 @@ class Bundle:
     def sources(self) -> list[dict[str, str]]:
         """Return the body of a monitor's POST /v1/bundles: one source an object, so that errors name the object."""
         return [
-            {"name": f"{one['kind']}/{one['metadata']['name']}", "text": _json(one)}
-            for one in (*self.facts.manifests, *self.release.manifests)
+            {"name": f"{manifest['kind']}/{manifest['metadata']['name']}", "text": _json(manifest)}
+            for manifest in (*self.facts.manifests, *self.release.manifests)
         ]
 
 

@@ -11,8 +11,8 @@ def count(number: int, noun: str, verb: tuple[str, str] | None = None, *, of: in
     """
     several = noun + ("es" if noun.endswith("s") else "s")
     among = "" if of is None else f" of {of}"
-    said = f"{number}{among} {noun if number == 1 and of in {None, 1} else several}"
-    return said if verb is None else f"{said} {verb[0] if number == 1 else verb[1]}"
+    text = f"{number}{among} {noun if number == 1 and of in {None, 1} else several}"
+    return text if verb is None else f"{text} {verb[0] if number == 1 else verb[1]}"
 
 
 IS_READY = ("is ready", "are ready")

@@ -49,7 +49,11 @@ def simple(obj: Object, verdict: Verdict | None, now: datetime) -> Plan:
 
 def task(obj: Object, verdict: Verdict | None, inventory: Inventory, now: datetime) -> Plan:
     """Return the status of a Task, with the pipelines that run it."""
-    users = sorted(name(one) for one in inventory.all("Pipeline", namespace(obj)) if name(obj) in references.tasks(one))
+    users = sorted(
+        name(pipeline)
+        for pipeline in inventory.all("Pipeline", namespace(obj))
+        if name(obj) in references.tasks(pipeline)
+    )
     accepted = _accepted(verdict, "Task")
     ready = Condition("Ready", accepted.status, accepted.reason, accepted.message)
     return _plan(obj, [ready], {"usedBy": users[:USERS_LISTED], "usedByTotal": len(users)}, now)
@@ -82,9 +86,14 @@ def precedence(
     cannot run come last, so that they block no other pipeline.
     """
 
-    def rank(one: Object) -> tuple[bool, bool, str, str]:
-        broken = _broken(one, verdicts, inventory)
-        return name(one) not in in_force, broken is not None and broken.reason != _CONFLICT, created(one), uid(one)
+    def rank(pipeline: Object) -> tuple[bool, bool, str, str]:
+        broken = _broken(pipeline, verdicts, inventory)
+        return (
+            name(pipeline) not in in_force,
+            broken is not None and broken.reason != _CONFLICT,
+            created(pipeline),
+            uid(pipeline),
+        )
 
     return sorted(pipelines, key=rank)
 
@@ -97,13 +106,13 @@ def refused(
     Pipelines of namespaces that the pool does not serve are ignored, so that they delay nothing.
     """
     found = {}
-    for one in inventory.all("Pipeline", served):
-        if references.pool(one) == pool:
-            accepted = acceptance(one, verdicts, inventory)
+    for pipeline in inventory.all("Pipeline", served):
+        if references.pool(pipeline) == pool:
+            accepted = acceptance(pipeline, verdicts, inventory)
             if accepted.status == UNKNOWN:
                 return None
             if accepted.status == FALSE:
-                found[reference(one)] = accepted
+                found[reference(pipeline)] = accepted
     return found
 
 
@@ -123,7 +132,7 @@ def _broken(obj: Object, verdicts: Mapping[Reference, Verdict], inventory: Inven
 def _missing(obj: Object, inventory: Inventory) -> Condition | None:
     space = namespace(obj)
     for kind, named in (("Task", references.tasks(obj)), ("Policy", references.policies(obj, inventory))):
-        absent = [one for one in named if inventory.find(kind, space, one) is None]
+        absent = [missing for missing in named if inventory.find(kind, space, missing) is None]
         if absent:
             names = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")  # noqa: PLR2004
             message = f"there is no {kind} {names} in namespace {space}; apply it, or correct the pipeline"
@@ -134,11 +143,11 @@ def _missing(obj: Object, inventory: Inventory) -> Condition | None:
 def _unusable(obj: Object, inventory: Inventory) -> Condition | None:
     """Say which policy of a pipeline has no usable revision."""
     space = namespace(obj)
-    for one in references.policies(obj, inventory):
-        policy = inventory.find("Policy", space, one)
+    for policy_name in references.policies(obj, inventory):
+        policy = inventory.find("Policy", space, policy_name)
         if policy is not None and policies.effective_revision(policy, inventory) is None:
             why = "was rolled back" if policies.is_held(policy) else "has no revision yet"
-            message = f"Policy {one} {why}, and there is no earlier revision; correct its text"
+            message = f"Policy {policy_name} {why}, and there is no earlier revision; correct its text"
             return Condition("Accepted", FALSE, "PolicyMissing", message)
     return None
 
@@ -149,11 +158,11 @@ def _mode(obj: Object, inventory: Inventory) -> Condition | None:
     if pool is None:
         return None
     used = [
-        (one, policies.effective_revision(policy, inventory))
-        for one in references.policies(obj, inventory)
-        if (policy := inventory.find("Policy", space, one)) is not None
+        (policy_name, policies.effective_revision(policy, inventory))
+        for policy_name in references.policies(obj, inventory)
+        if (policy := inventory.find("Policy", space, policy_name)) is not None
     ]
-    tried = [(one, policies.mode(revision)) for one, revision in used if revision is not None]
+    tried = [(policy_name, policies.mode(revision)) for policy_name, revision in used if revision is not None]
     why = tenancy.mode_refusal(pool, [references.mode(obj)], tried)
     return Condition("Accepted", FALSE, "ModeNotAllowed", why) if why else None
 
@@ -168,8 +177,8 @@ def _address(obj: Object, inventory: Inventory) -> Condition | None:
 def _named(obj: Object, inventory: Inventory) -> list[Reference]:
     space = namespace(obj)
     return [
-        *(Reference("Task", space, one) for one in references.tasks(obj)),
-        *(Reference("Policy", space, one) for one in references.policies(obj, inventory)),
+        *(Reference("Task", space, task) for task in references.tasks(obj)),
+        *(Reference("Policy", space, policy) for policy in references.policies(obj, inventory)),
         Reference("Pipeline", space, name(obj)),
     ]
 
@@ -193,7 +202,7 @@ def _accepted(verdict: Verdict | None, kind: str) -> Condition:
     return Condition("Accepted", TRUE, "Accepted", f"the {kind} is valid")
 
 
-def _stands(obj: Object, verdict: Condition, now: datetime) -> bool:
+def _lasts(obj: Object, verdict: Condition, now: datetime) -> bool:
     """Whether an object has had this condition for `PATIENCE_SECONDS`."""
     known = conditions.find(obj, verdict.type)
     if known is None or (known["status"], known["reason"]) != (verdict.status, verdict.reason):
@@ -207,7 +216,7 @@ def _plan(obj: Object, wanted: list[Condition], more: Mapping[str, object], now:
     if verdict.status == FALSE:
         # Objects of one `kubectl apply` arrive one after the other: there is no event for an object that is missing for
         # a moment.
-        if _stands(obj, verdict, now):
+        if _lasts(obj, verdict, now):
             plan.add(Emit(obj, WARNING, verdict.reason, verdict.message))
         else:
             plan.add(Requeue(PATIENCE_SECONDS))

@@ -39,7 +39,9 @@ def of(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Ref
         case "Pipeline":
             yield from _of_pipeline(obj, before, inventory)
         case "JailPool":
-            yield from (reference(one) for one in inventory.all("Pipeline") if references.pool(one) == name(obj))
+            yield from (
+                reference(pipeline) for pipeline in inventory.all("Pipeline") if references.pool(pipeline) == name(obj)
+            )
         case "AnalysisRun":
             yield from _of_run(obj, space)
 
@@ -54,14 +56,16 @@ def of_verdict(ref: Reference, inventory: Inventory) -> Iterator[Reference]:
 
 def _of_pipeline(obj: Object, before: Object | None, inventory: Inventory) -> Iterator[Reference]:
     space = namespace(obj)
-    pools = {references.pool(one) for one in (obj, before) if one is not None} | {str(status(obj).get("pool", ""))}
-    yield from (Reference("JailPool", "", one) for one in sorted(pools - {""}))
+    pools = {references.pool(version) for version in (obj, before) if version is not None} | {
+        str(status(obj).get("pool", ""))
+    }
+    yield from (Reference("JailPool", "", pool) for pool in sorted(pools - {""}))
     if before is None or spec(before) != spec(obj):
-        yield from (Reference("Task", space, one) for one in references.tasks(obj))
+        yield from (Reference("Task", space, task) for task in references.tasks(obj))
     for kind in ("OfflineAnalysis", "AnalysisRun", "Benchmark"):
-        for one in inventory.all(kind, space):
-            if spec(one).get("pipeline") == name(obj):
-                yield reference(one)
+        for other in inventory.all(kind, space):
+            if spec(other).get("pipeline") == name(obj):
+                yield reference(other)
 
 
 def _of_run(run: Object, space: str) -> Iterator[Reference]:
@@ -71,8 +75,8 @@ def _of_run(run: Object, space: str) -> Iterator[Reference]:
 
 
 def _pools(inventory: Inventory, space: str) -> Iterator[Reference]:
-    found = {references.pool(one) for one in inventory.all("Pipeline", space)}
-    yield from (Reference("JailPool", "", one) for one in sorted(found))
+    found = {references.pool(pipeline) for pipeline in inventory.all("Pipeline", space)}
+    yield from (Reference("JailPool", "", pool) for pool in sorted(found))
 
 
 def _users(ref: Reference, inventory: Inventory) -> Iterator[Reference]:

@@ -72,7 +72,7 @@ class Effect:
             own = [flow for flow in flows if flow.get("pipeline", pipeline) == pipeline]
             written[field] = [_flow(flow) for flow in own[:LISTED]]
         for field in _NAME_LISTS:
-            written[field] = [str(one) for one in (self.comparison.get(field) or ())[:LISTED]]
+            written[field] = [str(flow) for flow in (self.comparison.get(field) or ())[:LISTED]]
         return written
 
 

@@ -235,12 +235,12 @@ def tasks(release: Release) -> tuple[PipelineTasks, ...]:
     found = []
     for pipeline in release.of_kind("Pipeline"):
         named = spec(pipeline)["tasks"]
-        ends = {one for one in named if spec(release.objects["Task", one]).get("run") == "Once"}
+        ends = {task for task in named if spec(release.objects["Task", task]).get("run") == "Once"}
         found.append(
             PipelineTasks(
                 pipeline["metadata"]["name"],
-                tuple(one for one in named if one in ends),
-                tuple(one for one in named if one not in ends),
+                tuple(task for task in named if task in ends),
+                tuple(task for task in named if task not in ends),
             )
         )
     return tuple(found)
@@ -250,9 +250,9 @@ def idle_tasks(monitor: Monitor, wanted: Sequence[PipelineTasks]) -> list[str]:
     """Return the tasks that are not in the state in which they should be, as ``pipeline/task``."""
     states = monitor.tasks or {}
     found = []
-    for one in wanted:
-        due = [(task, "Succeeded") for task in one.once] + [(task, "Running") for task in one.always]
-        found += [f"{one.pipeline}/{task}" for task, state in due if states.get((one.pipeline, task)) != state]
+    for entry in wanted:
+        due = [(task, "Succeeded") for task in entry.once] + [(task, "Running") for task in entry.always]
+        found += [f"{entry.pipeline}/{task}" for task, state in due if states.get((entry.pipeline, task)) != state]
     return found
 
 
@@ -314,7 +314,7 @@ def remember(samples: Sequence[Sample], sample: Sample) -> tuple[Sample, ...]:
     return (*kept[:half:2], *kept[half:])
 
 
-def row(member: Observation, stands: Standing) -> dict[str, Any]:
+def row(member: Observation, standing: Standing) -> dict[str, Any]:
     """Return a member's row for its pool's status; empty fields are left out."""
     monitor = member.monitor
     written: dict[str, Any] = {
@@ -322,9 +322,9 @@ def row(member: Observation, stands: Standing) -> dict[str, Any]:
         "ordinal": member.ordinal,
         "host": member.host,
         "address": member.address,
-        "ready": TRUE if stands.ready else FALSE,
-        "reason": stands.reason,
-        "message": stands.message[:MESSAGE_LIMIT],
+        "ready": TRUE if standing.ready else FALSE,
+        "reason": standing.reason,
+        "message": standing.message[:MESSAGE_LIMIT],
         "image": member.image,
         "configuration": member.configuration,
         "certificateEnds": timestamp(member.certificate_ends) if member.certificate_ends else "",

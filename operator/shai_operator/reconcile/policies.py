@@ -88,13 +88,17 @@ def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
     found = inventory.find("PolicyRevision", space, stable)
     if found is not None and stable not in {rejected, revision_name(policy)}:
         return found
-    left = [one for one in _revisions(policy, inventory) if name(one) not in {rejected, revision_name(policy)}]
-    return max(left, key=lambda one: int(spec(one)["revision"]), default=None)
+    left = [
+        revision
+        for revision in _revisions(policy, inventory)
+        if name(revision) not in {rejected, revision_name(policy)}
+    ]
+    return max(left, key=lambda revision: int(spec(revision)["revision"]), default=None)
 
 
 def _revisions(policy: Object, inventory: Inventory) -> list[Object]:
     listed = inventory.all("PolicyRevision", namespace(policy))
-    return [one for one in listed if spec(one).get("policy") == name(policy)]
+    return [revision for revision in listed if spec(revision).get("policy") == name(policy)]
 
 
 def is_held(policy: Object) -> bool:
@@ -123,7 +127,7 @@ def reconcile(
     accepted = _accepted(problem)
     revisions = _revisions(policy, inventory)
     counted = int(status(policy).get("latestRevision") or 0)
-    latest = max([counted, *(int(spec(one)["revision"]) for one in revisions)])
+    latest = max([counted, *(int(spec(revision)["revision"]) for revision in revisions)])
     if problem == "":
         latest = _keep_history(plan, policy, revisions, latest, seal)
     _put_forged_aside(plan, policy, inventory.forged(namespace(policy)), replace=problem == "")
@@ -170,28 +174,31 @@ def _ready(policy: Object, accepted: Condition, *, used: bool) -> Condition:
 def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], latest: int, seal: Seal) -> int:
     """Add the revision with the present content and delete the oldest; return the highest number."""
     present = revision_name(policy)
-    if present not in {name(one) for one in revisions}:
+    if present not in {name(revision) for revision in revisions}:
         latest += 1
         plan.add(Create(revision(policy, latest, seal)))
     known = status(policy)
     kept = {present, *(known.get(field) for field in ("stableRevision", "candidateRevision", "rejectedRevision"))}
-    spare = sorted((one for one in revisions if name(one) not in kept), key=lambda one: int(spec(one)["revision"]))
+    spare = sorted(
+        (revision for revision in revisions if name(revision) not in kept),
+        key=lambda revision: int(spec(revision)["revision"]),
+    )
     limit = int(spec(policy).get("revisionHistoryLimit", _DEFAULT_HISTORY))
-    for one in spare[: max(len(spare) - limit, 0)]:
-        plan.add(Delete(reference(one), uid(one)))
+    for old in spare[: max(len(spare) - limit, 0)]:
+        plan.add(Delete(reference(old), uid(old)))
     return latest
 
 
 def _put_forged_aside(plan: Plan, policy: Object, forged: Sequence[Object], *, replace: bool) -> None:
     """Delete a forged revision whose name the operator needs, and warn of the other forged ones."""
     present = revision_name(policy)
-    for one in forged:
-        if name(one) == present and replace:
-            plan.actions.insert(0, Delete(reference(one), uid(one)))
+    for revision in forged:
+        if name(revision) == present and replace:
+            plan.actions.insert(0, Delete(reference(revision), uid(revision)))
             message = f"PolicyRevision {present} was not made by this operator; it is replaced"
             plan.add(Emit(policy, WARNING, "RevisionReplaced", message))
-        elif spec(one).get("policy") == name(policy):
-            message = f"PolicyRevision {name(one)} was not made by this operator and does not count; delete it"
+        elif spec(revision).get("policy") == name(policy):
+            message = f"PolicyRevision {name(revision)} was not made by this operator and does not count; delete it"
             plan.add(Emit(policy, WARNING, "RevisionIgnored", message))
 
 

@@ -30,14 +30,14 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
     if FINALIZER not in finalizers(pool):
         return plan
     wanted = upkeep.care(spec(pool))
-    known = [one for one in observed.members.values() if one.host or one.configuration or one.busy()]
-    given_up = [one for one in known if force_delete(pool) and _stuck(one)]
-    left = [replace(one, draining_since=one.draining_since or now) for one in known if one not in given_up]
+    known = [member for member in observed.members.values() if member.host or member.configuration or member.busy()]
+    given_up = [member for member in known if force_delete(pool) and _stuck(member)]
+    left = [replace(member, draining_since=member.draining_since or now) for member in known if member not in given_up]
     removals = list(upkeep.remove(left, wanted, now))
     left = upkeep.forget_configuration(left, removals)
     plan.add(SetStatus(pool, pool_status.WRITER, _deletion_status(pool, left, observed.definitions.namespace, now)))
-    for one in given_up:
-        plan.add(*give_up(pool, one, "it cannot be removed and shai.dev/force-delete is set"))
+    for member in given_up:
+        plan.add(*give_up(pool, member, "it cannot be removed and shai.dev/force-delete is set"))
     plan.add(*removals)
     if not left:
         plan.add(ForgetReleases(name(pool), frozenset()), SetFinalizer(pool, present=False))
@@ -47,15 +47,15 @@ def reconcile(pool: Object, observed: Observed, now: datetime) -> PoolPlan:
     return plan
 
 
-def _stuck(one: Observation) -> bool:
+def _stuck(member: Observation) -> bool:
     """Whether the removal of a member has failed and is not being tried at present."""
-    begun, failed = one.draining_since, one.failed
-    return not one.busy() and begun is not None and failed is not None and failed.at >= begun
+    begun, failed = member.draining_since, member.failed
+    return not member.busy() and begun is not None and failed is not None and failed.at >= begun
 
 
 def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now: datetime) -> dict[str, Any]:
-    told = status(pool)
-    stuck = [one for one in left if one.failed is not None]
+    known = status(pool)
+    stuck = [member for member in left if member.failed is not None]
     message = f"the pool is being deleted; {count(len(left), 'member', ('is left', 'are left'))}"
     reason = "Deleting"
     if stuck and stuck[0].failed is not None:
@@ -66,18 +66,18 @@ def _deletion_status(pool: Object, left: Sequence[Observation], served: str, now
         )
     trouble = Condition("Provisioned", FALSE, reason, message)
     decision = Decision(
-        state=read(told),
-        stable=str(told.get("stableRelease") or ""),
-        rejected=str(told.get("rejectedRelease") or ""),
+        state=read(known),
+        stable=str(known.get("stableRelease") or ""),
+        rejected=str(known.get("rejectedRelease") or ""),
         targets={},
         condition=Condition("RolledOut", FALSE, "Deleting", message),
     )
-    parting = [(one, members.standing(one, {}, "")) for one in left]
-    return pool_status.write(pool, (), parting, decision, namespace=served, trouble=trouble, now=now)
+    leaving_members = [(member, members.standing(member, {}, "")) for member in left]
+    return pool_status.write(pool, (), leaving_members, decision, namespace=served, trouble=trouble, now=now)
 
 
-def give_up(pool: Object, one: Observation, why: str) -> list[PoolAction]:
+def give_up(pool: Object, member: Observation, why: str) -> list[PoolAction]:
     """Forget a member that cannot be removed, and report where its files remain."""
-    left = f"{spec(pool).get('directory', '')}/{one.name}".replace("//", "/")
-    message = f"member {one.name} was given up, since {why}; what is left of it on {one.host} is in {left}"
-    return [ForgetMembers((one.place,)), Emit(pool, WARNING, "MemberGivenUp", message)]
+    left = f"{spec(pool).get('directory', '')}/{member.name}".replace("//", "/")
+    message = f"member {member.name} was given up, since {why}; what is left of it on {member.host} is in {left}"
+    return [ForgetMembers((member.place,)), Emit(pool, WARNING, "MemberGivenUp", message)]

@@ -47,8 +47,8 @@ def write(
 
     ``namespace`` is the one that the pool serves; ``trouble`` says why no members can be made.
     """
-    everybody = [(one.member, one.stands) for one in kept] + list(leaving)
-    rows = [members.row(*one) for one in sorted(everybody, key=lambda one: one[0].ordinal)]
+    all_members = [(entry.member, entry.standing) for entry in kept] + list(leaving)
+    rows = [members.row(*entry) for entry in sorted(all_members, key=lambda member: member[0].ordinal)]
     newest = decision.state.candidate or decision.stable
     releases = {
         "stableRelease": decision.stable,
@@ -64,9 +64,9 @@ def write(
         "observedGeneration": generation(pool),
         "namespace": namespace,
         "replicas": len(rows),
-        "readyReplicas": sum(1 for one in kept if one.stands.ready),
-        "availableReplicas": sum(1 for one in kept if one.stands.ready and not _busy_with_update(one)),
-        "updatedReplicas": sum(1 for one in kept if _up_to_date(one) and one.member.release == newest),
+        "readyReplicas": sum(1 for entry in kept if entry.standing.ready),
+        "availableReplicas": sum(1 for entry in kept if entry.standing.ready and not _busy_with_update(entry)),
+        "updatedReplicas": sum(1 for entry in kept if _up_to_date(entry) and entry.member.release == newest),
         "selector": f"{POOL_LABEL}={name(pool)}",
         "members": rows,
         **{key: value for key, value in releases.items() if value},
@@ -82,43 +82,43 @@ def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
     written["message"] = decision.condition.message
     if decision.state.candidate:
         written["steps"] = decision.steps
-        written["members"] = sum(1 for one in kept if one.member.release == decision.state.candidate)
+        written["members"] = sum(1 for entry in kept if entry.member.release == decision.state.candidate)
     return written
 
 
-def events(pool: Object, everybody: Sequence[tuple[Observation, Standing]], decision: Decision) -> Iterator[Emit]:
+def events(pool: Object, all_members: Sequence[tuple[Observation, Standing]], decision: Decision) -> Iterator[Emit]:
     """Yield events: about members whose reason has changed, and about the rollout."""
-    for member, stands in everybody:
-        if stands.reason == member.reason:
+    for member, standing in all_members:
+        if standing.reason == member.reason:
             continue
-        if stands.reason in _FAULTS:
-            yield Emit(pool, WARNING, stands.reason, f"member {member.name}: {stands.message}")
-        elif stands.reason == "Ready" and member.reason in _FAULTS | {"Provisioning", "Starting"}:
+        if standing.reason in _FAULTS:
+            yield Emit(pool, WARNING, standing.reason, f"member {member.name}: {standing.message}")
+        elif standing.reason == "Ready" and member.reason in _FAULTS | {"Provisioning", "Starting"}:
             yield Emit(pool, NORMAL, "MemberReady", f"member {member.name} is ready")
     for event in decision.events:
         yield Emit(pool, event.type, event.reason, event.message)
 
 
-def _busy_with_update(one: Kept) -> bool:
-    return one.member.busy("provision", "remove")
+def _busy_with_update(entry: Kept) -> bool:
+    return entry.member.busy("provision", "remove")
 
 
-def _up_to_date(one: Kept) -> bool:
-    return bool(one.member.configuration) and one.digest in ("", one.member.configuration)
+def _up_to_date(entry: Kept) -> bool:
+    return bool(entry.member.configuration) and entry.digest in ("", entry.member.configuration)
 
 
 def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision) -> Condition:
-    unready = [one for one in kept if not one.stands.ready]
+    unready = [entry for entry in kept if not entry.standing.ready]
     if trouble is not None and (unready or not kept):
         return Condition("Ready", FALSE, trouble.reason, trouble.message)
     if unready:
-        named = [f"{one.member.name}: {one.stands.message}" for one in unready[:_NAMED]]
+        named = [f"{entry.member.name}: {entry.standing.message}" for entry in unready[:_NAMED]]
         more = f"; and {len(unready) - _NAMED} more" if len(unready) > _NAMED else ""
         message = f"{count(len(kept) - len(unready), 'member', IS_READY, of=len(kept))}; {'; '.join(named)}{more}"
-        return Condition("Ready", FALSE, unready[0].stands.reason, message)
-    refused = [one for one in kept if one.stands.reason == "BundleRefused"]
+        return Condition("Ready", FALSE, unready[0].standing.reason, message)
+    refused = [entry for entry in kept if entry.standing.reason == "BundleRefused"]
     if refused and not decision.state.candidate:
-        message = f"{refused[0].member.name} refuses its bundle and keeps the one before: {refused[0].stands.message}"
+        message = f"{refused[0].member.name} refuses its bundle and keeps the one before: {refused[0].standing.message}"
         return Condition("Ready", FALSE, "BundleRefused", message)
     return Condition("Ready", TRUE, "AllReady", count(len(kept), "member", IS_READY, of=len(kept)))
 
@@ -126,20 +126,20 @@ def _ready(kept: Sequence[Kept], trouble: Condition | None, decision: Decision) 
 def _progressing(
     kept: Sequence[Kept], leaving: Sequence[tuple[Observation, Standing]], decision: Decision
 ) -> Condition:
-    if any(one.member.busy("provision") or not one.member.configuration for one in kept):
+    if any(entry.member.busy("provision") or not entry.member.configuration for entry in kept):
         return Condition("Progressing", TRUE, "Provisioning", "members are being provisioned")
     if leaving:
-        named = ", ".join(one.name for one, _ in leaving[:_NAMED])
+        named = ", ".join(member.name for member, _ in leaving[:_NAMED])
         removed = count(len(leaving), "member", ("is being removed", "are being removed"))
         return Condition("Progressing", TRUE, "Draining", f"{removed}: {named}")
-    if any(not _up_to_date(one) for one in kept):
+    if any(not _up_to_date(entry) for entry in kept):
         return Condition("Progressing", TRUE, "Updating", "members are being brought up to date")
     if decision.state.candidate:
         moving = decision.condition.reason == "Progressing"
         return Condition(
             "Progressing", TRUE if moving else FALSE, decision.condition.reason, decision.condition.message
         )
-    if any(one.bundle is not None and one.stands.reason in {"BundlePending", "Starting"} for one in kept):
+    if any(entry.bundle is not None and entry.standing.reason in {"BundlePending", "Starting"} for entry in kept):
         return Condition("Progressing", TRUE, "Updating", "members are getting their bundle")
     return Condition("Progressing", FALSE, "Complete", "nothing is under way")
 
@@ -147,13 +147,13 @@ def _progressing(
 def _provisioned(kept: Sequence[Kept], trouble: Condition | None) -> Condition:
     if trouble is not None:
         return trouble
-    failed = [one for one in kept if one.member.failed is not None]
+    failed = [entry for entry in kept if entry.member.failed is not None]
     if failed:
         first = failed[0].member
         reason, said = (first.failed.reason, first.failed.message) if first.failed else ("", "")
         more = f"; {count(len(failed) - 1, 'more member', ('has', 'have'))} failed" if len(failed) > 1 else ""
         return Condition("Provisioned", FALSE, reason, f"member {first.name}: {said}{more}")
-    missing = [one for one in kept if not _up_to_date(one)]
+    missing = [entry for entry in kept if not _up_to_date(entry)]
     if missing:
         done = count(len(kept) - len(missing), "member", _IS_PROVISIONED, of=len(kept))
         message = f"{done} as spec says"

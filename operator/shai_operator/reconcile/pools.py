@@ -46,9 +46,9 @@ __all__ = [
 
 def releases_named(pool: Object) -> frozenset[str]:
     """Return the names of the releases that a reconciliation of the pool needs."""
-    told = status(pool)
-    state = read(told)
-    fields = [str(told.get(one) or "") for one in ("stableRelease", "candidateRelease", "rejectedRelease")]
+    known = status(pool)
+    state = read(known)
+    fields = [str(known.get(field) or "") for field in ("stableRelease", "candidateRelease", "rejectedRelease")]
     return frozenset({*fields, state.candidate, state.superseded} - {""})
 
 
@@ -91,32 +91,35 @@ class _Reconciliation:
         staying, moved = self._staying()
         leaving = self._leaving()
         decision = self._decide(staying)
-        kept = [self._kept(one, decision) for one in staying]
+        kept = [self._kept(member, decision) for member in staying]
         removals = list(upkeep.remove(leaving, self._care, self._now))
         leaving = upkeep.forget_configuration(leaving, removals)
-        parting = [(one, members.standing(one, self._releases, "")) for one in leaving]
+        leaving_members = [(member, members.standing(member, self._releases, "")) for member in leaving]
         outlook = self._outlook(kept, decision)
-        told = pool_status.write(
+        status_action = pool_status.write(
             self._pool,
             kept,
-            parting,
+            leaving_members,
             decision,
             namespace=self._definitions.namespace,
             trouble=self._trouble(staying),
             now=self._now,
         )
-        everybody = [(one.member, one.stands) for one in kept] + parting
+        all_members = [(entry.member, entry.standing) for entry in kept] + leaving_members
         plan = PoolPlan()
         if FINALIZER not in finalizers(self._pool):
             plan.add(SetFinalizer(self._pool, present=True))
         plan.add(*self._unstored(decision))
         plan.add(*rollout_status.rejections(outlook, self._inventory, self._now))
-        plan.add(SetStatus(self._pool, pool_status.WRITER, told))
+        plan.add(SetStatus(self._pool, pool_status.WRITER, status_action))
         plan.add(*moved, *removals, *self._jobs(kept, leaving, decision))
         plan.add(*rollout_status.statuses(outlook, self._definitions, self._inventory, self._now))
-        plan.add(*pool_status.events(self._pool, everybody, decision))
+        plan.add(*pool_status.events(self._pool, all_members, decision))
         plan.add(*self._forgotten(decision))
-        for seconds in (decision.look_again, upkeep.waits([one for one, _ in everybody], self._care, self._now)):
+        for seconds in (
+            decision.look_again,
+            upkeep.waits([member for member, _ in all_members], self._care, self._now),
+        ):
             if seconds is not None:
                 plan.add(Requeue(seconds))
         return plan
@@ -128,26 +131,26 @@ class _Reconciliation:
         again at the next reconciliation.
         """
         staying, moved = [], list[PoolAction]()
-        known = {one.ordinal: one for one in self._observed.members.values()}
+        known = {member.ordinal: member for member in self._observed.members.values()}
         for ordinal in ordinals(self._pool, self._observed.members):
             place = self._observed.places.get(ordinal)
-            one = known.get(ordinal) or Observation(f"{name(self._pool)}-{ordinal}", ordinal)
-            one = replace(one, draining_since=None)
-            if place is not None and one.host != place.host and (one.configuration or one.busy()):
-                if not one.busy():
-                    moved += pool_deletion.give_up(self._pool, one, "its host is no longer in spec.hosts")
+            member = known.get(ordinal) or Observation(f"{name(self._pool)}-{ordinal}", ordinal)
+            member = replace(member, draining_since=None)
+            if place is not None and member.host != place.host and (member.configuration or member.busy()):
+                if not member.busy():
+                    moved += pool_deletion.give_up(self._pool, member, "its host is no longer in spec.hosts")
                 continue
-            staying.append(one if place is None else replace(one, host=place.host, address=place.address))
+            staying.append(member if place is None else replace(member, host=place.host, address=place.address))
         return staying, moved
 
     def _leaving(self) -> list[Observation]:
         chosen = set(ordinals(self._pool, self._observed.members))
-        gone = [one for one in self._observed.members.values() if one.ordinal not in chosen]
-        return [replace(one, draining_since=one.draining_since or self._now) for one in gone]
+        gone = [member for member in self._observed.members.values() if member.ordinal not in chosen]
+        return [replace(member, draining_since=member.draining_since or self._now) for member in gone]
 
     def _decide(self, staying: Sequence[Observation]) -> Decision:
-        told, made = status(self._pool), self._definitions.release
-        stable = str(told.get("stableRelease") or "")
+        known, made = status(self._pool), self._definitions.release
+        stable = str(known.get("stableRelease") or "")
         desired = stable if made is None or self._too_large or self._changes_hands(staying) else made.name
         compared = self._stable is not None and made is not None
         changed = bundles.changed_policies(self._stable, made) if self._stable and made else ()
@@ -155,19 +158,19 @@ class _Reconciliation:
             Situation(
                 stable=stable,
                 desired=desired,
-                rejected=str(told.get("rejectedRelease") or ""),
+                rejected=str(known.get("rejectedRelease") or ""),
                 state=self._state(),
-                members=[self._view(one, desired) for one in staying],
+                members=[self._view(member, desired) for member in staying],
                 settings=releases.settings(self._definitions, changed),
                 now=self._now,
                 effect=self._observed.effect,
                 refusal=self._observed.comparison_refusals.get(desired, ""),
-                pipelines=frozenset(one["metadata"]["name"] for one in made.of_kind("Pipeline"))
+                pipelines=frozenset(pipeline["metadata"]["name"] for pipeline in made.of_kind("Pipeline"))
                 if made
                 else frozenset(),
                 changed=changed,
                 held=self._definitions.held,
-                withdrawal=compared and bundles.withdraws(_there(self._stable), _there(made)),
+                withdrawal=compared and bundles.withdraws(_existing(self._stable), _existing(made)),
                 first=not stable or (self._stable is not None and not self._stable.of_kind("Pipeline")),
             )
         )
@@ -178,60 +181,62 @@ class _Reconciliation:
     def _state(self) -> State:
         """Return the state of the rollout, without a candidate that is now forbidden."""
         state = read(status(self._pool))
-        had = [self._releases[one] for one in (state.candidate, state.superseded) if one in self._releases]
-        return State() if any(releases.forbidden(self._pool, one) for one in had) else state
+        candidates = [
+            self._releases[release] for release in (state.candidate, state.superseded) if release in self._releases
+        ]
+        return State() if any(releases.forbidden(self._pool, release) for release in candidates) else state
 
     def _changes_hands(self, staying: Sequence[Observation]) -> bool:
         """Whether members still run the release of another namespace. They have to drop it first."""
         stable, made = self._stable, self._definitions.release
         if stable is None or made is None or stable.namespace == made.namespace:
             return False
-        return any(one.monitor and one.release not in {"", stable.name, made.name} for one in staying)
+        return any(member.monitor and member.release not in {"", stable.name, made.name} for member in staying)
 
-    def _view(self, one: Observation, candidate: str) -> Member:
+    def _view(self, member: Observation, candidate: str) -> Member:
         """Return a member in the form that a rollout needs."""
-        stands = members.standing(one, self._releases, "")
+        standing = members.standing(member, self._releases, "")
         return Member(
-            name=one.name,
-            ordinal=one.ordinal,
-            release=one.release,
-            ready=stands.ready,
-            answers=one.monitor is not None,
-            comparable=self._has(one, self._stable),
-            refuses_stable=self._refuses(one, self._stable),
-            message=stands.message,
-            refusal=self._refusal(one, candidate),
-            samples=one.samples,
+            name=member.name,
+            ordinal=member.ordinal,
+            release=member.release,
+            ready=standing.ready,
+            answers=member.monitor is not None,
+            comparable=self._has(member, self._stable),
+            refuses_stable=self._refuses(member, self._stable),
+            message=standing.message,
+            refusal=self._refusal(member, candidate),
+            samples=member.samples,
         )
 
-    def _refuses(self, one: Observation, release: Release | None) -> bool:
+    def _refuses(self, member: Observation, release: Release | None) -> bool:
         label = Bundle(release, self._definitions.facts).label if release else ""
-        return label in one.refused and one.release != _there(release).name
+        return label in member.refused and member.release != _existing(release).name
 
-    def _has(self, one: Observation, release: Release | None) -> bool:
+    def _has(self, member: Observation, release: Release | None) -> bool:
         label = Bundle(release, self._definitions.facts).label if release else ""
-        return one.monitor is not None and one.monitor.bundle == label != ""
+        return member.monitor is not None and member.monitor.bundle == label != ""
 
-    def _refusal(self, one: Observation, release: str) -> str:
+    def _refusal(self, member: Observation, release: str) -> str:
         """Return a member's message when it refused a release; empty when it did not, or when the facts are the cause.
 
         The facts are not the cause if some member has accepted the same facts with another release.
         """
         bundle = self._bundle(release)
-        if bundle is None or one.release == release or bundle.label not in one.refused:
+        if bundle is None or member.release == release or bundle.label not in member.refused:
             return ""
         taken = {other.monitor.bundle for other in self._observed.members.values() if other.monitor}
         facts = bundles.label_parts(bundle.label)[1]
         proven = self._stable is None or facts in {bundles.label_parts(label)[1] for label in taken}
-        return one.refused[bundle.label].message if proven else ""
+        return member.refused[bundle.label].message if proven else ""
 
-    def _kept(self, one: Observation, decision: Decision) -> Kept:
-        bundle = self._bundle(decision.targets.get(one.name, ""))
+    def _kept(self, member: Observation, decision: Decision) -> Kept:
+        bundle = self._bundle(decision.targets.get(member.name, ""))
         return Kept(
-            member=one,
-            stands=members.standing(one, self._releases, bundle.label if bundle else ""),
-            place=self._observed.places.get(one.ordinal),
-            digest=self._observed.configurations.get(one.name, ""),
+            member=member,
+            standing=members.standing(member, self._releases, bundle.label if bundle else ""),
+            place=self._observed.places.get(member.ordinal),
+            digest=self._observed.configurations.get(member.name, ""),
             bundle=bundle,
         )
 
@@ -242,15 +247,15 @@ class _Reconciliation:
     def _outlook(self, kept: Sequence[Kept], decision: Decision) -> rollout_status.Outlook:
         stable = self._bundle(decision.stable)
         concerned = decision.state.candidate or (decision.rejected if decision.reject else "")
-        having = [one.member.monitor for one in kept if one.member.monitor]
+        monitors = [entry.member.monitor for entry in kept if entry.member.monitor]
         return rollout_status.Outlook(
             pool=name(self._pool),
             decision=decision,
             stable=stable.release if stable else None,
             candidate=self._releases.get(concerned),
-            members=sum(1 for one in kept if one.stands.ready and one.member.release),
+            members=sum(1 for entry in kept if entry.standing.ready and entry.member.release),
             described=pool_status.describe(kept, decision),
-            hash=next((one.hash for one in having if stable and one.bundle == stable.label), ""),
+            hash=next((monitor.hash for monitor in monitors if stable and monitor.bundle == stable.label), ""),
             effect=self._observed.effect,
         )
 
@@ -258,7 +263,7 @@ class _Reconciliation:
         """Return the reason why no members can be made, as the condition Provisioned."""
         if self._observed.configuration_error is not None:
             return Condition("Provisioned", FALSE, *self._observed.configuration_error)
-        if any(one.ordinal not in self._observed.places for one in staying):
+        if any(member.ordinal not in self._observed.places for member in staying):
             message = self._observed.too_few_hosts or "the hosts of the pool take no more members"
             return Condition("Provisioned", FALSE, "TooFewHosts", message)
         return None
@@ -266,21 +271,23 @@ class _Reconciliation:
     def _jobs(self, kept: Sequence[Kept], leaving: Sequence[Observation], decision: Decision) -> Iterator[PoolAction]:
         stable_only = decision.state.candidate and len(set(decision.targets.values())) > 1
         guarded = (
-            {one for one, release in decision.targets.items() if release == decision.stable} if stable_only else ()
+            {member for member, release in decision.targets.items() if release == decision.stable}
+            if stable_only
+            else ()
         )
         installing = set()
         for installation in upkeep.provision(kept, self._care, guarded, self._now):
             installing |= {place.name for place in installation.members}
             yield installation
-        for one in kept:
-            action = None if one.member.name in installing else upkeep.serve(one, self._now)
+        for entry in kept:
+            action = None if entry.member.name in installing else upkeep.serve(entry, self._now)
             if action is not None:
                 yield action
-        for parting in leaving:
+        for member in leaving:
             # New facts also reach members that are being drained: a revocation has to hold for their sessions, too.
-            bundle = self._bundle(parting.release)
-            stands = members.standing(parting, self._releases, "")
-            action = upkeep.serve(Kept(parting, stands, None, "", bundle), self._now)
+            bundle = self._bundle(member.release)
+            standing = members.standing(member, self._releases, "")
+            action = upkeep.serve(Kept(member, standing, None, "", bundle), self._now)
             if isinstance(action, ApplyBundle):
                 yield action
         if decision.comparison is not None and decision.comparison.member not in installing:
@@ -288,8 +295,8 @@ class _Reconciliation:
 
     def _unstored(self, decision: Decision) -> Iterator[StoreRelease]:
         needed = {decision.stable, decision.state.candidate, *decision.targets.values()}
-        for one in sorted(needed & (self._releases.keys() - self._observed.releases.keys())):
-            yield StoreRelease(self._releases[one])
+        for release in sorted(needed & (self._releases.keys() - self._observed.releases.keys())):
+            yield StoreRelease(self._releases[release])
 
     def _forgotten(self, decision: Decision) -> Iterator[ForgetReleases]:
         needed = {decision.stable, decision.rejected, decision.state.candidate, decision.state.superseded} - {""}
@@ -297,7 +304,7 @@ class _Reconciliation:
             yield ForgetReleases(name(self._pool), frozenset(needed))
 
 
-def _there(release: Release | None) -> Release:
+def _existing(release: Release | None) -> Release:
     if release is None:
         raise LookupError("a release that was found before is missing")
     return release

@@ -45,7 +45,7 @@ def _policy(holder: Mapping[str, Any]) -> str:
 
 
 def _tasks(pipeline: Object, inventory: Inventory) -> Iterator[Object]:
-    for one in tasks(pipeline):
-        found = inventory.find("Task", namespace(pipeline), one)
+    for task in tasks(pipeline):
+        found = inventory.find("Task", namespace(pipeline), task)
         if found is not None:
             yield found

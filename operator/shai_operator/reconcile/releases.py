@@ -68,13 +68,13 @@ def build(
     served = tenancy.served_namespace(pool, stable)
     leaving = stable is not None and stable.namespace != served and bool(stable.of_kind("Pipeline"))
     known = [] if leaving else inventory.all("Pipeline", served)
-    own = [one for one in known if references.pool(one) == name(pool) and not deleting(one)]
-    own.sort(key=lambda one: (created(one), uid(one)))
-    chosen = [one for one in own if reference(one) not in refused]
-    left_out = {reference(one): refused[reference(one)] for one in own if reference(one) in refused}
+    own = [pipeline for pipeline in known if references.pool(pipeline) == name(pool) and not deleting(pipeline)]
+    own.sort(key=lambda pipeline: (created(pipeline), uid(pipeline)))
+    chosen = [pipeline for pipeline in own if reference(pipeline) not in refused]
+    left_out = {reference(pipeline): refused[reference(pipeline)] for pipeline in own if reference(pipeline) in refused}
     present = _Gathered()
     if stable is not None and not leaving and forbidden(pool, stable):
-        _carry(present, pool, stable, [name(one) for one in stable.of_kind("Pipeline")])
+        _carry(present, pool, stable, [name(pipeline) for pipeline in stable.of_kind("Pipeline")])
     else:
         for pipeline in chosen:
             present.add_pipeline(pipeline, inventory)
@@ -85,8 +85,8 @@ def build(
         # A pool that has lost its last pipeline gets a release without pipelines.
         space = stable.namespace if stable is not None and (leaving or not served) else served
         made = bundles.release(name(pool), space, present.manifests.values(), present.revisions)
-    found = [inventory.find("Policy", served, one) for one in present.revisions]
-    used = tuple(one for one in found if one is not None)
+    found = [inventory.find("Policy", served, policy) for policy in present.revisions]
+    used = tuple(policy for policy in found if policy is not None)
     return Definitions(
         pool=name(pool),
         namespace=served,
@@ -95,15 +95,15 @@ def build(
         pipelines=tuple(chosen),
         policies=tuple(sorted(used, key=name)),
         left_out=left_out,
-        held=tuple(sorted(name(one) for one in used if policies.is_held(one))),
+        held=tuple(sorted(name(policy) for policy in used if policies.is_held(policy))),
     )
 
 
 def forbidden(pool: Object, release: Release) -> frozenset[str]:
     """Return the pipelines of a release that a pool does not allow: because of a mode, or of an address."""
     known = _inventory(release)
-    wrong = [one for one in release.of_kind("Pipeline") if _refused(pool, one, known)]
-    return frozenset(name(one) for one in wrong)
+    wrong = [pipeline for pipeline in release.of_kind("Pipeline") if _refused(pool, pipeline, known)]
+    return frozenset(name(pipeline) for pipeline in wrong)
 
 
 def settings(definitions: Definitions, changed: Iterable[str]) -> Settings:
@@ -111,14 +111,16 @@ def settings(definitions: Definitions, changed: Iterable[str]) -> Settings:
 
     Where pipelines or policies have different settings, the most careful ones apply.
     """
-    wanted = [spec(one).get("rollout") or {} for one in definitions.pipelines]
+    wanted = [spec(pipeline).get("rollout") or {} for pipeline in definitions.pipelines]
     among = set(changed)
-    own = [spec(one).get("rollout") or {} for one in definitions.policies if name(one) in among]
-    lists = [one["steps"] for one in own if one.get("steps")] or [one["steps"] for one in wanted if one.get("steps")]
+    own = [spec(policy).get("rollout") or {} for policy in definitions.policies if name(policy) in among]
+    lists = [rollout["steps"] for rollout in own if rollout.get("steps")] or [
+        rollout["steps"] for rollout in wanted if rollout.get("steps")
+    ]
     return Settings(
         steps=_steps(lists),
-        limits=_limits([one.get("limits") or {} for one in wanted]),
-        paused=any(one.get("paused") for one in wanted),
+        limits=_limits([rollout.get("limits") or {} for rollout in wanted]),
+        paused=any(rollout.get("paused") for rollout in wanted),
     )
 
 
@@ -129,23 +131,25 @@ class _Gathered:
     manifests: dict[tuple[str, str], Manifest] = field(default_factory=dict)
     revisions: dict[str, str] = field(default_factory=dict)
 
-    def add(self, one: Manifest) -> None:
-        self.manifests[one["kind"], one["metadata"]["name"]] = one
+    def add(self, manifest: Manifest) -> None:
+        self.manifests[manifest["kind"], manifest["metadata"]["name"]] = manifest
 
     def add_pipeline(self, pipeline: Object, inventory: Inventory) -> None:
         """Add a pipeline with all objects that it names, which have to exist."""
         space = namespace(pipeline)
         self.add(bundles.manifest(pipeline))
         for task in references.tasks(pipeline):
-            self.add(bundles.manifest(_there(inventory.find("Task", space, task))))
-        for one in references.policies(pipeline, inventory):
-            revision = _there(policies.effective_revision(_there(inventory.find("Policy", space, one)), inventory))
-            self.revisions[one] = name(revision)
+            self.add(bundles.manifest(_existing(inventory.find("Task", space, task))))
+        for policy in references.policies(pipeline, inventory):
+            revision = _existing(
+                policies.effective_revision(_existing(inventory.find("Policy", space, policy)), inventory)
+            )
+            self.revisions[policy] = name(revision)
             content = {"text": spec(revision)["text"], "mode": policies.mode(revision)}
-            self.add({"apiVersion": API_VERSION, "kind": "Policy", "metadata": {"name": one}, "spec": content})
+            self.add({"apiVersion": API_VERSION, "kind": "Policy", "metadata": {"name": policy}, "spec": content})
 
 
-def _there(obj: Object | None) -> Object:
+def _existing(obj: Object | None) -> Object:
     if obj is None:
         raise LookupError("an object of a pipeline that was found complete is missing")
     return obj
@@ -163,7 +167,7 @@ def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[st
         if kept is None or _refused(pool, kept, known):
             continue
         used = references.policies(kept, known)
-        needed = [*(("Task", one) for one in references.tasks(kept)), *(("Policy", one) for one in used)]
+        needed = [*(("Task", task) for task in references.tasks(kept)), *(("Policy", policy) for policy in used)]
         for key in [("Pipeline", pipeline), *needed]:
             if key not in present.manifests:
                 present.add(stable.objects[key])
@@ -173,22 +177,22 @@ def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[st
 
 def _inventory(release: Release) -> Inventory:
     known = Inventory()
-    for one in release.manifests:
-        known.put(one)
+    for manifest in release.manifests:
+        known.put(manifest)
     return known
 
 
 def _refused(pool: Object, pipeline: Object, known: Inventory) -> bool:
     """Whether a pool does not allow a pipeline of a release; ``known`` is the release's inventory."""
     used = references.policies(pipeline, known)
-    tried = [(one, policies.mode(_there(known.find("Policy", "", one)))) for one in used]
+    tried = [(policy, policies.mode(_existing(known.find("Policy", "", policy)))) for policy in used]
     return bool(tenancy.mode_refusal(pool, [references.mode(pipeline)], tried) or addresses.refusal(pool, pipeline))
 
 
 def _steps(lists: Sequence[Sequence[Mapping[str, object]]]) -> tuple[Step, ...]:
     if not lists:
         return Settings().steps
-    read = [tuple(_step(one) for one in steps) for steps in lists]
+    read = [tuple(_step(step) for step in steps) for steps in lists]
     of_hundred = [tuple(step.count(100) for step in steps) for steps in read]
     chosen = read[of_hundred.index(min(of_hundred))]
     if chosen[-1].members != "100%":
@@ -205,7 +209,7 @@ def _limits(wanted: Sequence[Mapping[str, int]]) -> Limits:
     usual = Limits()
 
     def among(key: str, default: int) -> list[int]:
-        return [one.get(key, default) for one in wanted] or [default]
+        return [rollout.get(key, default) for rollout in wanted] or [default]
 
     return Limits(
         denials_percent=min(among("denialsPercent", usual.denials_percent)),

@@ -53,12 +53,12 @@ class MemberRun:
 
 def usable(members: Sequence[MemberRun]) -> list[MemberRun]:
     """Return the members that take part."""
-    return [one for one in members if one.state != State.UNREADY]
+    return [member for member in members if member.state != State.UNREADY]
 
 
 def rows(members: Sequence[MemberRun]) -> list[dict[str, Any]]:
     """Return the members' rows for a run's status."""
-    return [_row(one) for one in members[:MEMBERS_LISTED]]
+    return [_row(member) for member in members[:MEMBERS_LISTED]]
 
 
 def _row(member: MemberRun) -> dict[str, Any]:
@@ -80,18 +80,18 @@ def _row(member: MemberRun) -> dict[str, Any]:
 
 def progress(members: Sequence[MemberRun]) -> dict[str, Any]:
     """Add up the progress of the members; the phase is the phase of the slowest one."""
-    running = [one for one in members if one.state == State.RUNNING]
-    behind = min(running, key=lambda one: one.done / one.total if one.total else 0.0, default=None)
+    running = [member for member in members if member.state == State.RUNNING]
+    behind = min(running, key=lambda member: member.done / member.total if member.total else 0.0, default=None)
     return {
         "phase": behind.phase if behind else "",
-        "done": sum(one.done for one in members),
-        "total": sum(one.total for one in members),
+        "done": sum(member.done for member in members),
+        "total": sum(member.total for member in members),
     }
 
 
 def found(members: Sequence[MemberRun]) -> dict[str, Any]:
     """Return the results of the members that are done, as fields of a run's status."""
-    results = {one.name: one.analysis for one in members if one.analysis is not None}
+    results = {member.name: member.analysis for member in members if member.analysis is not None}
     warnings = _warnings(results)
     values: dict[str, Any] = {
         "accesses": _accesses(results),
@@ -100,7 +100,7 @@ def found(members: Sequence[MemberRun]) -> dict[str, Any]:
     }
     if results:
         values["durationMilliseconds"] = max(map(_milliseconds, results.values()))
-        values |= _tally(min((results[one] for one in sorted(results)), key=share))
+        values |= _tally(min((results[member] for member in sorted(results)), key=share))
     return values
 
 
@@ -151,16 +151,20 @@ def _accesses(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _causes(causes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{**_texts(one, _CAUSE_TEXTS, _SHORT_LIMIT), "count": int(one["count"])} for one in causes[:CAUSES_LISTED]]
+    return [
+        {**_texts(cause, _CAUSE_TEXTS, _SHORT_LIMIT), "count": int(cause["count"])} for cause in causes[:CAUSES_LISTED]
+    ]
 
 
 def _warnings(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the warnings about tasks that cannot do their work, each once, because members run the same pipeline."""
     listed: dict[tuple[str, ...], dict[str, Any]] = {}
     for member in sorted(results):
-        for one in results[member].get("warnings") or ():
-            key = tuple(str(one.get(field) or "") for field in ("task", "access", "conduits", "message"))
-            listed.setdefault(key, {**_texts(one, _WARNING_TEXTS, _TEXT_LIMIT), "instances": int(one["instances"])})
+        for warning in results[member].get("warnings") or ():
+            key = tuple(str(warning.get(field) or "") for field in ("task", "access", "conduits", "message"))
+            listed.setdefault(
+                key, {**_texts(warning, _WARNING_TEXTS, _TEXT_LIMIT), "instances": int(warning["instances"])}
+            )
     return [listed[key] for key in sorted(listed)]
 
 

@@ -64,8 +64,8 @@ def _settled(situation: Situation) -> Decision:
     rolled_back = situation.desired == situation.rejected != "" or bool(situation.held)
     state = State(message=situation.state.message if rolled_back else "")
     if rolled_back:
-        which = f"policies {', '.join(situation.held[:_NAMED])}" if situation.held else "the last change"
-        message = situation.state.message or f"{which}: rolled back; change the spec to try again"
+        cause = f"policies {', '.join(situation.held[:_NAMED])}" if situation.held else "the last change"
+        message = situation.state.message or f"{cause}: rolled back; change the spec to try again"
         condition = Condition("RolledOut", FALSE, "RolledBack", message)
     else:
         message = "all members are to have the stable release" if situation.stable else "there is nothing to run"
@@ -98,17 +98,17 @@ def _first(situation: Situation) -> Decision:
     """Give all members the first release at once: it can neither close a flow nor slow a session down."""
     begun = situation.state.candidate == situation.desired and situation.state.step > 0
     state = situation.state if begun else State(candidate=situation.desired, step=1, since=situation.now)
-    everybody = situation.members
-    state = replace(state, canaries=tuple(one.name for one in everybody))
-    waiting = [one for one in everybody if not _arrived(one, situation)]
-    ready = count(len(everybody) - len(waiting), "member", IS_READY, of=len(everybody))
-    some = len(waiting) < len(everybody)
-    if not waiting or (some and _overdue(situation, state) and _blameless(waiting, situation)):
+    all_members = situation.members
+    state = replace(state, canaries=tuple(member.name for member in all_members))
+    waiting = [member for member in all_members if not _arrived(member, situation)]
+    ready = count(len(all_members) - len(waiting), "member", IS_READY, of=len(all_members))
+    partly = len(waiting) < len(all_members)
+    if not waiting or (partly and _overdue(situation, state) and _blameless(waiting, situation)):
         return _promoted(situation, f"{ready} with it")
-    refused = [one for one in waiting if one.refusal]
+    refused = [member for member in waiting if member.refusal]
     message = f"{ready} with the first release"
     message += f"; {refused[0].name} refuses it: {refused[0].refusal}" if refused else f"; {_unready(waiting)}"
-    return _under_way(situation, state, "Progressing", message, everybody)
+    return _under_way(situation, state, "Progressing", message, all_members)
 
 
 def _supersede(situation: Situation) -> State:
@@ -119,8 +119,8 @@ def _supersede(situation: Situation) -> State:
     old = situation.state
     most = min(_count(situation, 1), len(situation.members) - 1) if old.candidate else 0
     kept = _present(old.canaries, situation)[:most]
-    had = old.superseded if old.step == 0 else old.candidate
-    return State(candidate=situation.desired, superseded=had if kept else "", canaries=kept, since=situation.now)
+    previous = old.superseded if old.step == 0 else old.candidate
+    return State(candidate=situation.desired, superseded=previous if kept else "", canaries=kept, since=situation.now)
 
 
 def _gate(situation: Situation, state: State) -> Decision:
@@ -154,11 +154,11 @@ def _gate(situation: Situation, state: State) -> Decision:
 
 
 def _compare(situation: Situation, state: State) -> Decision:
-    able = [one for one in situation.members if one.comparable and one.name not in state.canaries]
+    able = [member for member in situation.members if member.comparable and member.name not in state.canaries]
     if not able:
         message = f"no member has the stable release, to compare the change with; {_unready(situation.members)}"
         return _under_way(situation, state, "Progressing", message, ())
-    able.sort(key=lambda one: not one.ready)
+    able.sort(key=lambda member: not member.ready)
     made = _under_way(situation, state, "Progressing", "the change is being compared with what is in force", ())
     return replace(made, comparison=NeedComparison(able[0].name, situation.stable, situation.desired))
 
@@ -173,14 +173,14 @@ def _enter(situation: Situation, state: State, step: int) -> State:
 def _step(situation: Situation, state: State) -> Decision:
     """Continue a step: its members become ready, are watched, and are judged."""
     state = _resize(situation, state)
-    canaries = [one for one in situation.members if one.name in state.canaries]
+    canaries = [member for member in situation.members if member.name in state.canaries]
     if situation.settings.paused:
         message = f"spec.rollout.paused holds the change at {_where(situation, state)}"
         return _under_way(situation, state, "Paused", message, canaries)
-    refused = [one for one in canaries if one.refusal]
+    refused = [canary for canary in canaries if canary.refusal]
     if refused:
         return _roll_back(situation, f"{refused[0].name} refuses it: {refused[0].refusal}")
-    waiting = [one for one in canaries if not _arrived(one, situation)]
+    waiting = [canary for canary in canaries if not _arrived(canary, situation)]
     harmless = not waiting or (len(waiting) < len(canaries) and _blameless(waiting, situation))
     if state.watched_since and not harmless:
         state = replace(state, watched_since=None, since=situation.now, interruptions=state.interruptions + 1)
@@ -217,7 +217,7 @@ def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> De
     if _is_last(situation, state.step):
         return _promoted(situation, judgement.message)
     following = replace(_enter(situation, state, _next(situation, state.step)), before=others)
-    canaries = [one for one in situation.members if one.name in following.canaries]
+    canaries = [member for member in situation.members if member.name in following.canaries]
     message = f"{_where(situation, state)} has passed: {judgement.message}"
     return replace(
         _under_way(situation, following, "Progressing", message, canaries, tell=True), verdict=judgement.verdict
@@ -226,14 +226,16 @@ def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> De
 
 def _judge(situation: Situation, state: State, canaries: Sequence[Member], began: datetime) -> tuple[Judgement, Usage]:
     """Judge a step; return also the usage with which the change was compared."""
-    changed = judging.total(judging.usage(one.samples, situation.desired, began) for one in canaries)
+    changed = judging.total(judging.usage(canary.samples, situation.desired, began) for canary in canaries)
     rest = [
-        one
-        for one in situation.members
-        if one.name not in state.canaries and one.ready and one.release == situation.stable
+        member
+        for member in situation.members
+        if member.name not in state.canaries and member.ready and member.release == situation.stable
     ]
     others = (
-        judging.total(judging.usage(one.samples, situation.stable, began) for one in rest) if rest else state.before
+        judging.total(judging.usage(member.samples, situation.stable, began) for member in rest)
+        if rest
+        else state.before
     )
     return judging.judge(changed, others, concurrent=bool(rest), limits=situation.settings.limits), others
 
@@ -271,9 +273,9 @@ def _under_way(
     targets = _targets(situation, situation.stable)
     if state.superseded:
         targets |= dict.fromkeys(state.canaries, state.superseded)
-    targets |= {one.name: situation.desired for one in changed}
+    targets |= {member.name: situation.desired for member in changed}
     new = message != situation.state.message
-    told = (Event(WARNING if warn else NORMAL, reason, message),) if new and (warn or tell) else ()
+    events = (Event(WARNING if warn else NORMAL, reason, message),) if new and (warn or tell) else ()
     return Decision(
         state=replace(state, message=message),
         stable=situation.stable,
@@ -281,25 +283,25 @@ def _under_way(
         targets=targets,
         condition=Condition("RolledOut", FALSE, reason, message),
         steps=_last(situation),
-        events=told,
+        events=events,
         look_again=LOOK_SECONDS,
     )
 
 
 def _targets(situation: Situation, release: str) -> dict[str, str]:
-    return {one.name: release for one in situation.members}
+    return {member.name: release for member in situation.members}
 
 
 # Members and steps.
 
 
-def _arrived(one: Member, situation: Situation) -> bool:
-    return one.ready and one.release == situation.desired
+def _arrived(member: Member, situation: Situation) -> bool:
+    return member.ready and member.release == situation.desired
 
 
 def _nowhere(situation: Situation) -> bool:
     """Whether every member refuses the stable release, which may have been promoted in a pool without members."""
-    return all(one.refuses_stable for one in situation.members)
+    return all(member.refuses_stable for member in situation.members)
 
 
 def _overdue(situation: Situation, state: State) -> bool:
@@ -308,25 +310,25 @@ def _overdue(situation: Situation, state: State) -> bool:
 
 def _blameless(waiting: Sequence[Member], situation: Situation) -> bool:
     """Whether the candidate cannot be the cause of these members' failures, because they never had it."""
-    return all(not one.answers and one.release != situation.desired for one in waiting)
+    return all(not member.answers and member.release != situation.desired for member in waiting)
 
 
 def _unready(members: Sequence[Member]) -> str:
-    named = [f"{one.name}: {one.message or 'is being changed'}" for one in members[:_NAMED]]
+    named = [f"{member.name}: {member.message or 'is being changed'}" for member in members[:_NAMED]]
     more = len(members) - len(named)
     return "; ".join(named) + (f"; and {more} more" if more else "")
 
 
 def _present(names: Sequence[str], situation: Situation) -> tuple[str, ...]:
-    there = {one.name for one in situation.members}
-    return tuple(one for one in names if one in there)
+    present = {member.name for member in situation.members}
+    return tuple(name for name in names if name in present)
 
 
 def _choose(situation: Situation, canaries: tuple[str, ...], count: int) -> tuple[str, ...]:
     """Reduce the canaries, or add members: ready ones first, then those that answer, by ordinal."""
-    others = [one for one in situation.members if one.name not in canaries]
-    others.sort(key=lambda one: (not one.ready, not one.answers, one.ordinal))
-    return (*canaries, *(one.name for one in others))[:count]
+    others = [member for member in situation.members if member.name not in canaries]
+    others.sort(key=lambda member: (not member.ready, not member.answers, member.ordinal))
+    return (*canaries, *(member.name for member in others))[:count]
 
 
 def _resize(situation: Situation, state: State) -> State:
@@ -373,4 +375,4 @@ def _where(situation: Situation, state: State) -> str:
 
 def _before(situation: Situation) -> Usage:
     """Add up the members' usage with the stable release, as far back as there are samples."""
-    return judging.total(judging.usage(one.samples, situation.stable) for one in situation.members)
+    return judging.total(judging.usage(member.samples, situation.stable) for member in situation.members)

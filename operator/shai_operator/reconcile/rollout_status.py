@@ -86,10 +86,10 @@ def _pipeline_condition(obj: Object, outlook: Outlook) -> Condition:
 def _homes(space: str, inventory: Inventory) -> dict[str, str]:
     """Return the pool that writes each policy's status: that of the oldest served pipeline with the policy."""
     found: dict[str, str] = {}
-    served = [one for one in inventory.all("Pipeline", space) if tenancy.refusal(one, inventory) is None]
-    for one in sorted(served, key=lambda one: (created(one), uid(one))):
-        for policy in references.policies(one, inventory):
-            found.setdefault(policy, references.pool(one))
+    served = [pipeline for pipeline in inventory.all("Pipeline", space) if tenancy.refusal(pipeline, inventory) is None]
+    for pipeline in sorted(served, key=lambda pipeline: (created(pipeline), uid(pipeline))):
+        for policy in references.policies(pipeline, inventory):
+            found.setdefault(policy, references.pool(pipeline))
     return found
 
 
@@ -97,10 +97,10 @@ def rejections(outlook: Outlook, inventory: Inventory, now: datetime) -> Iterato
     """Yield the statuses that mark revisions as rejected. They are written before the pool forgets the candidate."""
     if outlook.candidate is None:
         return
-    for one in outlook.decision.reject:
-        obj = inventory.find("Policy", outlook.candidate.namespace, one)
+    for policy_name in outlook.decision.reject:
+        obj = inventory.find("Policy", outlook.candidate.namespace, policy_name)
         if obj is not None:
-            yield policy(obj, outlook, now, rejected=outlook.candidate.revisions.get(one, ""))
+            yield policy(obj, outlook, now, rejected=outlook.candidate.revisions.get(policy_name, ""))
 
 
 def policy(obj: Object, outlook: Outlook, now: datetime, *, rejected: str = "") -> SetStatus:
@@ -108,18 +108,18 @@ def policy(obj: Object, outlook: Outlook, now: datetime, *, rejected: str = "") 
 
     A revision stays rejected for as long as the spec has its content.
     """
-    one, newest, before = name(obj), policies.revision_name(obj), status(obj)
+    policy_name, newest, before = name(obj), policies.revision_name(obj), status(obj)
     rejected = rejected or str(before.get("rejectedRevision") or "")
-    stable = outlook.stable.revisions.get(one, "") if outlook.stable else ""
+    stable = outlook.stable.revisions.get(policy_name, "") if outlook.stable else ""
     candidate = ""
     if outlook.candidate is not None and outlook.decision.state.candidate:
-        candidate = outlook.candidate.revisions.get(one, "")
+        candidate = outlook.candidate.revisions.get(policy_name, "")
     written = {
         "stableRevision": stable or str(before.get("stableRevision") or ""),
         "candidateRevision": candidate if candidate != stable else "",
         "rejectedRevision": rejected if rejected == newest else "",
     }
-    held = outlook.stable.objects.get(("Policy", one)) if outlook.stable else None
+    held = outlook.stable.objects.get(("Policy", policy_name)) if outlook.stable else None
     # A name contains only the first digits of a hash, so the whole content is compared.
     same = held is None or policies.content_hash(held) == policies.content_hash(obj)
     condition = _policy_condition(obj, outlook, written, in_force=same and written["stableRevision"] == newest)
@@ -162,19 +162,19 @@ def statuses(outlook: Outlook, definitions: Definitions, inventory: Inventory, n
     if outlook.stable is not None and outlook.stable.namespace != space:
         outlook = replace(outlook, stable=None)
     waiting = [inventory.get(ref) for ref in definitions.left_out]
-    for obj in (*definitions.pipelines, *(one for one in waiting if one is not None)):
+    for obj in (*definitions.pipelines, *(waiter for waiter in waiting if waiter is not None)):
         yield pipeline(obj, outlook, now)
     for obj in inventory.all("Pipeline"):
         if namespace(obj) != space and outlook.pool == references.pool(obj) == status(obj).get("pool"):
             yield SetStatus(obj, WRITER, {})
     homes = _homes(space, inventory)
-    releases = [one for one in (outlook.stable, outlook.candidate, definitions.release) if one is not None]
-    running = {one for release in releases for one in release.revisions}
+    releases = [release for release in (outlook.stable, outlook.candidate, definitions.release) if release is not None]
+    running = {policy_name for release in releases for policy_name in release.revisions}
     for obj in inventory.all("Policy", space):
-        one = name(obj)
-        if one in outlook.decision.reject:
+        policy_name = name(obj)
+        if policy_name in outlook.decision.reject:
             continue  # already written, before the pool's status
-        if one in running and homes.get(one, outlook.pool) == outlook.pool:
+        if policy_name in running and homes.get(policy_name, outlook.pool) == outlook.pool:
             yield policy(obj, outlook, now)
-        elif one not in running and one not in homes and status(obj).get("stableRevision"):
+        elif policy_name not in running and policy_name not in homes and status(obj).get("stableRevision"):
             yield SetStatus(obj, WRITER, {})  # no pipeline names it any more

@@ -101,8 +101,8 @@ def finished(run: Object) -> bool:
 
 def of_pipeline(inventory: Inventory, space: str, pipeline: str) -> list[Object]:
     """List the runs of a pipeline, oldest first."""
-    listed = [one for one in inventory.all("AnalysisRun", space) if spec(one).get("pipeline") == pipeline]
-    return sorted(listed, key=lambda one: (created(one), name(one)))
+    listed = [run for run in inventory.all("AnalysisRun", space) if spec(run).get("pipeline") == pipeline]
+    return sorted(listed, key=lambda run: (created(run), name(run)))
 
 
 def reconcile(run: Object, members: Sequence[MemberRun], inventory: Inventory, now: datetime) -> Decision:
@@ -140,12 +140,12 @@ def analyzed(pipeline: Object, inventory: Inventory, now: datetime) -> Plan:
 
 def _analyzed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:
     ended = [
-        one
-        for one in of_pipeline(inventory, namespace(pipeline), name(pipeline))
-        if conditions.reason(one, SUCCEEDED) in {"Complete", "Failed", "TimedOut"}
-        and status(one).get("bundle") == bundle
+        run
+        for run in of_pipeline(inventory, namespace(pipeline), name(pipeline))
+        if conditions.reason(run, SUCCEEDED) in {"Complete", "Failed", "TimedOut"}
+        and status(run).get("bundle") == bundle
     ]
-    last = max(ended, key=lambda one: (status(one).get("completionTime", ""), created(one)), default=None)
+    last = max(ended, key=lambda run: (status(run).get("completionTime", ""), created(run)), default=None)
     if last is None:
         return Condition(ANALYZED, UNKNOWN, "Pending", f"{_bundle_text(bundle)} has not been analysed yet")
     about = f"AnalysisRun {name(last)}"
@@ -155,30 +155,30 @@ def _analyzed(pipeline: Object, bundle: str, inventory: Inventory) -> Condition:
     warnings = status(last).get("warnings") or ()
     if warnings:
         more = int(status(last).get("warningsTotal") or 0) - 1
-        rest = f"; and {count(more, 'more warning')} in its status.warnings" if more > 0 else ""
-        return Condition(ANALYZED, TRUE, "TasksBlocked", f"{about}: {warnings[0]['message']}{rest}")
+        others = f"; and {count(more, 'more warning')} in its status.warnings" if more > 0 else ""
+        return Condition(ANALYZED, TRUE, "TasksBlocked", f"{about}: {warnings[0]['message']}{others}")
     return Condition(ANALYZED, TRUE, "Complete", f"{about}: {_tally(status(last))}")
 
 
 def _tally(run_status: Mapping[str, Any]) -> str:
     """Say in a sentence how many expected accesses are granted, refused and undecided."""
     expected, granted, refused, undecided = (int(run_status.get(field) or 0) for field in results.TALLY)
-    said = f"of {count(expected, 'expected access')} {granted} {'is' if granted == 1 else 'are'} granted"
+    text = f"of {count(expected, 'expected access')} {granted} {'is' if granted == 1 else 'are'} granted"
     causes = [f"{policy or 'conduits without a policy'} {number}" for policy, number in results.refusing(run_status)]
-    said += f", {refused} refused by policy" + (f" ({', '.join(causes)})" if causes else "")
-    return f"{said}, {undecided} decided when they happen"
+    text += f", {refused} refused by policy" + (f" ({', '.join(causes)})" if causes else "")
+    return f"{text}, {undecided} decided when they happen"
 
 
 def _go_on(decision: Decision, seen: _Seen) -> None:
     taking_part = results.usable(seen.members)
     wanted = spec(seen.run)
-    for one in taking_part:
-        if one.state == State.PENDING:
+    for member in taking_part:
+        if member.state == State.PENDING:
             decision.requests.append(
-                StartAnalysis(one.name, wanted["pipeline"], wanted.get("scope", "All"), bool(wanted.get("full")))
+                StartAnalysis(member.name, wanted["pipeline"], wanted.get("scope", "All"), bool(wanted.get("full")))
             )
     if taking_part:
-        done = sum(one.state in {State.COMPLETE, State.FAILED} for one in taking_part)
+        done = sum(member.state in {State.COMPLETE, State.FAILED} for member in taking_part)
         condition = Condition(SUCCEEDED, UNKNOWN, "Running", count(done, "member", _IS_DONE, of=len(taking_part)))
     else:
         condition = Condition(SUCCEEDED, UNKNOWN, "Pending", _waits_for(seen))
@@ -194,7 +194,7 @@ def _waits_for(seen: _Seen) -> str:
         return f"the run waits for Pipeline {pipeline}, which is not in namespace {namespace(seen.run)}; apply it"
     if seen.refusal is not None:
         return f"the run waits: {seen.refusal.message}"
-    why = "; ".join(f"{one.name}: {one.error}" for one in seen.members[:_EXAMPLES]) or "it has none"
+    why = "; ".join(f"{member.name}: {member.error}" for member in seen.members[:_EXAMPLES]) or "it has none"
     return f"the run waits for a member of JailPool {references.pool(seen.pipeline)} to be ready ({why})"
 
 
@@ -229,10 +229,10 @@ def _superseded(seen: _Seen) -> str:
     if oa is None or wanted["trigger"] != "Schedule" or spec(oa).get("concurrencyPolicy") != "Replace":
         return ""
     newer = [
-        one
-        for one in of_pipeline(seen.inventory, namespace(seen.run), wanted["pipeline"])
-        if spec(one).get("offlineAnalysis") == name(oa)
-        and (spec(one).get("scheduledTime") or "") > (wanted.get("scheduledTime") or "")
+        run
+        for run in of_pipeline(seen.inventory, namespace(seen.run), wanted["pipeline"])
+        if spec(run).get("offlineAnalysis") == name(oa)
+        and (spec(run).get("scheduledTime") or "") > (wanted.get("scheduledTime") or "")
     ]
     return f"AnalysisRun {name(newer[-1])} takes its place" if newer else ""
 
@@ -240,15 +240,15 @@ def _superseded(seen: _Seen) -> str:
 def _outcome(members: Sequence[MemberRun]) -> Condition | None:
     """Return the status of a run whose members are all done; None while one of them is not."""
     taking_part = results.usable(members)
-    if not taking_part or any(one.state in {State.PENDING, State.RUNNING} for one in taking_part):
+    if not taking_part or any(member.state in {State.PENDING, State.RUNNING} for member in taking_part):
         return None
-    failed = [one for one in taking_part if one.state == State.FAILED]
+    failed = [member for member in taking_part if member.state == State.FAILED]
     if failed:
-        causes = "; ".join(f"{one.name}: {one.error}" for one in failed[:_EXAMPLES])
+        causes = "; ".join(f"{member.name}: {member.error}" for member in failed[:_EXAMPLES])
         more = f"; and {len(failed) - _EXAMPLES} more" if len(failed) > _EXAMPLES else ""
         message = f"{count(len(failed), 'member', of=len(taking_part))} failed: {causes}{more}"
         return Condition(SUCCEEDED, FALSE, "Failed", message)
-    left_out = [one.name for one in members if one.state == State.UNREADY]
+    left_out = [member.name for member in members if member.state == State.UNREADY]
     without = f"; not ready and left out: {', '.join(left_out[:_EXAMPLES])}" if left_out else ""
     return Condition(SUCCEEDED, TRUE, "Complete", count(len(taking_part), "member", _IS_DONE) + without)
 
@@ -271,11 +271,11 @@ def _finish(plan: Plan, seen: _Seen, ended: Condition) -> None:
 def _still(seen: _Seen) -> str:
     """Say which result stays in force after a run that did not succeed."""
     good = [
-        one
-        for one in of_pipeline(seen.inventory, namespace(seen.run), spec(seen.run)["pipeline"])
-        if conditions.holds(one, SUCCEEDED)
+        run
+        for run in of_pipeline(seen.inventory, namespace(seen.run), spec(seen.run)["pipeline"])
+        if conditions.holds(run, SUCCEEDED)
     ]
-    last = max(good, key=lambda one: (status(one).get("completionTime", ""), created(one)), default=None)
+    last = max(good, key=lambda run: (status(run).get("completionTime", ""), created(run)), default=None)
     if last is None:
         return "There is no earlier result: what was not foreseen is decided access by access"
     return f"The result of AnalysisRun {name(last)} ({_bundle_text(status(last).get('bundle', ''))}) stays in force"
@@ -297,7 +297,7 @@ def _values(seen: _Seen, condition: Condition) -> dict[str, Any]:
 
 
 def _cancellations(members: Sequence[MemberRun]) -> list[CancelAnalysis]:
-    return [CancelAnalysis(one.name) for one in members if one.state == State.RUNNING]
+    return [CancelAnalysis(member.name) for member in members if member.state == State.RUNNING]
 
 
 def _bundle_text(bundle: str) -> str:

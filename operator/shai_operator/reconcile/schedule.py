@@ -156,8 +156,8 @@ class Schedule:
         return [first] if self.fixed or first == second else [first, second]
 
     def _exists(self, wall: datetime) -> bool:
-        there = wall.replace(tzinfo=self.zone)
-        return there.astimezone(UTC).astimezone(self.zone).replace(tzinfo=None, fold=0) == wall
+        local = wall.replace(tzinfo=self.zone)
+        return local.astimezone(UTC).astimezone(self.zone).replace(tzinfo=None, fold=0) == wall
 
     def _end_of_gap(self, wall: datetime) -> datetime:
         while not self._exists(wall):

@@ -74,11 +74,11 @@ def mode_refusal(pool: Object, wanted: Iterable[str], policies: Iterable[tuple[s
     allowed = modes(pool)
     allows = f"JailPool {name(pool)} allows {', '.join(allowed) or 'none'}"
     remedy = "choose another mode, or ask the pool's owner to add it to spec.allowedModes"
-    refused = [one for one in wanted if one not in allowed]
+    refused = [mode for mode in wanted if mode not in allowed]
     if refused:
         return f"mode {refused[0]} is not allowed ({allows}); {remedy}"
-    tried = [] if _AUDIT in allowed else [(one, mode) for one, mode in policies if mode != _ENFORCE]
+    tried = [] if _AUDIT in allowed else [(policy, mode) for policy, mode in policies if mode != _ENFORCE]
     if tried:
-        one, mode = tried[0]
-        return f"Policy {one} is in mode {mode}, which counts as {_AUDIT} and is not allowed ({allows}); {remedy}"
+        policy, mode = tried[0]
+        return f"Policy {policy} is in mode {mode}, which counts as {_AUDIT} and is not allowed ({allows}); {remedy}"
     return ""

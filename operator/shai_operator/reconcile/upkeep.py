@@ -71,19 +71,19 @@ def ordinals(wanted: Care, known: Iterable[Observation]) -> tuple[int, ...]:
     started.
     """
     staying, leaving, free = [], [], []
-    for one in known:
-        if one.draining_since is None:
-            staying.append(one)
-        elif one.configuration and not one.busy("remove"):
-            free.append(one)
+    for member in known:
+        if member.draining_since is None:
+            staying.append(member)
+        elif member.configuration and not member.busy("remove"):
+            free.append(member)
         else:
-            leaving.append(one)
+            leaving.append(member)
     if len(staying) >= wanted.replicas:
-        staying.sort(key=lambda one: (wanted.unready_first and not _up(one), one.ordinal))
-        return tuple(sorted(one.ordinal for one in staying[: wanted.replicas]))
-    chosen = {one.ordinal for one in staying}
-    chosen.update(sorted(one.ordinal for one in free)[: wanted.replicas - len(chosen)])
-    taken = chosen | {one.ordinal for one in leaving} | {one.ordinal for one in free}
+        staying.sort(key=lambda member: (wanted.unready_first and not _up(member), member.ordinal))
+        return tuple(sorted(member.ordinal for member in staying[: wanted.replicas]))
+    chosen = {member.ordinal for member in staying}
+    chosen.update(sorted(member.ordinal for member in free)[: wanted.replicas - len(chosen)])
+    taken = chosen | {member.ordinal for member in leaving} | {member.ordinal for member in free}
     ordinal = 0
     while len(chosen) < wanted.replicas:
         if ordinal not in taken:
@@ -101,7 +101,7 @@ class Kept:
     """A member that stays."""
 
     member: Observation
-    stands: Standing
+    standing: Standing
     place: Place | None
     """The member's place; None when there is no room for it."""
     digest: str
@@ -120,20 +120,20 @@ def provision(
     At least one of the members ``guarded`` stays ready: a rollout needs a member with the stable release for
     comparison.
     """
-    away = sum(1 for one in kept if one.member.configuration and not one.stands.ready)
+    away = sum(1 for entry in kept if entry.member.configuration and not entry.standing.ready)
     budget = wanted.unavailable - away
-    guards = sum(1 for one in kept if one.member.name in guarded and one.stands.ready)
+    guards = sum(1 for entry in kept if entry.member.name in guarded and entry.standing.ready)
     due: dict[tuple[str, str], list[Place]] = defaultdict(list)
-    for one in kept:
-        cause = _cause(one, wanted, now)
-        if not cause or one.place is None:
+    for entry in kept:
+        cause = _cause(entry, wanted, now)
+        if not cause or entry.place is None:
             continue
-        if cause in {_CHANGED, _EXPIRING} and one.stands.ready:
-            is_guard = one.member.name in guarded
+        if cause in {_CHANGED, _EXPIRING} and entry.standing.ready:
+            is_guard = entry.member.name in guarded
             if budget <= 0 or (is_guard and guards <= 1):
                 continue
             budget, guards = budget - 1, guards - is_guard
-        due[one.place.host, cause].append(one.place)
+        due[entry.place.host, cause].append(entry.place)
     for (host, cause), places in sorted(due.items()):
         yield ProvisionMembers(host, tuple(places), cause)
 
@@ -141,15 +141,15 @@ def provision(
 _NEW, _CHANGED, _EXPIRING, _DEAD = "new", "changed", "certificate due", "not answering"
 
 
-def _cause(one: Kept, wanted: Care, now: datetime) -> str:
-    member = one.member
-    if member.busy() or not one.digest:
+def _cause(entry: Kept, wanted: Care, now: datetime) -> str:
+    member = entry.member
+    if member.busy() or not entry.digest:
         return ""
     if member.failed is not None and now < member.failed.retry_at():
         return ""
     if not member.configuration:
         return _NEW
-    if member.configuration != one.digest:
+    if member.configuration != entry.digest:
         return _CHANGED
     if member.certificate_ends is not None and now >= member.certificate_ends - _RENEWAL:
         return _EXPIRING
@@ -168,10 +168,10 @@ def drained(member: Observation, wanted: Care, now: datetime) -> bool:
 def remove(leaving: Iterable[Observation], wanted: Care, now: datetime) -> Iterator[RemoveMembers]:
     """Yield removals of the members that are drained."""
     due: dict[str, list[Place]] = defaultdict(list)
-    for one in leaving:
-        waits = one.failed is not None and now < one.failed.retry_at()
-        if not one.busy() and not waits and drained(one, wanted, now):
-            due[one.host].append(one.place)
+    for member in leaving:
+        waits = member.failed is not None and now < member.failed.retry_at()
+        if not member.busy() and not waits and drained(member, wanted, now):
+            due[member.host].append(member.place)
     for host, places in sorted(due.items()):
         yield RemoveMembers(host, tuple(places))
 
@@ -179,7 +179,7 @@ def remove(leaving: Iterable[Observation], wanted: Care, now: datetime) -> Itera
 def forget_configuration(leaving: Sequence[Observation], removals: Sequence[RemoveMembers]) -> list[Observation]:
     """Clear the configuration of members whose removal starts: they can no longer be kept, only made anew."""
     going = {place.name for removal in removals for place in removal.members}
-    return [replace(one, configuration="") if one.name in going else one for one in leaving]
+    return [replace(member, configuration="") if member.name in going else member for member in leaving]
 
 
 def serve(kept: Kept, now: datetime) -> ApplyBundle | BringUp | None:
@@ -193,7 +193,7 @@ def serve(kept: Kept, now: datetime) -> ApplyBundle | BringUp | None:
         return None if waits else ApplyBundle(member.place, bundle)
     wanted = members.tasks(bundle.release)
     unfinished = members.idle_tasks(member.monitor, wanted)
-    unfinished += [one.pipeline for one in wanted if one.pipeline not in member.monitor.analyzed]
+    unfinished += [entry.pipeline for entry in wanted if entry.pipeline not in member.monitor.analyzed]
     failed = member.bring_up_failed
     if not unfinished or (failed is not None and now < failed.retry_at()):
         return None
@@ -203,10 +203,10 @@ def serve(kept: Kept, now: datetime) -> ApplyBundle | BringUp | None:
 def waits(known: Iterable[Observation], wanted: Care, now: datetime) -> float | None:
     """Return the seconds until the first back-off or drain ends; None when there is none."""
     moments = []
-    for one in known:
-        attempts = [one.failed, one.bring_up_failed, *one.refused.values()]
+    for member in known:
+        attempts = [member.failed, member.bring_up_failed, *member.refused.values()]
         moments += [attempt.retry_at() for attempt in attempts if attempt is not None]
-        if one.draining_since is not None:
-            moments.append(one.draining_since + timedelta(seconds=wanted.drain_seconds))
+        if member.draining_since is not None:
+            moments.append(member.draining_since + timedelta(seconds=wanted.drain_seconds))
     left = [(moment - now).total_seconds() for moment in moments if moment > now]
     return min(left, default=None)

@@ -115,9 +115,9 @@ LABELS = st.sampled_from(["", BUNDLE.label])
     )
 )
 def test_a_row_remembers_what_the_operator_must_not_forget(seen: Observation) -> None:
-    stands = members.standing(seen, KNOWN, "")
-    read = members.from_row(members.row(seen, stands))
-    assert read == replace(seen, job=None, reason=stands.reason)
+    standing = members.standing(seen, KNOWN, "")
+    read = members.from_row(members.row(seen, standing))
+    assert read == replace(seen, job=None, reason=standing.reason)
 
 
 def test_a_row_shows_what_is_seen() -> None:
@@ -197,9 +197,9 @@ def test_a_share_that_may_be_away_is_rounded_down_to_at_least_one(limit: Any, re
 
 def kept(number: int, digest: str = "c1", *, place: bool = True, **more: Any) -> Kept:
     (one,) = members_at(number, **more)
-    stands = members.standing(one, KNOWN, "")
+    standing = members.standing(one, KNOWN, "")
     where = Place(one.name, number, f"h{number % 2}", f"10.0.0.{number}") if place else None
-    return Kept(one, stands, where, digest, BUNDLE)
+    return Kept(one, standing, where, digest, BUNDLE)
 
 
 NEW: dict[str, Any] = {"configuration": "", "monitor": None}
