@@ -22,9 +22,9 @@ from tests.running.objects import (
     pipeline,
     policy,
     read,
+    resource,
     serving,
     task,
-    thing,
 )
 from tests.running.objects import apply as apply_all
 
@@ -91,7 +91,9 @@ def test_text_that_does_not_parse_is_refused_with_its_place(devcluster: Cluster,
 def facts(kibibytes: int) -> str:
     """A FactSource of about this size."""
     tuples = [["x" * 1010, number] for number in range(kibibytes)]
-    return json.dumps(thing("FactSource", "facts", inline=[{"conduit": "friends", "says": "friend", "tuples": tuples}]))
+    return json.dumps(
+        resource("FactSource", "facts", inline=[{"conduit": "friends", "says": "friend", "tuples": tuples}])
+    )
 
 
 def test_facts_that_are_too_many_for_an_object_are_refused_with_a_remedy(devcluster: Cluster, namespace: str) -> None:
