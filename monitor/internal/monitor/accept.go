@@ -17,8 +17,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// Accept waits for a user's connection for one worker and prepares what the worker
-// gets with it.
+// Accept waits for a user's connection for one worker, and prepares the descriptors that
+// the worker gets with it.
 func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sandbox.Worker) (*sandbox.Accepted, error) {
 	task := p.taskOf(started)
 	if task == nil || p.acceptor == nil {
@@ -45,18 +45,19 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 	return p.beginSession(task, worker, got, reserved)
 }
 
-// serves says whether users connect to a task, and each gets a worker of their own. A
-// task without parameters has read what it may before anybody connects.
+// serves reports whether users connect to a task and each gets a worker of their own. A
+// task without parameters has read all that it may before anybody connects.
 func (p *pipeline) serves(task *runningTask) bool {
 	return len(task.spec.Parameters) > 0 && slices.ContainsFunc(p.spec.Conduits, func(conduit manifest.Conduit) bool {
 		return conduit.Kind == manifest.KindConnection && conduit.Task == task.name
 	})
 }
 
-// mayServe refuses what is no worker: a process of another task than the one that users
-// connect to, and a process that may hold anything of an earlier user: one with a
-// session, and one that the zygote has not forked itself. Where nothing of the session
-// is left in the worker, it only waits until the monitor, too, is done with it.
+// mayServe refuses processes that are not fit for a new user: processes of a task that
+// users do not connect to, processes that have a session, and processes that the zygote
+// has not forked itself. The latter two may hold data of an earlier user. If the process'
+// last session has ended in the worker, mayServe waits until the monitor has ended it,
+// too.
 func (p *pipeline) mayServe(ctx context.Context, started sandbox.Task, pid int) error {
 	if task := p.taskOf(started); !p.serves(task) {
 		return fmt.Errorf("users of pipeline %s do not connect to task %s", p.name, task.name)
@@ -74,20 +75,20 @@ func (p *pipeline) mayServe(ctx context.Context, started sandbox.Task, pid int) 
 	return forkedBy(started.PID(), pid)
 }
 
-// forkedBy says why a process is not a child of the zygote, if it is not.
+// forkedBy returns an error if a process is not a child of the zygote.
 func forkedBy(zygote, pid int) error {
 	parent, err := sandbox.ParentOf(pid)
 	if err != nil {
 		return err
 	}
 	if parent != zygote {
-		return errors.New("the zygote has not forked this process; only what it forks is new to every user")
+		return errors.New("the zygote has not forked this process; another process may hold an earlier user's data")
 	}
 	return nil
 }
 
 // beginSession serves a connection in a worker. It takes over the connection and the
-// slot, and gives both back where it fails.
+// slot, and releases both if it fails.
 func (p *pipeline) beginSession(
 	task *runningTask, worker sandbox.Worker, got accepted, reserved *slot,
 ) (*sandbox.Accepted, error) {
@@ -114,8 +115,8 @@ func (p *pipeline) beginSession(
 	return &sandbox.Accepted{Descriptors: descriptors, Connection: connection}, nil
 }
 
-// prepare makes what the worker gets besides the connection, by number. What was made
-// before an error is among it.
+// prepare makes the descriptors that the worker gets besides the connection, by number.
+// After an error, the result holds those made so far.
 func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 	p := s.pipeline
 	descriptors = map[int]*os.File{}
@@ -148,7 +149,7 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 	return descriptors, nil
 }
 
-// connected is what the worker is told of its session.
+// connected returns the message that tells the worker about its session.
 func (s *session) connected() wire.Connected {
 	return wire.Connected{
 		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot.number), //nolint:gosec // slots are fewer than 2^31
@@ -156,8 +157,8 @@ func (s *session) connected() wire.Connected {
 	}
 }
 
-// duplicate is another descriptor of the same file, for a sandbox that closes what
-// it is given.
+// duplicate returns another descriptor of the same file, for a sandbox that closes the
+// files that it gets.
 func duplicate(file *os.File) (*os.File, error) {
 	number, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

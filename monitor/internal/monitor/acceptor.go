@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accepted is a user's connection that the monitor itself took from the listening
-// socket, and therefore knows the peer of.
+// accepted is a user's connection that the monitor itself took from the listening socket.
+// The monitor therefore knows its peer.
 type accepted struct {
 	connection *os.File
 	peer       netip.Addr
@@ -29,18 +29,18 @@ type acceptor struct {
 	listener *os.File // blocking: accept4 has a thread of its own
 	waiting  chan *waiter
 	stop     chan struct{} // closed by close
-	done     chan struct{} // closed when nothing is accepted any more
+	done     chan struct{} // closed when accepting has ended
 }
 
-// waiter is one idle worker. Handing over is one step for both sides (ready has no
-// room): a connection is either the worker's or still the acceptor's.
+// waiter is one idle worker. The channel ready is unbuffered, so a connection belongs
+// either to the worker or still to the acceptor.
 type waiter struct {
 	ctx   context.Context
 	ready chan accepted
 }
 
-// openListener listens at address ("127.0.0.1:8640"). The error names the address and
-// the remedy when it is occupied.
+// openListener listens at address ("127.0.0.1:8640"). If the address is in use, the error
+// names it and the remedy.
 func openListener(address string) (*net.TCPListener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -70,7 +70,7 @@ func listen(address string) (*acceptor, error) {
 	return a, nil
 }
 
-// next waits for a connection on behalf of one worker; ctx ends when it dies.
+// next waits for a connection on behalf of one worker. ctx ends when the worker dies.
 func (a *acceptor) next(ctx context.Context) (accepted, error) {
 	w := &waiter{ctx: ctx, ready: make(chan accepted)}
 	select {
@@ -101,8 +101,8 @@ func (a *acceptor) run() {
 		if err != nil {
 			return // close has shut the listening socket down
 		}
-		// The worker may have died while nobody connected; the connection is then
-		// for another one.
+		// The worker may have died while it waited. Another worker then gets the
+		// connection.
 		for !deliver(w, got) {
 			if w, open = a.waiter(); !open {
 				got.connection.Close()
@@ -112,7 +112,7 @@ func (a *acceptor) run() {
 	}
 }
 
-// waiter is the next idle worker; open is false when the acceptor is to stop.
+// waiter returns the next idle worker; open is false if the acceptor is to stop.
 func (a *acceptor) waiter() (w *waiter, open bool) {
 	for {
 		select {
@@ -142,9 +142,9 @@ func (a *acceptor) accept() (accepted, error) {
 	}
 }
 
-// pauseAfter is how long to wait after a transient error. Out of descriptors or memory,
-// the connection stays in the queue, and trying at once again would only burn the
-// processor.
+// pauseAfter returns how long to wait after a transient error. If descriptors or memory
+// are short, the connection stays in the queue, and an immediate retry would only burn
+// CPU time.
 func pauseAfter(err error) time.Duration {
 	if errors.Is(err, unix.EINTR) || errors.Is(err, unix.ECONNABORTED) {
 		return 0
@@ -152,8 +152,8 @@ func pauseAfter(err error) time.Duration {
 	return shortage
 }
 
-// resumeAfter is false when the acceptor is to stop, which accept4 reports on FreeBSD
-// as a lost connection.
+// resumeAfter waits for pause. It returns false if the acceptor is to stop, which accept4
+// reports on FreeBSD as an aborted connection.
 func (a *acceptor) resumeAfter(pause time.Duration) bool {
 	select {
 	case <-a.stop:
@@ -168,10 +168,10 @@ func (a *acceptor) resumeAfter(pause time.Duration) bool {
 	}
 }
 
-// shortage is how long accepting waits for descriptors or memory to come free.
+// shortage is the pause in which descriptors or memory may become free.
 const shortage = 50 * time.Millisecond
 
-// deliver hands a connection to a worker; false when the worker has died.
+// deliver hands a connection to a worker. It returns false if the worker has died.
 func deliver(w *waiter, got accepted) bool {
 	select {
 	case w.ready <- got:
@@ -181,7 +181,7 @@ func deliver(w *waiter, got accepted) bool {
 	}
 }
 
-// isTransient says whether accept4(2) failed for this connection only.
+// isTransient reports whether accept4(2) may succeed when it is called again.
 func isTransient(err error) bool {
 	var number syscall.Errno
 	if !errors.As(err, &number) {
@@ -204,8 +204,8 @@ func peerAddress(address unix.Sockaddr) netip.Addr {
 	return netip.Addr{}
 }
 
-// close stops accepting: shutting a listening socket down wakes accept4, which closing
-// its descriptor would not.
+// close stops accepting. It shuts the listening socket down first, because that wakes
+// accept4; closing the descriptor would not.
 func (a *acceptor) close() {
 	close(a.stop)
 	_ = unix.Shutdown(int(a.listener.Fd()), unix.SHUT_RDWR)

@@ -15,8 +15,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// analysed is a pipeline's plan and, once it has run, the analysis in force. It is
-// immutable: readers hold the monitor's mu only while they fetch it.
+// analyzed is a pipeline's plan and, once the analysis has run, the result in force. It
+// is immutable: readers hold the monitor's mu only while they fetch it.
 type analyzed struct {
 	plan   *analysis.Plan
 	result *analysis.Result // nil before the first run
@@ -36,8 +36,8 @@ func (m *Monitor) Analyze(ctx context.Context, request api.AnalyzeRequest, progr
 	return m.analyze(ctx, p, request, progress)
 }
 
-// analyze runs the analysis and puts its result in force. A run that fails, or that ctx
-// ends, changes nothing but what status says of it. Called with changing held.
+// analyze runs the analysis and puts its result in force. If the run fails, or if ctx
+// ends, only the reported status changes. Called with changing held.
 func (m *Monitor) analyze(ctx context.Context, p *pipeline, request api.AnalyzeRequest,
 	progress func(api.Progress)) (api.Analysis, error) {
 	begun := time.Now()
@@ -94,7 +94,7 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.Anal
 	return report, nil
 }
 
-// activeInstances are those with an open session.
+// activeInstances returns the instances with an open session.
 func (p *pipeline) activeInstances() []analysis.Instance {
 	var active []analysis.Instance
 	for _, s := range p.sessions.live() {
@@ -107,8 +107,8 @@ func (p *pipeline) activeInstances() []analysis.Instance {
 }
 
 // remember puts the instances that have been seen into the plan. They stay in the
-// catalog: whoever came once from elsewhere is expected there from then on. Called
-// with changing held.
+// catalog: a user who came once from another region is expected there from then on.
+// Called with changing held.
 func (m *Monitor) remember(p *pipeline) error {
 	predictions, err := m.catalog.Predictions()
 	if err != nil {
@@ -125,7 +125,7 @@ func (m *Monitor) remember(p *pipeline) error {
 	return nil
 }
 
-// hasAll says whether values has a value for every parameter: a prediction may be
+// hasAll reports whether values has a value for every parameter. A prediction may be
 // older than the task's manifest.
 func hasAll(values map[string]string, parameters []string) bool {
 	for _, parameter := range parameters {
@@ -151,8 +151,8 @@ func (m *Monitor) LatestAnalysis(_ context.Context, name string) (api.Analysis, 
 		p.name)
 }
 
-// install prepares the capability set of every instance that was analysed and puts
-// them all in force at once.
+// install prepares the capability set of every analysed instance and puts all sets in
+// force at once.
 func (p *pipeline) install(ctx context.Context, result *analysis.Result) error {
 	sets, err := p.prepareSets(ctx, result, nil, func(api.Progress) {})
 	if err == nil {
@@ -161,8 +161,8 @@ func (p *pipeline) install(ctx context.Context, result *analysis.Result) error {
 	return err
 }
 
-// prepareSets prepares the capability set of every instance that was analysed. The sets
-// of instances for which the result says what an earlier one said are taken over.
+// prepareSets prepares the capability set of every analysed instance. If the earlier
+// result said the same about an instance, its set is reused.
 func (p *pipeline) prepareSets(ctx context.Context, result, earlier *analysis.Result,
 	progress func(api.Progress)) (_ map[string]*capabilitySet, err error) {
 	if p.currentMode() == wire.ModeBaseline {
@@ -207,8 +207,8 @@ func (p *pipeline) prepareSets(ctx context.Context, result, earlier *analysis.Re
 	return sets, ctx.Err()
 }
 
-// setBefore is the set in force of an instance about which nothing was decided anew; nil
-// where it has to be made.
+// setBefore returns the set in force of an instance if the result says the same as the
+// earlier one, else nil.
 func (p *pipeline) setBefore(found *analysis.Capabilities, earlier *analysis.Result) *capabilitySet {
 	if earlier == nil {
 		return nil
@@ -224,8 +224,8 @@ func (p *pipeline) setBefore(found *analysis.Capabilities, earlier *analysis.Res
 	return nil
 }
 
-// putSets puts capability sets in force. Sessions that begin in this moment may still
-// hold the sets that go; their descriptors are closed when nobody refers to them any more.
+// putSets puts capability sets in force. Sessions that begin at this moment may still use
+// the old sets, whose descriptors are closed when nothing refers to them any more.
 func (p *pipeline) putSets(sets map[string]*capabilitySet) {
 	if sets == nil {
 		return // in mode baseline
@@ -235,7 +235,7 @@ func (p *pipeline) putSets(sets map[string]*capabilitySet) {
 	p.sets = sets
 }
 
-// prepareAnalysed builds the capability set of an instance that was analysed.
+// prepareAnalyzed builds the capability set of an analysed instance.
 func (p *pipeline) prepareAnalyzed(task *runningTask, found *analysis.Capabilities) (*capabilitySet, error) {
 	values := map[string]string{}
 	for i, parameter := range task.spec.Parameters {
@@ -244,7 +244,7 @@ func (p *pipeline) prepareAnalyzed(task *runningTask, found *analysis.Capabiliti
 	return p.prepare(task, values, found, true)
 }
 
-// documentClasses leaves the classes whose conduits the view links.
+// documentClasses returns those of the classes whose conduits the view links.
 func (p *pipeline) documentClasses(classes []uint32) []uint32 {
 	state := p.services.state()
 	linked := map[string]bool{}
@@ -260,10 +260,10 @@ func (p *pipeline) documentClasses(classes []uint32) []uint32 {
 	return list
 }
 
-// readableView is the part of the view that a task without parameters may read, class
-// by class even where that is all of it: a class that appears while the task runs
-// was not decided on, and Landlock cannot take back what it granted. That the task can
-// list the view tells it numbers of classes and conduits.
+// readableView returns the part of the view that a task without parameters may read. It
+// lists single classes even if the task may read all of them: a class that appears while
+// the task runs has not been decided on, and Landlock cannot revoke what it has granted.
+// The task can list the view, which shows it the numbers of classes and conduits.
 func (t *runningTask) readableView() ([]sandbox.Directory, error) {
 	p, services := t.pipeline, t.pipeline.services
 	found, err := analysis.RunInstance(p.plan, services.state(), analysis.Instance{Task: t.name}, time.Now())
@@ -284,9 +284,9 @@ func (t *runningTask) readableView() ([]sandbox.Directory, error) {
 	return list, nil
 }
 
-// loadAnalysis takes up a stored result that still fits the state; its capability
-// sets are prepared when the first task starts. Without one every access is decided
-// as it happens, until the next run.
+// loadAnalysis loads a stored result if it still fits the state. Its capability sets are
+// prepared when the first task starts. Without a result, the monitor decides on every
+// access when it happens, until the next run.
 func (m *Monitor) loadAnalysis(p *pipeline) error {
 	if err := m.remember(p); err != nil {
 		return err
@@ -301,7 +301,7 @@ func (m *Monitor) loadAnalysis(p *pipeline) error {
 	return nil
 }
 
-// reportOf is the analysis' report as the API shows it.
+// reportOf returns the analysis' report for the API.
 func reportOf(p *pipeline, result *analysis.Result, bundle uint64, started time.Time, took time.Duration) api.Analysis {
 	found := result.Report(started)
 	out := api.Analysis{

@@ -13,7 +13,7 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// A pipeline answers its tasks' sandboxes.
+// A pipeline decides for the sandboxes of its tasks.
 var _ sandbox.Decider = (*pipeline)(nil)
 
 // Open decides on a path that the kernel did not open natively.
@@ -30,10 +30,10 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 	}
 	conduit, known := p.services.conduitAt(request.Path)
 	if !known {
-		// Probes for files that do not concern any policy are part of how
-		// interpreters start; they are refused, and counted rather than recorded.
+		// Interpreters probe for such files when they start. The probes are refused, and
+		// counted instead of recorded.
 		p.services.metrics.refusals.WithLabelValues(p.name, "path").Inc()
-		return sandbox.Verdict{Errno: unix.EACCES, Reason: "no conduit and not part of the task's runtime"}
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: "neither a conduit nor part of the task's runtime"}
 	}
 	var reason string
 	for _, what := range operationsOf(request) {
@@ -46,25 +46,27 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 	return sandbox.Verdict{Reason: reason}
 }
 
-// openShared decides on a file of the task's runtime that has other names too: if one of
-// them is in the data directory, the runtime's name is a way around that conduit's policy.
+// openShared decides on a file of the task's runtime that has other names too. If one of
+// them is in the data directory, the name in the runtime would bypass that conduit's
+// policy.
 func (p *pipeline) openShared(who subject, request sandbox.OpenRequest) sandbox.Verdict {
 	isData, err := p.services.shared.hold(*request.Shared)
 	switch {
 	case err != nil:
-		p.refused(who, "open", request.Path, "whether it is a document by another name cannot be found out: "+
+		p.refused(who, "open", request.Path, "cannot check whether it is a document by another name: "+
 			err.Error())
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "the data directory cannot be searched"}
 	case isData:
-		p.refused(who, "open", request.Path, "a file of the task's runtime is a document by another name (a hard link); remove one of the names")
+		p.refused(who, "open", request.Path, "this file of the task's runtime is also a document (a hard link); "+
+			"remove one of the names")
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "a document by another name"}
 	}
 	return sandbox.Verdict{}
 }
 
-// operationsOf is what the descriptor of an open can be used for, and what the open
-// itself does: a file that is open for reading and writing is decided on as both,
-// and creating or truncating is writing whatever the descriptor is for.
+// operationsOf returns what an open does and what its descriptor can be used for. An open
+// for reading and writing is decided on as both. Creating or truncating counts as
+// writing, whatever the descriptor is for.
 func operationsOf(request sandbox.OpenRequest) []policy.Operation {
 	var list []policy.Operation
 	access := request.Flags & unix.O_ACCMODE
@@ -77,8 +79,8 @@ func operationsOf(request sandbox.OpenRequest) []policy.Operation {
 	return list
 }
 
-// mayAct refuses a process for which nobody knows what it has read: one that a worker
-// has forked. The zygote and a worker without a session have read nothing of any user.
+// mayAct refuses a process that a worker has forked, since nobody knows what it has read.
+// The zygote and a worker without a session have read no user's data.
 func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
 	task := p.taskOf(started)
 	if task == nil || len(task.spec.Parameters) == 0 || pid == started.PID() || p.sessions.of(pid) != nil {
@@ -87,8 +89,8 @@ func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
 	return forkedBy(started.PID(), pid)
 }
 
-// Send decides on one write by which data leaves a task in mode dynamic: to the
-// user's connection, or into a descriptor channel.
+// Send decides on one write by which data leaves a task in mode dynamic: to the user's
+// connection, or to a descriptor channel.
 func (p *pipeline) Send(_ context.Context, started sandbox.Task, pid int, number int) sandbox.Verdict {
 	begun := time.Now()
 	defer func() { p.intercepted(interceptSend, time.Since(begun)) }()
@@ -98,7 +100,7 @@ func (p *pipeline) Send(_ context.Context, started sandbox.Task, pid int, number
 			return sandbox.Verdict{Errno: unix.EPERM, Reason: "no session"}
 		}
 		if s.bound() == nil {
-			return sandbox.Verdict{} // nothing of any user has been read yet
+			return sandbox.Verdict{} // no user's data has been read yet
 		}
 		decision := p.decide(s.subject(), policy.Leave, p.egress, s.mode)
 		return verdict(decision.Allowed, decision.Reason)
@@ -122,7 +124,7 @@ func verdict(allowed bool, reason string) sandbox.Verdict {
 	return sandbox.Verdict{Errno: unix.EPERM, Reason: reason}
 }
 
-// Refused hears of a system call that the sandbox refused by itself.
+// Refused records a system call that the sandbox refused by itself.
 func (p *pipeline) Refused(call sandbox.RefusedCall) {
 	who, _ := p.subjectOf(call.Task, call.PID)
 	reason := "system call refused with " + unix.ErrnoName(call.Errno)

@@ -16,7 +16,7 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// maxLabel bounds what a sender calls its bundle, in bytes.
+// maxLabel limits the length of a bundle's label in bytes.
 const maxLabel = 256
 
 // Apply implements [api.Service].
@@ -59,7 +59,7 @@ func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.Appl
 	return result, nil
 }
 
-// candidate is a bundle that has been read and checked, and is not in force.
+// candidate is a bundle that has been read and checked but is not in force.
 type candidate struct {
 	previous *manifest.Bundle // nil before the first apply
 	bundle   *manifest.Bundle
@@ -67,7 +67,7 @@ type candidate struct {
 	catalog  catalog.Bundle
 }
 
-// candidateOf reads the bundle that an apply of the sources would put in force.
+// candidateOf reads the bundle that applying the sources would put in force.
 func (m *Monitor) candidateOf(sources []manifest.Source, prune bool) (*candidate, error) {
 	c := &candidate{previous: m.currentBundle()}
 	set := manifest.Parse(sources...)
@@ -91,13 +91,13 @@ func (m *Monitor) candidateOf(sources []manifest.Source, prune bool) (*candidate
 	return c, err
 }
 
-// relaxedPolicies warns of policies that hold nothing back.
+// relaxedPolicies returns a warning for each policy that is not enforced.
 func relaxedPolicies(bundle *manifest.Bundle) []string {
 	var warnings []string
 	for _, p := range bundle.Policies() {
 		if mode := catalog.Mode(p.Spec.Mode); mode == catalog.Audit || mode == catalog.Warn {
-			warnings = append(warnings, fmt.Sprintf("policy %s is in mode %s: what it forbids is recorded and allowed, "+
-				"to data that others wrote under its protection, too", p.Metadata.Name, mode))
+			warnings = append(warnings, fmt.Sprintf("policy %s is in mode %s: accesses that it forbids are recorded "+
+				"but allowed, even to data that others wrote under its protection", p.Metadata.Name, mode))
 		}
 	}
 	return warnings
@@ -131,7 +131,7 @@ func (m *Monitor) resolve(bundle *manifest.Bundle) (map[string]*manifest.Resolve
 	return resolved, nil
 }
 
-// feasible finds what would fail only after the bundle is in force.
+// feasible finds the errors that would otherwise appear only when the bundle is in force.
 func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
 	if _, err := os.Stat(m.options.Data); err != nil {
 		return api.Unavailable("apply", "make the directory that --data names available again", "data directory: %v",
@@ -153,9 +153,9 @@ func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
 	return nil
 }
 
-// analyzeAgain repeats the analysis of every pipeline that has one, where the state
-// has moved on. Without a result accesses are decided as they happen, so that a failure
-// is a warning.
+// analyzeAgain repeats the analysis of every pipeline that has one, if the state has
+// changed since. A failure is only a warning, since without a result the monitor decides
+// on accesses when they happen.
 func (m *Monitor) analyzeAgain(ctx context.Context) (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		known, p := m.analyses[name], m.pipelines[name]
@@ -170,7 +170,7 @@ func (m *Monitor) analyzeAgain(ctx context.Context) (warnings []string) {
 		}
 		if _, err := m.analyze(ctx, p, api.AnalyzeRequest{Scope: api.ScopeAll}, func(api.Progress) {}); err != nil {
 			warnings = append(warnings, fmt.Sprintf("pipeline %s is not analysed: %v; until shai analyze succeeds, "+
-				"its accesses are decided as they happen", name, err))
+				"the monitor decides on its accesses when they happen", name, err))
 		}
 	}
 	return warnings
@@ -181,7 +181,7 @@ func (m *Monitor) refreshRegions() {
 	m.regions.Store(&table)
 }
 
-// record writes an audit record that belongs to no pipeline.
+// record writes an audit record that belongs to no single pipeline.
 func (m *Monitor) record(event audit.Event) {
 	if err := m.audit.Append(event); err != nil {
 		m.metrics.auditFailures.Inc()

@@ -16,11 +16,11 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// setName is a pipeline's conduits as the catalog names them: "syse/documents".
+// setName returns the catalog's name of a pipeline's conduits: "syse/documents".
 func setName(pipeline, conduit string) string { return pipeline + "/" + conduit }
 
-// catalogBundle turns manifests into what the catalog enforces. Fact files are read
-// beneath the data directory; a bad line is an error that names file and line.
+// catalogBundle turns manifests into the catalog's form. It reads fact files beneath the
+// data directory. The error about a bad line names the file and the line.
 func catalogBundle(bundle *manifest.Bundle, data string) (catalog.Bundle, error) {
 	out := catalog.Bundle{Manifest: bundle.Canonical()}
 	for _, p := range bundle.Policies() {
@@ -57,7 +57,7 @@ func catalogBundle(bundle *manifest.Bundle, data string) (catalog.Bundle, error)
 	return out, nil
 }
 
-// attributesOf is what is known about a principal, as facts.
+// attributesOf returns a principal's attributes as facts.
 func attributesOf(principal *manifest.Principal) []policy.Fact {
 	var facts []policy.Fact
 	for _, attribute := range principal.Spec.Attributes {
@@ -86,8 +86,8 @@ func conduitRules(pipeline string, conduit manifest.Conduit) ([]catalog.Rule, er
 	return rules, nil
 }
 
-// contentHash names manifests together with the facts that their files hold, so
-// that a changed file is a changed bundle.
+// contentHash returns a hash of manifests and of the facts in their files, so that a
+// changed file means a changed bundle.
 func contentHash(manifests string, facts []policy.Fact) string {
 	sum := sha256.New()
 	sum.Write([]byte(manifests))
@@ -115,7 +115,8 @@ func factsOf(source *manifest.FactSource, data string) ([]policy.Fact, error) {
 	return factsource.ReadStatements(file, name)
 }
 
-// isBeneath says whether name is directory or stands beneath it, by name alone.
+// isBeneath reports whether name is directory or lies beneath it. It only compares the
+// names.
 func isBeneath(directory, name string) bool {
 	return name == directory || strings.HasPrefix(name, strings.TrimSuffix(directory, "/")+"/")
 }

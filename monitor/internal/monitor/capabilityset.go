@@ -23,12 +23,12 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// capabilitySet is what one instance of a task with parameters holds, in the forms
-// in which a worker gets it: prepared ahead of need, immutable, shared by all
+// capabilitySet holds the rights of one instance of a task with parameters, in the form
+// in which a worker gets them. It is prepared in advance, immutable, and shared by all
 // sessions of the instance.
 type capabilitySet struct {
 	subject  subject
-	classes  []uint32         // readable, ascending; empty where nothing was analysed
+	classes  []uint32         // readable, ascending; empty without an analysis
 	ruleset  *sandbox.Ruleset // the perimeter for exactly those classes
 	keyValue string           // user of the key-value store, "" when the instance uses none
 	analyzed bool
@@ -45,14 +45,14 @@ func (c *capabilitySet) close() {
 	}
 }
 
-// parametersOf names the values that a session gives to a task's parameters. The
-// monitor verifies two: the user and the region. Any other parameter stays unbound
-// and its taint cannot be built, which refuses the session.
+// parametersOf returns the values that a session gives to a task's parameters. The
+// monitor verifies two: the user and the region. Any other parameter stays unbound. Its
+// taint can then not be built, and the session is refused.
 func parametersOf(principal, region string) map[string]string {
 	return map[string]string{"user": principal, "region": region}
 }
 
-// instanceOf is an instance as the analysis names it.
+// instanceOf returns an instance in the form that the analysis uses.
 func instanceOf(task *runningTask, values map[string]string) analysis.Instance {
 	instance := analysis.Instance{Task: task.name}
 	for _, parameter := range task.spec.Parameters {
@@ -61,11 +61,11 @@ func instanceOf(task *runningTask, values map[string]string) analysis.Instance {
 	return instance
 }
 
-// bind verifies who the user is and finds the instance's capability set. The second
-// result says how: "analysed" or "mispredicted".
+// bind verifies the user's identity and finds the instance's capability set. The string
+// is "analyzed" if the analysis foresaw the instance, else "mispredicted".
 func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error) {
 	if s.bound() != nil {
-		return nil, "", fmt.Errorf("the session is bound already; open another connection for another user")
+		return nil, "", fmt.Errorf("the session already has a user; open another connection for another user")
 	}
 	key, known := s.pipeline.services.publicKey(request.Principal)
 	if !known {
@@ -73,7 +73,7 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	}
 	text := wire.SignedPrefix + request.Principal + "\n" + hex.EncodeToString(s.nonce[:])
 	if !ed25519.Verify(key, []byte(text), request.Signature[:]) {
-		return nil, "", fmt.Errorf("the signature is not %s's over this connection's nonce", request.Principal)
+		return nil, "", fmt.Errorf("the signature is not one by %s of this connection's nonce", request.Principal)
 	}
 	s.pipeline.services.binding.RLock()
 	defer s.pipeline.services.binding.RUnlock()
@@ -84,7 +84,7 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	who := s.acting(holds.subject)
 	decision := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
 	if !decision.Allowed {
-		return nil, "", fmt.Errorf("nothing may leave to %s: %s", request.Principal, decision.Reason)
+		return nil, "", fmt.Errorf("data may not leave to %s: %s", request.Principal, decision.Reason)
 	}
 	if err := s.task.checkFlows(who, s.placements()); err != nil {
 		return nil, "", err
@@ -98,8 +98,8 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	return holds, "mispredicted", nil
 }
 
-// acting is an instance's subject with what only this connection has: an instance
-// serves its user from many addresses, and one without a region from many regions.
+// acting adds to an instance's subject what only this connection has: an instance serves
+// its user at many addresses, and one without a region serves many regions.
 func (s *session) acting(who subject) subject {
 	session := *who.session
 	session.IP, session.Region = s.peer, s.region
@@ -107,7 +107,7 @@ func (s *session) acting(who subject) subject {
 	return who
 }
 
-// placements are the ends that the session holds, in its own slot.
+// placements returns the ends that the session holds, in its own slot.
 func (s *session) placements() []placement {
 	places := slices.Clone(s.task.perSession)
 	for i := range places {
@@ -116,8 +116,8 @@ func (s *session) placements() []placement {
 	return places
 }
 
-// answerBound sends the capability set that the session's mode grants: its classes
-// run natively in modes shai and audit; in mode dynamic every open is asked for, so
+// answerBound sends the capability set that the session's mode grants. In modes shai and
+// audit, its classes are opened natively. In mode dynamic every open asks the monitor, so
 // the perimeter is empty and there is no view.
 func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabilitySet) error {
 	services := s.pipeline.services
@@ -143,16 +143,16 @@ func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabili
 	return s.send(sequence, bound, files...)
 }
 
-// hasSets says whether any capability set is prepared.
+// hasSets reports whether any capability set is prepared.
 func (p *pipeline) hasSets() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.sets) > 0
 }
 
-// capabilities is the prepared set of an instance, or, where the analysis did not
-// foresee it, one without any class, so that every access asks. The instance is
-// then remembered for the next analysis.
+// capabilities returns the prepared set of an instance. If the analysis did not foresee
+// the instance, the set has no classes, so every access asks the monitor, and the
+// instance is remembered for the next analysis.
 func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*capabilitySet, error) {
 	name := instanceOf(task, values).Name()
 	p.mu.Lock()
@@ -218,7 +218,7 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, found *a
 	return holds, nil
 }
 
-// taintOf builds an instance's taint from its task's manifest.
+// taintOf builds an instance's taint as its task's manifest describes it.
 func taintOf(bind bindFunc, spec manifest.TaskSpec, name string, values map[string]string) (policy.Label, error) {
 	arguments := map[string]string{}
 	for parameter, value := range spec.Taint.Arguments {
@@ -234,8 +234,8 @@ func taintOf(bind bindFunc, spec manifest.TaskSpec, name string, values map[stri
 	return bound.Label(name), nil
 }
 
-// tupleGrants are the instance's validated accesses to tuples, as the key-value store
-// is told them.
+// tupleGrants returns the instance's validated accesses to tuples, in the form that the
+// key-value store uses.
 func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 	var grants []kvfilter.Grant
 	for _, conduit := range p.spec.Conduits {
@@ -259,12 +259,12 @@ func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 	return grants
 }
 
-// openConduit opens one document for a session, deciding first unless its class is
-// in the capability set.
+// openConduit opens one document for a session. It decides first, unless the document's
+// class is in the capability set.
 func (p *pipeline) openConduit(who subject, holds *capabilitySet, id uint32, mode wire.Mode) (*os.File, unix.Errno) {
 	document, found := p.services.document(id)
 	if !found {
-		p.refused(who, "open", fmt.Sprintf("conduit %d", id), "no conduit has this number")
+		p.refused(who, "open", fmt.Sprintf("conduit %d", id), "there is no conduit with this number")
 		return nil, unix.ENOENT
 	}
 	if mode == wire.ModeDynamic || !holds.holdsClass(document.class) {
@@ -278,7 +278,7 @@ func (p *pipeline) openConduit(who subject, holds *capabilitySet, id uint32, mod
 		return nil, unix.EIO
 	}
 	file := os.NewFile(uintptr(number), document.path)
-	// The monitor could open what the task's user cannot.
+	// The monitor may open files that the task's user may not.
 	if err := p.checkReadable(file); err != nil {
 		file.Close()
 		p.refused(who, "open", document.conduit.Name, err.Error())

@@ -11,9 +11,9 @@ import (
 	"shai.dev/monitor/internal/sandbox"
 )
 
-// conduitPair is both ends of one slot of a pipe or descriptor channel. The
-// monitor keeps both open for as long as the pipeline lives, so that a task that
-// restarts, and every new worker, gets the same conduit again.
+// conduitPair holds both ends of one slot of a pipe or descriptor channel. The monitor
+// keeps both open while the pipeline exists, so that a restarted task, and every new
+// worker, gets the same conduit again.
 type conduitPair struct {
 	reader, writer *os.File
 }
@@ -47,7 +47,7 @@ func newChannel(name string) (conduitPair, error) {
 	return oneWay(name, ends)
 }
 
-// oneWay takes over the two ends, the reading one first.
+// oneWay takes over the two ends, the reading end first.
 func oneWay(name string, ends [2]int) (conduitPair, error) {
 	pair := conduitPair{reader: os.NewFile(uintptr(ends[0]), name), writer: os.NewFile(uintptr(ends[1]), name)}
 	if err := sandbox.OneWay(pair.reader, pair.writer); err != nil {

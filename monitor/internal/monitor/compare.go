@@ -14,26 +14,27 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// maxChangesShown bounds the lists of a comparison.
+// maxChangesShown limits the length of the lists in a comparison.
 const maxChangesShown = 20
 
-// comparison is one candidate that is compared with what is in force.
+// comparison compares a candidate with the bundle in force.
 type comparison struct {
-	change   *catalog.Change // to the shadow
+	change   *catalog.Change // from the state in force to the candidate's
 	progress func(api.Progress)
 	begun    time.Time
 	sides    map[string]*compared
 }
 
-// compared is one pipeline on both sides; a plan is nil where there is none.
+// compared is one pipeline before and after; a plan is nil if the pipeline does not exist
+// there.
 type compared struct {
 	before, after *analysis.Plan
-	result        *analysis.Result // of before, nil where none is in force
-	same          bool             // nothing but facts can make a difference
+	result        *analysis.Result // of before, nil if none is in force
+	same          bool             // only facts can make a difference
 }
 
-// Compare implements [api.Service]. The analyses run beside everything else: what they
-// look at does not change.
+// Compare implements [api.Service]. It holds no lock during the analyses, since the
+// states that they use are immutable.
 func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progress func(api.Progress)) (api.Comparison,
 	error) {
 	c, err := m.prepareComparison(request)
@@ -68,7 +69,7 @@ func (m *Monitor) Compare(ctx context.Context, request api.CompareRequest, progr
 	return out, nil
 }
 
-// prepareComparison reads the candidate and makes the shadow of the state under it.
+// prepareComparison reads the candidate and computes the state that it would lead to.
 func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, error) {
 	m.changing.Lock()
 	defer m.changing.Unlock()
@@ -106,13 +107,13 @@ func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, er
 		plan := *p.plan
 		side.after, side.same = &plan, p == s.old[name]
 		if side.before != nil {
-			plan.Seen = side.before.Seen // who has come once is expected on both sides
+			plan.Seen = side.before.Seen // instances seen before are expected on both sides
 		}
 	}
 	return c, nil
 }
 
-// analyse finds the flows of one pipeline before and after.
+// analyze finds the flows of one pipeline before and after.
 func (c *comparison) analyze(ctx context.Context, one *compared) (before, after *analysis.Side, err error) {
 	if one.before != nil {
 		if before, err = c.side(ctx, one.before, c.change.Before, one.result); err != nil {
@@ -132,8 +133,8 @@ func (c *comparison) analyze(ctx context.Context, one *compared) (before, after 
 	return before, after, err
 }
 
-// side is a pipeline's flows in one state; held is what every policy allows, nil where
-// that is not known.
+// side returns a pipeline's flows in one state. held is the result with every policy
+// enforced, nil if it is not known yet.
 func (c *comparison) side(ctx context.Context, plan *analysis.Plan, state *catalog.State,
 	held *analysis.Result) (*analysis.Side, error) {
 	var err error
@@ -161,7 +162,8 @@ func firstOf[T any](list []T) []T {
 	return append([]T{}, list[:min(len(list), maxChangesShown)]...)
 }
 
-// flowChanges is a list of changes as the API shows it, and the flows of the whole list.
+// flowChanges returns a list of changes for the API, and the number of flows in the whole
+// list.
 func flowChanges(list []analysis.FlowChange) (shown []api.FlowChange, total uint64) {
 	for _, change := range list {
 		total += change.Flows

@@ -10,15 +10,15 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// conduits are what stands between a pipeline's tasks: pipes and descriptor channels, by
-// conduit and slot.
+// conduits are the pipes and descriptor channels between a pipeline's tasks, by conduit
+// and slot.
 type conduits struct {
 	pairs   map[string][]conduitPair
-	checked map[string][]conduitPair // the channels' twins whose writes ask
+	checked map[string][]conduitPair // the channels' checked twins, whose writes ask the monitor
 }
 
-// makeConduits makes the pipes and channels of a pipeline. What was made before an error
-// is among it.
+// makeConduits makes the pipes and channels of a pipeline. After an error, the result
+// holds those made so far.
 func makeConduits(pipeline string, list []manifest.Conduit) (conduits, error) {
 	c := conduits{pairs: map[string][]conduitPair{}, checked: map[string][]conduitPair{}}
 	for _, conduit := range list {
@@ -52,12 +52,12 @@ func (c conduits) add(conduit manifest.Conduit, name string) error {
 	return nil
 }
 
-// channel is a channel's slot with its checked twin.
+// channel returns one slot of a channel, with its checked twin.
 func (c conduits) channel(name string, slot int) []conduitPair {
 	return []conduitPair{c.pairs[name][slot], c.checked[name][slot]}
 }
 
-// end is the end that a placement stands for in a slot.
+// end returns the file that a placement means in a slot.
 func (c conduits) end(place placement, slot int, mode wire.Mode) *os.File {
 	pairs := c.pairs[place.end.conduit]
 	if place.end.checked || place.capability.Kind == wire.KindChannel && !place.end.writer && mode == wire.ModeDynamic {

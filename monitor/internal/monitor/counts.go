@@ -12,20 +12,20 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// nativeOpensPerSecond is how many documents a worker can be believed to open natively,
-// on average over its session. With it a worker that counts what it likes spoils no more
-// than a busy one's share of the pipeline's counts.
+// nativeOpensPerSecond is the highest credible rate at which a worker opens documents
+// natively, on average over its session. It limits what a worker with false counts can
+// add to the pipeline's counts to the share of a busy worker.
 const nativeOpensPerSecond = 10_000
 
-// sessionCounts is the page on which one session's worker counts what it does without
-// the monitor (wire.Counters). No other worker has it. This one can write anything there:
-// what is read never falls, and rises with the session's time at most. Not safe for
-// concurrent use.
+// sessionCounts is the page on which one session's worker counts what it does without the
+// monitor (wire.Counters). No other worker has the page, but this one can write anything
+// to it: the values that are read never fall, and their growth is limited by the
+// session's time. Not safe for concurrent use.
 type sessionCounts struct {
 	pipeline string
 	page     *os.File // of a fixed size
 	begun    time.Time
-	opens    uint64 // what was read last
+	opens    uint64 // the value read last
 }
 
 // newSessionCounts makes a page of zeros; the caller closes it.
@@ -37,7 +37,8 @@ func newSessionCounts(pipeline string, begun time.Time) (*sessionCounts, error) 
 	return &sessionCounts{pipeline: pipeline, page: page, begun: begun}, nil
 }
 
-// nativeOpens is how many documents the worker has opened natively until now.
+// nativeOpens returns the number of documents that the worker has opened natively until
+// now.
 func (c *sessionCounts) nativeOpens(now time.Time) uint64 {
 	var field [8]byte
 	if _, err := c.page.ReadAt(field[:], int64(unsafe.Offsetof(wire.Counters{}.FastOpens))); err != nil {

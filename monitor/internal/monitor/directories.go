@@ -10,9 +10,9 @@ import (
 	"shai.dev/monitor/internal/manifest"
 )
 
-// checkDirectories refuses directory conduits beneath which another rule applies: the
-// kernel grants a hierarchy as a whole, so files under the stricter rule would be
-// opened under the directory's.
+// checkDirectories refuses directory conduits that contain paths with a stricter rule:
+// the kernel grants a hierarchy as a whole, so the directory's rule would open those
+// files.
 func checkDirectories(spec manifest.PipelineSpec) error {
 	for _, conduit := range spec.Conduits {
 		if conduit.Kind != manifest.KindFile || !conduit.Directory {
@@ -21,11 +21,12 @@ func checkDirectories(spec manifest.PipelineSpec) error {
 		for i, own := range conduit.Paths {
 			directory := path.Clean(strings.TrimSuffix(own.Path, "**"))
 			if strings.ContainsAny(directory, "*{") {
-				return fmt.Errorf("conduit %s: directory %s must be a fixed path; a placeholder or wildcard before ** is not one", conduit.Name, own.Path)
+				return fmt.Errorf("conduit %s: directory %s must be a fixed path (no placeholder or wildcard before **)",
+					conduit.Name, own.Path)
 			}
 			if other, found := ruleWithin(spec, directory, conduit.Name, i); found {
-				return fmt.Errorf("conduit %s: directory %s holds %s of conduit %s, which a grant of the directory would open as well; "+
-					"move one of them out of the other", conduit.Name, own.Path, other.path, other.conduit)
+				return fmt.Errorf("conduit %s: directory %s contains %s of conduit %s, which a grant of the "+
+					"directory would open as well; move one of them out of the other", conduit.Name, own.Path, other.path, other.conduit)
 			}
 		}
 	}
@@ -34,8 +35,8 @@ func checkDirectories(spec manifest.PipelineSpec) error {
 
 type rulePath struct{ conduit, path string }
 
-// ruleWithin finds a path of the pipeline, other than the one given, that may match
-// something beneath a directory.
+// ruleWithin finds a path of the pipeline that may match something beneath a directory,
+// except the path with this conduit and index.
 func ruleWithin(spec manifest.PipelineSpec, directory, conduit string, index int) (rulePath, bool) {
 	for _, other := range spec.Conduits {
 		if other.Kind != manifest.KindFile {
@@ -55,7 +56,7 @@ func ruleWithin(spec manifest.PipelineSpec, directory, conduit string, index int
 	return rulePath{}, false
 }
 
-// fixedPart is the directory before a pattern's first wildcard or placeholder.
+// fixedPart returns the directory before a pattern's first wildcard or placeholder.
 func fixedPart(pattern string) string {
 	if i := strings.IndexAny(pattern, "*{"); i >= 0 {
 		return path.Clean(pattern[:strings.LastIndexByte(pattern[:i], '/')+1])
@@ -63,8 +64,8 @@ func fixedPart(pattern string) string {
 	return pattern
 }
 
-// isBroader says whether a pattern is "<ancestor>/**": beneath the directory the
-// directory's own, more specific rule then applies everywhere.
+// isBroader reports whether a pattern is "<ancestor>/**". Beneath the directory, the
+// directory's own rule is more specific and applies everywhere.
 func isBroader(pattern, directory string) bool {
 	ancestor, whole := strings.CutSuffix(pattern, "/**")
 	return whole && !strings.ContainsAny(ancestor, "*{") && isBeneath(ancestor, directory)

@@ -14,15 +14,15 @@ import (
 	"shai.dev/monitor/internal/sandbox"
 )
 
-// endpoint is the monitor's end of a task's socket (docs/wire.md). One goroutine
-// may receive while others send.
+// endpoint is the monitor's end of a task's socket (docs/wire.md). One goroutine may
+// receive while others send.
 type endpoint struct {
 	file *os.File
 	raw  syscall.RawConn
 }
 
-// newEndpoint makes a socket pair: the monitor's end, and the task's, which the
-// caller hands over and closes.
+// newEndpoint makes a socket pair. It returns the monitor's end, and the task's end,
+// which the caller hands over and closes.
 func newEndpoint() (*endpoint, *os.File, error) {
 	ends, err := sandbox.MessagePair()
 	if err != nil {
@@ -44,11 +44,11 @@ func newEndpoint() (*endpoint, *os.File, error) {
 	return &endpoint{file: mine, raw: raw}, theirs, nil
 }
 
-var errTruncated = errors.New("record is longer than any the protocol has")
+var errTruncated = errors.New("record is longer than the protocol allows")
 
-// receive reads one record into buffer. io.EOF means that no process holds the
-// other end any more. Descriptors that a task sends are refused unseen: no message
-// of a task carries any.
+// receive reads one record into buffer. It returns io.EOF when no process holds the other
+// end any more. Descriptors that a task sends are refused: no message of a task carries
+// any.
 func (e *endpoint) receive(buffer []byte) (int, error) {
 	var size, flags int
 	var failure error

@@ -14,19 +14,19 @@ import (
 	"shai.dev/monitor/internal/audit"
 )
 
-// longestWait bounds how far a step of the wall clock can delay an expiry.
+// longestWait limits how long a step of the wall clock can delay an expiry.
 const longestWait = time.Minute
 
-// rescheduleExpiry makes watchExpiry look at the analyses again. It never blocks.
+// rescheduleExpiry makes watchExpiry examine the analyses again. It never blocks.
 func (m *Monitor) rescheduleExpiry() {
 	select {
 	case m.expiring <- struct{}{}:
-	default: // it has not looked since the last time
+	default: // the last request is still pending
 	}
 }
 
-// watchExpiry takes accesses that a policy limits in time out of the capability sets
-// when their time has come, until ctx ends.
+// watchExpiry removes time-limited accesses from the capability sets when they expire,
+// until ctx ends.
 func (m *Monitor) watchExpiry(ctx context.Context) {
 	for {
 		timer := time.NewTimer(m.nextExpiry())
@@ -38,13 +38,14 @@ func (m *Monitor) watchExpiry(ctx context.Context) {
 			timer.Stop()
 		case <-timer.C:
 			if err := m.expire(ctx, time.Now()); err != nil {
-				m.logger.Error("an access that has ended could not be taken back by itself; capability sets are dropped", "error", err)
+				m.logger.Error("an expired access could not be revoked alone; capability sets are dropped",
+					"error", err)
 			}
 		}
 	}
 }
 
-// nextExpiry is how long to wait before something may end.
+// nextExpiry returns how long to wait before something may expire.
 func (m *Monitor) nextExpiry() time.Duration {
 	m.mu.RLock()
 	known := slices.Collect(maps.Values(m.analyses))
@@ -61,7 +62,7 @@ func (m *Monitor) nextExpiry() time.Duration {
 	return wait
 }
 
-// expire replaces the analyses of which something has ended by now.
+// expire replaces the analyses with accesses that have expired by now.
 func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()

@@ -58,7 +58,7 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	return answer, nil
 }
 
-// commandFor is the command that changes a fact.
+// commandFor returns the command that changes a fact.
 func commandFor(change policy.FactChange) string {
 	verb, typed, words := "remove", "", []string{change.Fact.Conduit, change.Fact.Relation}
 	if change.Add {
@@ -84,10 +84,10 @@ func commandFor(change policy.FactChange) string {
 	return "shai facts " + verb + " " + typed + strings.Join(words, " ")
 }
 
-// shellSafe are the characters that a shell takes as they are.
+// shellSafe are the characters that need no quotes in a shell.
 const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:@"
 
-// askedSubject is the instance that a question is about.
+// askedSubject returns the instance that a question is about.
 func (p *pipeline) askedSubject(question api.Question) (subject, error) {
 	task := p.tasks[question.Task]
 	for _, name := range p.order {

@@ -17,9 +17,8 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// ChangeFacts implements [api.Service]. The change of the state and of the
-// capability sets that rest on it are one step for every session that begins: binding
-// waits meanwhile.
+// ChangeFacts implements [api.Service]. For sessions that begin, the change of the state
+// and of the capability sets is one step: binding waits in the meantime.
 func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.FactResult, error) {
 	m.changing.Lock()
 	defer m.changing.Unlock()
@@ -28,8 +27,8 @@ func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.F
 	})
 }
 
-// changeFacts makes a change of the catalog's facts and brings everything that rests on
-// them in step. Called with changing held.
+// changeFacts changes the catalog's facts and updates everything that depends on them.
+// Called with changing held.
 func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Change, error)) (api.FactResult, error) {
 	m.binding.Lock()
 	defer m.binding.Unlock()
@@ -49,7 +48,7 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 	for _, p := range m.pipelines {
 		p.dropUnforeseen()
 	}
-	// One pipeline's failure must not leave another's capability sets behind.
+	// If one pipeline fails, the capability sets of the others must still be updated.
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		affected, reset, err := m.follow(ctx, name, done)
@@ -86,9 +85,9 @@ func (m *Monitor) follow(ctx context.Context, name string, change *catalog.Chang
 	})
 }
 
-// advance replaces a pipeline's analysis by its next one and brings the capability
-// sets in step. Where that fails, the pipeline is left without any set: accesses are
-// then decided as they happen. Called with changing and binding held.
+// advance replaces a pipeline's analysis by its next one and updates the capability sets.
+// If this fails, the pipeline is left without capability sets, and the monitor decides on
+// accesses when they happen. Called with changing and binding held.
 func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Result, []analysis.Affected,
 	error)) (affected, reset int, err error) {
 	p, known := m.pipelines[name], m.analyses[name]
@@ -122,7 +121,7 @@ func (m *Monitor) setAnalysis(name string, known *analyzed) {
 	m.analyses[name] = known
 }
 
-// hasLost says whether an instance may do less than before.
+// hasLost reports whether an instance may do less than before.
 func hasLost(one analysis.Affected) bool {
 	if len(one.Lost) > 0 || one.After == nil {
 		return true
@@ -143,11 +142,12 @@ func hasLost(one analysis.Affected) bool {
 	return false
 }
 
-// revokeAtOnce is the setting by which live sessions lose what their user loses.
+// revokeAtOnce is the value of spec.revocation with which live sessions lose an access as
+// soon as their user does.
 const revokeAtOnce = "immediate"
 
-// abandon leaves a pipeline whose capability sets cannot be brought in step without
-// any. Nobody knows then what live sessions have lost; where that matters, all end.
+// abandon drops the capability sets of a pipeline for which they cannot be updated. It is
+// then unknown what live sessions have lost; if revocation is immediate, all are ended.
 func (p *pipeline) abandon() (reset int) {
 	p.dropSets()
 	if p.spec.Revocation != revokeAtOnce {
@@ -160,22 +160,22 @@ func (p *pipeline) abandon() (reset int) {
 	return len(sessions)
 }
 
-// dropUnforeseen forgets the sets of instances that were not analysed: no analysis
-// keeps them in step, so they are made anew when they are needed again.
+// dropUnforeseen drops the sets of instances that were not analysed: no analysis updates
+// them, so they are made anew when they are needed.
 func (p *pipeline) dropUnforeseen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.sets, func(_ string, holds *capabilitySet) bool { return !holds.analyzed })
 }
 
-// dropSets forgets every prepared capability set.
+// dropSets drops every prepared capability set.
 func (p *pipeline) dropSets() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sets = map[string]*capabilitySet{}
 }
 
-// replaceSet brings one instance's capability set in step.
+// replaceSet updates one instance's capability set.
 func (p *pipeline) replaceSet(one analysis.Affected) error {
 	task := p.tasks[one.Instance.Task]
 	if len(task.spec.Parameters) == 0 {
@@ -198,8 +198,8 @@ func (p *pipeline) replaceSet(one analysis.Affected) error {
 	return nil
 }
 
-// revoke ends the live sessions of an instance; their clients connect again and get
-// the new capability set.
+// revoke ends the live sessions of an instance. Their clients connect again and get the
+// new capability set.
 func (p *pipeline) revoke(instance string) int {
 	count := 0
 	for _, s := range p.sessions.live() {

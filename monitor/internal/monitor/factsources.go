@@ -23,8 +23,8 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// followed are the sources of the bundle in force that facts are fetched from, each with
-// a goroutine of its own. Safe for concurrent use.
+// followed are the sources of the bundle in force from which facts are fetched, each with
+// a goroutine of its own. It is safe for concurrent use.
 type followed struct {
 	monitor *Monitor
 	running sync.WaitGroup
@@ -33,7 +33,7 @@ type followed struct {
 	sources map[string]*followedSource // by sourceID
 }
 
-// followedSource is one of them.
+// followedSource is one of the followed sources.
 type followedSource struct {
 	id, name string
 	stop     context.CancelFunc
@@ -44,8 +44,8 @@ type followedSource struct {
 	message     string
 }
 
-// sourceID names a source together with where its facts come from: facts of another
-// place are not a changed source's earlier facts.
+// sourceID returns an identifier of a source and the place that its facts come from. If
+// the place changes, the source's earlier facts do not count as known.
 func sourceID(source *manifest.FactSource) string {
 	spec, err := json.Marshal(source.Spec)
 	if err != nil {
@@ -61,9 +61,9 @@ func newFollowed(m *Monitor) *followed {
 	return f
 }
 
-// fetchUnknown fetches what those sources say of which nothing is known. A bundle whose
-// facts are unknown cannot be in force: what a policy allows in the absence of a fact
-// would be allowed. Called with changing held.
+// fetchUnknown fetches the facts of those sources that were never fetched. A bundle
+// cannot be in force while such facts are unknown: policies would allow what they allow
+// in the absence of a fact. Called with changing held.
 func (m *Monitor) fetchUnknown(c *candidate) (map[string]catalog.Fetched, error) {
 	fetched := map[string]catalog.Fetched{}
 	var failures []error
@@ -97,13 +97,13 @@ func (m *Monitor) fetchUnknown(c *candidate) (map[string]catalog.Fetched, error)
 	group.Wait()
 	if len(failures) > 0 {
 		slices.SortFunc(failures, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-		return nil, api.Unavailable("apply", "see to it that the source answers, or leave it out; nothing was changed",
+		return nil, api.Unavailable("apply", "make the source answer, or leave it out; nothing was changed",
 			"%v", errors.Join(failures...))
 	}
 	return fetched, nil
 }
 
-// openSource makes a source ready to be fetched from.
+// openSource prepares a source for fetching.
 func (m *Monitor) openSource(bundle *manifest.Bundle, resolved map[string]*manifest.Resolved,
 	name string) (factsource.Source, error) {
 	spec, err := bundle.ResolveFactSource(name, m.options.Define)
@@ -123,8 +123,8 @@ func (m *Monitor) openSource(bundle *manifest.Bundle, resolved map[string]*manif
 	return source, nil
 }
 
-// loginAt is how to authenticate at a store: as its administrator where it is a
-// pipeline's confined one, not at all elsewhere.
+// loginAt returns how to authenticate at a store: as its administrator if it is a
+// pipeline's confined store, else not at all.
 func (m *Monitor) loginAt(socket string, resolved map[string]*manifest.Resolved) (factsource.Login, error) {
 	if m.options.Secrets == "" {
 		return factsource.Login{}, nil
@@ -139,9 +139,9 @@ func (m *Monitor) loginAt(socket string, resolved map[string]*manifest.Resolved)
 	return factsource.Login{}, nil
 }
 
-// turnTo follows the sources of a bundle, which may be nil, and no others. Those of
-// which fetched has something were fetched just now. It does not wait for those that
-// stop: they may be waiting for the caller's lock.
+// turnTo follows the sources of a bundle (none if it is nil), and no others. The sources
+// in fetched have just been fetched. It does not wait for the goroutines of the sources
+// that it stops: they may be waiting for the caller's lock.
 func (f *followed) turnTo(bundle *manifest.Bundle, fetched map[string]catalog.Fetched) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,13 +175,13 @@ func (f *followed) turnTo(bundle *manifest.Bundle, fetched map[string]catalog.Fe
 	}
 }
 
-// close stops following and returns when nobody does any more.
+// close stops following all sources and waits until their goroutines have ended.
 func (f *followed) close() {
 	f.turnTo(nil, nil)
 	f.running.Wait()
 }
 
-// Waiting times after failures double up to the longest.
+// Waiting times after failures double until they reach the longest.
 const (
 	firstRetry   = time.Second
 	longestRetry = time.Minute
@@ -195,7 +195,7 @@ func (f *followed) follow(ctx context.Context, s *followedSource) {
 			source.Close()
 		}
 	}()
-	var last [sha256.Size]byte // digest of what was fetched whole
+	var last [sha256.Size]byte // digest of the last complete fetch
 	retry := firstRetry
 	for {
 		var err error
@@ -240,7 +240,7 @@ func (f *followed) open(s *followedSource) (factsource.Source, error) {
 	return m.openSource(bundle, resolved, s.name)
 }
 
-// fetch takes in what has changed.
+// fetch applies the changes of a source.
 func (f *followed) fetch(ctx context.Context, s *followedSource, source factsource.Source,
 	last *[sha256.Size]byte) error {
 	m := f.monitor
@@ -263,7 +263,8 @@ func (f *followed) fetch(ctx context.Context, s *followedSource, source factsour
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// Not ctx: half an update of capability sets would drop them all.
+	// Not ctx: if the update of the capability sets was interrupted, all would be
+	// dropped.
 	_, err = m.changeFacts(m.context, func() (*catalog.Change, error) {
 		if update.Whole != nil {
 			return m.catalog.ReplaceSource(s.id, *update.Whole)
@@ -276,7 +277,7 @@ func (f *followed) fetch(ctx context.Context, s *followedSource, source factsour
 	return err
 }
 
-// digest names what was fetched, whatever its order.
+// digest returns a hash of what was fetched that does not depend on its order.
 func digest(fetched catalog.Fetched) (sum [sha256.Size]byte) {
 	lines := make([]string, 0, len(fetched.Facts))
 	for _, fact := range fetched.Facts {
@@ -296,7 +297,7 @@ func digest(fetched catalog.Fetched) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// note keeps what became of a fetch.
+// note records the result of a fetch.
 func (s *followedSource) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,7 +329,7 @@ func (f *followed) status() []api.FactSourceStatus {
 }
 
 var sourceAge = prometheus.NewDesc("shai_fact_source_age_seconds",
-	"Time since facts were last fetched from a source with success; since following it began where they never were.",
+	"Time since facts were last fetched from a source, or, if they never were, since the monitor began to follow it.",
 	[]string{"source"}, nil)
 
 // Describe implements [prometheus.Collector].

@@ -8,7 +8,7 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// channelAt is the channel whose checked end has this number in the task.
+// channelAt returns the channel whose checked end has this number in the task.
 func (t *runningTask) channelAt(number int) (policy.Conduit, bool) {
 	for _, place := range t.placements {
 		if int(place.capability.Number) == number && place.end.checked {
@@ -18,7 +18,7 @@ func (t *runningTask) channelAt(number int) (policy.Conduit, bool) {
 	return policy.Conduit{}, false
 }
 
-// channelConduit is a pipe or channel as the policies see it.
+// channelConduit returns a pipe or channel in the form that policies use.
 func (p *pipeline) channelConduit(name string, slot int) (policy.Conduit, bool) {
 	for _, conduit := range p.spec.Conduits {
 		if conduit.Name != name || conduit.Policy == nil {
@@ -39,9 +39,9 @@ func (p *pipeline) channelConduit(name string, slot int) (policy.Conduit, bool) 
 	return policy.Conduit{}, false
 }
 
-// checkFlows decides the flows over pipes and channels before a task starts, and
-// before a session's worker is told whom it serves: what holds a forbidden end never
-// gets anything to say.
+// checkFlows decides on the flows over pipes and channels before a task starts, and
+// before a session's worker learns whose session it is. A task or worker whose end is
+// forbidden does not start.
 func (t *runningTask) checkFlows(who subject, places []placement) error {
 	for _, place := range places {
 		if place.directory != "" {
@@ -49,7 +49,7 @@ func (t *runningTask) checkFlows(who subject, places []placement) error {
 		}
 		conduit, found := t.pipeline.channelConduit(place.end.conduit, place.end.slot)
 		if !found {
-			return fmt.Errorf("conduit %s has no policy; nobody may use it", place.end.conduit)
+			return fmt.Errorf("conduit %s has no policy, so nothing may use it", place.end.conduit)
 		}
 		what := policy.Read
 		if place.end.writer {

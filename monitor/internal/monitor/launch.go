@@ -17,8 +17,8 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// directories are the directory capabilities in the order of their numbers. A task
-// with parameters gets none at its start: each worker is given the view with its
+// directories returns the directory capabilities in the order of their numbers. A task
+// with parameters gets none when it starts: each worker gets the view together with its
 // user (wire.BoundView).
 func (t *runningTask) directories() []sandbox.Capability {
 	var list []sandbox.Capability
@@ -35,9 +35,9 @@ func (t *runningTask) directories() []sandbox.Capability {
 	return list
 }
 
-// perimeter is what the kernel lets the task itself open natively: what the
-// policies allow its taint now. A zygote may read nothing of any user; each worker
-// is given its user's set, inside what the zygote's perimeter still allows.
+// perimeter returns what the kernel allows the task itself to open natively, which is
+// what the policies allow its taint now. A zygote may read no user's data. Each worker
+// gets its user's set, within the zygote's perimeter.
 func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
 	services := t.pipeline.services
 	if len(t.spec.Parameters) > 0 {
@@ -68,14 +68,14 @@ func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
 	return list, nil
 }
 
-// directoryRights decides on a directory conduit. What a task may write it may also
-// read back, as far as the policies allow; a read or write that the manifest asks for
-// and the policies forbid keeps the task from starting.
+// directoryRights decides on a directory conduit. A task that may write it may also read
+// it back, if the policies allow this. If the manifest asks for an access that the
+// policies forbid, the task does not start.
 func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
 	services := t.pipeline.services
 	conduit, found := services.conduitNamed(place.directory + "/any")
 	if !found {
-		return 0, fmt.Errorf("directory %s is no conduit of the pipeline", place.directory)
+		return 0, fmt.Errorf("directory %s is not a conduit of the pipeline", place.directory)
 	}
 	// The decision is for every file beneath, even if the bundle is of a version that did not say so.
 	conduit.Directory = true
@@ -105,8 +105,8 @@ func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
 	return rights, nil
 }
 
-// descriptors are those placed at the task's start. release closes the originals
-// that are the task's alone.
+// descriptors returns the descriptors that the task gets when it starts. release closes
+// the originals that belong to this task alone.
 func (t *runningTask) descriptors() (placed map[int]*os.File, release func(), err error) {
 	p := t.pipeline
 	var own []*os.File
@@ -149,9 +149,9 @@ func (t *runningTask) descriptors() (placed map[int]*os.File, release func(), er
 	return descriptors, closeOwn, nil
 }
 
-// listener opens the pipeline's listening socket for the task that has a connection
-// conduit. It stays the monitor's, across restarts of the task; only in mode
-// baseline, where workers accept natively, does the task hold it as well.
+// listener opens the pipeline's listening socket for the task with a connection conduit.
+// The monitor keeps it across restarts of the task. The task itself holds it only in mode
+// baseline, in which workers accept natively.
 func (t *runningTask) listener() (*os.File, error) {
 	p := t.pipeline
 	for _, conduit := range p.spec.Conduits {
@@ -171,7 +171,7 @@ func (t *runningTask) listener() (*os.File, error) {
 	return nil, nil
 }
 
-// sharedListener is a listening socket that workers block on by themselves.
+// sharedListener returns a listening socket on which workers block by themselves.
 func (p *pipeline) sharedListener(address string) (*os.File, error) {
 	listener, err := openListener(address)
 	if err != nil {
@@ -186,7 +186,7 @@ func (p *pipeline) sharedListener(address string) (*os.File, error) {
 	return file, nil
 }
 
-// environment is the whole environment of the program.
+// environment returns the complete environment of the program.
 func (t *runningTask) environment() []string {
 	library := filepath.Join(t.pipeline.services.options.Library, "libshai.so")
 	list := []string{
@@ -200,8 +200,8 @@ func (t *runningTask) environment() []string {
 	return list
 }
 
-// follow copies the program's output to the task's log file and watches for the
-// line that says it is ready.
+// follow copies the program's output to the task's log file and watches for the line that
+// says that the program is ready.
 func (t *runningTask) follow(output *os.File) {
 	defer output.Close()
 	log, err := openTaskLog(filepath.Join(t.pipeline.services.options.State, "logs", t.pipeline.name, t.name+".log"),

@@ -13,7 +13,7 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// viewPrefix is the path by which every task sees the documents it may read.
+// viewPrefix is the path at which every task sees the documents that it may read.
 const viewPrefix = "/shai/view"
 
 // end is one end of one slot of a pipe or channel.
@@ -21,22 +21,22 @@ type end struct {
 	conduit string
 	slot    int
 	writer  bool
-	checked bool // the twin of a channel whose writes ask the monitor
+	checked bool // the checked twin of a channel, whose writes ask the monitor
 }
 
-// placement puts one descriptor at a reserved number of a task and gives it the
-// path by which the task's program knows it.
+// placement puts one descriptor at a reserved number of a task and tells the task's
+// program its path.
 type placement struct {
 	capability wire.Capability
 	directory  string // pipeline path, for directories; viewPrefix for the view
 	end        end    // for pipes and channels
 }
 
-// layout decides which reserved number of a task means what. It follows the order
-// of the pipeline's conduits, so the same manifest gives the same numbers.
+// layout assigns the reserved numbers of a task. It follows the order of the pipeline's
+// conduits, so the same manifest gives the same numbers.
 //
-// A task with parameters gets the ends of its pipes and channels one slot at a
-// time, with each session, always at the first number of their kind.
+// A task with parameters gets the ends of its pipes and channels with each session, for
+// one slot at a time, always from the first number of their kind on.
 func layout(pipeline manifest.PipelineSpec, task string, spec manifest.TaskSpec) ([]placement, error) {
 	l := &planner{task: task, spec: spec}
 	l.directory(viewPrefix, viewPrefix, wire.RightRead)
@@ -82,8 +82,8 @@ func (l *planner) directory(prefix, directory string, rights uint16) {
 	l.directories++
 }
 
-// files gives the directories whose files inherit a policy; single documents are
-// reached through the view.
+// files places the directories whose files inherit a policy. Single documents are reached
+// through the view.
 func (l *planner) files(conduit manifest.Conduit) {
 	reads, writes := slices.Contains(l.spec.Reads, conduit.Name), slices.Contains(l.spec.Writes, conduit.Name)
 	if !conduit.Directory || !reads && !writes {
@@ -103,8 +103,9 @@ func (l *planner) pipe(conduit manifest.Conduit) {
 	l.ends(conduit, &l.pipes, wire.FDPipeCount, []twin{{"/shai/pipe/", wire.FDPipe, wire.KindPipe, false}})
 }
 
-// channel gives the sender both twins of every slot: the native one and the one
-// whose writes ask the monitor. Which of the two a session reads, its mode decides.
+// channel places both twins of every slot at the sender: the native one, and the checked
+// one, whose writes ask the monitor. The mode of a session determines which of the two it
+// uses.
 func (l *planner) channel(conduit manifest.Conduit) {
 	twins := []twin{{"/shai/channel/", wire.FDChannel, wire.KindChannel, false}}
 	if conduit.From == l.task {
@@ -121,8 +122,8 @@ type twin struct {
 	checked bool
 }
 
-// ends places the task's end of every slot. used counts the slots of this kind that
-// are placed already, out of at most limit.
+// ends places the task's end of every slot. used counts the placed slots of this kind, of
+// which there may be limit.
 func (l *planner) ends(conduit manifest.Conduit, used *int, limit int, twins []twin) {
 	if conduit.From != l.task && conduit.To != l.task {
 		return
@@ -148,7 +149,8 @@ func (l *planner) ends(conduit manifest.Conduit, used *int, limit int, twins []t
 	}
 }
 
-// slotPath is the path of one slot; a conduit with a single slot has no number.
+// slotPath returns the path of one slot. The path of a conduit with a single slot has no
+// number.
 func slotPath(root string, conduit manifest.Conduit, slot int) string {
 	if conduit.Slots <= 1 {
 		return root + conduit.Name

@@ -17,8 +17,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// openKeyValue connects to the confined key-value store as its administrator, once.
-// A pipeline without tuples needs none; in mode baseline the task connects itself.
+// openKeyValue connects to the confined key-value store as its administrator, once. A
+// pipeline without tuples needs no store. In mode baseline the task connects by itself.
 func (p *pipeline) openKeyValue(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *pipeline) openKeyValue(ctx context.Context) error {
 	return nil
 }
 
-// readSecrets reads what "shai keyvalue configure" has written.
+// readSecrets reads the file that "shai keyvalue configure" has written.
 func readSecrets(path string) (kvfilter.Secrets, error) {
 	var secrets kvfilter.Secrets
 	if path == "" {
@@ -54,7 +54,7 @@ func readSecrets(path string) (kvfilter.Secrets, error) {
 	return secrets, nil
 }
 
-// runningTasks names the tasks that run, in the pipeline's order.
+// runningTasks returns the names of the running tasks, in the pipeline's order.
 func (p *pipeline) runningTasks() []string {
 	var names []string
 	for _, name := range p.order {
@@ -65,8 +65,8 @@ func (p *pipeline) runningTasks() []string {
 	return names
 }
 
-// quiesce ends every task, all at once, and every session; none begins until readmit. An
-// error says that something may still be at work.
+// quiesce ends every task and every session. No session begins until readmit. An error
+// means that some may still be running.
 func (p *pipeline) quiesce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -83,11 +83,11 @@ func (p *pipeline) quiesce(ctx context.Context) error {
 	return errors.Join(append(failures, p.awaitSessions())...)
 }
 
-// sessionsEnd is how long the sessions of a pipeline whose workers are gone may take to
-// end.
+// sessionsEnd limits the time in which the sessions of a pipeline end after their workers
+// have ended.
 const sessionsEnd = 30 * time.Second
 
-// awaitSessions returns when no session uses the pipeline's conduits any more; none
+// awaitSessions returns when no session uses the pipeline's conduits any more. No session
 // begins until readmit.
 func (p *pipeline) awaitSessions() error {
 	if left := p.slots.stop(time.After(sessionsEnd)); left > 0 {
@@ -99,7 +99,7 @@ func (p *pipeline) awaitSessions() error {
 // readmit lets sessions begin again.
 func (p *pipeline) readmit() { p.slots.resume() }
 
-// close gives back what a pipeline holds that has been quiesced.
+// close releases the resources of a pipeline that has been quiesced.
 func (p *pipeline) close() {
 	p.closeConduits()
 	if p.keyValue != nil {
@@ -123,9 +123,10 @@ func (p *pipeline) shutdown(ctx context.Context) {
 	p.close()
 }
 
-// handOver gives the listening socket to the pipeline that listens there from now on, so
-// that connections which wait in the kernel's queue are served by it. Both are quiesced.
-// In mode baseline a task listens by itself: for it the address is only made free.
+// handOver gives the listening socket to the pipeline that listens at the same address
+// from now on, so that it serves the connections that wait in the kernel's queue. Both
+// pipelines are quiesced. In mode baseline a task listens by itself, so the address is
+// only freed.
 func (p *pipeline) handOver(next *pipeline) {
 	if p.acceptor == nil || next.acceptor != nil || next.listens() == "" || p.listens() != next.listens() {
 		return
@@ -138,9 +139,9 @@ func (p *pipeline) handOver(next *pipeline) {
 	p.acceptor = nil
 }
 
-// keepDone takes over which tasks have run to their end. A changed policy is no reason
-// to run one again, such as an indexer: what it has written stands under the policies
-// of the conduits that it wrote to. A task that is itself another one starts anew.
+// keepDone marks the tasks as done that the old pipeline has run to their end, if their
+// specification is the same. A changed policy is no reason to run one of them again, such
+// as an indexer: its output is under the policies of the conduits that it wrote to.
 func (p *pipeline) keepDone(old *pipeline) {
 	for name, task := range p.tasks {
 		before := old.tasks[name]
@@ -155,7 +156,7 @@ func (p *pipeline) keepDone(old *pipeline) {
 	}
 }
 
-// listens is the address at which the pipeline's users connect, "" without any.
+// listens returns the address at which the pipeline's users connect, "" if there is none.
 func (p *pipeline) listens() string {
 	for _, conduit := range p.spec.Conduits {
 		if conduit.Kind == manifest.KindConnection && conduit.Listen != "" {

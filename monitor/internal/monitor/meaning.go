@@ -14,30 +14,30 @@ import (
 	"shai.dev/monitor/internal/manifest"
 )
 
-// meaning is everything of a bundle that decides what a pipeline's tasks and sessions
-// may do, facts aside. As long as it is the same, a change of bundle does not concern
-// the pipeline.
+// meaning is everything in a bundle that decides what a pipeline's tasks and sessions may
+// do, except facts. If it stays the same, a change of the bundle does not concern the
+// pipeline.
 type meaning struct {
 	Spec     manifest.PipelineSpec
 	Tasks    []manifest.Task
 	Policies []policyMeaning // by name
-	Foreign  []foreignRule   // of other pipelines, where a policy may ask for theirs
+	Foreign  []foreignRule   // of other pipelines, if a policy may ask about them
 }
 
 type policyMeaning struct{ Name, Text, Mode string }
 
-// foreignRule is a rule of another pipeline. It never matches what this one's match (the
+// foreignRule is a rule of another pipeline. It matches no conduit of this pipeline (such
 // manifests are refused), but a policy may ask which policy any conduit has.
 type foreignRule struct {
 	Pipeline, Conduit string
 	Path              manifest.ConduitPath
 }
 
-// speaksOfConduits finds policies whose decisions rest on the policies of conduits that
+// speaksOfConduits finds policies whose decisions depend on the policies of conduits that
 // no rule of the pipeline names.
 var speaksOfConduits = regexp.MustCompile(`\b(?:hasPol|cIdExists)\b`)
 
-// meaningOf names a pipeline's meaning by its content.
+// meaningOf returns a hash of a pipeline's meaning.
 func meaningOf(bundle *manifest.Bundle, resolved *manifest.Resolved) (string, error) {
 	m := meaning{Spec: resolved.Pipeline.Spec, Tasks: resolved.Tasks}
 	texts := map[string]*manifest.Policy{}

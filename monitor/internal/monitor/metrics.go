@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Kinds of interceptions: each is one time that a task's progress waited for the
-// monitor, except reset, which waits for nothing.
+// Kinds of interceptions. Each counts how often a task's progress waited for the monitor,
+// except reset, which makes no task wait.
 const (
 	interceptRegister     = "register"
 	interceptAccept       = "accept"
@@ -21,7 +21,7 @@ const (
 	interceptReset        = "reset"
 )
 
-// metrics are the monitor's Prometheus metrics. Safe for concurrent use.
+// metrics are the monitor's Prometheus metrics. They are safe for concurrent use.
 type metrics struct {
 	registry      *prometheus.Registry
 	interceptions *prometheus.CounterVec // pipeline, kind
@@ -77,7 +77,7 @@ func newMetrics() *metrics {
 		}, []string{"pipeline", "task"}),
 		fetchFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shai_fact_source_failures_total",
-			Help: "Fetches of facts that failed; the facts before stay in force.",
+			Help: "Fetches of facts that failed; the last facts stay in force.",
 		}, []string{"source"}),
 		auditFailures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shai_audit_failures_total",
@@ -98,12 +98,13 @@ func newMetrics() *metrics {
 // decided counts one decision of the monitor.
 func (m *metrics) decided(pipeline string, allowed bool) { m.outcomes.add(pipeline, allowed) }
 
-// counters gives every counter and gauge of the monitor summed over its labels, for status.
+// counters returns every counter and gauge of the monitor, summed over its labels, for
+// status.
 func (m *metrics) counters() map[string]uint64 {
 	sums := map[string]uint64{}
 	families, err := m.registry.Gather()
 	if err != nil {
-		return sums // a collector's own fault; status goes without
+		return sums // a collector failed; status then has no counters
 	}
 	for _, family := range families {
 		if !strings.HasPrefix(family.GetName(), "shai_") {

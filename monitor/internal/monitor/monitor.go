@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package monitor is the reference monitor: it starts tasks in their sandboxes,
-// binds sessions to users whose signatures it has verified, decides what the
-// offline analysis did not foresee, and keeps capability sets in step with facts.
+// Package monitor is the reference monitor: it starts tasks in their sandboxes, binds
+// sessions to users whose signatures it has verified, decides on accesses that the
+// offline analysis did not foresee, and updates capability sets when facts change.
 //
-// Every decision about a flow is taken in slowpath.go.
+// Every decision about a flow is made in slowpath.go.
 package monitor
 
 import (
@@ -18,7 +18,7 @@ import (
 	"shai.dev/monitor/internal/taskid"
 )
 
-// Options say how a monitor runs. All paths are absolute.
+// Options configure a monitor. All paths are absolute.
 type Options struct {
 	Data                       string            // the pipelines' files; "/corpus/x" in a manifest is Data/corpus/x
 	State                      string            // catalog, view, audit log, task logs; same file system as Data
@@ -35,8 +35,8 @@ type Options struct {
 	Logger                     *slog.Logger
 }
 
-// Monitor is a running reference monitor. Its exported methods implement
-// api.Service and are safe for concurrent use.
+// Monitor is a running reference monitor. Its exported methods implement api.Service and
+// are safe for concurrent use.
 type Monitor struct {
 	*services
 	started time.Time

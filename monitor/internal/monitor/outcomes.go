@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// outcomes counts accesses by their outcome: those that the monitor decided, and the
-// documents that the kernel opened natively because they had been decided ahead. The
-// workers count the latter themselves (see counts.go): they are for judging load, not for
-// evidence. Safe for concurrent use.
+// outcomes counts accesses by their outcome: those that the monitor decided on, and the
+// documents that the kernel opened natively after a decision in advance. The workers
+// count the latter themselves (see counts.go), so they show the load but are no evidence.
+// It is safe for concurrent use.
 type outcomes struct {
 	description *prometheus.Desc
 
@@ -30,7 +30,7 @@ type outcomeKey struct {
 func newOutcomes() *outcomes {
 	return &outcomes{
 		description: prometheus.NewDesc("shai_decisions_total",
-			"Accesses that were decided, natively opened documents among them, by outcome.",
+			"Accesses that were decided on, including natively opened documents, by outcome.",
 			[]string{"pipeline", "allowed"}, nil),
 		count: map[outcomeKey]uint64{}, live: map[*sessionCounts]struct{}{},
 	}
@@ -42,15 +42,15 @@ func (o *outcomes) add(pipeline string, allowed bool) {
 	o.count[outcomeKey{pipeline, allowed}]++
 }
 
-// watch reads what a session's worker counts from now on.
+// watch includes the counts of a session's worker from now on.
 func (o *outcomes) watch(counts *sessionCounts) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.live[counts] = struct{}{}
 }
 
-// retire keeps what a session's worker has counted, once it can count no more, and
-// closes the page. One that is not watched is no error.
+// retire adds up the counts of a session's worker, when it can count no more, and closes
+// the page. It is no error if the session is not watched.
 func (o *outcomes) retire(counts *sessionCounts) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 )
 
 // makeBeneath opens a directory beneath another one, name by name and through no symbolic
-// link; what is missing is made. The caller closes it.
+// link. It makes missing directories. The caller closes the result.
 func makeBeneath(root, relative string) (directory *os.File, made bool, err error) {
 	current, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -43,9 +43,9 @@ func makeBeneath(root, relative string) (directory *os.File, made bool, err erro
 	return os.NewFile(uintptr(current), root+"/"+relative), made, nil
 }
 
-// own gives a directory and what is in it to a user. What it holds is looked through only
-// when it was somebody else's. Files that have other names stay as they are: they may be
-// documents, or somebody's who only has a name for them here.
+// own makes a user the owner of a directory and its content. It skips the content if the
+// directory already belongs to the user. It skips files with several names: they may be
+// documents, or belong to somebody who only has a name for them here.
 func own(directory *os.File, user sandbox.User) error {
 	var info unix.Stat_t
 	if err := unix.Fstat(int(directory.Fd()), &info); err != nil {
@@ -63,8 +63,8 @@ func own(directory *os.File, user sandbox.User) error {
 			return err
 		}
 	}
-	// The directory itself comes last: if this is cut short, it is done again. What others
-	// make in it is the group's.
+	// The directory itself comes last: if own is interrupted, the next call does it all
+	// again. Files that others make in the directory get its group.
 	err = unix.Fchown(int(directory.Fd()), int(user.ID), int(user.Group))
 	return errors.Join(err, unix.Fchmod(int(directory.Fd()), uint32(info.Mode)&0o777|0o770|unix.S_ISGID))
 }
@@ -75,7 +75,7 @@ func ownEntry(directory *os.File, entry os.DirEntry, user sandbox.User) error {
 	}
 	number, err := unix.Openat(int(directory.Fd()), entry.Name(), noLink|unix.O_RDONLY, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
-		return nil // gone, or replaced by a symbolic link
+		return nil // removed, or replaced by a symbolic link
 	}
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: directory.Name() + "/" + entry.Name(), Err: err}
@@ -95,8 +95,9 @@ func ownEntry(directory *os.File, entry os.DirEntry, user sandbox.User) error {
 	return nil
 }
 
-// giveDirectories lets a user's group list a directory and all directories beneath it that
-// it cannot list, through no symbolic link. What is made in them is the group's.
+// giveDirectories makes a directory, and the directories beneath it, readable for a
+// user's group if they are not, through no symbolic link. Files that are made in them get
+// the group.
 func giveDirectories(directory *os.File, user sandbox.User) error {
 	var info unix.Stat_t
 	number := int(directory.Fd())
@@ -128,7 +129,7 @@ func giveDirectory(parent *os.File, name string, user sandbox.User) error {
 	path := parent.Name() + "/" + name
 	number, err := unix.Openat(int(parent.Fd()), name, noLinkToDir, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return nil // gone, or replaced
+		return nil // removed, or replaced
 	}
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}

@@ -41,7 +41,7 @@ func newRegionTable(facts policy.Facts) regionTable {
 	return table
 }
 
-// lookup is the region of an address, "" when no prefix holds it.
+// lookup returns the region of an address, "" if no prefix contains it.
 func (t regionTable) lookup(address netip.Addr) string {
 	for _, entry := range t {
 		if entry.prefix.Contains(address) {

@@ -18,12 +18,12 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// pipeline is one pipeline of the bundle at work: its tasks, the conduits between
-// them, and its sessions. It answers its tasks' sandboxes (see answers.go).
+// pipeline is a running pipeline of the bundle: its tasks, the conduits between them, and
+// its sessions. It decides for its tasks' sandboxes (see answers.go).
 type pipeline struct {
 	services *services
 	name     string
-	means    string // meaningOf the bundle that it was made for
+	means    string // from meaningOf, for the bundle that it was made for
 	spec     manifest.PipelineSpec
 	plan     *analysis.Plan
 	order    []string // task names
@@ -32,7 +32,7 @@ type pipeline struct {
 	mode     atomic.Uint32 // wire.Mode
 	acceptor *acceptor     // nil until the task that listens starts
 	keyValue *kvfilter.Store
-	user     *sandbox.User // of its tasks; nil where they are the monitor's own
+	user     *sandbox.User // that its tasks run as; nil: the monitor's
 
 	conduits conduits
 	slots    *slots
@@ -45,7 +45,7 @@ type pipeline struct {
 // bindFunc finds the policy that a reference names, in the state or in a candidate.
 type bindFunc func(catalog.Reference) (*policy.Policy, error)
 
-// newPipeline makes a resolved pipeline ready to start tasks; nothing runs yet.
+// newPipeline prepares a resolved pipeline. It starts no task.
 func newPipeline(given *services, resolved *manifest.Resolved, means string, bind bindFunc) (_ *pipeline, err error) {
 	spec := resolved.Pipeline.Spec
 	p := &pipeline{
@@ -81,7 +81,7 @@ func newPipeline(given *services, resolved *manifest.Resolved, means string, bin
 	return p, nil
 }
 
-// egressOf is the connection by which data leaves a pipeline.
+// egressOf returns the connection through which data leaves a pipeline.
 func egressOf(spec manifest.PipelineSpec) (egress policy.Conduit) {
 	for _, conduit := range spec.Conduits {
 		if conduit.Kind == manifest.KindConnection && conduit.Egress {
@@ -91,11 +91,11 @@ func egressOf(spec manifest.PipelineSpec) (egress policy.Conduit) {
 	return egress
 }
 
-// maxSessions bounds the sessions of a pipeline whose workers have no conduits with
+// maxSessions limits the sessions of a pipeline whose workers have no conduits with
 // slots.
 const maxSessions = 32
 
-// newSlots makes as many slots as every slotted conduit of the workers has.
+// newSlots makes as many slots as the slotted conduits of the workers have.
 func (p *pipeline) newSlots() *slots {
 	count := maxSessions
 	for _, conduit := range p.spec.Conduits {
@@ -146,8 +146,8 @@ func (p *pipeline) intercepted(kind string, took time.Duration) {
 	p.services.metrics.latency.WithLabelValues(kind).Observe(took.Seconds())
 }
 
-// record writes an audit record. The error matters to whoever is about to allow
-// something.
+// record writes an audit record. If it fails, the caller must not allow the access that
+// the record is about.
 func (p *pipeline) record(event audit.Event) error {
 	event.Pipeline = p.name
 	err := p.services.audit.Append(event)
@@ -157,10 +157,10 @@ func (p *pipeline) record(event audit.Event) error {
 	return err
 }
 
-// taskOf finds the pipeline's task that a sandbox started.
+// taskOf returns the pipeline's task that a sandbox started.
 func (p *pipeline) taskOf(started sandbox.Task) *runningTask { return p.tasks[started.Name()] }
 
-// subjectOf is for whom a process acts: a session's user, else its task.
+// subjectOf returns the subject that a process acts for: a session's user, else its task.
 func (p *pipeline) subjectOf(started sandbox.Task, pid int) (subject, wire.Mode) {
 	if s := p.sessions.of(pid); s != nil {
 		return s.subject(), s.mode

@@ -15,8 +15,8 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// guardedPlaces are all places that no task may have in its runtime, because nobody
-// decides on what a task reads there. Stores are the sockets of key-value stores.
+// guardedPlaces returns all places that no task may have in its runtime, because nobody
+// decides on what a task reads there. stores are the sockets of key-value stores.
 func (m *Monitor) guardedPlaces(stores []string) ([]runtimeroot.Place, error) {
 	places := []runtimeroot.Place{
 		{Path: m.options.Data, What: "the data directory"},
@@ -25,7 +25,7 @@ func (m *Monitor) guardedPlaces(stores []string) ([]runtimeroot.Place, error) {
 		{Path: m.options.Key, What: "the monitor's private key"},
 	}
 	if m.options.Secrets != "" {
-		// The store keeps its own files beside them.
+		// The key-value store keeps its own files beside its secrets.
 		places = append(places, runtimeroot.Place{Path: filepath.Dir(m.options.Secrets),
 			What: "the directory of the key-value store's secrets"})
 	}
@@ -42,8 +42,9 @@ func (m *Monitor) guardedPlaces(stores []string) ([]runtimeroot.Place, error) {
 	return slices.DeleteFunc(places, func(place runtimeroot.Place) bool { return place.Path == "" }), nil
 }
 
-// otherDataDirectories are those of the other monitors of this machine, as far as the
-// registry of users knows them. A monitor that is not the superuser has no part in it.
+// otherDataDirectories returns the data directories of the other monitors of this
+// machine, as far as the registry of users lists them. A monitor without the superuser's
+// rights does not use the registry.
 func (m *Monitor) otherDataDirectories() ([]string, error) {
 	if !isSuperuser() {
 		return nil, nil
@@ -79,7 +80,7 @@ func (m *Monitor) checkRuntimes(resolved map[string]*manifest.Resolved) error {
 	return nil
 }
 
-// guardedNow are the places guarded from the pipelines in force.
+// guardedNow returns the places that the pipelines in force may not reach.
 func (m *Monitor) guardedNow() ([]runtimeroot.Place, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -90,8 +91,8 @@ func (m *Monitor) guardedNow() ([]runtimeroot.Place, error) {
 	return m.guardedPlaces(stores)
 }
 
-// runtime is the task's runtime by its real paths. It is checked again whenever the task
-// starts: what a path leads to may have changed since the bundle was applied.
+// runtime returns the real paths of the task's runtime. They are checked again each time
+// the task starts: a path may lead elsewhere than when the bundle was applied.
 func (t *runningTask) runtime() ([]string, error) {
 	services := t.pipeline.services
 	guarded, err := services.guarded()
@@ -109,9 +110,9 @@ func (t *runningTask) runtime() ([]string, error) {
 	return roots, nil
 }
 
-// checkReachable refuses a runtime in a directory that the task's user may not search. One
-// that the administrator has named, with --define or --library, is reached all the same:
-// the monitor opens it for the task. In mode baseline the task opens everything itself.
+// checkReachable refuses a runtime in a directory that the task's user may not search. It
+// allows a runtime that the administrator has named with --define or --library: the
+// monitor opens it for the task. In mode baseline the task opens everything itself.
 func (t *runningTask) checkReachable(roots []string) error {
 	user, mode := t.pipeline.user, t.pipeline.currentMode()
 	for _, root := range roots {
@@ -128,8 +129,8 @@ func (t *runningTask) checkReachable(roots []string) error {
 	return nil
 }
 
-// closedTo is the first directory on the way to a path that a user may not search, "" if
-// there is none.
+// closedTo returns the first directory on the way to a path that a user may not search,
+// "" if there is none.
 func closedTo(user *sandbox.User, path string) (string, error) {
 	if user == nil {
 		return "", nil
@@ -151,7 +152,7 @@ func closedTo(user *sandbox.User, path string) (string, error) {
 	}
 }
 
-// isNamed says whether the administrator has named a path, or a directory above it.
+// isNamed reports whether the administrator has named a path, or a directory above it.
 func (s *services) isNamed(path string) bool {
 	if isBeneath(s.options.Library, path) {
 		return true

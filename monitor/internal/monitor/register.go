@@ -14,7 +14,7 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// serveMessages answers the task's own messages (not its workers').
+// serveMessages answers the task's own messages, but not those of its workers.
 func (t *runningTask) serveMessages(e *endpoint) {
 	buffer := make([]byte, 1024)
 	for {
@@ -41,7 +41,7 @@ func (t *runningTask) handle(e *endpoint, record []byte) error {
 	}
 	request, ok := message.(wire.Register)
 	if !ok {
-		return fmt.Errorf("message %d is not one for a task", message.Type())
+		return fmt.Errorf("a task may not send message %d", message.Type())
 	}
 	answer := t.register(request)
 	out, err := wire.Encode(sequence, answer)
@@ -52,9 +52,9 @@ func (t *runningTask) handle(e *endpoint, record []byte) error {
 	return e.send(out)
 }
 
-// register answers with the capability table. A task that names another instance
-// than the one the monitor started is refused: what it holds was decided for that
-// one.
+// register answers with the capability table. It refuses a task that names another
+// instance than the one that the monitor started: the task's capabilities were decided
+// for that instance.
 func (t *runningTask) register(request wire.Register) wire.Registered {
 	answer := wire.Registered{Mode: t.pipeline.currentMode(), ConduitCount: t.pipeline.services.conduitCount()}
 	if request.Instance != t.name {

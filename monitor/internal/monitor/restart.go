@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A task that dies again and again is started again ever later: at once after its first
-// death, then after a second, and twice as long each time up to the longest. Once it has
-// run for a while, its deaths are forgotten.
+// A task that dies again and again is restarted with growing delays: immediately after
+// the first death, after one second the next time, and then after twice the last delay,
+// up to the longest. When the task has run for a while, its deaths are forgotten.
 const (
 	firstDelay   = time.Second
 	longestDelay = time.Minute
 	healthyTime  = time.Minute
 )
 
-// restartDelay is how long to wait after so many deaths in a row, the last one included.
+// restartDelay returns the delay after a number of consecutive deaths.
 func restartDelay(deaths int) time.Duration {
 	if deaths <= 1 {
 		return 0
@@ -30,8 +30,9 @@ func restartDelay(deaths int) time.Duration {
 	return delay
 }
 
-// restart starts a task that had been ready and then died, at once or later. One that
-// never became ready is left alone: it would fail the same way again. Called with mu held.
+// restart starts a task again that had been ready and then died, immediately or later. It
+// leaves a task alone that never became ready, since it would fail in the same way again.
+// Called with mu held.
 func (t *runningTask) restart() {
 	if time.Since(t.launched) >= healthyTime {
 		t.deaths = 0
@@ -68,7 +69,7 @@ func (t *runningTask) relaunch() {
 	}
 }
 
-// cancelRestart lets a task that waits for its restart be stopped. Called with mu held.
+// cancelRestart stops a task that waits for its restart. Called with mu held.
 func (t *runningTask) cancelRestart() {
 	if t.waiting == nil {
 		return

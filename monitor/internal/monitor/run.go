@@ -22,10 +22,10 @@ import (
 	"shai.dev/monitor/internal/sandbox"
 )
 
-// stopTimeout is how long tasks have to end by themselves when the monitor stops.
+// stopTimeout limits the time in which tasks end by themselves when the monitor stops.
 const stopTimeout = 5 * time.Second
 
-// Run runs the monitor: it recovers the durable state, serves until ctx ends, then
+// Run runs the monitor: it recovers the durable state, serves until ctx ends, and then
 // stops every task. It returns nil after a clean stop.
 func Run(ctx context.Context, options Options) (err error) {
 	m, err := Open(ctx, options)
@@ -36,8 +36,8 @@ func Run(ctx context.Context, options Options) (err error) {
 	return m.serveAPI(ctx)
 }
 
-// Open recovers a monitor's state and prepares its pipelines; no task runs yet.
-// The caller must Close it.
+// Open recovers a monitor's state and prepares its pipelines. It starts no task. The
+// caller must call Close.
 func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
@@ -54,7 +54,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	m.guarded = m.guardedNow
 	m.sources = newFollowed(m)
 	if len(options.CPUs) > 0 {
-		// The monitor serves these tasks and no others: more threads than they have
+		// The monitor serves only these tasks: more threads than the tasks have
 		// processors would only take turns.
 		runtime.GOMAXPROCS(len(options.CPUs))
 	}
@@ -108,9 +108,9 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	return m, nil
 }
 
-// viewDirectory finds or makes the directory of the view. Its name is random: it
-// stands in every worker's perimeter, and no worker shall be able to name it before
-// its user is known (docs/enforcement.md, "Limits").
+// viewDirectory finds or makes the directory of the view. Its name is random, because it
+// is in every worker's perimeter: a worker must not be able to name it before its user is
+// known (docs/enforcement.md, "Limits").
 func viewDirectory(state string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(state, "view-*"))
 	if err != nil {
@@ -120,7 +120,8 @@ func viewDirectory(state string) (string, error) {
 		return found[0], nil
 	}
 	if len(found) > 1 {
-		return "", fmt.Errorf("find view: %s holds %d of them; keep the one that was written last", state, len(found))
+		return "", fmt.Errorf("find view: %s holds %d of them; remove all but the one that was written last", state,
+			len(found))
 	}
 	var name [16]byte
 	if _, err := rand.Read(name[:]); err != nil {
@@ -129,7 +130,7 @@ func viewDirectory(state string) (string, error) {
 	return filepath.Join(state, "view-"+hex.EncodeToString(name[:])), nil
 }
 
-// recover makes the bundle that was in force run again.
+// recover restores the bundle that was in force.
 func (m *Monitor) recover(ctx context.Context) error {
 	stored := m.state().Bundle()
 	if stored.Version == 0 {
@@ -164,14 +165,14 @@ func (m *Monitor) recover(ctx context.Context) error {
 	m.bundle, m.applied = bundle, time.Now()
 	for _, p := range m.pipelines {
 		if err := m.loadAnalysis(p); err != nil {
-			// Not fatal: without a result every access is decided as it happens.
+			// Not fatal: without a result, every access is decided when it happens.
 			m.logger.Warn("stored analysis is not used", "pipeline", p.name, "error", err)
 		}
 	}
 	return nil
 }
 
-// serveAPI answers requests until ctx ends.
+// serveAPI serves the HTTP API until ctx ends.
 func (m *Monitor) serveAPI(ctx context.Context) error {
 	handler := api.Handler{
 		Service: m, Audit: m.audit,
@@ -188,7 +189,7 @@ func (m *Monitor) serveAPI(ctx context.Context) error {
 	return api.Serve(ctx, listeners, handler.Mux())
 }
 
-// Close stops every task and releases everything.
+// Close stops every task and releases all resources.
 func (m *Monitor) Close() error {
 	m.sources.close()
 	if m.stopWatch != nil {

@@ -16,13 +16,13 @@ import (
 
 var _ api.Service = (*Monitor)(nil)
 
-// maxSessionsShown bounds the sessions in a status.
+// maxSessionsShown limits the number of sessions in a status.
 const maxSessionsShown = 100
 
 // Ready implements [api.Service].
 func (m *Monitor) Ready(context.Context) error {
 	if m.machine.Enforcement == "none" {
-		return api.Unavailable("confine tasks", "run shai doctor", "this machine cannot enforce anything")
+		return api.Unavailable("confine tasks", "run shai doctor", "this machine cannot confine tasks")
 	}
 	return m.audit.Failing()
 }
@@ -52,7 +52,7 @@ func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 	return status, nil
 }
 
-// statusOf is a pipeline's status with what the monitor knows of it besides.
+// statusOf returns a pipeline's status, with the monitor's information about it.
 func (m *Monitor) statusOf(p *pipeline) api.PipelineStatus {
 	status := p.status()
 	status.Unreadable = m.unreadableOf(p.name)
@@ -97,7 +97,7 @@ func (s *session) status() api.SessionStatus {
 	return status
 }
 
-// pipeline finds a pipeline by name; an empty name means the only one.
+// pipeline finds a pipeline by name. An empty name means the only one.
 func (m *Monitor) pipeline(title, name string) (*pipeline, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -129,7 +129,7 @@ func (m *Monitor) SetMode(ctx context.Context, name, mode string) (api.PipelineS
 	if (next == wire.ModeBaseline) != (previous == wire.ModeBaseline) {
 		return api.PipelineStatus{}, api.Conflict(title,
 			"set spec.mode in the manifest and apply it: the tasks are then restarted",
-			"a sandbox cannot be put on or taken off a running task")
+			"the sandbox of a running task cannot be added or removed")
 	}
 	p.mode.Store(uint32(next))
 	if err := p.record(audit.Event{
@@ -156,8 +156,8 @@ func (m *Monitor) task(title, pipelineName, name string) (*runningTask, error) {
 // StartTask implements [api.Service].
 func (m *Monitor) StartTask(ctx context.Context, pipelineName, name string) (api.TaskStatus, error) {
 	title := "start task " + pipelineName + "/" + name
-	// Starting may put a stored analysis in force, which must be that of the state as
-	// it stays meanwhile, and of a pipeline that is not being replaced.
+	// The start may put a stored analysis in force. It must be that of the current state,
+	// and of a pipeline that is not being replaced.
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	t, err := m.task(title, pipelineName, name)
@@ -183,8 +183,8 @@ func (m *Monitor) StopTask(ctx context.Context, pipelineName, name string) (api.
 	return m.waitEnded(ctx, t)
 }
 
-// WaitTask implements [api.Service]. A task that runs always is waited for until it
-// can serve; one that runs once, until it has ended.
+// WaitTask implements [api.Service]. It waits until a task that always runs can serve, or
+// until a task that runs once has ended.
 func (m *Monitor) WaitTask(ctx context.Context, pipelineName, name string) (api.TaskStatus, error) {
 	t, err := m.task("wait for task "+pipelineName+"/"+name, pipelineName, name)
 	if err != nil {
@@ -206,7 +206,8 @@ func (m *Monitor) waitEnded(ctx context.Context, t *runningTask) (api.TaskStatus
 	return waitFor(ctx, t, ended)
 }
 
-// waitFor waits for a task's event; nil means that it was never started.
+// waitFor waits for an event of a task. A nil event means that the task was never
+// started.
 func waitFor(ctx context.Context, t *runningTask, event <-chan struct{}) (api.TaskStatus, error) {
 	if event == nil {
 		return t.status(), nil

@@ -23,9 +23,10 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// services are all that pipelines, their tasks and their sessions have of the monitor.
-// Bundles, analyses, facts and the API are none of them: those know pipelines, and not
-// the other way about. Set once by Open, and safe for concurrent use.
+// services are everything that pipelines, their tasks and their sessions use of the
+// monitor. Bundles, analyses, facts and the API are not part of it: they know pipelines,
+// but pipelines do not know them. Open sets all fields once; they are safe for concurrent
+// use.
 type services struct {
 	options Options
 	logger  *slog.Logger
@@ -37,14 +38,14 @@ type services struct {
 	audit   *audit.Log
 	metrics *metrics
 	nothing *sandbox.Ruleset // a perimeter in which nothing can be opened
-	// What a bound session gets at wire.FDCapability: the view, or a filler. Both are
-	// O_PATH descriptors.
+	// A bound session gets one of these at wire.FDCapability: the view, or a filler. Both
+	// are O_PATH descriptors.
 	viewRoot, filler *os.File
 	shared           *sharedFiles
 	regions          atomic.Pointer[regionTable]
 	binding          sync.RWMutex // held for reading while a session is bound, for writing while facts change
-	// guarded are the places that no task's runtime may reach, those of every pipeline
-	// among them.
+	// guarded returns the places that no task's runtime may reach, including those of
+	// every pipeline.
 	guarded func() ([]runtimeroot.Place, error)
 }
 
@@ -63,12 +64,12 @@ func (s *services) regionOf(peer netip.Addr) string {
 	return ""
 }
 
-// bindPolicy is a policy of the bundle in force with its arguments bound.
+// bindPolicy returns a policy of the bundle in force with its arguments bound.
 func (s *services) bindPolicy(name string, arguments map[string]string) (*policy.Policy, error) {
 	return s.state().Bind(catalog.Reference{Policy: name, Arguments: arguments})
 }
 
-// document is a conduit that a session may be given a descriptor of.
+// document is a conduit of which a session may get a descriptor.
 type document struct {
 	conduit policy.Conduit
 	class   uint32
@@ -85,12 +86,12 @@ func (s *services) document(id uint32) (document, bool) {
 	return document{conduit: conduit, class: class, path: s.linkPath(class, id)}, true
 }
 
-// linkPath is where the view holds a document: <class>/<bucket>/<id>.
+// linkPath returns the path of a document in the view: <class>/<bucket>/<id>.
 func (s *services) linkPath(class, id uint32) string {
 	return fmt.Sprintf("%s/%d/%d", s.view.ClassDirectory(class), id>>10, id)
 }
 
-// directoryPath is the real path of a pipeline directory, or of the view.
+// directoryPath returns the real path of a pipeline's directory, or of the view.
 func (s *services) directoryPath(directory string) string {
 	if directory == viewPrefix {
 		return s.view.Path()
@@ -98,12 +99,12 @@ func (s *services) directoryPath(directory string) string {
 	return filepath.Join(s.options.Data, directory)
 }
 
-// conduitNamed is the conduit of a pipeline path, whether the file exists or not.
+// conduitNamed returns the conduit with a pipeline path, whether the file exists or not.
 func (s *services) conduitNamed(name string) (policy.Conduit, bool) {
 	return s.state().ConduitNamed(name)
 }
 
-// conduitAt is the conduit that a real path of a pinned file stands for: a link of
+// conduitAt returns the conduit that a real path of a pinned file belongs to: a link of
 // the view, or a file beneath the data directory.
 func (s *services) conduitAt(path string) (policy.Conduit, bool) {
 	if rest, inView := strings.CutPrefix(path, s.view.Path()+"/"); inView {
@@ -126,7 +127,7 @@ func (s *services) conduitAt(path string) (policy.Conduit, bool) {
 	return policy.Conduit{}, false
 }
 
-// enforcement says what protects a task in a mode, for status.
+// enforcement describes what protects a task in a mode, for status.
 func (s *services) enforcement(mode wire.Mode) string {
 	if mode == wire.ModeBaseline {
 		return "none"
@@ -134,10 +135,10 @@ func (s *services) enforcement(mode wire.Mode) string {
 	return s.machine.Enforcement
 }
 
-// predict remembers an instance that was seen and not analysed.
+// predict remembers an instance that was seen but not analysed.
 func (s *services) predict(pipeline, task string, values map[string]string) {
 	prediction := catalog.Prediction{Task: setName(pipeline, task), Parameters: values}
 	if err := s.catalog.AddPredictions(prediction); err != nil {
-		s.logger.Error("prediction is not kept", "task", task, "error", err)
+		s.logger.Error("prediction is lost", "task", task, "error", err)
 	}
 }

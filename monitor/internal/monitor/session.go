@@ -19,14 +19,14 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// unboundTime is how long a connection may stay without a user.
+// unboundTime is how long a connection may stay open without a user.
 const unboundTime = 30 * time.Second
 
-// maxAttempts is how often a client may try to authenticate on one connection.
+// maxAttempts limits how often a client may try to authenticate on one connection.
 const maxAttempts = 3
 
-// session is one user's connection and the worker that serves it, from accept4 to
-// until nothing of it is left in the worker.
+// session is one user's connection and the worker that serves it. It begins with accept4,
+// and ends when nothing of it is left in the worker.
 type session struct {
 	pipeline *pipeline
 	task     *runningTask
@@ -39,11 +39,11 @@ type session struct {
 	started  time.Time
 	endpoint *endpoint
 	counts   *sessionCounts
-	ended    chan struct{} // closed when another session may begin in the worker
+	ended    chan struct{} // closed when the worker may begin another session
 
 	mu      sync.Mutex
 	holds   *capabilitySet // nil until the user has authenticated
-	who     subject        // for whom the session acts once holds is set
+	who     subject        // the subject that the session acts for once holds is set
 	unbound *time.Timer    // ends the session unless its user has authenticated by then
 }
 
@@ -54,8 +54,7 @@ func (s *session) bound() *capabilitySet {
 	return s.holds
 }
 
-// requestRule says when a message may come. A message without a rule ends the
-// session.
+// requestRule says when a message is allowed. A message without a rule ends the session.
 type requestRule struct {
 	kind         string // of interception
 	needsBinding bool
@@ -71,17 +70,17 @@ var sessionRequests = map[wire.Type]requestRule{
 
 var errReset = errors.New("session over")
 
-// newSession makes a session for a connection, which takes over the slot.
+// newSession makes a session for a connection. It takes over the slot.
 func newSession(p *pipeline, task *runningTask, worker sandbox.Worker, peer netip.Addr, reserved *slot) *session {
 	s := &session{
 		pipeline: p, task: task, worker: worker, slot: reserved, peer: peer, ended: make(chan struct{}),
 		region: p.services.regionOf(peer), mode: p.currentMode(), started: time.Now(),
 	}
-	rand.Read(s.nonce[:]) // never fails, says its documentation
+	rand.Read(s.nonce[:]) // never fails, according to its documentation
 	return s
 }
 
-// serve answers the worker's messages until it has gone.
+// serve answers the worker's messages until the worker has ended.
 func (s *session) serve() {
 	defer s.end()
 	defer s.limitUnbound().Stop()
@@ -103,8 +102,8 @@ func (s *session) serve() {
 	}
 }
 
-// endUnbound ends a session in which nobody has authenticated: whatever its worker
-// does, a client that only connects must not keep a slot.
+// endUnbound ends a session in which nobody has authenticated, whatever its worker is
+// doing: a client that only connects must not keep a slot.
 func (s *session) endUnbound() {
 	if s.bound() == nil {
 		s.pipeline.refused(s.subject(), "authenticate", s.peer.String(),
@@ -113,7 +112,7 @@ func (s *session) endUnbound() {
 	}
 }
 
-// limitUnbound begins the time that the session may be without a user.
+// limitUnbound starts the timer for the time that the session may be without a user.
 func (s *session) limitUnbound() *time.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,14 +130,14 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 	counts[message.Type()]++
 	switch {
 	case !listed:
-		return fmt.Errorf("message %d has no place in a session", message.Type())
+		return fmt.Errorf("message %d is not allowed in a session", message.Type())
 	case rule.needsBinding && s.bound() == nil:
-		return fmt.Errorf("message %d before the user has authenticated", message.Type())
+		return fmt.Errorf("message %d is not allowed before the user has authenticated", message.Type())
 	case rule.limit > 0 && counts[message.Type()] > rule.limit:
-		return fmt.Errorf("message %d more than %d times in one session", message.Type(), rule.limit)
+		return fmt.Errorf("message %d came more than %d times in one session", message.Type(), rule.limit)
 	}
 	begun := time.Now()
-	// before the answer: whoever has it finds it counted
+	// counted before the answer, so that its receiver sees the count
 	s.pipeline.services.metrics.interceptions.WithLabelValues(s.pipeline.name, rule.kind).Inc()
 	err = rule.serve(s, sequence, message)
 	s.pipeline.services.metrics.latency.WithLabelValues(rule.kind).Observe(time.Since(begun).Seconds())
@@ -147,7 +146,7 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 
 func (s *session) reset(uint64, wire.Message) error { return errReset }
 
-// subject is for whom the session acts: its user, or an unbound worker.
+// subject returns the subject that the session acts for: its user, or an unbound worker.
 func (s *session) subject() subject {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,15 +186,15 @@ func (s *session) authenticate(sequence uint64, message wire.Message) error {
 	return s.answerBound(sequence, bound, holds)
 }
 
-// unbind takes back a binding that the worker has not been told of.
+// unbind reverts a binding that the worker was not told of.
 func (s *session) unbind() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holds = nil
 }
 
-// open decides on conduits outside the capability set, and on all of them in mode
-// dynamic, and hands over descriptors for those that are allowed.
+// open decides on conduits outside the capability set (in mode dynamic, on all conduits),
+// and hands over descriptors of those that are allowed.
 func (s *session) open(sequence uint64, message wire.Message) error {
 	request := message.(wire.Open)
 	holds, who := s.bound(), s.subject()
@@ -224,11 +223,12 @@ func (s *session) send(sequence uint64, message wire.Message, files ...*os.File)
 	return s.endpoint.send(record, files...)
 }
 
-// exitGrace is how long a worker has to leave its session by itself.
+// exitGrace is how long a worker may take to leave its session by itself.
 const exitGrace = time.Second
 
-// awaitExit returns when nothing of the session is left in the worker. One that does
-// not leave it by itself is killed: it holds its user's data and the ends of its slot.
+// awaitExit returns when nothing of the session is left in the worker. It kills a worker
+// that does not leave by itself, because the worker holds its user's data and the ends of
+// its slot.
 func (s *session) awaitExit() {
 	select {
 	case <-s.worker.Gone():
@@ -238,7 +238,7 @@ func (s *session) awaitExit() {
 	}
 }
 
-// end is the last act of a session: it waits until its worker is gone.
+// end ends a session. It waits until the worker has ended.
 func (s *session) end() {
 	p := s.pipeline
 	s.endpoint.close()
@@ -251,7 +251,7 @@ func (s *session) end() {
 	close(s.ended)
 }
 
-// release gives back what the session has of the monitor's, as far as it has got.
+// release releases the session's resources, as far as it has acquired them.
 func (s *session) release() {
 	if s.endpoint != nil {
 		s.endpoint.close()

@@ -179,13 +179,13 @@ func TestRequestsThatEndTheSession(t *testing.T) {
 		want  string // in the audit record
 	}{
 		{"open before binding", false, [][]byte{open}, "before the user has authenticated"},
-		{"registration", true, [][]byte{encode(wire.Register{Instance: "worker"})}, "has no place in a session"},
+		{"registration", true, [][]byte{encode(wire.Register{Instance: "worker"})}, "is not allowed in a session"},
 		{"a monitor's message", true, [][]byte{encode(wire.Opened{Status: []int32{0}})}, "malformed"},
 		{"an unknown type", true, [][]byte{append([]byte{1, 0, 99, 0, 16, 0, 0, 0}, make([]byte, 8)...)}, "malformed"},
 		{"another version", true, [][]byte{append([]byte{2, 0}, open[2:]...)}, "malformed"},
 		{"a record cut off", true, [][]byte{open[:len(open)-1]}, "malformed"},
 		{"a record too long", true, [][]byte{append(open[:len(open):len(open)], 0)}, "malformed"},
-		{"an oversized record", true, [][]byte{make([]byte, 2048)}, "longer than any the protocol has"},
+		{"an oversized record", true, [][]byte{make([]byte, 2048)}, "longer than the protocol allows"},
 		{"four attempts", false, [][]byte{encode(wire.Authenticate{Principal: "alice"}),
 			encode(wire.Authenticate{Principal: "alice"}),
 			encode(wire.Authenticate{Principal: "alice"}), encode(wire.Authenticate{Principal: "alice"})},

@@ -11,9 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// sessions are those of one pipeline, by their worker's process. Safe for concurrent use.
+// sessions are those of one pipeline, by their worker's process. They are safe for
+// concurrent use.
 type sessions struct {
-	active prometheus.Gauge // how many there are
+	active prometheus.Gauge // their number
 
 	mu        sync.Mutex
 	byProcess map[int]*session
@@ -23,8 +24,8 @@ func newSessions(active prometheus.Gauge) *sessions {
 	return &sessions{active: active, byProcess: map[int]*session{}}
 }
 
-// of is the session of a process that waits for an answer, or nil: the number of a
-// worker that has ended may be another's.
+// of returns the session of a process that waits for an answer, or nil. The number of a
+// worker that has ended may belong to another process.
 func (t *sessions) of(pid int) *session {
 	if s := t.latest(pid); s != nil && !s.worker.Ended() {
 		return s
@@ -32,7 +33,7 @@ func (t *sessions) of(pid int) *session {
 	return nil
 }
 
-// latest is the latest session of a process with this number that is not over.
+// latest returns the latest session of a process with this number that is not over.
 func (t *sessions) latest(pid int) *session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +49,7 @@ func (t *sessions) live() []*session {
 	return list
 }
 
-// admit makes a session known as its worker's.
+// admit registers a session under its worker's process.
 func (t *sessions) admit(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +57,7 @@ func (t *sessions) admit(s *session) {
 	t.active.Inc()
 }
 
-// dismiss forgets a session that was admitted, and whose worker has gone.
+// dismiss removes a session that was admitted and whose worker has ended.
 func (t *sessions) dismiss(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

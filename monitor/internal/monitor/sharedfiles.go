@@ -12,25 +12,25 @@ import (
 	"shai.dev/monitor/internal/sandbox"
 )
 
-// sharedFiles knows which files of the data directory have several names. A file of a
-// task's runtime that is one of them is a document by another name. The view is a name
-// of every document, so that all of them are known here.
+// sharedFiles knows which files of the data directory have several names. If a file of a
+// task's runtime is one of them, it is a document with another name. The view has a name
+// for every document, so all documents are found.
 type sharedFiles struct {
 	data string
 
 	mu    sync.Mutex
 	found map[fileNumber]bool
-	since time.Time // when the search began that found them
+	since time.Time // when the search that found them began
 }
 
-// fileNumber is a file, whatever it is called.
+// fileNumber identifies a file independently of its names.
 type fileNumber struct{ device, inode uint64 }
 
-// clockStep is the most by which a file's time of change may lag behind the clock.
+// clockStep is the most by which a file's change time may lag behind the clock.
 const clockStep = time.Second
 
-// hold says whether a file is one of the data directory's. It searches again unless the
-// file's names have stayed the same since the last search.
+// hold reports whether a file is one of the data directory's. It searches again, unless
+// the file's names have not changed since the last search.
 func (s *sharedFiles) hold(file sandbox.SharedFile) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *sharedFiles) search() error {
 		return nil
 	})
 	if err != nil {
-		return err // a directory that goes away meanwhile, too: it may hold the file
+		return err // even if a directory was removed in the meantime: it may have held the file
 	}
 	s.found, s.since = found, since
 	return nil

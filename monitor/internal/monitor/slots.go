@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// slots are the places that a pipeline has for sessions: as many as its workers have
-// pairs of conduits. Safe for concurrent use, but for stop and resume.
+// slots are the places for a pipeline's sessions: as many as its workers have pairs of
+// conduits. All methods but stop and resume are safe for concurrent use.
 type slots struct {
-	vacancies chan struct{}   // one for each slot that nobody has reserved
+	vacancies chan struct{}   // one for each slot that is not reserved
 	channels  [][]conduitPair // by slot
-	stopped   int             // vacancies that stop keeps
+	stopped   int             // vacancies that stop has taken
 
 	mu   sync.Mutex
 	free []int // the last is taken first
 }
 
-// newSlots makes a slot for each element, which is the channels that its sessions use.
+// newSlots makes a slot for each element of channels, which lists the channels that the
+// slot's sessions use.
 func newSlots(channels [][]conduitPair) *slots {
 	s := &slots{channels: channels, vacancies: make(chan struct{}, len(channels))}
 	for number := range channels {
@@ -39,8 +40,8 @@ func (s *slots) reserve(ctx context.Context) (*slot, error) {
 	}
 }
 
-// stop keeps new sessions from being reserved a slot, and returns when no session has
-// one; late ends the wait, and then it says how many have.
+// stop prevents new reservations and returns when no session has a slot. When late fires
+// first, it returns the number of sessions that still have one.
 func (s *slots) stop(late <-chan time.Time) (left int) {
 	for s.stopped < cap(s.vacancies) {
 		select {
@@ -53,7 +54,7 @@ func (s *slots) stop(late <-chan time.Time) (left int) {
 	return 0
 }
 
-// resume takes back stop.
+// resume allows reservations again after stop.
 func (s *slots) resume() {
 	for ; s.stopped > 0; s.stopped-- {
 		s.vacancies <- struct{}{}
@@ -71,16 +72,17 @@ type slot struct {
 // unoccupied is the number of a slot for which there is no connection yet.
 const unoccupied = -1
 
-// occupy gives the slot its number, which says which conduits the session uses.
+// occupy gives the slot its number, which determines the conduits that the session uses.
 func (s *slot) occupy() int {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	last := len(s.of.free) - 1 // there is one: as many are free as are not reserved
+	last := len(s.of.free) - 1 // there is one: the number of free slots is that of unreserved slots
 	s.number, s.of.free = s.of.free[last], s.of.free[:last]
 	return s.number
 }
 
-// release empties the slot's channels and makes it free again. Only the first call counts.
+// release empties the slot's channels and frees the slot. Only the first call has an
+// effect.
 func (s *slot) release() {
 	s.released.Do(func() {
 		if s.number != unoccupied {

@@ -13,7 +13,7 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// subject is for whom an access is decided: a task instance with its taint.
+// subject is what an access is decided for: a task instance with its taint.
 type subject struct {
 	task     string
 	instance string // "indexer", "worker(alice, de)"
@@ -21,7 +21,7 @@ type subject struct {
 	session  *policy.Session // the user, or "task/<name>" for a task without one
 }
 
-// flow is what somebody wants to be decided.
+// flow is an access to decide on.
 type flow struct {
 	who     subject
 	what    policy.Operation
@@ -29,16 +29,16 @@ type flow struct {
 	explain bool // with a derivation, which costs several times the decision
 }
 
-// decision is the answer. Where policies that are not enforced forbid what the others
-// allow, it is allowed, and says what they would have said.
+// decision is the answer. If only policies that are not enforced forbid the flow, it is
+// allowed, and the decision holds their reason.
 type decision struct {
 	policy.Decision
-	wouldDeny string    // their reason; "" where nothing would be denied
-	relaxed   []relaxed // which they are
+	wouldDeny string    // their reason; "" if nothing would be denied
+	relaxed   []relaxed // the policies that would deny it
 }
 
-// byEveryPolicy says whether nothing forbids the flow, not even a policy that is being
-// tried out.
+// byEveryPolicy reports whether no policy forbids the flow, not even one in mode Audit or
+// Warn.
 func (d decision) byEveryPolicy() bool { return d.Allowed && d.wouldDeny == "" }
 
 // relaxed is a policy in mode Audit or Warn.
@@ -47,8 +47,7 @@ type relaxed struct {
 	mode   catalog.Mode
 }
 
-// decide asks the policies on the state as it is now, and does nothing else: no I/O, no
-// cache.
+// decide evaluates the policies on a state. It does nothing else: no I/O, no cache.
 func decide(f flow, state *catalog.State, now time.Time) decision {
 	environment := policy.Environment{Session: f.who.session, Now: now, Explain: f.explain}
 	all := policy.Decide(f.what, f.who.taint, f.conduit, state, environment)
@@ -70,8 +69,8 @@ func decide(f flow, state *catalog.State, now time.Time) decision {
 	return out
 }
 
-// would is what the audit log says of an access that is allowed because what forbids
-// it is being tried out.
+// would returns the audit log's text about an access that is allowed because the policies
+// that forbid it are in mode Audit or Warn.
 func (d decision) would() string {
 	var names []string
 	for _, r := range d.relaxed {
@@ -80,10 +79,10 @@ func (d decision) would() string {
 	return "would be denied: " + d.wouldDeny + " (" + strings.Join(names, ", ") + ")"
 }
 
-// decide takes one slow-path decision: it asks, records and counts. In mode audit
-// a refusal is recorded and then allowed; in mode dynamic, where every access comes
-// here, allowed accesses are counted and not recorded one by one. An access that
-// cannot be recorded is refused.
+// decide makes one slow-path decision, records it and counts it. In mode audit, a refusal
+// is recorded and then allowed. In mode dynamic, where every access comes here, allowed
+// accesses are counted but not recorded one by one. An access that cannot be recorded is
+// refused.
 func (p *pipeline) decide(who subject, what policy.Operation, conduit policy.Conduit, mode wire.Mode) policy.Decision {
 	f := flow{who: who, what: what, conduit: conduit}
 	begun := time.Now()
@@ -106,9 +105,9 @@ func (p *pipeline) decide(who subject, what policy.Operation, conduit policy.Con
 	return found.Decision
 }
 
-// decideAhead decides on what a task or session is given once, before it uses it. What
-// is allowed goes without a record unless it would have been denied; whoever asks
-// reports a refusal.
+// decideAhead decides on descriptors that a task or session gets once, before it uses
+// them. An allowed decision is recorded only if an unenforced policy would deny it. The
+// caller reports a refusal.
 func (p *pipeline) decideAhead(who subject, what policy.Operation, conduit policy.Conduit) policy.Decision {
 	f := flow{who: who, what: what, conduit: conduit}
 	begun := time.Now()
@@ -122,8 +121,8 @@ func (p *pipeline) decideAhead(who subject, what policy.Operation, conduit polic
 	return found.Decision
 }
 
-// recordDecision writes the audit record of a decision, and counts what would have been
-// denied by each policy that is being tried out.
+// recordDecision writes the audit record of a decision, and counts the denials of each
+// policy in mode Audit or Warn.
 func (p *pipeline) recordDecision(f flow, found decision, took time.Duration) error {
 	event := audit.Event{
 		Kind: audit.Decision, Task: f.who.task, Instance: f.who.instance, Operation: f.what.String(),
@@ -154,7 +153,7 @@ func (p *pipeline) recordDecision(f flow, found decision, took time.Duration) er
 	return p.record(event)
 }
 
-// refused records an access that no policy was asked about.
+// refused records an access that was refused without a policy's decision.
 func (p *pipeline) refused(who subject, what, conduit, reason string) {
 	p.services.metrics.refusals.WithLabelValues(p.name, what).Inc()
 	p.record(audit.Event{

@@ -10,7 +10,7 @@ import (
 	"shai.dev/monitor/internal/analysis"
 )
 
-// startTask starts a task of a pipeline, and before it whatever the task needs. Called
+// startTask starts a task of a pipeline, and before it every task that it needs. Called
 // with changing held.
 func (m *Monitor) startTask(ctx context.Context, p *pipeline, name string) error {
 	if err := p.openKeyValue(ctx); err != nil {
@@ -22,8 +22,8 @@ func (m *Monitor) startTask(ctx context.Context, p *pipeline, name string) error
 	return p.tasks[name].start(ctx)
 }
 
-// installStored prepares the capability sets of an analysis that was taken up when
-// the monitor started: only now is the key-value store sure to be there.
+// installStored prepares the capability sets of an analysis that was loaded when the
+// monitor started. The key-value store is certain to run only now.
 func (m *Monitor) installStored(ctx context.Context, p *pipeline) error {
 	m.mu.RLock()
 	known := m.analyses[p.name]
@@ -31,7 +31,7 @@ func (m *Monitor) installStored(ctx context.Context, p *pipeline) error {
 	if p.hasSets() || known == nil || known.result == nil || known.plan != p.plan || !known.result.Current(m.state()) {
 		return nil
 	}
-	// Some access may have ended since it was stored.
+	// Some accesses may have expired since the analysis was stored.
 	result, _, err := known.result.Expire(ctx, analysis.Options{Now: time.Now()})
 	if err != nil {
 		return fmt.Errorf("bring the stored analysis of pipeline %s up to date: %w; run shai analyze", p.name, err)

@@ -17,7 +17,7 @@ func (m *Monitor) analysisPath(pipeline string) string {
 	return filepath.Join(m.options.State, "analysis-"+pipeline)
 }
 
-// storeAnalysis replaces the stored result: a crash leaves the old file or the new one.
+// storeAnalysis replaces the stored result. A crash leaves the old file or the new one.
 func storeAnalysis(path string, result *analysis.Result) error {
 	if err := replaceFile(path, result.Encode()); err != nil {
 		return fmt.Errorf("store analysis %s: %w", path, err)
@@ -30,7 +30,7 @@ func replaceFile(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails, as it should, once the file has its name
+	defer os.Remove(file.Name()) // fails, as intended, once the file has been renamed
 	_, err = file.Write(content)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
@@ -45,8 +45,8 @@ func replaceFile(path string, content []byte) error {
 	return errors.Join(directory.Sync(), directory.Close())
 }
 
-// storedAnalysis is the stored result; nil where there is none, or one of another plan
-// or state. A damaged file is an error.
+// storedAnalysis returns the stored result. It returns nil if there is none, or if it is
+// of another plan or state. A damaged file is an error.
 func storedAnalysis(path string, plan *analysis.Plan, state *catalog.State) (*analysis.Result, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

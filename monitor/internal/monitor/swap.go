@@ -17,10 +17,10 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// swap is one change of bundle. A pipeline whose meaning changes is quiesced first: its
-// tasks and sessions end, so that nothing that was granted under the old bundle is left
-// when the new one is in force. The others are not disturbed. Whatever fails leaves the
-// old bundle in force, on disk and at work.
+// swap is one change of the bundle. A pipeline whose meaning changes is quiesced first:
+// its tasks and sessions end, so that nothing granted under the old bundle is left when
+// the new one is in force. The other pipelines are not disturbed. After a failure the old
+// bundle stays in force, on disk and in the running monitor.
 type swap struct {
 	monitor   *Monitor
 	candidate *candidate
@@ -28,15 +28,15 @@ type swap struct {
 	leaving   []*pipeline            // of old, not in next: by name
 	coming    []*pipeline            // of next, not in old: by name
 	running   map[*pipeline][]string // tasks of leaving pipelines that ran
-	change    *catalog.Change        // what made the bundle durable
+	change    *catalog.Change        // the change that made the bundle durable
 	before    *manifest.Bundle
-	// unreadable says what documents tasks cannot read.
+	// unreadable lists warnings about documents that tasks cannot read.
 	unreadable []string
-	since      time.Time // when the bundle before was applied
+	since      time.Time // when the old bundle was applied
 }
 
-// prepareSwap makes the pipelines of the candidate ready; nothing of the running ones
-// changes. The caller runs the swap or discards it.
+// prepareSwap prepares the candidate's pipelines and changes none of the running ones.
+// The caller runs the swap or discards it.
 func (m *Monitor) prepareSwap(c *candidate) (_ *swap, err error) {
 	compiled, err := catalog.Compile(c.catalog)
 	if err != nil {
@@ -75,15 +75,15 @@ func (m *Monitor) prepareSwap(c *candidate) (_ *swap, err error) {
 	return s, nil
 }
 
-// discard gives up what was prepared.
+// discard releases what was prepared.
 func (s *swap) discard() {
 	for _, p := range s.coming {
 		p.closeConduits()
 	}
 }
 
-// run makes the swap. Once pipelines have been quiesced it goes on whatever becomes of
-// ctx: it ends with the new bundle whole, or with the old one.
+// run makes the swap. Once pipelines have been quiesced, it ignores the end of ctx: it
+// finishes with the new bundle in force, or with the old one.
 func (s *swap) run(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -95,12 +95,12 @@ func (s *swap) run(ctx context.Context) error {
 	}
 	if err := s.quiesce(); err != nil {
 		s.discard()
-		return errors.Join(api.Conflict("apply", "the bundle before is still in force; try again", "%v", err),
+		return errors.Join(api.Conflict("apply", "the previous bundle is still in force; try again", "%v", err),
 			s.resume())
 	}
 	if err := s.commit(); err != nil {
 		s.discard()
-		return errors.Join(api.Invalid("apply", "the bundle before is still in force", "%v", err), s.resume())
+		return errors.Join(api.Invalid("apply", "the previous bundle is still in force", "%v", err), s.resume())
 	}
 	if err := s.start(); err != nil {
 		return s.rollBack(err)
@@ -123,23 +123,23 @@ func (s *swap) quiesce() error {
 	return errors.Join(failures...)
 }
 
-// commit makes the bundle durable and puts it in force for whatever is not quiesced:
-// one step for every session that begins, as for a change of facts.
+// commit makes the bundle durable and puts it in force for all pipelines that are not
+// quiesced. For sessions that begin this is one step, as with a change of facts.
 func (s *swap) commit() error {
 	m := s.monitor
 	m.binding.Lock()
 	defer m.binding.Unlock()
 	change, err := m.catalog.Apply(s.candidate.catalog)
 	if err != nil && !errors.Is(err, catalog.ErrView) {
-		return err // what the view could not follow, start repairs
+		return err // start repairs what is missing in the view
 	}
 	s.change = change
 	s.putInForce(s.next, s.candidate.bundle, time.Now(), change, "apply")
 	return nil
 }
 
-// putInForce replaces the running pipelines, and brings those that stay in step with
-// the facts that came and went. Called with changing and binding held.
+// putInForce replaces the running pipelines, and updates those that stay for the facts
+// that were added and removed. Called with changing and binding held.
 func (s *swap) putInForce(pipelines map[string]*pipeline, bundle *manifest.Bundle, applied time.Time,
 	change *catalog.Change, operation string) {
 	m := s.monitor
@@ -152,8 +152,8 @@ func (s *swap) putInForce(pipelines map[string]*pipeline, bundle *manifest.Bundl
 	s.follow(change)
 }
 
-// follow brings the analyses and capability sets of the pipelines that the swap does not
-// concern in step. Called with changing and binding held.
+// follow updates the analyses and capability sets of the pipelines that the swap does not
+// concern. Called with changing and binding held.
 func (s *swap) follow(change *catalog.Change) {
 	m := s.monitor
 	if change.Before.BundleHash() == change.After.BundleHash() &&
@@ -169,13 +169,13 @@ func (s *swap) follow(change *catalog.Change) {
 			return result.Follow(m.context, change, analysis.Options{Now: time.Now()})
 		})
 		if err != nil {
-			m.logger.Error("capability sets could not be brought in step and are dropped", "pipeline", name, "error",
+			m.logger.Error("capability sets could not be updated and are dropped", "pipeline", name, "error",
 				err)
 		}
 	}
 }
 
-// start links the documents that the bundle brings and starts the tasks that ran.
+// start links the new bundle's documents and starts the tasks that were running before.
 func (s *swap) start() error {
 	if err := s.registerFiles(); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *swap) start() error {
 	return nil
 }
 
-// registerFiles makes the documents known that the rules cover, and links them.
+// registerFiles registers the documents that the rules cover, and links them.
 func (s *swap) registerFiles() error {
 	m := s.monitor
 	_, change, err := m.catalog.RegisterFiles(m.context, m.options.Data, nil)
@@ -220,7 +220,8 @@ func (s *swap) registerFiles() error {
 	return nil
 }
 
-// rollBack puts the old bundle in force again, on disk and at work, and says why.
+// rollBack puts the old bundle in force again, on disk and in the running monitor, and
+// returns the reason.
 func (s *swap) rollBack(cause error) error {
 	m := s.monitor
 	var failures []error
@@ -233,8 +234,9 @@ func (s *swap) rollBack(cause error) error {
 	if err := s.revert(); err != nil {
 		failures = append(failures, err)
 		return errors.Join(api.Conflict("apply",
-			"the new bundle is in force, and tasks of the pipelines that it changes are stopped; "+
-				"correct the cause, then start them or apply the bundle before", "%v", cause), errors.Join(failures...))
+			"the new bundle is in force, but the tasks of the pipelines that it changes are stopped; "+
+				"correct the cause, then start them or apply the previous bundle", "%v", cause),
+			errors.Join(failures...))
 	}
 	for _, p := range s.coming {
 		p.close()
@@ -243,14 +245,14 @@ func (s *swap) rollBack(cause error) error {
 		failures = append(failures, fmt.Errorf("link documents: %w", err))
 	}
 	for _, p := range s.leaving {
-		p.dropSets() // the store's users are those of the new bundle
+		p.dropSets() // the key-value store has the new bundle's users
 	}
 	failures = append(failures, s.resume())
 	m.analyzeAgain(m.context)
-	problem := api.Conflict("apply", "the bundle before is in force again; correct the cause and apply again", "%v",
+	problem := api.Conflict("apply", "the previous bundle is in force again; correct the cause and apply again", "%v",
 		cause)
 	if err := errors.Join(failures...); err != nil {
-		problem.Detail += "; on the way back: " + err.Error()
+		problem.Detail += "; while rolling back: " + err.Error()
 	}
 	return problem
 }
@@ -270,7 +272,7 @@ func (s *swap) revert() error {
 	return nil
 }
 
-// resume starts again what was quiesced.
+// resume starts the quiesced pipelines again.
 func (s *swap) resume() error {
 	var failures []error
 	for _, p := range s.leaving {

@@ -28,17 +28,17 @@ const (
 	stateFailed    = "Failed"
 )
 
-// readyLine is what a program prints on a line of its own when it can serve.
+// readyLine is the line that a program prints when it can serve.
 const readyLine = "ready"
 
-// runningTask is one task of a pipeline, whether it runs or not.
+// runningTask is one task of a pipeline, running or not.
 type runningTask struct {
 	pipeline   *pipeline
 	name       string
 	spec       manifest.TaskSpec
 	placements []placement // descriptors it gets at its start
 	perSession []placement // descriptors each of its workers gets with a session
-	subject    subject     // unused by a task with parameters, whose workers have their own
+	subject    subject     // unused if the task has parameters: its workers have their own
 	idleCount  atomic.Int64
 
 	mu       sync.Mutex
@@ -47,7 +47,7 @@ type runningTask struct {
 	since    time.Time
 	restarts int
 	deaths   int         // in a row; see restart.go
-	launched time.Time   // the program that runs, or ran last
+	launched time.Time   // start of the current or last program
 	waiting  *time.Timer // for a restart
 	started  sandbox.Task
 	endpoint *endpoint
@@ -71,7 +71,7 @@ func newRunningTask(p *pipeline, task manifest.Task, bind bindFunc) (*runningTas
 		}
 	}
 	if len(t.spec.Parameters) > 0 {
-		return t, nil // its instances have taints, the zygote has read nothing
+		return t, nil // only its instances have taints: the zygote has read nothing
 	}
 	taint, err := taintOf(bind, t.spec, t.name, nil)
 	if err != nil {
@@ -83,8 +83,7 @@ func newRunningTask(p *pipeline, task manifest.Task, bind bindFunc) (*runningTas
 	return t, nil
 }
 
-// idle counts workers that wait for a connection; the first one makes the task
-// ready.
+// idle counts the workers that wait for a connection. The first one makes the task ready.
 func (t *runningTask) idle(change int64) {
 	if t.idleCount.Add(change) > 0 && change > 0 {
 		t.markReady()
@@ -100,8 +99,8 @@ func (t *runningTask) markReady() {
 	}
 }
 
-// start launches the task unless it runs. It returns when the program has begun,
-// not when it is ready.
+// start launches the task unless it is running. It returns when the program has begun,
+// but does not wait until it is ready.
 func (t *runningTask) start(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,8 +179,8 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 	return nil
 }
 
-// supervise waits for the program's end and starts it again when it should run
-// always.
+// supervise waits for the program's end, and starts it again if the task should always
+// run.
 func (t *runningTask) supervise(started sandbox.Task, e *endpoint) {
 	<-started.Done()
 	e.close()
@@ -221,7 +220,7 @@ func describeEnd(err error) string {
 	return strings.TrimSpace(err.Error())
 }
 
-// stop ends the program and all it forked.
+// stop ends the program and every process that it forked.
 func (t *runningTask) stop(ctx context.Context) error {
 	t.mu.Lock()
 	started := t.started
@@ -234,7 +233,7 @@ func (t *runningTask) stop(ctx context.Context) error {
 	return started.Stop(ctx)
 }
 
-// status is the task as the API shows it.
+// status returns the task's status for the API.
 func (t *runningTask) status() api.TaskStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// maxTaskLog is the size in bytes at which a task's log is put aside. One that was put
-// aside before is deleted then: a chatty task takes twice as much at most.
+// maxTaskLog is the size in bytes at which a task's log is rotated. Only one old log is
+// kept, so a task's logs take at most twice as much.
 const maxTaskLog = 16 << 20
 
-// taskLog is what a task prints, in a file of limited size.
+// taskLog is a task's output, in a file of limited size.
 type taskLog struct {
 	path  string
 	limit int64
@@ -46,7 +46,7 @@ func (l *taskLog) open() error {
 	return nil
 }
 
-// Write appends, in a new file when the present one is full.
+// Write appends to the log. It begins a new file when the current one is full.
 func (l *taskLog) Write(text []byte) (int, error) {
 	if l.size > 0 && l.size+int64(len(text)) > l.limit {
 		if err := l.turn(); err != nil {
@@ -58,11 +58,11 @@ func (l *taskLog) Write(text []byte) (int, error) {
 	return count, err
 }
 
-// turn puts the file aside.
+// turn rotates the log.
 func (l *taskLog) turn() error {
 	l.file.Close()
 	if err := os.Rename(l.path, l.path+".1"); err != nil {
-		return fmt.Errorf("put task log aside: %w", err)
+		return fmt.Errorf("rotate task log: %w", err)
 	}
 	return l.open()
 }

@@ -15,11 +15,11 @@ import (
 	"shai.dev/monitor/internal/sandbox"
 )
 
-// isSuperuser says whether tasks can be given users of their own.
+// isSuperuser reports whether tasks can have users of their own.
 func isSuperuser() bool { return os.Geteuid() == 0 }
 
-// dropGroups takes its other groups from the monitor: what it opens for a task, it opens
-// with that task's user and group, and no more.
+// dropGroups removes the monitor's supplementary groups: when it opens a file for a task,
+// it must have no rights but those of the task's user and group.
 func dropGroups() error {
 	if !isSuperuser() {
 		return nil
@@ -30,8 +30,8 @@ func dropGroups() error {
 	return nil
 }
 
-// assignUsers finds the user of every pipeline. Without the superuser's rights there is
-// none: tasks then are who the monitor is, as status says.
+// assignUsers finds the user of every pipeline. Without the superuser's rights, all tasks
+// run as the monitor's user, and status says so.
 func (m *Monitor) assignUsers(pipelines map[string]*pipeline) error {
 	if !isSuperuser() {
 		return nil
@@ -49,7 +49,7 @@ func (m *Monitor) assignUsers(pipelines map[string]*pipeline) error {
 	return nil
 }
 
-// userOfSet is the user whose tasks read a set of conduits, nil where it has none.
+// userOfSet returns the user whose tasks read a set of conduits, nil if there is none.
 func (m *Monitor) userOfSet(set string) *sandbox.User {
 	pipeline, _, _ := strings.Cut(set, "/")
 	m.mu.RLock()
@@ -60,7 +60,8 @@ func (m *Monitor) userOfSet(set string) *sandbox.User {
 	return nil
 }
 
-// readers judges documents for the view.
+// readers returns the function that checks whether the tasks of a set can read a
+// document.
 func (m *Monitor) readers() catalog.Readers {
 	if !isSuperuser() {
 		return catalog.Readers{}
@@ -78,12 +79,12 @@ func (m *Monitor) readers() catalog.Readers {
 // Bits of a file's mode, for one of its three classes of users.
 const (
 	mayRead   = 4
-	maySearch = 1 // a directory: what its names lead to
+	maySearch = 1 // for a directory: use its names
 	mayList   = mayRead | maySearch
 )
 
-// reportUnreadable records the documents that the tasks of a pipeline cannot read, and says
-// what to do about each set.
+// reportUnreadable records the documents that the tasks of a pipeline cannot read, and
+// returns a warning with the remedy for each set.
 func (m *Monitor) reportUnreadable() (warnings []string) {
 	for _, one := range m.view.Unreadable() {
 		warning := m.unreadable(one)
@@ -96,7 +97,7 @@ func (m *Monitor) reportUnreadable() (warnings []string) {
 	return warnings
 }
 
-// unreadableOf says what documents the tasks of a pipeline cannot read.
+// unreadableOf returns warnings about documents that the tasks of a pipeline cannot read.
 func (m *Monitor) unreadableOf(pipeline string) (warnings []string) {
 	for _, one := range m.view.Unreadable() {
 		if strings.HasPrefix(one.Set, pipeline+"/") {
@@ -113,14 +114,14 @@ func (m *Monitor) unreadable(one catalog.Unreadable) string {
 		documents = fmt.Sprintf("%d documents", one.Total)
 	}
 	if user == nil {
-		return one.Set + ": its pipeline has gone"
+		return one.Set + ": its pipeline no longer exists"
 	}
 	return fmt.Sprintf("%s: tasks cannot read %s, the first is %s (mode %04o of user %d and group %d; the tasks are user and group %d); %s",
 		one.Set, documents, first.Name, first.Mode, first.Owner, first.Group, user.ID,
 		remedyFor(filepath.Join(m.options.Data, m.rootOf(one.Set, first.Name)), user))
 }
 
-// rootOf is the directory of the rule by which a document is in a set.
+// rootOf returns the directory of the rule that puts a document into a set.
 func (m *Monitor) rootOf(set, name string) string {
 	pipeline, conduit, _ := strings.Cut(set, "/")
 	m.mu.RLock()
@@ -136,12 +137,12 @@ func (m *Monitor) rootOf(set, name string) string {
 	return name
 }
 
-// remedyFor is what to type to let a pipeline's tasks read a directory.
+// remedyFor returns a command that lets a pipeline's tasks read a directory.
 func remedyFor(path string, user *sandbox.User) string {
 	return fmt.Sprintf("let the group read them: chgrp -R %d %[2]s && chmod -R g+rX %[2]s", user.Group, path)
 }
 
-// checkReadable refuses a file that the pipeline's user could not open.
+// checkReadable returns an error if the pipeline's user may not read a file.
 func (p *pipeline) checkReadable(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil || p.user == nil {
@@ -149,15 +150,15 @@ func (p *pipeline) checkReadable(file *os.File) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !p.user.Permits(stat.Uid, stat.Gid, uint32(info.Mode().Perm()), mayRead) {
-		return fmt.Errorf("its mode %04o keeps it from user and group %d of the pipeline's tasks", info.Mode().Perm(),
-			p.user.ID)
+		return fmt.Errorf("its mode %04o does not let user and group %d of the pipeline's tasks read it",
+			info.Mode().Perm(), p.user.ID)
 	}
 	return nil
 }
 
-// provideDirectory makes the directory of a conduit unless it is there, beneath the data
-// directory and through no symbolic link. A task that writes there, or whose directory
-// had to be made, owns it; one that only reads must be able to list it.
+// provideDirectory makes the directory of a conduit if it is missing, beneath the data
+// directory and through no symbolic link. A task owns a directory that it writes to, or
+// that had to be made. A task that only reads must be able to list it.
 func (t *runningTask) provideDirectory(name string, writes bool) error {
 	services, user := t.pipeline.services, t.pipeline.user
 	directory, made, err := makeBeneath(services.options.Data, strings.TrimPrefix(name, "/"))
@@ -183,7 +184,7 @@ func (t *runningTask) provideDirectory(name string, writes bool) error {
 	return t.checkListable(name)
 }
 
-// checkListable refuses a directory in which the task would see less than there is.
+// checkListable refuses a directory in which the task would not see all entries.
 func (t *runningTask) checkListable(name string) error {
 	services, user := t.pipeline.services, t.pipeline.user
 	root := services.directoryPath(name)
