@@ -21,18 +21,18 @@ var ErrUnknownUser = errors.New("key-value user is not installed")
 const (
 	dialTimeout  = 5 * time.Second
 	replyTimeout = 30 * time.Second
-	batchSize    = 512 // users per pipelined batch: bounds the store's and our buffers
+	batchSize    = 512 // users per pipelined batch; limits the size of the buffers
 )
 
-// User is what one task instance may do.
+// User holds the rights of one task instance.
 type User struct {
 	Name   string // UserName(instance)
 	Grants []Grant
 }
 
-// Store installs users in a running key-value store and hands out connections
-// authenticated as them. Passwords are drawn here and never leave the process. It
-// is safe for concurrent use.
+// Store installs users in a running key-value store and returns connections that are
+// authenticated as them. It draws the passwords, which never leave the process. It is
+// safe for concurrent use.
 type Store struct {
 	socket  string
 	secrets Secrets
@@ -59,17 +59,17 @@ func Open(ctx context.Context, socket string, secrets Secrets) (*Store, error) {
 	return &Store{socket: socket, secrets: secrets, admin: admin, passwords: make(map[string]string)}, nil
 }
 
-// Close ends the administrator's connection. Connections handed out stay open.
+// Close ends the administrator's connection. Connections from Connect stay open.
 func (s *Store) Close() error {
 	s.exchange.Lock()
 	defer s.exchange.Unlock()
 	return s.admin.Close()
 }
 
-// Install makes users able to do exactly what their grants say; a user that exists
-// is replaced in one step, and its open connections follow at once. On an error
-// every user of the call either has its old rights or its new ones, and none that
-// is new can be connected to; calling again completes the work.
+// Install gives users exactly the rights of their grants. A user that exists is replaced
+// in one step, and its open connections get the new rights at once. After an error, every
+// user of the call has either its old rights or its new ones, and Connect refuses the
+// users that are new. A repeated call completes the work.
 func (s *Store) Install(ctx context.Context, users []User) error {
 	for len(users) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -114,8 +114,8 @@ func (s *Store) installBatch(users []User) error {
 	return nil
 }
 
-// Remove deletes users; the store closes their connections. Users that do not
-// exist are no error.
+// Remove deletes users. The store closes their connections. It is no error if a user does
+// not exist.
 func (s *Store) Remove(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -138,8 +138,8 @@ func (s *Store) Remove(names []string) error {
 	return nil
 }
 
-// pipeline sends the commands in one go and reads all their replies; the first
-// refusal is the error.
+// pipeline sends the commands together and reads all their replies. The error is the
+// first refusal.
 func (s *Store) pipeline(commands [][]any) error {
 	s.exchange.Lock()
 	defer s.exchange.Unlock()
@@ -168,11 +168,11 @@ func (s *Store) password(name string) (string, bool) {
 	return password, known
 }
 
-// Connect opens a connection that is about to be authenticated as the user: the
-// request is sent and its one reply is left for the task to read, so that a
-// session's start does not wait for the store. Should the store refuse, the
-// connection stays unauthenticated and can do nothing, since the default user is
-// off. The caller closes the file.
+// Connect opens a connection that is about to be authenticated as the user: it sends the
+// request and leaves the one reply for the task to read, so that a session's start does
+// not wait for the store. If the store refuses the request, the connection stays
+// unauthenticated and cannot do anything, since the default user is off. The caller
+// closes the file.
 func (s *Store) Connect(name string) (*os.File, error) {
 	password, known := s.password(name)
 	if !known {
@@ -194,8 +194,8 @@ func connectAndSend(descriptor int, socket string, request []byte) error {
 	if err := unix.Connect(descriptor, &unix.SockaddrUnix{Name: socket}); err != nil {
 		return err
 	}
-	// A fresh socket's buffer holds a request of some 200 bytes at once; should it
-	// not, the caller gets an error rather than a half-authenticated connection.
+	// The buffer of a new socket has room for a request of some 200 bytes. If it had not,
+	// the caller would get an error, not a connection with half a request.
 	sent, err := unix.SendmsgN(descriptor, request, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func connectAndSend(descriptor int, socket string, request []byte) error {
 	return nil
 }
 
-// authentication is the request in the store's protocol (RESP2).
+// authentication returns the request in the store's protocol (RESP2).
 func authentication(words ...string) []byte {
 	request := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, word := range words {

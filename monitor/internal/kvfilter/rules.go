@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package kvfilter restricts a task's connection to the key-value store (Redis 7
-// or Valkey) to exactly the tuples and commands that its instance may use. The
-// store itself filters, at native speed: every instance is an ACL user of its own,
-// and the task receives a socket that is already authenticated as that user.
+// Package kvfilter restricts a task's connection to the key-value store (Redis 7 or
+// Valkey) to exactly the tuples and commands that its instance may use. The store itself
+// filters, at native speed: every instance is an ACL user of its own, and the task
+// receives a socket that is already authenticated as that user.
 //
-// All decisions of this layer are in rules.go (what an instance may do) and
-// server.go (what nobody may do); client.go carries them out.
+// All decisions of this layer are in rules.go (the rights of an instance) and server.go
+// (what no user may do). client.go carries them out.
 package kvfilter
 
 import (
@@ -17,11 +17,11 @@ import (
 	"strings"
 )
 
-// Access is what commands may do to the keys of a grant.
+// Access is how commands may use the keys of a grant.
 type Access uint8
 
-// The rights the store tells apart. A command that needs a right which its grant
-// lacks is refused by the store, whatever the command list says.
+// The rights that the store distinguishes. The store refuses a command that needs a right
+// that its grant lacks, even if the grant lists the command.
 const (
 	Read Access = 1 << iota
 	Write
@@ -35,10 +35,11 @@ type Grant struct {
 	Keys     []string // whole keys, never patterns
 }
 
-// commands that touch only the keys they are given, return at once, and show
-// nothing of the server. Whatever is not listed cannot be granted: scripting,
-// publish/subscribe, key enumeration, SORT (its BY and GET read other keys), COPY
-// and RENAME, blocking calls, transactions and administration.
+// grantable are the commands that touch only the keys in their arguments, return at once,
+// and show nothing about the server, each with the access that it needs. No other command
+// can be granted: neither scripting, publish/subscribe, key enumeration, SORT (its BY and
+// GET read other keys), COPY and RENAME, nor blocking calls, transactions and
+// administration.
 var grantable = map[string]Access{
 	"EXISTS": Read, "GET": Read, "GETRANGE": Read, "HEXISTS": Read, "HGET": Read,
 	"HGETALL": Read, "HLEN": Read, "HMGET": Read, "LINDEX": Read, "LLEN": Read,
@@ -53,10 +54,9 @@ var grantable = map[string]Access{
 	"LPOP": Read | Write, "RPOP": Read | Write, "SPOP": Read | Write,
 }
 
-// ACLRules returns the argument list of ACL SETUSER that makes the user able to do what
-// grants say and nothing else, whatever it could do before. passwordHash is the
-// lower-case hex SHA-256 of its password. The result depends only on the set of
-// grants, not on their order.
+// ACLRules returns the arguments of ACL SETUSER that give the user exactly the rights of
+// grants, whatever rights it had before. passwordHash is the lower-case hex SHA-256 of
+// its password. The result depends only on the set of grants, not on their order.
 func ACLRules(name, passwordHash string, grants []Grant) ([]string, error) {
 	if err := checkUserName(name); err != nil {
 		return nil, err
@@ -84,9 +84,9 @@ func ACLRules(name, passwordHash string, grants []Grant) ([]string, error) {
 	return rules, nil
 }
 
-// selector gives a grant's commands, canonically, and its key patterns. A selector
-// of its own per command list keeps SET on one key from combining with the right
-// to LTRIM another.
+// selector returns a grant's commands, in canonical form, and its key patterns. Each list
+// of commands has a selector of its own, so that the right to SET one key cannot combine
+// with the right to LTRIM another.
 func selector(grant Grant) (head string, patterns []string, err error) {
 	mark := map[Access]string{Read: "%R~", Write: "%W~", Read | Write: "%RW~"}[grant.Access]
 	if mark == "" {
@@ -118,9 +118,9 @@ func selector(grant Grant) (head string, patterns []string, err error) {
 	return strings.Join(slices.Compact(commands), " "), patterns, nil
 }
 
-// escapeKey is the glob that matches key and nothing else. The store refuses
-// white space in patterns; a wildcard in its place would grant more than asked, so
-// such a key cannot be granted.
+// escapeKey returns the glob that matches only key. The store refuses white space in
+// patterns, and a wildcard in its place would grant too much, so such a key cannot be
+// granted.
 func escapeKey(key string) (string, error) {
 	if key == "" {
 		return "", fmt.Errorf("key is empty: an empty pattern grants nothing and hides a mistake")
@@ -140,14 +140,14 @@ func escapeKey(key string) (string, error) {
 	return escaped.String(), nil
 }
 
-// quote writes a token as the store's argument splitter reads it back: inside a
+// quote writes a token in the form that the store's argument splitter reads: inside a
 // selector, quotes and backslashes would otherwise change its meaning.
 func quote(token string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(token) + `"`
 }
 
-// UserName returns the ACL user of a task instance. Instance names contain characters
-// that the store's user names cannot.
+// UserName returns the ACL user of a task instance. The store's user names cannot contain
+// all characters of instance names.
 func UserName(instance string) string {
 	sum := sha256.Sum256([]byte(instance))
 	return "instance-" + hex.EncodeToString(sum[:16])

@@ -10,49 +10,49 @@ import (
 	"strings"
 )
 
-// Secrets are known to the monitor and to the store, never to a task.
+// Secrets are known to the monitor and the store, but not to tasks.
 type Secrets struct {
-	// AuthCommand is what AUTH is called in this store. A task does not know it,
-	// so it cannot authenticate its connection as anyone else, even with a
-	// password it has learned.
+	// AuthCommand is the name of AUTH in this store. A task does not know it, so the task
+	// cannot authenticate its connection as another user, even with a password that it
+	// has learned.
 	AuthCommand string
 	// Administrator is the monitor's own user.
 	Administrator string
 	Password      string
 }
 
-// NewSecrets draws fresh secrets. They are good for one run of the store.
+// NewSecrets draws new secrets, for one run of the store.
 func NewSecrets() Secrets {
 	return Secrets{AuthCommand: "auth-" + randomHex(), Administrator: "shai-monitor", Password: randomHex()}
 }
 
-// randomHex is 256 random bits. crypto/rand.Read never fails.
+// randomHex returns 256 random bits. crypto/rand.Read never fails.
 func randomHex() string {
 	var bits [32]byte
 	_, _ = rand.Read(bits[:])
 	return hex.EncodeToString(bits[:])
 }
 
-// HashPassword returns a password as ACL rules carry it. The passwords here are random
-// 256-bit strings, for which a plain SHA-256 is enough.
+// HashPassword returns a password in the form that ACL rules use. The passwords here are
+// random 256-bit strings, for which a plain SHA-256 is enough.
 func HashPassword(password string) string {
 	sum := sha256.Sum256([]byte(password))
 	return hex.EncodeToString(sum[:])
 }
 
-// Server says where the store keeps its socket and its data.
+// Server describes where the store keeps its socket and its data.
 type Server struct {
 	Socket    string // absolute path of the unix socket; there is no network port
 	Directory string // absolute path; append-only file and snapshots
 	Persist   bool   // keep tuples across restarts (append-only file, fsync each second)
 }
 
-// Configuration returns the text of the configuration file to start redis-server with.
-// It has the administrator's password hash and AUTH's secret name in it: write it
-// with mode 0600, outside anything a task can read.
+// Configuration returns the text of the configuration file to start redis-server with. It
+// contains the administrator's password hash and the secret name of AUTH: write it with
+// mode 0600, where no task can read it.
 //
-// AUTH, HELLO, RESET and QUIT bypass access lists in the store (they must work
-// before authentication), so only renaming takes the first three away.
+// AUTH, HELLO, RESET and QUIT bypass access lists in the store (they must work before
+// authentication). Renaming is the only way to take the first three from tasks.
 func Configuration(server Server, secrets Secrets) (string, error) {
 	for _, path := range []string{server.Socket, server.Directory} {
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "\"\\\r\n") {

@@ -174,7 +174,7 @@ func TestHardLinksInTheRuntime(t *testing.T) {
 		status, err := s.monitor.WaitTask(t.Context(), "snoop", "snoop")
 		s.must(err)
 		recorded := slices.ContainsFunc(s.records(), func(r audit.Record) bool {
-			return r.Kind == audit.Denial && strings.Contains(r.Reason, "a document by another name")
+			return r.Kind == audit.Denial && strings.Contains(r.Reason, "is also a document")
 		})
 		if read := status.State == stateSucceeded; read != readable || recorded == readable {
 			t.Errorf("%s: %s (%s), recorded %v", name, status.State, status.Message, recorded)

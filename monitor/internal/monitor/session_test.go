@@ -233,7 +233,7 @@ func TestRequestsThatAreServed(t *testing.T) {
 	}
 	// A second user on the same connection is refused, and the first one stays.
 	if bound := b.authenticate("alice"); bound.Status != int32(unix.EACCES) ||
-		!strings.Contains(bound.Reason, "bound already") {
+		!strings.Contains(bound.Reason, "already has a user") {
 		t.Errorf("a second user: %+v", bound)
 	}
 	if got := b.subject().instance; got != "worker(bob, de)" {

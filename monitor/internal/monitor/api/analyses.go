@@ -4,7 +4,7 @@ package api
 
 import "time"
 
-// AnalyzeRequest chooses what to analyse.
+// AnalyzeRequest selects what to analyse.
 type AnalyzeRequest struct {
 	Pipeline string `json:"pipeline,omitempty"` // may be empty when there is only one
 	Full     bool   `json:"full,omitempty"`     // do not reuse earlier results
@@ -47,20 +47,20 @@ type Analysis struct {
 	AccessTally                     // of all accesses
 	Accesses             []Accesses `json:"accesses"` // one for each task and set of conduits that it lists
 	Warnings             []Warning  `json:"warnings"`
-	Mermaid              string     `json:"mermaid"` // a picture of the flows
+	Mermaid              string     `json:"mermaid"` // the flows as a diagram
 }
 
-// AccessTally counts accesses; each is one instance's to one conduit. What is expected
-// is granted, refused or undecided.
+// AccessTally counts accesses. An access is one instance's access to one conduit. Every
+// expected access is granted, refused or undecided.
 type AccessTally struct {
 	Expected  uint64 `json:"expected"`
-	Granted   uint64 `json:"granted"`   // happen without the monitor
-	Refused   uint64 `json:"refused"`   // a policy forbids them: the monitor refuses them if they happen
-	Undecided uint64 `json:"undecided"` // depend on what is known only then: the monitor decides them
+	Granted   uint64 `json:"granted"`   // allowed without asking the monitor
+	Refused   uint64 `json:"refused"`   // forbidden by a policy: the monitor refuses them when they happen
+	Undecided uint64 `json:"undecided"` // the decision needs more information: the monitor decides when they happen
 }
 
-// Accesses are those that one task, over all its instances, is expected to make to
-// one set of conduits. Instances that cannot start are left out.
+// Accesses are the expected accesses of one task, over all its instances, to one set of
+// conduits. They leave out instances that cannot start.
 type Accesses struct {
 	Task      string `json:"task"`
 	Access    string `json:"access"`   // "read" or "write"
@@ -71,23 +71,25 @@ type Accesses struct {
 	UndecidedBecause []Cause `json:"undecidedBecause,omitempty"` // the three policies that leave most undecided
 }
 
-// Cause is a policy for which accesses are not granted, with one of them as an example.
+// Cause is a policy because of which accesses are not granted, with one of them as an
+// example.
 type Cause struct {
 	Policy   string `json:"policy"` // name; "" for conduits without a policy
 	Count    uint64 `json:"count"`  // accesses
 	Instance string `json:"instance"`
 	Conduit  string `json:"conduit"`
 	Reason   string `json:"reason"` // a sentence; "it" is the conduit
-	// Suggestion is the smallest change of those tried with which the policy would
-	// allow the example. Whether it should is the user's to say.
+	// Suggestion is the smallest of the tried changes with which the policy would allow
+	// the example. The user decides whether it should.
 	Suggestion string `json:"suggestion,omitempty"`
-	// Mode is "Audit" or "Warn" when only policies in these modes forbid the example:
-	// it is allowed, decided each time, and recorded. Empty: it is denied.
+	// Mode is "Audit" or "Warn" if only policies in these modes forbid the example. It is
+	// then allowed, after a decision each time, and recorded. Empty means that it is
+	// denied.
 	Mode string `json:"mode,omitempty"`
 }
 
-// Warning says that instances of a task cannot do what the task was written for:
-// they cannot start, or of a set of conduits that the task lists everything is refused.
+// Warning says that instances of a task cannot do what the task was written for: they
+// cannot start, or all accesses to a set of conduits that the task lists are refused.
 type Warning struct {
 	Task       string `json:"task"`
 	Access     string `json:"access,omitempty"`   // empty for instances that cannot start

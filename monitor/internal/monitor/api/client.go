@@ -17,7 +17,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 )
 
-// Target says which monitor to talk to: a socket on this machine, or an address.
+// Target selects the monitor to talk to: a socket on this machine, or an address.
 type Target struct {
 	Socket      string
 	Server      string // host:port; used instead of Socket when given
@@ -26,7 +26,7 @@ type Target struct {
 	ServerCA    string
 }
 
-// Client talks to a monitor: its [Calls] are answered by the monitor's [Service].
+// Client talks to a monitor, whose [Service] answers its [Calls].
 type Client struct {
 	http *http.Client
 	base string
@@ -35,7 +35,7 @@ type Client struct {
 
 var _ Calls = (*Client)(nil)
 
-// Connect makes a client; it connects with the first request.
+// Connect makes a client. It connects only when it sends the first request.
 func Connect(target Target) (*Client, error) {
 	if target.Server == "" {
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -69,7 +69,7 @@ func Connect(target Target) (*Client, error) {
 	}, nil
 }
 
-// send makes a request and returns the body of a successful answer, to be closed.
+// send makes a request and returns the body of a successful answer. The caller closes it.
 func (c *Client) send(ctx context.Context, method, path string, values url.Values, body any) (io.ReadCloser, error) {
 	var content io.Reader
 	if body != nil {
@@ -101,11 +101,11 @@ func (c *Client) send(ctx context.Context, method, path string, values url.Value
 	return nil, readProblem(response)
 }
 
-// unreachable is the error of a monitor that does not answer.
+// unreachable returns the error about a monitor that does not answer.
 func (c *Client) unreachable(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
-		err = wrapped.Err // its address is one that the user never wrote
+		err = wrapped.Err // without the wrapper, which has an address that the user never wrote
 	}
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -9,56 +9,58 @@ import (
 	"shai.dev/monitor/internal/manifest"
 )
 
-// CompareRequest is a candidate: what an apply of the same sources would put in force.
+// CompareRequest is a candidate: the bundle that the same ApplyRequest would put in
+// force.
 type CompareRequest struct {
 	Sources []manifest.Source `json:"sources"`
-	Prune   bool              `json:"prune,omitempty"` // objects that the sources do not name go
+	Prune   bool              `json:"prune,omitempty"` // remove objects that the sources do not name
 }
 
-// Comparison says which flows a candidate would open and close against the bundle in
-// force. A flow is one expected access of one task instance to one conduit; it is open
-// when the policies that are enforced allow it whatever the session brings along.
-// Lists hold at most 20 entries, totals count everything.
+// Comparison lists the flows that a candidate would open and close, compared with the
+// bundle in force. A flow is one expected access of one task instance to one conduit. It
+// is open if the enforced policies allow it whatever the session. Lists have at most 20
+// entries; totals count all of them.
 type Comparison struct {
 	From        string `json:"from"` // hash of the bundle in force, "" when there is none
 	To          string `json:"to"`   // hash of the candidate
 	FlowsBefore uint64 `json:"flowsBefore"`
 	FlowsAfter  uint64 `json:"flowsAfter"`
 
-	Opened      []FlowChange `json:"opened"` // by the number of flows, most first
+	Opened      []FlowChange `json:"opened"` // those with the most flows first
 	OpenedTotal uint64       `json:"openedTotal"`
 	Closed      []FlowChange `json:"closed"`
 	ClosedTotal uint64       `json:"closedTotal"` // of FlowsBefore
-	// WouldClose are flows that are open now, and that under the candidate only
-	// policies in mode Audit or Warn forbid: they stay open, and are recorded.
+	// WouldClose are flows that are open now and that, under the candidate, only policies
+	// in mode Audit or Warn forbid. They stay open and are recorded.
 	WouldClose      []FlowChange `json:"wouldClose"`
 	WouldCloseTotal uint64       `json:"wouldCloseTotal"`
 
 	Users          []string `json:"users"` // of instances with a flow that is opened or closed, sorted
 	UsersTotal     uint64   `json:"usersTotal"`
-	Documents      []string `json:"documents"` // conduits of such a flow, examples
+	Documents      []string `json:"documents"` // examples of conduits of such a flow
 	DocumentsTotal uint64   `json:"documentsTotal"`
 
 	DurationMicroseconds int64 `json:"durationMicroseconds"`
 }
 
-// FlowChange is flows that change alike: those of one task to the conduits of one name
-// under one policy.
+// FlowChange is a group of flows that change in the same way: those of one task to the
+// conduits of one name under one policy.
 type FlowChange struct {
 	Pipeline  string `json:"pipeline"`
 	Task      string `json:"task"`
 	Instance  string `json:"instance"`  // an example: "worker(alice, de)"
-	Instances uint64 `json:"instances"` // how many have such a flow
+	Instances uint64 `json:"instances"` // number of instances with such a flow
 	Access    string `json:"access"`    // "read" or "write"
 	Conduits  string `json:"conduits"`  // name in the pipeline, such as "documents"
 	Conduit   string `json:"conduit"`   // an example: "/corpus/public/17.txt"
 	Policy    string `json:"policy"`    // name of the conduit's policy in the candidate
-	Classes   uint64 `json:"classes"`   // of conduits about which every decision coincides
-	Documents uint64 `json:"documents"` // conduits that some instance's flow is about
+	Classes   uint64 `json:"classes"`   // classes of conduits with the same decisions
+	Documents uint64 `json:"documents"` // conduits of these flows
 	Flows     uint64 `json:"flows"`
 }
 
-// comparisonLine is one line of a running comparison; the last one is not a progress.
+// comparisonLine is one line of a running comparison. The last line holds the result or a
+// problem.
 type comparisonLine struct {
 	Progress   *Progress   `json:"progress,omitempty"`
 	Comparison *Comparison `json:"comparison,omitempty"`

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// Endpoints say where the server listens. The socket is for this machine's owner of
-// the monitor; the address is for others, who must show a client certificate.
+// Endpoints are the addresses that the server listens on. The socket is for the user who
+// runs the monitor. The TCP address is for others, who must show a client certificate.
 type Endpoints struct {
 	Socket      string // path of a unix socket, mode 0600
-	Listen      string // TCP address; empty is none
+	Listen      string // TCP address; empty: none
 	Certificate string // PEM files, all three needed with Listen
 	Key         string
 	ClientCA    string
 }
 
-// Open listens on the endpoints. Nothing is left open on an error.
+// Open listens on the endpoints. After an error it leaves nothing open.
 func (e Endpoints) Open() ([]net.Listener, error) {
 	var listeners []net.Listener
 	if e.Socket != "" {
@@ -55,8 +55,8 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// listenUnix makes the socket. One that a dead monitor left behind is replaced; one
-// that answers is not.
+// listenUnix makes the socket. It replaces a socket that a dead monitor left behind, but
+// not one that answers.
 func listenUnix(path string) (net.Listener, error) {
 	if connection, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		connection.Close()
@@ -75,7 +75,7 @@ func listenUnix(path string) (net.Listener, error) {
 	}
 	listener, err := (&net.ListenConfig{Control: privateSocket}).Listen(context.Background(), "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; a socket's path may have 107 bytes", path, err)
+		return nil, fmt.Errorf("listen on %s: %w; a socket's path may have at most 107 bytes", path, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		listener.Close()
@@ -116,7 +116,7 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("read certificate authority %s: it holds no PEM certificate", path)
+		return nil, fmt.Errorf("read certificate authority %s: it contains no PEM certificate", path)
 	}
 	return pool, nil
 }
@@ -125,8 +125,8 @@ func readAuthorities(path string) (*x509.CertPool, error) {
 // before the contexts of its requests do.
 type closing struct{}
 
-// untilClosing is ctx, ended by the server's shutdown: for requests that would
-// otherwise go on for ever.
+// untilClosing returns ctx, ended by the server's shutdown. It is for requests that would
+// otherwise never end.
 func untilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancel(ctx)
 	if shutdown, ok := ctx.Value(closing{}).(context.Context); ok {
@@ -135,8 +135,8 @@ func untilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return limited, cancel
 }
 
-// Serve answers on the listeners until ctx ends, then lets running requests finish
-// for a few seconds. It closes the listeners.
+// Serve answers on the listeners until ctx ends. Then it lets running requests finish for
+// a few seconds, and closes the listeners.
 func Serve(ctx context.Context, listeners []net.Listener, handler http.Handler) error {
 	shutdown, begin := context.WithCancel(context.Background())
 	defer begin()

@@ -6,9 +6,9 @@ package api
 
 import "syscall"
 
-// privateSocket narrows the mode of a socket before it has a name, so that there is
-// no moment at which others could connect. Where the system does not support that,
-// the socket's directory, which is private, has to do.
+// privateSocket restricts the mode of a socket before it has a name, so that others can
+// never connect. On a system that does not support this, the private directory of the
+// socket has to suffice.
 func privateSocket(_, _ string, connection syscall.RawConn) error {
 	return connection.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
 }

@@ -25,8 +25,8 @@ func badParameter(name, format string, arguments ...any) error {
 		Detail: fmt.Sprintf(format, arguments...)}
 }
 
-// known refuses a parameter that is misspelled: without it the answer would be to
-// another question.
+// known refuses unknown parameters. If a misspelled one was ignored, the answer would be
+// to another question.
 func known(values url.Values, names ...string) error {
 	for name := range values {
 		if !slices.Contains(names, name) {

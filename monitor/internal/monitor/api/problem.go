@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// Problem is an error as it travels (RFC 9457): what went wrong, why, and what the
-// user can do about it.
+// Problem is an error as it is sent (RFC 9457): what went wrong, why, and what the user
+// can do about it.
 type Problem struct {
 	Title  string `json:"title"`            // operation and object: "start task syse/indexer"
 	Status int    `json:"status"`           // HTTP status
@@ -18,7 +18,7 @@ type Problem struct {
 	Errors []string `json:"errors,omitempty"`
 }
 
-// Error is "title: detail; remedy".
+// Error returns "title: detail; remedy".
 func (p *Problem) Error() string {
 	text := p.Title
 	if p.Detail != "" {
@@ -36,19 +36,19 @@ func NotFound(title, remedy, format string, arguments ...any) *Problem {
 		Remedy: remedy}
 }
 
-// Invalid returns the problem of a request that can never succeed as it stands.
+// Invalid returns the problem of a request that can never succeed in this form.
 func Invalid(title, remedy, format string, arguments ...any) *Problem {
 	return &Problem{Title: title, Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf(format, arguments...),
 		Remedy: remedy}
 }
 
-// Conflict returns the problem of a request that the present state does not allow.
+// Conflict returns the problem of a request that the current state does not allow.
 func Conflict(title, remedy, format string, arguments ...any) *Problem {
 	return &Problem{Title: title, Status: http.StatusConflict, Detail: fmt.Sprintf(format, arguments...),
 		Remedy: remedy}
 }
 
-// Unavailable returns the problem of a monitor that cannot answer yet, or no longer.
+// Unavailable returns the problem of a monitor that is not ready, or is stopping.
 func Unavailable(title, remedy, format string, arguments ...any) *Problem {
 	return &Problem{Title: title, Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf(format, arguments...),
 		Remedy: remedy}

@@ -18,29 +18,29 @@ import (
 
 // AuditLog is the part of *audit.Log that the interface reads.
 type AuditLog interface {
-	// Query calls each for every matching record, oldest first. With query.Follow
-	// it goes on until ctx ends, then returns nil.
+	// Query calls each for every matching record, oldest first. With query.Follow it
+	// continues until ctx ends and then returns nil.
 	Query(ctx context.Context, query audit.Query, each func(audit.Record) error) error
 	// Verify checks the whole chain.
 	Verify(ctx context.Context) (audit.Verification, error)
 }
 
-// Handler is everything the server answers with.
+// Handler holds everything that the server needs to answer requests.
 type Handler struct {
 	Service Service
 	Audit   AuditLog
 	Metrics http.Handler // the Prometheus exposition
 }
 
-// Limits on request bodies, in bytes and in time. Manifests may be many; everything
-// else is small.
+// Limits on request bodies, in bytes and in time. Only manifests can be large.
 const (
 	maxManifests = 4 * manifest.MaxSize
 	maxBody      = 1 << 20
 	bodyTimeout  = time.Minute
 )
 
-// Mux returns the table of requests. What is not in it is answered with 404 or 405.
+// Mux returns the table of requests. A request that is not in it is answered with 404 or
+// 405.
 func (h *Handler) Mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
@@ -64,7 +64,8 @@ func (h *Handler) Mux() http.Handler {
 	if h.Metrics != nil {
 		mux.Handle("GET /metrics", h.Metrics)
 	}
-	// A browser holding a client certificate must not be steered by another site.
+	// Another site must not be able to make requests through a browser that holds a
+	// client certificate.
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
@@ -82,7 +83,7 @@ func answering(answer func(http.ResponseWriter, *http.Request) error) http.Handl
 	}
 }
 
-// problemOf is the problem that err is, or that it amounts to.
+// problemOf returns err if it is a problem, or a problem made from it.
 func problemOf(title string, err error) *Problem {
 	var problem *Problem
 	var manifests manifest.Errors
@@ -120,7 +121,7 @@ func answer(w http.ResponseWriter, value any, err error) error {
 
 // read decodes a body strictly: one JSON value, known fields, at most limit bytes.
 func read(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
-	// Only here: a deadline that outlived the body would end a long answer.
+	// The deadline is set only here: if it outlived the body, it would end a long answer.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
@@ -131,7 +132,7 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, value any) error 
 		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
 			return nil
 		} else if err == nil {
-			err = errors.New("more follows the JSON value")
+			err = errors.New("data follows the JSON value")
 		}
 	}
 	var tooLarge *http.MaxBytesError
@@ -197,7 +198,7 @@ func (h *Handler) mode(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, status, err)
 }
 
-// task carries out "name:start", "name:stop" and "name:wait".
+// task handles "name:start", "name:stop" and "name:wait".
 func (h *Handler) task(w http.ResponseWriter, r *http.Request) error {
 	name, verb, _ := strings.Cut(r.PathValue("do"), ":")
 	actions := map[string]func(context.Context, string, string) (TaskStatus, error){

@@ -2,59 +2,61 @@
 
 // Package api is the monitor's HTTP interface: the types of requests and answers, the
 // server that turns requests into calls of a [Service], and the client that the command
-// line uses. It takes no decisions.
+// line uses. It makes no decisions.
 package api
 
 import "context"
 
-// Service is what the monitor's core offers.
+// Service is the interface of the monitor's core.
 type Service interface {
 	Calls
-	// Ready is nil once the monitor can take decisions: state recovered, bundle
-	// loaded, sandbox probed. Otherwise it says what is missing.
+	// Ready returns nil once the monitor can make decisions: the state is recovered, the
+	// bundle loaded, the sandbox probed. Otherwise the error says what is missing.
 	Ready(ctx context.Context) error
 }
 
-// Calls are what a client can ask for. Methods are called concurrently and end early
-// when ctx does. An error that a user can do something about is a [*Problem], or a
-// manifest.Errors for manifests; any other error is answered as an internal one.
+// Calls are the requests that a client can make. Methods are called concurrently, and
+// return early when ctx ends. An error that a user can do something about is a
+// [*Problem], or a manifest.Errors for manifests. Any other error is sent as an internal
+// error.
 type Calls interface {
-	// Apply checks the manifests, merges them into the current bundle (or replaces
-	// it, with Prune), persists the result and acknowledges it. A dry run does all
-	// but persist. Nothing is half applied: tasks and sessions of a pipeline whose
-	// meaning changes end before the bundle is put in force, and where its tasks do
-	// not start again under the new one, the old one is in force again.
+	// Apply checks the manifests, merges them into the current bundle (or replaces it,
+	// with Prune), persists the result and acknowledges it. A dry run does everything but
+	// persist. A bundle is never applied in part: tasks and sessions of a pipeline whose
+	// meaning changes end before the bundle is put in force. If the tasks do not start
+	// again under the new bundle, the old one is put in force again.
 	Apply(ctx context.Context, request ApplyRequest) (ApplyResult, error)
 
-	// Status is a snapshot; it never blocks on an analysis or a task.
+	// Status returns a snapshot. It never waits for an analysis or a task.
 	Status(ctx context.Context) (Status, error)
 
-	// Analyze runs the offline analysis now and returns its result. When ctx ends, or
-	// the run fails, the result that was in force stays. progress is called from one
-	// goroutine at a time; it may be slow and must not be needed.
+	// Analyze runs the offline analysis now and returns its result. If ctx ends, or the
+	// run fails, the previous result stays in force. progress is called from one
+	// goroutine at a time. It may be slow, and is not always called.
 	Analyze(ctx context.Context, request AnalyzeRequest, progress func(Progress)) (Analysis, error)
 
-	// Compare analyses a candidate on a shadow of the state and says which flows it
+	// Compare analyses a candidate on a copy of the state and returns the flows that it
 	// would open and close. It changes nothing. progress is as for Analyze.
 	Compare(ctx context.Context, request CompareRequest, progress func(Progress)) (Comparison, error)
 
-	// LatestAnalysis is the result that is in force; NotFound before the first run.
+	// LatestAnalysis returns the result in force, or NotFound before the first run.
 	LatestAnalysis(ctx context.Context, pipeline string) (Analysis, error)
 
-	// Explain answers who may do what, and why, on the current state. It changes
-	// nothing and leaves no trace in the audit log.
+	// Explain returns who may do what, and why, in the current state. It changes nothing
+	// and writes no audit record.
 	Explain(ctx context.Context, question Question) (Explanation, error)
 
-	// ChangeFacts removes, then adds, in one step: no decision sees half of it.
+	// ChangeFacts removes, then adds, in one step: no decision sees only a part of it.
 	ChangeFacts(ctx context.Context, change FactChange) (FactResult, error)
 
 	// SetMode switches a pipeline's mode: "baseline", "dynamic", "shai" or "audit".
 	SetMode(ctx context.Context, pipeline, mode string) (PipelineStatus, error)
 
-	// StartTask starts a task of a pipeline, or does nothing when it runs already.
+	// StartTask starts a task of a pipeline. It does nothing if the task is running.
 	StartTask(ctx context.Context, pipeline, task string) (TaskStatus, error)
 
-	// StopTask ends a task and every process it forked; nothing when it is stopped.
+	// StopTask ends a task and every process that it forked. It does nothing if the task
+	// is stopped.
 	StopTask(ctx context.Context, pipeline, task string) (TaskStatus, error)
 
 	// WaitTask returns when the task has ended: "Succeeded", "Failed" or "Stopped".

@@ -11,10 +11,11 @@ import (
 	"shai.dev/monitor/internal/audit"
 )
 
-// A stream is JSON lines. Its status is 200 from its first line on, so that a later
-// failure travels as a line of its own.
+// A stream is JSON lines. Its status is 200 from its first line on, so a later failure is
+// sent as a line of its own.
 
-// analysisLine is one line of a running analysis; the last one is not a progress.
+// analysisLine is one line of a running analysis. The last line holds the result or a
+// problem.
 type analysisLine struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Analysis *Analysis `json:"analysis,omitempty"`
@@ -27,7 +28,7 @@ type auditLine struct {
 	Problem *Problem      `json:"problem,omitempty"`
 }
 
-// stream writes lines and hands each to the client at once.
+// stream writes lines and flushes each of them to the client.
 type stream struct {
 	encoder *json.Encoder
 	flush   func() error
@@ -51,14 +52,14 @@ func (l analysisLine) step() (*Progress, *Analysis, *Problem) {
 	return l.Progress, l.Analysis, l.Problem
 }
 
-// progressLine is a step of anything that runs long.
+// progressLine is a step of a long request.
 type progressLine struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Problem  *Problem  `json:"problem,omitempty"`
 }
 
-// streamed runs what takes long, with its progress on the way and its last line at the
-// end. A client that is gone ends the request's context, and with it the run.
+// streamed runs a long request. It streams the progress, and then the result as the last
+// line. When the client disconnects, the request's context ends, and the run with it.
 func streamed(w http.ResponseWriter, r *http.Request, title string,
 	run func(context.Context, func(Progress)) (any, error)) error {
 	lines := newStream(w)
@@ -74,7 +75,7 @@ func streamed(w http.ResponseWriter, r *http.Request, title string,
 	return err
 }
 
-// follow reads what streamed writes: progress, then one result of the line's type.
+// follow reads the output of streamed: progress, then one result of the line's type.
 func follow[Line interface {
 	step() (*Progress, *Result, *Problem)
 }, Result any](ctx context.Context, c *Client, path string, request any, progress func(Progress)) (Result, error) {
@@ -87,7 +88,7 @@ func follow[Line interface {
 	for lines := json.NewDecoder(content); ; {
 		var line Line
 		if err := lines.Decode(&line); err != nil {
-			return none, fmt.Errorf("read the answer to %s: the monitor ended before it was done: %w", path, err)
+			return none, fmt.Errorf("read the answer to %s: the monitor stopped before it had finished: %w", path, err)
 		}
 		step, result, problem := line.step()
 		switch {
@@ -122,7 +123,7 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) error {
 	}
 	lines := newStream(w)
 	if query.Follow {
-		// The client learns that it is following before anything happens.
+		// The client learns that it is following before the first record arrives.
 		if err := lines.flush(); err != nil {
 			return nil
 		}
@@ -139,6 +140,6 @@ func (h *Handler) query(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// ignoreGone drops the error of writing to a client that has gone away: there is
-// nobody left to tell.
+// ignoreGone drops the error of writing to a client that has disconnected: nobody would
+// receive it.
 func ignoreGone(error) error { return nil }

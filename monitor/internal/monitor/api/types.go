@@ -10,17 +10,17 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// ApplyRequest carries manifests as they were written, so that the monitor's
-// errors point into the user's own files.
+// ApplyRequest carries manifests as the user wrote them, so that the monitor's errors
+// refer to lines of the user's own files.
 type ApplyRequest struct {
 	Sources []manifest.Source `json:"sources"`
 	DryRun  bool              `json:"dryRun,omitempty"`
-	Prune   bool              `json:"prune,omitempty"` // objects that the sources do not name go
+	Prune   bool              `json:"prune,omitempty"` // remove objects that the sources do not name
 	// the sender's name for the bundle, at most 256 bytes; shown in status
 	Label string `json:"label,omitempty"`
 }
 
-// ApplyResult says what an apply did, or would do.
+// ApplyResult describes what an apply did, or would do.
 type ApplyResult struct {
 	Version  uint64         `json:"version"` // of the bundle now in force, counted from 1
 	Hash     string         `json:"hash"`    // its SHA-256, lower-case hex
@@ -47,25 +47,25 @@ type Status struct {
 	Pipelines []PipelineStatus  `json:"pipelines"`
 	Counters  map[string]uint64 `json:"counters"` // by metric name, without labels
 
-	FactSources []FactSourceStatus `json:"factSources,omitempty"` // those that facts are fetched from
+	FactSources []FactSourceStatus `json:"factSources,omitempty"` // sources from which facts are fetched
 }
 
-// FactSourceStatus is the state of a source that facts are fetched from. While fetches
-// fail, what the last good one found stays in force.
+// FactSourceStatus is the state of a source from which facts are fetched. While fetches
+// fail, the facts of the last successful one stay in force.
 type FactSourceStatus struct {
 	Name        string     `json:"name"`
-	Tuples      uint64     `json:"tuples"`                // that stand because of it
-	LastSuccess *time.Time `json:"lastSuccess,omitempty"` // nil: not since the monitor's start
+	Tuples      uint64     `json:"tuples"`                // tuples that exist because of it
+	LastSuccess *time.Time `json:"lastSuccess,omitempty"` // nil: none since the monitor's start
 	Message     string     `json:"message,omitempty"`     // why the last fetch failed
 }
 
-// BundleStatus names the bundle in force.
+// BundleStatus identifies the bundle in force.
 type BundleStatus struct {
 	Version uint64    `json:"version"`
 	Hash    string    `json:"hash"`
 	Applied time.Time `json:"applied"`
 	Objects int       `json:"objects"`
-	Label   string    `json:"label,omitempty"` // that the last apply gave
+	Label   string    `json:"label,omitempty"` // from the last apply
 }
 
 // PipelineStatus is the state of one pipeline.
@@ -79,14 +79,14 @@ type PipelineStatus struct {
 	Sessions     []SessionStatus `json:"sessions"` // at most 100
 	SessionTotal int             `json:"sessionTotal"`
 	LastAnalysis *AnalysisRun    `json:"lastAnalysis,omitempty"` // nil: none since the monitor started
-	// and group, of its tasks; 0: they are who the monitor is
+	// user and group of its tasks; 0: the monitor's own
 	User uint32 `json:"user,omitempty"`
 	// documents that the tasks' user cannot read, and the remedy
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
-// AnalysisRun is how the last run of the offline analysis ended. One that failed has
-// left the result in force that was there before, as far as it is of the same state.
+// AnalysisRun describes how the last run of the offline analysis ended. After a failed
+// run, the previous result stays in force, as far as it fits the current state.
 type AnalysisRun struct {
 	Bundle    uint64    `json:"bundle"` // version analysed
 	Hash      string    `json:"hash"`   // of that bundle
@@ -120,7 +120,7 @@ type SessionStatus struct {
 	Since     time.Time `json:"since"`
 }
 
-// Question is what explain is asked.
+// Question is the question that explain answers.
 type Question struct {
 	Pipeline  string `json:"pipeline,omitempty"` // may be empty when there is only one
 	Principal string `json:"principal"`
@@ -138,11 +138,11 @@ type Explanation struct {
 	Class      uint32     `json:"class,omitempty"`
 	Policy     string     `json:"policy"` // "friends(owner: \"alice\")"
 	Derivation Derivation `json:"derivation"`
-	Conditions []string   `json:"conditions,omitempty"` // facts the answer rests on
+	Conditions []string   `json:"conditions,omitempty"` // facts that the answer depends on
 	Sentence   string     `json:"sentence"`             // the answer as a person would give it; "it" is the conduit
-	// a command after which it would be allowed, where one fact is all that is missing
+	// a command after which the access would be allowed, if only one fact is missing
 	Remedy string `json:"remedy,omitempty"`
-	// WouldDeny says that the access is allowed because the policies that forbid it,
+	// WouldDeny is set if the access is allowed only because the policies that forbid it,
 	// for this reason, are in mode Audit or Warn.
 	WouldDeny string `json:"wouldDeny,omitempty"`
 }
@@ -154,7 +154,7 @@ type Derivation struct {
 	Because   []Derivation `json:"because,omitempty"`
 }
 
-// Fact is one tuple that stands in a conduit: Conduit says Says(Tuple…).
+// Fact is one tuple in a conduit: Conduit says Says(Tuple…).
 type Fact struct {
 	Conduit string       `json:"conduit"`
 	Says    string       `json:"says"`
@@ -167,10 +167,10 @@ type FactChange struct {
 	Add    []Fact `json:"add,omitempty"`
 }
 
-// FactResult says what a change of facts did.
+// FactResult describes what a change of facts did.
 type FactResult struct {
-	Removed              int   `json:"removed"` // tuples that stood and no longer do
-	Added                int   `json:"added"`   // tuples that did not stand before
+	Removed              int   `json:"removed"` // tuples that existed and no longer do
+	Added                int   `json:"added"`   // tuples that did not exist before
 	Instances            int   `json:"instances"`
 	SessionsReset        int   `json:"sessionsReset"`
 	DurationMicroseconds int64 `json:"durationMicroseconds"`

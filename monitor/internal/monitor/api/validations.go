@@ -11,17 +11,17 @@ import (
 	"shai.dev/monitor/internal/manifest"
 )
 
-// ValidateRequest is manifests to check. Nothing is kept of them.
+// ValidateRequest holds manifests to check. They are not stored.
 type ValidateRequest struct {
 	Sources []manifest.Source `json:"sources"`
-	// Alone says that the objects stand by themselves: that those they refer to are not
-	// among them is no error then.
+	// Alone says that the objects are checked by themselves: it is no error then if they
+	// refer to objects that are not among them.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Validation is what is to be said about manifests.
+// Validation is the result of checking manifests.
 type Validation struct {
-	Hash string `json:"hash,omitempty"` // of the bundle that they are; empty when there are errors
+	Hash string `json:"hash,omitempty"` // of the bundle that they make; empty if there are errors
 	// Errors are at most 1000, in the order of the sources; ErrorTotal counts all.
 	Errors     []Finding           `json:"errors"`
 	ErrorTotal int                 `json:"errorTotal"`
@@ -29,13 +29,13 @@ type Validation struct {
 	Warnings   []Finding           `json:"warnings"`   // at most 1000
 }
 
-// Finding is something about one object. Places count from 1, columns in bytes; what
-// is not known is absent.
+// Finding is an error or warning about one object. Places count from 1, columns in bytes.
+// A place that is not known is absent.
 type Finding struct {
 	Source string `json:"source"`
 	Line   int    `json:"line,omitempty"` // within the source
 	Column int    `json:"column,omitempty"`
-	// TextLine and TextColumn are the place within the text at Path, of a policy.
+	// TextLine and TextColumn are the place within the text of a policy at Path.
 	TextLine   int `json:"textLine,omitempty"`
 	TextColumn int `json:"textColumn,omitempty"`
 	// "invalid", "reference", "overlap"; of warnings "unused", "unenforced"
@@ -46,14 +46,14 @@ type Finding struct {
 	Message string        `json:"message"`        // what is wrong, and what to do about it
 }
 
-// maxFindings bounds the lists of an answer.
+// maxFindings limits the length of the lists in an answer.
 const maxFindings = 1000
 
-// validating bounds the checks under way, and with them the memory they take: a
-// request is read only when it is its turn.
+// validating limits the number of concurrent checks, and with it their memory: a request
+// is read only when it is its turn.
 var validating = make(chan struct{}, 4)
 
-// ValidationMux answers POST /v1/validations and nothing else but probes. It keeps no
+// ValidationMux serves POST /v1/validations and probes, and nothing else. It keeps no
 // state.
 func ValidationMux() http.Handler {
 	mux := http.NewServeMux()
@@ -81,8 +81,8 @@ func validations(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, result, err)
 }
 
-// validate checks manifests. A mistake of this program is an error, never a crash: it
-// would take the answers to others with it.
+// validate checks manifests. A bug in this program becomes an error, not a crash, which
+// would take other requests with it.
 func validate(request ValidateRequest) (result Validation, err error) {
 	defer func() {
 		if mistake := recover(); mistake != nil {
