@@ -19,14 +19,14 @@ func (p *program) analyzeCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "analyze",
 		Short: "Run the offline analysis and show what is granted",
-		Long: `Run the offline analysis: decide for every task instance and every access expected of
-it whether the policies allow it, and let those that are allowed run natively.
+		Long: `Run the offline analysis: decide for every task instance and each of its expected
+accesses whether the policies allow it. Allowed accesses then run natively.
 
 The table says how many of the expected accesses are granted, how many a policy
 refuses, and how many are undecided: the monitor decides them when they happen.
-Policies are there to refuse accesses, so a refusal is no fault by itself. A warning
-is: it names a task that cannot start, or to which everything of a set of conduits
-that it lists is refused.`,
+Policies exist to refuse accesses, so a refusal is no fault by itself. A warning
+is one: it names a task that cannot start, or that is refused all conduits of a set
+that it lists.`,
 		Example: `  shai analyze
   shai analyze --pipeline syse --picture > flows.mmd
   shai analyze --latest --output json`,
@@ -36,12 +36,12 @@ that it lists is refused.`,
 		}),
 	}
 	command.Flags().StringVar(&request.Pipeline, "pipeline", "",
-		"pipeline to analyse; may be left out when there is one")
+		"pipeline to analyse; optional if there is only one")
 	command.Flags().BoolVar(&request.Full, "full", false, "do not reuse earlier results")
 	command.Flags().StringVar(&request.Scope, "scope", api.ScopeAll,
 		"all, or active: only instances with an open session")
 	command.Flags().BoolVar(&latest, "latest", false, "show the result in force instead of running")
-	command.Flags().BoolVar(&picture, "picture", false, "draw the flows, in the language of Mermaid")
+	command.Flags().BoolVar(&picture, "picture", false, "print the flows as a Mermaid diagram")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
 	return command
 }
@@ -68,7 +68,8 @@ func (p *program) analyze(ctx context.Context, request api.AnalyzeRequest, lates
 	return p.print(result, func(w io.Writer) { printAnalysis(w, result) })
 }
 
-// progress draws a line that overwrites itself, on a terminal only.
+// progress returns a function that draws a line that overwrites itself. It draws on a
+// terminal only.
 func (p *program) progress() func(api.Progress) {
 	if !isTerminal(p.stderr) {
 		return nil
@@ -139,7 +140,7 @@ func printWarning(w io.Writer, warning api.Warning) {
 	}
 }
 
-// share is a percentage that says 100 only when nothing is missing.
+// share returns a percentage, which is 100 only if nothing is missing.
 func share(part, whole uint64) string {
 	if whole == 0 || part == whole {
 		return "100 %"

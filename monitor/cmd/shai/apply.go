@@ -22,8 +22,8 @@ func (p *program) applyCommand() *cobra.Command {
 		Short: "Give the monitor policies, facts, tasks and pipelines",
 		Long: `Give the monitor policies, facts, tasks and pipelines.
 
-The manifests are checked whole before anything changes. Objects are put over those
-that the monitor has; --prune also removes what the files do not name.`,
+All manifests are checked before anything changes. Objects replace those of the same
+name that the monitor has. --prune also removes objects that the files do not name.`,
 		Example: `  shai apply -f crds/examples/syse
   shai apply -f policies.yaml -f pipeline.yaml --dry-run
   generate | shai apply -f -`,
@@ -41,11 +41,11 @@ that the monitor has; --prune also removes what the files do not name.`,
 	command.Flags().BoolVar(&request.DryRun, "dry-run", false, "check, say what would change, and change nothing")
 	command.Flags().BoolVar(&request.Prune, "prune", false, "remove objects that the files do not name")
 	command.Flags().StringVar(&request.Label, "label", "",
-		"a name for the bundle that shai status shows, such as a release")
+		"name of the bundle, such as a release; shai status shows it")
 	return command
 }
 
-// fileFlag is how commands are given manifests.
+// fileFlag adds the flag by which commands get manifests.
 func fileFlag(command *cobra.Command, files *[]string) {
 	command.Flags().StringArrayVarP(files, "filename", "f", nil,
 		"file or directory with manifests, - for standard input; may be repeated")

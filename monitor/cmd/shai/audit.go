@@ -16,7 +16,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 )
 
-// auditFlags are the command line of shai audit.
+// auditFlags are the command-line flags of shai audit.
 type auditFlags struct {
 	kinds           []string
 	since           string
@@ -45,10 +45,10 @@ verify" finds the first one that is altered or missing.`,
 	f.StringVar(&flags.query.Conduit, "conduit", "", "conduit, or everything beneath a path that ends in /")
 	f.StringVar(&flags.query.Task, "task", "", "task")
 	f.StringVar(&flags.since, "since", "", "not older than a duration (10m) or an RFC 3339 time")
-	f.BoolVar(&flags.allowed, "allowed", false, "only what was allowed")
-	f.BoolVar(&flags.denied, "denied", false, "only what was denied")
-	f.IntVar(&flags.query.Limit, "limit", 100, "the latest so many; 0 is all")
-	f.BoolVar(&flags.query.Follow, "follow", false, "go on with new records until interrupted")
+	f.BoolVar(&flags.allowed, "allowed", false, "only accesses that were allowed")
+	f.BoolVar(&flags.denied, "denied", false, "only accesses that were denied")
+	f.IntVar(&flags.query.Limit, "limit", 100, "number of records, the latest; 0 means all")
+	f.BoolVar(&flags.query.Follow, "follow", false, "print new records too, until interrupted")
 	command.MarkFlagsMutuallyExclusive("allowed", "denied")
 	_ = command.RegisterFlagCompletionFunc("kind",
 		cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -94,8 +94,7 @@ func (f *auditFlags) resolve(now time.Time) error {
 	return nil
 }
 
-// audit prints records. As JSON they are one list, or one object a line when there
-// is no end to them.
+// audit prints records: as JSON, one list; with --follow, one object a line.
 func (p *program) audit(ctx context.Context, query audit.Query) error {
 	client, err := p.client()
 	if err != nil {
@@ -121,7 +120,7 @@ func (p *program) audit(ctx context.Context, query audit.Query) error {
 	return p.print(records, nil)
 }
 
-// printRecord writes a record on one line: when, what, who, why.
+// printRecord writes a record on one line: time, kind, subject, reason.
 func printRecord(w io.Writer, r audit.Record) error {
 	words := []string{fmt.Sprintf("#%d", r.Sequence), r.Time.Format("2006-01-02T15:04:05.000Z"), string(r.Kind)}
 	switch r.Kind {
@@ -152,8 +151,8 @@ func printRecord(w io.Writer, r audit.Record) error {
 	return err
 }
 
-// printable escapes control characters: names of files are chosen by tasks, and
-// must not command the terminal of whoever reads about them.
+// printable escapes control characters: tasks choose the names of files, and a name must
+// not control the terminal of the person who reads it.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -167,8 +166,8 @@ func (p *program) auditVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [DIRECTORY]",
 		Short: "Check the chain of records; fails at the first altered or missing one",
-		Long: `Check that no audit record was altered or removed. Without a directory the monitor
-checks its own log; with one, the log in it is checked here, and no monitor is needed.`,
+		Long: `Check that no audit record was altered or removed. Without a directory, the monitor
+checks its own log. With a directory, this command checks the log in it, without a monitor.`,
 		Example: `  shai audit verify
   shai audit verify /var/lib/shai/audit`,
 		Args: cobra.MaximumNArgs(1),
@@ -179,11 +178,11 @@ checks its own log; with one, the log in it is checked here, and no monitor is n
 			}
 			err = p.print(verification, func(w io.Writer) {
 				if verification.Fault == "" {
-					fmt.Fprintf(w, "%d records in %s: the chain is whole\n", verification.Records,
+					fmt.Fprintf(w, "%d records in %s: the chain is complete\n", verification.Records,
 						counted(verification.Files, "file"))
 					return
 				}
-				fmt.Fprintf(w, "%d records are good, then: %s\n", verification.Records, verification.Fault)
+				fmt.Fprintf(w, "%d records are correct, then: %s\n", verification.Records, verification.Fault)
 			})
 			if err == nil && verification.Fault != "" {
 				return errSaid

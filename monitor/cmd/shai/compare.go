@@ -20,12 +20,12 @@ func (p *program) compareCommand() *cobra.Command {
 	var request api.CompareRequest
 	command := &cobra.Command{
 		Use:   "compare -f FILE",
-		Short: "Say which flows manifests would open and close",
-		Long: `Say which flows manifests would open and close, and whom that concerns, before they are
-applied. Nothing changes.
+		Short: "Show which flows manifests would open and close",
+		Long: `Show which flows manifests would open and close, and which users and documents this
+affects, before they are applied. Nothing changes.
 
 A flow is one expected access of one task instance to one conduit. Flows that only a
-policy in mode Audit or Warn would forbid are listed apart: they stay open.`,
+policy in mode Audit or Warn would forbid are listed separately: they stay open.`,
 		Example: `  shai compare -f crds/examples/syse
   shai compare -f policies.yaml --output json`,
 		Args: cobra.NoArgs,
@@ -39,7 +39,7 @@ policy in mode Audit or Warn would forbid are listed apart: they stay open.`,
 		}),
 	}
 	fileFlag(command, &files)
-	command.Flags().BoolVar(&request.Prune, "prune", false, "as if objects that the files do not name were removed")
+	command.Flags().BoolVar(&request.Prune, "prune", false, "as if applied with --prune")
 	return command
 }
 
@@ -62,7 +62,7 @@ func printComparison(w io.Writer, c api.Comparison) {
 		time.Duration(c.DurationMicroseconds)*time.Microsecond)
 	printFlows(w, "opened", c.Opened, c.OpenedTotal)
 	printFlows(w, "closed", c.Closed, c.ClosedTotal)
-	printFlows(w, "would close, were its policies enforced", c.WouldClose, c.WouldCloseTotal)
+	printFlows(w, "would close if its policies were enforced", c.WouldClose, c.WouldCloseTotal)
 	if c.OpenedTotal+c.ClosedTotal == 0 {
 		return
 	}
@@ -85,7 +85,7 @@ func printFlows(w io.Writer, what string, list []api.FlowChange, total uint64) {
 	table(w, rows)
 }
 
-// examples names some of many: ": alice, bob, …".
+// examples returns some of many names: ": alice, bob, …".
 func examples(names []string, total uint64) string {
 	if len(names) == 0 {
 		return ""

@@ -15,9 +15,9 @@ import (
 func (p *program) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine can enforce",
-		Long: `Examine this machine and say what its kernel can enforce: full, partial or none. Tasks
-of confined pipelines start only where it is not none; the exit code is 1 there.`,
+		Short: "Show what this machine can enforce",
+		Long: `Examine this machine and show what its kernel can enforce: full, partial or none. If it
+is none, tasks of confined pipelines do not start, and the exit code is 1.`,
 		Example: `  shai doctor
   shai doctor --output json`,
 		Args: cobra.NoArgs,

@@ -17,17 +17,17 @@ func (p *program) explainCommand() *cobra.Command {
 	var question api.Question
 	command := &cobra.Command{
 		Use:   "explain --principal NAME --conduit PATH",
-		Short: "Say who may read or write what, and why",
-		Long: `Decide one access on the current state and say why: in one sentence, and then by the
-derivation, which shows the clause that holds or fails and the facts that it rests on.
-Where one fact is all that is missing, the command that changes it is shown. Nothing is
-changed and nothing is recorded.`,
+		Short: "Explain why an access is allowed or denied",
+		Long: `Decide one access in the current state and explain the decision: in one sentence, and
+by the derivation, which shows the clause that holds or fails and the facts that it
+depends on. If only one fact is missing, the command that changes it is shown. Nothing
+is changed or recorded.`,
 		Example: `  shai explain --principal bob --region de --conduit /corpus/friends/alice/1.txt
   shai explain --task search --conduit /index/0/segments_1 --access write`,
 		Args: cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if question.Principal == "" && question.Task == "" {
-				return fmt.Errorf("who is it that wants to %s %s? Give --principal, or --task for a task without users",
+				return fmt.Errorf("give --principal, the user who wants to %s %s, or --task for a task without users",
 					question.Access, question.Conduit)
 			}
 			if question.Access != "read" && question.Access != "write" {
@@ -51,10 +51,10 @@ changed and nothing is recorded.`,
 	flags.StringVar(&question.Principal, "principal", "", "user on whose behalf the access is made")
 	flags.StringVar(&question.Region, "region", "", "region that the user connects from")
 	flags.StringVar(&question.Conduit, "conduit", "",
-		"what is accessed, by its name in the pipeline: /corpus/public/17.txt")
+		"conduit that is accessed, by its name in the pipeline: /corpus/public/17.txt")
 	flags.StringVar(&question.Access, "access", "read", "read or write")
-	flags.StringVar(&question.Task, "task", "", "task that makes the access; default the one that has a user")
-	flags.StringVar(&question.Pipeline, "pipeline", "", "pipeline; may be left out when there is one")
+	flags.StringVar(&question.Task, "task", "", "task that makes the access; default: the task that has a user")
+	flags.StringVar(&question.Pipeline, "pipeline", "", "pipeline; optional if there is only one")
 	_ = command.MarkFlagRequired("conduit")
 	_ = command.RegisterFlagCompletionFunc("pipeline", p.completePipelines)
 	_ = command.RegisterFlagCompletionFunc("access",
@@ -85,7 +85,8 @@ func printExplanation(w io.Writer, e api.Explanation) {
 	}
 }
 
-// printDerivation writes a proof as an indented list; + holds and - does not.
+// printDerivation writes a proof as an indented list. A line with + holds, one with -
+// does not.
 func printDerivation(w io.Writer, d api.Derivation, depth int) {
 	if d.Statement == "" && len(d.Because) == 0 {
 		return

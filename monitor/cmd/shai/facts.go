@@ -16,14 +16,14 @@ import (
 )
 
 func (p *program) factsCommand() *cobra.Command {
-	add := p.changeFactsCommand("add", "Let a tuple stand in a conduit", `  shai facts add friends/alice friend bob
+	add := p.changeFactsCommand("add", "Add a tuple to a conduit", `  shai facts add friends/alice friend bob
   shai facts add blacklist/de blocked /corpus/public/17.txt
   shai facts add --typed limits size '"large"' 17`,
 		func(fact api.Fact) api.FactChange { return api.FactChange{Add: []api.Fact{fact}} })
-	remove := p.changeFactsCommand("remove", "Take a tuple out of a conduit",
+	remove := p.changeFactsCommand("remove", "Remove a tuple from a conduit",
 		`  shai facts remove friends/alice friend bob`,
 		func(fact api.Fact) api.FactChange { return api.FactChange{Remove: []api.Fact{fact}} })
-	return group("facts", "Change what the policies' facts say", add, remove)
+	return group("facts", "Change the facts that policies use", add, remove)
 }
 
 func (p *program) changeFactsCommand(verb, short, example string, change func(api.Fact) api.FactChange) *cobra.Command {
@@ -31,9 +31,9 @@ func (p *program) changeFactsCommand(verb, short, example string, change func(ap
 	command := &cobra.Command{
 		Use:   verb + " CONDUIT RELATION VALUE…",
 		Short: short,
-		Long: short + `. New sessions see the change at once; what a live session
-loses is the pipeline's revocation setting. Values are texts; with --typed they are
-JSON: "text", 17 or {"time": "2026-03-01T12:00:00Z"}.`,
+		Long: short + `. New sessions see the change at once. When a live
+session loses an access depends on the pipeline's setting revocation. Values are
+texts; with --typed they are JSON: "text", 17 or {"time": "2026-03-01T12:00:00Z"}.`,
 		Example: example,
 		Args:    takes("CONDUIT", "RELATION", "VALUE…"),
 		RunE: p.does(func(ctx context.Context, arguments []string) error {
@@ -56,7 +56,7 @@ func tupleOf(words []string, typed bool) (policy.Tuple, error) {
 			continue
 		}
 		if err := json.Unmarshal([]byte(word), &values[i]); err != nil {
-			return policy.Tuple{}, fmt.Errorf("read value %q: %w; a text needs its quotes here", word, err)
+			return policy.Tuple{}, fmt.Errorf("read value %q: %w; with --typed, a text needs quotes", word, err)
 		}
 	}
 	return policy.NewTuple(values...), nil

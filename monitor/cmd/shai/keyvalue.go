@@ -15,7 +15,7 @@ import (
 	"shai.dev/monitor/internal/kvfilter"
 )
 
-// keyValueFiles are what keyvalue configure has written.
+// keyValueFiles are the files that keyvalue configure writes.
 type keyValueFiles struct {
 	Configuration string `json:"configuration"` // for redis-server
 	Secrets       string `json:"secrets"`       // for shai monitor --secrets
@@ -32,10 +32,10 @@ func (p *program) keyValueConfigureCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "configure --directory DIR",
 		Short: "Write the configuration and the secrets of a confined key-value store",
-		Long: `Write a configuration for redis-server or valkey-server in which nobody may do
-anything until the monitor lets them, and the secrets by which the monitor is its
-administrator. Start the store with the one and the monitor with the other. The
-secrets are drawn anew each time: restart both after running this again.`,
+		Long: `Write a configuration for redis-server or valkey-server in which no user has any
+rights until the monitor grants them, and the secrets with which the monitor is its
+administrator. Start the store with the configuration and the monitor with the
+secrets. The secrets are new each time: restart both after running this again.`,
 		Example: `  shai keyvalue configure --directory /var/lib/shai/keyvalue
   redis-server /var/lib/shai/keyvalue/redis.conf
   shai monitor --secrets /var/lib/shai/keyvalue/secrets.json --data /srv/data --state /var/lib/shai`,
@@ -52,7 +52,8 @@ secrets are drawn anew each time: restart both after running this again.`,
 		}),
 	}
 	f := command.Flags()
-	f.StringVar(&directory, "directory", "", "directory for the configuration, the secrets and the store's data; made if need be")
+	f.StringVar(&directory, "directory", "",
+		"directory for the configuration, the secrets and the store's data; made if it is missing")
 	f.StringVar(&store, "store-socket", "", "unix socket that the store listens on; default DIR/redis.sock")
 	f.BoolVar(&persist, "persist", false, "keep tuples across restarts of the store")
 	_ = command.MarkFlagRequired("directory")

@@ -18,7 +18,7 @@ import (
 	"shai.dev/monitor/internal/taskid"
 )
 
-// monitorFlags are the command line of shai monitor.
+// monitorFlags are the command-line flags of shai monitor.
 type monitorFlags struct {
 	data, state, library, secrets string
 	listen, clientCA              string
@@ -35,9 +35,9 @@ func (p *program) monitorCommand() *cobra.Command {
 		Use:   "monitor --data DIR --state DIR",
 		Short: "Run the reference monitor",
 		Long: `Run the reference monitor until it is interrupted. It starts tasks in their sandboxes,
-binds sessions to users, decides what the offline analysis did not foresee, and
-records it. It listens on --socket, and with --listen on an address too, where it
-answers only to clients with a certificate by --client-ca.`,
+binds sessions to users, decides on accesses that the offline analysis did not foresee,
+and records them. It listens on --socket. With --listen it also listens on an address,
+where it only answers clients with a certificate by --client-ca.`,
 		Example: `  shai monitor --data /srv/data --state /var/lib/shai
   shai monitor --data out/data --state out/state --socket out/shai.sock --define JAVA=/usr/bin/java
   shai monitor --data /srv/data --state /var/lib/shai --listen :8443 \
@@ -56,15 +56,15 @@ answers only to clients with a certificate by --client-ca.`,
 	f.StringVar(&flags.state, "state", "", "directory of the monitor's own state, on the same file system as --data")
 	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests; may be repeated")
 	f.StringVar(&flags.library, "library", "",
-		"directory with libshai.so; by default it is looked for beside the program")
+		"directory with libshai.so; default: searched for beside the program")
 	f.StringVar(&flags.secrets, "secrets", "", "file with the key-value store's secrets")
-	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3, and how many the monitor uses; default all")
+	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3; default: all")
 	f.StringVar(&flags.listen, "listen", "", "address to listen on besides the socket; needs --certificate, --key and --client-ca")
-	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the authority that vouches for clients")
+	f.StringVar(&flags.clientCA, "client-ca", "", "PEM file with the certificate authority of clients")
 	f.StringVar(&flags.taskIDs, "task-ids", "",
 		"users and groups of tasks, FIRST-LAST, one for each pipeline; default 70000-79999")
 	f.StringVar(&flags.taskRegistry, "task-id-registry", "",
-		"file in which all monitors of a machine note whose tasks have which user; "+
+		"file in which all monitors of a machine record the users of pipelines; "+
 			"default /var/lib/shai-tasks/ids.json")
 	f.BoolVar(&flags.giveData, "give-data", false,
 		"give documents that tasks cannot read to the group of the pipeline's tasks; "+
@@ -77,7 +77,7 @@ answers only to clients with a certificate by --client-ca.`,
 	return command
 }
 
-// monitorOptions checks the command line and makes all paths absolute.
+// monitorOptions checks the flags and makes all paths absolute.
 func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, err error) {
 	options = monitor.Options{
 		Listen: flags.listen, Certificate: p.target.Certificate, Key: p.target.Key, ClientCA: flags.clientCA,
@@ -95,7 +95,7 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 	if options.Socket, err = filepath.Abs(p.target.Socket); err != nil {
 		return options, fmt.Errorf("--socket: %w", err)
 	}
-	// They are compared with paths of manifests.
+	// These paths are compared with paths in manifests.
 	for _, path := range []*string{&options.Secrets, &options.Key, &options.Certificate, &options.ClientCA} {
 		if *path == "" {
 			continue
@@ -120,7 +120,7 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 	return options, err
 }
 
-// realDirectory is a directory's path without symbolic links: the monitor compares
+// realDirectory returns a directory's path without symbolic links: the monitor compares
 // it with the real paths of files.
 func realDirectory(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
@@ -158,7 +158,7 @@ func definitions(list []string) (map[string]string, error) {
 	return defined, nil
 }
 
-// taskRegistry reads a range such as "70000-79999".
+// taskRegistry returns the registry of users for a range such as "70000-79999".
 func taskRegistry(flags monitorFlags) (taskid.Registry, error) {
 	registry := taskid.Registry{}
 	if flags.taskRegistry != "" {
@@ -183,7 +183,7 @@ func taskRegistry(flags monitorFlags) (taskid.Registry, error) {
 	return registry.OrDefault(), nil
 }
 
-// maxProcessor is the largest number of a processor (the kernel's CPU_SETSIZE).
+// maxProcessor is the largest processor number (the kernel's CPU_SETSIZE - 1).
 const maxProcessor = 1023
 
 // processors reads a list such as "0,2-3".
@@ -209,8 +209,8 @@ func processors(text string) ([]int, error) {
 	return list, nil
 }
 
-// libraryDirectory finds libshai.so: where it is said to be, or beside the program
-// in the layouts of the build directory and of an installation.
+// libraryDirectory finds libshai.so: in the given directory, or beside the program, as in
+// the build directory and in an installation.
 func libraryDirectory(given string) (string, error) {
 	candidates := []string{given}
 	if given == "" {

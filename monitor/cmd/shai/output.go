@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// print writes a result the way --output says: the value itself for programs, or
-// what text writes for people.
+// print writes a result in the format of --output: the value for programs, or the output
+// of text for people.
 func (p *program) print(value any, text func(w io.Writer)) error {
 	switch p.output {
 	case "json":
@@ -30,7 +30,7 @@ func (p *program) print(value any, text func(w io.Writer)) error {
 	return err
 }
 
-// printYAML writes a value with the field names and the order of its JSON.
+// printYAML writes a value with the field names and the order of its JSON form.
 func printYAML(w io.Writer, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -49,7 +49,7 @@ func printYAML(w io.Writer, value any) error {
 	return encoder.Close()
 }
 
-// plain takes JSON's braces and quotes off.
+// plain removes JSON's braces and quotes from a node.
 func plain(node *yaml.Node) {
 	if len(node.Content) > 0 || node.Kind == yaml.ScalarNode {
 		node.Style = 0
@@ -77,7 +77,7 @@ func grouped(n uint64) string {
 	return digits
 }
 
-// either is s, or other where there is nothing to show.
+// either returns s, or other if s is empty.
 func either(s, other string) string {
 	if s == "" {
 		return other
@@ -85,7 +85,7 @@ func either(s, other string) string {
 	return s
 }
 
-// counted is "1 file", "2 files", "3 classes" or "20 000 files".
+// counted returns "1 file", "2 files", "3 classes" or "20 000 files".
 func counted[N int | uint64](n N, noun string) string {
 	if n != 1 && strings.HasSuffix(noun, "s") {
 		noun += "e"

@@ -25,9 +25,9 @@ func (p *program) pipelineModeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "mode PIPELINE MODE",
 		Short: "Switch how a pipeline is enforced",
-		Long: `Switch a pipeline's mode: shai (the analysis' capabilities run natively), dynamic (every
-access is decided as it happens), audit (decided and recorded, never denied) or
-baseline (nothing is enforced).`,
+		Long: `Switch a pipeline's mode: shai (accesses that the analysis granted run natively),
+dynamic (every access is decided when it happens), audit (accesses are decided and
+recorded, but never denied) or baseline (nothing is enforced).`,
 		Example: "  shai pipeline mode syse dynamic",
 		Args: func(command *cobra.Command, arguments []string) error {
 			if err := takes("PIPELINE", "MODE")(command, arguments); err != nil {
@@ -84,8 +84,8 @@ func printPipelines(w io.Writer, pipelines []api.PipelineStatus) {
 	table(w, rows)
 }
 
-// completePipelines offers the names of pipelines to the shell. A monitor that does
-// not answer offers none.
+// completePipelines offers the names of pipelines to the shell. It offers none if the
+// monitor does not answer.
 func (p *program) completePipelines(command *cobra.Command, arguments []string, _ string) ([]string,
 	cobra.ShellCompDirective) {
 	if len(arguments) > 0 {

@@ -22,7 +22,7 @@ func (p *program) policyCommand() *cobra.Command {
 		p.policyFormatCommand())
 }
 
-// finding is one error with its place.
+// finding is one error and its position.
 type finding struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
@@ -45,7 +45,7 @@ func (p *program) policyCheckCommand() *cobra.Command {
 		Short: "Check policies and manifests",
 		Long: `Parse and compile policy files (.pol), and check manifests (.yaml, .yml, .json and
 directories of them) as "shai apply" would, references between them included. Every
-error is shown with its line. The exit code is 1 when there is one.`,
+error is shown with its line. The exit code is 1 if there is an error.`,
 		Example: `  shai policy check friends.pol
   shai policy check crds/examples/syse
   shai policy check - < manifests.yaml`,
@@ -64,8 +64,8 @@ error is shown with its line. The exit code is 1 when there is one.`,
 	}
 }
 
-// check checks policy files each by itself and all manifests together. It returns
-// the texts by file, to show the lines of errors.
+// check checks every policy file by itself and all manifests together. It also returns
+// the texts by file, so that the lines of errors can be shown.
 func (p *program) check(paths []string) (checked, map[string]string, error) {
 	result := checked{Policies: []string{}, Findings: []finding{}}
 	texts := map[string]string{}
@@ -127,7 +127,7 @@ func (c *checked) policyFile(path string, text []byte) {
 	}
 }
 
-// suppliedAll reports what of a file's policies no monitor can enforce.
+// suppliedAll reports conditions of a file's policies that no monitor can enforce.
 func suppliedAll(templates []*policy.Template) error {
 	var all policy.Errors
 	for _, t := range templates {
@@ -188,8 +188,8 @@ func printChecked(w io.Writer, result checked, texts map[string]string) {
 	}
 }
 
-// printLine shows a line with a caret under a column, which counts bytes. Tabs stay
-// tabs in front of the caret, so that it stands where the terminal puts the text.
+// printLine shows a line with a caret under a column, which counts bytes. Tabs are
+// replaced, so that the caret is under the right character.
 func printLine(w io.Writer, text string, line, column int) {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) || strings.TrimSpace(lines[line-1]) == "" {
@@ -199,7 +199,7 @@ func printLine(w io.Writer, text string, line, column int) {
 	const limit = 160
 	if len(shown) > limit {
 		if column > limit {
-			return // the place is off the screen; its number has to do
+			return // the column is cut off; its number must suffice
 		}
 		shown = strings.ToValidUTF8(shown[:limit], "") + "…"
 	}
@@ -252,8 +252,8 @@ func (p *program) format(path string, write bool) error {
 	return replaceFile(path, formatted)
 }
 
-// replaceFile writes a file beside the old one and moves it there, so that a full
-// disk cannot leave half of it.
+// replaceFile writes a new file and renames it over the old one, so that a full disk
+// cannot leave an incomplete file.
 func replaceFile(path string, content []byte) (err error) {
 	about, err := os.Stat(path)
 	if err != nil {

@@ -20,14 +20,14 @@ import (
 // Exit codes.
 const (
 	exitOK      = 0
-	exitFailure = 1 // the command was understood and did not succeed
-	exitUsage   = 2 // the command was not understood
+	exitFailure = 1 // the command failed
+	exitUsage   = 2 // the command line was wrong
 )
 
-// defaultSocket is where a monitor listens when nothing else is said.
+// defaultSocket is the monitor's socket if no flag or variable names another.
 const defaultSocket = "/run/shai/monitor.sock"
 
-// program is one run of the command line, with what it needs of its surroundings.
+// program is one run of the command line, with its input and output.
 type program struct {
 	stdin       io.Reader
 	stdout      io.Writer
@@ -38,10 +38,10 @@ type program struct {
 
 	target  api.Target
 	output  string
-	started bool // the command line was understood; what fails now is no usage error
+	started bool // the command line was valid; later errors are no usage errors
 }
 
-// run carries a command line out and returns the exit code.
+// run executes a command line and returns the exit code.
 func (p *program) run(ctx context.Context, arguments []string) int {
 	root := p.root()
 	root.SetArgs(arguments)
@@ -72,7 +72,7 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 	return exitFailure
 }
 
-// errSaid ends a command that failed and has already said why on its output.
+// errSaid ends a command that failed and has already printed the reason.
 var errSaid = errors.New("failed")
 
 func (p *program) root() *cobra.Command {
@@ -104,7 +104,7 @@ with "shai status", "shai explain" and "shai audit".`,
 	return root
 }
 
-// flags are those of every command.
+// flags adds the flags of all commands.
 func (p *program) flags(root *cobra.Command) {
 	socket := p.environment("SHAI_SOCKET")
 	if socket == "" {
@@ -113,19 +113,19 @@ func (p *program) flags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.target.Socket, "socket", socket, "unix socket of the monitor; SHAI_SOCKET sets the default")
 	flags.StringVar(&p.target.Server, "server", "",
-		"address (host:port) of a monitor on another machine, instead of the socket")
-	flags.StringVar(&p.target.Certificate, "certificate", "", "PEM file with the certificate to show to the other side")
+		"address (host:port) of a monitor, instead of the socket")
+	flags.StringVar(&p.target.Certificate, "certificate", "", "PEM file with this side's certificate")
 	flags.StringVar(&p.target.Key, "key", "", "PEM file with the certificate's private key")
-	flags.StringVar(&p.target.ServerCA, "server-ca", "", "PEM file with the authority that vouches for --server")
+	flags.StringVar(&p.target.ServerCA, "server-ca", "", "PEM file with the certificate authority of --server")
 	flags.StringVarP(&p.output, "output", "o", "text", "how to print: text, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// action is what a command does once its command line is understood.
+// action is the part of a command that runs after its command line was checked.
 type action func(ctx context.Context, arguments []string) error
 
-// does makes an action a command's. Errors before it are the user's typing.
+// does returns the function that runs an action. Errors before it are usage errors.
 func (p *program) does(do action) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, arguments []string) error {
 		switch p.output {
@@ -138,7 +138,7 @@ func (p *program) does(do action) func(*cobra.Command, []string) error {
 	}
 }
 
-// group is a command that only has commands beneath it.
+// group returns a command that only has subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{Use: use, Short: short}
 	onlyCommands(command)
@@ -146,7 +146,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return command
 }
 
-// onlyCommands lets a command print its help, and refuse what is no command of it.
+// onlyCommands makes a command print its help, and refuse unknown subcommands.
 func onlyCommands(command *cobra.Command) {
 	command.SuggestionsMinimumDistance = 2
 	command.Args = cobra.ArbitraryArgs
@@ -162,8 +162,8 @@ func onlyCommands(command *cobra.Command) {
 	}
 }
 
-// takes checks that a command has its arguments, and names them when it has not.
-// A last name that ends in "…" may stand for several.
+// takes checks the number of a command's arguments; the error names them. A last name
+// that ends in "…" stands for one or more.
 func takes(names ...string) cobra.PositionalArgs {
 	return func(command *cobra.Command, arguments []string) error {
 		several := strings.HasSuffix(names[len(names)-1], "…")
@@ -178,7 +178,7 @@ func takes(names ...string) cobra.PositionalArgs {
 // client connects to the monitor that the flags name.
 func (p *program) client() (*api.Client, error) { return api.Connect(p.target) }
 
-// isTerminal tells whether progress may be drawn there.
+// isTerminal reports whether progress can be drawn on w.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

@@ -195,7 +195,7 @@ func TestVerifyFindsAFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := execute(t, []string{"audit", "verify", directory}, "",
-		""); got != "3 records in 1 file: the chain is whole\n" {
+		""); got != "3 records in 1 file: the chain is complete\n" {
 		t.Error(got)
 	}
 	file := filepath.Join(directory, "audit-00000000000000000001.jsonl")
@@ -204,7 +204,7 @@ func TestVerifyFindsAFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := execute(t, []string{"audit", "verify", directory}, "", ""); !strings.HasPrefix(got,
-		"0 records are good, then: audit-00000000000000000001.jsonl:1: record 1: the record is altered") ||
+		"0 records are correct, then: audit-00000000000000000001.jsonl:1: record 1: the record is altered") ||
 		!strings.HasSuffix(got, "exit 1\n") {
 		t.Error(got)
 	}

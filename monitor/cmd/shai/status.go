@@ -79,7 +79,7 @@ func printFactSources(w io.Writer, sources []api.FactSourceStatus) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"FACT SOURCE", "FACTS", "LAST SUCCESS", "MESSAGE"}}
 	for _, s := range sources {
-		last := "none since the start"
+		last := "none since the monitor started"
 		if s.LastSuccess != nil {
 			last = s.LastSuccess.Format(time.RFC3339)
 		}
@@ -88,7 +88,8 @@ func printFactSources(w io.Writer, sources []api.FactSourceStatus) {
 	table(w, rows)
 }
 
-// printUsers says who tasks are, and what they should be able to read and cannot.
+// printUsers shows the users that tasks run as, and the documents that they should be
+// able to read but cannot.
 func printUsers(w io.Writer, pipelines []api.PipelineStatus) {
 	for _, pipeline := range pipelines {
 		who := fmt.Sprintf("run as user and group %d", pipeline.User)
@@ -118,7 +119,7 @@ func printSessions(w io.Writer, pipeline api.PipelineStatus) {
 	}
 }
 
-// about is what shai version prints.
+// about is the output of shai version.
 type about struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the source
@@ -128,7 +129,7 @@ type about struct {
 
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Say which version this is", Example: "  shai version", Args: cobra.NoArgs,
+		Use: "version", Short: "Show the version", Example: "  shai version", Args: cobra.NoArgs,
 		RunE: p.does(func(context.Context, []string) error {
 			a := about{Version: version(), Revision: revision(), Go: runtime.Version(),
 				System: runtime.GOOS + "/" + runtime.GOARCH}
@@ -137,10 +138,10 @@ func (p *program) versionCommand() *cobra.Command {
 	}
 }
 
-// release is set by the linker for releases.
+// release is set by the linker when a release is built.
 var release = ""
 
-// version is the release, or the revision that a development build was made from.
+// version returns the release, or the revision that a development build was made from.
 func version() string {
 	if release != "" {
 		return release

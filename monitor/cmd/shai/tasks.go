@@ -24,7 +24,7 @@ func (p *program) taskCommand() *cobra.Command {
 			}
 			return status, err
 		})
-	start.Flags().BoolVar(&wait, "wait", false, "return when the task has ended; the exit code is 1 when it failed")
+	start.Flags().BoolVar(&wait, "wait", false, "return when the task has ended; the exit code is 1 if it failed")
 	stop := p.taskActionCommand("stop", "Stop a task and every process it forked", "  shai task stop syse search",
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			return client.StopTask(ctx, pipeline, task)
@@ -109,7 +109,7 @@ func (p *program) taskListCommand() *cobra.Command {
 	}
 }
 
-// pipelines asks for all pipelines, or for the one that is named.
+// pipelines returns all pipelines, or the one that names contains.
 func (p *program) pipelines(ctx context.Context, names []string) ([]api.PipelineStatus, error) {
 	client, err := p.client()
 	if err != nil {

@@ -16,10 +16,10 @@ func (p *program) validateCommand() *cobra.Command {
 	var logFormat string
 	command := &cobra.Command{
 		Use:   "validate --socket PATH",
-		Short: "Answer other programs' questions whether manifests are right",
-		Long: `Answer POST /v1/validations at a socket of one's own, until it is interrupted. It keeps
+		Short: "Check manifests for other programs",
+		Long: `Answer POST /v1/validations at a socket of its own, until it is interrupted. It keeps
 no state, enforces nothing and needs no privileges: the operator runs it to check
-what is given to Kubernetes. To check files by hand, use "shai policy check".`,
+manifests that Kubernetes receives. To check files by hand, use "shai policy check".`,
 		Example: `  shai validate --socket /tmp/validate.sock
   curl --unix-socket /tmp/validate.sock http://shai/v1/validations \
     --data '{"sources": [{"name": "a.yaml", "text": "…"}], "alone": true}'`,

@@ -21,12 +21,13 @@ func checkDirectories(spec manifest.PipelineSpec) error {
 		for i, own := range conduit.Paths {
 			directory := path.Clean(strings.TrimSuffix(own.Path, "**"))
 			if strings.ContainsAny(directory, "*{") {
-				return fmt.Errorf("conduit %s: directory %s must be a fixed path (no placeholder or wildcard before **)",
+				return fmt.Errorf("conduit %s: directory %s may have no placeholder or wildcard before its **",
 					conduit.Name, own.Path)
 			}
 			if other, found := ruleWithin(spec, directory, conduit.Name, i); found {
 				return fmt.Errorf("conduit %s: directory %s contains %s of conduit %s, which a grant of the "+
-					"directory would open as well; move one of them out of the other", conduit.Name, own.Path, other.path, other.conduit)
+					"directory would open as well; move one of them out of the other",
+					conduit.Name, own.Path, other.path, other.conduit)
 			}
 		}
 	}

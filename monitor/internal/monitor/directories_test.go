@@ -22,7 +22,7 @@ func TestDirectoriesHoldNoOtherRule(t *testing.T) {
 		{"a placeholder beneath", "/index/**", "/index/{owner}/**", "/index/{owner}/**"},
 		{"a placeholder that may become the directory", "/data/index/**", "/data/{owner}/**", "/data/{owner}/**"},
 		{"a broader rule around it", "/data/index/**", "/data/**", ""},
-		{"a directory that is not fixed", "/data/{owner}/**", "/corpus/**", "must be a fixed path"},
+		{"a directory that is not fixed", "/data/{owner}/**", "/corpus/**", "no placeholder or wildcard"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -192,7 +192,7 @@ func TestBadRequests(t *testing.T) {
 		{"wrong method", "DELETE", "/v1/status", "", 405, ""},
 		{"not JSON", "POST", "/v1/facts", "facts", 400, "invalid character"},
 		{"unknown field", "POST", "/v1/facts", `{"addd":[]}`, 400, `unknown field \"addd\"`},
-		{"two values", "POST", "/v1/facts", `{} {}`, 400, "more follows"},
+		{"two values", "POST", "/v1/facts", `{} {}`, 400, "data follows"},
 		{"empty body", "POST", "/v1/facts", "", 400, "EOF"},
 		{"no facts", "POST", "/v1/facts", "{}", 422, "there are none"},
 		{"wildcard", "POST", "/v1/facts", `{"add":[{"conduit":"a","says":"b","tuple":[null]}]}`, 422, "no wildcards"},

@@ -20,8 +20,8 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Service is a fake monitor core. Manifests are really checked; everything else is
-// made up. When Err is set, every method answers with it.
+// Service is a fake monitor core. It checks manifests; all other answers are made up. If
+// Err is set, every method returns it.
 type Service struct {
 	Err error
 
@@ -33,10 +33,10 @@ type Service struct {
 
 var _ api.Service = (*Service)(nil)
 
-// Began is when everything in the fake's answers happened.
+// Began is the time of everything in the fake's answers.
 var Began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Calls lists what was asked, one line each.
+// Calls lists the calls so far, one line each.
 func (s *Service) Calls() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -225,7 +225,7 @@ func (s *Service) StopTask(_ context.Context, pipeline, task string) (api.TaskSt
 	return api.TaskStatus{Name: task, Run: "Always", State: "Stopped"}, s.call("stop %s/%s", pipeline, task)
 }
 
-// WaitTask implements [api.Service]; a task called "broken" has failed.
+// WaitTask implements [api.Service]. A task with the name "broken" has failed.
 func (s *Service) WaitTask(_ context.Context, pipeline, task string) (api.TaskStatus, error) {
 	status := api.TaskStatus{Name: task, Run: "Once", State: "Succeeded"}
 	if task == "broken" {
@@ -261,8 +261,8 @@ func Log(t testing.TB) *audit.Log {
 	return log
 }
 
-// Serve answers for the service on a socket in a temporary directory until the test
-// ends, and returns the socket's path.
+// Serve serves the API on a socket in a temporary directory until the test ends. It
+// returns the socket's path.
 func Serve(t testing.TB, handler *api.Handler, endpoints api.Endpoints) (string, []net.Listener) {
 	t.Helper()
 	if endpoints.Socket == "" {
@@ -284,7 +284,7 @@ func Serve(t testing.TB, handler *api.Handler, endpoints api.Endpoints) (string,
 	return endpoints.Socket, listeners
 }
 
-// Fact is "conduit says relation(values…)".
+// Fact returns "conduit says relation(values…)".
 func Fact(conduit, says string, values ...policy.Value) api.Fact {
 	return api.Fact{Conduit: conduit, Says: says, Tuple: policy.NewTuple(values...)}
 }
