@@ -61,7 +61,7 @@ func TestMonitorOptions(t *testing.T) {
 					true
 			}},
 		{name: "users of the system", words: []string{"--task-ids", "0-80000"},
-			fails: "--task-ids: 0-80000 holds users of the system"},
+			fails: "--task-ids: 0-80000 contains users of the system"},
 		{name: "one user", words: []string{"--task-ids", "80000"}, fails: `--task-ids "80000": expected a range`},
 		{name: "definition without a value", words: []string{"--define", "A"},
 			fails: `--define "A": expected NAME=VALUE`},

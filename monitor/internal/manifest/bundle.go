@@ -12,16 +12,16 @@ import (
 	"shai.dev/monitor/internal/bug"
 )
 
-// Bundle is a set of objects that fit together, immutable and named by its content.
-// Variables are not yet replaced in it: their values belong to a machine, the
-// bundle to all of them.
+// Bundle is a set of objects that fit together, immutable and identified by its content.
+// Variables are not replaced in it yet: their values differ from machine to machine,
+// while the bundle is the same on all of them.
 type Bundle struct {
 	objects   []*object // by kind, then name
 	canonical []byte
 	hash      string
 }
 
-// Over puts the objects of s over those of a bundle: an object of the same kind and
+// Over merges the objects of s into those of a bundle: an object of the same kind and
 // name replaces the bundle's, the others stay. base may be nil.
 func (s *Set) Over(base *Bundle) *Set {
 	if base == nil {
@@ -41,14 +41,14 @@ func (s *Set) Over(base *Bundle) *Set {
 	return merged
 }
 
-// document is an object as the canonical form holds it.
+// document is an object in its canonical form.
 type document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Content
 }
 
-// Content is the part of a document that differs by kind.
+// Content is the part of a document that depends on the kind.
 type Content struct {
 	Metadata any `json:"metadata"`
 	Spec     any `json:"spec"`
@@ -71,14 +71,14 @@ func (o *object) content() Content {
 	return Content{}
 }
 
-// canonical is the object as JSON with sorted keys and no white space.
+// canonical returns the object as JSON with sorted keys and no white space.
 func (o *object) canonical() ([]byte, error) {
 	plain, err := json.Marshal(document{APIVersion: APIVersion, Kind: o.kind, Content: o.content()})
 	if err != nil {
 		return nil, fmt.Errorf("render %s: %w", o.label(), err)
 	}
-	// Through a map, whose keys encoding/json sorts: the hash must not depend on
-	// the order in which this package declares its fields.
+	// encoding/json sorts the keys of a map: the hash must not depend on the order in
+	// which this package declares its fields.
 	reader := json.NewDecoder(bytes.NewReader(plain))
 	reader.UseNumber()
 	var tree any
@@ -94,7 +94,7 @@ func (o *object) canonical() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// render writes one canonical document a line and hashes them all.
+// render writes one canonical document per line and hashes them all.
 func render(objects []*object) (*Bundle, error) {
 	var out bytes.Buffer
 	for _, o := range objects {
@@ -102,7 +102,7 @@ func render(objects []*object) (*Bundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A line of JSON is a YAML document, so what is stored is itself a manifest.
+		// A line of JSON is a YAML document, so the stored form is itself a manifest.
 		out.WriteString("---\n")
 		out.Write(line)
 	}
@@ -110,17 +110,17 @@ func render(objects []*object) (*Bundle, error) {
 	return &Bundle{objects: objects, canonical: out.Bytes(), hash: hex.EncodeToString(sum[:])}, nil
 }
 
-// Canonical is the bundle's one rendering. [Restore] reads it back.
+// Canonical returns the bundle's only rendering. [Restore] reads it.
 func (b *Bundle) Canonical() []byte { return bytes.Clone(b.canonical) }
 
-// Hash is the SHA-256 of the canonical rendering, in lower-case hexadecimal.
+// Hash returns the SHA-256 of the canonical rendering, in lower-case hexadecimal.
 func (b *Bundle) Hash() string { return b.hash }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (b *Bundle) Len() int { return len(b.objects) }
 
-// Restore reads a canonical rendering. It refuses one that is not canonical: such
-// bytes were not written by this package, or have been altered.
+// Restore reads a canonical rendering. It refuses any other: such bytes were not written
+// by this package, or have been altered.
 func Restore(canonical []byte) (*Bundle, error) {
 	b, err := Parse(Source{Name: "bundle", Text: string(canonical)}).Bundle()
 	if err != nil {
@@ -132,8 +132,8 @@ func Restore(canonical []byte) (*Bundle, error) {
 	return b, nil
 }
 
-// all lists the bundle's objects of one kind by name. The objects are shared, and
-// must not be altered.
+// all lists the bundle's objects of one kind by name. The objects are shared and must not
+// be altered.
 func all[T any](b *Bundle) []*T {
 	var list []*T
 	for _, o := range b.objects {

@@ -8,15 +8,15 @@ import (
 	"shai.dev/monitor/internal/bug"
 )
 
-// Change is what became of one object between two bundles.
+// Change describes the change of one object between two bundles.
 type Change struct {
 	Kind string
 	Name string
 	What string // "created", "configured", "unchanged" or "pruned"
 }
 
-// Changes compares a bundle with the one before it, which may be nil. Objects of
-// the new bundle come first, in its order, then those that are gone.
+// Changes compares a bundle with the previous one, which may be nil. Objects of the new
+// bundle come first, in its order, then the removed ones.
 func (b *Bundle) Changes(previous *Bundle) []Change {
 	before := map[string][]byte{}
 	if previous != nil {
@@ -47,8 +47,8 @@ func (b *Bundle) Changes(previous *Bundle) []Change {
 	return changes
 }
 
-// rendered unwraps what cannot fail: an object of a bundle was rendered when the bundle
-// was made.
+// rendered returns the text. The error is a bug: every object of a bundle was rendered
+// when the bundle was made.
 func rendered(text []byte, err error) []byte {
 	if err != nil {
 		bug.Found("an object of a bundle cannot be rendered: %v", err)

@@ -10,12 +10,12 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// checker finds what is wrong between the objects of a set. Every rule that spans
-// more than one field is a method of it, in this file, conduits.go, factsources.go,
-// paths.go, policies.go and programs.go.
+// checker finds errors between the objects of a set. Every rule that concerns more than
+// one field is a method of it, in this file, conduits.go, factsources.go, paths.go,
+// policies.go and programs.go.
 type checker struct {
 	objects map[string]*object // by key
-	// templates of each policy whose text is right.
+	// templates holds the policies whose text is correct.
 	templates map[string]*policy.Template
 	used      map[string]bool // keys of the objects that others refer to
 	errors    Errors
@@ -26,8 +26,8 @@ func newChecker() *checker {
 	return &checker{objects: map[string]*object{}, templates: map[string]*policy.Template{}, used: map[string]bool{}}
 }
 
-// fail reports an error at a field, or at the nearest field around it that the
-// manifest has.
+// fail reports an error at a field, or, if the manifest does not have it, at the nearest
+// field around it.
 func (c *checker) fail(o *object, path, hint, format string, arguments ...any) {
 	c.errors = append(c.errors, o.error(Malformed, path, hint, format, arguments...))
 }
@@ -135,7 +135,7 @@ func (c *checker) pipeline(o *object, pipeline *Pipeline) {
 	}
 }
 
-// expectation checks that an instance gets exactly the parameters it has.
+// expectation checks that an instance gets exactly the parameters of its task.
 func (c *checker) expectation(o *object, at string, e Expectation, tasks []string) {
 	c.member(o, at+".task", e.Task, tasks)
 	task, ok := c.objects["Task/"+e.Task]
@@ -157,8 +157,8 @@ func (c *checker) expectation(o *object, at string, e Expectation, tasks []strin
 	}
 }
 
-// hintedErrors is how many errors get a hint at what may have been meant: looking for
-// it costs more than finding the error, and nobody reads as many.
+// hintedErrors is the number of errors that get a hint about what may have been meant.
+// The search for hints takes longer than the check, and nobody reads more.
 const hintedErrors = 100
 
 func (c *checker) hints() bool { return len(c.errors) < hintedErrors }
@@ -170,7 +170,7 @@ func (c *checker) didYouMean(word string, candidates []string) string {
 	return didYouMean(word, candidates)
 }
 
-// refer notes a reference to an object and reports one that does not exist.
+// refer records a reference to an object and reports one that does not exist.
 func (c *checker) refer(o *object, at, kind, name string) (*object, bool) {
 	if name == "" {
 		return nil, false // reported where the name was decoded

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Descriptor numbers that the wire protocol reserves bound how many ends there are.
+// The reserved descriptor numbers of the wire protocol limit the number of ends.
 const (
 	maxPipes    = 64
 	maxChannels = 32
 )
 
-// shape says which fields a kind of conduit needs and which it may have.
+// shape lists the fields that a kind of conduit needs and those that it may have.
 type shape struct{ needs, takes []string }
 
 var shapes = map[string]shape{
@@ -26,7 +26,7 @@ var shapes = map[string]shape{
 	KindConnection: {needs: []string{"listen", "task"}, takes: []string{"ingress", "egress"}},
 }
 
-// given lists the fields of a conduit that hold something, besides name and kind.
+// given lists the fields of a conduit that are set, besides name and kind.
 func given(conduit Conduit) []string {
 	present := map[string]bool{
 		"ingress": conduit.Ingress, "egress": conduit.Egress, "directory": conduit.Directory,
@@ -121,8 +121,8 @@ func (c *checker) slots(o *object, conduits []Conduit) {
 	}
 }
 
-// flows checks that what a task reads and writes exists, and that it stands at the
-// right end of it.
+// flows checks that the conduits that a task reads and writes exist, and that the task is
+// at the right end of them.
 func (c *checker) flows(pipeline, task *object, conduits map[string]Conduit) {
 	spec := task.value.(*Task).Spec
 	known := make([]string, 0, len(conduits))

@@ -15,19 +15,19 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Limits on one document, so that a few bytes of nested aliases cannot become
-// gigabytes of values.
+// Limits on one document, so that a few bytes with nested aliases cannot become gigabytes
+// of values.
 const (
 	maxDepth = 32
 	maxNodes = 1 << 20
 	maxEntry = 4096 // bytes of one value of a mapping of texts
 
-	maxErrors = 1000 // of one document; nobody reads as many
+	maxErrors = 1000 // of one document; nobody reads more
 )
 
-// decoder turns the YAML nodes of one document into a Go value. It goes on after
-// an error, so that a user sees all of them at once, and remembers where every
-// field stood, for the errors that are found later.
+// decoder turns the YAML nodes of one document into a Go value. It continues after an
+// error, so that a user sees all errors at once. It remembers the position of every
+// field, for errors that are found later.
 type decoder struct {
 	file      string
 	kind      string // of the object
@@ -54,7 +54,7 @@ func (d *decoder) position(node *yaml.Node) Position {
 	return Position{File: d.file, Line: node.Line, Column: node.Column}
 }
 
-// value decodes node into target, which stands at path.
+// value decodes node into target, which is the field at path.
 func (d *decoder) value(node *yaml.Node, target reflect.Value, path string, r rule, depth int) {
 	if d.nodes++; d.nodes > maxNodes || depth > maxDepth {
 		if !d.exhausted {
@@ -98,8 +98,8 @@ func (d *decoder) value(node *yaml.Node, target reflect.Value, path string, r ru
 	}
 }
 
-// notOurs are fields that Kubernetes or the operator keeps, by where they stand.
-// They mean nothing here, so that an object can be handed over as it was read.
+// notOurs are fields, by position, that Kubernetes or the operator maintains. They are
+// ignored here, so that an object can be passed on as it was read.
 var notOurs = map[string][]string{
 	"": {"status"},
 	"metadata": {
@@ -128,7 +128,7 @@ func (d *decoder) structure(node *yaml.Node, target reflect.Value, path string, 
 		case !found:
 			d.fail(key, at, didYouMean(key.Value, names(fields)), "unknown field")
 		case isNull(value):
-			// As in Kubernetes, null is the same as leaving the field out.
+			// As in Kubernetes, null means that the field is absent.
 		default:
 			d.value(value, target.Field(known.index), at, known.rule, depth+1)
 		}
@@ -153,7 +153,7 @@ func (d *decoder) absent(node *yaml.Node, target reflect.Value, path string, fie
 	}
 }
 
-// fill gives an absent field its default.
+// fill sets an absent field to its default.
 func (r rule) fill(target reflect.Value) {
 	if target.Kind() == reflect.Int {
 		target.SetInt(int64(limitOf("default="+r.fallback, r.fallback)))
@@ -189,7 +189,7 @@ func (d *decoder) list(node *yaml.Node, target reflect.Value, path string, r rul
 	}
 }
 
-// texted decodes a mapping whose keys are free and whose values are texts.
+// texted decodes a mapping with free keys and text values.
 func (d *decoder) texted(node *yaml.Node, target reflect.Value, path string, r rule, depth int) {
 	if node.Kind != yaml.MappingNode {
 		d.fail(node, path, "", "expected a mapping of names to texts, got %s", describe(node))

@@ -13,7 +13,7 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// describe names what a user wrote, for "expected …, got …".
+// describe describes a user's value, for "expected …, got …".
 func describe(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -45,7 +45,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:40], "") + "…"
 }
 
-// expectation names what a field takes.
+// expectation describes the values that a field accepts.
 func expectation(t reflect.Type, r rule) string {
 	if t == reflect.TypeFor[policy.Tuple]() {
 		return "a list of texts, whole numbers and times"
@@ -104,7 +104,7 @@ func contains(list []string, word string) bool { return slices.Contains(list, wo
 
 func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
 
-// join is the path of a field within path.
+// join returns the path of a field within path.
 func join(path, name string) string {
 	if path == "" {
 		return name

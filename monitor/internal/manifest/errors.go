@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Position is a place in a file, counted from 1. Zero is unknown.
+// Position is a position in a file, counted from 1. Zero means unknown.
 type Position struct {
 	File   string
 	Line   int
 	Column int
 }
 
-// String is "file:line:column", without what is unknown.
+// String returns "file:line:column", without the parts that are unknown.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -27,27 +27,27 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Code says what sort of error or warning one is, for programs.
+// Code is the type of an error or a warning, for programs.
 type Code string
 
 // The codes of errors.
 const (
 	Malformed Code = "invalid"   // wrong by itself
-	Reference Code = "reference" // names an object that is not there
-	Overlap   Code = "overlap"   // claims what another pipeline has
+	Reference Code = "reference" // names an object that does not exist
+	Overlap   Code = "overlap"   // claims something that another pipeline has
 )
 
 // The codes of warnings.
 const (
 	Unused     Code = "unused"     // nothing refers to it
-	Unenforced Code = "unenforced" // what is forbidden is not denied
+	Unenforced Code = "unenforced" // forbidden accesses are not denied
 )
 
-// Error is one thing that is wrong with a manifest.
+// Error is one error in a manifest.
 type Error struct {
 	Position Position
-	// Within is the place in a text field, such as a policy's text, that has lines of
-	// its own; File is empty.
+	// Within is the position within a text field of several lines, such as a policy's
+	// text. Its File is empty.
 	Within  Position
 	Code    Code
 	Kind    string // of the object; empty when the document does not say
@@ -57,10 +57,10 @@ type Error struct {
 	Hint    string // what may have been meant
 }
 
-// Object is kind and name: "Task indexer".
+// Object returns kind and name: "Task indexer".
 func (e *Error) Object() string { return strings.TrimSpace(e.Kind + " " + e.Name) }
 
-// Error is "file:line:column: object: field: message; hint".
+// Error returns "file:line:column: object: field: message; hint".
 func (e *Error) Error() string {
 	parts := make([]string, 0, 4)
 	for _, part := range []string{e.Position.String(), e.Object(), e.Field, e.Message} {
@@ -75,10 +75,10 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Errors are all the errors of a set of manifests, in the order of the files.
+// Errors holds all errors of a set of manifests, in the order of the files.
 type Errors []*Error
 
-// Error is one error a line.
+// Error returns one error per line.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -87,7 +87,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// orNil is the errors, or nil as an error when there are none.
+// orNil returns the errors, or a nil error if there are none.
 func (e Errors) orNil() error {
 	if len(e) == 0 {
 		return nil
@@ -95,7 +95,7 @@ func (e Errors) orNil() error {
 	return e
 }
 
-// inOrder is the errors sorted by place.
+// inOrder returns the errors sorted by position.
 func (e Errors) inOrder() Errors {
 	sorted := slices.Clone(e)
 	slices.SortStableFunc(sorted, func(a, b *Error) int {

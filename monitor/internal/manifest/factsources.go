@@ -11,7 +11,7 @@ import (
 	"shai.dev/monitor/internal/pattern"
 )
 
-// origins are where the facts of a source can come from.
+// origins are the places that the facts of a source can come from.
 var origins = []string{"file", "redis", "http", "inline"}
 
 // origins lists those that the source has.
@@ -21,7 +21,7 @@ func (s FactSourceSpec) origins() []string {
 	return slices.DeleteFunc(slices.Clone(origins), func(name string) bool { return !there[name] })
 }
 
-// Fetched tells whether the monitor has to go and get the facts.
+// Fetched reports whether the monitor has to fetch the facts.
 func (s FactSourceSpec) Fetched() bool { return s.Redis != nil || s.HTTP != nil }
 
 func (c *checker) factSource(o *object, source *FactSource) {
@@ -89,8 +89,8 @@ func (c *checker) factHTTP(o *object, http *FactHTTP) {
 	}
 }
 
-// checkURL refuses an address that facts cannot be fetched from. Credentials are
-// refused too: a manifest is not the place for them.
+// checkURL refuses an address that facts cannot be fetched from. It also refuses
+// credentials, which do not belong in a manifest.
 func checkURL(text string) error {
 	parsed, err := url.Parse(text)
 	switch {
@@ -99,12 +99,12 @@ func checkURL(text string) error {
 	case parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "":
 		return fmt.Errorf("%q is not a URL; expected a form such as https://facts.example/friends", shorten(text))
 	case parsed.User != nil:
-		return fmt.Errorf("the URL holds a user name or password; a manifest is no place for them")
+		return fmt.Errorf("the URL contains a user name or password, which do not belong in a manifest")
 	}
 	return nil
 }
 
-// machinePath checks a path of the machine, which a variable may begin.
+// machinePath checks a path of the machine, which may begin with a variable.
 func (c *checker) machinePath(o *object, at, path string) {
 	if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "$(") {
 		c.fail(o, at, "", "%q does not begin with /; expected an absolute path", path)

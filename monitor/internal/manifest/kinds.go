@@ -6,25 +6,25 @@
 // reach the monitor.
 //
 // The rule tags of the fields below are the schema: "required", "default=", "enum=",
-// "max=" (length of texts and lists, value of numbers), "item=" (length of the texts
-// in a list), "filled" (a list that is not empty where it is given), "min=" (value of
-// numbers, 1 unless it says otherwise), and "name" (a DNS label). The same schema
-// stands in crds/bases for Kubernetes; a test compares the two, field by field.
+// "max=" (length of texts and lists, value of numbers), "item=" (length of the texts in a
+// list), "filled" (a list that is not empty if it is given), "min=" (value of numbers, by
+// default 1), and "name" (a DNS label). crds/bases contains the same schema for
+// Kubernetes; a test compares the two, field by field.
 package manifest
 
 import "shai.dev/monitor/policy"
 
-// APIVersion is the only version there is.
+// APIVersion is the only supported version.
 const APIVersion = "shai.dev/v1alpha1"
 
-// Metadata names an object. What else Kubernetes keeps there is left out: see
-// notOurs in decode.go.
+// Metadata holds an object's name. Kubernetes' other metadata are ignored: see notOurs in
+// decode.go.
 type Metadata struct {
 	// Name is unique among the objects of its kind: a DNS label, at most 63 bytes.
 	Name string `json:"name" rule:"required,name"`
 }
 
-// Policy is policy text under a name that conduits and taints refer to.
+// Policy is a policy text with a name that conduits and taints refer to.
 type Policy struct {
 	Metadata Metadata   `json:"metadata" rule:"required"`
 	Spec     PolicySpec `json:"spec" rule:"required"`
@@ -32,25 +32,25 @@ type Policy struct {
 
 // PolicySpec is one policy of the policy language.
 type PolicySpec struct {
-	// Text holds exactly one policy. Its parameters are what references give
-	// arguments for. A hyphen in metadata.name is an underscore here.
+	// Text holds exactly one policy. References give arguments for its parameters. A
+	// hyphen in metadata.name is an underscore here.
 	Text string `json:"text" rule:"required,max=65536"`
-	// Mode is Enforce (what the policy forbids is denied), Audit (recorded and
-	// allowed) or Warn (as Audit, and people are told).
+	// Mode is Enforce (accesses that the policy forbids are denied), Audit (they are
+	// recorded and allowed) or Warn (as Audit, with warnings to users).
 	Mode string `json:"mode,omitempty" rule:"default=Enforce,enum=Audit|Warn|Enforce"`
-	// Rollout, when set, replaces the pipeline's for changes of this policy.
+	// Rollout, if set, replaces the pipeline's for changes of this policy.
 	Rollout *PolicyRollout `json:"rollout,omitempty"`
-	// RevisionHistoryLimit is how many earlier revisions are kept for rollback.
+	// RevisionHistoryLimit is the number of earlier revisions that are kept for rollback.
 	RevisionHistoryLimit int `json:"revisionHistoryLimit,omitempty" rule:"default=10,min=0,max=100"`
 }
 
-// FactSource says where facts come from: exactly one of its fields is set.
+// FactSource describes where facts come from.
 type FactSource struct {
 	Metadata Metadata       `json:"metadata" rule:"required"`
 	Spec     FactSourceSpec `json:"spec" rule:"required"`
 }
 
-// FactSourceSpec is where facts come from.
+// FactSourceSpec holds the origin of facts: exactly one of its fields is set.
 type FactSourceSpec struct {
 	File   *FactFile       `json:"file,omitempty"`
 	Inline []FactStatement `json:"inline,omitzero" rule:"max=4096"`
@@ -64,8 +64,8 @@ type FactFile struct {
 	Path string `json:"path" rule:"required,max=4096"`
 }
 
-// FactStatement says that tuples stand in a conduit: conduit says says(tuple) for
-// each tuple.
+// FactStatement says that tuples are in a conduit: conduit says says(tuple) for each
+// tuple.
 type FactStatement struct {
 	Conduit string `json:"conduit" rule:"required,max=1024"`
 	Says    string `json:"says" rule:"required,max=64"`
@@ -73,14 +73,14 @@ type FactStatement struct {
 	Tuples []policy.Tuple `json:"tuples" rule:"max=65536"`
 }
 
-// FactRedis is a key-value store that facts are fetched from: its keys, all anew
-// each time, or a stream of changes. Exactly one of Keys and Stream is given.
+// FactRedis is a key-value store from which facts are fetched: its keys, all of them each
+// time, or a stream of changes. Exactly one of Keys and Stream is given.
 type FactRedis struct {
 	// Socket is the path of the store's unix socket. $(NAME) is replaced.
 	Socket string      `json:"socket" rule:"required,max=4096"`
 	Keys   []FactKeys  `json:"keys,omitempty" rule:"max=64"`
 	Stream *FactStream `json:"stream,omitempty"`
-	// IntervalSeconds lie between two fetches. A stream is waited on instead.
+	// IntervalSeconds is the time between two fetches. A stream is read as it changes.
 	IntervalSeconds int `json:"intervalSeconds,omitempty" rule:"default=30,max=86400"`
 }
 
@@ -99,13 +99,13 @@ type FactStream struct {
 	Key string `json:"key" rule:"required,max=1024"`
 }
 
-// FactHTTP is an address that answers with JSON lines, each a [FactStatement].
+// FactHTTP is an address that returns JSON lines, each a [FactStatement].
 type FactHTTP struct {
 	// URL begins with http:// or https://. $(NAME) is replaced.
 	URL             string `json:"url" rule:"required,max=4096"`
 	IntervalSeconds int    `json:"intervalSeconds,omitempty" rule:"default=30,max=86400"`
-	// CAFile holds the authority that vouches for the server, in PEM; the
-	// machine's own authorities count when it is absent. $(NAME) is replaced.
+	// CAFile is the server's certificate authority, in PEM. If it is absent, the
+	// machine's own authorities are used. $(NAME) is replaced.
 	CAFile string `json:"caFile,omitempty" rule:"max=4096"`
 }
 
@@ -115,17 +115,17 @@ type Principal struct {
 	Spec     PrincipalSpec `json:"spec" rule:"required"`
 }
 
-// PrincipalSpec is what the monitor knows about a principal.
+// PrincipalSpec holds what the monitor knows about a principal.
 type PrincipalSpec struct {
 	// PublicKey is an Ed25519 key: 64 hexadecimal digits.
 	PublicKey string `json:"publicKey" rule:"required,max=64"`
-	// Region, when set, is where the principal is expected to connect from.
+	// Region, if set, is the region that the principal is expected to connect from.
 	Region string `json:"region,omitempty" rule:"max=63"`
 	// Attributes are facts: "principals/<name>" says attribute(name, value).
 	Attributes []Attribute `json:"attributes,omitempty" rule:"max=64"`
 }
 
-// Attribute is something that is known about a principal.
+// Attribute is a known property of a principal.
 type Attribute struct {
 	Name  string `json:"name" rule:"required,max=64"`
 	Value string `json:"value" rule:"required,max=1024"`
@@ -137,88 +137,90 @@ type Task struct {
 	Spec     TaskSpec `json:"spec" rule:"required"`
 }
 
-// TaskSpec says what runs and what it is expected to do.
+// TaskSpec describes the program and its expected accesses.
 type TaskSpec struct {
 	// Command is the program and its arguments; the program is an absolute path.
 	// $(NAME) is replaced.
 	Command []string `json:"command" rule:"required,filled,max=256,item=32768"`
-	// Runtime hierarchies are readable and executable: the interpreter, libraries.
+	// Runtime lists hierarchies that the task may read and execute: interpreter,
+	// libraries.
 	Runtime []string `json:"runtime,omitempty" rule:"max=64,item=4096"`
-	// Environment is all that the program finds in its environment besides what
+	// Environment is the program's complete environment, apart from the variables that
 	// the monitor sets.
 	Environment []Variable `json:"environment,omitempty" rule:"max=256"`
 	// Run is Once (a program that ends) or Always (restarted when it ends).
 	Run string `json:"run,omitempty" rule:"default=Always,enum=Once|Always"`
 	// Parameters make one task many instances, such as a worker for each user.
 	Parameters []string `json:"parameters,omitempty" rule:"max=8,item=64"`
-	// Taint is the policy that everything the task writes is assumed to carry.
-	// "{user}" as an argument is the value of the parameter user.
+	// Taint is the policy that all output of the task is assumed to carry. "{user}" in an
+	// argument is the value of the parameter user.
 	Taint *PolicyReference `json:"taint" rule:"required"`
-	// Reads and Writes name the pipeline's conduits that the task is expected to
-	// use. They cost speed when wrong, never safety.
+	// Reads and Writes name the pipeline's conduits that the task is expected to use.
+	// Wrong names cost speed, but not safety.
 	Reads  []string `json:"reads,omitempty" rule:"max=256,item=63"`
 	Writes []string `json:"writes,omitempty" rule:"max=256,item=63"`
-	// Resources, when set, are what each of the task's processes may use.
+	// Resources, if set, limit each of the task's processes.
 	Resources *Resources `json:"resources,omitempty"`
 }
 
-// Resources bound a process; absent fields do not.
+// Resources limit a process. An absent field sets no limit.
 type Resources struct {
-	// MemoryMegabytes bounds private writable memory: heap, stacks, copies.
+	// MemoryMegabytes limits private writable memory: heap, stacks, copies.
 	MemoryMegabytes int `json:"memoryMegabytes,omitempty" rule:"min=16,max=1048576"`
-	// OpenFiles bounds open descriptors, the 160 that Shai reserves among them.
+	// OpenFiles limits open descriptors, including the 160 that Shai reserves.
 	OpenFiles int `json:"openFiles,omitempty" rule:"min=256,max=1048576"`
 }
 
-// Variable is a named text.
+// Variable is a text with a name.
 type Variable struct {
 	Name  string `json:"name" rule:"required,max=64"`
 	Value string `json:"value,omitempty" rule:"max=32768"`
 }
 
-// PolicyReference names a policy and gives its parameters their values.
+// PolicyReference names a policy and gives values to its parameters.
 type PolicyReference struct {
 	Name      string            `json:"name" rule:"required,max=63"`
 	Arguments map[string]string `json:"arguments,omitempty" rule:"max=16"`
 }
 
-// Pipeline is tasks, the conduits between them, and how strictly they are held.
+// Pipeline is a set of tasks, the conduits between them, and how their policies are
+// enforced.
 type Pipeline struct {
 	Metadata Metadata     `json:"metadata" rule:"required"`
 	Spec     PipelineSpec `json:"spec" rule:"required"`
 }
 
-// PipelineSpec puts tasks and conduits together.
+// PipelineSpec combines tasks and conduits.
 type PipelineSpec struct {
-	// Mode is shai (the offline analysis' capabilities run natively), dynamic
-	// (every access is decided as it happens), audit (decided and recorded, never
-	// denied) or baseline (nothing is enforced).
+	// Mode is shai (accesses that the offline analysis granted run natively), dynamic
+	// (every access is decided when it happens), audit (accesses are decided and
+	// recorded, but never denied) or baseline (nothing is enforced).
 	Mode string `json:"mode,omitempty" rule:"default=shai,enum=shai|dynamic|audit|baseline"`
-	// Revocation says what a live session loses when facts change: lazy, nothing;
-	// immediate, at once.
+	// Revocation says when a live session loses an access that changed facts forbid:
+	// never (lazy) or at once (immediate).
 	Revocation string `json:"revocation,omitempty" rule:"default=lazy,enum=lazy|immediate"`
 	// Variables are values for $(NAME), unless the monitor's --define gives one.
 	Variables []Variable `json:"variables,omitempty" rule:"max=256"`
 	// Tasks are names of Task objects, in the order in which they start.
 	Tasks []string `json:"tasks" rule:"required,filled,max=64,item=63"`
-	// Expect lists the instances of parametrised tasks to analyse ahead of time.
+	// Expect lists the instances of tasks with parameters to analyse in advance.
 	Expect   []Expectation `json:"expect,omitempty" rule:"max=64"`
 	Conduits []Conduit     `json:"conduits,omitempty" rule:"max=256"`
 	// KeyValue is the store that holds the conduits of kind tuple.
 	KeyValue *KeyValue `json:"keyValue,omitempty"`
 	// Pool is the JailPool that the pipeline runs on.
 	Pool string `json:"pool,omitempty" rule:"default=default,name"`
-	// Rollout says how changes reach the pool's members.
+	// Rollout describes how changes reach the pool's members.
 	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
-// Expectation says which instances of a task to expect.
+// Expectation lists the expected instances of a task.
 type Expectation struct {
 	Task string    `json:"task" rule:"required,max=63"`
 	From FactQuery `json:"from" rule:"required"`
 }
 
-// FactQuery takes parameters from facts: for every tuple of Says in Conduit, one
+// FactQuery takes parameters from facts: every tuple of Says in Conduit makes one
 // instance whose parameters are the tuple's values, in this order.
 type FactQuery struct {
 	Conduit    string   `json:"conduit" rule:"required,max=1024"`
@@ -235,8 +237,7 @@ const (
 	KindConnection = "connection"
 )
 
-// Conduit is a set of conduits of one kind. Which fields a kind takes is in
-// conduits.go.
+// Conduit is a set of conduits of one kind. conduits.go lists the fields that a kind has.
 type Conduit struct {
 	Name string `json:"name" rule:"required,name"`
 	Kind string `json:"kind" rule:"required,enum=file|tuple|pipe|channel|connection"`
@@ -246,12 +247,12 @@ type Conduit struct {
 	Egress bool `json:"egress,omitempty"`
 	// Directory says that files made beneath the paths inherit their policy.
 	Directory bool `json:"directory,omitempty"`
-	// Paths of files ("/corpus/private/{owner}/**") or keys ("profile:{owner}");
-	// the most specific that matches decides.
+	// Paths of files ("/corpus/private/{owner}/**") or keys ("profile:{owner}"). The most
+	// specific one that matches determines the policy.
 	Paths []ConduitPath `json:"paths,omitempty" rule:"max=256"`
 	// Access lists the store's commands that read and write a tuple.
 	Access *Commands `json:"access,omitempty"`
-	// Slots is how many pipes or channels there are, one for each worker.
+	// Slots is the number of pipes or channels, one for each worker.
 	Slots int `json:"slots,omitempty" rule:"max=32"`
 	// From and To are the tasks at a pipe's or channel's ends.
 	From   string           `json:"from,omitempty" rule:"max=63"`
@@ -262,22 +263,22 @@ type Conduit struct {
 	Task   string `json:"task,omitempty" rule:"max=63"`
 }
 
-// ConduitPath gives the conduits that match a pattern their policy.
+// ConduitPath gives a policy to the conduits that match a pattern.
 type ConduitPath struct {
-	// Path may hold "{name}", which matches all or the middle of a segment and can
-	// be used in the policy's arguments, "*" for a segment, and a final "**" for all
+	// Path may contain "{name}", which matches all or the middle of a segment and can be
+	// used in the policy's arguments, "*" for a segment, and a final "**" for everything
 	// beneath.
 	Path   string           `json:"path" rule:"required,max=4096"`
 	Policy *PolicyReference `json:"policy" rule:"required"`
 }
 
-// Commands are those of the key-value store, by what they do to a tuple.
+// Commands are commands of the key-value store, by the access that they make to a tuple.
 type Commands struct {
 	Read  []string `json:"read,omitempty" rule:"max=32,item=64"`
 	Write []string `json:"write,omitempty" rule:"max=32,item=64"`
 }
 
-// KeyValue says how the monitor reaches the key-value store.
+// KeyValue describes how the monitor reaches the key-value store.
 type KeyValue struct {
 	// Socket is the path of the store's unix socket. $(NAME) is replaced.
 	Socket string `json:"socket" rule:"required,max=4096"`

@@ -139,7 +139,7 @@ func TestErrorsOfNewFields(t *testing.T) {
 		{source("{http: {url: \"https://facts.example/a\", caFile: /ca.pem}}"), ``},
 		{source("{http: {url: \"ftp://facts.example/a\"}}"),
 			`is not a URL; expected a form such as https://facts.example/friends`},
-		{source("{http: {url: \"https://u:p@facts.example/\"}}"), `the URL holds a user name or password`},
+		{source("{http: {url: \"https://u:p@facts.example/\"}}"), `the URL contains a user name or password`},
 		{source("{http: {url: \"https://facts.example/\", intervalSeconds: 0}}"),
 			`0 is out of range; expected 1 to 86400`},
 		{source("{http: {url: \"https://facts.example/\", caFile: ca.pem}}"), `"ca.pem" does not begin with /`},

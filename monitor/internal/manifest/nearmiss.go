@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// near is a hint naming the candidate that word most likely stands for; empty when
-// none is near.
+// near returns a hint that names the candidate that word most likely means, or "" if none
+// is similar.
 func near(word string, candidates []string) string {
 	best, distance := "", len(word)/3+2
 	for _, candidate := range candidates {
@@ -23,7 +23,7 @@ func near(word string, candidates []string) string {
 	return fmt.Sprintf("did you mean %q?", best)
 }
 
-// didYouMean is near, or a list of the candidates when there are few.
+// didYouMean returns the hint of near, or a list of the candidates if there are few.
 func didYouMean(word string, candidates []string) string {
 	if hint := near(word, candidates); hint != "" || len(candidates) == 0 || len(candidates) > 16 {
 		return hint
@@ -31,8 +31,8 @@ func didYouMean(word string, candidates []string) string {
 	return "known: " + strings.Join(slices.Sorted(slices.Values(candidates)), ", ")
 }
 
-// editDistance counts the insertions, removals, replacements and swaps of
-// neighbours that turn a into b. Words over 64 bytes are never near.
+// editDistance counts the insertions, removals, replacements and swaps of neighbours that
+// turn a into b. Words of more than 64 bytes are never similar.
 func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

@@ -15,16 +15,16 @@ type claim struct {
 	pipeline *object
 	conduit  string
 	at       string // field that makes the claim
-	text     string // as it stands there
+	text     string // the field's text
 }
 
-// describe names the claim where the error stands elsewhere.
+// describe names the claim in an error about another field.
 func (a claim) describe() string {
 	return fmt.Sprintf("%q of pipeline %s (%s)", a.text, a.pipeline.name, a.pipeline.position(a.at))
 }
 
-// overlaps finds conduits that two pipelines claim. A conduit has one policy and one
-// pipeline that answers for it, so the later claim is the error.
+// overlaps finds conduits that two pipelines claim. A conduit belongs to one pipeline and
+// has one policy, so the later claim is an error.
 func (c *checker) overlaps(objects []*object) {
 	var paths, addresses []claim
 	for _, o := range objects {
@@ -49,7 +49,7 @@ func (c *checker) overlaps(objects []*object) {
 }
 
 // paths finds patterns of two pipelines that can match one name, and patterns of one
-// pipeline of which neither decides.
+// pipeline that can match one name although neither is more specific.
 func (c *checker) paths(claims []claim) {
 	var patterns []pattern.Pattern
 	var of []claim
@@ -77,7 +77,7 @@ func (c *checker) paths(claims []claim) {
 	})
 }
 
-// failed tells whether something is wrong with a field already.
+// failed reports whether an error in a field has been found already.
 func (c *checker) failed(o *object, field string) bool {
 	for _, known := range c.errors {
 		if known.Kind == o.kind && known.Name == o.name &&
@@ -105,7 +105,7 @@ func (c *checker) addresses(claims []claim) {
 	}
 }
 
-// address is the claim with the pipeline's own variables in their place.
+// address returns the claimed address with the pipeline's own variables replaced.
 func (a claim) address() string {
 	text := a.text
 	for _, v := range a.pipeline.value.(*Pipeline).Spec.Variables {
@@ -114,8 +114,8 @@ func (a claim) address() string {
 	return text
 }
 
-// sameAddress tells whether only one can listen on the two. What is still to be
-// replaced on the machine is the same if it is written the same.
+// sameAddress reports whether only one conduit can listen on the two addresses. Variables
+// that only the machine defines are equal if they have the same name.
 func sameAddress(a, b string) bool {
 	first, err := netip.ParseAddrPort(a)
 	second, err2 := netip.ParseAddrPort(b)

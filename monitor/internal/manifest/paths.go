@@ -24,7 +24,7 @@ func placeholders(text string) []string {
 func (c *checker) conduitPath(o *object, at string, conduit Conduit, path ConduitPath) {
 	kind := conduit.Kind
 	if path.Path == "" {
-		return // reported where it was decoded
+		return // reported by the decoder
 	}
 	if kind == KindFile {
 		c.pipelinePath(o, at+".path", path.Path)
@@ -49,10 +49,10 @@ func (c *checker) conduitPath(o *object, at string, conduit Conduit, path Condui
 	}
 }
 
-// segments checks where wildcards stand: patterns are matched segment by segment,
-// so that "*" and "{owner}" can never swallow a "/". A key of the store is not
-// matched but made, from an instance's parameters: it may have several placeholders
-// in a segment, with text between them to keep two users' keys apart.
+// segments checks the positions of wildcards. Patterns are matched segment by segment, so
+// "*" and "{owner}" never match a "/". A key of the store is not matched but built from
+// an instance's parameters: it may have several placeholders in a segment, with text
+// between them that keeps two users' keys apart.
 func (c *checker) segments(o *object, at, kind, path string) {
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {
@@ -69,14 +69,14 @@ func (c *checker) segments(o *object, at, kind, path string) {
 	}
 }
 
-// pipelinePath checks a path beneath the monitor's data directory. One that climbs
-// out of it, or that names a file in two ways, is refused.
+// pipelinePath checks a path beneath the monitor's data directory. It refuses a path that
+// leads out of the directory, or that is not the only name of its file.
 func (c *checker) pipelinePath(o *object, at, path string) {
 	switch {
 	case !strings.HasPrefix(path, "/"):
 		c.fail(o, at, "", "%q does not begin with /; expected a path beneath the data directory", path)
 	case strings.ContainsRune(path, 0):
-		c.fail(o, at, "", "%q holds a NUL byte", path)
+		c.fail(o, at, "", "%q contains a NUL byte", path)
 	default:
 		for segment := range strings.SplitSeq(path[1:], "/") {
 			if segment == "" || segment == "." || segment == ".." {

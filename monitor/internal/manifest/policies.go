@@ -13,8 +13,8 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// policy parses and compiles a policy's text, refuses what no monitor can enforce, and
-// remembers the rest.
+// policy parses and compiles a policy's text. It refuses conditions that no monitor can
+// enforce, and remembers the other policies.
 func (c *checker) policy(o *object, p *Policy) {
 	if o.broken || p.Spec.Text == "" {
 		return
@@ -35,7 +35,7 @@ func (c *checker) policy(o *object, p *Policy) {
 	}
 }
 
-// policyErrors reports what is wrong with a text at its place in the manifest.
+// policyErrors reports errors in a text at their position in the manifest.
 func (c *checker) policyErrors(o *object, err error) {
 	var mistakes policy.Errors
 	if !errors.As(err, &mistakes) {
@@ -55,9 +55,9 @@ func (c *checker) policyErrors(o *object, err error) {
 	}
 }
 
-// textPosition translates a place within a text field, counted from 1, into one in
-// the manifest. Where YAML has folded or unescaped the text there is no simple
-// correspondence, and the place is that of the field.
+// textPosition translates a position within a text field, counted from 1, into one in the
+// manifest. If YAML has folded or unescaped the text, the positions do not correspond,
+// and the result is the position of the field.
 func (o *object) textPosition(path string, line, column int) Position {
 	position := o.position(path)
 	node := o.texts[path]
@@ -77,8 +77,9 @@ func (o *object) textPosition(path string, line, column int) Position {
 	return position
 }
 
-// indentation is how far the lines of a literal text are set in, in bytes: what the
-// first line that is not empty has in the file more than in the value.
+// indentation returns the number of bytes by which the lines of a literal text are
+// indented: the difference between the first non-empty line's length in the file and in
+// the value.
 func indentation(lines []string, node *yaml.Node) int {
 	for i, value := range strings.Split(node.Value, "\n") {
 		at := node.Line + i
@@ -93,7 +94,7 @@ func indentation(lines []string, node *yaml.Node) int {
 // parameters. An argument may use "{name}" for the names in known.
 func (c *checker) reference(o *object, at string, reference *PolicyReference, known []string) {
 	if reference == nil || reference.Name == "" {
-		return // optional, or reported where it was decoded
+		return // optional, or reported by the decoder
 	}
 	c.refer(o, at+".name", "Policy", reference.Name)
 	arguments := slices.Sorted(maps.Keys(reference.Arguments))
@@ -121,11 +122,11 @@ func (c *checker) reference(o *object, at string, reference *PolicyReference, kn
 	}
 }
 
-// supplied refuses a policy on conduits that are given to tasks in a way in which the
-// policy cannot be enforced.
+// supplied refuses a policy that cannot be enforced because of the way in which its
+// conduits are given to tasks.
 func (c *checker) supplied(o *object, at string, reference *PolicyReference, grant policy.Grant) {
 	if reference == nil || c.templates[reference.Name] == nil {
-		return // reported where it was decoded, or where it was compiled
+		return // reported by the decoder or the compiler
 	}
 	var mistakes policy.Errors
 	if errors.As(c.templates[reference.Name].CheckSupplied(grant), &mistakes) {

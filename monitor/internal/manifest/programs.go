@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// programs checks the paths of the machine that a task names: those of its program and
-// of its runtime.
+// programs checks the machine's paths in a task: those of its program and of its runtime.
 func (c *checker) programs(o *object, spec TaskSpec) {
 	for _, one := range pathsOfMachine(spec) {
 		if one.path == "" {
-			continue // reported where it was decoded
+			continue // reported by the decoder
 		}
 		if err := checkMachinePath(withoutVariables(one.path)); err != nil {
 			c.fail(o, one.field, "", "%q %v", one.path, err)
@@ -34,8 +33,8 @@ func pathsOfMachine(spec TaskSpec) []machinePath {
 	return paths
 }
 
-// withoutVariables puts names in the place of variables. Their values, which are checked
-// when they are known, may begin with a slash.
+// withoutVariables replaces variables by names. Their values, which are checked when they
+// are known, may begin with a slash.
 func withoutVariables(path string) string {
 	text := variable.ReplaceAllString(path, "variable")
 	if strings.HasPrefix(path, "$(") && text != path {
@@ -44,12 +43,12 @@ func withoutVariables(path string) string {
 	return text
 }
 
-// checkMachinePath refuses a path that has a second spelling, or that depends on where
-// the monitor was started: what is compared as text must not mean something else.
+// checkMachinePath refuses a path that has a second spelling, or that depends on the
+// monitor's working directory: paths are compared as text, so each must have one meaning.
 func checkMachinePath(path string) error {
 	switch {
 	case strings.ContainsRune(path, 0):
-		return fmt.Errorf("holds a NUL byte; expected an absolute path")
+		return fmt.Errorf("contains a NUL byte; expected an absolute path")
 	case !strings.HasPrefix(path, "/"):
 		return fmt.Errorf("is not an absolute path; begin it with /")
 	case path == "/":

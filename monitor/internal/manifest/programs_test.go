@@ -27,7 +27,7 @@ func TestPathsOfTheMachine(t *testing.T) {
 		"//usr/lib":        `has the segment ""`,
 		"$(BIN)/../secret": `has the segment ".."`,
 		"$(UP)/lib":        `has the segment ".."`,
-		`/usr/l\0ib`:       "holds a NUL byte",
+		`/usr/l\0ib`:       "contains a NUL byte",
 	} {
 		for field, line := range map[string]string{
 			"spec.runtime[0]": "  command: [/bin/true]\n  runtime: [\"" + path + "\"]\n",

@@ -14,9 +14,8 @@ import (
 // MaxSize is the largest manifest file, in bytes.
 const MaxSize = 8 << 20
 
-// Read reads manifest files. A directory stands for the .yaml, .yml and .json files
-// in it, by name, and not for those in directories beneath it; a kustomization.yaml
-// is left to kustomize. "-" is stdin.
+// Read reads manifest files. A directory means the .yaml, .yml and .json files in it, by
+// name, but not those in its subdirectories. It skips kustomization.yaml. "-" is stdin.
 func Read(stdin io.Reader, paths ...string) ([]Source, error) {
 	var sources []Source
 	for _, path := range paths {
@@ -43,7 +42,7 @@ func Read(stdin io.Reader, paths ...string) ([]Source, error) {
 	return sources, nil
 }
 
-// expand lists the manifest files that a path stands for.
+// expand lists the manifest files that a path means.
 func expand(path string) ([]string, error) {
 	about, err := os.Stat(path)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// Report is everything there is to say about a set of manifests.
+// Report is the result of checking a set of manifests.
 type Report struct {
 	Bundle   *Bundle // nil when there are errors
 	Errors   Errors  // in the order of the files
-	Warnings Errors  // what is allowed, and probably not meant
-	// Parameters of each policy whose text is right.
+	Warnings Errors  // what is allowed but probably not intended
+	// Parameters holds those of each policy whose text is correct.
 	Parameters map[string][]string
 }
 
-// Bundle checks that the objects fit together. The error is an [Errors] with
-// everything that is wrong, what [Parse] found included.
+// Bundle checks that the objects fit together. The error is an [Errors] with all errors,
+// including those that [Parse] found.
 func (s *Set) Bundle() (*Bundle, error) {
 	report, err := s.Report()
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Set) Bundle() (*Bundle, error) {
 	return report.Bundle, report.Errors.orNil()
 }
 
-// Report checks everything. The error is not the manifests' fault.
+// Report checks everything. The error is one of this program, not of the manifests.
 func (s *Set) Report() (Report, error) {
 	c := newChecker()
 	c.index(s.objects)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Resolved is a pipeline with its tasks, all variables replaced.
+// Resolved is a pipeline with its tasks, with all variables replaced.
 type Resolved struct {
 	Pipeline Pipeline
 	Tasks    []Task // in the pipeline's order
@@ -23,9 +23,9 @@ var (
 
 func isVariableName(s string) bool { return variableName.MatchString(s) }
 
-// Resolve replaces $(NAME) in a pipeline and its tasks. Values come from define,
-// else from the pipeline's variables; one that neither gives is an error at its
-// place. Values are taken as they are: a $( within one is not replaced again.
+// Resolve replaces $(NAME) in a pipeline and its tasks. Values come from define, else
+// from the pipeline's variables. A variable without a value is an error at its position.
+// Values are used literally: $( in a value is not replaced again.
 func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, error) {
 	index := map[string]*object{}
 	for _, o := range b.objects {
@@ -53,8 +53,8 @@ func (b *Bundle) Resolve(pipeline string, define map[string]string) (*Resolved, 
 	return resolved, r.errors.inOrder().orNil()
 }
 
-// ResolveFactSource replaces $(NAME) in where a source's facts come from. A source
-// belongs to no pipeline: values come from define alone.
+// ResolveFactSource replaces $(NAME) in the origin of a source's facts. A source belongs
+// to no pipeline, so values come from define alone.
 func (b *Bundle) ResolveFactSource(name string, define map[string]string) (FactSourceSpec, error) {
 	for _, o := range b.objects {
 		source, ok := o.value.(*FactSource)
@@ -88,8 +88,8 @@ type resolver struct {
 	errors Errors
 }
 
-// pipeline replaces variables in the fields that take them. Lists are copied
-// first: the bundle's own stay as they are.
+// pipeline replaces variables in the fields that may contain them. It copies lists first:
+// the bundle's own must not change.
 func (r *resolver) pipeline(o *object, spec *PipelineSpec) {
 	if spec.KeyValue != nil {
 		store := *spec.KeyValue
@@ -118,7 +118,7 @@ func (r *resolver) task(o *object, spec *TaskSpec) {
 	}
 }
 
-// failed says whether a variable of the field is not defined.
+// failed reports whether a variable of the field is not defined.
 func (r *resolver) failed(field string) bool {
 	return slices.ContainsFunc(r.errors, func(e *Error) bool { return e.Field == field })
 }

@@ -2,39 +2,41 @@
 
 package manifest
 
-// What this file describes is the operator's business: the monitor checks it, and
-// leaves it out of the bundle. A changed pause must not be a changed bundle, which
+// The operator acts on the types in this file. The monitor only checks them, and leaves
+// them out of the bundle: otherwise a changed pause would be a changed bundle, which
 // every member would analyse again.
 
-// Rollout says how a change of definitions reaches a pool.
+// Rollout describes how a change of definitions reaches a pool.
 type Rollout struct {
-	// Paused holds a rollout where it is.
+	// Paused stops a rollout at its current step.
 	Paused bool           `json:"paused,omitempty"`
 	Steps  []RolloutStep  `json:"steps,omitempty" rule:"max=16"`
 	Limits *RolloutLimits `json:"limits,omitempty"`
 }
 
-// PolicyRollout is how a change of one policy reaches a pool.
+// PolicyRollout describes how a change of one policy reaches a pool.
 type PolicyRollout struct {
 	Steps []RolloutStep `json:"steps,omitempty" rule:"max=16"`
 }
 
-// RolloutStep updates members, then waits before it judges.
+// RolloutStep updates members, then waits before it judges them.
 type RolloutStep struct {
-	// Members updated when the step is done: a number, or a share such as "25%".
+	// Members is how many are updated after the step: a number, or a share such as "25%".
 	Members      Share `json:"members" rule:"required"`
 	PauseSeconds int   `json:"pauseSeconds,omitempty" rule:"default=60,min=0,max=86400"`
 }
 
-// RolloutLimits are what a rollout must keep to; beyond them it is rolled back.
+// RolloutLimits are the limits beyond which a rollout is rolled back.
 type RolloutLimits struct {
-	// DenialsPercent more of all decisions denied than by members without the change.
+	// DenialsPercent is how much larger the share of denied decisions may be than on
+	// members without the change.
 	DenialsPercent int `json:"denialsPercent,omitempty" rule:"default=5,min=0,max=100"`
-	// OverheadPercent more time a decision than on members without the change.
+	// OverheadPercent is how much longer a decision may take than on members without the
+	// change.
 	OverheadPercent int `json:"overheadPercent,omitempty" rule:"default=50,min=0,max=1000"`
-	// ClosedPercent of the flows that were open and no longer are.
+	// ClosedPercent is the share of open flows that the change may close.
 	ClosedPercent int `json:"closedPercent,omitempty" rule:"default=50,min=0,max=100"`
-	// MinimumSessions that a verdict needs.
+	// MinimumSessions is the number of sessions that a verdict needs.
 	MinimumSessions int `json:"minimumSessions,omitempty" rule:"default=20,min=0,max=1000000"`
 }
 
@@ -44,13 +46,13 @@ type Share string
 // maxMembers is the size of the largest pool.
 const maxMembers = 256
 
-// enforced is the part of a policy that a monitor acts on.
+// enforced returns the part of a policy that a monitor acts on.
 func (s PolicySpec) enforced() PolicySpec {
 	s.Rollout, s.RevisionHistoryLimit = nil, 0
 	return s
 }
 
-// enforced is the part of a pipeline that a monitor acts on.
+// enforced returns the part of a pipeline that a monitor acts on.
 func (s PipelineSpec) enforced() PipelineSpec {
 	s.Pool, s.Rollout = "", nil
 	return s

@@ -10,27 +10,27 @@ import (
 	"shai.dev/monitor/internal/bug"
 )
 
-// rule is a field's rule tag.
+// rule holds a field's rule tag.
 type rule struct {
 	required bool
-	filled   bool     // a list that is not empty where it is given
+	filled   bool     // a list that is not empty if it is given
 	name     bool     // a DNS label
 	enum     []string // the values allowed
-	fallback string   // the value of an absent field, as it would be written
+	fallback string   // the value of an absent field, as a manifest would write it
 	min      int      // value of a number
 	max      int      // length of a text or list, value of a number; 0 is no limit
 	item     int      // length of each text in a list
 }
 
-// field is one field of a kind, as a manifest names it.
+// field is one field of a kind, with its name in manifests.
 type field struct {
 	name  string
 	index int
 	rule  rule
 }
 
-// fieldsOf lists the fields of a struct type. A malformed tag is a mistake in this
-// package, which its tests find.
+// fieldsOf lists the fields of a struct type. A malformed tag is a bug in this package,
+// which its tests find.
 func fieldsOf(t reflect.Type) []field {
 	fields := make([]field, 0, t.NumField())
 	for i := range t.NumField() {
@@ -79,8 +79,8 @@ func limitOf(tag, value string) int {
 	return limit
 }
 
-// isLabel tells whether s is a DNS label: lower-case letters, digits and inner
-// hyphens, at most 63 bytes. It must also fit the wire's 96-byte names.
+// isLabel reports whether s is a DNS label: lower-case letters, digits and inner hyphens,
+// at most 63 bytes. It must also fit the wire's 96-byte names.
 func isLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false

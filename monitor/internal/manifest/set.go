@@ -18,7 +18,7 @@ import (
 // The kinds of objects, in the order in which they are listed.
 var kindOrder = []string{"Policy", "FactSource", "Principal", "Task", "Pipeline"}
 
-// newObject makes an empty object of a kind, or nil.
+// newObject makes an empty object of a kind. It returns nil if the kind is unknown.
 func newObject(kind string) any {
 	switch kind {
 	case "Policy":
@@ -35,7 +35,7 @@ func newObject(kind string) any {
 	return nil
 }
 
-// object is one document that named its kind, with the places of its fields.
+// object is one document with a known kind, and the positions of its fields.
 type object struct {
 	kind      string
 	name      string
@@ -43,28 +43,28 @@ type object struct {
 	positions map[string]Position
 	texts     map[string]*yaml.Node
 	source    *sourceText
-	broken    bool // it had errors of its own; what it lacks is not reported again
+	broken    bool // it has errors of its own; missing fields are not reported again
 }
 
-// sourceText is a source with its lines, which only errors need.
+// sourceText is a source with its lines, which are needed for errors only.
 type sourceText struct {
 	Source
 
 	lines func() []string
 }
 
-// label is the object as errors name it.
+// label returns the object's name in errors.
 func (o *object) label() string { return strings.TrimSpace(o.kind + " " + o.name) }
 
-// Set is what manifests say, each object by itself checked, and not yet whether
-// they fit together: [Set.Bundle] does that.
+// Set holds the objects of manifests. Each object has been checked by itself;
+// [Set.Bundle] checks whether they fit together.
 type Set struct {
 	objects []*object
 	errors  Errors
 }
 
-// Parse reads manifests. It always returns a set; errors are kept in it, so that
-// [Set.Bundle] can report them together with those it finds.
+// Parse reads manifests. It always returns a set, which also holds the errors, so that
+// [Set.Bundle] can report them together with its own.
 func Parse(sources ...Source) *Set {
 	set := new(Set)
 	for _, source := range sources {
@@ -74,7 +74,7 @@ func Parse(sources ...Source) *Set {
 	return set
 }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (s *Set) Len() int { return len(s.objects) }
 
 func (s *Set) parse(source *sourceText) {
@@ -87,7 +87,7 @@ func (s *Set) parse(source *sourceText) {
 		}
 		if err != nil {
 			s.errors = append(s.errors, syntaxError(source.Name, err))
-			return // what follows a syntax error cannot be told apart from it
+			return // errors after a syntax error may only be its consequences
 		}
 		if len(document.Content) == 1 && !isNull(document.Content[0]) {
 			s.document(source, document.Content[0])
@@ -97,8 +97,8 @@ func (s *Set) parse(source *sourceText) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntaxError turns the YAML library's error, which has the line in its text, into
-// one with a position.
+// syntaxError turns the YAML library's error, whose text contains the line, into one with
+// a position.
 func syntaxError(file string, err error) *Error {
 	match := yamlLine.FindStringSubmatch(err.Error())
 	line := 1
@@ -130,8 +130,8 @@ func (s *Set) document(source *sourceText, root *yaml.Node) {
 	})
 }
 
-// envelope checks what every object begins with. kind is empty when it is unknown,
-// name when there is none.
+// envelope checks the fields that every object begins with. kind is "" if it is unknown,
+// name if it is missing.
 func (d *decoder) envelope(root *yaml.Node) (kind, name string) {
 	version, kindNode := child(root, "apiVersion"), child(root, "kind")
 	if metadata := child(root, "metadata"); metadata != nil && metadata.Kind == yaml.MappingNode {
@@ -159,7 +159,7 @@ func (d *decoder) envelope(root *yaml.Node) (kind, name string) {
 	return kind, name
 }
 
-// child is the value of a mapping's key, or nil.
+// child returns the value of a mapping's key, or nil.
 func child(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -169,7 +169,7 @@ func child(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// without is a mapping less the first entry of each of the keys.
+// without returns a mapping without the first entry of each of the keys.
 func without(mapping *yaml.Node, keys ...string) *yaml.Node {
 	rest := *mapping
 	rest.Content = nil

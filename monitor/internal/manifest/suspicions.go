@@ -4,12 +4,12 @@ package manifest
 
 import "fmt"
 
-// suspect reports what is allowed and probably not meant.
+// suspect reports something that is allowed but probably not intended.
 func (c *checker) suspect(o *object, code Code, path, hint, format string, arguments ...any) {
 	c.warnings = append(c.warnings, o.error(code, path, hint, format, arguments...))
 }
 
-// suspicions runs last: it needs to know what is used.
+// suspicions runs last, since it needs to know which objects are used.
 func (c *checker) suspicions(objects []*object) {
 	for _, o := range objects {
 		switch value := o.value.(type) {
@@ -19,7 +19,7 @@ func (c *checker) suspicions(objects []*object) {
 			}
 			if mode := value.Spec.Mode; mode == "Audit" || mode == "Warn" {
 				c.suspect(o, Unenforced, "spec.mode", "set Enforce when the records are as expected",
-					"in mode %s what the policy forbids is recorded, not denied", mode)
+					"in mode %s, accesses that the policy forbids are recorded, not denied", mode)
 			}
 		case *Task:
 			if !c.used[o.key()] {
@@ -35,9 +35,10 @@ func (c *checker) suspectPipeline(o *object, spec PipelineSpec) {
 	switch spec.Mode {
 	case "baseline":
 		c.suspect(o, Unenforced, "spec.mode", "set shai",
-			"in mode baseline nothing is enforced, and tasks run without a sandbox")
+			"in mode baseline, nothing is enforced and tasks run without a sandbox")
 	case "audit":
-		c.suspect(o, Unenforced, "spec.mode", "set shai", "in mode audit what policies forbid is recorded, not denied")
+		c.suspect(o, Unenforced, "spec.mode", "set shai",
+			"in mode audit, accesses that policies forbid are recorded, not denied")
 	}
 	used := map[string]bool{}
 	for _, name := range spec.Tasks {

@@ -12,8 +12,8 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// tuple decodes the values of a fact. The policy language tells "1" from 1, so a
-// number that is meant as a text has to stand in quotes, as everywhere in YAML.
+// tuple decodes the values of a fact. The policy language distinguishes "1" from 1, so a
+// number that is meant as a text needs quotes, as everywhere in YAML.
 func (d *decoder) tuple(node *yaml.Node, path string) policy.Tuple {
 	if node.Kind != yaml.SequenceNode {
 		d.fail(node, path, "write it as [\"alice\", 17]", "expected a list of values, got %s", describe(node))
@@ -37,7 +37,8 @@ func (d *decoder) tuple(node *yaml.Node, path string) policy.Tuple {
 	return policy.NewTuple(values...)
 }
 
-// factValue reads one value. {time: …} is how JSON, which has no times, writes one.
+// factValue reads one value. {time: …} is the form of a time in JSON, which has none of
+// its own.
 func factValue(node *yaml.Node) (policy.Value, bool) {
 	switch {
 	case node.Kind == yaml.AliasNode:

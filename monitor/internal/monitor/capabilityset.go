@@ -73,7 +73,8 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	}
 	text := wire.SignedPrefix + request.Principal + "\n" + hex.EncodeToString(s.nonce[:])
 	if !ed25519.Verify(key, []byte(text), request.Signature[:]) {
-		return nil, "", fmt.Errorf("the signature does not match %s's key and this connection's nonce", request.Principal)
+		return nil, "", fmt.Errorf("the signature does not match %s's key and this connection's nonce",
+			request.Principal)
 	}
 	s.pipeline.services.binding.RLock()
 	defer s.pipeline.services.binding.RUnlock()

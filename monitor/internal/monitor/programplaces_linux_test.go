@@ -89,8 +89,8 @@ func TestRuntimeThatReachesDataIsRefused(t *testing.T) {
 		root + "/programs/../data":              `has the segment ".."`,
 		root + "/programs/":                     `has the segment ""`,
 		"programs":                              "is not an absolute path",
-		"/proc":                                 "where the kernel shows itself",
-		"/proc/kallsyms, /proc/keys":            "where the kernel shows itself",
+		"/proc":                                 "a directory of the kernel's own files",
+		"/proc/kallsyms, /proc/keys":            "a directory of the kernel's own files",
 	} {
 		if err := s.applyRuntime(roots); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("runtime %s: %v, want %q", roots, err, want)

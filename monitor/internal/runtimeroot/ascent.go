@@ -9,22 +9,22 @@ import (
 	"path/filepath"
 )
 
-// ascent is the way up from a file: itself, the directory that holds it, and so on to
-// the root of the file system.
+// ascent is a file with all directories above it, up to the root of the file system.
 type ascent struct {
 	path        string // without symbolic links
 	exists      bool
-	directories []identified // from the file itself, if it exists, up to "/"
+	directories []identified // from the file itself, or the nearest existing directory, up to "/"
 }
 
-// identified is a file as the kernel knows it, whatever it is called.
+// identified is a file with its identity in the kernel, which does not depend on its
+// name.
 type identified struct {
 	path string
 	info os.FileInfo
 }
 
-// ascend follows the symbolic links of a path. What is missing is left out: the ascent
-// then begins at the nearest directory that is there.
+// ascend follows the symbolic links of a path. If the path's end does not exist, the
+// ascent begins at the nearest existing directory.
 func ascend(path string) (ascent, error) {
 	real, missing := path, ""
 	for {
@@ -52,8 +52,8 @@ func ascend(path string) (ascent, error) {
 	}
 }
 
-// above says whether the file at which this ascent begins, which exists, is one that the
-// other one passes.
+// above reports whether the ascent's own file, which exists, is one of the other's files
+// and directories.
 func (a ascent) above(other ascent) bool {
 	for _, one := range other.directories {
 		if os.SameFile(a.directories[0].info, one.info) {

@@ -8,11 +8,12 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// kernelDirectories are where the kernel shows itself and its devices, on every system.
+// kernelDirectories are the directories of the kernel's own files and devices, on every
+// system.
 var kernelDirectories = []string{"/proc", "/sys", "/dev"}
 
-// kernelFileSystems are those whose files the kernel makes up: they tell of other processes
-// and of the machine, or act on them. FreeBSD's come last.
+// kernelFileSystems are file systems with files that the kernel generates: they give
+// information about other processes and the machine, or act on them. FreeBSD's come last.
 var kernelFileSystems = map[string]bool{
 	"proc": true, "sysfs": true, "devtmpfs": true, "devpts": true, "cgroup": true, "cgroup2": true,
 	"debugfs": true, "tracefs": true, "securityfs": true, "configfs": true, "efivarfs": true, "pstore": true,
@@ -21,14 +22,14 @@ var kernelFileSystems = map[string]bool{
 	"procfs": true, "linprocfs": true, "linsysfs": true, "devfs": true, "fdescfs": true, "mqueuefs": true,
 }
 
-// checkKernelFiles refuses what the kernel makes up, wherever it is mounted.
+// checkKernelFiles refuses the kernel's own files, wherever they are mounted.
 func checkKernelFiles(mounts []*mountinfo.Info, root string, where ascent) error {
 	const remedy = "name only the directories that hold the task's program and libraries; " +
-		"what a program needs of the kernel it has without"
+		"programs can use the kernel's files that they need in any case"
 	for _, directory := range kernelDirectories {
 		if beneath(where.path, directory) || beneath(directory, where.path) {
-			return fmt.Errorf("runtime %s reaches %s, where the kernel shows itself and its devices; %s", root, directory,
-				remedy)
+			return fmt.Errorf("runtime %s reaches %s, a directory of the kernel's own files and devices; %s",
+				root, directory, remedy)
 		}
 	}
 	on := mountOf(mounts, where.path)

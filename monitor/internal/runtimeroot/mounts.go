@@ -10,11 +10,11 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// origin is where a directory is stored: one that is mounted in several places has one
-// origin.
+// origin is where a directory is stored. A directory that is mounted in several places
+// has one origin.
 type origin struct{ device, path string }
 
-// originsOf are the origins of a directory, and of what is mounted beneath it.
+// originsOf returns the origins of a directory and of everything mounted beneath it.
 func originsOf(mounts []*mountinfo.Info, where ascent) []origin {
 	found := []origin{originOf(mounts, where.path)}
 	for _, mount := range mounts {
@@ -25,12 +25,12 @@ func originsOf(mounts []*mountinfo.Info, where ascent) []origin {
 	return found
 }
 
-// nestedMounts bounds how often a mount that shows a directory is followed to where that
-// directory is itself mounted.
+// nestedMounts limits how often originOf follows a mount to a directory that is itself
+// mounted.
 const nestedMounts = 16
 
-// originOf is the origin of a path. FreeBSD has no roots of mounts; nullfs(5) names the
-// directory that it shows.
+// originOf returns the origin of a path. FreeBSD does not report the roots of mounts; for
+// nullfs(5), the source is the mounted directory.
 func originOf(mounts []*mountinfo.Info, path string) origin {
 	for range nestedMounts {
 		mount := mountOf(mounts, path)
@@ -51,7 +51,7 @@ func originOf(mounts []*mountinfo.Info, path string) origin {
 	return origin{"", path}
 }
 
-// mountOf is the mount that holds a path: the last one of those mounted deepest.
+// mountOf returns the mount that holds a path: of the deepest ones, the last.
 func mountOf(mounts []*mountinfo.Info, path string) *mountinfo.Info {
 	var on *mountinfo.Info
 	for _, mount := range mounts {
@@ -62,7 +62,7 @@ func mountOf(mounts []*mountinfo.Info, path string) *mountinfo.Info {
 	return on
 }
 
-// meet says whether something of the one lies in the other.
+// meet reports whether one of these lies in one of those, or the other way round.
 func meet(these, those []origin) bool {
 	for _, this := range these {
 		for _, that := range those {
@@ -74,7 +74,7 @@ func meet(these, those []origin) bool {
 	return false
 }
 
-// beneath says whether path is directory or lies in it.
+// beneath reports whether path is directory or lies in it.
 func beneath(path, directory string) bool {
 	return directory == "/" || path == directory || strings.HasPrefix(path, directory+"/")
 }

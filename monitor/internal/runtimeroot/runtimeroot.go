@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package runtimeroot checks the runtime of tasks: the files and directories from which
-// they execute programs and load libraries. No policy decides on what a task opens beneath
-// them, so a runtime must not contain, or be in, a place that is known to hold data or
-// secrets, or in which the kernel shows itself.
+// they execute programs and load libraries. No policy decides on opens beneath them, so a
+// runtime must not contain, or be in, a place with data, secrets or the kernel's own
+// files.
 package runtimeroot
 
 import (
@@ -14,21 +14,22 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// Place is a file or a directory that no task may reach as its runtime. What does not
-// exist yet counts where it is going to be.
+// Place is a file or a directory that no task may reach through its runtime. It need not
+// exist yet.
 type Place struct {
 	Path string // absolute
-	What string // what people call it: "the data directory"
+	What string // its description in errors: "the data directory"
 }
 
-// mark is the file by which the role linux_member says that a directory is a member's.
+// mark is the file with which the role linux_member marks the directory of a pool's
+// member.
 const mark = ".shai-member"
 
-// Check follows the symbolic links in the paths of roots, and refuses every root that
-// contains a place, is one, or lies in one: by the identity of the directories on the
-// way up from each, and by where mounted directories come from. It also refuses the files
-// of the kernel. It returns the roots' real paths. Whoever uses them must not follow
-// symbolic links again.
+// Check follows the symbolic links in the paths of roots. It refuses every root that
+// contains a place, is one, or lies in one. It compares the identity of all directories
+// above each, and the origins of mounted directories. It also refuses the kernel's own
+// files. It returns the roots' real paths. Their user must not follow symbolic links
+// again.
 func Check(roots []string, places []Place) ([]string, error) {
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -49,7 +50,8 @@ func Check(roots []string, places []Place) ([]string, error) {
 			return nil, fmt.Errorf("find runtime %s: %w", root, err)
 		}
 		if !where.exists {
-			return nil, fmt.Errorf("runtime %s: there is no such file or directory; install what the task needs, or leave it out", root)
+			return nil, fmt.Errorf("runtime %s: there is no such file or directory; install it, or remove it from the list",
+				root)
 		}
 		if err := checkRoot(root, where, originsOf(mounts, where), guarded); err != nil {
 			return nil, err
@@ -62,7 +64,7 @@ func Check(roots []string, places []Place) ([]string, error) {
 	return real, nil
 }
 
-// place is a place and where it is.
+// place is a place with its location.
 type place struct {
 	Place
 	where   ascent
@@ -90,7 +92,7 @@ func checkRoot(root string, where ascent, origins []origin, guarded []place) err
 
 const remedy = "a task may read all of its runtime without a decision: name only the directories that hold its program and libraries"
 
-// checkMarks refuses what belongs to another member of a pool, whose monitor this one
+// checkMarks refuses the directory of another member of a pool, whose monitor this one
 // does not know.
 func checkMarks(root string, where ascent) error {
 	for _, directory := range where.directories {
@@ -105,7 +107,7 @@ func checkMarks(root string, where ascent) error {
 	return nil
 }
 
-// escape keeps a path from being a pattern of filepath.Glob.
+// escape escapes a path for use in a pattern of filepath.Glob.
 func escape(path string) string {
 	var escaped []byte
 	for i := range len(path) {

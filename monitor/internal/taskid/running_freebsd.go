@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// running says which of the users processes have, really or effectively. It sees the
-// processes of its own jail and of those within.
+// running returns which of the users processes run as, by their real or effective user.
+// It sees the processes of its own jail and of the jails within.
 func running(users []uint32) (map[uint32]bool, error) {
 	found := map[uint32]bool{}
 	for _, user := range users {

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// running says which of the users processes have: really, effectively, saved, or for
-// files. It sees the processes of its own PID namespace and of those within.
+// running returns which of the users processes run as, by their real, effective, saved or
+// file system user. It sees the processes of its own PID namespace and of those within.
 func running(users []uint32) (map[uint32]bool, error) {
 	wanted, found := map[uint32]bool{}, map[uint32]bool{}
 	for _, user := range users {
@@ -30,7 +30,7 @@ func running(users []uint32) (map[uint32]bool, error) {
 	for _, process := range processes {
 		owners, err := ownersOf(process)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended meanwhile
+			continue // it has ended in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -44,7 +44,7 @@ func running(users []uint32) (map[uint32]bool, error) {
 	return found, nil
 }
 
-// ownersOf are the users that a process has.
+// ownersOf returns the users of a process.
 func ownersOf(process string) ([]uint32, error) {
 	text, err := os.ReadFile(filepath.Join(process, "status"))
 	if err != nil {

@@ -6,7 +6,7 @@ package taskid
 
 import "errors"
 
-// running cannot be told: no task runs on this system.
+// running is not supported: no task runs on this system.
 func running([]uint32) (map[uint32]bool, error) {
 	return nil, errors.ErrUnsupported
 }

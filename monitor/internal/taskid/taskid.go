@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package taskid gives pipelines the numbers that their tasks run under: one user, and one
+// Package taskid assigns pipelines the users that their tasks run as: one user, and one
 // group of the same number, for each pipeline of each data directory. All monitors of a
-// machine share one registry, so that no two pipelines have one number, whoever runs them.
+// machine share one registry, so that no two pipelines have the same number, even under
+// different monitors.
 package taskid
 
 import (
@@ -17,35 +18,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Range is the numbers that pipelines may get, both ends included.
+// Range holds the numbers that pipelines may get, both ends included.
 type Range struct{ First, Last uint32 }
 
 // Default is a range that Linux and FreeBSD leave unused: above the users of people and of
 // systemd (up to 65,535), below subordinate users (from 100,000).
 var Default = Range{70000, 79999}
 
-// Check refuses ranges that hold users who are somebody.
+// Check refuses ranges that contain users of the system.
 func (r Range) Check() error {
 	const system, none = 1000, 65534
 	switch {
 	case r.First > r.Last:
 		return fmt.Errorf("%d-%d begins after its end", r.First, r.Last)
 	case r.First < system:
-		return fmt.Errorf("%d-%d holds users of the system; begin at %d or above", r.First, r.Last, system)
+		return fmt.Errorf("%d-%d contains users of the system; begin at %d or above", r.First, r.Last, system)
 	case r.First <= none && none <= r.Last || r.Last == ^uint32(0):
-		return fmt.Errorf("%d-%d holds the number of nobody", r.First, r.Last)
+		return fmt.Errorf("%d-%d contains the number of the user nobody", r.First, r.Last)
 	}
 	return nil
 }
 
-// Registry remembers who has which number. It is safe for concurrent use, by several
-// processes too.
+// Registry records which pipeline has which number. It is safe for concurrent use, also
+// by several processes.
 type Registry struct {
-	Path  string // a file that only the superuser may write; it is made when it is missing
+	Path  string // a file that only the superuser may write; made if it is missing
 	Range Range
 }
 
-// OrDefault fills in what is not given: the registry that the monitors of a machine share.
+// OrDefault returns r with the defaults for missing fields: the registry that the
+// monitors of a machine share.
 func (r Registry) OrDefault() Registry {
 	if r.Path == "" {
 		r.Path = "/var/lib/shai-tasks/ids.json"
@@ -56,16 +58,15 @@ func (r Registry) OrDefault() Registry {
 	return r
 }
 
-// entry is one number that is taken.
+// entry is one assigned number.
 type entry struct {
 	ID       uint32 `json:"id"`
 	Data     string `json:"data"` // the data directory
 	Pipeline string `json:"pipeline"`
 }
 
-// Of returns the number of a pipeline, the same one whenever it is asked for. A number is
-// given to another pipeline only once the data directory, with all files that have it,
-// does not exist any more.
+// Of returns the number of a pipeline, always the same one. Another pipeline gets the
+// number only when the data directory, with all files of that user, no longer exists.
 func (r Registry) Of(data, pipeline string) (uint32, error) {
 	id, err := r.of(data, pipeline)
 	if err != nil {
@@ -102,8 +103,8 @@ func (r Registry) of(data, pipeline string) (uint32, error) {
 	return id, r.write(append(taken, entry{id, data, pipeline}))
 }
 
-// free is the first number after the highest that is taken, or else any that is not: a
-// number rests as long as possible before it is somebody else's.
+// free returns the first number after the highest assigned one, or else any free one: a
+// number stays unused as long as possible before it is reused.
 func (r Range) free(taken []entry) (uint32, error) {
 	used, next := map[uint32]bool{}, r.First
 	for _, e := range taken {
@@ -123,8 +124,8 @@ func (r Range) free(taken []entry) (uint32, error) {
 	return 0, fmt.Errorf("all of %d-%d are taken; give more (shai monitor --task-ids), or remove data directories that are not needed", r.First, r.Last)
 }
 
-// inUse leaves out the numbers of data directories that are gone and whose processes are
-// as well. A directory that was only moved has processes as long as a task runs.
+// inUse removes the numbers of data directories that no longer exist and that no process
+// has. If a directory was only moved, its number stays in use as long as a task runs.
 func inUse(taken []entry, data string) ([]entry, error) {
 	var gone []uint32
 	for _, e := range taken {
@@ -137,15 +138,15 @@ func inUse(taken []entry, data string) ([]entry, error) {
 	}
 	running, err := running(gone)
 	if err != nil {
-		return nil, fmt.Errorf("find out whether processes have the numbers of removed data directories: %w", err)
+		return nil, fmt.Errorf("check whether processes have the users of removed data directories: %w", err)
 	}
 	return slices.DeleteFunc(taken, func(e entry) bool {
 		return slices.Contains(gone, e.ID) && !running[e.ID]
 	}), nil
 }
 
-// DataDirectories are the data directories that have numbers, as far as they exist: those
-// of all monitors of the machine that are the superuser and share the registry.
+// DataDirectories returns the existing data directories that have numbers: those of all
+// monitors of the machine that run as the superuser and share the registry.
 func (r Registry) DataDirectories() ([]string, error) {
 	taken, err := r.read()
 	if err != nil {
@@ -180,7 +181,7 @@ func (r Registry) read() ([]entry, error) {
 	return taken, nil
 }
 
-// write replaces the file whole.
+// write replaces the file in one step.
 func (r Registry) write(taken []entry) error {
 	text, err := json.MarshalIndent(taken, "", "  ")
 	if err != nil {
@@ -198,7 +199,7 @@ func (r Registry) write(taken []entry) error {
 	return os.Rename(draft.Name(), r.Path)
 }
 
-// lock waits until no other monitor changes the registry.
+// lock waits until no other monitor is changing the registry.
 func lock(path string) (release func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
