@@ -48,10 +48,11 @@ var grantable = map[string]Access{
 	"APPEND": Write, "DEL": Write, "EXPIRE": Write, "HDEL": Write, "HSET": Write,
 	"LPUSH": Write, "LREM": Write, "LTRIM": Write, "MSET": Write, "RPUSH": Write,
 	"SADD": Write, "SET": Write, "SETEX": Write, "SREM": Write, "UNLINK": Write,
-	"ZADD": Write, "ZREM": Write,
+	"ZREM": Write,
 	"DECR": Read | Write, "GETDEL": Read | Write, "GETSET": Read | Write,
 	"HINCRBY": Read | Write, "INCR": Read | Write, "INCRBY": Read | Write,
 	"LPOP": Read | Write, "RPOP": Read | Write, "SPOP": Read | Write,
+	"ZADD": Read | Write, // ZADD … INCR 0 answers with a score
 }
 
 // ACLRules returns the arguments of ACL SETUSER that give the user exactly the rights of

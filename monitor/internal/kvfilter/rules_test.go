@@ -56,6 +56,7 @@ func TestACLRulesRefusals(t *testing.T) {
 		{"rule in a command", "u", hash, grant(Read, "get ~*", "k"), "cannot be granted"},
 		{"write command as read", "u", hash, grant(Read, "SET", "k"), "more than the access"},
 		{"read-write command as write", "u", hash, grant(Write, "GETSET", "k"), "more than the access"},
+		{"score of a written set", "u", hash, grant(Write, "ZADD", "k"), "more than the access"},
 		{"no access", "u", hash, grant(0, "GET", "k"), "no access"},
 		{"no commands", "u", hash, []Grant{{Access: Read, Keys: []string{"k"}}}, "no commands"},
 		{"key with space", "u", hash, grant(Read, "GET", "k ~*"), "white space"},

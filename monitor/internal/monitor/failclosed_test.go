@@ -5,6 +5,8 @@
 package monitor
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,5 +109,23 @@ func TestApplyThatFails(t *testing.T) {
 			}
 			another.connection.Close()
 		})
+	}
+}
+
+// TestStateIsClosedToOthers: who made the state directory beforehand may have left it open,
+// and then everybody on the machine could read the view.
+func TestStateIsClosedToOthers(t *testing.T) {
+	options := bareOptions(t)
+	if err := errors.Join(os.Mkdir(options.State, 0o755), os.Chmod(options.State, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(context.Background(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	info, err := os.Stat(options.State)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v; want 0700", info.Mode(), err)
 	}
 }

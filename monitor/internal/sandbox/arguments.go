@@ -15,7 +15,7 @@ var (
 	duplicatingCommands = []uint32{0, 1030} // F_DUPFD, F_DUPFD_CLOEXEC
 	descriptorCommands  = []uint32{
 		1, 2, 3, 4, // F_GETFD, F_SETFD, F_GETFL, F_SETFL
-		5, 6, 7, 36, 37, 38, // F_GETLK, F_SETLK, F_SETLKW and their open-file-description kin
+		6, 7, 37, 38, // F_SETLK, F_SETLKW and their open-file-description kin; F_GETLK would tell what others lock
 		1031, 1032, 1033, 1034, // F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS
 	}
 	deviceRequests = []uint32{

@@ -95,6 +95,7 @@ var attacks = []attack{
 	{"socketpair 5", syscallFilter, unix.EPERM},
 	{"bind", syscallFilter, unix.EPERM},
 	{"pass-descriptor", syscallFilter, unix.EPERM},
+	{"pass-descriptor-at 3", syscallFilter, unix.EPERM},
 	{"sendmsg 7", syscallFilter, unix.EPERM},
 	{"recvmsg 7", syscallFilter, unix.EPERM},
 	// Programs.
@@ -165,7 +166,7 @@ var twins = []string{
 	"readlink /proc/self/fd/1",
 	"fstat-held 1", "fstat-held 0", "stat /", "is-file 0",
 	"mkdirat-capability new", "renameat-capability old.txt new.txt", "unlinkat-capability old.txt 1",
-	"kill-own", "fork", "socketpair 1", "prctl-name", "read-by-gate 96", "read 7", "write 7", "sendmsg 3", "recvmsg 3",
+	"kill-own", "fork", "socketpair 1", "prctl-name", "read-by-gate 96", "read 7", "write 7", "sendto 3", "recvmsg 3",
 	"write 96",
 	"dup 1", "dup2 200",
 }

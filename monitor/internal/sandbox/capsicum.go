@@ -57,7 +57,9 @@ var (
 	// Beneath a directory, tasks make only files and directories: no devices, sockets,
 	// pipes or symbolic links. They cannot change modes and times of files.
 	changeRights = join(writeRights, rights{capLookUp, capMap, capCreate, capMakeDir, capUnlink,
-		capRenameFrom, capRenameTo, capLinkFrom, capLinkTo})
+		capRenameTo, capLinkTo})
+	// A file is moved and linked only from where the task may read it, too.
+	moveRights   = rights{capRenameFrom, capLinkFrom}
 	socketRights = rights{capStatus, capControl, capPoll, capGetOption, capSetOption, capPeerName, capSocketName,
 		capShutDown}
 	streamRights = join(socketRights, rights{capRead, capWrite})
@@ -160,6 +162,9 @@ func directoryRights(granted Rights) rights {
 	}
 	if granted&Write != 0 {
 		result = join(result, changeRights)
+	}
+	if granted&(Read|Write) == Read|Write {
+		result = join(result, moveRights)
 	}
 	if granted&List != 0 {
 		result = join(result, rights{capRead, capSeek, capPoll})

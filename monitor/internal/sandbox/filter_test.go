@@ -104,7 +104,7 @@ func TestFilterArguments(t *testing.T) {
 		{"writev", elsewhere, []uint64{159}, notify},
 		{"sendto", elsewhere, []uint64{128}, notify},
 		{"pwrite64", elsewhere, []uint64{8}, notify},
-		{"sendmsg", elsewhere, []uint64{3}, allow},
+		{"sendmsg", elsewhere, []uint64{3}, notify},
 		{"sendmsg", elsewhere, []uint64{7}, notify},
 		{"recvmsg", elsewhere, []uint64{3}, allow},
 		{"recvmsg", elsewhere, []uint64{200}, notify},
@@ -118,6 +118,8 @@ func TestFilterArguments(t *testing.T) {
 		{"fcntl", elsewhere, []uint64{96, 3}, allow},
 		{"fcntl", elsewhere, []uint64{200, 0}, allow},
 		{"fcntl", elsewhere, []uint64{200, 8}, notify}, // F_SETOWN
+		{"fcntl", elsewhere, []uint64{200, 5}, notify}, // F_GETLK
+		{"fcntl", elsewhere, []uint64{200, 6}, allow},
 		{"openat", elsewhere, []uint64{16, 0, 0}, allow},
 		{"openat", elsewhere, []uint64{31, 0, 0}, allow},
 		{"openat", elsewhere, []uint64{16, 0, linuxOpenPath}, notify},

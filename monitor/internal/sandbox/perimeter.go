@@ -75,7 +75,7 @@ func taskPerimeter(abi int, spec Spec) (perimeter, error) {
 // so writable directories get it again.
 func readPerimeter(directories []Directory) perimeter {
 	layer := perimeter{Files: accessReadFile | accessReadDir, Grants: make([]grant, 0, len(directories))}
-	if slices.ContainsFunc(directories, func(d Directory) bool { return d.Rights&Write != 0 }) {
+	if slices.ContainsFunc(directories, func(d Directory) bool { return accessOf(d.Rights)&accessRefer != 0 }) {
 		layer.Files |= accessRefer
 	}
 	for _, directory := range directories {
@@ -88,7 +88,9 @@ func readPerimeter(directories []Directory) perimeter {
 }
 
 // accessOf translates rights. It never grants making devices, sockets, pipes or symbolic
-// links, nor ioctls on devices.
+// links, nor ioctls on devices. Files are moved and linked between directories only where
+// they may be read, too: to move a file that the task may not read would be a flow that
+// nobody has decided on.
 func accessOf(rights Rights) uint64 {
 	var access uint64
 	if rights&Read != 0 {
@@ -99,7 +101,10 @@ func accessOf(rights Rights) uint64 {
 	}
 	if rights&Write != 0 {
 		access |= accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile |
-			accessMakeDir | accessRefer
+			accessMakeDir
+	}
+	if rights&(Read|Write) == Read|Write {
+		access |= accessRefer
 	}
 	if rights&Execute != 0 {
 		access |= accessExecute

@@ -13,11 +13,13 @@ import (
 )
 
 func TestTaskPerimeter(t *testing.T) {
-	spec := Spec{Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}, {"/index", Read | Write}}}
+	spec := Spec{Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}, {"/index", Read | Write},
+		{"/summary", Write}}}
 	read := uint64(accessReadFile | accessReadDir)
 	write := uint64(accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile |
-		accessMakeDir | accessRefer)
-	grants := []grant{{"/usr", read | accessExecute}, {"/view", read}, {"/index", read | write}}
+		accessMakeDir)
+	grants := []grant{{"/usr", read | accessExecute}, {"/view", read}, {"/index", read | write | accessRefer},
+		{"/summary", write}}
 	tests := map[int]perimeter{
 		4: {Files: 1<<15 - 1, Network: accessNetwork, Grants: grants},
 		5: {Files: 1<<16 - 1, Network: accessNetwork, Grants: grants},
@@ -51,9 +53,9 @@ func TestGrantedIsHandled(t *testing.T) {
 }
 
 func TestReadPerimeter(t *testing.T) {
-	got := readPerimeter([]Directory{{"/view/1", Read}, {"/index", Write}, {"/bin", Execute}, {"/view", List}})
+	got := readPerimeter([]Directory{{"/view/1", Read}, {"/index", Read | Write}, {"/bin", Execute}, {"/view", List}})
 	want := perimeter{Files: accessReadFile | accessReadDir | accessRefer,
-		Grants: []grant{{"/view/1", accessReadFile | accessReadDir}, {"/index", accessRefer}, {"/view", accessReadDir}}}
+		Grants: []grant{{"/view/1", accessReadFile | accessReadDir}, {"/index", accessReadFile | accessReadDir | accessRefer}, {"/view", accessReadDir}}}
 	if difference := cmp.Diff(want, got); difference != "" {
 		t.Error(difference)
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -45,6 +47,30 @@ func TestRuleset(t *testing.T) {
 				t.Errorf("succeeded %v, errno %v: %v %s", succeeded, errno, got.err, got.output)
 			}
 		})
+	}
+}
+
+// TestFilesStayInUnreadableDirectories: what a task may write and not read it cannot give
+// another name in a directory of another policy.
+func TestFilesStayInUnreadableDirectories(t *testing.T) {
+	for _, test := range []struct {
+		rights Rights
+		want   bool
+	}{{Read | Write, true}, {Write, false}} {
+		for _, try := range []string{"renameat-capability old.txt ../other/new.txt",
+			"linkat-capability ../written/old.txt ../other/new.txt"} {
+			t.Run(fmt.Sprint(test.rights, try), func(t *testing.T) {
+				g := newGround(t)
+				other := filepath.Join(filepath.Dir(g.written), "other")
+				check(t, os.Mkdir(other, 0o755))
+				spec := g.spec(t, try)
+				spec.Perimeter = []Directory{{g.written, test.rights}, {other, test.rights}}
+				succeeded, errno, got := attempt(t, spec, g.decider())
+				if succeeded != test.want || !succeeded && errno != unix.EXDEV {
+					t.Errorf("succeeded %v, errno %v: %v %s", succeeded, errno, got.err, got.output)
+				}
+			})
+		}
 	}
 }
 

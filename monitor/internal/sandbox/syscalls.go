@@ -30,7 +30,7 @@ const (
 	writing                     // args: descriptor; a checked one asks the monitor
 	bulkWriting                 // args: descriptors written to; never a checked one
 	copying                     // args: descriptor read from, descriptor written to
-	messaging                   // args: descriptor; messages (which can carry descriptors) only on FDMonitor
+	messaging                   // args: descriptor; messages (which can carry descriptors) are received only on FDMonitor
 	duplicating                 // args: numbers that must not be reserved
 	beneathCapability           // args: directory descriptors; native when all are capabilities, else refused
 	// The others depend on values of arguments.
@@ -79,7 +79,7 @@ var classification = map[treatment]string{
 	writing:           `write(0) writev(0) sendto(0)`,
 	bulkWriting:       `pwrite64(0) pwritev(0) pwritev2(0)`,
 	copying:           `sendfile(1,0) splice(0,2) tee(0,1) copy_file_range(0,2)`,
-	messaging:         `sendmsg(0) recvmsg(0)`,
+	messaging:         `recvmsg(0)`,
 	duplicating:       `dup(0) dup2(0,1) dup3(0,1)`,
 	beneathCapability: `mkdirat(0) mknodat(0) unlinkat(0) renameat(0,2) renameat2(0,2) linkat(0,2) symlinkat(1)`,
 
@@ -102,7 +102,7 @@ var classification = map[treatment]string{
 
 	refused: `shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink
 		mq_timedsend mq_timedreceive mq_notify mq_getsetattr
-		socket connect bind listen recvmmsg sendmmsg
+		socket connect bind listen recvmmsg sendmmsg sendmsg
 		ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd
 		pidfd_send_signal move_pages migrate_pages set_mempolicy_home_node
 		io_setup io_destroy io_getevents io_submit io_cancel io_pgetevents io_uring_setup io_uring_enter

@@ -84,8 +84,10 @@ open_by_openat2(int directory, const char *path)
 	return syscall(SYS_openat2, directory, path, &how, sizeof(how));
 }
 
+/* Sends a descriptor over a socket pair, whose end takes the place of a reserved number
+   unless that is -1. */
 static long
-pass_descriptor(void)
+pass_descriptor(int number)
 {
 	int pair[2], passed = 0;
 	char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 'x';
@@ -99,7 +101,9 @@ pass_descriptor(void)
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(header), &passed, sizeof(int));
-	return syscall(SYS_sendmsg, pair[0], &message, 0);
+	if (number >= 0 && (close(number) < 0 || fcntl(pair[0], F_DUPFD, number) != number))
+		return -1;
+	return syscall(SYS_sendmsg, number < 0 ? pair[0] : number, &message, 0);
 }
 
 static long
@@ -311,7 +315,8 @@ by_system(const char *attempt, char **a)
 	if (IS("socket-unix")) return syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0);
 	if (IS("socketpair")) return syscall(SYS_socketpair, AF_UNIX, number(a[0]), 0, zeros);
 	if (IS("bind")) return reached(syscall(SYS_bind, -1, zeros, 16));
-	if (IS("pass-descriptor")) return pass_descriptor();
+	if (IS("pass-descriptor")) return pass_descriptor(-1);
+	if (IS("pass-descriptor-at")) return pass_descriptor((int)number(a[0]));
 	if (IS("io_uring_setup")) return syscall(SYS_io_uring_setup, 4, zeros);
 	if (IS("io_uring_enter")) return reached(syscall(SYS_io_uring_enter, -1, 0, 0, 0, NULL, 0));
 	if (IS("io_uring_register")) return reached(syscall(SYS_io_uring_register, -1, 0, NULL, 0));
