@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,16 +28,17 @@ const (
 
 // User holds the rights of one task instance.
 type User struct {
-	Name   string // UserName(instance)
+	Name   string // Store.UserName(instance)
 	Grants []Grant
 }
 
-// Store installs users in a running key-value store and returns connections that are
-// authenticated as them. It draws the passwords, which never leave the process. It is
-// safe for concurrent use.
+// Store installs the users of one pipeline in a running key-value store and returns
+// connections that are authenticated as them. It draws the passwords, which never leave
+// the process. It is safe for concurrent use.
 type Store struct {
 	socket  string
 	secrets Secrets
+	prefix  string // of its users' names; no other Store has the same
 
 	exchange sync.Mutex // one pipeline at a time on the administrator's connection
 	admin    redis.Conn
@@ -44,8 +47,10 @@ type Store struct {
 	passwords map[string]string // installed users only
 }
 
-// Open connects to the store as its administrator.
-func Open(ctx context.Context, socket string, secrets Secrets) (*Store, error) {
+// Open connects to the store as its administrator, for a pipeline. It removes the users
+// that an earlier Store of the same pipeline has left there: their tasks have ended, or
+// their monitor was killed. The caller closes the Store.
+func Open(ctx context.Context, socket string, secrets Secrets, pipeline string) (*Store, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	connection, err := dialer.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -56,14 +61,34 @@ func Open(ctx context.Context, socket string, secrets Secrets) (*Store, error) {
 		_ = admin.Close()
 		return nil, fmt.Errorf("authenticate at the key-value store %s: %w; was it started with this monitor's configuration?", socket, err)
 	}
-	return &Store{socket: socket, secrets: secrets, admin: admin, passwords: make(map[string]string)}, nil
+	store := &Store{socket: socket, secrets: secrets, admin: admin, passwords: make(map[string]string),
+		prefix: userPrefix(pipeline) + randomHex()[:16] + "-"}
+	if err := store.removeEarlier(userPrefix(pipeline)); err != nil {
+		_ = admin.Close()
+		return nil, err
+	}
+	return store, nil
 }
 
-// Close ends the administrator's connection. Connections from Connect stay open.
+func (s *Store) removeEarlier(prefix string) error {
+	names, err := redis.Strings(s.admin.Do("ACL", "USERS"))
+	if err != nil {
+		return fmt.Errorf("list the users of the key-value store %s: %w", s.socket, err)
+	}
+	return s.remove(slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }))
+}
+
+// UserName returns the user of a task instance. Another Store has another for the same
+// instance, so that neither replaces or removes the users of the other.
+func (s *Store) UserName(instance string) string { return s.prefix + shortHash(instance) }
+
+// Close removes the Store's users, which ends their connections, and ends the
+// administrator's connection.
 func (s *Store) Close() error {
+	err := s.Retain(nil)
 	s.exchange.Lock()
 	defer s.exchange.Unlock()
-	return s.admin.Close()
+	return errors.Join(err, s.admin.Close())
 }
 
 // Install gives users exactly the rights of their grants. A user that exists is replaced
@@ -114,22 +139,28 @@ func (s *Store) installBatch(users []User) error {
 	return nil
 }
 
-// Remove deletes users. The store closes their connections. It is no error if a user does
-// not exist.
-func (s *Store) Remove(names []string) error {
+// Retain removes all of the Store's users but the named ones; the key-value store closes
+// their connections. After an error they may still be there, though nobody is connected
+// as one any more; Open removes them.
+func (s *Store) Retain(names map[string]bool) error {
+	var gone []string
+	s.mu.Lock()
+	for name := range s.passwords {
+		if !names[name] {
+			gone = append(gone, name)
+			delete(s.passwords, name)
+		}
+	}
+	s.mu.Unlock()
+	return s.remove(gone)
+}
+
+func (s *Store) remove(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	s.mu.Lock()
-	for _, name := range names {
-		delete(s.passwords, name)
-	}
-	s.mu.Unlock()
 	command := []any{"ACL", "DELUSER"}
 	for _, name := range names {
-		if err := checkUserName(name); err != nil {
-			return err
-		}
 		command = append(command, name)
 	}
 	if err := s.pipeline([][]any{command}); err != nil {
@@ -194,7 +225,7 @@ func connectAndSend(descriptor int, socket string, request []byte) error {
 	if err := unix.Connect(descriptor, &unix.SockaddrUnix{Name: socket}); err != nil {
 		return err
 	}
-	// The buffer of a new socket has room for a request of some 200 bytes. If it had not,
+	// The buffer of a new socket has room for a request of some 300 bytes. If it had not,
 	// the caller would get an error, not a connection with half a request.
 	sent, err := unix.SendmsgN(descriptor, request, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 	if err != nil {

@@ -147,11 +147,13 @@ func quote(token string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(token) + `"`
 }
 
-// UserName returns the ACL user of a task instance. The store's user names cannot contain
-// all characters of instance names.
-func UserName(instance string) string {
-	sum := sha256.Sum256([]byte(instance))
-	return "instance-" + hex.EncodeToString(sum[:16])
+// userPrefix returns how the names of a pipeline's users begin. The store's user names
+// cannot contain all characters of the names of pipelines and instances.
+func userPrefix(pipeline string) string { return "pipeline-" + shortHash(pipeline) + "-" }
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
 }
 
 func checkUserName(name string) error {
@@ -160,7 +162,7 @@ func checkUserName(name string) error {
 	}
 	for _, c := range []byte(name) {
 		if c <= ' ' || c >= 0x7f {
-			return fmt.Errorf("key-value user %q: the store's user names take printable ASCII without spaces; use UserName", name)
+			return fmt.Errorf("key-value user %q: the store's user names take printable ASCII without spaces; use Store.UserName", name)
 		}
 	}
 	return nil

@@ -75,15 +75,18 @@ func TestACLRulesRefusals(t *testing.T) {
 
 func TestUserNamesAreAcceptedAndDistinct(t *testing.T) {
 	seen := make(map[string]string)
-	for _, instance := range []string{"worker(alice, de)", "worker(alice, us)", "worker(alice,de)", "search", ""} {
-		name := UserName(instance)
-		if err := checkUserName(name); err != nil {
-			t.Error(err)
+	for _, pipeline := range []string{"syse", "syse-b"} {
+		store := &Store{prefix: userPrefix(pipeline)}
+		for _, instance := range []string{"worker(alice, de)", "worker(alice, us)", "worker(alice,de)", "search", ""} {
+			name := store.UserName(instance)
+			if err := checkUserName(name); err != nil {
+				t.Error(err)
+			}
+			if other, taken := seen[name]; taken {
+				t.Errorf("%s of %s and %s share %s", instance, pipeline, other, name)
+			}
+			seen[name] = instance + " of " + pipeline
 		}
-		if other, taken := seen[name]; taken {
-			t.Errorf("%q and %q share %s", instance, other, name)
-		}
-		seen[name] = instance
 	}
 }
 

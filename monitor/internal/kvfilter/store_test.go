@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func startServer(t *testing.T, without ...string) (*Store, string, Secrets) {
 		}
 	})
 	for attempt := 0; ; attempt++ {
-		store, err := Open(context.Background(), socket, secrets)
+		store, err := Open(context.Background(), socket, secrets, "syse")
 		if err == nil {
 			t.Cleanup(func() { _ = store.Close() })
 			return store, socket, secrets
@@ -271,7 +272,7 @@ func TestConnectFailsClosed(t *testing.T) {
 	})
 	t.Run("removed user", func(t *testing.T) {
 		connection := connectAs(t, store, "alice")
-		if err := store.Remove([]string{"alice", "never-installed"}); err != nil {
+		if err := store.Retain(map[string]bool{"never-installed": true}); err != nil {
 			t.Fatal(err)
 		}
 		if reply, err := connection.Do("GET", "profile:alice"); err == nil {
@@ -313,7 +314,7 @@ func TestInstallInBulk(t *testing.T) {
 	users := make([]User, 3*batchSize+1)
 	for i := range users {
 		key := fmt.Sprintf("profile:user%05d", i)
-		users[i] = User{UserName(key), []Grant{{Access: Read | Write, Commands: []string{"GET", "SET"},
+		users[i] = User{store.UserName(key), []Grant{{Access: Read | Write, Commands: []string{"GET", "SET"},
 			Keys: []string{key}}}}
 	}
 	if err := store.Install(context.Background(), users); err != nil {
@@ -351,4 +352,78 @@ func FuzzKeyIsGrantedExactly(f *testing.F) {
 			t.Fatalf("key %q became %q, which matches %q", key, pattern, plain.String())
 		}
 	})
+}
+
+// users are those of the key-value store, but for the administrator and the default.
+func users(t *testing.T, store *Store) []string {
+	t.Helper()
+	names, err := redis.Strings(store.admin.Do("ACL", "USERS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return name == "default" || name == store.secrets.Administrator
+	})
+}
+
+func installed(t *testing.T, store *Store, instances ...string) []string {
+	t.Helper()
+	var names []string
+	for _, instance := range instances {
+		user := User{store.UserName(instance), aliceGrants}
+		if err := store.Install(context.Background(), []User{user}); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, user.Name)
+	}
+	return names
+}
+
+func TestUsersThatEnd(t *testing.T) {
+	syse, socket, secrets := startServer(t)
+	open := func(pipeline string) *Store {
+		store, err := Open(context.Background(), socket, secrets, pipeline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	}
+	expect := func(what string, names ...string) {
+		t.Helper()
+		found := users(t, syse)
+		slices.Sort(found)
+		slices.Sort(names)
+		if !slices.Equal(found, names) {
+			t.Errorf("%s: %q, want %q", what, found, names)
+		}
+	}
+	own := installed(t, syse, "worker(alice)", "worker(bob)")
+	other := open("other")
+	alien := installed(t, other, "worker(alice)")
+	expect("two pipelines have the same instance", own[0], own[1], alien[0])
+	connection := connectAs(t, syse, own[0])
+
+	if err := syse.Retain(map[string]bool{own[0]: true}); err != nil {
+		t.Fatal(err)
+	}
+	expect("bob has gone", own[0], alien[0])
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expect("the other pipeline has gone", own[0])
+	if _, err := connection.Do("GET", "profile:alice"); err != nil {
+		t.Errorf("a user that was retained: %v", err)
+	}
+
+	next := open("syse") // without Close before it, as if the monitor had been killed
+	expect("of a monitor that was killed nothing is left")
+	if _, err := connection.Do("GET", "profile:alice"); err == nil {
+		t.Error("a connection of a monitor that was killed is still served")
+	}
+	again := installed(t, next, "worker(alice)")
+	if err := syse.Retain(nil); err != nil {
+		t.Fatal(err)
+	}
+	expect("the Store before removes none of the next one's", again[0])
+	connectAs(t, next, again[0])
 }

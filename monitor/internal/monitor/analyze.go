@@ -87,6 +87,9 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.Anal
 		return api.Analysis{}, err
 	}
 	p.putSets(sets)
+	m.binding.Lock()
+	p.retireUsers()
+	m.binding.Unlock()
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
 	report.Scope = request.Scope
 	m.setAnalysis(p.name, &analyzed{plan: p.plan, result: result, report: report})

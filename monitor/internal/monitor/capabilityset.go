@@ -209,7 +209,7 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, found *a
 	}
 	grants := p.tupleGrants(found.Others)
 	if len(grants) > 0 && p.keyValue != nil {
-		user := kvfilter.User{Name: kvfilter.UserName(name), Grants: grants}
+		user := kvfilter.User{Name: p.keyValue.UserName(name), Grants: grants}
 		if err := p.keyValue.Install(context.Background(), []kvfilter.User{user}); err != nil {
 			holds.close()
 			return nil, fmt.Errorf("prepare key-value user of %s: %w", name, err)

@@ -56,6 +56,7 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 		result.Instances += affected
 		result.SessionsReset += reset
 	}
+	m.retireUsers()
 	took := time.Since(begun)
 	m.metrics.factChange.Observe(took.Seconds())
 	result.DurationMicroseconds = took.Microseconds()

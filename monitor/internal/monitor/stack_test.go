@@ -171,7 +171,7 @@ func (s *stack) startKeyValue() {
 		_ = server.Wait()
 	})
 	waitUntil(s.t, "redis-server answers", func() bool {
-		store, err := kvfilter.Open(context.Background(), s.options.Define["KEYVALUE"], secrets)
+		store, err := kvfilter.Open(context.Background(), s.options.Define["KEYVALUE"], secrets, "none")
 		if err == nil {
 			_ = store.Close()
 		}

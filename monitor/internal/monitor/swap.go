@@ -172,6 +172,7 @@ func (s *swap) follow(change *catalog.Change) {
 			m.logger.Error("capability sets could not be updated and are dropped", "pipeline", name, "error",
 				err)
 		}
+		p.retireUsers()
 	}
 }
 
@@ -245,7 +246,7 @@ func (s *swap) rollBack(cause error) error {
 		failures = append(failures, fmt.Errorf("link documents: %w", err))
 	}
 	for _, p := range s.leaving {
-		p.dropSets() // the key-value store has the new bundle's users
+		p.dropSets() // the new pipeline has removed their key-value users
 	}
 	failures = append(failures, s.resume())
 	m.analyzeAgain(m.context)

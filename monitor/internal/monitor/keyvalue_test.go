@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package monitor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"shai.dev/monitor/internal/monitor/api"
+)
+
+// expectUsers compares the key-value store's users with those of the pipeline's instances.
+func (s *stack) expectUsers(what string, instances ...string) {
+	s.t.Helper()
+	secrets, err := readSecrets(s.options.Secrets)
+	s.must(err)
+	connection, err := redis.Dial("unix", s.options.Define["KEYVALUE"])
+	s.must(err)
+	defer connection.Close()
+	_, err = connection.Do(secrets.AuthCommand, secrets.Administrator, secrets.Password)
+	s.must(err)
+	found, err := redis.Strings(connection.Do("ACL", "USERS"))
+	s.must(err)
+	want := []string{"default", secrets.Administrator}
+	for _, instance := range instances {
+		want = append(want, s.pipeline().keyValue.UserName(instance))
+	}
+	slices.Sort(found)
+	slices.Sort(want)
+	if !slices.Equal(found, want) {
+		s.t.Errorf("%s: the store has the users %q, want %q", what, found, want)
+	}
+}
+
+// A key-value user lasts as long as an instance has a capability set or a session.
+func TestKeyValueUsersEndWithTheirInstances(t *testing.T) {
+	s := newStack(t)
+	s.startKeyValue()
+	for _, name := range []string{"alice", "bob", "carol"} {
+		s.principal(name, "")
+	}
+	s.fact("population", "home", "alice", "de")
+	s.fact("population", "home", "bob", "de")
+	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.start()
+	s.expectUsers("analysed", "worker(alice, de)", "worker(bob, de)")
+
+	carol := s.login("carol", "127.0.1.1")
+	s.changeFacts(api.FactChange{Remove: []api.Fact{apiFact("population", "home", "bob", "de")}})
+	s.expectUsers("bob has left", "worker(alice, de)", "worker(carol, de)")
+	if answer := carol.must("get profile:carol"); answer != "reply $-1" {
+		t.Errorf("carol, whose set was dropped while her session lasts: %s", answer)
+	}
+	_, _ = carol.say("quit")
+	waitUntil(t, "carol's session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
+	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("population", "home", "bob", "de")}})
+	s.expectUsers("carol has gone", "worker(alice, de)", "worker(bob, de)")
+
+	s.facts = slices.DeleteFunc(s.facts, func(fact string) bool { return strings.Contains(fact, `["bob","de"]`) })
+	s.apply()
+	s.expectUsers("applied without bob", "worker(alice, de)")
+	s.analyze() // carol was seen, and is expected from now on
+	s.expectUsers("analysed again", "worker(alice, de)", "worker(carol, de)")
+	alice := s.login("alice", "127.0.1.1")
+	_, err := s.monitor.Analyze(t.Context(), api.AnalyzeRequest{Scope: api.ScopeActive, Full: true},
+		func(api.Progress) {})
+	s.must(err)
+	s.expectUsers("analysed for alice alone", "worker(alice, de)")
+	if answer := alice.must("get profile:alice"); answer != "reply $-1" {
+		t.Errorf("alice: %s", answer)
+	}
+	s.must(s.monitor.Close())
+	s.expectUsers("closed")
+	s.monitor = nil
+}
+
+// A new bundle's users replace those of the one before; after a roll-back they are back.
+func TestKeyValueUsersOfANewBundle(t *testing.T) {
+	s := newStack(t)
+	s.startKeyValue()
+	s.principal("alice", "de")
+	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.start()
+	manifest := s.manifests["pipeline.yaml"]
+	s.manifests["pipeline.yaml"] = strings.Replace(manifest, "revocation: lazy", "revocation: immediate", 1)
+	s.apply()
+	s.expectUsers("another bundle", "worker(alice, de)")
+	s.manifests["pipeline.yaml"] = strings.Replace(manifest, "[$(PROBE)/probe_worker]", "[$(PROBE)/missing]", 1)
+	if _, err := s.monitor.Apply(t.Context(), s.sources()); err == nil {
+		t.Error("a bundle without its program is in force")
+	}
+	s.expectUsers("a bundle was rolled back", "worker(alice, de)")
+	s.awaitIdle()
+	if answer := s.login("alice", "127.0.1.1").must("get profile:alice"); answer != "reply $-1" {
+		t.Errorf("alice: %s", answer)
+	}
+}
