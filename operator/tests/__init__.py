@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The operator's tests, by the layer they are of."""
+"""The operator's tests, by layer."""

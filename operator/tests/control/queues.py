@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Looks into a queue, as nothing but tests has to."""
+"""Looks into a work queue, which only tests do."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 
 def idle(queue: WorkQueue) -> bool:
-    """Whether nothing waits or runs; what waits for its time does not count."""
+    """Whether nothing waits or runs; objects with a delay do not count."""
     return not queue._waiting and not queue._running  # noqa: SLF001

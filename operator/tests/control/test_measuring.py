@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A measurement's process, with a stand-in for what it measures; processes and signals are real."""
+"""The process of a measurement, with a stand-in for loadgen; processes and signals are real."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs and benchmarks as their controllers carry them out.
+"""The controllers of runs and benchmarks.
 
 Monitors are real servers on unix sockets; statuses go straight into the inventory.
 """
@@ -45,7 +45,7 @@ ANALYSIS |= dict.fromkeys(("expected", "granted", "refused", "undecided"), 0)
 
 
 class Written:
-    """Carries plans out on the inventory, as if the API server had answered at once."""
+    """Carries plans out on the inventory, like an API server that answers at once."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -67,7 +67,7 @@ class Written:
 
 @dataclass
 class World:
-    """A pool with one member, and what its monitor does."""
+    """A pool with one member, and the answers of its monitor."""
 
     client: MonitorClient
     inventory: Inventory = field(default_factory=Inventory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Real members on this machine: an image of what was built, and a place for pools."""
+"""Real members on this machine: an image of the built programs, and a place for pools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUILT = Path(__file__).parents[3] / "build"
 
 @dataclass(frozen=True)
 class Site:
-    """Where a test's pool lives. ``base`` is short enough for sockets beneath it."""
+    """The place of a test's pool. ``base`` is short enough for sockets below it."""
 
     base: Path
     pool: Pool
@@ -43,7 +43,7 @@ class Site:
         return self.base / "pool"
 
     def image(self, name: str = "default", **files: str) -> Image:
-        """Make an image of what was built, with more files in it."""
+        """Make an image of the built programs and these additional files."""
         directory = self.base / "images" / name
         for required in images.REQUIRED:
             (directory / required).parent.mkdir(parents=True)
@@ -61,7 +61,7 @@ def site() -> Iterator[Site]:
     try:
         yield Site(base, Pool("t", network), free_port(), authority.create())
     finally:
-        # What a failed test has left: supervisors first, since they would start the others again.
+        # Processes of a failed test; supervisors are killed first, because they would restart the others.
         for left in [*processes_with("supervisord.conf"), *processes_with(str(base))]:
             if str(base) in arguments(left):
                 with suppress(ProcessLookupError):

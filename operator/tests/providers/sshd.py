@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A real sshd on a port of loopback, with keys that are right and keys that are not."""
+"""A real sshd on a loopback port, with right and wrong keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PidFile none
 
 @dataclass(frozen=True)
 class Server:
-    """An sshd with the keys of both sides: ``host`` and ``user`` are right, ``other-…`` are not."""
+    """An sshd with the keys of both sides: ``host`` and ``user`` are right, ``other-…`` are wrong."""
 
     directory: Path
     port: int
@@ -44,13 +44,13 @@ class Server:
         return Login(getpass.getuser(), self.key(user), self.key(f"{host}.pub"), self.port)
 
     def key(self, name: str) -> str:
-        """Return the text of a key's file."""
+        """Return the content of a key's file."""
         return (self.directory / name).read_text()
 
 
 @contextmanager
 def serve(directory: Path, address: str = "127.0.0.1") -> Iterator[Server]:
-    """Run sshd with new keys; it asks for a directory that its service would make."""
+    """Run sshd with new keys; make the directory that its service would otherwise make."""
     for name in ("host", "other-host", "user", "other-user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", directory / name]
         subprocess.run(command, check=True, timeout=300)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the tests of providers share: waiting for conditions, and looking at processes."""
+"""Waiting for conditions and looking at processes, in the tests of providers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 60.0
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition; AssertionError with ``what`` when it does not come about."""
+    """Wait for a condition; AssertionError with ``what`` when it does not become true."""
     limit = Limit(PATIENCE_SECONDS)
     while not condition():
         assert not limit.reached(), f"not within {limit}: {what}"
@@ -35,10 +35,10 @@ def arguments(process: int) -> str:
 
 
 def processes_with(text: str) -> list[int]:
-    """List the processes, other than this one, that have a text among their arguments."""
+    """List the processes, other than this one, with a text among their arguments."""
     numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [number for number in numbers if number != os.getpid() and text in arguments(number)]
 
 
 def quiet(_: Progress) -> None:
-    """Take no notice of progress."""
+    """Ignore progress."""

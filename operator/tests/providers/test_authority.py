@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The authority, as openssl sees what it issues."""
+"""The authority's certificates, checked by openssl."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Directories of runs: private, gone afterwards, and swept when an operator has left one."""
+"""Directories of runs: private, deleted after the run, and cleaned up when a killed operator has left one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is made of ansible-runner's events."""
+"""Progress and failures from ansible-runner's events."""
 
 from __future__ import annotations
 

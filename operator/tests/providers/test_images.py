@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Images: what is one, and what changes its digest."""
+"""Images: which directories are images, and what changes their digest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a member's configuration refuses, and what makes two of them different."""
+"""Member configurations: which values are refused, and which change the digest."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_digest_is_of_the_member_and_of_contents_only() -> None:
     assert CONFIGURATION.digest(replace(MEMBER, address="127.0.10.2")) != CONFIGURATION.digest(MEMBER)
     moved = replace(CONFIGURATION, image=replace(IMAGE, path="/elsewhere", name="other"))
     assert moved.digest(MEMBER) == CONFIGURATION.digest(MEMBER)
-    # It is kept in objects: another program, another day, the same value.
+    # Objects store the digest, so it has to be the same with every version of the program.
     assert CONFIGURATION.digest(MEMBER) == "90e237eb96ac8fe27dfac923274eece6f0d577f8aa6e8b1dcd98b19586f2cf73"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Members by SSH: a real sshd on a loopback port, and the ways in which a host can be out of reach."""
+"""Members by SSH: a real sshd on a loopback port, and hosts that cannot be reached for various reasons."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 async def provider(site: Site) -> AsyncIterator[LinuxProvider]:
-    # The interpreter of the tests has the package supervisor.
+    # The tests' interpreter has the package supervisor.
     playbooks = Playbooks(directory=site.base / "runs")
     yield LinuxProvider(playbooks, site.authority, python=sys.executable)
     await playbooks.close()
@@ -64,7 +64,7 @@ async def test_a_member_comes_and_goes(
 
 
 def has_kept(kept: Path, but: set[str]) -> str:
-    """Return all that a run has written, other than the files of these names."""
+    """Return the content of all files that a run has written, except files of these names."""
     files = [path for path in kept.rglob("*") if path.is_file() and "ansible_collections" not in path.parts]
     assert but <= {path.name for path in files}
     return "".join(path.read_text(errors="replace") for path in files if path.name not in but)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The life of two members on this machine: real playbooks, supervisors, stores and monitors.
 
-One test, since runs are slow: each step starts from where the one before has ended.
+One test, because runs are slow: each step starts where the previous one has ended.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 TOUCHED = Path("/tmp/shai-was-evaluated")  # noqa: S108 - nobody makes it
 TEMPLATE = f"{{{{ lookup('pipe', 'touch {TOUCHED}') }}}} 'quoted' $HOME %s $(IMAGE)"
-"""A variable's value that must arrive as it is, except for $(IMAGE)."""
+"""A variable's value that must arrive unchanged, except for $(IMAGE)."""
 CANARY = "canary-of-the-operators-environment"
 
 
 class Life:
-    """A pool of members on this machine, as the steps see it."""
+    """A pool of members on this machine, for the steps."""
 
     def __init__(self, site: Site, provider: LocalProvider) -> None:
         self.site, self.provider = site, provider
@@ -90,7 +90,7 @@ class Life:
 
     @asynccontextmanager
     async def client(self, identity: authority.Identity | None) -> AsyncIterator[httpx2.AsyncClient]:
-        """Connect as the operator does: it knows members by the authority, and they know it."""
+        """Connect as the operator does, with certificates on both sides."""
         context = ssl.create_default_context(cadata=self.site.authority.certificate)
         if identity is not None:
             file = self.site.base / "client.pem"
@@ -146,7 +146,7 @@ async def test_life_of_two_members(life: Life, monkeypatch: pytest.MonkeyPatch) 
 
 
 def keep_run_directories(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Move what a run leaves to ``place`` instead of deleting it."""
+    """Move a run's directory to ``place`` instead of deleting it."""
     place.mkdir()
     monkeypatch.setattr(directories, "discard", lambda directory: shutil.move(directory, place / directory.name))
     return place
@@ -165,7 +165,7 @@ async def installs(life: Life, configuration: MemberConfiguration) -> None:
         assert timedelta(days=89) < outcome.certificate_ends - datetime.now(UTC) < timedelta(days=91)
         assert (path / "data/mail.txt").read_text() == "seeded"
         assert (path / "tls/monitor.key").stat().st_mode & 0o777 == 0o600
-        assert path.stat().st_mode & 0o777 == 0o711  # tasks are other users
+        assert path.stat().st_mode & 0o777 == 0o711  # tasks run as other users
         assert (path / "data").stat().st_dev == (path / "state").stat().st_dev
         assert set(life.processes(member)) == {"supervisor", "monitor", "store"}
         assert said_to(life, member) == TEMPLATE.replace("$(IMAGE)", str((path / "image").resolve()))
@@ -175,7 +175,7 @@ async def installs(life: Life, configuration: MemberConfiguration) -> None:
 
 
 def said_to(life: Life, member: Member) -> str:
-    """Return the variable SAID as a member's monitor was started with it."""
+    """Return the variable SAID with which a member's monitor was started."""
     parts = Path(f"/proc/{life.processes(member)['monitor']}/cmdline").read_bytes().decode().split("\0")
     return next(part.removeprefix("SAID=") for part in parts if part.startswith("SAID="))
 
@@ -195,7 +195,7 @@ def stored(path: Path, key: str) -> str:
 
 
 def has_left_no_secrets(kept: Path, ours: authority.Identity) -> None:
-    """Look for the authority's key in all that the run has written, other than the file that is for it."""
+    """Look for the authority's key in all files of the run, except in its own."""
     (directory,) = kept.iterdir()
     line = ours.key.splitlines()[1]
     found = {
@@ -215,7 +215,7 @@ async def talks_to_its_operator_only(life: Life) -> None:
         assert await life.answers(member)
         for identity in (None, stranger):
             async with life.client(identity) as client:
-                # The refusal comes after the handshake, where httpx2 lets the error through as it is.
+                # The refusal comes after the handshake; httpx2 does not convert the error.
                 with pytest.raises((httpx2.TransportError, ssl.SSLError)):
                     await client.get(life.url(member))
 
@@ -245,7 +245,7 @@ async def restarts_what_a_change_concerns(life: Life, changed: MemberConfigurati
 
 
 async def switches_to_another_image(life: Life, changed: MemberConfiguration) -> None:
-    """One member does, which in the meantime has lost its supervisor, whose services have gone with it."""
+    """One member gets another image. Before, its supervisor was killed, and its services with it."""
     stays, member = life.members
     os.kill(life.processes(member)["supervisor"], signal.SIGKILL)
     await until(lambda: life.processes(member) == {}, "the services end with their supervisor")

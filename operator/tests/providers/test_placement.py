@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Placement: who keeps a host, who gets one, and what is said to those who do not."""
+"""Placement: the hosts of old and new members, and the message for members without one."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ PLAYBOOKS = {
     "environment.yml": "env",
     "fails.yml": "sh -c 'echo the disk is full >&2; exit 3'",
 }
-"""Each with the command of its one task; the slow one ends when it is ended."""
+"""Each with the command of its only task; the slow one runs until it is killed."""
 NOBODY = "- {name: For nobody, hosts: nobody, gather_facts: false, tasks: [{name: Nothing, ping: }]}\n"
 
 
@@ -60,7 +60,7 @@ def job(playbook: str, file: Path, host: str = "127.0.0.1") -> Job:
 
 
 def works(file: Path) -> bool:
-    """Whether the slow task of a job is at work."""
+    """Whether the slow task of a job runs."""
     return any(Path(f"/proc/{one}/comm").read_text() == "tail\n" for one in processes_with(str(file)))
 
 
@@ -69,7 +69,7 @@ def run_directories(tmp_path: Path) -> list[Path]:
 
 
 async def ended(tmp_path: Path, file: Path) -> None:
-    """Wait until nothing of a run is left: what was sent a signal takes a moment to go."""
+    """Wait until all processes of a run have ended; after a signal this takes a moment."""
     await until(lambda: not processes_with(str(file)), f"the processes {processes_with(str(file))} of the run end")
     assert run_directories(tmp_path) == []
 
@@ -169,7 +169,7 @@ async def test_a_run_sees_nothing_of_the_operators_environment(
 
 
 async def test_more_slow_playbooks_than_workers(playbooks: Playbooks, tmp_path: Path) -> None:
-    """Two run, of different hosts; who waits holds no thread, can be cancelled, and comes when it is its turn."""
+    """Two run, on different hosts; a waiting one holds no thread, can be cancelled, and runs when its turn comes."""
     files = {name: tmp_path / f"file-{name}" for name in ("one", "same-host", "two", "three", "four")}
     hosts = {
         "one": "127.0.0.1",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Units for systemd: what the role writes passes systemd's own check, and what does not is not put in place.
+"""Units for systemd: the role's units pass systemd's own check, and invalid ones are not installed.
 
-Nothing is started: a test machine need not run systemd.
+Nothing is started, so the test machine need not run systemd.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason=
 
 
 def written(place: Path, template: Path) -> subprocess.CompletedProcess[str]:
-    """Write both units as the role does, to another place."""
+    """Write both units as the role does, to another directory."""
     task = {
         "ansible.builtin.template": {
             "src": str(template),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Objects as the API server has them, for tests of the pure layer, and what a plan says about one."""
+"""Objects as the API server stores them, for tests of the pure layer, and the statuses that plans write."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 CREATED = "2026-06-01T12:00:00Z"
 SEAL = Seal(b"the operator's secret")
 FOR_SEARCH = {"allowedNamespaces": {"names": ["search"]}}
-"""Spec of a pool that serves the namespace in which `resource` makes objects."""
+"""Spec of a pool that serves the namespace of `resource`."""
 
 
 def resource(
     kind: str, called: str, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any
 ) -> Object:
-    """Make an object in namespace search; ``metadata`` is added to what every object has."""
+    """Make an object in namespace search; ``metadata`` is added to the usual metadata."""
     known = {"name": called, "uid": f"uid-{called}", "generation": 1, "creationTimestamp": CREATED}
     if kind not in CLUSTER_SCOPED:
         known["namespace"] = "search"
@@ -54,7 +54,7 @@ def condition(kind: str, status: str, reason: str = "R", message: str = "") -> d
 
 
 def inventory(*objects: Object) -> Inventory:
-    """Make an inventory that knows these objects."""
+    """Make an inventory of these objects."""
     known = Inventory(genuine)
     for one in objects:
         known.put(one)
@@ -62,7 +62,7 @@ def inventory(*objects: Object) -> Inventory:
 
 
 def valid(known: Inventory) -> dict[Reference, Verdict]:
-    """Return the verdicts of a parser that has nothing against what is defined."""
+    """Return verdicts of a parser that finds no problem."""
     kinds = ("Pipeline", "Task", "Policy")
     return {reference(one): Verdict() for kind in kinds for one in known.all(kind)}
 

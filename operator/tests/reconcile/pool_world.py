@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A world for a pool to be reconciled in: the API server's objects, stored releases, and members.
+"""A simulated world for a pool: the API server's objects, stored releases, and members.
 
-It carries plans out as the control layer does, action by action, and can be stopped after any of
-them: that is a crash of the operator.
+It carries plans out like the control layer, action by action, and can stop after any of them, which simulates a crash
+of the operator.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ POOL = Reference("JailPool", "", "default")
 
 @dataclass
 class Machine:
-    """A member as it really is on its host."""
+    """The real state of a member on its host."""
 
     host: str
     configuration: str
@@ -62,7 +62,7 @@ class World:
     def __init__(self, replicas: int = 3, **spec: Any) -> None:
         self.now = datetime(2026, 3, 1, tzinfo=UTC)
         self.owned: dict[tuple[Reference, str], set[str]] = {}
-        """The fields of a status that each writer has."""
+        """The fields of a status that each writer owns."""
         self.known = Inventory(genuine)
         self.stored: dict[str, Release] = {}
         self.machines: dict[str, Machine] = {}
@@ -97,7 +97,7 @@ class World:
             )
         )
 
-    # What people do.
+    # Actions of people.
 
     def put(self, one: Object) -> None:
         before = self.known.get(reference(one))
@@ -122,7 +122,7 @@ class World:
         one["metadata"] = {**one["metadata"], "deletionTimestamp": "2026-03-01T00:00:00Z", "annotations": annotations}
         self.known.put(one)
 
-    # What is seen.
+    # Observations.
 
     @property
     def pool(self) -> Object:
@@ -202,7 +202,7 @@ class World:
             return replace(one, failed=Failure("HostUnreachable", f"{one.host} does not answer", self.now))
         return one
 
-    # What the operator does.
+    # Actions of the operator.
 
     def plan(self) -> PoolPlan:
         return pools.reconcile(self.pool, self.observed(), self.known, self.now)
@@ -282,7 +282,7 @@ class World:
         it.tasks = {key: it.tasks.get(key, "Stopped") for key in wanted}
 
     def set_status(self, action: SetStatus) -> None:
-        """Apply a part of a status: what the writer had before and has no more goes."""
+        """Apply a part of a status: fields that the writer no longer sends are removed."""
         one = self.known.get(reference(action.obj))
         if one is None:
             return
@@ -297,12 +297,12 @@ class World:
 
 
 def revision(text: str) -> str:
-    """Return the name of the policy's revision with a text."""
+    """Return the name of the policy's revision with this text."""
     return policies.revision_name(resource("Policy", "public", {"text": text, "mode": "Enforce"}))
 
 
 def kinds(actions: list[Any]) -> list[str]:
-    """Return what each action does to what, in a word or two."""
+    """Describe each action and its target in a word or two."""
     return [
         f"SetStatus {one.obj['kind']} {name(one.obj)}" if isinstance(one, SetStatus) else type(one).__name__
         for one in actions

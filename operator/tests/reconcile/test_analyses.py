@@ -71,7 +71,7 @@ def test_a_run_is_made_for_the_time_that_has_come() -> None:
 
 
 def test_nothing_is_made_twice() -> None:
-    """The crash is after the creation: the status is old, the run exists."""
+    """The crash comes after the creation: the status is old, but the run exists."""
     made = run("nightly-29671920", spec={"scheduledTime": "2026-06-01T12:00:00Z"})
     plan = analyses.reconcile(oa(), world(made), NOW)
     assert not only(plan, Create)

@@ -226,11 +226,11 @@ def listening(listen: str, **variables: str) -> dict[str, Any]:
     ("listen", "variables", "allowed"),
     [
         ("$(MEMBER_ADDRESS):8640", {}, True),
-        ("$(MEMBER_ADDRESS):8640", {"MEMBER_ADDRESS": "127.0.20.1"}, True),  # the provider's goes first
+        ("$(MEMBER_ADDRESS):8640", {"MEMBER_ADDRESS": "127.0.20.1"}, True),  # the provider's value takes precedence
         ("[$(MEMBER_ADDRESS)]:8640", {}, True),
         ("$(MEMBER_ADDRESS):$(PORT)", {"PORT": "8640"}, True),
         ("127.0.10.1:8640", {}, True),
-        ("$(GIVEN):8640", {"GIVEN": "127.0.20.1"}, True),  # the pool's variable goes first
+        ("$(GIVEN):8640", {"GIVEN": "127.0.20.1"}, True),  # the pool's variable takes precedence
         ("127.0.20.1:8640", {}, False),
         ("0.0.0.0:8640", {}, False),
         ("[::]:8640", {}, False),

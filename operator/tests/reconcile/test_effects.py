@@ -21,7 +21,7 @@ def effect(**comparison: Any) -> Effect:
     [({"a", "b"}, (60, 100)), ({"a"}, (20, 60)), ({"b"}, (50, 90)), (set(), (10, 50))],
 )
 def test_flows_of_a_pipeline_that_goes_do_not_count(pipelines: set[str], share: tuple[int, int]) -> None:
-    closed = [flow("a", 10), flow("b", 40)]  # ten more are closed that the monitor does not list
+    closed = [flow("a", 10), flow("b", 40)]  # ten more are closed, but the monitor does not list them
     assert effect(flowsBefore=100, closedTotal=60, closed=closed).closed_share(pipelines) == share
 
 

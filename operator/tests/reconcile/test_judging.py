@@ -26,14 +26,15 @@ def used(sessions: int) -> Usage:
     ("samples", "since", "sessions"),
     [
         ([], 0, 0),
-        ([sample(0, 5)], 0, 0),  # one look says nothing about a window
+        ([sample(0, 5)], 0, 0),  # one sample says nothing about a window
         ([sample(0, 5), sample(9, 8)], 0, 3),
-        ([sample(0, 5), sample(9, 8), sample(10, 12)], 9, 4),  # the window begins later
-        ([sample(0, 5), sample(9, 2, started="2"), sample(20, 6, started="2")], 0, 4),  # a restart between
-        ([sample(0, 5), sample(9, 9, started="2"), sample(20, 12, started="2")], 0, 3),  # a busier process
-        ([sample(0, 5), sample(9, 9, release="old"), sample(20, 14)], 0, 0),  # a swap between
-        ([sample(0, 5, release="old"), sample(9, 9), sample(20, 14)], 0, 5),  # from after the swap
-        ([sample(0, 5), sample(9, 2), sample(20, 6)], 0, 4),  # counters ran backwards: another process after all
+        ([sample(0, 5), sample(9, 8), sample(10, 12)], 9, 4),  # the window starts later
+        ([sample(0, 5), sample(9, 2, started="2"), sample(20, 6, started="2")], 0, 4),  # a restart in between
+        # a restart, after which the counters are higher
+        ([sample(0, 5), sample(9, 9, started="2"), sample(20, 12, started="2")], 0, 3),
+        ([sample(0, 5), sample(9, 9, release="old"), sample(20, 14)], 0, 0),  # a swap in between
+        ([sample(0, 5, release="old"), sample(9, 9), sample(20, 14)], 0, 5),  # after the swap
+        ([sample(0, 5), sample(9, 2), sample(20, 6)], 0, 4),  # counters decreased: the process has changed nevertheless
     ],
 )
 def test_usage_counts_within_one_process_and_release(samples: list[Sample], since: int, sessions: int) -> None:
@@ -79,7 +80,7 @@ def test_denials_may_grow_by_so_many_points(refusals: int, verdict: str) -> None
     [
         (15_000, 10_000, "Promote"),
         (15_001, 10_000, "RollBack"),
-        (OVERHEAD_FLOOR_MICROSECONDS + 1, 1, "Promote"),  # two thousand times as much, and still next to nothing
+        (OVERHEAD_FLOOR_MICROSECONDS + 1, 1, "Promote"),  # two thousand times as much, but still negligible
         (OVERHEAD_FLOOR_MICROSECONDS + 2, 1, "RollBack"),
         (1, 10_000, "Promote"),
     ],
@@ -95,7 +96,7 @@ def test_overhead_may_grow_by_so_much(changed: int, others: int, verdict: str) -
         (19, 100, True, "Inconclusive"),
         (20, 100, True, "Promote"),
         (20, 19, True, "Inconclusive"),
-        (20, 0, False, "Promote"),  # of the time before there is no more to be had
+        (20, 0, False, "Promote"),  # waiting gives no more data of the time before
     ],
 )
 def test_too_little_is_not_judged(changed: int, others: int, *, concurrent: bool, verdict: str) -> None:

@@ -71,14 +71,14 @@ def failure(reason: str = "PlaybookFailed", attempts: int = 1) -> Failure:
             False,
             "TaskFailed",
         ),
-        (member(bring_up_failed=failure("AnalysisFailed")), True, "Ready"),  # it serves all the same
+        (member(bring_up_failed=failure("AnalysisFailed")), True, "Ready"),  # it serves nevertheless
         (member(monitor=monitor(bundle="", tasks={})), True, "BundlePending"),
         (member(monitor=monitor(bundle="0" * 30 + "." + "0" * 30)), True, "BundlePending"),
         (member(monitor=monitor(bundle=""), refused={BUNDLE.label: failure("BundleRefused")}), True, "BundleRefused"),
         (member(configuration="", monitor=None), False, "Provisioning"),
         (member(job=Job("provision")), False, "Provisioning"),
         (member(configuration="", monitor=None, failed=failure()), False, "PlaybookFailed"),
-        (member(failed=failure()), True, "PlaybookFailed"),  # an update that failed: the old one serves
+        (member(failed=failure()), True, "PlaybookFailed"),  # an update that failed: the old configuration serves
         (member(draining_since=NOW), False, "Draining"),
         (member(job=Job("remove")), False, "Draining"),
         (member(draining_since=NOW, failed=failure("HostUnreachable")), False, "HostUnreachable"),
@@ -134,7 +134,7 @@ def test_a_failure_is_tried_again_less_and_less_often() -> None:
     assert delays == [10, 20, 40, 600, 600, 600]
 
 
-# Which members there are to be.
+# Which members should exist.
 
 
 def members_at(*numbers: int, **more: Any) -> list[Observation]:
@@ -155,9 +155,10 @@ DOWN = {"monitor": None}
         (members_at(1, 2), 3, False, (0, 1, 2)),  # a gap is filled
         ([*members_at(0, **DOWN), *members_at(1, 2)], 2, False, (0, 1)),
         ([*members_at(0, **DOWN), *members_at(1, 2)], 2, True, (1, 2)),
-        ([*members_at(0, 1), *members_at(2, **DRAINING)], 3, False, (0, 1, 2)),  # not yet gone: it stays
+        ([*members_at(0, 1), *members_at(2, **DRAINING)], 3, False, (0, 1, 2)),  # not yet removed: it stays
         ([*members_at(0, 1), *members_at(2, **DRAINING)], 2, False, (0, 1)),
-        ([*members_at(0, 1), *members_at(2, configuration="", **DRAINING)], 3, False, (0, 1, 3)),  # half gone
+        # its removal has started
+        ([*members_at(0, 1), *members_at(2, configuration="", **DRAINING)], 3, False, (0, 1, 3)),
         ([*members_at(0, 1), *members_at(2, job=Job("remove"), **DRAINING)], 3, False, (0, 1, 3)),
         ([*members_at(0, 1), *members_at(3, **DRAINING)], 4, False, (0, 1, 2, 3)),
     ],
@@ -220,11 +221,11 @@ def test_new_members_are_installed_at_once_one_run_a_host() -> None:
 @pytest.mark.parametrize(
     "quiet",
     [
-        kept(0),  # as it should be
+        kept(0),  # nothing to do
         kept(0, **NEW, job=Job("provision")),
-        kept(0, **NEW, failed=failure()),  # not before its time
+        kept(0, **NEW, failed=failure()),  # before the time of the next attempt
         kept(0, place=False, **NEW),
-        kept(0, digest="", **NEW),  # its configuration cannot be had
+        kept(0, digest="", **NEW),  # its configuration is not available
         kept(0, monitor=None, failures=2),
     ],
 )

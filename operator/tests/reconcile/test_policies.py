@@ -109,7 +109,7 @@ def test_a_policy_on_its_way_out_is_left_alone() -> None:
 
 
 def forged(**changes: Any) -> dict[str, Any]:
-    """A revision of the policy's content that somebody else has written: foreign text under the right name and hash."""
+    """A revision that somebody else has written: it has the right name and hash, but another text."""
     (made,) = created(reconcile(policy(), []))
     metadata = {**made["metadata"], "annotations": {}, "uid": "forged"}
     return {**made, "metadata": metadata, "spec": {**made["spec"], "text": "policy p { update :- true. }"}, **changes}

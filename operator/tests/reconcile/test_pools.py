@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whole pools, in a world that carries out what is asked for and can crash in between."""
+"""Whole pools, in a simulated world that carries out plans and can crash in between."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_facts_reach_members_that_are_leaving() -> None:
 def test_bad_facts_are_not_blamed_on_a_change() -> None:
     world = settled()
     world.put(resource("Principal", "alice", {"publicKey": "00"}))
-    world.refuses.add("one")  # with these facts monitors refuse whatever they get
+    world.refuses.add("one")  # with these facts, monitors refuse every release
     world.refuses.add("two")
     world.define("two")
     world.settle(90)
@@ -280,7 +280,7 @@ def test_a_pipeline_that_is_deleted_leaves_the_members_at_once() -> None:
     assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
 
 
-# Members come and go.
+# Members are added and removed.
 
 
 def test_scaling_out_keeps_the_others_as_they_are() -> None:
@@ -345,7 +345,7 @@ def test_a_member_whose_host_left_the_pool_is_given_up_and_made_anew() -> None:
     assert "/srv/default-0" in next(event.message for event in world.events if event.reason == "MemberGivenUp")
 
 
-# The pool goes.
+# The pool is deleted.
 
 
 def test_deletion_removes_everything_and_then_lets_go() -> None:
@@ -417,11 +417,11 @@ def test_a_policy_s_status_has_one_writer() -> None:
     assert "public" not in written(), "the older pipeline's pool writes it"
 
 
-# Whose the pool is.
+# Which namespace a pool serves.
 
 
 def heir(world: World) -> None:
-    """Have a pipeline of another namespace wait for the pool, with the same names as the one that runs."""
+    """Have a pipeline of another namespace wait for the pool, with the same names as the running one."""
     for kind, called in (("Policy", "public"), ("Task", "search"), ("Pipeline", "syse")):
         one = world.known.find(kind, "search", called)
         assert one is not None
@@ -477,7 +477,7 @@ def running_modes(world: World) -> set[str]:
 
 
 def beside(world: World) -> None:
-    """Give the pool a second pipeline."""
+    """Add a second pipeline to the pool."""
     world.put(resource("Task", "index", {"run": "Always"}))
     world.put(resource("Pipeline", "other", {"tasks": ["index"], "rollout": {"limits": {"minimumSessions": 5}}}))
 
@@ -534,7 +534,7 @@ def test_whoever_cannot_be_served_does_not_keep_the_former_namespace_in_force() 
     world.refuses.add(text["spec"]["text"])
     world.change("JailPool", "default", allowedNamespaces={"names": ["other"]})
     told = [number for number, one in enumerate(kinds(world.plan().actions), 1) if one == "SetStatus JailPool default"]
-    world.look(told[0])  # a crash, before anything is said to members
+    world.look(told[0])  # a crash, before any request to members
     world.settle()
     assert world.texts() == [""] * 3, "all members have let go of it"
 
@@ -590,7 +590,7 @@ def test_a_crash_after_any_action_changes_nothing_in_the_end(
     world = World(3)
     for number, (actions, seconds) in enumerate(crashes):
         if number == 8:
-            world.settle(8)  # before the first release is in force there is nothing to go back to
+            world.settle(8)  # before the first release is in force, there is no release to roll back to
             if fault:
                 getattr(world, fault).add("two")
             world.define("two")

@@ -95,7 +95,7 @@ def test_rollout_settings_do_not_change_a_release() -> None:
     assert build(*WORLD[:-1], other).release == build(*WORLD).release
 
 
-# Which pipelines.
+# The pipelines of a release.
 
 
 @pytest.mark.parametrize("created", [0, 1, 59])
@@ -151,7 +151,7 @@ def test_a_pipeline_being_deleted_is_gone() -> None:
     assert build(*WORLD[:-1], deleted).release is None
 
 
-# What was in force stays in force.
+# Definitions in force stay in force.
 
 
 def test_a_broken_pipeline_keeps_running_as_the_stable_release_has_it() -> None:
@@ -257,7 +257,7 @@ def test_a_pool_from_before_there_were_allowed_namespaces_goes_on_and_takes_no_o
     assert build(*WORLD, *heir, upgraded).release is None, "a new pool is nobody's until it says whose"
 
 
-# Which revision.
+# The revisions of a release.
 
 FIRST, SECOND, THIRD = (policy("public", text) for text in ("t1", "t2", "t3"))
 NAMES = [policies.revision_name(one) for one in (FIRST, SECOND, THIRD)]
@@ -266,14 +266,14 @@ NAMES = [policies.revision_name(one) for one in (FIRST, SECOND, THIRD)]
 @pytest.mark.parametrize(
     ("stable", "rejected", "known", "effective"),
     [
-        ("", "", (1,), 1),  # the text is invalid or not yet checked: the newest there is
+        ("", "", (1,), 1),  # the text is invalid or not yet checked: the newest existing one
         ("", "", (1, 2), 2),
         ("", "", (1, 2, 3), 3),
         (1, "", (1, 2, 3), 3),
         (1, 3, (1, 2, 3), 1),  # rolled back
         (1, 2, (1, 2, 3), 3),  # corrected after that
         (1, "", (1, 2), 1),  # not yet checked: nothing changes
-        (1, 3, (2, 3), 2),  # the stable one is gone
+        (1, 3, (2, 3), 2),  # the stable one does not exist any more
         ("", 3, (3,), None),
         ("", "", (), None),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One step of a rollout at a time; what happens over time is in test_rollout_simulation."""
+"""Single steps of a rollout; test_rollout_simulation has sequences of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def seconds(number: float) -> datetime:
 
 
 def samples(release: str, sessions: int = 30, denials: int = 0, microseconds: int = 1000) -> tuple[Sample, ...]:
-    """Two looks, at the beginning and the end of the first minute."""
+    """Two samples, from the beginning and the end of the first minute."""
     return (
         Sample(NOW, "1", release, 0, 0, 0, 0),
         Sample(seconds(60), "1", release, sessions, sessions * 10, denials, sessions * microseconds),
@@ -213,7 +213,7 @@ def test_a_regression_rolls_everybody_back() -> None:
     assert "friends, public" in decision.condition.message
 
 
-# What members do meanwhile.
+# Changes of members in the meantime.
 
 
 def test_a_member_that_refuses_the_change_ends_it() -> None:
@@ -225,9 +225,9 @@ def test_a_member_that_refuses_the_change_ends_it() -> None:
 @pytest.mark.parametrize(
     ("waiting", "verdict"),
     [
-        (member(1, "new", ready=False), "RollBack"),  # had it, and is not well
-        (member(1, "new", ready=False, answers=False), "RollBack"),  # had it, and is gone
-        (member(1, "old"), "RollBack"),  # answers, and still does not have it
+        (member(1, "new", ready=False), "RollBack"),  # had it, and is not ready
+        (member(1, "new", ready=False, answers=False), "RollBack"),  # had it, and does not answer
+        (member(1, "old"), "RollBack"),  # answers, but does not have it
         (member(1, "old", ready=False, answers=False), "Pending"),  # never had it
     ],
 )
@@ -261,7 +261,7 @@ def test_members_that_do_not_stay_ready_end_it() -> None:
     assert last.verdict == "RollBack"
 
 
-# Changes of mind.
+# The desired release changes.
 
 
 def test_another_change_takes_over_the_canaries_after_its_comparison() -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rollouts in a world in which everything happens that may: faulty changes, dying members, crashes of
-the operator, pauses, changes of mind, scaling. What must never happen is asserted at every look."""
+"""Rollouts under random events; every step checks the invariants.
+
+The events are faulty changes, dying members, crashes of the operator, pauses, new candidates and scaling.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,17 @@ STEPS = (
 
 @dataclass(frozen=True)
 class Change:
-    """A release, and what is wrong with it."""
+    """A release and its faults."""
 
     name: str
     fault: str = "none"
     of_policy: bool = True
-    """Rolling it back rejects a policy's revision, so that the specs mean the stable release again."""
+    """A rollback rejects a revision of a policy, so that the specs mean the stable release again."""
 
 
 @dataclass
 class Machine:
-    """A member as it really is."""
+    """The real state of a member."""
 
     ordinal: int
     runs: str = ""
@@ -71,7 +73,7 @@ class World(RuleBasedStateMachine):
         self.scale(size)
         self.change(Change("r1"))
 
-    # What people and machines do.
+    # Actions of people, and faults of machines.
 
     def change(self, to: Change) -> None:
         self.releases[to.name] = to
@@ -134,16 +136,16 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def the_operator_crashes(self) -> None:
-        """Everything but the status is lost."""
+        """Everything except the status is lost."""
         self.effect, self.comparison_refusal = None, ""
         for one in self.machines.values():
             one.samples, one.refused = (), set()
 
-    # What the operator does.
+    # Actions of the operator.
 
     @rule(carries_out=st.integers(0, 6))
     def the_operator_looks(self, carries_out: int = 6) -> None:
-        """Decide, write the status, and get as far as ``carries_out`` members."""
+        """Decide, write the status, and carry it out on ``carries_out`` members."""
         self.sample()
         situation = self.situation()
         decision = rollout.decide(situation)
@@ -223,21 +225,21 @@ class World(RuleBasedStateMachine):
         else:
             one.runs = release
 
-    # What must hold.
+    # Invariants.
 
     def check(self, situation: Situation, decision: Decision) -> None:
         state, size = decision.state, len(self.machines)
         assert rollout_state.read(json.loads(json.dumps({"rollout": rollout_state.write(state)}))) == state
         assert set(decision.targets) == set(self.machines)
         trying = [name for name, release in decision.targets.items() if release == state.candidate != ""]
-        nowhere = all(one.refuses_stable for one in situation.members)  # then there is nothing to be careful with
+        nowhere = all(one.refuses_stable for one in situation.members)  # then no member can be harmed
         if decision.stable and situation.stable and not nowhere:
             self.check_shares(situation, decision, trying, size)
         assert not self.rejected_since_change & set(decision.targets.values()) - {decision.stable}
         promoted = decision.stable != situation.stable
         if promoted and situation.stable and not nowhere:
             old, new = self.releases[situation.stable].fault, self.releases[decision.stable].fault
-            # Where nobody had a session before, there is nothing that a cost could be compared with.
+            # Where there were no sessions before, there is no cost to compare with.
             unseen = {"slow"} if "no sessions were seen before" in decision.condition.message else set()
             assert new in {"none", old} | unseen, (
                 f"{decision.stable}, which {new}, was promoted: {decision.condition.message}"
@@ -248,7 +250,7 @@ class World(RuleBasedStateMachine):
             assert set(trying) <= before
 
     def check_shares(self, situation: Situation, decision: Decision, trying: list[str], size: int) -> None:
-        """No more members try a release than the step allows; the others have what has been judged."""
+        """No more members have a candidate than the step allows; the others have a judged release."""
         state = decision.state
         allowed = 0
         if state.step:
@@ -268,7 +270,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: self.machines)
     @rule()
     def without_faults_it_converges(self) -> None:
-        """With everybody mended, traffic, and a change without faults: all members get it."""
+        """With repaired members, traffic, and a change without faults, all members get the release."""
         self.pause(paused=False)
         for ordinal in range(6):
             self.a_member_is_mended(ordinal)
@@ -286,7 +288,7 @@ class World(RuleBasedStateMachine):
     def with_a_fault_all_go_back(self, fault: str, *, of_policy: bool) -> None:
         stable = json.loads(self.status)["stable"]
         if self.releases[stable].fault != "none":
-            return  # what denies no more than what is there already is no regression
+            return  # a change that denies no more than the stable release is no regression
         self.without_faults_it_converges()
         stable = self.desired
         self.change(Change(f"r{len(self.releases)}", fault, of_policy))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Schedules where clocks change, against a table and against counting every minute."""
+"""Schedules at changes of the clock, compared with a table and with a simulation of every minute."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def utc(text: str) -> datetime:
 @pytest.mark.parametrize(
     ("expression", "zone", "after", "times"),
     [
-        # Clocks go from 2:00 to 3:00: what is skipped runs as soon as they have.
+        # Clocks change from 2:00 to 3:00: skipped fixed times run immediately afterwards.
         ("30 2 * * *", BERLIN, "2026-03-28T12:00", ["2026-03-29T01:00", "2026-03-30T00:30"]),
         ("0,30 2 * * *", BERLIN, "2026-03-28T12:00", ["2026-03-29T01:00", "2026-03-30T00:00"]),
         ("30 2,3 * * *", BERLIN, "2026-03-28T12:00", ["2026-03-29T01:00", "2026-03-29T01:30"]),
-        # … but not what runs every so many minutes: it has run a moment ago.
+        # But intervals do not: they ran a moment ago.
         ("*/30 2 * * *", BERLIN, "2026-03-28T12:00", ["2026-03-30T00:00", "2026-03-30T00:30"]),
         ("*/30 * * * *", BERLIN, "2026-03-29T00:29", ["2026-03-29T00:30", "2026-03-29T01:00", "2026-03-29T01:30"]),
-        # Clocks go from 3:00 to 2:00: fixed times run once, the others all the time.
+        # Clocks change from 3:00 to 2:00: fixed times run once, intervals twice.
         ("30 2 * * *", BERLIN, "2026-10-24T12:00", ["2026-10-25T00:30", "2026-10-26T01:30"]),
         ("30 2 * * *", BERLIN, "2026-10-25T00:30", ["2026-10-26T01:30"]),
         ("*/30 2 * * *", BERLIN, "2026-10-24T23:00", ["2026-10-25T00:00", "2026-10-25T00:30", "2026-10-25T01:00"]),
         ("30 * * * *", BERLIN, "2026-10-25T00:29", ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T02:30"]),
         ("30 2 * * *", NEW_YORK, "2026-03-07T12:00", ["2026-03-08T07:00", "2026-03-09T06:30"]),
         ("30 1 * * *", NEW_YORK, "2026-10-31T12:00", ["2026-11-01T05:30", "2026-11-02T06:30"]),
-        # Asked during the second pass, the first one's runs are over.
+        # At a time in the second pass, the runs of the first one are over.
         ("45 1 * * *", NEW_YORK, "2026-11-01T06:30", ["2026-11-02T06:45"]),
         ("45 * * * *", NEW_YORK, "2026-11-01T05:50", ["2026-11-01T06:45", "2026-11-01T07:45"]),
         # Half an hour: 2:00 becomes 2:30, and 2:00 becomes 1:30.
@@ -51,7 +51,7 @@ def utc(text: str) -> datetime:
         # A day without midnight.
         ("0 0 * * *", "America/Santiago", "2026-09-05T12:00", ["2026-09-06T04:00", "2026-09-07T03:00"]),
         ("*/30 0 * * *", "America/Santiago", "2026-09-05T12:00", ["2026-09-07T03:00", "2026-09-07T03:30"]),
-        # Days that are rare.
+        # Rare days.
         ("0 12 29 2 *", "Etc/UTC", "2026-01-01T00:00", ["2028-02-29T12:00", "2032-02-29T12:00"]),
         ("0 12 L * *", "Etc/UTC", "2026-01-01T00:00", ["2026-01-31T12:00", "2026-02-28T12:00"]),
         ("0 12 13 * 5", "Etc/UTC", "2026-02-01T00:00", ["2026-02-06T12:00", "2026-02-13T12:00", "2026-02-20T12:00"]),
@@ -86,7 +86,7 @@ def values(text: str, top: int) -> set[int]:
 
 
 def every_minute(expression: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """Fire as cron does: look at the clock each minute, and at what it skipped since the minute before."""
+    """Fire as cron does: check each minute, and the minutes that the clock has skipped before it."""
     minute, hour = expression.split()[:2]
     minutes, hours = values(minute, 60), values(hour, 24)
     fixed = not minute.startswith("*") and not hour.startswith("*")

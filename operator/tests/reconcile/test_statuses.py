@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What runs and benchmarks write fits the schemas of their kinds, at its largest too.
+"""The largest statuses of runs and benchmarks fit the schemas of their kinds.
 
-The API server refuses a whole status for one field that it does not know.
+The API server refuses a whole status because of one field that it does not know.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def schema(plural: str) -> dict[str, Any]:
 
 
 def faults(value: Any, rule: dict[str, Any], place: str = "") -> list[str]:
-    """List what of a value its schema does not allow."""
+    """List the parts of a value that its schema does not allow."""
     match rule["type"]:
         case "object":
             known = rule.get("properties", {})

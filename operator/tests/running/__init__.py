@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests of the whole operator in a real API server."""
+"""Tests of the whole operator with a real API server."""

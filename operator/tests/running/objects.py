@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Objects for tests of the running operator, and what their status says."""
+"""Objects for tests of the running operator, and checks of their status."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A pool whose workers do what their users tell them, and users who would notice half a bundle."""
+"""A pool whose workers do what their users request, and users who would notice a partly applied bundle."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def image(images: Path) -> None:
 
 
 def data(directory: Path) -> None:
-    """Make two documents, whose first lines are their names."""
+    """Make two documents; the first line of each is its name."""
     (directory / "docs").mkdir(parents=True)
     for name in ("x", "y"):
         (directory / "docs" / name).write_text(f"{name}\n")
@@ -103,11 +103,11 @@ def public_key() -> str:
 
 
 class SessionError(Exception):
-    """The session was refused or broken off: what a swap of bundles does, and no mistake."""
+    """The session was refused or ended early, as happens when bundles are swapped."""
 
 
 def visit(address: str, principal: str) -> frozenset[str]:
-    """Have one session with a member and return which documents it could read, asked for twice."""
+    """Have one session with a member and return which documents it could read; each is requested twice."""
     with socket.create_connection((address, PORT), timeout=10) as connection:
         lines = connection.makefile("r")
 
@@ -133,7 +133,7 @@ def visit(address: str, principal: str) -> frozenset[str]:
 
 @dataclass
 class Visitors:
-    """Users who visit members all the time, each one member. Use it as a context."""
+    """Users who visit members all the time, one user for each member. Use it as a context."""
 
     principal: str
     addresses: list[str]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The smallest pools: one pipeline, one task that ends at once. And what is left of them on this machine."""
+"""The smallest pools: one pipeline, one task that ends at once. Also finds their processes on this machine."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from testing.cluster import Cluster
 
 PATIENCE_SECONDS = 240.0
-"""For what takes playbooks, on a machine that does other things too."""
+"""For conditions that need playbooks, on a busy machine."""
 
 ROLLOUT = {
     "steps": [{"members": 1, "pauseSeconds": 1}, {"members": "100%", "pauseSeconds": 1}],
     "limits": {"minimumSessions": 0},
 }
-"""Nobody has sessions here that a change could be judged by."""
+"""Without sessions, there is nothing by which a change could be judged."""
 
 
 @dataclass
 class Site:
-    """A directory for pools on this machine, on addresses of their own."""
+    """A directory for pools on this machine, with addresses of its own."""
 
     base: Path
     network: str = field(default_factory=lambda: f"127.{random.randint(16, 250)}.{random.randint(0, 255)}")
@@ -47,7 +47,7 @@ class Site:
         return self.base / "images"
 
     def image(self, name: str = "default") -> None:
-        """Make an image of what was built, all at once."""
+        """Make an image of the built programs, atomically."""
         made = self.base / f"making-{name}"
         shutil.copytree(ROOT / "build" / "images" / "default", made, symlinks=False)
         made.rename(self.images / name)
@@ -60,7 +60,7 @@ class Site:
 
 @contextmanager
 def site() -> Iterator[Site]:
-    """Make a site. What a failed test leaves there is ended: supervisors first, which start the others again."""
+    """Make a site. Processes of a failed test are ended; supervisors first, because they restart the others."""
     base = Path(tempfile.mkdtemp(prefix="shai-", dir="/var/tmp"))
     try:
         made = Site(base)
@@ -100,7 +100,7 @@ class SmallPool:
         apply(self.cluster, self.namespace, resource("JailPool", self.name, **{**usual, **spec}))
 
     def define(self, remark: str = "") -> None:
-        """Apply the definitions; with another remark, the policy is another one."""
+        """Apply the definitions; another remark changes the policy."""
         apply(
             self.cluster,
             self.namespace,
@@ -140,7 +140,7 @@ class SmallPool:
         until(ready, f"{members} members of {self.name} are ready", PATIENCE_SECONDS)
 
     def await_gone(self) -> None:
-        """Wait until the object is gone; then nothing may be left of it."""
+        """Wait until the object does not exist any more; then nothing else of the pool may exist either."""
         until(lambda: self.read() is None, f"{self.name} is gone", PATIENCE_SECONDS)
         self.assert_nothing_left()
 
@@ -156,7 +156,7 @@ class SmallPool:
         return [one["metadata"]["name"] for one in answer.json()["items"]]
 
     def delete(self) -> None:
-        """Ask for its end without waiting."""
+        """Request the deletion without waiting."""
         self.cluster.kubectl("delete", "jailpool", self.name, "--wait=false", "--ignore-not-found")
 
     def monitors(self, ordinal: int | None = None) -> list[int]:
@@ -172,7 +172,7 @@ class SmallPool:
 
 
 def host(name: str, address: str, port: int, secret: str, host_key: str) -> dict[str, Any]:
-    """Write an entry of a pool's hosts."""
+    """Return an entry for a pool's hosts."""
     return {
         "name": name,
         "address": address,

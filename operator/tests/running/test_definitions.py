@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What users define, against a real API server and the real parser; no pool has a member here."""
+"""Definitions of users, with a real API server and the real parser; no pool has a member here."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_facts_that_are_too_many_for_an_object_are_refused_with_a_remedy(devclus
     def put(kibibytes: int) -> subprocess.CompletedProcess[str]:
         return devcluster.try_kubectl("-n", namespace, "apply", "--server-side", "-f", "-", stdin=facts(kibibytes))
 
-    for most in 1000, 1001:  # the request of an update holds both versions
+    for most in 1000, 1001:  # an update's request holds both versions
         done = put(most)
         assert done.returncode == 0, done.stderr
     done = put(1100)
@@ -165,7 +165,7 @@ def test_a_pipeline_that_cannot_run_keeps_no_other_from_its_paths(
 
 
 def _second_has_passed(devcluster: Cluster, namespace: str) -> bool:
-    """Whether an object made now gets a later creation time than the pipeline; times are whole seconds."""
+    """Whether an object made now has a later creation time than the pipeline; times are whole seconds."""
     devcluster.kubectl("-n", namespace, "delete", "configmap", "clock", "--ignore-not-found")
     devcluster.kubectl("-n", namespace, "create", "configmap", "clock")
     clock = json.loads(devcluster.kubectl("-n", namespace, "get", "configmap", "clock", "-o", "json"))
@@ -240,7 +240,7 @@ def test_while_the_operator_is_down_nothing_unchecked_gets_in(
 
 
 def child(parent: int, word: str) -> int:
-    """Return the child process that has this word in its command line."""
+    """Return the child process with this word in its command line."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     (found,) = [int(one) for one in children if word in Path(f"/proc/{one}/cmdline").read_text()]
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A pool that serves while the API server goes away, a kind is deleted, and the operator dies again and again."""
+"""A pool that serves while the API server is down, a kind is deleted, and the operator is killed repeatedly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "faults"
 KILLS = 3
-"""At most, for each thing that the operator does."""
+"""The most crashes for each operation of the operator."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Server:
 
 @pytest.fixture(scope="module")
 def cluster(server: Server) -> Iterator[Cluster]:
-    """An API server of its own: these tests break it."""
+    """An API server of its own, because these tests break it."""
     with clusters.running(server) as running:
         clusters.install(running)
         running.kubectl("create", "namespace", NAMESPACE)
@@ -53,7 +53,7 @@ def cluster(server: Server) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def temporary(site: Site) -> Iterator[Path]:
-    """The operator's own directory for temporary files, as it has one in a pod."""
+    """The operator's own directory for temporary files, as in a pod."""
     made = site.base / "tmp"
     made.mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -85,7 +85,7 @@ class Crashes:
         return seed
 
     def until(self, condition: Callable[[], bool], what: str, longest: float) -> None:
-        """Wait for a condition, with crashes before it that come up to ``longest`` seconds after each start."""
+        """Wait for a condition; before it, crash the operator, each time up to ``longest`` seconds after its start."""
         for _ in range(KILLS):
             moment = time.monotonic() + self._random.uniform(0.0, longest)
             while time.monotonic() < moment and not condition():
@@ -125,7 +125,7 @@ def _serves(pool: SmallPool) -> bool:
 
 
 def _assert_single(pool: SmallPool) -> None:
-    """Nothing is there twice: processes, releases, or runs of the analysis."""
+    """Check that nothing exists twice: processes, releases, or runs of the analysis."""
     for ordinal in (0, 1):
         assert len(pool.supervisors(ordinal)) == len(pool.monitors(ordinal)) == 1
     until(lambda: pool.stored_releases() == [pool.stable()], "releases that are used no longer are gone")
@@ -185,7 +185,7 @@ def test_members_serve_on_when_a_kind_is_deleted(cluster: Cluster, pool: SmallPo
     assert [row["bundle"] for row in pool.rows()] == [row["bundle"] for row in before["members"]]
 
     clusters.install(cluster)
-    # Which kinds there are, kopf's admission server finds out for certain only at its start.
+    # kopf's admission server determines the kinds reliably only at its start.
     operator.stop()
     operator.start()
     until(lambda: _admitted(pool), "admission knows the kind again", PATIENCE_SECONDS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Hosts that nobody gets onto, and playbooks that take long: what is wrong is said, and everything else goes on."""
+"""Hosts that cannot be reached, and slow playbooks: the status says what is wrong, and everything else continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from testing.cluster import Cluster
 
 ADDRESS = "127.0.0.2"
-"""Of the hosts: another than this machine's, which has a lock of its own."""
+"""The address of the hosts. It is not this machine's, which has a lock of its own."""
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def operator(devcluster: Cluster, site: Site, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def new_pool(devcluster: Cluster, new_namespace: Callable[[], str], site: Site) -> Iterator[Callable[[str], SmallPool]]:
-    """Return what makes pools, which are deleted at the end, and have to leave nothing."""
+    """Return a function that makes pools; they are deleted at the end, and nothing of them may remain."""
     made: list[SmallPool] = []
 
     def make(name: str) -> SmallPool:

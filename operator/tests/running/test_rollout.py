@@ -30,7 +30,7 @@ ONLY_X, ONLY_Y = frozenset({"x"}), frozenset({"y"})
 
 @pytest.fixture(scope="module")
 def directory() -> Iterator[Path]:
-    # Not pytest's: sockets are beneath it, whose paths have to be short.
+    # Not pytest's directory: sockets are below it, and their paths have to be short.
     with tempfile.TemporaryDirectory(prefix="shai-") as path:
         found = Path(path)
         probe.image(found / "images")
@@ -45,7 +45,7 @@ def operator(devcluster: Cluster, directory: Path) -> Iterator[Operator]:
 
 
 class World:
-    """The pool, and what its status says."""
+    """The pool and its status."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster

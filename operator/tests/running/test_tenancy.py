@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What users come by who have rights in one namespace only: real accounts against a real API server."""
+"""Users with rights in one namespace: real accounts with a real API server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def operator(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 class Author:
-    """A user who may write pipelines in a namespace of their own, and nothing else."""
+    """A user who may only write pipelines in a namespace of their own."""
 
     def __init__(self, cluster: Cluster, namespace: str, directory: Path) -> None:
         cluster.kubectl("-n", namespace, "apply", "-f", str(ROLE))
@@ -66,7 +66,7 @@ class Author:
 
 @pytest.fixture
 def author(devcluster: Cluster, new_namespace: Callable[[], str], tmp_path: Path) -> Iterator[Callable[[], Author]]:
-    """Return what makes authors, each in a namespace of their own."""
+    """Return a function that makes authors, each in a namespace of their own."""
     made: list[Author] = []
 
     def make() -> Author:
@@ -124,7 +124,7 @@ def test_a_stranger_neither_takes_a_pool_nor_inherits_nor_blocks_it(
     stranger, owner = author(), author()
     name = f"pool-{stranger.namespace}"
     pools.append(name)
-    stranger.define(name, whole=whole)  # before there is a pool, and long before its owner
+    stranger.define(name, whole=whole)  # before the pool exists, and long before its owner
     await_condition(devcluster, "Pipeline", stranger.namespace, "p", "Accepted", ("False", "PoolMissing"))
     apply(devcluster, owner.namespace, serving(owner.namespace, name))
     refused = ("False", "NamespaceNotAllowed")
@@ -201,7 +201,7 @@ def test_only_modes_that_the_pool_allows_come_into_force(
 
 
 def sealed(cluster: Cluster, namespace: str, name: str) -> str:
-    """Return the seal of a PolicyRevision; empty when it has none, or is not there."""
+    """Return the seal of a PolicyRevision; empty when it has none, or does not exist."""
     found = read(cluster, "PolicyRevision", namespace, name) or {"metadata": {}}
     return str((found["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
 
@@ -273,7 +273,7 @@ def test_a_pool_from_before_there_were_allowed_namespaces_keeps_its_own(
     release = status(devcluster, name)["stableRelease"]
     operator.stop()
     try:
-        # As an older operator has left it.
+        # as an earlier version of the operator has left it
         forget = [{"op": "remove", "path": "/status/namespace"}]
         path = f"/apis/shai.dev/v1alpha1/jailpools/{name}"
         kind = "application/json-patch+json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Watches that die silently, and others who write to the same objects all the time."""
+"""Watches that die silently, and other clients that write to the same objects all the time."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_silent_watches_do_not_bring_is_found_and_told(
     until(lambda: operator.get("/healthz").status_code == UNHEALTHY, "the liveness probe fails", LAG_SECONDS + 60)
     assert "behind" in operator.get("/healthz").text
 
-    # What the kubelet does about it.
+    # The kubelet restarts it.
     operator.stop()
     proxy.restore()
     operator.start()
@@ -98,7 +98,7 @@ def _revision(cluster: Cluster, namespace: str) -> int:
 
 
 class Rival:
-    """Writes to one object without a pause, as a careless controller does: reads it, changes it, replaces it whole."""
+    """Writes to one object continuously, like a careless controller: reads it, changes it, replaces it as a whole."""
 
     def __init__(self, cluster: Cluster, kind: str, namespace: str, name: str) -> None:
         self._cluster = cluster
@@ -128,7 +128,7 @@ class Rival:
         answer = self._cluster.request("PUT", self._path + subresource, found)
         if answer.status_code == 200:
             self.written += 1
-        elif answer.status_code != 409:  # a conflict is what it is for
+        elif answer.status_code != 409:  # a conflict is expected
             self.refused.append(answer.text)
 
     def _label(self, found: dict[str, Any], number: int) -> None:
@@ -201,7 +201,7 @@ def test_nothing_of_anybody_is_lost_to_conflicting_writers(
 
 
 def _let_go(cluster: Cluster, namespace: str, names: dict[str, str]) -> None:
-    """Delete everything: the operator lets go of its finalizer, and leaves the other one."""
+    """Delete everything: the operator removes its own finalizer, and leaves the other one."""
     for kind, name in names.items():
         scope = () if kind == "JailPool" else ("-n", namespace)
         cluster.kubectl(*scope, "delete", kind.lower(), name, "--wait=false")
