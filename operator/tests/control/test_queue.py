@@ -46,8 +46,8 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_adding_often_is_looking_once() -> None:
     looked = Counter[Reference]()
 
-    async def look(it: Reference) -> None:
-        looked[it] += 1
+    async def look(obj: Reference) -> None:
+        looked[obj] += 1
 
     async with working(look) as queue:
         for _ in range(10):
@@ -82,10 +82,10 @@ async def test_one_slow_thing_does_not_hold_up_the_others() -> None:
     forever = asyncio.Event()
     looked: list[Reference] = []
 
-    async def look(it: Reference) -> None:
-        if it == ref("slow"):
+    async def look(obj: Reference) -> None:
+        if obj == ref("slow"):
             await forever.wait()
-        looked.append(it)
+        looked.append(obj)
 
     async with working(look) as queue:
         for name in ("slow", "a", "b", "c"):
@@ -97,9 +97,9 @@ async def test_a_failure_is_repeated_and_the_others_go_on(monkeypatch: pytest.Mo
     monkeypatch.setattr("shai_operator.control.queue.FIRST_RETRY_SECONDS", 0.001)
     tries = Counter[Reference]()
 
-    async def look(it: Reference) -> None:
-        tries[it] += 1
-        if it == ref("bad") and tries[it] < 4:
+    async def look(obj: Reference) -> None:
+        tries[obj] += 1
+        if obj == ref("bad") and tries[obj] < 4:
             raise ValueError("not yet")
 
     async with working(look) as queue:
@@ -121,8 +121,8 @@ def test_delays_grow_and_stay_bounded() -> None:
 async def test_the_earlier_of_two_times_counts() -> None:
     looked: list[Reference] = []
 
-    async def look(it: Reference) -> None:
-        looked.append(it)
+    async def look(obj: Reference) -> None:
+        looked.append(obj)
 
     async with working(look) as queue:
         queue.add_after(ref("a"), 0.01)
@@ -155,12 +155,12 @@ def test_whatever_is_added_is_looked_at_afterwards(steps: list[tuple[str, int]],
         added: dict[Reference, int] = {}
         looked: dict[Reference, int] = {}
 
-        async def look(it: Reference) -> None:
+        async def look(obj: Reference) -> None:
             nonlocal clock
             clock += 1
             begun = clock
             await asyncio.sleep(0)
-            looked[it] = begun
+            looked[obj] = begun
 
         async with working(look, workers) as queue:
             for name, yields in steps:
@@ -170,6 +170,6 @@ def test_whatever_is_added_is_looked_at_afterwards(steps: list[tuple[str, int]],
                 for _ in range(yields):
                     await asyncio.sleep(0)
             await until(lambda: idle(queue))
-        assert {it for it in added if looked[it] <= added[it]} == set()
+        assert {obj for obj in added if looked[obj] <= added[obj]} == set()
 
     asyncio.run(run())

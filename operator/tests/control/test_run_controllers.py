@@ -93,9 +93,9 @@ class World:
         }
         self.put(resource("JailPool", "main", spec, {"members": [row]}))
 
-    def put(self, one: Object) -> Reference:
-        self.inventory.put(one)
-        return reference(one)
+    def put(self, obj: Object) -> Reference:
+        self.inventory.put(obj)
+        return reference(obj)
 
     def members(self, pool: str) -> MemberObserver | None:
         seen = SimpleNamespace(monitor=self.monitor, unreachable="")
@@ -103,8 +103,8 @@ class World:
             cast("MemberObserver", SimpleNamespace(of=lambda _: seen, client=lambda _: self.client)) if pool else None
         )
 
-    def succeeded(self, it: Reference) -> tuple[str, str, str]:
-        (found,) = status(self.inventory.get(it) or {})["conditions"]
+    def succeeded(self, ref: Reference) -> tuple[str, str, str]:
+        (found,) = status(self.inventory.get(ref) or {})["conditions"]
         return found["status"], found["reason"], found["message"]
 
     async def analyses(self, request: web.Request) -> web.StreamResponse:
@@ -154,41 +154,41 @@ def runs(world: World) -> RunController:
 
 async def test_a_run_asks_the_member_and_ends_with_its_answer(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
-        controller, it = runs(world), world.put(run())
-        await controller.reconcile(it)
+        controller, ref = runs(world), world.put(run())
+        await controller.reconcile(ref)
         await until(lambda: bool(world.asked))
         assert world.asked == [{"pipeline": "syse", "scope": "all", "full": False}]
         await asyncio.sleep(0.05)
-        await controller.reconcile(it)
-        assert world.succeeded(it)[:2] == ("Unknown", "Running")
-        assert status(world.inventory.get(it) or {})["progress"] == {"phase": "views", "done": 3, "total": 4}
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("Unknown", "Running")
+        assert status(world.inventory.get(ref) or {})["progress"] == {"phase": "views", "done": 3, "total": 4}
         world.gate.set()
         await until(lambda: idle(world.loop.queue) is False)
-        await controller.reconcile(it)
-        assert world.succeeded(it)[:2] == ("True", "Complete")
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("True", "Complete")
         assert len(world.asked) == 1
-        await controller.reconcile(it)
+        await controller.reconcile(ref)
         assert world.jobs.get("analysis/uid-one/main-0") is None
 
 
 @pytest.mark.parametrize("how", ["annotation", "deletion"])
 async def test_a_run_that_is_no_longer_wanted_ends_the_request(tmp_path: Path, how: str) -> None:
     async with serving(tmp_path) as world:
-        controller, it = runs(world), world.put(run())
-        await controller.reconcile(it)
+        controller, ref = runs(world), world.put(run())
+        await controller.reconcile(ref)
         await until(lambda: bool(world.asked))
         if how == "annotation":
             world.put(
                 {
-                    **(world.inventory.get(it) or {}),
+                    **(world.inventory.get(ref) or {}),
                     "metadata": run(annotations={"shai.dev/cancel": "true"})["metadata"],
                 }
             )
         else:
-            world.inventory.remove(it)
-        await controller.reconcile(it)
+            world.inventory.remove(ref)
+        await controller.reconcile(ref)
         await until(world.broken_off.is_set)
-        assert how == "deletion" or world.succeeded(it)[:2] == ("False", "Cancelled")
+        assert how == "deletion" or world.succeeded(ref)[:2] == ("False", "Cancelled")
 
 
 @pytest.mark.parametrize(
@@ -202,21 +202,21 @@ async def test_a_run_that_is_no_longer_wanted_ends_the_request(tmp_path: Path, h
 async def test_a_member_that_is_not_ready_is_not_asked(tmp_path: Path, monitor: Monitor | None, says: str) -> None:
     async with serving(tmp_path) as world:
         world.monitor = monitor
-        controller, it = runs(world), world.put(run())
-        assert await controller.reconcile(it) == 5.0
-        assert says in world.succeeded(it)[2]
+        controller, ref = runs(world), world.put(run())
+        assert await controller.reconcile(ref) == 5.0
+        assert says in world.succeeded(ref)[2]
         assert world.asked == []
 
 
 async def test_a_monitor_that_is_gone_fails_the_run(tmp_path: Path) -> None:
     async with serving(tmp_path) as world, MonitorClient(socket=tmp_path / "gone.sock") as gone:
         world.client = gone
-        controller, it = runs(world), world.put(run())
-        await controller.reconcile(it)
+        controller, ref = runs(world), world.put(run())
+        await controller.reconcile(ref)
         await until(lambda: not idle(world.loop.queue))
-        await controller.reconcile(it)
-        assert world.succeeded(it)[:2] == ("False", "Failed")
-        assert "gone.sock does not answer" in world.succeeded(it)[2]
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("False", "Failed")
+        assert "gone.sock does not answer" in world.succeeded(ref)[2]
 
 
 class Generator:
@@ -271,40 +271,40 @@ def benchmarking(world: World, provider: str = "local") -> tuple[BenchmarkContro
 
 async def test_a_benchmark_measures_what_the_member_has_in_force(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
-        controller, generator, it = benchmarking(world)
-        await controller.reconcile(it)
+        controller, generator, ref = benchmarking(world)
+        await controller.reconcile(ref)
         await until(lambda: bool(generator.subjects))
         assert [json.loads(text)["kind"] for text in generator.subjects[0].manifests] == ["Policy"]
-        await controller.reconcile(it)
-        assert world.succeeded(it) == ("Unknown", "Running", "slice 1")
+        await controller.reconcile(ref)
+        assert world.succeeded(ref) == ("Unknown", "Running", "slice 1")
         generator.gate.set()
         await until(lambda: not idle(world.loop.queue))
-        await controller.reconcile(it)
-        assert world.succeeded(it)[:2] == ("True", "Complete")
-        assert status(world.inventory.get(it) or {})["summary"] == {"shai": "1: 0.1 %"}
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("True", "Complete")
+        assert status(world.inventory.get(ref) or {})["summary"] == {"shai": "1: 0.1 %"}
         assert [body["kind"] for body in world.written.created] == ["ConfigMap"]
-        await controller.reconcile(it)
+        await controller.reconcile(ref)
         assert len(generator.subjects) == 1, "it is over"
 
 
 async def test_a_deleted_benchmark_ends_its_measurement(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
-        controller, generator, it = benchmarking(world)
-        await controller.reconcile(it)
+        controller, generator, ref = benchmarking(world)
+        await controller.reconcile(ref)
         await until(lambda: bool(generator.subjects))
-        world.inventory.remove(it)
-        await controller.reconcile(it)
+        world.inventory.remove(ref)
+        await controller.reconcile(ref)
         await until(lambda: generator.put_back)
 
 
 async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
-        controller, _, it = benchmarking(world, provider="remote")
-        await controller.reconcile(it)
+        controller, _, ref = benchmarking(world, provider="remote")
+        await controller.reconcile(ref)
         await until(lambda: not idle(world.loop.queue))
-        await controller.reconcile(it)
-        assert world.succeeded(it)[:2] == ("False", "Failed")
-        assert "has provider local, and only members of pools with provider remote" in world.succeeded(it)[2]
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("False", "Failed")
+        assert "has provider local, and only members of pools with provider remote" in world.succeeded(ref)[2]
 
 
 async def test_a_member_is_described_as_its_installation_lays_it_out(tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ def serve(directory: Path, address: str = "127.0.0.1") -> Iterator[Server]:
     with subprocess.Popen([SSHD, "-D", "-e", "-f", settings], stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            said = process.stderr.readline()
-            assert "Server listening" in said, said
+            line = process.stderr.readline()
+            assert "Server listening" in line, line
             yield server
         finally:
             process.kill()

@@ -37,15 +37,15 @@ def test_what_a_killed_operator_left_is_swept_and_what_a_living_one_has_is_not(t
     environment = {**os.environ, "PYTHONPATH": str(Path(directories.__file__).parents[2])}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as other:
         assert other.stdout is not None
-        theirs = Path(other.stdout.readline().strip())
-        assert theirs.parent == base
+        left = Path(other.stdout.readline().strip())
+        assert left.parent == base
         with directories.run_directory(base):
-            assert theirs.exists()
+            assert left.exists()
         other.kill()
         other.wait()
-        assert theirs.exists()
+        assert left.exists()
     with directories.run_directory(base):
-        assert not theirs.exists()
+        assert not left.exists()
 
 
 def test_a_name_that_somebody_else_took_first_is_not_used(tmp_path: Path) -> None:

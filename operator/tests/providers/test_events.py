@@ -23,7 +23,7 @@ def failed(host: str, **result: Any) -> dict[str, Any]:
 
 def observed(*events: dict[str, Any], total: int = 3) -> tuple[Record, list[Progress]]:
     record = Record(HOST, total)
-    return record, [moved for one in events if (moved := record.observe(one)) is not None]
+    return record, [moved for event in events if (moved := record.observe(event)) is not None]
 
 
 def test_progress() -> None:
@@ -35,7 +35,7 @@ def test_progress() -> None:
 
 def test_progress_never_passes_its_total() -> None:
     _, progress = observed(*[event("playbook_on_task_start", task="T")] * 5, total=2)
-    assert [(one.done, one.total) for one in progress] == [(1, 2), (2, 2), (2, 2), (2, 2), (2, 2)]
+    assert [(step.done, step.total) for step in progress] == [(1, 2), (2, 2), (2, 2), (2, 2), (2, 2)]
 
 
 @pytest.mark.parametrize(

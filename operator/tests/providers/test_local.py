@@ -156,8 +156,8 @@ async def installs(life: Life, configuration: MemberConfiguration) -> None:
     seen: list[Progress] = []
     outcomes = await life.provision(configuration, seen=seen)
     assert seen[0].play == "Reach the host"
-    assert [one.done for one in seen] == sorted(one.done for one in seen)
-    assert {one.total for one in seen} == {seen[-1].done}
+    assert [step.done for step in seen] == sorted(step.done for step in seen)
+    assert {step.total for step in seen} == {seen[-1].done}
     for member in life.members:
         outcome, path = outcomes[member.name], life.path(member)
         assert outcome.changed
@@ -188,10 +188,10 @@ def stored(path: Path, key: str) -> str:
     secrets = json.loads((path / "keyvalue/secrets.json").read_text())
     login = f"{secrets['AuthCommand']} {secrets['Administrator']} {secrets['Password']}"
     command = ["redis-cli", "--raw", "-s", str(path / "run/store.sock")]
-    said = subprocess.run(
+    answer = subprocess.run(
         command, input=f"{login}\nGET {key}\n", capture_output=True, text=True, check=True, timeout=300
     )
-    return said.stdout.splitlines()[-1]
+    return answer.stdout.splitlines()[-1]
 
 
 def has_left_no_secrets(kept: Path, ours: authority.Identity) -> None:
@@ -235,12 +235,12 @@ async def comes_back_when_killed(life: Life) -> None:
 
 
 async def restarts_what_a_change_concerns(life: Life, changed: MemberConfiguration) -> None:
-    one, other = life.members
-    before, untouched = life.processes(one), life.processes(other)
-    await life.provision(changed, [one])
-    after = life.processes(one)
+    member, other = life.members
+    before, untouched = life.processes(member), life.processes(other)
+    await life.provision(changed, [member])
+    after = life.processes(member)
     assert {name for name, number in after.items() if number != before[name]} == {"monitor"}
-    assert said_to(life, one) == "something else"
+    assert said_to(life, member) == "something else"
     assert life.processes(other) == untouched
 
 

@@ -85,6 +85,8 @@ def test_always(hosts: tuple[Host, ...], ordinals: list[int], current: dict[int,
         if current.get(member.ordinal) in names:
             assert member.host == current[member.ordinal]
     for host in hosts:
-        newcomers = [one for one in members if one.host == host.name and current.get(one.ordinal) != host.name]
-        present = sum(one.host == host.name for one in members)
+        newcomers = [
+            member for member in members if member.host == host.name and current.get(member.ordinal) != host.name
+        ]
+        present = sum(member.host == host.name for member in members)
         assert not newcomers or present <= host.max_members

@@ -61,7 +61,7 @@ def job(playbook: str, file: Path, host: str = "127.0.0.1") -> Job:
 
 def works(file: Path) -> bool:
     """Whether the slow task of a job runs."""
-    return any(Path(f"/proc/{one}/comm").read_text() == "tail\n" for one in processes_with(str(file)))
+    return any(Path(f"/proc/{pid}/comm").read_text() == "tail\n" for pid in processes_with(str(file)))
 
 
 def run_directories(tmp_path: Path) -> list[Path]:

@@ -56,21 +56,23 @@ def condition(kind: str, status: str, reason: str = "R", message: str = "") -> d
 def inventory(*objects: Object) -> Inventory:
     """Make an inventory of these objects."""
     known = Inventory(genuine)
-    for one in objects:
-        known.put(one)
+    for obj in objects:
+        known.put(obj)
     return known
 
 
 def valid(known: Inventory) -> dict[Reference, Verdict]:
     """Return verdicts of a parser that finds no problem."""
     kinds = ("Pipeline", "Task", "Policy")
-    return {reference(one): Verdict() for kind in kinds for one in known.all(kind)}
+    return {reference(obj): Verdict() for kind in kinds for obj in known.all(kind)}
 
 
 def refused(pool: Object, known: Inventory, **problems: Verdict) -> dict[Reference, Condition]:
     """Return a pool's pipelines that are not accepted; ``problems`` are verdicts on pipelines, by name."""
-    pipelines = {reference(one): name(one) for one in known.all("Pipeline")}
-    verdicts = valid(known) | {it: problems[called] for it, called in pipelines.items() if called in problems}
+    pipelines = {reference(found): name(found) for found in known.all("Pipeline")}
+    verdicts = valid(known) | {
+        pipeline: problems[called] for pipeline, called in pipelines.items() if called in problems
+    }
     found = definitions.refused(name(pool), tenancy.served_namespace(pool), verdicts, known)
     assert found is not None
     return found

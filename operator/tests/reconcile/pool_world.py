@@ -99,84 +99,88 @@ class World:
 
     # Actions of people.
 
-    def put(self, one: Object) -> None:
-        before = self.known.get(reference(one))
+    def put(self, obj: Object) -> None:
+        before = self.known.get(reference(obj))
         if before is not None:
-            one = {**one, "metadata": {**one["metadata"], "finalizers": before["metadata"].get("finalizers", [])}}
-            one["status"] = before["status"]
-        self.known.put(json.loads(json.dumps(one)))
+            obj = {**obj, "metadata": {**obj["metadata"], "finalizers": before["metadata"].get("finalizers", [])}}
+            obj["status"] = before["status"]
+        self.known.put(json.loads(json.dumps(obj)))
 
     def define(self, text: str) -> None:
         """Set the policy's text; its controller makes the revision."""
-        one = resource("Policy", "public", {"text": text, "mode": "Enforce"})
-        self.put(one)
-        self.put({**builders.revision(one, self.now.minute + 1), "status": {}})
+        policy = resource("Policy", "public", {"text": text, "mode": "Enforce"})
+        self.put(policy)
+        self.put({**builders.revision(policy, self.now.minute + 1), "status": {}})
 
     def change(self, kind: str, called: str, **spec: Any) -> None:
-        one = self.known.find(kind, "search", called)
-        assert one is not None
-        self.put({**one, "spec": {**one["spec"], **spec}})
+        obj = self.known.find(kind, "search", called)
+        assert obj is not None
+        self.put({**obj, "spec": {**obj["spec"], **spec}})
 
     def delete(self, **annotations: str) -> None:
-        one = dict(self.pool)
-        one["metadata"] = {**one["metadata"], "deletionTimestamp": "2026-03-01T00:00:00Z", "annotations": annotations}
-        self.known.put(one)
+        pool = dict(self.pool)
+        pool["metadata"] = {**pool["metadata"], "deletionTimestamp": "2026-03-01T00:00:00Z", "annotations": annotations}
+        self.known.put(pool)
 
     # Observations.
 
     @property
     def pool(self) -> Object:
-        one = self.known.get(POOL)
-        assert one is not None
-        return one
+        found = self.known.get(POOL)
+        assert found is not None
+        return found
 
     @property
     def status(self) -> Any:
         return self.pool["status"]
 
     def of(self, kind: str, called: str) -> Any:
-        one = self.known.find(kind, "search", called)
-        assert one is not None
-        return one["status"]
+        obj = self.known.find(kind, "search", called)
+        assert obj is not None
+        return obj["status"]
 
     def condition(self, kind: str, called: str, of_type: str) -> tuple[str, str]:
         status = self.status if kind == "JailPool" else self.of(kind, called)
-        return next((one["status"], one["reason"]) for one in status["conditions"] if one["type"] == of_type)
+        return next(
+            (condition["status"], condition["reason"])
+            for condition in status["conditions"]
+            if condition["type"] == of_type
+        )
 
     def texts(self) -> list[str]:
         """Return the policy's text that each member enforces."""
-        bundles = [one.bundle for _, one in sorted(self.machines.items())]
-        found = [one.release.objects.get(("Policy", "public")) if one else None for one in bundles]
-        return [one["spec"]["text"] if one else "" for one in found]
+        bundles = [machine.bundle for _, machine in sorted(self.machines.items())]
+        found = [bundle.release.objects.get(("Policy", "public")) if bundle else None for bundle in bundles]
+        return [policy["spec"]["text"] if policy else "" for policy in found]
 
     def observation(self, called: str, row: Observation) -> Observation:
-        it = self.machines.get(called)
-        if it is None:
+        machine = self.machines.get(called)
+        if machine is None:
             return row
-        it.failures = 0 if it.alive else it.failures + 1
+        machine.failures = 0 if machine.alive else machine.failures + 1
         monitor = None
-        if it.alive:
-            label = it.bundle.label if it.bundle else ""
+        if machine.alive:
+            label = machine.bundle.label if machine.bundle else ""
             monitor = Monitor(
                 ready=True,
                 bundle=label,
                 hash=f"hash of {label}",
-                tasks=it.tasks,
+                tasks=machine.tasks,
                 analyzed=frozenset({"syse"}),
-                sessions=it.sessions,
+                sessions=machine.sessions,
             )
         return replace(
             row,
-            configuration=it.configuration,
+            configuration=machine.configuration,
             monitor=monitor,
-            failures=it.failures,
-            refused=dict(it.refused),
-            samples=it.samples,
+            failures=machine.failures,
+            refused=dict(machine.refused),
+            samples=machine.samples,
         )
 
     def observed(self) -> Observed:
         named = pools.releases_named(self.pool)
-        stored = {key: one for key, one in self.stored.items() if key in named}
+        stored = {key: release for key, release in self.stored.items() if key in named}
         stable = stored.get(self.status.get("stableRelease", ""))
         rows = {
             called: self.failing(self.observation(called, row))
@@ -197,10 +201,10 @@ class World:
             effect=self.effect,
         )
 
-    def failing(self, one: Observation) -> Observation:
-        if one.host in self.unreachable and (one.draining_since or not one.configuration):
-            return replace(one, failed=Failure("HostUnreachable", f"{one.host} does not answer", self.now))
-        return one
+    def failing(self, member: Observation) -> Observation:
+        if member.host in self.unreachable and (member.draining_since or not member.configuration):
+            return replace(member, failed=Failure("HostUnreachable", f"{member.host} does not answer", self.now))
+        return member
 
     # Actions of the operator.
 
@@ -221,13 +225,16 @@ class World:
             self.now += timedelta(seconds=seconds)
 
     def visit(self, sessions: int) -> None:
-        for it in self.machines.values():
-            if it.alive and it.bundle:
-                text = it.bundle.release.objects.get(("Policy", "public"), {}).get("spec", {}).get("text")
-                harmful = text in self.denies or it.bundle.release.name in self.harmful
+        for machine in self.machines.values():
+            if machine.alive and machine.bundle:
+                text = machine.bundle.release.objects.get(("Policy", "public"), {}).get("spec", {}).get("text")
+                harmful = text in self.denies or machine.bundle.release.name in self.harmful
                 more = (sessions, sessions * 10, sessions * 5 if harmful else 0, sessions * 1000)
-                it.counters = tuple(a + b for a, b in zip(it.counters, more, strict=True))  # type: ignore[assignment]
-                it.samples = (*it.samples, Sample(self.now, "1", it.bundle.release.name, *it.counters))
+                machine.counters = tuple(a + b for a, b in zip(machine.counters, more, strict=True))  # type: ignore[assignment]
+                machine.samples = (
+                    *machine.samples,
+                    Sample(self.now, "1", machine.bundle.release.name, *machine.counters),
+                )
 
     def carry_out(self, action: Any) -> None:
         match action:
@@ -239,7 +246,7 @@ class World:
             case StoreRelease():
                 self.stored[action.release.name] = bundles.load(bundles.store(action.release, self.pool, "shai-system"))
             case ForgetReleases():
-                self.stored = {key: one for key, one in self.stored.items() if key in action.keep}
+                self.stored = {key: release for key, release in self.stored.items() if key in action.keep}
             case NeedComparison():
                 comparison = {"flowsBefore": 100, "closedTotal": self.closed, "usersTotal": 3}
                 self.effect = Effect(action.before, action.candidate, comparison)
@@ -255,8 +262,8 @@ class World:
             case ProvisionMembers():
                 if action.host not in self.unreachable:
                     for place in action.members:
-                        it = self.machines.setdefault(place.name, Machine(action.host, ""))
-                        it.configuration, it.alive, it.failures = self.digest, True, 0
+                        member = self.machines.setdefault(place.name, Machine(action.host, ""))
+                        member.configuration, member.alive, member.failures = self.digest, True, 0
             case RemoveMembers() | ForgetMembers():
                 if isinstance(action, ForgetMembers) or action.host not in self.unreachable:
                     for place in action.members:
@@ -264,36 +271,38 @@ class World:
             case ApplyBundle():
                 self.apply(action)
             case BringUp():
-                always = {(one.pipeline, task): "Running" for one in action.pipelines for task in one.always}
+                always = {
+                    (pipeline.pipeline, task): "Running" for pipeline in action.pipelines for task in pipeline.always
+                }
                 self.machines[action.member.name].tasks |= always
             case _:
                 raise AssertionError(action)
 
     def apply(self, action: ApplyBundle) -> None:
-        it = self.machines[action.member.name]
+        machine = self.machines[action.member.name]
         policy = action.bundle.release.objects.get(("Policy", "public"))
         if policy is not None and policy["spec"]["text"] in self.refuses:
             label = action.bundle.label
-            it.refused[label] = Failure("BundleRefused", "line 1: does not parse", self.now)
+            machine.refused[label] = Failure("BundleRefused", "line 1: does not parse", self.now)
             return
-        it.refused.pop(action.bundle.label, None)
-        it.bundle = action.bundle
-        wanted = {(one.pipeline, task) for one in members.tasks(action.bundle.release) for task in one.always}
-        it.tasks = {key: it.tasks.get(key, "Stopped") for key in wanted}
+        machine.refused.pop(action.bundle.label, None)
+        machine.bundle = action.bundle
+        wanted = {(entry.pipeline, task) for entry in members.tasks(action.bundle.release) for task in entry.always}
+        machine.tasks = {key: machine.tasks.get(key, "Stopped") for key in wanted}
 
     def set_status(self, action: SetStatus) -> None:
         """Apply a part of a status: fields that the writer no longer sends are removed."""
-        one = self.known.get(reference(action.obj))
-        if one is None:
+        obj = self.known.get(reference(action.obj))
+        if obj is None:
             return
         written = json.loads(json.dumps(action.status))
-        owned = self.owned.setdefault((reference(one), action.writer), set())
-        merged = {key: value for key, value in one["status"].items() if key not in owned and key != "conditions"}
+        owned = self.owned.setdefault((reference(obj), action.writer), set())
+        merged = {key: value for key, value in obj["status"].items() if key not in owned and key != "conditions"}
         types = {condition["type"] for condition in written.get("conditions", ())}
-        rest = [old for old in one["status"].get("conditions", ()) if old["type"] not in types]
-        merged |= written | {"conditions": [*rest, *written.get("conditions", ())]}
-        self.owned[reference(one), action.writer] = set(written) - {"conditions"}
-        self.known.put({**one, "status": merged})
+        others = [old for old in obj["status"].get("conditions", ()) if old["type"] not in types]
+        merged |= written | {"conditions": [*others, *written.get("conditions", ())]}
+        self.owned[reference(obj), action.writer] = set(written) - {"conditions"}
+        self.known.put({**obj, "status": merged})
 
 
 def revision(text: str) -> str:
@@ -304,6 +313,6 @@ def revision(text: str) -> str:
 def kinds(actions: list[Any]) -> list[str]:
     """Describe each action and its target in a word or two."""
     return [
-        f"SetStatus {one.obj['kind']} {name(one.obj)}" if isinstance(one, SetStatus) else type(one).__name__
-        for one in actions
+        f"SetStatus {action.obj['kind']} {name(action.obj)}" if isinstance(action, SetStatus) else type(action).__name__
+        for action in actions
     ]

@@ -267,12 +267,12 @@ def test_old_runs_of_changes_go_and_the_present_one_stays() -> None:
     kept = change(HASH, creationTimestamp=timestamp(NOW + timedelta(hours=1)))
     plan = analyses.changes(pipeline(HASH), world(*old, kept))
     gone = [action.target.name for action in only(plan, Delete)]
-    assert gone == [one["metadata"]["name"] for one in old[:3]]
+    assert gone == [run["metadata"]["name"] for run in old[:3]]
     assert present["metadata"]["name"] not in gone
 
 
 def test_names_of_runs_fit_and_differ() -> None:
     long, longer = "p" * 60 + "aaa", "p" * 60 + "bbb"
-    names = {analyses.change_name(one, HASH) for one in ("syse", long, longer)}
+    names = {analyses.change_name(pipeline, HASH) for pipeline in ("syse", long, longer)}
     assert len(names) == 3
     assert max(map(len, names)) <= 63

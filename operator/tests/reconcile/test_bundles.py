@@ -48,7 +48,7 @@ def test_the_name_follows_from_the_content_and_nothing_else() -> None:
     assert release(ONE, TWO) == release(TWO, ONE)
     assert release(ONE, TWO).name == release(TWO, ONE).name
     names = [release(), release(ONE), release(pool="other"), release(namespace="other")]
-    assert len({one.name for one in names}) == 4
+    assert len({name.name for name in names}) == 4
     assert release().name.removeprefix("shai-release-") == release().hash[:30]
 
 

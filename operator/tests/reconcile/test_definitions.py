@@ -49,9 +49,9 @@ def world(*without: tuple[str, str]) -> Inventory:
         resource("JailPool", "main", allowedNamespaces={"names": ["search"]}),
     ]
     found = Inventory(genuine)
-    for one in objects:
-        if (one["kind"], one["metadata"]["name"]) not in without:
-            found.put(one)
+    for obj in objects:
+        if (obj["kind"], obj["metadata"]["name"]) not in without:
+            found.put(obj)
     return found
 
 
@@ -121,7 +121,9 @@ def test_of_two_pipelines_one_that_cannot_run_takes_nothing_and_what_is_in_force
     first: dict[str, Any], second: dict[str, Any], in_force: tuple[str, ...], problems: dict[str, Verdict]
 ) -> None:
     inventory = world()
-    verdicts = valid(inventory) | {Reference("Pipeline", "search", one): found for one, found in problems.items()}
+    verdicts = valid(inventory) | {
+        Reference("Pipeline", "search", problem): found for problem, found in problems.items()
+    }
     for given in ([first, second], [second, first]):
         assert definitions.precedence(given, in_force, verdicts, inventory) == [first, second]
 
@@ -142,12 +144,12 @@ def test_a_policy_without_a_revision_to_run_with_is_named(*, rejected: bool, say
 def test_a_pool_knows_its_pipelines_once_all_are_checked() -> None:
     inventory = world()
     broken = pipeline("broken", tasks=["other"])
-    for one in (broken, pipeline("elsewhere", pool="elsewhere", tasks=["other"])):
-        inventory.put(one)
+    for obj in (broken, pipeline("elsewhere", pool="elsewhere", tasks=["other"])):
+        inventory.put(obj)
     verdicts = valid(inventory)
     found = definitions.refused("main", "search", verdicts, inventory)
     assert found is not None
-    assert {it.name: one.reason for it, one in found.items()} == {"broken": "TaskMissing"}
+    assert {ref.name: condition.reason for ref, condition in found.items()} == {"broken": "TaskMissing"}
     del verdicts[reference(broken)]
     assert definitions.refused("main", "search", verdicts, inventory) is None
 
@@ -155,7 +157,7 @@ def test_a_pool_knows_its_pipelines_once_all_are_checked() -> None:
 def test_a_stranger_s_pipeline_holds_up_nothing() -> None:
     inventory = world()
     inventory.put(pipeline("waiting", "mail", created="2025-01-01T00:00:00Z"))
-    verdicts = {it: one for it, one in valid(inventory).items() if it.namespace == "search"}
+    verdicts = {ref: verdict for ref, verdict in valid(inventory).items() if ref.namespace == "search"}
     assert definitions.refused("main", "search", verdicts, inventory) == {}
 
 
@@ -177,12 +179,12 @@ def test_a_pool_says_which_namespace_it_serves_whoever_is_older(
     inventory.put({**resource("JailPool", "main", **pool), "status": status})
     older = pipeline("a", "mail", created="2025-01-01T00:00:00Z", tasks=[], conduits=[])
     inventory.put(older)
-    found = [definitions.acceptance(one, valid(inventory), inventory) for one in (pipeline(), older)]
-    assert tuple(one.reason for one in found) == reasons
-    for one, stranger, other in zip(found, ("search", "mail"), ("mail", "search"), strict=True):
-        if one.reason == "NamespaceNotAllowed":
-            assert f"does not serve namespace {stranger}" in one.message
-            assert other not in one.message
+    found = [definitions.acceptance(tested, valid(inventory), inventory) for tested in (pipeline(), older)]
+    assert tuple(accepted.reason for accepted in found) == reasons
+    for accepted, stranger, other in zip(found, ("search", "mail"), ("mail", "search"), strict=True):
+        if accepted.reason == "NamespaceNotAllowed":
+            assert f"does not serve namespace {stranger}" in accepted.message
+            assert other not in accepted.message
 
 
 @pytest.mark.parametrize(
@@ -209,9 +211,9 @@ def test_a_pool_says_in_which_modes_it_runs_pipelines(
     inventory.put(resource("JailPool", "main", allowedNamespaces={"names": ["search"]}, **modes))
     inventory.put(policy("public", policy_mode))
     inventory.put(revision(policy("public", policy_mode)))
-    one = pipeline(**({} if mode is None else {"mode": mode}))
-    inventory.put(one)
-    found = definitions.acceptance(one, valid(inventory), inventory)
+    obj = pipeline(**({} if mode is None else {"mode": mode}))
+    inventory.put(obj)
+    found = definitions.acceptance(obj, valid(inventory), inventory)
     assert found.reason == ("ModeNotAllowed" if says else "Accepted")
     assert says in found.message
 
@@ -254,20 +256,20 @@ def test_a_pipeline_listens_at_its_pool_s_addresses_only(
     inventory.put(
         resource("JailPool", "main", allowedNamespaces={"names": ["search"]}, network=network, variables=given)
     )
-    one = listening(listen, **variables)
-    inventory.put(one)
-    found = definitions.acceptance(one, valid(inventory), inventory)
+    obj = listening(listen, **variables)
+    inventory.put(obj)
+    found = definitions.acceptance(obj, valid(inventory), inventory)
     assert found.reason == ("Accepted" if allowed else "AddressNotAllowed"), found.message
 
 
 def test_on_the_first_visit_everything_is_unknown() -> None:
     plan = definitions.pipeline(pipeline(), {}, world(), NOW)
-    (status,) = (one.status for one in plan.actions if isinstance(one, SetStatus))
-    assert {(one["type"], one["status"]) for one in status["conditions"]} == {
+    (status,) = (action.status for action in plan.actions if isinstance(action, SetStatus))
+    assert {(condition["type"], condition["status"]) for condition in status["conditions"]} == {
         ("Accepted", "Unknown"),
         ("Ready", "Unknown"),
     }
-    assert not [one for one in plan.actions if isinstance(one, Emit)]
+    assert not [action for action in plan.actions if isinstance(action, Emit)]
 
 
 def test_a_changed_task_has_its_namespace_and_pool_looked_at() -> None:
@@ -290,6 +292,6 @@ def test_a_changed_status_does_not_have_a_namespace_checked_again() -> None:
 @pytest.mark.parametrize("kind", ["Policy", "PolicyRevision"])
 def test_pipelines_are_looked_at_when_there_is_a_revision_for_them(kind: str) -> None:
     inventory = world()
-    (public,) = (one for one in inventory.all(kind) if one["metadata"]["name"].startswith("public"))
+    (public,) = (obj for obj in inventory.all(kind) if obj["metadata"]["name"].startswith("public"))
     found = set(dependents.of(public, public, inventory))
     assert {reference(pipeline()), Reference("JailPool", "", "main")} <= found

@@ -168,7 +168,7 @@ def test_ordinals(known: list[Observation], replicas: int, chosen: tuple[int, ..
 
 
 @given(
-    drawn=st.lists(st.tuples(st.integers(0, 12), st.booleans(), st.booleans()), unique_by=lambda one: one[0]),
+    drawn=st.lists(st.tuples(st.integers(0, 12), st.booleans(), st.booleans()), unique_by=lambda fields: fields[0]),
     replicas=st.integers(0, 12),
     unready_first=st.booleans(),
 )
@@ -176,13 +176,13 @@ def test_there_are_always_as_many_as_wanted(
     drawn: list[tuple[int, bool, bool]], replicas: int, *, unready_first: bool
 ) -> None:
     known = [
-        one
-        for number, up, draining in drawn
-        for one in members_at(number, **({} if up else DOWN), **(DRAINING if draining else {}))
+        seen
+        for number, alive, draining in drawn
+        for seen in members_at(number, **({} if alive else DOWN), **(DRAINING if draining else {}))
     ]
     chosen = upkeep.ordinals(Care(replicas=replicas, unready_first=unready_first), known)
     assert len(chosen) == len(set(chosen)) == replicas
-    staying = {one.ordinal for one in known if not one.draining_since}
+    staying = {seen.ordinal for seen in known if not seen.draining_since}
     assert set(chosen) <= staying or staying <= set(chosen), "nobody goes while another comes"
 
 
@@ -197,10 +197,10 @@ def test_a_share_that_may_be_away_is_rounded_down_to_at_least_one(limit: Any, re
 
 
 def kept(number: int, digest: str = "c1", *, place: bool = True, **more: Any) -> Kept:
-    (one,) = members_at(number, **more)
-    standing = members.standing(one, KNOWN, "")
-    where = Place(one.name, number, f"h{number % 2}", f"10.0.0.{number}") if place else None
-    return Kept(one, standing, where, digest, BUNDLE)
+    (seen,) = members_at(number, **more)
+    standing = members.standing(seen, KNOWN, "")
+    location = Place(seen.name, number, f"h{number % 2}", f"10.0.0.{number}") if place else None
+    return Kept(seen, standing, location, digest, BUNDLE)
 
 
 NEW: dict[str, Any] = {"configuration": "", "monitor": None}
@@ -209,8 +209,8 @@ NEW: dict[str, Any] = {"configuration": "", "monitor": None}
 def provisioned(*given: Kept, guarded: Any = (), **care: Any) -> list[tuple[str, str, tuple[int, ...]]]:
     wanted = Care(replicas=len(given), **care)
     return [
-        (one.cause, one.host, tuple(place.ordinal for place in one.members))
-        for one in upkeep.provision(given, wanted, guarded, NOW)
+        (action.cause, action.host, tuple(place.ordinal for place in action.members))
+        for action in upkeep.provision(given, wanted, guarded, NOW)
     ]
 
 
@@ -289,10 +289,10 @@ def test_a_member_that_does_not_answer_is_mended_each_time_later(failures: int, 
     ],
 )
 def test_a_member_is_removed_when_its_sessions_are_over_or_out_of_time(leaving: Any, *, goes: bool) -> None:
-    (one,) = members_at(3, **leaving)
-    removals = list(upkeep.remove([one], Care(drain_seconds=30), NOW))
+    (seen,) = members_at(3, **leaving)
+    removals = list(upkeep.remove([seen], Care(drain_seconds=30), NOW))
     assert [place.ordinal for removal in removals for place in removal.members] == ([3] if goes else [])
-    (after,) = upkeep.forget_configuration([one], removals)
+    (after,) = upkeep.forget_configuration([seen], removals)
     assert after.configuration == ("" if goes else "c1")
 
 
@@ -318,15 +318,15 @@ BRING_UP = BringUp(member().place, members.tasks(RELEASE))
     ],
 )
 def test_serving(seen: Observation, action: ApplyBundle | BringUp | None) -> None:
-    one = Kept(seen, Standing(ready=True, reason="", message=""), seen.place, "c1", BUNDLE)
-    assert upkeep.serve(one, NOW) == action
+    entry = Kept(seen, Standing(ready=True, reason="", message=""), seen.place, "c1", BUNDLE)
+    assert upkeep.serve(entry, NOW) == action
 
 
 def test_what_was_refused_is_tried_again_in_time() -> None:
     seen = member(monitor=monitor(bundle=""), refused={BUNDLE.label: failure(attempts=2)})
-    one = Kept(seen, Standing(ready=True, reason="", message=""), seen.place, "c1", BUNDLE)
+    entry = Kept(seen, Standing(ready=True, reason="", message=""), seen.place, "c1", BUNDLE)
     assert upkeep.waits([seen], Care(), NOW) == 20
-    assert isinstance(upkeep.serve(one, NOW + timedelta(seconds=20)), ApplyBundle)
+    assert isinstance(upkeep.serve(entry, NOW + timedelta(seconds=20)), ApplyBundle)
 
 
 def test_care_reads_the_spec_and_knows_the_defaults() -> None:

@@ -33,7 +33,7 @@ def reconcile(obj: dict[str, Any], revisions: list[Any], problem: str | None = "
 
 
 def created(plan: Plan) -> list[dict[str, Any]]:
-    return [dict(one.body) for one in plan.actions if isinstance(one, Create)]
+    return [dict(action.body) for action in plan.actions if isinstance(action, Create)]
 
 
 def stored(body: dict[str, Any]) -> dict[str, Any]:
@@ -41,12 +41,12 @@ def stored(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def status(plan: Plan) -> dict[str, Any]:
-    (found,) = (one for one in plan.actions if isinstance(one, SetStatus))
+    (found,) = (action for action in plan.actions if isinstance(action, SetStatus))
     return dict(found.status)
 
 
 def conditions(plan: Plan) -> dict[str, tuple[str, str]]:
-    return {one["type"]: (one["status"], one["reason"]) for one in status(plan)["conditions"]}
+    return {condition["type"]: (condition["status"], condition["reason"]) for condition in status(plan)["conditions"]}
 
 
 def rolled_out(state: str, reason: str, **more: Any) -> dict[str, Any]:
@@ -63,14 +63,14 @@ def test_a_valid_policy_gets_a_revision_that_it_owns() -> None:
 
 
 def test_the_second_look_creates_nothing() -> None:
-    revisions = [stored(one) for one in created(reconcile(policy(), []))]
+    revisions = [stored(body) for body in created(reconcile(policy(), []))]
     plan = reconcile(policy(), revisions)
     assert created(plan) == []
     assert status(plan)["latestRevision"] == 1
 
 
 def test_another_mode_is_another_revision() -> None:
-    revisions = [stored(one) for one in created(reconcile(policy(), []))]
+    revisions = [stored(body) for body in created(reconcile(policy(), []))]
     (body,) = created(reconcile(policy(spec={"mode": "Audit"}), revisions))
     assert (body["spec"]["revision"], body["spec"]["mode"]) == (2, "Audit")
 
@@ -79,7 +79,7 @@ def test_an_invalid_policy_gets_no_revision_and_says_why() -> None:
     plan = reconcile(policy(), [], "spec.text:1:8: expected a name")
     assert created(plan) == []
     assert conditions(plan) == {"Accepted": ("False", "Invalid"), "Ready": ("False", "Invalid")}
-    assert [one.reason for one in plan.actions if isinstance(one, Emit)] == ["Invalid"]
+    assert [action.reason for action in plan.actions if isinstance(action, Emit)] == ["Invalid"]
 
 
 def test_what_is_not_yet_checked_is_unknown() -> None:
@@ -119,7 +119,7 @@ def resealed(obj: dict[str, Any], seal: str) -> dict[str, Any]:
     return {**obj, "metadata": {**obj["metadata"], "annotations": {ANNOTATION: seal}}}
 
 
-(GENUINE,) = (stored(one) for one in created(reconcile(policy(), [])))
+(GENUINE,) = (stored(body) for body in created(reconcile(policy(), [])))
 WITH_SEAL_OF_ANOTHER = resealed(forged(), GENUINE["metadata"]["annotations"][ANNOTATION])
 
 
@@ -169,11 +169,11 @@ def test_a_revision_from_before_can_still_be_gone_back_to() -> None:
 
 def test_what_stands_in_a_revision_s_place_is_replaced() -> None:
     plan = reconcile(policy(status={"latestRevision": 4}), [forged()])
-    assert [type(one).__name__ for one in plan.actions[:2]] == ["Delete", "Create"]
+    assert [type(action).__name__ for action in plan.actions[:2]] == ["Delete", "Create"]
     (body,) = created(plan)
     assert (body["spec"]["text"], body["spec"]["revision"]) == (policy()["spec"]["text"], 5)
     assert policies.genuine(body, SEAL)
-    assert [one.reason for one in plan.actions if isinstance(one, Emit)] == ["RevisionReplaced"]
+    assert [action.reason for action in plan.actions if isinstance(action, Emit)] == ["RevisionReplaced"]
     assert not created(reconcile(policy(), [forged()], None)), "nothing is touched before the text is checked"
 
 
@@ -184,8 +184,8 @@ def test_what_only_pretends_to_be_a_revision_is_ignored_and_told() -> None:
     assert policies.effective_revision(obj, inventory(GENUINE, older)) is None
     plan = reconcile(obj, [GENUINE, older])
     assert status(plan)["latestRevision"] == 1
-    assert not [one for one in plan.actions if isinstance(one, Delete)]
-    assert [one.reason for one in plan.actions if isinstance(one, Emit)] == ["RevisionIgnored"]
+    assert not [action for action in plan.actions if isinstance(action, Delete)]
+    assert [action.reason for action in plan.actions if isinstance(action, Emit)] == ["RevisionIgnored"]
 
 
 def test_the_inventory_follows_a_revision_that_loses_its_seal_and_one_that_takes_its_place() -> None:
@@ -206,22 +206,24 @@ def test_the_inventory_follows_a_revision_that_loses_its_seal_and_one_that_takes
 def test_history_keeps_its_limit_and_whatever_is_referred_to(texts: list[str], limit: int, stable: int) -> None:
     revisions: list[dict[str, Any]] = []
     for text in texts:
-        revisions += [stored(one) for one in created(reconcile(policy(text), revisions))]
-    assert [one["spec"]["revision"] for one in revisions] == list(range(1, len(set(texts)) + 1))
+        revisions += [stored(body) for body in created(reconcile(policy(text), revisions))]
+    assert [revision["spec"]["revision"] for revision in revisions] == list(range(1, len(set(texts)) + 1))
     if not revisions:
         return
     held = revisions[stable % len(revisions)]["metadata"]["name"]
     obj = policy(texts[-1], spec={"revisionHistoryLimit": limit}, status={"stableRevision": held})
-    gone = {one.target.name for one in reconcile(obj, revisions).actions if isinstance(one, Delete)}
-    left = [one for one in revisions if one["metadata"]["name"] not in gone]
+    gone = {action.target.name for action in reconcile(obj, revisions).actions if isinstance(action, Delete)}
+    left = [revision for revision in revisions if revision["metadata"]["name"] not in gone]
     assert held not in gone
     assert policies.revision_name(obj) not in gone
     assert len(left) <= limit + 2
     spare = [
-        one["spec"]["revision"] for one in left if one["metadata"]["name"] not in (held, policies.revision_name(obj))
+        revision["spec"]["revision"]
+        for revision in left
+        if revision["metadata"]["name"] not in (held, policies.revision_name(obj))
     ]
     assert all(
-        one["spec"]["revision"] < min(spare, default=0) or not spare
-        for one in revisions
-        if one["metadata"]["name"] in gone
+        revision["spec"]["revision"] < min(spare, default=0) or not spare
+        for revision in revisions
+        if revision["metadata"]["name"] in gone
     )

@@ -30,7 +30,7 @@ def settled(replicas: int = 3, **spec: object) -> World:
 
 
 def counters(world: World) -> tuple[int, ...]:
-    return tuple(world.status[f"{one}eplicas"] for one in ("r", "readyR", "availableR", "updatedR"))
+    return tuple(world.status[f"{prefix}eplicas"] for prefix in ("r", "readyR", "availableR", "updatedR"))
 
 
 # A pool comes up.
@@ -62,7 +62,7 @@ def test_a_settled_pool_is_left_alone() -> None:
     before = json.dumps(world.status)
     for _ in range(3):
         actions = world.plan().actions
-        assert {type(one) for one in actions} <= {SetStatus}
+        assert {type(action) for action in actions} <= {SetStatus}
         world.look()
     assert json.dumps(world.status) == before
 
@@ -192,7 +192,9 @@ def test_a_rejected_change_of_a_task_is_not_tried_again() -> None:
     world.settle()
     assert world.status["rejectedRelease"] == candidate
     assert "candidateRelease" not in world.status
-    assert {it.bundle.release.name for it in world.machines.values() if it.bundle} == {world.status["stableRelease"]}
+    assert {machine.bundle.release.name for machine in world.machines.values() if machine.bundle} == {
+        world.status["stableRelease"]
+    }
     assert "rejectedRevision" not in world.of("Policy", "public"), "no policy has changed"
 
 
@@ -219,19 +221,19 @@ def test_facts_reach_everybody_at_once_and_start_no_rollout() -> None:
     world.settle(2)
     assert world.status["stableRelease"] == stable
     assert "candidateRelease" not in world.status
-    assert {len(it.bundle.facts.manifests) for it in world.machines.values() if it.bundle} == {1}
+    assert {len(machine.bundle.facts.manifests) for machine in world.machines.values() if machine.bundle} == {1}
 
 
 def test_facts_reach_members_that_are_leaving() -> None:
     world = settled(replicas=3, scaleIn={"drainSeconds": 600})
-    for it in world.machines.values():
-        it.sessions = 1
+    for machine in world.machines.values():
+        machine.sessions = 1
     world.change("JailPool", "default", replicas=2)
     world.settle(2)
     world.put(resource("Principal", "alice", {"publicKey": "00"}))
     world.settle(2)
     assert len(world.machines) == 3
-    assert {len(it.bundle.facts.manifests) for it in world.machines.values() if it.bundle} == {1}
+    assert {len(machine.bundle.facts.manifests) for machine in world.machines.values() if machine.bundle} == {1}
 
 
 def test_bad_facts_are_not_blamed_on_a_change() -> None:
@@ -272,11 +274,11 @@ def test_a_broken_pipeline_stays_in_force() -> None:
 
 def test_a_pipeline_that_is_deleted_leaves_the_members_at_once() -> None:
     world = settled()
-    one = world.known.find("Pipeline", "search", "syse")
-    assert one is not None
-    world.known.remove(reference(one))
+    pipeline = world.known.find("Pipeline", "search", "syse")
+    assert pipeline is not None
+    world.known.remove(reference(pipeline))
     world.settle(3)
-    assert [it.bundle.release.manifests for it in world.machines.values() if it.bundle] == [()] * 3
+    assert [machine.bundle.release.manifests for machine in world.machines.values() if machine.bundle] == [()] * 3
     assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady")
 
 
@@ -323,7 +325,7 @@ def test_a_changed_configuration_goes_member_by_member() -> None:
     world.settle(8)
     batches = [len(action.members) for action in world.trail if isinstance(action, ProvisionMembers)]
     assert batches == [1, 1, 1]
-    assert {it.configuration for it in world.machines.values()} == {"c2"}
+    assert {machine.configuration for machine in world.machines.values()} == {"c2"}
 
 
 def test_a_dead_member_is_mended_after_its_threshold() -> None:
@@ -341,7 +343,7 @@ def test_a_member_whose_host_left_the_pool_is_given_up_and_made_anew() -> None:
     world = settled()
     world.hosts = ("h2",)
     world.settle(4)
-    assert {it.host for it in world.machines.values()} == {"h2"}
+    assert {machine.host for machine in world.machines.values()} == {"h2"}
     assert "/srv/default-0" in next(event.message for event in world.events if event.reason == "MemberGivenUp")
 
 
@@ -367,7 +369,7 @@ def test_deletion_waits_for_a_host_that_does_not_answer_and_says_how_to_force_it
     world.delete()
     world.settle(5)
     assert world.pool["metadata"]["finalizers"] == [FINALIZER]
-    ready = next(one for one in world.status["conditions"] if one["type"] == "Ready")
+    ready = next(condition for condition in world.status["conditions"] if condition["type"] == "Ready")
     assert (ready["reason"], "kubectl annotate jailpool default shai.dev/force-delete=true" in ready["message"]) == (
         "HostUnreachable",
         True,
@@ -392,7 +394,7 @@ def test_force_gives_up_only_on_what_was_tried() -> None:
 def test_a_text_whose_revision_has_the_name_of_another_is_never_said_to_be_in_force(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(policies, "content_hash", lambda one: "ab" * 16 + one["spec"]["text"].encode().hex())
+    monkeypatch.setattr(policies, "content_hash", lambda policy: "ab" * 16 + policy["spec"]["text"].encode().hex())
     world = settled()
     assert world.condition("Policy", "public", "RolledOut") == ("True", "Complete")
     world.put(resource("Policy", "public", {"text": "two", "mode": "Enforce"}))  # no revision can have its name
@@ -410,7 +412,7 @@ def test_a_policy_s_status_has_one_writer() -> None:
     world.put({**other, "spec": {**other["spec"], "conduits": conduits}})
 
     def written() -> list[str]:
-        return [name(one.obj) for one in world.plan().actions if isinstance(one, SetStatus)]
+        return [name(action.obj) for action in world.plan().actions if isinstance(action, SetStatus)]
 
     assert "public" in written(), "a pipeline without a pool that it may use has no say"
     world.put(resource("JailPool", "second", FOR_SEARCH))
@@ -420,12 +422,12 @@ def test_a_policy_s_status_has_one_writer() -> None:
 # Which namespace a pool serves.
 
 
-def heir(world: World) -> None:
+def claimant(world: World) -> None:
     """Have a pipeline of another namespace wait for the pool, with the same names as the running one."""
     for kind, called in (("Policy", "public"), ("Task", "search"), ("Pipeline", "syse")):
-        one = world.known.find(kind, "search", called)
-        assert one is not None
-        world.known.put({**resource(kind, called, one["spec"], namespace="other"), "status": {}})
+        obj = world.known.find(kind, "search", called)
+        assert obj is not None
+        world.known.put({**resource(kind, called, obj["spec"], namespace="other"), "status": {}})
     policy = world.known.find("Policy", "other", "public")
     assert policy is not None
     world.known.put(builders.revision(policy))
@@ -433,10 +435,14 @@ def heir(world: World) -> None:
 
 def test_a_stranger_never_inherits_a_pool() -> None:
     world = settled()
-    heir(world)
+    claimant(world)
     world.settle()
-    assert {name(one.obj) for one in world.trail if isinstance(one, SetStatus)} == {"default", "syse", "public"}
-    assert not [one for one in world.trail if isinstance(one, StoreRelease | ApplyBundle)]
+    assert {name(action.obj) for action in world.trail if isinstance(action, SetStatus)} == {
+        "default",
+        "syse",
+        "public",
+    }
+    assert not [action for action in world.trail if isinstance(action, StoreRelease | ApplyBundle)]
     world.known.remove(Reference("Pipeline", "search", "syse"))
     world.settle()
     assert (world.status["namespace"], world.texts()) == ("search", [""] * 3)
@@ -448,7 +454,7 @@ def test_a_stranger_never_inherits_a_pool() -> None:
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_pool_that_changes_hands_runs_nothing_of_the_former_namespace_any_more(*, paused: bool) -> None:
     world = settled()
-    heir(world)
+    claimant(world)
     own = world.known.find("Pipeline", "other", "syse")
     assert own is not None
     world.known.put({**own, "spec": {**own["spec"], "rollout": {"paused": paused, "limits": {"closedPercent": 0}}}})
@@ -456,12 +462,12 @@ def test_a_pool_that_changes_hands_runs_nothing_of_the_former_namespace_any_more
     seen = []
     for _ in range(10):
         world.look()
-        seen.append({one.bundle.release.namespace for one in world.machines.values() if one.bundle})
-        empty = [not one.bundle.release.manifests for one in world.machines.values() if one.bundle]
+        seen.append({machine.bundle.release.namespace for machine in world.machines.values() if machine.bundle})
+        empty = [not machine.bundle.release.manifests for machine in world.machines.values() if machine.bundle]
         if "other" in seen[-1]:
             assert all(empty) or seen[-1] == {"other"}
     assert seen[-1] == {"other"}
-    assert not any("search" in one and "other" in one and not all(empty) for one in seen)
+    assert not any("search" in namespaces and "other" in namespaces and not all(empty) for namespaces in seen)
     assert world.status["namespace"] == "other"
     assert world.of("Pipeline", "syse").get("pool") is None, "what it said of the one that lost the pool is taken back"
     own = world.known.find("Pipeline", "other", "syse")
@@ -471,9 +477,9 @@ def test_a_pool_that_changes_hands_runs_nothing_of_the_former_namespace_any_more
 
 def running_modes(world: World) -> set[str]:
     """Return the modes in which members run the pipeline."""
-    bundles = [one.bundle.release for one in world.machines.values() if one.bundle]
-    found = [one.objects[key] for one in bundles for key in [("Pipeline", "syse")] if key in one.objects]
-    return {one["spec"].get("mode", "shai") for one in found}
+    bundles = [machine.bundle.release for machine in world.machines.values() if machine.bundle]
+    found = [bundle.objects[key] for bundle in bundles for key in [("Pipeline", "syse")] if key in bundle.objects]
+    return {pipeline["spec"].get("mode", "shai") for pipeline in found}
 
 
 def beside(world: World) -> None:
@@ -504,7 +510,9 @@ def test_no_held_rollout_keeps_a_mode_that_the_pool_allows_no_longer(reason: str
     world.change("JailPool", "default", allowedModes=["shai"])
     world.settle(2)
     assert "baseline" not in running_modes(world)
-    assert all(("Task", "index") in one.bundle.release.objects for one in world.machines.values() if one.bundle)
+    assert all(
+        ("Task", "index") in machine.bundle.release.objects for machine in world.machines.values() if machine.bundle
+    )
     world.harmful.add(world.status.get("candidateRelease", ""))
     world.settle()
     assert "baseline" not in running_modes(world), "nothing goes back to it"
@@ -528,13 +536,15 @@ def test_canaries_lose_a_candidate_in_a_mode_that_the_pool_allows_no_longer() ->
 
 def test_whoever_cannot_be_served_does_not_keep_the_former_namespace_in_force() -> None:
     world = settled()
-    heir(world)
+    claimant(world)
     text = world.known.find("Policy", "other", "public")
     assert text is not None
     world.refuses.add(text["spec"]["text"])
     world.change("JailPool", "default", allowedNamespaces={"names": ["other"]})
-    told = [number for number, one in enumerate(kinds(world.plan().actions), 1) if one == "SetStatus JailPool default"]
-    world.look(told[0])  # a crash, before any request to members
+    steps = [
+        number for number, action in enumerate(kinds(world.plan().actions), 1) if action == "SetStatus JailPool default"
+    ]
+    world.look(steps[0])  # a crash, before any request to members
     world.settle()
     assert world.texts() == [""] * 3, "all members have let go of it"
 
@@ -551,7 +561,7 @@ def test_definitions_that_cannot_be_kept_are_not_rolled_out(monkeypatch: pytest.
     monkeypatch.setattr("shai_operator.reconcile.bundles.SIZE_LIMIT", 10)
     world.define("two")
     actions = world.plan().actions
-    assert not [one for one in actions if isinstance(one, StoreRelease | ApplyBundle)]
+    assert not [action for action in actions if isinstance(action, StoreRelease | ApplyBundle)]
     world.look()
     assert world.condition("Pipeline", "syse", "RolledOut") == ("False", "TooLarge")
 
@@ -567,11 +577,11 @@ def test_releases_are_forgotten_only_after_the_status_names_others() -> None:
     world = settled()
     world.define("two")
     world.settle()
-    forgotten = [index for index, one in enumerate(world.trail) if isinstance(one, ForgetReleases)]
+    forgotten = [index for index, action in enumerate(world.trail) if isinstance(action, ForgetReleases)]
     promoted = [
         index
-        for index, one in enumerate(world.trail)
-        if isinstance(one, SetStatus) and one.status.get("stableRelease") == world.status["stableRelease"]
+        for index, action in enumerate(world.trail)
+        if isinstance(action, SetStatus) and action.status.get("stableRelease") == world.status["stableRelease"]
     ]
     assert forgotten
     assert min(promoted) < min(forgotten)

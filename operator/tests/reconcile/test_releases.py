@@ -46,7 +46,7 @@ WORLD = [PUBLIC, WORKER, revision(PUBLIC), revision(WORKER), task("search", "wor
 
 
 def build(*objects: Object, stable: Release | None = None, **problems: Verdict) -> Definitions:
-    pool = next((one for one in objects if one["kind"] == "JailPool"), resource("JailPool", "default", FOR_SEARCH))
+    pool = next((obj for obj in objects if obj["kind"] == "JailPool"), resource("JailPool", "default", FOR_SEARCH))
     known = inventory(*objects, pool)
     return releases.build(known, pool, refused(pool, known, **problems), stable)
 
@@ -67,8 +67,8 @@ def test_a_release_has_all_that_its_pipelines_name_and_no_more() -> None:
     built = build(*WORLD, policy("unused"), revision(policy("unused")), task("unused"))
     assert objects(built) == WHOLE
     assert built.release is not None
-    assert built.release.revisions == {one["metadata"]["name"]: policies.revision_name(one) for one in (PUBLIC, WORKER)}
-    assert (built.namespace, [name(one) for one in built.policies]) == ("search", ["public", "worker"])
+    assert built.release.revisions == {obj["metadata"]["name"]: policies.revision_name(obj) for obj in (PUBLIC, WORKER)}
+    assert (built.namespace, [name(policy) for policy in built.policies]) == ("search", ["public", "worker"])
 
 
 def test_facts_are_those_of_the_namespace_and_all_principals() -> None:
@@ -78,7 +78,7 @@ def test_facts_are_those_of_the_namespace_and_all_principals() -> None:
         resource("FactSource", "foreign", {"inline": []}, namespace="other"),
         resource("Principal", "alice", {"publicKey": "00"}),
     )
-    assert [one["metadata"]["name"] for one in built.facts.manifests] == ["own", "alice"]
+    assert [manifest["metadata"]["name"] for manifest in built.facts.manifests] == ["own", "alice"]
     assert objects(built) == WHOLE, "facts are not part of a release"
 
 
@@ -109,7 +109,7 @@ def test_whose_pipelines_a_pool_runs_is_its_own_to_say(created: int) -> None:
     assert (objects(built), built.namespace, built.left_out, built.facts.manifests) == (WHOLE, "search", {}, ())
     built = build(*WORLD, *strangers, serving("other"))
     assert (objects(built), built.namespace) == ({"Pipeline/other", "Task/other"}, "other")
-    assert [one["metadata"]["name"] for one in built.facts.manifests] == ["theirs"]
+    assert [manifest["metadata"]["name"] for manifest in built.facts.manifests] == ["theirs"]
     assert build(*WORLD, *strangers, serving()).release is None
 
 
@@ -128,7 +128,7 @@ def test_a_pipeline_of_another_pool_is_not_looked_at() -> None:
 )
 def test_a_pipeline_that_lacks_something_is_left_out_and_the_others_go_on(missing: str, reason: str, said: str) -> None:
     healthy = [task("other"), pipeline("other", tasks=("other",), created=1)]
-    left = [one for one in WORLD if f"{one['kind']}/{name(one)}" != missing]
+    left = [obj for obj in WORLD if f"{obj['kind']}/{name(obj)}" != missing]
     built = build(*left, *healthy)
     assert objects(built) == {"Pipeline/other", "Task/other"}
     refusal = built.left_out[reference(SYSE)]
@@ -174,7 +174,7 @@ def test_what_a_pool_allows_no_longer_does_not_stay(mode: str, policy_mode: str,
     assert stable is not None
     strict = resource("JailPool", "default", FOR_SEARCH)
     built = build(*own, strict, stable=stable)
-    assert (objects(built), [one.reason for one in built.left_out.values()]) == (set(), ["ModeNotAllowed"])
+    assert (objects(built), [condition.reason for condition in built.left_out.values()]) == (set(), ["ModeNotAllowed"])
     broken = pipeline("syse", tasks=("serach",), mode="shai")
     assert objects(build(*own[:-1], broken, strict, stable=stable)) == set(), "nor for one that is broken meanwhile"
     assert build(*own[:-1], broken, lenient, stable=stable).release == stable
@@ -216,7 +216,10 @@ def test_an_address_that_is_no_longer_the_pool_s_does_not_stay() -> None:
     assert stable is not None
     assert build(line, task("search"), before, stable=stable).release == stable
     built = build(line, task("search"), after, stable=stable)
-    assert (objects(built), [one.reason for one in built.left_out.values()]) == (set(), ["AddressNotAllowed"])
+    assert (objects(built), [condition.reason for condition in built.left_out.values()]) == (
+        set(),
+        ["AddressNotAllowed"],
+    )
 
 
 def test_what_was_deleted_under_a_pipeline_is_kept_for_it() -> None:
@@ -231,36 +234,36 @@ def test_another_pipeline_moves_on_beside_a_broken_one() -> None:
     built = build(*WORLD[:-1], broken, other, task("other", environment=[]), stable=stable)
     assert built.release is not None
     assert stable is not None
-    changed = {key for key, one in built.release.objects.items() if stable.objects.get(key) != one}
+    changed = {key for key, obj in built.release.objects.items() if stable.objects.get(key) != obj}
     assert changed == {("Task", "other")}
 
 
 def test_a_namespace_that_loses_a_pool_leaves_it_before_the_next_one_comes() -> None:
     stable = build(*WORLD).release
-    heir = [task("other", namespace="other"), pipeline("syse", namespace="other", tasks=("other",))]
-    left = build(*WORLD, *heir, serving("other"), stable=stable)
+    claimant = [task("other", namespace="other"), pipeline("syse", namespace="other", tasks=("other",))]
+    left = build(*WORLD, *claimant, serving("other"), stable=stable)
     assert (objects(left), left.pipelines, left.left_out) == (set(), (), {})
     assert left.release is not None
     assert left.release.namespace == "search"
-    assert objects(build(*WORLD, *heir, serving("other"), stable=left.release)) == {"Pipeline/syse", "Task/other"}
-    assert objects(build(*WORLD, *heir, serving(), stable=stable)) == set()
+    assert objects(build(*WORLD, *claimant, serving("other"), stable=left.release)) == {"Pipeline/syse", "Task/other"}
+    assert objects(build(*WORLD, *claimant, serving(), stable=stable)) == set()
 
 
 def test_a_pool_from_before_there_were_allowed_namespaces_goes_on_and_takes_no_other() -> None:
     stable = build(*WORLD).release
-    heir = [task("other", namespace="other"), pipeline("a", namespace="other", tasks=("other",))]
+    claimant = [task("other", namespace="other"), pipeline("a", namespace="other", tasks=("other",))]
     upgraded = resource("JailPool", "default")
-    assert build(*WORLD, *heir, upgraded, stable=stable).release == stable
-    assert build(*WORLD[:-1], *heir, upgraded, stable=stable).namespace == "search"
+    assert build(*WORLD, *claimant, upgraded, stable=stable).release == stable
+    assert build(*WORLD[:-1], *claimant, upgraded, stable=stable).namespace == "search"
     known = resource("JailPool", "default", status={"namespace": "search"})
-    assert objects(build(*WORLD, *heir, known, stable=stable)) == WHOLE
-    assert build(*WORLD, *heir, upgraded).release is None, "a new pool is nobody's until it says whose"
+    assert objects(build(*WORLD, *claimant, known, stable=stable)) == WHOLE
+    assert build(*WORLD, *claimant, upgraded).release is None, "a new pool is nobody's until it says whose"
 
 
 # The revisions of a release.
 
 FIRST, SECOND, THIRD = (policy("public", text) for text in ("t1", "t2", "t3"))
-NAMES = [policies.revision_name(one) for one in (FIRST, SECOND, THIRD)]
+NAMES = [policies.revision_name(obj) for obj in (FIRST, SECOND, THIRD)]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +284,7 @@ NAMES = [policies.revision_name(one) for one in (FIRST, SECOND, THIRD)]
 def test_the_effective_revision(stable: Any, rejected: Any, known: tuple[int, ...], effective: int | None) -> None:
     status = {"stableRevision": stable and NAMES[stable - 1], "rejectedRevision": rejected and NAMES[rejected - 1]}
     present = policy("public", "t3", status)
-    all_known = inventory(present, *(revision((FIRST, SECOND, THIRD)[one - 1], one) for one in known))
+    all_known = inventory(present, *(revision((FIRST, SECOND, THIRD)[number - 1], number) for number in known))
     found = policies.effective_revision(present, all_known)
     assert (found and name(found)) == (effective and NAMES[effective - 1])
     assert policies.is_held(present) is (rejected == 3)

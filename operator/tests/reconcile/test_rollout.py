@@ -169,8 +169,8 @@ def test_a_step_that_passes_is_followed_by_the_next() -> None:
 
 
 def test_after_the_last_step_the_candidate_is_stable() -> None:
-    one = member(0, "new", samples=samples("new"))
-    decision = judged(one, state=watched(step=2))
+    canary = member(0, "new", samples=samples("new"))
+    decision = judged(canary, state=watched(step=2))
     assert (decision.stable, decision.state, outcome(decision)) == ("new", State(), ("Promote", "Complete"))
 
 

@@ -75,10 +75,10 @@ class World(RuleBasedStateMachine):
 
     # Actions of people, and faults of machines.
 
-    def change(self, to: Change) -> None:
-        self.releases[to.name] = to
-        if to.name != self.desired:
-            self.desired, self.held, self.rejected_since_change = to.name, (), set()
+    def change(self, target: Change) -> None:
+        self.releases[target.name] = target
+        if target.name != self.desired:
+            self.desired, self.held, self.rejected_since_change = target.name, (), set()
 
     @rule(fault=st.sampled_from(FAULTS), of_policy=st.booleans())
     def change_the_specs(self, fault: str, *, of_policy: bool) -> None:
@@ -109,19 +109,19 @@ class World(RuleBasedStateMachine):
 
     @rule(ordinal=st.integers(0, 5))
     def a_member_is_mended(self, ordinal: int) -> None:
-        one = self.machines.get(f"m{ordinal}")
-        if one is not None and not one.alive:
-            one.alive, one.process, one.counters = True, one.process + 1, (0, 0, 0, 0)
+        machine = self.machines.get(f"m{ordinal}")
+        if machine is not None and not machine.alive:
+            machine.alive, machine.process, machine.counters = True, machine.process + 1, (0, 0, 0, 0)
 
     @rule(sessions=st.integers(0, 50))
     def people_search(self, sessions: int) -> None:
-        for one in self.machines.values():
-            fault = self.releases[one.runs].fault
-            if one.alive and one.runs and fault != "crashes":
+        for machine in self.machines.values():
+            fault = self.releases[machine.runs].fault
+            if machine.alive and machine.runs and fault != "crashes":
                 denials = sessions * 3 if fault == "denies" else 0
                 microseconds = sessions * (9000 if fault == "slow" else 1000)
                 more = (sessions, sessions * 10, denials, microseconds)
-                one.counters = tuple(a + b for a, b in zip(one.counters, more, strict=True))  # type: ignore[assignment]
+                machine.counters = tuple(a + b for a, b in zip(machine.counters, more, strict=True))  # type: ignore[assignment]
 
     @rule(seconds=st.sampled_from([1, 10, 30, 61, 700]))
     def time_passes(self, seconds: int) -> None:
@@ -138,8 +138,8 @@ class World(RuleBasedStateMachine):
     def the_operator_crashes(self) -> None:
         """Everything except the status is lost."""
         self.effect, self.comparison_refusal = None, ""
-        for one in self.machines.values():
-            one.samples, one.refused = (), set()
+        for machine in self.machines.values():
+            machine.samples, machine.refused = (), set()
 
     # Actions of the operator.
 
@@ -153,12 +153,12 @@ class World(RuleBasedStateMachine):
         self.last = decision
         if decision.reject:  # written before the pool's status
             self.held = decision.reject
-        told = {
+        updated = {
             "rollout": rollout_state.write(decision.state),
             "stable": decision.stable,
             "rejected": decision.rejected,
         }
-        self.status = json.dumps(told)
+        self.status = json.dumps(updated)
         if decision.rejected and decision.verdict == "RollBack":
             self.rejected_since_change.add(decision.rejected)
             if self.releases[decision.rejected].of_policy:
@@ -169,19 +169,22 @@ class World(RuleBasedStateMachine):
             self.apply(self.machines[name], decision.targets[name])
 
     def sample(self) -> None:
-        for one in self.machines.values():
-            if one.alive and one.runs:
-                one.samples = (*one.samples, Sample(self.now, str(one.process), one.runs, *one.counters))
+        for machine in self.machines.values():
+            if machine.alive and machine.runs:
+                machine.samples = (
+                    *machine.samples,
+                    Sample(self.now, str(machine.process), machine.runs, *machine.counters),
+                )
 
     def situation(self) -> Situation:
-        told = json.loads(self.status)
-        stable, fault = told.get("stable", ""), self.releases[self.desired].fault
+        status = json.loads(self.status)
+        stable, fault = status.get("stable", ""), self.releases[self.desired].fault
         return Situation(
             stable=stable,
             desired=self.desired,
-            rejected=told.get("rejected", ""),
-            state=rollout_state.read(told),
-            members=[self.view(name, one, stable) for name, one in sorted(self.machines.items())],
+            rejected=status.get("rejected", ""),
+            state=rollout_state.read(status),
+            members=[self.view(name, machine, stable) for name, machine in sorted(self.machines.items())],
             settings=self.settings,
             now=self.now,
             effect=self.effect,
@@ -191,18 +194,18 @@ class World(RuleBasedStateMachine):
             first=not stable,
         )
 
-    def view(self, name: str, one: Machine, stable: str) -> Member:
-        up = one.alive and self.releases[one.runs].fault != "crashes"
+    def view(self, name: str, machine: Machine, stable: str) -> Member:
+        alive = machine.alive and self.releases[machine.runs].fault != "crashes"
         return Member(
             name=name,
-            ordinal=one.ordinal,
-            release=one.runs,
-            ready=up,
-            answers=one.alive,
-            comparable=one.alive and one.runs == stable,
-            refuses_stable=stable in one.refused and one.runs != stable,
-            refusal="does not parse" if self.desired in one.refused and one.runs != self.desired else "",
-            samples=one.samples,
+            ordinal=machine.ordinal,
+            release=machine.runs,
+            ready=alive,
+            answers=machine.alive,
+            comparable=machine.alive and machine.runs == stable,
+            refuses_stable=stable in machine.refused and machine.runs != stable,
+            refusal="does not parse" if self.desired in machine.refused and machine.runs != self.desired else "",
+            samples=machine.samples,
         )
 
     def compare(self, decision: Decision) -> None:
@@ -217,13 +220,13 @@ class World(RuleBasedStateMachine):
             closed = 90 if fault == "blocks" else 3
             self.effect = Effect(need.before, need.candidate, {"flowsBefore": 100, "closedTotal": closed})
 
-    def apply(self, one: Machine, release: str) -> None:
-        if not one.alive or not release or release == one.runs:
+    def apply(self, machine: Machine, release: str) -> None:
+        if not machine.alive or not release or release == machine.runs:
             return
         if self.releases[release].fault == "refused":
-            one.refused.add(release)
+            machine.refused.add(release)
         else:
-            one.runs = release
+            machine.runs = release
 
     # Invariants.
 
@@ -232,12 +235,12 @@ class World(RuleBasedStateMachine):
         assert rollout_state.read(json.loads(json.dumps({"rollout": rollout_state.write(state)}))) == state
         assert set(decision.targets) == set(self.machines)
         trying = [name for name, release in decision.targets.items() if release == state.candidate != ""]
-        nowhere = all(one.refuses_stable for one in situation.members)  # then no member can be harmed
-        if decision.stable and situation.stable and not nowhere:
+        unharmed = all(member.refuses_stable for member in situation.members)  # then no member can be harmed
+        if decision.stable and situation.stable and not unharmed:
             self.check_shares(situation, decision, trying, size)
         assert not self.rejected_since_change & set(decision.targets.values()) - {decision.stable}
         promoted = decision.stable != situation.stable
-        if promoted and situation.stable and not nowhere:
+        if promoted and situation.stable and not unharmed:
             old, new = self.releases[situation.stable].fault, self.releases[decision.stable].fault
             # Where there were no sessions before, there is no cost to compare with.
             unseen = {"slow"} if "no sessions were seen before" in decision.condition.message else set()
@@ -245,8 +248,8 @@ class World(RuleBasedStateMachine):
                 f"{decision.stable}, which {new}, was promoted: {decision.condition.message}"
             )
             assert not situation.settings.paused
-        if situation.settings.paused and situation.stable and not nowhere:
-            before = {one.name for one in situation.members if one.name in situation.state.canaries}
+        if situation.settings.paused and situation.stable and not unharmed:
+            before = {member.name for member in situation.members if member.name in situation.state.canaries}
             assert set(trying) <= before
 
     def check_shares(self, situation: Situation, decision: Decision, trying: list[str], size: int) -> None:
@@ -281,7 +284,7 @@ class World(RuleBasedStateMachine):
             self.time_passes(30)
         assert self.last is not None
         assert (self.last.stable, self.last.condition.reason) == (self.desired, "Complete"), self.last.condition.message
-        assert {one.runs for one in self.machines.values()} == {self.desired}
+        assert {machine.runs for machine in self.machines.values()} == {self.desired}
 
     @precondition(lambda self: self.machines and json.loads(self.status).get("stable"))
     @rule(fault=st.sampled_from(FAULTS[1:]), of_policy=st.booleans())
@@ -299,7 +302,7 @@ class World(RuleBasedStateMachine):
         assert self.last is not None
         reason = "BlocksFlows" if fault == "blocks" else "RolledBack"
         assert (self.last.stable, self.last.condition.reason) == (stable, reason), self.last.condition.message
-        assert {one.runs for one in self.machines.values()} == {stable}
+        assert {machine.runs for machine in self.machines.values()} == {stable}
 
 
 TestWorld = World.TestCase

@@ -53,8 +53,8 @@ def analysis(**more: Any) -> dict[str, Any]:
 
 
 def tally(expected: int, granted: int, refused: int = 0) -> dict[str, int]:
-    rest = expected - granted - refused
-    return {"expected": expected, "granted": granted, "refused": refused, "undecided": rest}
+    own = expected - granted - refused
+    return {"expected": expected, "granted": granted, "refused": refused, "undecided": own}
 
 
 def accesses(task: str = "worker", expected: int = 10, granted: int = 9, **causes: int) -> dict[str, Any]:
@@ -237,8 +237,8 @@ def test_a_newer_scheduled_run_replaces_an_older_one_when_it_should(policy: str,
     oa = resource("OfflineAnalysis", "nightly", {"pipeline": "syse", "concurrencyPolicy": policy}, {})
     scheduled = {"trigger": "Schedule", "offlineAnalysis": "nightly"}
     newer = run("two", spec={**scheduled, "scheduledTime": f"2026-06-01T{other}:00Z"})
-    mine = run(spec={**scheduled, "scheduledTime": STARTED})
-    decision = runs.reconcile(mine, [member(0, State.RUNNING)], world(oa, newer, mine), NOW)
+    own = run(spec={**scheduled, "scheduledTime": STARTED})
+    decision = runs.reconcile(own, [member(0, State.RUNNING)], world(oa, newer, own), NOW)
     assert succeeded(decision)[1] == reason
 
 

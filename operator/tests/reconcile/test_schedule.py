@@ -105,7 +105,7 @@ def every_minute(expression: str, zone: ZoneInfo, start: datetime, end: datetime
         if fixed:
             skipped = int((wall - before) / MINUTE) - 1
             shown += [before + MINUTE * number for number in range(1, skipped + 1)]
-            shown = [one for one in shown if one not in seen]
+            shown = [moment for moment in shown if moment not in seen]
         seen.update(shown)
         before = wall
         if moment > start and any(map(matches, shown)):

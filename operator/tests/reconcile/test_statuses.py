@@ -41,7 +41,7 @@ def faults(value: Any, rule: dict[str, Any], place: str = "") -> list[str]:
             inner = [faults(value[name], known[name], f"{place}.{name}") for name in value if name in known]
         case "array":
             unknown, missing = [f"{place} has {len(value)}"] if len(value) > rule["maxItems"] else [], []
-            inner = [faults(one, rule["items"], f"{place}[{number}]") for number, one in enumerate(value)]
+            inner = [faults(element, rule["items"], f"{place}[{number}]") for number, element in enumerate(value)]
         case "string":
             good = isinstance(value, str) and rule.get("minLength", 0) <= len(value) <= rule.get(
                 "maxLength", len(value)

@@ -65,16 +65,16 @@ def read(cluster: Cluster, kind: str, namespace: str, name: str) -> dict[str, An
 
 def condition(found: dict[str, Any] | None, kind: str) -> tuple[str, str]:
     """Return status and reason of a condition, empty when there is none."""
-    for one in ((found or {}).get("status") or {}).get("conditions") or ():
-        if one["type"] == kind:
-            return one["status"], one["reason"]
+    for entry in ((found or {}).get("status") or {}).get("conditions") or ():
+        if entry["type"] == kind:
+            return entry["status"], entry["reason"]
     return "", ""
 
 
 def message(found: dict[str, Any] | None, kind: str) -> str:
-    for one in ((found or {}).get("status") or {}).get("conditions") or ():
-        if one["type"] == kind:
-            return str(one["message"])
+    for condition in ((found or {}).get("status") or {}).get("conditions") or ():
+        if condition["type"] == kind:
+            return str(condition["message"])
     return ""
 
 
@@ -99,4 +99,4 @@ def await_condition(
 def events(cluster: Cluster, namespace: str, name: str) -> list[dict[str, Any]]:
     """Return the events about an object."""
     answer = cluster.request("GET", path_of("v1", "events", namespace)).json()
-    return [one for one in answer["items"] if one["involvedObject"]["name"] == name]
+    return [event for event in answer["items"] if event["involvedObject"]["name"] == name]

@@ -78,10 +78,10 @@ def site() -> Iterator[Site]:
 class SmallPool:
     """One pool with its definitions."""
 
-    def __init__(self, cluster: Cluster, namespace: str, where: Site, name: str) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, site: Site, name: str) -> None:
         self.cluster, self.namespace, self.name = cluster, namespace, name
-        self.directory = where.base / name
-        self._addresses = where.addresses()
+        self.directory = site.base / name
+        self._addresses = site.addresses()
 
     def make(self, **spec: Any) -> None:
         """Apply the pool and its definitions."""
@@ -128,13 +128,13 @@ class SmallPool:
         """Wait until the pool has this many members and all of them serve its definitions."""
 
         def ready() -> bool:
-            told = self.status()
-            rows = told.get("members") or []
+            status = self.status()
+            rows = status.get("members") or []
             return (
-                len(rows) == members == told.get("readyReplicas")
-                and bool(told.get("stableRelease"))
-                and not told.get("candidateRelease")
-                and {(row["reason"], row.get("release")) for row in rows} <= {("Ready", told["stableRelease"])}
+                len(rows) == members == status.get("readyReplicas")
+                and bool(status.get("stableRelease"))
+                and not status.get("candidateRelease")
+                and {(row["reason"], row.get("release")) for row in rows} <= {("Ready", status["stableRelease"])}
             )
 
         until(ready, f"{members} members of {self.name} are ready", PATIENCE_SECONDS)
@@ -153,7 +153,7 @@ class SmallPool:
         answer = self.cluster.request(
             "GET", path_of("v1", "configmaps", NAMESPACE), labelSelector=f"shai.dev/pool={self.name}"
         )
-        return [one["metadata"]["name"] for one in answer.json()["items"]]
+        return [item["metadata"]["name"] for item in answer.json()["items"]]
 
     def delete(self) -> None:
         """Request the deletion without waiting."""
@@ -161,11 +161,11 @@ class SmallPool:
 
     def monitors(self, ordinal: int | None = None) -> list[int]:
         """Return the processes of the monitors."""
-        return [one for one in self._processes(ordinal) if "bin/shai monitor" in arguments(one)]
+        return [pid for pid in self._processes(ordinal) if "bin/shai monitor" in arguments(pid)]
 
     def supervisors(self, ordinal: int | None = None) -> list[int]:
         """Return the processes that keep monitors running."""
-        return [one for one in self._processes(ordinal) if "supervisord.conf" in arguments(one)]
+        return [pid for pid in self._processes(ordinal) if "supervisord.conf" in arguments(pid)]
 
     def _processes(self, ordinal: int | None) -> list[int]:
         return processes_with(f"{self.directory}/" + ("" if ordinal is None else f"{self.name}-{ordinal}/"))

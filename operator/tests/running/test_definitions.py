@@ -73,7 +73,7 @@ def test_a_policy_gets_revisions_and_keeps_its_history(devcluster: Cluster, name
 
     def numbers() -> list[int]:
         listed = json.loads(devcluster.kubectl("-n", namespace, "get", "policyrevisions", "-o", "json"))["items"]
-        return sorted(one["spec"]["revision"] for one in listed)
+        return sorted(revision["spec"]["revision"] for revision in listed)
 
     until(lambda: numbers() == [2, 3, 4], "the oldest revision is dropped")
     devcluster.kubectl("-n", namespace, "delete", "policy", "p")
@@ -123,7 +123,7 @@ def test_a_missing_task_is_named_until_it_is_there(
     found = await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("False", "TaskMissing"))
     assert f"no Task late in namespace {namespace}; apply it" in message(found, "Accepted")
     until(
-        lambda: [one for one in events(devcluster, namespace, "p") if one["reason"] == "TaskMissing"],
+        lambda: [event for event in events(devcluster, namespace, "p") if event["reason"] == "TaskMissing"],
         "an event says so",
     )
     apply_all(devcluster, namespace, task("late", "open"))
@@ -242,7 +242,7 @@ def test_while_the_operator_is_down_nothing_unchecked_gets_in(
 def child(parent: int, word: str) -> int:
     """Return the child process with this word in its command line."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    (found,) = [int(one) for one in children if word in Path(f"/proc/{one}/cmdline").read_text()]
+    (found,) = [int(pid) for pid in children if word in Path(f"/proc/{pid}/cmdline").read_text()]
     return found
 
 

@@ -117,10 +117,12 @@ def _left_in(directory: Path) -> list[str]:
 
 
 def _serves(pool: SmallPool) -> bool:
-    told = pool.status()
-    releases = {row.get("release") for row in told.get("members") or ()}
+    status = pool.status()
+    releases = {row.get("release") for row in status.get("members") or ()}
     return (
-        told.get("readyReplicas") == 2 and not told.get("candidateRelease") and releases == {told.get("stableRelease")}
+        status.get("readyReplicas") == 2
+        and not status.get("candidateRelease")
+        and releases == {status.get("stableRelease")}
     )
 
 
@@ -130,10 +132,10 @@ def _assert_single(pool: SmallPool) -> None:
         assert len(pool.supervisors(ordinal)) == len(pool.monitors(ordinal)) == 1
     until(lambda: pool.stored_releases() == [pool.stable()], "releases that are used no longer are gone")
     runs = pool.cluster.request("GET", path_of(API, "analysisruns", NAMESPACE)).json()["items"]
-    bundles = [one["spec"].get("bundle") for one in runs]
+    bundles = [run["spec"].get("bundle") for run in runs]
     assert len(bundles) == len(set(bundles))
     revisions = pool.cluster.request("GET", path_of(API, "policyrevisions", NAMESPACE)).json()["items"]
-    numbers = [(one["spec"]["policy"], one["spec"]["revision"]) for one in revisions]
+    numbers = [(revision["spec"]["policy"], revision["spec"]["revision"]) for revision in revisions]
     assert len(numbers) == len(set(numbers))
 
 
@@ -174,7 +176,7 @@ def test_members_serve_on_when_a_kind_is_deleted(cluster: Cluster, pool: SmallPo
     cluster.delete("crd", "policies.shai.dev")
 
     def told() -> list[str]:
-        return [one["message"] for one in events(cluster, "default", pool.name) if one["reason"] == "KindMissing"]
+        return [event["message"] for event in events(cluster, "default", pool.name) if event["reason"] == "KindMissing"]
 
     until(told, "an event says so", PATIENCE_SECONDS)
     assert "apply the definitions again" in told()[0]

@@ -57,7 +57,7 @@ def test_hosts_out_of_reach_are_named_and_can_be_given_up(
         pool.make(replicas=2, provider="linux", hosts=hosts)
 
         def told() -> dict[str, str]:
-            return {one["reason"]: one["message"] for one in events(devcluster, "default", "away")}
+            return {event["reason"]: event["message"] for event in events(devcluster, "default", "away")}
 
         until(lambda: {"HostUnreachable", "AuthenticationFailed"} <= told().keys(), "both are told", PATIENCE_SECONDS)
         assert "host closed" in told()["HostUnreachable"]
@@ -99,11 +99,11 @@ def test_slow_playbooks_hold_up_nothing_else_and_end_with_the_operator(
         await_condition(devcluster, "Policy", namespace, f"p-{number}", "Accepted", ("True", "Accepted"))
     assert waiting(), "the policies had to wait for the playbook"
 
-    children = {one: arguments(one) for one in _descendants(operator.process.pid)}
-    assert any("ansible-playbook" in one for one in children.values())
+    children = {pid: arguments(pid) for pid in _descendants(operator.process.pid)}
+    assert any("ansible-playbook" in command for command in children.values())
     operator.stop()
     assert operator.process.returncode == 0
-    assert [said for one, said in children.items() if said and arguments(one) == said] == []
+    assert [command for pid, command in children.items() if command and arguments(pid) == command] == []
     operator.start()
     until(waiting, "the playbook is started again", PATIENCE_SECONDS)
     for pool in pools:
@@ -114,5 +114,5 @@ def test_slow_playbooks_hold_up_nothing_else_and_end_with_the_operator(
 
 def _descendants(process: int) -> list[int]:
     threads = Path(f"/proc/{process}/task").glob("*/children")
-    children = [int(one) for thread in threads for one in thread.read_text().split()]
-    return [*children, *(one for child in children for one in _descendants(child))]
+    children = [int(pid) for thread in threads for pid in thread.read_text().split()]
+    return [*children, *(pid for child in children for pid in _descendants(child))]

@@ -48,10 +48,10 @@ def new_pool(devcluster: Cluster, new_namespace: Callable[[], str], site: Site) 
         return made[-1]
 
     yield make
-    for one in made:
-        one.delete()
-    for one in made:
-        one.await_gone()
+    for pool in made:
+        pool.delete()
+    for pool in made:
+        pool.await_gone()
 
 
 def test_a_pool_comes_grows_is_healed_and_shrinks(devcluster: Cluster, new_pool: Callable[[str], SmallPool]) -> None:
@@ -70,13 +70,13 @@ def test_a_pool_comes_grows_is_healed_and_shrinks(devcluster: Cluster, new_pool:
     assert len({play for play, _, _ in progress}) > 1, progress
     pool.await_ready(1)
     await_condition(devcluster, "Pipeline", pool.namespace, "p", "Ready", ("True", "Complete"))
-    until(lambda: "MemberReady" in [one["reason"] for one in events(devcluster, "default", "life")], "an event")
+    until(lambda: "MemberReady" in [event["reason"] for event in events(devcluster, "default", "life")], "an event")
     left = datetime.fromisoformat(pool.rows()[0]["certificateEnds"]) - datetime.now(UTC)
     assert timedelta(days=89) < left < timedelta(days=91), left
 
     devcluster.kubectl("scale", "jailpool", "life", "--replicas=2")
     pool.await_ready(2)
-    assert [len(pool.monitors(one)) for one in (0, 1)] == [1, 1]
+    assert [len(pool.monitors(ordinal)) for ordinal in (0, 1)] == [1, 1]
 
     untouched = pool.monitors(1)
     for process in [*pool.supervisors(0), *pool.monitors(0)]:

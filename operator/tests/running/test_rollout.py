@@ -136,7 +136,10 @@ def test_a_change_that_denies_too_much_is_rolled_back(world: World) -> None:
         world.rolled_out("False", "RolledBack")
         until(lambda: set(world.releases()) == {before}, "all members have the stable release again", seconds=60)
         counts = {address: seen[ONLY_Y] for address, seen in visitors.seen.items()}
-        until(lambda: all(visitors.seen[one][ONLY_Y] > counts[one] for one in counts), "everybody reads y again")
+        until(
+            lambda: all(visitors.seen[visitor][ONLY_Y] > counts[visitor] for visitor in counts),
+            "everybody reads y again",
+        )
     untouched = [address for address, seen in visitors.seen.items() if frozenset() not in seen]
     assert len(untouched) == 2, "only the canary had the change"
     found = world.policy("on-y")
@@ -146,7 +149,10 @@ def test_a_change_that_denies_too_much_is_rolled_back(world: World) -> None:
     assert condition(found, "Ready") == ("False", "RolledBack")
     text = message(read(world.cluster, "Pipeline", world.namespace, "probe"), "RolledOut")
     assert "denials" in text
-    until(lambda: [one for one in events(world.cluster, "default", POOL) if one["reason"] == "RolledBack"], "an event")
+    until(
+        lambda: [event for event in events(world.cluster, "default", POOL) if event["reason"] == "RolledBack"],
+        "an event",
+    )
     assert world.stable() == before
 
 

@@ -74,8 +74,8 @@ def author(devcluster: Cluster, new_namespace: Callable[[], str], tmp_path: Path
         return made[-1]
 
     yield make
-    for one in made:
-        one.cluster.close()
+    for user in made:
+        user.cluster.close()
 
 
 @pytest.fixture
@@ -94,18 +94,18 @@ def status(cluster: Cluster, pool: str) -> dict[str, Any]:
 
 def settled(cluster: Cluster, pool: str) -> bool:
     found = read(cluster, "JailPool", "", pool) or {}
-    told = found.get("status") or {}
-    return bool(told.get("observedGeneration") == found["metadata"]["generation"] and told.get("stableRelease"))
+    status = found.get("status") or {}
+    return bool(status.get("observedGeneration") == found["metadata"]["generation"] and status.get("stableRelease"))
 
 
 def test_an_author_has_no_more_than_the_example_gives(author: Callable[[], Author]) -> None:
-    one = author()
+    user = author()
     for allowed in (
         ("create", "policies.shai.dev"),
         ("delete", "tasks.shai.dev"),
         ("list", "policyrevisions.shai.dev"),
     ):
-        assert one.may(*allowed), allowed
+        assert user.may(*allowed), allowed
     for refused in (
         ("create", "policyrevisions.shai.dev"),
         ("patch", "policies.shai.dev", "--subresource=status"),
@@ -114,7 +114,7 @@ def test_an_author_has_no_more_than_the_example_gives(author: Callable[[], Autho
         ("patch", "jailpools.shai.dev"),
         ("get", "secrets"),
     ):
-        assert not one.may(*refused), refused
+        assert not user.may(*refused), refused
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -152,8 +152,8 @@ def test_a_pool_is_handed_on_by_whoever_owns_it(
     name = f"pool-{first.namespace}"
     pools.append(name)
     apply(devcluster, first.namespace, serving(first.namespace, name))
-    for one in (first, second):
-        one.define(name)
+    for user in (first, second):
+        user.define(name)
     await_condition(devcluster, "Pipeline", first.namespace, "p", "RolledOut", ("True", "Complete"))
     apply(devcluster, first.namespace, serving(second.namespace, name))
     await_condition(devcluster, "Pipeline", second.namespace, "p", "RolledOut", ("True", "Complete"))
@@ -168,20 +168,20 @@ def test_a_pool_is_handed_on_by_whoever_owns_it(
 def test_only_modes_that_the_pool_allows_come_into_force(
     devcluster: Cluster, author: Callable[[], Author], pools: list[str]
 ) -> None:
-    one = author()
-    name = f"pool-{one.namespace}"
+    user = author()
+    name = f"pool-{user.namespace}"
     pools.append(name)
-    apply(devcluster, one.namespace, serving(one.namespace, name))
-    one.apply(policy("open"), task("t", "open"))
+    apply(devcluster, user.namespace, serving(user.namespace, name))
+    user.apply(policy("open"), task("t", "open"))
     line = pipeline("p", ["t"], "/a/**", "open", pool=name, mode="baseline")
-    one.apply(line)
-    space = one.namespace
+    user.apply(line)
+    space = user.namespace
     await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "ModeNotAllowed"))
     assert "stableRelease" not in status(devcluster, name)
     measuring = resource("Benchmark", "cost", pipeline="p", modes=["baseline", "shai"])
-    one.apply(measuring)
+    user.apply(measuring)
     await_condition(devcluster, "Benchmark", space, "cost", "Succeeded", ("Unknown", "ModeNotAllowed"))
-    refused = one.cluster.try_kubectl(
+    refused = user.cluster.try_kubectl(
         "patch", "jailpool", name, "--type=merge", "-p", '{"spec": {"allowedModes": ["shai", "baseline"]}}'
     )
     assert "forbidden" in refused.stderr
@@ -193,9 +193,9 @@ def test_only_modes_that_the_pool_allows_come_into_force(
     apply(devcluster, space, serving(space, name))
     until(lambda: status(devcluster, name)["stableRelease"] != release, "what is no longer allowed runs no longer")
 
-    one.apply({**line, "spec": {**line["spec"], "mode": "shai"}})
+    user.apply({**line, "spec": {**line["spec"], "mode": "shai"}})
     await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("True", "Accepted"))
-    one.apply(policy("open", mode="Audit"))
+    user.apply(policy("open", mode="Audit"))
     found = await_condition(devcluster, "Pipeline", space, "p", "Accepted", ("False", "ModeNotAllowed"))
     assert "Policy open is in mode Audit" in message(found, "Accepted")
 
@@ -215,8 +215,8 @@ def in_force(cluster: Cluster, pool: str) -> str:
 def test_a_forged_revision_never_comes_into_force(
     devcluster: Cluster, author: Callable[[], Author], pools: list[str], operator: Operator, tmp_path: Path
 ) -> None:
-    one = author()
-    space, name = one.namespace, f"pool-{one.namespace}"
+    user = author()
+    space, name = user.namespace, f"pool-{user.namespace}"
     pools.append(name)
     rights = "--verb=get,list,create,update,patch,delete", "--resource=policyrevisions.shai.dev"
     devcluster.kubectl("-n", space, "create", "role", "forger", *rights)
@@ -231,13 +231,13 @@ def test_a_forged_revision_never_comes_into_force(
     assert "created" in created
 
     apply(devcluster, space, serving(space, name))
-    one.define(name)
+    user.define(name)
     await_condition(devcluster, "Pipeline", space, "p", "RolledOut", ("True", "Complete"))
     assert in_force(devcluster, name) == good["spec"]["text"]
     made = read(devcluster, "PolicyRevision", space, policies.revision_name(good))
     assert made is not None
     assert made["spec"]["text"] == good["spec"]["text"]
-    until(lambda: "RevisionReplaced" in [one["reason"] for one in events(devcluster, space, "open")], "an event")
+    until(lambda: "RevisionReplaced" in [event["reason"] for event in events(devcluster, space, "open")], "an event")
 
     seal = made["metadata"]["annotations"][ANNOTATION]
     pretender = resource(
@@ -247,7 +247,7 @@ def test_a_forged_revision_never_comes_into_force(
     apply(forger, space, pretender)
     forger.kubectl("-n", space, "annotate", "policyrevision", made["metadata"]["name"], f"{ANNOTATION}-")
     until(lambda: sealed(devcluster, space, made["metadata"]["name"]), "the one without its seal is replaced")
-    until(lambda: "RevisionIgnored" in [one["reason"] for one in events(devcluster, space, "open")], "an event")
+    until(lambda: "RevisionIgnored" in [event["reason"] for event in events(devcluster, space, "open")], "an event")
     operator.await_quiet()
     assert in_force(devcluster, name) == good["spec"]["text"]
     await_condition(devcluster, "Pipeline", space, "p", "Ready", ("True", "Complete"))

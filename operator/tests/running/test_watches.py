@@ -134,7 +134,7 @@ class Rival:
     def _label(self, found: dict[str, Any], number: int) -> None:
         metadata = found["metadata"]
         metadata.setdefault("labels", {})["rival"] = str(number)
-        others = [one for one in metadata.get("finalizers", []) if one != FOREIGN]
+        others = [finalizer for finalizer in metadata.get("finalizers", []) if finalizer != FOREIGN]
         metadata["finalizers"] = [*others, FOREIGN]
         if found["kind"] == "Policy":
             text = found["spec"]["text"].split("# rival")[0]
@@ -142,7 +142,7 @@ class Rival:
 
     def _condition(self, found: dict[str, Any], number: int) -> None:
         status = found.setdefault("status", {})
-        kept = [one for one in status.get("conditions", []) if one["type"] != "Reviewed"]
+        kept = [condition for condition in status.get("conditions", []) if condition["type"] != "Reviewed"]
         own = {
             "type": "Reviewed",
             "status": "True",
@@ -188,12 +188,12 @@ def test_nothing_of_anybody_is_lost_to_conflicting_writers(
     await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
     await_condition(devcluster, "Pipeline", namespace, "line", "Accepted", ("True", "Accepted"))
     revisions = json.loads(devcluster.kubectl("-n", namespace, "get", "policyrevisions", "-o", "json"))["items"]
-    newest = max(revisions, key=lambda one: one["spec"]["revision"])
+    newest = max(revisions, key=lambda revision: revision["spec"]["revision"])
     found = read(devcluster, "Policy", namespace, "p")
     assert found is not None
     assert newest["spec"]["text"] == found["spec"]["text"]
     assert found["status"]["latestRevision"] == newest["spec"]["revision"]
-    assert len({one["spec"]["revision"] for one in revisions}) == len(revisions)
+    assert len({revision["spec"]["revision"] for revision in revisions}) == len(revisions)
     held = read(devcluster, "JailPool", "", pool)
     assert held is not None
     assert "shai.dev/release" in held["metadata"]["finalizers"]
