@@ -55,6 +55,14 @@ var grantable = map[string]Access{
 	"ZADD": Read | Write, // ZADD … INCR 0 answers with a score
 }
 
+// Within leaves out the commands that need more than an access. Those that cannot be
+// granted at all stay, for [ACLRules] to refuse.
+func Within(access Access, commands []string) []string {
+	return slices.DeleteFunc(slices.Clone(commands), func(command string) bool {
+		return grantable[strings.ToUpper(command)]&^access != 0
+	})
+}
+
 // ACLRules returns the arguments of ACL SETUSER that give the user exactly the rights of
 // grants, whatever rights it had before. passwordHash is the lower-case hex SHA-256 of
 // its password. The result depends only on the set of grants, not on their order.

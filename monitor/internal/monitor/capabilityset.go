@@ -250,7 +250,11 @@ func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 			grant := kvfilter.Grant{Access: kvfilter.Read, Commands: conduit.Access.Read,
 				Keys: []string{access.Conduit}}
 			if access.Write {
-				grant.Access, grant.Commands = kvfilter.Write, conduit.Access.Write
+				grant.Access = kvfilter.Write
+				if slices.Contains(accesses, analysis.Other{Set: access.Set, Conduit: access.Conduit}) {
+					grant.Access |= kvfilter.Read
+				}
+				grant.Commands = kvfilter.Within(grant.Access, conduit.Access.Write)
 			}
 			if len(grant.Commands) > 0 {
 				grants = append(grants, grant)
