@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The system calls of shai.ko: light-weight contexts (lwc(2)) and descriptor
- * channels (shai(4)). This header is the binary interface; integers are the
- * machine's, structures have no padding. Only 64-bit processes are served.
+ * The system calls of shai.ko: light-weight contexts (lwc(2)) and descriptor channels
+ * (shai(4)). This header is the binary interface. Integers have the machine's byte
+ * order; structures have no padding. Only 64-bit processes can use it.
  *
- * The numbers of the calls are assigned when the module is loaded; read them
- * from the sysctl variables shai.syscall.<name>.
+ * The numbers of the calls are assigned when the module is loaded; read them from the
+ * sysctl variables shai.syscall.<name>.
  */
 #ifndef SHAI_LWC_H
 #define SHAI_LWC_H
@@ -18,11 +18,11 @@
 
 #define LWC_VERSION 1
 
-/* Instead of a descriptor. */
+/* Names of contexts in place of a descriptor. */
 #define LWC_SELF (-1)   /* the current context */
 #define LWC_CALLER (-2) /* the context that called or was redirected to this one */
 
-/* What a descriptor allows to be done to its context. */
+/* What a descriptor allows its holder to do with the context. */
 #define LWC_RIGHT_SWITCH 0x01u
 #define LWC_RIGHT_CREATE 0x02u  /* use it as the source of another */
 #define LWC_RIGHT_OVERLAY 0x04u /* map its memory */
@@ -31,10 +31,10 @@
 #define LWC_RIGHT_GRANT 0x20u   /* add conduits to what it may receive */
 #define LWC_RIGHTS_ALL 0x3fu
 
-/* What becomes of a range of memory, or of descriptors, in a new context. */
-#define LWC_COPY 0u  /* memory: copy-on-write. descriptor: opened anew */
-#define LWC_SHARE 1u /* memory: the same. descriptor: the same open file */
-#define LWC_OMIT 2u  /* not there */
+/* How a new context gets a range of memory, or descriptors. */
+#define LWC_COPY 0u  /* memory: copy-on-write. descriptor: the file, opened again */
+#define LWC_SHARE 1u /* memory: the same pages. descriptor: the same open file */
+#define LWC_OMIT 2u  /* left out */
 
 struct lwc_range {
 	uint64_t start;  /* multiple of the page size */
@@ -57,19 +57,19 @@ struct lwc_descriptors {
 #define LWC_CALL_WORDS 16
 #define LWC_CALLS_MAX (LWC_CALL_WORDS * 64)
 
-#define LWC_MONITORED 0x1u       /* redirect refused calls to the monitor named */
+#define LWC_MONITORED 0x1u       /* redirect refused calls to the field monitor */
 #define LWC_CAPABILITY_MODE 0x2u /* as if the context had called cap_enter(2) */
 
 struct lwc_spec {
 	uint32_t version;               /* LWC_VERSION */
 	uint32_t flags;                 /* LWC_MONITORED, LWC_CAPABILITY_MODE */
-	int32_t source;                 /* LWC_SELF, or a descriptor: what is copied */
+	int32_t source;                 /* LWC_SELF, or a descriptor: the context to copy */
 	int32_t monitor;                /* LWC_SELF, or a descriptor; with LWC_MONITORED */
-	const struct lwc_range *ranges; /* a later one overrules an earlier */
+	const struct lwc_range *ranges; /* later ones overrule earlier ones */
 	const struct lwc_descriptors *descriptors;
 	uint32_t range_count;
 	uint32_t descriptor_count;
-	uint64_t redirected[LWC_CALL_WORDS]; /* also these calls go to the monitor */
+	uint64_t redirected[LWC_CALL_WORDS]; /* further calls that go to the monitor */
 };
 
 #define LWC_EVENT_CREATED 1u    /* lwc_create returned to its caller */
@@ -81,28 +81,28 @@ struct lwc_spec {
 struct lwc_event {
 	uint32_t kind;
 	int32_t descriptor; /* CREATED: of the new context; else -1 */
-	uint64_t context;   /* id of the new one, or of the one that was left */
+	uint64_t context;   /* id of the new context, or of the one that was left */
 	uint64_t argument;  /* SWITCHED: lwc_message.argument */
 	int32_t call;       /* REDIRECTED: the number of the call */
-	int32_t error;      /* REDIRECTED: what it would have failed with */
+	int32_t error;      /* REDIRECTED: the errno with which it would have failed */
 	uint64_t arguments[LWC_ARGUMENTS];
 };
 
 #define LWC_CALL 0x1u /* the target may switch back to LWC_CALLER */
 
 struct lwc_message {
-	uint64_t argument; /* for the event; to a redirected call: its result */
-	int32_t error;     /* to a redirected call: 0, or its errno */
+	uint64_t argument; /* for the event; for a redirected call: its result */
+	int32_t error;     /* for a redirected call: 0, or its errno */
 	uint32_t flags;    /* LWC_CALL */
 };
 
 struct lwc_restriction {
-	uint32_t rights;                     /* of the descriptor that remain */
+	uint32_t rights;                     /* rights of the descriptor that remain */
 	uint32_t flags;                      /* LWC_CAPABILITY_MODE, with LWC_SELF only */
 	uint64_t redirected[LWC_CALL_WORDS]; /* added to the context's */
 };
 
-#define LWC_OVERLAY_WRITE 0x1u /* map what is writable there writable here */
+#define LWC_OVERLAY_WRITE 0x1u /* map pages writable here that are writable there */
 
 struct lwc_overlay {
 	uint64_t start;  /* in the other context */
@@ -112,7 +112,7 @@ struct lwc_overlay {
 	uint32_t reserved;
 };
 
-/* Whose resources a call on behalf of another context uses. */
+/* The resources that a call on behalf of another context uses. */
 #define LWC_USE_MEMORY 0x1u
 #define LWC_USE_FILES 0x2u
 #define LWC_USE_CREDENTIALS 0x4u
@@ -125,7 +125,7 @@ struct lwc_overlay {
 #define SHAI_CONDUIT_READ 0x1u
 #define SHAI_CONDUIT_WRITE 0x2u
 
-/* A conduit that a context may receive descriptors of, as stat(2) names it. */
+/* A conduit of which a context may receive descriptors, identified as by stat(2). */
 struct shai_conduit {
 	uint64_t device;
 	uint64_t file;
@@ -136,7 +136,7 @@ struct shai_conduit {
 struct shai_delivery {
 	uint64_t tag; /* as it was sent */
 	uint32_t delivered;
-	uint32_t withheld; /* not covered by the receiver's capabilities */
+	uint32_t withheld; /* descriptors that the receiver's capabilities do not cover */
 };
 
 #ifndef _KERNEL

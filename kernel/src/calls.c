@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The system calls on contexts. All checks of who may do what are here.
+ * The system calls on contexts. All checks of permissions are here.
  */
 #include "context.h"
 
@@ -77,9 +77,9 @@ copy_specification(const struct lwc_spec *user, vm_map_t map, struct specificati
 }
 
 /*
- * Who is asked about the new context's refused calls: the monitor named, or the
- * source's. What is redirected from a source is redirected from its copies, so a
- * context cannot get rid of its monitor by copying itself.
+ * Chooses the monitor of the new context's refused calls: the given monitor, or the
+ * source's. Calls that are redirected from a source are redirected from its copies
+ * too, so a context cannot get rid of its monitor by copying itself.
  */
 static int
 choose_monitor(struct thread *td, struct lwc_process *process, const struct lwc_spec *spec,
@@ -117,7 +117,10 @@ copy_credentials(struct ucred *from, uint32_t flags)
 	return (new);
 }
 
-/* Copies the source's registers and resources. Whatever was made is in new->resources. */
+/*
+ * Copies the source's registers and resources. After a failure, new->resources holds
+ * the copies made so far.
+ */
 static int
 copy_context(struct thread *td, struct lwc_process *process, struct lwc_context *source,
     const struct specification *specification, struct lwc_context *new)
@@ -164,7 +167,7 @@ create_from(struct thread *td, struct lwc_process *process, struct lwc_context *
 	if (error != 0)
 		return (error);
 	new->event = user;
-	lwc_hold(new); /* until the descriptor does, or to be let go */
+	lwc_hold(new); /* until the descriptor holds it, or until a failure */
 	error = choose_monitor(td, process, &specification->fixed, source, new);
 	if (error == 0)
 		error = copy_context(td, process, source, specification, new);
@@ -230,7 +233,7 @@ sys_lwc_switch(struct thread *td, struct lwc_switch_args *arguments)
 	if (error != 0)
 		return (error);
 	if (file != NULL)
-		fdrop(file, td); /* the table still has it */
+		fdrop(file, td); /* the table still refers to it */
 	source = process->current;
 	was = target->state;
 	error = lwc_switch_to(td, process, target, LWC_STEP_LEAVE);
@@ -279,7 +282,10 @@ sys_lwc_restrict(struct thread *td, struct lwc_restrict_args *arguments)
 	return (error);
 }
 
-/* Whether a call may be made for another: it must not be a way around anybody's monitor. */
+/*
+ * Checks whether a call may be made on behalf of another context. It must not bypass
+ * a monitor.
+ */
 static int
 check_on_behalf(const struct lwc_context *current, const struct lwc_context *target, int number)
 {
@@ -293,7 +299,7 @@ check_on_behalf(const struct lwc_context *current, const struct lwc_context *tar
 	return (0);
 }
 
-/* The call itself, with the target's resources in the process's place. */
+/* Makes the call, with the target's resources in place of the process's. */
 static int
 call_with(struct thread *td, struct lwc_process *process, struct lwc_context *target,
     uint32_t resources, int number, uint64_t arguments[LWC_ARGUMENTS])
@@ -308,7 +314,7 @@ call_with(struct thread *td, struct lwc_process *process, struct lwc_context *ta
 		error = lwc_native_call(td, number, arguments);
 	process->borrowed--;
 	lwc_exchange(td, &target->resources, resources);
-	/* It cannot be restarted: the arguments are in another context's frame. */
+	/* The call cannot be restarted: its arguments are in another context's frame. */
 	if (error == ERESTART)
 		error = EINTR;
 	return (error);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Descriptor channels: a file type that passes descriptors of regular files from
- * one end to the other, and nothing else. Reading and writing are refused.
+ * Descriptor channels: a file type that passes descriptors of regular files from one end
+ * to the other, and nothing else. Reading and writing are refused.
  *
- * The receiver check. A descriptor is delivered only if the receiving context has
- * been granted its conduit (device and file number) with the rights it was opened
- * with; the others are dropped and counted. The sender cannot tell which. A
- * process without contexts has been granted nothing.
+ * The receiver check. A descriptor is delivered only if the receiving context has been
+ * granted its conduit (device and file number) with the rights that it was opened with.
+ * Other descriptors are dropped and counted. The sender cannot tell which ones. A process
+ * without contexts has been granted nothing.
  *
- * Only regular files travel, so that no cycle of channels in flight can arise
- * and there is nothing to collect.
+ * Only regular files can be sent, so there are no cycles of channels in flight, and no
+ * garbage collection is needed.
  *
- * Locking: (c) the channel's mutex. Closing files happens outside it.
- * Lifetime: freed when both ends are closed. A transfer in flight belongs to the
- * queue; it is freed with what it holds when the receiving end is closed.
+ * Locking: (c) the channel's mutex. Files are closed without it.
+ * Lifetime: a channel is freed when both ends are closed. A transfer in flight belongs to
+ * the queue; it is freed with its files when the receiving end is closed.
  */
 #include "context.h"
 
@@ -50,7 +50,7 @@ channel_wake(struct channel *channel, struct selinfo *which)
 	KNOTE_LOCKED(&which->si_note, 0);
 }
 
-/* An end was closed. The second to close frees the channel. */
+/* Handles the close of an end. The second close frees the channel. */
 static void
 end_closed(struct channel *channel, bool receiver, struct thread *td)
 {
@@ -235,7 +235,7 @@ refuse_data(
 	return (EOPNOTSUPP);
 }
 
-/* Only O_NONBLOCK, which the file itself remembers. */
+/* Supports O_NONBLOCK only, which the file itself stores. */
 static int
 channel_ioctl(
     struct file *fp, u_long command, void *data, struct ucred *credentials, struct thread *td)

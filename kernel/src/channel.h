@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A channel as its file type (channel.c) and its calls (transfer.c) share it.
+ * The structure of a channel, for its file type (channel.c) and its calls
+ * (transfer.c).
  */
 #ifndef SHAI_CHANNEL_H
 #define SHAI_CHANNEL_H
@@ -39,10 +40,10 @@ struct channel {
 extern const struct fileops channel_receiver;
 extern const struct fileops channel_sender;
 
-/* Drops what a transfer still holds, and the transfer. No locks held. */
+/* Frees a transfer and the files that it still holds. No locks held. */
 void channel_free_transfer(struct transfer *transfer, struct thread *td);
 
-/* Wakes whoever waits for, polls or watches one side. The channel is locked. */
+/* Wakes all threads that wait for, poll or watch one side. The channel is locked. */
 void channel_wake(struct channel *channel, struct selinfo *which);
 
 #endif

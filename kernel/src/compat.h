@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Where the kernel's own interfaces differ between 14 and 15.
+ * Differences between the kernel interfaces of FreeBSD 14 and 15.
  */
 #ifndef SHAI_COMPAT_H
 #define SHAI_COMPAT_H
@@ -12,10 +12,10 @@
 #include <sys/sysent.h>
 
 /*
- * syscall_thread_enter() was given a pointer to a pointer, so that it can put
- * another entry in place of one that is going. That was also merged to 14, so the
- * version does not tell; the declaration does. The casts are to what it is
- * declared as already.
+ * Older versions of syscall_thread_enter() take a pointer to a pointer, so that the
+ * call can replace an entry that is going away. The change was also merged to 14, so
+ * the macro looks at the declaration instead of the version. The casts are to the
+ * declared type.
  */
 #define ENTER_BY_ENTRY(td, entry)                                                                  \
 	((int (*)(struct thread *, struct sysent *))(void *)syscall_thread_enter)((td), (entry))
@@ -26,7 +26,7 @@
 		 : ENTER_BY_ENTRY(td, entry), int (*)(struct thread *, struct sysent **)           \
 		 : ENTER_BY_REFERENCE(td, entry))
 
-/* A descriptor's file and Capsicum rights, referenced and copied. */
+/* Gets a descriptor's file, with a reference, and a copy of its Capsicum rights. */
 static inline int
 get_with_capabilities(
     struct thread *td, int descriptor, struct file **file, struct filecaps *capabilities)

@@ -33,7 +33,10 @@ lwc_context_new(struct lwc_process *process, struct lwc_context **out)
 	return (0);
 }
 
-/* The structure itself: detached, held by nobody, without resources. */
+/*
+ * Frees the structure itself, which must be detached, held by nobody, and without
+ * resources.
+ */
 void
 lwc_context_free(struct lwc_context *context)
 {
@@ -47,7 +50,7 @@ lwc_hold(struct lwc_context *context)
 {
 	mtx_lock(&lwc_lock);
 	context->holders++;
-	if (context->doomed) { /* the current one, which becomes a monitor */
+	if (context->doomed) { /* the current context, which becomes a monitor */
 		TAILQ_REMOVE(&context->process->doomed, context, doomed_link);
 		context->doomed = false;
 	}
@@ -55,8 +58,8 @@ lwc_hold(struct lwc_context *context)
 }
 
 /*
- * One holder less. Returns true when the context has become unreachable in every
- * sense and the caller has to free it.
+ * Removes one holder. Returns true if nothing refers to the context any more; the
+ * caller then has to free it.
  */
 bool
 lwc_release_locked(struct lwc_context *context)
@@ -85,8 +88,8 @@ lwc_release(struct lwc_context *context)
 }
 
 /*
- * Frees whatever a context holds. By its owner: closing a file releases record
- * locks by process, so a kernel thread would release the wrong ones.
+ * Frees everything that a context holds. Only its owner may call this: closing a file
+ * releases record locks by process, so a kernel thread would release the wrong ones.
  */
 void
 lwc_resources_free(struct thread *td, struct lwc_context *context)
@@ -113,9 +116,9 @@ lwc_resources_free(struct thread *td, struct lwc_context *context)
 }
 
 /*
- * The kernel wants the credentials that a process takes to be nobody else's
- * (cr_users). They may have become a child's by fork(2) while this context was
- * current; then a copy serves.
+ * Makes credentials exclusive. The kernel requires that nobody else uses the
+ * credentials that a process takes (cr_users). While this context was current,
+ * fork(2) may have shared them with a child; then a copy replaces them.
  */
 static void
 make_private(struct ucred **credentials)
@@ -158,8 +161,8 @@ exchange_credentials(struct proc *p, struct lwc_resources *resources)
 	} while (0)
 
 /*
- * Exchanges the resources named with the process's, at once for whoever looks
- * under the process lock. Must not be called with resources that are absent.
+ * Exchanges the given resources with the process's, in one step for everybody who
+ * looks under the process lock. Must not be called with resources that are missing.
  */
 void
 lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use)
@@ -184,7 +187,7 @@ lwc_exchange(struct thread *td, struct lwc_resources *resources, uint32_t use)
 	if ((use & LWC_USE_MEMORY) != 0)
 		pmap_activate(td);
 	if ((use & LWC_USE_CREDENTIALS) != 0)
-		thread_cow_update(td); /* td_ucred follows now, not with the next call */
+		thread_cow_update(td); /* update td_ucred now, not at the next call */
 }
 
 void
@@ -216,14 +219,14 @@ thread_restore(struct thread *td, const struct lwc_thread_state *state)
 	td->td_rb_inact = state->robust_inactive;
 	PROC_LOCK(p);
 	td->td_sigmask = state->mask;
-	signotify(td); /* what the other mask held back may be due now */
+	signotify(td); /* signals that the other mask blocked may be deliverable now */
 	PROC_UNLOCK(p);
 }
 
 /*
  * Leaves the current context by a step and makes another current. Afterwards the
- * thread is in the other's address space, with its registers in the frame; the
- * caller delivers the event and the result. Nothing changes on failure.
+ * thread is in the other's address space, with its registers in the frame. The caller
+ * delivers the event and the result. After a failure nothing has changed.
  */
 int
 lwc_switch_to(
@@ -241,7 +244,7 @@ lwc_switch_to(
 	KASSERT(error == 0, ("lwc: the current context is not current"));
 	lwc_machine_save(td, source->machine);
 	lwc_thread_save(td, &source->thread);
-	/* Via source: its empty places take what the process had. */
+	/* Exchange by way of source: its empty places take the process's resources. */
 	source->resources = target->resources;
 	memset(&target->resources, 0, sizeof(target->resources));
 	lwc_exchange(td, &source->resources, LWC_USE_ALL);

@@ -2,39 +2,39 @@
  *
  * Light-weight contexts inside the kernel.
  *
- * A context is what a process can be made to have instead of what it has: an
- * address space, a descriptor table, directories, credentials, signal actions,
- * and the registers of its one thread. The process runs in one of them, the
- * current one; the others hold their resources in struct lwc_context. A switch
- * exchanges them. There is no scheduling: the thread that switches goes on, on
- * the same kernel stack, and returns to user mode with the other's registers.
+ * A context is a set of resources that a process can have in place of its own: an
+ * address space, a descriptor table, directories, credentials, signal actions, and the
+ * registers of its one thread. The process runs in one of its contexts, the current
+ * one. The others keep their resources in struct lwc_context. A switch exchanges them.
+ * There is no scheduling: the thread that switches continues, on the same kernel stack,
+ * and returns to user mode with the other context's registers.
  *
- * A process with contexts has one thread. p_vmspace, p_fd and p_sigacts belong to
- * the process, so a second thread would find itself elsewhere in the middle of
- * an instruction. Creating the first context with threads, and threads with
- * contexts, are both refused.
+ * A process with contexts has one thread. p_vmspace, p_fd and p_sigacts belong to the
+ * process, so a switch would move a second thread to another address space in the middle
+ * of an instruction. A process with threads cannot create its first context, and a
+ * process with contexts cannot create threads.
  *
- * Locking. (t) only the process's own thread touches it; there is one, so no
- * lock. (l) lwc_lock, a leaf mutex. (p) exchanged under the process lock, which
- * is what other processes hold when they look (fdhold, vmspace_acquire_ref,
- * signal delivery, credentials).
+ * Locking. (t) only the process's own thread touches it; there is one, so no lock is
+ * needed. (l) lwc_lock, a leaf mutex. (p) exchanged under the process lock, which other
+ * processes hold when they look (fdhold, vmspace_acquire_ref, signal delivery,
+ * credentials).
  *
- * Lifetime. A context is held by descriptors and by the contexts it is monitor
- * of ("holders"), the root also by its process. When the last holder goes, the
- * context is doomed: its owner discards it before it returns to user mode, or,
- * when the last reference was dropped by somebody else (a process that inspects
- * the descriptor table), with its next call. The current context cannot be
- * discarded; it is doomed when it is left. The structure itself stays until it
- * is detached from its process and has no holder. When the process exits or
- * executes a program, all contexts but the current one are discarded, whoever
- * holds them: descriptors then refer to a dead context.
+ * Lifetime. Descriptors hold a context, and so do the contexts that it is the monitor of
+ * ("holders"); the process also holds its root context. When the last holder goes, the
+ * context is doomed: its owner discards it before it returns to user mode. If somebody
+ * else dropped the last reference (a process that inspects the descriptor table), the
+ * owner discards it at its next call. The current context cannot be discarded; it is
+ * doomed when it is left. The structure itself stays until it is detached from its
+ * process and has no holder. When the process exits or executes a program, all contexts
+ * but the current one are discarded, even if they are held: descriptors then refer to a
+ * dead context.
  *
- * An address space is freed only while nobody holds the process (PHOLD): whoever
- * does may be using it without a reference, because a process's address space does
- * not otherwise go before the process does.
+ * An address space is freed only while nobody holds the process (PHOLD). A holder may
+ * use it without a reference, because a process's address space otherwise lives as long
+ * as the process.
  *
- * Contexts of one process that hold each other's descriptors and nobody else's
- * live until the process ends; the limits bound them.
+ * Contexts of one process that hold each other's descriptors, and no other context's,
+ * live until the process ends; the limits bound their number.
  */
 #ifndef SHAI_CONTEXT_H
 #define SHAI_CONTEXT_H
@@ -62,7 +62,7 @@ MALLOC_DECLARE(M_SHAI);
 struct lwc_machine;
 struct vmspace;
 
-/* What a switch exchanges between process and context. (p) */
+/* The resources that a switch exchanges between process and context. (p) */
 struct lwc_resources {
 	struct vmspace *vmspace;
 	struct filedesc *files;
@@ -71,7 +71,7 @@ struct lwc_resources {
 	struct sigacts *actions;
 };
 
-/* What the thread keeps per address space. (t) */
+/* The state that the thread keeps for each address space. (t) */
 struct lwc_thread_state {
 	sigset_t mask;
 	stack_t alternate_stack;
@@ -85,7 +85,7 @@ struct lwc_thread_state {
 };
 
 struct lwc_context {
-	TAILQ_ENTRY(lwc_context) link;        /* (t) of the process */
+	TAILQ_ENTRY(lwc_context) link;        /* (t) in the process */
 	TAILQ_ENTRY(lwc_context) doomed_link; /* (l) */
 	struct lwc_process *process;          /* (l) NULL once detached */
 	u_int holders;                        /* (l) */
@@ -96,7 +96,7 @@ struct lwc_context {
 	struct lwc_thread_state thread;       /* (t) while not current */
 	struct lwc_machine *machine;          /* (t) while not current */
 	struct lwc_context *monitor;          /* (t) held; NULL: nothing is redirected */
-	struct lwc_context *caller;           /* (t) not held: forgotten when discarded */
+	struct lwc_context *caller;           /* (t) not held: reset when discarded */
 	uint32_t caller_rights;               /* (t) */
 	struct lwc_event *event;              /* (t) user address, for the next event */
 	uint64_t redirected[LWC_CALL_WORDS];  /* (t) */
@@ -108,11 +108,11 @@ TAILQ_HEAD(lwc_list, lwc_context);
 
 struct lwc_user;
 
-/* A process that has contexts. Reached through p_emuldata, by its own thread only. */
+/* A process that has contexts. Only its own thread reaches this, through p_emuldata. */
 struct lwc_process {
 	struct proc *proc;
-	struct sysentvec *native; /* what p_sysent was */
-	struct lwc_context *root; /* the one it began with */
+	struct sysentvec *native; /* the original p_sysent */
+	struct lwc_context *root; /* the first one */
 	struct lwc_context *current;
 	struct lwc_list contexts;
 	struct lwc_list doomed; /* (l) */
@@ -122,7 +122,7 @@ struct lwc_process {
 	struct lwc_user *user;
 };
 
-/* What a descriptor's f_data is. */
+/* The f_data of a descriptor. */
 struct lwc_reference {
 	struct lwc_context *context;
 	uint32_t rights; /* (t) */

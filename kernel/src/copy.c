@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Copies for a new context: of an address space, of a descriptor table.
+ * Copies of an address space and of a descriptor table, for a new context.
  */
 #include "context.h"
 
@@ -13,14 +13,14 @@
 #include <vm/vm_map.h>
 #include <vm/vm_param.h>
 
-/* How a part of an address space is inherited, to be put back. */
+/* The inheritance of a part of an address space, to be restored. */
 struct inheritance {
 	vm_offset_t start;
 	vm_offset_t end;
 	vm_inherit_t kind;
 };
 
-/* Notes every entry's inheritance. The map does not change: its only thread is here. */
+/* Records every entry's inheritance. The map cannot change: its only thread is here. */
 static struct inheritance *
 note_inheritance(vm_map_t map, u_int *count)
 {
@@ -65,9 +65,9 @@ apply_ranges(vm_map_t map, const struct lwc_range *ranges, u_int count)
 }
 
 /*
- * What is shared now must be shared by later copies too: were it marked
- * copy-on-write then, the sharers would part without noticing. So shared ranges
- * keep INHERIT_SHARE, as after minherit(2); everything else is put back.
+ * Restores the inheritance. Shared ranges keep INHERIT_SHARE, as after minherit(2),
+ * so that later copies share them too: if a range was marked copy-on-write later, the
+ * sharers would be separated unnoticed.
  */
 static void
 restore_inheritance(vm_map_t map, const struct inheritance *noted, u_int count,
@@ -81,9 +81,9 @@ restore_inheritance(vm_map_t map, const struct inheritance *noted, u_int count,
 }
 
 /*
- * Copies an address space as fork(2) would, but for the ranges. The kernel's own
- * copying reads the inheritance of each entry, so that is what the ranges become
- * for its duration. Ranges must have been checked.
+ * Copies an address space as fork(2) would, except for the ranges. The kernel's
+ * copying reads the inheritance of each entry, so the ranges are set as inheritance
+ * for its duration. The ranges must have been checked.
  */
 int
 lwc_copy_memory(
@@ -97,7 +97,7 @@ lwc_copy_memory(
 
 	*out = NULL;
 	if (from->vm_shm != NULL)
-		return (EBUSY); /* System V segments count their attachments by process */
+		return (EBUSY); /* System V segments count attachments by process */
 	if (count != 0) {
 		noted = note_inheritance(map, &noted_count);
 		error = apply_ranges(map, ranges, count);
@@ -112,7 +112,7 @@ lwc_copy_memory(
 		free(noted, M_SHAI);
 	}
 	if (error == 0 && !swap_reserve(charge)) {
-		/* vmspace_free gives the charge back, so it has to be taken first. */
+		/* vmspace_free returns the charge, so it must be taken first. */
 		swap_reserve_force(charge);
 		vmspace_free(*out);
 		*out = NULL;
@@ -121,7 +121,7 @@ lwc_copy_memory(
 	return (error);
 }
 
-/* Replaces a descriptor of the process's table by the same file opened anew. */
+/* Replaces a descriptor in the process's table by the same file, opened again. */
 static int
 open_anew(struct thread *td, int descriptor)
 {
@@ -173,8 +173,8 @@ open_anew(struct thread *td, int descriptor)
 }
 
 /*
- * Puts the descriptor of a context, which a copied table leaves out, into the
- * process's table at the same number, with the same open file.
+ * Puts the descriptor of a context, which the copied table lacks, into the process's
+ * table at the same number, with the same open file.
  */
 static int
 share_context(struct thread *td, struct filedesc *from, int descriptor)
@@ -216,7 +216,7 @@ apply_descriptors(
 
 	if (descriptors->mode == LWC_OMIT) {
 		error = kern_close_range(td, 0, descriptors->first, descriptors->last);
-		return (error == EINVAL ? 0 : error); /* nothing that high */
+		return (error == EINVAL ? 0 : error); /* no descriptor that high */
 	}
 	last = MIN(descriptors->last, MAX(files->fd_nfiles, from->fd_nfiles) - 1);
 	for (int i = descriptors->first; i <= last && error == 0; i++) {
@@ -231,10 +231,10 @@ apply_descriptors(
 }
 
 /*
- * Copies a descriptor table: everything that fork(2) passes on is shared, unless
- * the list says otherwise; a context's descriptors only where it says LWC_SHARE.
- * The work is done with the copy installed, because closing and allocating are
- * the process's table's.
+ * Copies a descriptor table. Everything that fork(2) passes on is shared, unless the
+ * list says otherwise; descriptors of contexts are shared only if the list says
+ * LWC_SHARE. The copy is installed in the process during the work, because closing
+ * and allocating act on the process's table.
  */
 int
 lwc_copy_files(struct thread *td, struct filedesc *from, const struct lwc_descriptors *descriptors,

@@ -2,8 +2,9 @@
 #include "deliver.h"
 
 /*
- * The event goes where the context said when it left; if that is not writable,
- * its call fails with EFAULT, and it is current all the same.
+ * Writes the event to the address that the context gave when it left. If the address
+ * is not writable, the context's call fails with EFAULT, and the context is current
+ * all the same.
  */
 static int
 deliver(struct thread *td, struct lwc_context *target, const struct lwc_event *event)
@@ -46,6 +47,6 @@ lwc_deliver_redirection(struct thread *td, struct lwc_process *process, struct l
 	struct lwc_context *target = process->current;
 
 	target->caller = source;
-	target->caller_rights = LWC_RIGHTS_ALL; /* it decides for the source */
+	target->caller_rights = LWC_RIGHTS_ALL; /* it decides about the source's call */
 	return (deliver(td, target, event));
 }

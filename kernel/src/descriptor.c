@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Descriptors of contexts: a file type that can do nothing but name a context and
- * say what may be done to it. It is not passed over sockets and not inherited by
- * children: a context means nothing outside its process.
+ * Descriptors of contexts: a file type that only names a context and says what may be
+ * done with it. Such a descriptor cannot be passed over sockets, and children do not
+ * inherit it: a context means nothing outside its process.
  */
 #include "context.h"
 
@@ -23,7 +23,7 @@ descriptor_close(struct file *fp, struct thread *td)
 	lwc_release(reference->context);
 	free(reference, M_SHAI);
 	shai_count_descriptor(-1);
-	/* Whoever else drops the last reference leaves the work to the owner. */
+	/* If another process drops the last reference, the work is left to the owner. */
 	if (td != NULL && td == curthread) {
 		process = lwc_process_of(td->td_proc);
 		if (process != NULL && process->current != NULL)
@@ -65,7 +65,10 @@ const struct fileops lwc_fileops = {
     .fo_flags = 0,
 };
 
-/* A descriptor with all rights, close-on-exec. The descriptor holds the context. */
+/*
+ * Makes a descriptor with all rights, close-on-exec. The descriptor holds the
+ * context.
+ */
 int
 lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descriptor)
 {
@@ -87,7 +90,7 @@ lwc_descriptor_open(struct thread *td, struct lwc_context *context, int *descrip
 	return (error);
 }
 
-/* LWC_SELF and LWC_CALLER. */
+/* Finds the context of LWC_SELF and LWC_CALLER. */
 static int
 get_relative(
     struct lwc_process *process, int descriptor, uint32_t rights, struct lwc_context **context)
@@ -109,9 +112,9 @@ get_relative(
 }
 
 /*
- * The context that a number stands for, of this process and alive, if the
- * descriptor has the rights. *file is to be dropped when done, or NULL.
- * EBADF, EINVAL (not a context), ESRCH (dead, or of another process),
+ * Finds the context that a number means. It must be of this process and alive, and
+ * the descriptor must have the rights. The caller drops *file, which may be NULL.
+ * Fails with EBADF, EINVAL (not a context), ESRCH (dead, or of another process) or
  * ENOTCAPABLE.
  */
 int

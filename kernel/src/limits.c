@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Limits and counts, visible as sysctl variables below shai, and what guards them.
+ * Limits and counts, which are sysctl variables below shai, and their locks.
  *
- * A use is charged before it exists and discharged after it is gone, so that what
- * is counted is never less than what is there. A process is charged to the real
- * user it had when it made its first context.
+ * A use is charged before it exists and discharged after its end, so that a count is
+ * never too low. A process is charged to the real user that it had when it made its
+ * first context.
  */
 #include "context.h"
 
@@ -27,7 +27,7 @@ static LIST_HEAD(, lwc_user) users = LIST_HEAD_INITIALIZER(users); /* (l) */
 static u_int processes;                                            /* (l) */
 static u_int contexts;                                             /* (l) */
 static u_int channels;                                             /* (l) */
-static u_int descriptors;     /* (l) of contexts, dead ones too */
+static u_int descriptors;     /* (l) of contexts, including dead ones */
 static uint64_t redirections; /* atomic */
 static uint64_t switches;     /* atomic */
 static uint64_t withheld;     /* atomic */
@@ -38,7 +38,7 @@ static u_int conduits_per_context = 65536;
 
 SYSCTL_ROOT_NODE(OID_AUTO, shai, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Shai");
 static SYSCTL_NODE(_shai, OID_AUTO, limit, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Limits");
-static SYSCTL_NODE(_shai, OID_AUTO, count, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "What there is");
+static SYSCTL_NODE(_shai, OID_AUTO, count, CTLFLAG_RD | CTLFLAG_MPSAFE, NULL, "Numbers of objects");
 
 SYSCTL_UINT(_shai_limit, OID_AUTO, contexts_per_process, CTLFLAG_RWTUN, &contexts_per_process, 0,
     "Contexts that a process may have");
@@ -50,13 +50,13 @@ SYSCTL_UINT(_shai_count, OID_AUTO, processes, CTLFLAG_RD, &processes, 0, "Proces
 SYSCTL_UINT(_shai_count, OID_AUTO, contexts, CTLFLAG_RD, &contexts, 0, "Contexts");
 SYSCTL_UINT(_shai_count, OID_AUTO, channels, CTLFLAG_RD, &channels, 0, "Descriptor channels");
 SYSCTL_UINT(_shai_count, OID_AUTO, descriptors, CTLFLAG_RD, &descriptors, 0,
-    "Open descriptors of contexts, dead contexts' too");
+    "Open descriptors of contexts, including dead ones");
 SYSCTL_U64(_shai_count, OID_AUTO, redirections, CTLFLAG_RD, &redirections, 0,
     "System calls redirected to a monitor since the module was loaded");
 SYSCTL_U64(_shai_count, OID_AUTO, switches, CTLFLAG_RD, &switches, 0,
     "Switches since the module was loaded");
 SYSCTL_U64(_shai_count, OID_AUTO, withheld, CTLFLAG_RD, &withheld, 0,
-    "Descriptors that a receiver had no capability for");
+    "Descriptors for which the receiver had no capability");
 
 static struct lwc_user *
 find_user(uid_t uid)

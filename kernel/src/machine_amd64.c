@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Registers of a context on amd64: the trap frame, the bases of %fs and %gs, and
- * the whole extended state. All of it: a redirected call must come back to a
- * program that kept values in vector registers across the instruction, and what
- * one user's session left in them must not be there in the next.
+ * Registers of a context on amd64: the trap frame, the bases of %fs and %gs, and the
+ * whole extended state. All of it is exchanged: a redirected call returns to a
+ * program that may keep values in vector registers across the instruction, and values
+ * of one user's session must not be left in them for the next.
  */
 #include "context.h"
 
@@ -60,7 +60,7 @@ lwc_machine_save(struct thread *td, struct lwc_machine *machine)
 #if __FreeBSD_version >= 1500000
 	machine->tlsbase = pcb->pcb_tlsbase;
 #endif
-	/* Brings what the processor holds into the control block, complete. */
+	/* Saves the processor's state into the control block, completely. */
 	(void)fpugetregs(td);
 	memcpy(machine->extended, get_pcb_user_save_td(td), cpu_max_ext_state_size);
 }
@@ -75,7 +75,10 @@ lwc_machine_restore(struct thread *td, struct lwc_machine *machine)
 	int error __diagused;
 
 	*td->td_frame = machine->frame;
-	/* The frame may come from a trap or a call: return by iret, with every register. */
+	/*
+	 * The frame may come from a trap or from a call: return by iret, with every
+	 * register.
+	 */
 	set_pcb_flags(pcb, PCB_FULL_IRET);
 	pcb->pcb_fsbase = machine->fsbase;
 	pcb->pcb_gsbase = machine->gsbase;

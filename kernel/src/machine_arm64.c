@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Registers of a context on arm64: the trap frame, the thread pointers, and the
- * floating point registers. See machine_amd64.c for why all of them.
+ * Registers of a context on arm64: the trap frame, the thread pointers, and the floating
+ * point registers. machine_amd64.c says why all of them are exchanged.
  *
- * Compiled, not yet run: no arm64 kernel has been at hand. Processes that use SVE
- * lose the upper parts of their vector registers at a switch.
+ * Compiled but not run: no arm64 kernel was available. Processes that use SVE lose the
+ * upper parts of their vector registers at a switch.
  */
 #include "context.h"
 

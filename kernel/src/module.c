@@ -2,11 +2,11 @@
  *
  * shai.ko: loading, unloading, and the numbers of its system calls.
  *
- * Unloading is refused while there is a context or a channel, or a process with
- * one of our vectors. The kernel keeps calls in progress out of the way when they
- * are deregistered. What is left is a thread that has just given its vector back
- * and is still executing our last instructions; quiesce_all_cpus() waits until
- * every processor has been idle once, so that no such thread is left.
+ * Unloading is refused while there is a context or a channel, or a process with one of
+ * our vectors. The kernel waits for calls in progress when they are deregistered. After
+ * that, a thread that has just given its vector back may still execute our last
+ * instructions. quiesce_all_cpus() waits until every processor has been idle once, so
+ * that no such thread is left.
  */
 #include "context.h"
 
@@ -110,13 +110,13 @@ unload(void)
 {
 	if (shai_in_use() || any_process_installed())
 		return (EBUSY);
-	/* From here nothing new begins, and what had begun has ended. */
+	/* From here on no call begins, and the calls that had begun have ended. */
 	deregister_calls();
 	if (shai_in_use() || any_process_installed()) {
 		int error = register_calls();
 
 		if (error != 0)
-			printf("shai: its calls could not be registered again: %d\n", error);
+			printf("shai: cannot register the system calls again: %d\n", error);
 		return (EBUSY);
 	}
 	(void)quiesce_all_cpus("shaiun", 0);

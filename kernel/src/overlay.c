@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Overlays: a range of a standing context's memory, mapped into the current one.
- * Both see the same pages from then on, until either is copied (a copy parts from
- * what it was copied from, see fork(2)). What is mapped is never executable, and
- * no copy of the current context inherits it.
+ * Overlays: a range of a suspended context's memory, mapped into the current one.
+ * From then on both see the same pages, until either context is copied (a copy gets
+ * pages of its own, see fork(2)). The mapping is never executable, and no copy of the
+ * current context inherits it.
  */
 #include "context.h"
 
@@ -16,7 +16,7 @@
 
 #include "arguments.h"
 
-/* One entry's share of an overlay. */
+/* The part of an overlay in one map entry. */
 struct piece {
 	vm_object_t object; /* referenced */
 	vm_ooffset_t offset;
@@ -24,7 +24,7 @@ struct piece {
 	vm_prot_t protection; /* of the entry */
 };
 
-/* Memory of the process itself, or a file that is only read; no devices. */
+/* Allows memory of the process itself, and files that are only read; no devices. */
 static bool
 is_sharable(vm_object_t object, vm_prot_t protection)
 {
@@ -36,9 +36,9 @@ is_sharable(vm_object_t object, vm_prot_t protection)
 }
 
 /*
- * Finds what lies at an address. A writable private entry gets its own object
- * first: otherwise its owner's next write would make one and leave us with the
- * old.
+ * Finds the entry at an address. A writable private entry gets its own object first:
+ * otherwise its owner's next write would make one, and the overlay would keep the old
+ * object.
  */
 static int
 find_piece(vm_map_t map, vm_offset_t address, vm_size_t left, struct piece *piece)

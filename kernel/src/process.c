@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Processes that have contexts: how they begin, how they end.
+ * The beginning and the end of a process's use of contexts.
  */
 #include "context.h"
 
@@ -9,8 +9,9 @@
 #include <vm/vm_map.h>
 
 /*
- * p_emuldata belongs to the emulation of foreign systems. A process of this
- * system has none, and only one whose vector is ours is asked for it.
+ * Returns the contexts of a process. p_emuldata belongs to the emulation of foreign
+ * systems. Native processes do not use it, and this is called only for processes with
+ * one of our vectors.
  */
 struct lwc_process *
 lwc_process_of(struct proc *p)
@@ -20,9 +21,10 @@ lwc_process_of(struct proc *p)
 }
 
 /*
- * What a process must not have when it makes its first context. Shared tables
- * and borrowed memory would be switched under somebody else; asynchronous I/O
- * runs in whatever address space the process has at that moment.
+ * Refuses the first context of a process with shared tables, borrowed memory or
+ * asynchronous I/O. A switch would exchange shared tables and memory for other
+ * processes too, and asynchronous I/O runs in the address space that the process has
+ * at that moment.
  */
 static int
 check_candidate(struct proc *p)
@@ -68,7 +70,7 @@ lwc_adopt(struct thread *td, struct lwc_process **out)
 		free(process, M_SHAI);
 		return (error);
 	}
-	lwc_hold(process->root); /* given back by lwc_abandon */
+	lwc_hold(process->root); /* released by lwc_abandon */
 	process->root->state = LWC_STATE_CURRENT;
 	process->current = process->root;
 	PROC_LOCK(p);
@@ -80,11 +82,11 @@ lwc_adopt(struct thread *td, struct lwc_process **out)
 }
 
 /*
- * Waits until nobody holds the process. A debugger, and sysctl(3) for arguments
- * and the like, hold it and then use whatever address space it has, without a
- * reference (proc_rwmem): they rely on a held process not ending. One that is to
- * be freed may have been that address space. Whoever comes after us finds the
- * current one. Holders do not wake us before the process exits; so look again.
+ * Waits until nobody holds the process. A debugger, and sysctl(3) for arguments and
+ * the like, hold the process and then use its current address space without a
+ * reference (proc_rwmem): they rely on a held process not ending. The address space
+ * to be freed may have been the current one when they began. Later holders find the
+ * present one. Holders wake us only when the process exits, so this polls.
  */
 static void
 wait_for_holders(struct proc *p)
@@ -95,7 +97,7 @@ wait_for_holders(struct proc *p)
 	PROC_UNLOCK(p);
 }
 
-/* Takes a context out of its process. What still refers to it finds it dead. */
+/* Takes a context out of its process. References that are left find it dead. */
 static void
 discard(struct thread *td, struct lwc_process *process, struct lwc_context *context)
 {
@@ -129,9 +131,10 @@ discard(struct thread *td, struct lwc_process *process, struct lwc_context *cont
 }
 
 /*
- * Discards what is doomed. Closing the descriptors of one may doom others, which
- * this loop finds: a chain of contexts takes no stack. Not inside a call on behalf
- * of another: the process has that one's resources then, and the other has ours.
+ * Discards the doomed contexts. Closing the descriptors of one may doom others, which
+ * this loop finds, so that a chain of contexts needs no stack. Not called during a
+ * call on behalf of another context: the process then has that context's resources,
+ * and that context has ours.
  */
 void
 lwc_reap(struct thread *td, struct lwc_process *process)
@@ -160,7 +163,7 @@ lwc_discard_all(struct thread *td, struct lwc_process *process)
 {
 	struct lwc_context *context, *next;
 
-	process->reaping = true; /* descriptors closed on the way must not start another */
+	process->reaping = true; /* closing descriptors must not start another */
 	do {
 		TAILQ_FOREACH(context, &process->contexts, link)
 		if (context != process->current)
@@ -173,9 +176,9 @@ lwc_discard_all(struct thread *td, struct lwc_process *process)
 }
 
 /*
- * Ends the process's use of contexts: it keeps the current one's resources and is
- * like any other afterwards. Called when it exits or executes a program, by its
- * only thread.
+ * Ends the process's use of contexts: it keeps the resources of the current one, and
+ * is an ordinary process afterwards. Called by its only thread when it exits or
+ * executes a program.
  */
 void
 lwc_abandon(struct thread *td, struct lwc_process *process)
@@ -186,7 +189,10 @@ lwc_abandon(struct thread *td, struct lwc_process *process)
 
 	KASSERT(process->borrowed == 0, ("lwc: end of a process inside a borrowed call"));
 	lwc_discard_all(td, process);
-	/* The current one's resources are the process's: nothing of its own is left. */
+	/*
+	 * The current context's resources are the process's, so it has none of its
+	 * own left.
+	 */
 	process->current = NULL;
 	current->state = LWC_STATE_SUSPENDED;
 	discard(td, process, current);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Redirection of system calls, without touching the kernel's table.
+ * Redirection of system calls, without changes to the kernel's table.
  *
- * Every call of a process with contexts comes to dispatch() below (vectors.c). It
- * does what the kernel would have done, with the kernel's own
- * table at that moment (modules add calls to it), unless the call is one that
- * contexts cannot stand, or it is refused, or in the context's set, and the
- * context has a monitor: then it goes there. A call that fails with ECAPMODE or
- * ENOTCAPABLE has done nothing, so it is not too late.
+ * Every call of a process with contexts comes to dispatch() below (vectors.c). It does
+ * what the kernel would have done, with the kernel's own table at that moment (modules
+ * add calls to it). A call goes to the context's monitor instead if the context has one,
+ * and the call is in the context's set or is refused. Calls that contexts do not support
+ * fail. A call that fails with ECAPMODE or ENOTCAPABLE has had no effect, so it can still
+ * be redirected.
  *
- * A forked child starts with its parent's vector. So the parent has its own one
- * back for the duration of the call: it has only one thread, to which nothing
- * else can happen meanwhile.
+ * A forked child starts with its parent's vector. Therefore the parent gets its original
+ * vector back for the duration of the call. It has only one thread, so nothing else can
+ * happen in the meantime.
  */
 #include "context.h"
 
@@ -27,7 +27,7 @@ enum treatment {
 	TREAT_FORK,    /* makes a process */
 	TREAT_EXECUTE, /* replaces the process's image */
 	TREAT_REFUSE,  /* EOPNOTSUPP: threads, asynchronous I/O, jails */
-	TREAT_OWN      /* the thread's own state: not on behalf of another */
+	TREAT_OWN      /* the thread's own state: not on behalf of another context */
 };
 
 static const uint8_t treatment[SYS_MAXSYSCALL] = {
@@ -79,7 +79,10 @@ static const uint8_t treatment[SYS_MAXSYSCALL] = {
     [SYS_reboot] = TREAT_OWN,
 };
 
-/* A call of the kernel's table, guarded as the kernel guards those of modules. */
+/*
+ * Makes a call of the kernel's table, with the same protection as the kernel's for
+ * calls of modules.
+ */
 int
 lwc_native_call(struct thread *td, int number, void *arguments)
 {
@@ -93,7 +96,10 @@ lwc_native_call(struct thread *td, int number, void *arguments)
 			return (error);
 	}
 	error = entry->sy_call(td, arguments); /* the kernel may have changed the entry */
-	/* Some calls set td_errno themselves and say so; here it is the return that counts. */
+	/*
+	 * Some calls set td_errno themselves and set a flag; here the return value
+	 * counts.
+	 */
 	if ((td->td_pflags & TDP_NERRNO) != 0) {
 		td->td_pflags &= ~TDP_NERRNO;
 		error = td->td_errno;
@@ -103,21 +109,24 @@ lwc_native_call(struct thread *td, int number, void *arguments)
 	return (error);
 }
 
-/* Whether a call may be made with another context's resources. */
+/* Reports whether a call may be made with another context's resources. */
 bool
 lwc_call_on_behalf(int number)
 {
 	if (number <= 0 || number >= SYS_MAXSYSCALL)
 		return (false);
-	/* Neither ours, nor any other module's: nobody knows what they assume. */
+	/*
+	 * Refuses our own calls and those of other modules, whose assumptions are
+	 * unknown.
+	 */
 	return (
 	    treatment[number] == TREAT_NATIVE && (sysent[number].sy_thrcnt & SY_THR_STATIC) != 0);
 }
 
 /*
- * Sends a call to the context's monitor. Returns what the monitor's own call
- * returns, for the thread is in the monitor afterwards; or, where the monitor
- * cannot take it, the error it has.
+ * Sends a call to the context's monitor. Returns the result of the monitor's own
+ * call, because the thread is in the monitor afterwards; or, if the monitor cannot
+ * take the call, the call's own error.
  */
 static int
 redirect(struct thread *td, struct lwc_process *process, int error)
@@ -150,7 +159,7 @@ fork_natively(struct thread *td, struct lwc_process *process, int number, void *
 	struct sysentvec *ours = p->p_sysent;
 	int error;
 
-	/* A shared table or address space would be switched under the child. */
+	/* A switch would exchange a shared table or address space for the child too. */
 	if (number == SYS_rfork) {
 		int flags = *(int *)arguments;
 
@@ -189,8 +198,8 @@ dispatch(struct thread *td, void *arguments)
 	else
 		error = lwc_native_call(td, number, arguments);
 	/*
-	 * Still in the same context, or in another by a switch, whose error is its
-	 * own; a program just executed has none.
+	 * The thread is still in the same context, or in another one after a switch,
+	 * whose error is its own. A program that was just executed has no contexts.
 	 */
 	if (monitored && (error == ECAPMODE || error == ENOTCAPABLE) &&
 	    lwc_process_of(td->td_proc) == process && process->current == context)

@@ -48,7 +48,10 @@ rules_check_spec(const struct lwc_spec *spec)
 	return (0);
 }
 
-/* start + length does not wrap, both are aligned, and the range lies within the limits. */
+/*
+ * Checks that start + length does not wrap, that both are aligned, and that the range
+ * lies within the limits.
+ */
 static bool
 is_range(uint64_t start, uint64_t length, uint64_t minimum, uint64_t maximum, uint64_t page)
 {
@@ -82,7 +85,7 @@ rules_check_message(const struct lwc_message *message)
 {
 	if ((message->flags & ~LWC_CALL) != 0)
 		return (EINVAL);
-	/* Negative values are the kernel's own (restart, keep the registers). */
+	/* Negative values are internal to the kernel (restart, keep the registers). */
 	if (message->error < 0 || message->error > 0xffff)
 		return (EINVAL);
 	return (0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What needs no kernel: whether arguments are well formed, and how a context's
- * state may change. Functions return 0 or an errno; they hold no locks and keep
- * nothing. Compiled into the module and into user-space tests.
+ * The parts that need no kernel: checks of arguments, and the states of a context.
+ * Functions return 0 or an errno; they hold no locks and keep no state. Compiled into
+ * the module and into user-space tests.
  */
 #ifndef SHAI_RULES_H
 #define SHAI_RULES_H
@@ -47,16 +47,25 @@ enum lwc_step {
 	LWC_STEP_DISCARD
 };
 
-/* Makes a step, or returns EBUSY (CURRENT, but need not be) or ESRCH and changes nothing. */
+/*
+ * Makes a step. Or changes nothing and returns EBUSY (CURRENT, but must not be) or
+ * ESRCH.
+ */
 int rules_step(enum lwc_state *state, enum lwc_step step);
 
-/* Whether a context may be copied from: it stands still, outside a redirected call. */
+/*
+ * Reports whether a context may be copied: it must be suspended, outside a redirected
+ * call.
+ */
 bool rules_is_source(enum lwc_state state);
 
-/* The fixed part of a specification; its arrays are checked element by element. */
+/*
+ * Checks the fixed part of a specification. Its arrays are checked element by
+ * element.
+ */
 int rules_check_spec(const struct lwc_spec *spec);
 
-/* A range lies in [minimum, maximum), is aligned to page, and has a mode. */
+/* Checks that a range lies in [minimum, maximum), is aligned to page, and has a mode. */
 int rules_check_range(
     const struct lwc_range *range, uint64_t minimum, uint64_t maximum, uint64_t page);
 
@@ -64,13 +73,16 @@ int rules_check_descriptors(const struct lwc_descriptors *descriptors);
 int rules_check_message(const struct lwc_message *message);
 int rules_check_restriction(int descriptor, const struct lwc_restriction *restriction);
 
-/* Both ranges of an overlay, each within the limits. */
+/* Checks both ranges of an overlay, each against its limits. */
 int rules_check_overlay(
     const struct lwc_overlay *overlay, uint64_t minimum, uint64_t maximum, uint64_t page);
 
 int rules_check_conduit(const struct shai_conduit *conduit);
 
-/* Whether a call's number is in a set; a number outside the set's range is. */
+/*
+ * Reports whether a call's number is in a set. A number outside the set's range
+ * counts as in it.
+ */
 bool rules_call_in(const uint64_t words[LWC_CALL_WORDS], int number);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Tables of descriptors and directories that are not the process's: what the kernel
- * does to tables it does to the process's, so they take its place meanwhile.
+ * Tables of descriptors and directories that are not the process's. The kernel's
+ * functions act on the process's tables, so these take their place during such calls.
  */
 #include "context.h"
 
 #include <sys/racct.h>
 #include <sys/resourcevar.h>
 
-/* Makes a table the process's, and returns what was. */
+/* Makes a table the process's, and returns the previous one. */
 struct filedesc *
 lwc_install_files(struct proc *p, struct filedesc *files)
 {
@@ -21,7 +21,7 @@ lwc_install_files(struct proc *p, struct filedesc *files)
 	return (old);
 }
 
-/* Closes all descriptors of a table that is not the process's, and the table. */
+/* Closes all descriptors of a table that is not the process's, and frees the table. */
 void
 lwc_free_files(struct thread *td, struct filedesc *files)
 {
@@ -35,7 +35,7 @@ lwc_free_files(struct thread *td, struct filedesc *files)
 #endif
 }
 
-/* Likewise for directories. */
+/* The same for directories. */
 void
 lwc_free_directories(struct thread *td, struct pwddesc *directories)
 {

@@ -55,7 +55,7 @@ sys_shai_channel(struct thread *td, struct shai_channel_args *arguments)
 	return (error);
 }
 
-/* The end of a channel that a descriptor is; *file is to be dropped. */
+/* Gets the end of a channel from its descriptor. The caller drops *file. */
 static int
 get_end(struct thread *td, int descriptor, const struct fileops *end, struct file **file)
 {
@@ -73,7 +73,7 @@ get_end(struct thread *td, int descriptor, const struct fileops *end, struct fil
 	return (error);
 }
 
-/* Names the conduit of an open file. */
+/* Gets the conduit of an open file. */
 static int
 identify(struct thread *td, struct item *item)
 {
@@ -131,7 +131,10 @@ make_transfer(struct thread *td, const struct shai_send_args *arguments, struct 
 	return (0);
 }
 
-/* Appends a transfer, waiting for room. On failure it stays the caller's. */
+/*
+ * Appends a transfer, and waits for room. After a failure the caller keeps the
+ * transfer.
+ */
 static int
 enqueue(struct channel *channel, struct transfer *transfer, bool wait)
 {
@@ -175,7 +178,10 @@ sys_shai_send(struct thread *td, struct shai_send_args *arguments)
 	return (error);
 }
 
-/* Takes the oldest transfer, waiting for one. ENOTCONN when none can come any more. */
+/*
+ * Takes the oldest transfer, and waits for one. Returns ENOTCONN if none can come any
+ * more.
+ */
 static int
 dequeue(struct channel *channel, u_int room, bool wait, struct transfer **out)
 {
@@ -218,8 +224,8 @@ rights_of(const struct file *file)
 }
 
 /*
- * Installs what the receiver may have. On failure nothing is installed: those
- * already in place are closed again.
+ * Installs the descriptors that the receiver may have. After a failure none is
+ * installed: those already in place are closed again.
  */
 static int
 install_covered(struct thread *td, struct conduit_tree *conduits, struct transfer *transfer,
@@ -291,7 +297,7 @@ sys_shai_receive(struct thread *td, struct shai_receive_args *arguments)
 	return (error);
 }
 
-/* Adds copies of the conduits; those added before a failure stay. */
+/* Adds copies of the conduits. After a failure, those added before it stay. */
 static int
 grant(struct lwc_context *context, const struct shai_conduit *conduits, u_int count)
 {
@@ -316,8 +322,8 @@ grant(struct lwc_context *context, const struct shai_conduit *conduits, u_int co
 }
 
 /*
- * Grants conduits. To itself only by a context that nobody confines: not in
- * capability mode, without a monitor.
+ * Grants conduits. A context may grant them to itself only if nothing confines it:
+ * outside of capability mode, and without a monitor.
  */
 int
 sys_shai_grant(struct thread *td, struct shai_grant_args *arguments)

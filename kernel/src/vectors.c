@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The vectors that processes with contexts have in place of the system's.
+ * The system call vectors of processes with contexts.
  *
- * Such a process is given another sysentvec, a copy of its own but for its table and
- * its end. Every entry of that table leads to one function and is marked as allowed
- * in capability mode, so that calls which the kernel would refuse before looking at
- * them come there too. Other processes keep their vector and pay nothing.
+ * Such a process gets a sysentvec that is a copy of its own, except for its table and its
+ * end. Every entry of the table leads to one function and is marked as allowed in
+ * capability mode, so that calls which the kernel would refuse before looking at them
+ * come there too. Other processes keep their vector and pay nothing.
  */
 #include "context.h"
 
@@ -36,7 +36,10 @@ lwc_vectors_installed(const struct proc *p)
 	return (p->p_sysent->sv_table == table);
 }
 
-/* Our copy of a native vector, made once for each. NULL if it is not like the system's. */
+/*
+ * Returns our copy of a native vector, made once for each. NULL if it does not look
+ * like the system's.
+ */
 struct sysentvec *
 lwc_vector_for(struct sysentvec *native)
 {
@@ -61,7 +64,10 @@ lwc_vector_for(struct sysentvec *native)
 	return (&vector->copy);
 }
 
-/* Every call is to go to dispatch; the other two hear of the end of a process's image. */
+/*
+ * Makes every call go to dispatch, and sets the functions that are called at the end of
+ * a process's image.
+ */
 void
 lwc_vectors_init(
     sy_call_t *dispatch, void (*exits)(struct proc *), void (*executes)(struct thread *))
@@ -73,14 +79,14 @@ lwc_vectors_init(
 		table[i] = sysent[i];
 		table[i].sy_call = dispatch;
 		table[i].sy_flags |= SYF_CAPENABLED;
-		/* What a module may put there later has its arguments in registers. */
+		/* Calls that modules add later have their arguments in registers. */
 		if ((sysent[i].sy_thrcnt & SY_THR_STATIC) == 0)
 			table[i].sy_narg = MODULE_ARGUMENTS;
 		table[i].sy_thrcnt = SY_THR_STATIC;
 	}
 }
 
-/* Only when no process has one of the vectors any more. */
+/* Called only when no process has one of the vectors any more. */
 void
 lwc_vectors_fini(void)
 {

@@ -24,25 +24,25 @@
 #include "shai_wire.h"
 
 #define SHAI_FD_REQUESTS 10 /* requests to the sandbox; not held by a session */
-#define SHAI_FD_DELIVERY 11 /* through it the stub moves a session's descriptors, with contexts */
+#define SHAI_FD_DELIVERY 11 /* the stub moves a session's descriptors over it, with contexts */
 
 #define SHAI_REQUEST_PATH_MAX 1024 /* with NUL */
 #define SHAI_STUB_WRITE_MAX 32768  /* bytes of one checked write */
 
 enum shai_request_type {
 	/*
-	 * Header only: a worker is idle. Answered, once there is a user, by
-	 * SHAI_PLACED; the socket then stays open for as long as the session is: its
-	 * end on either side is the end of the session.
+	 * Header only: a worker is idle. Once there is a user, the answer is
+	 * SHAI_PLACED. The socket then stays open as long as the session: when either
+	 * side closes its end, the session ends.
 	 */
 	SHAI_REQUEST_SESSION = 16,
 	SHAI_REQUEST_PATH = 17, /* shai_request_path -> SHAI_ANSWER, with a descriptor */
-	SHAI_REQUEST_SEND = 18, /* shai_request_send -> SHAI_ANSWER: may this be written to? */
+	SHAI_REQUEST_SEND = 18, /* shai_request_send -> SHAI_ANSWER: may the task write to this? */
 	/*
-	 * Header only -> SHAI_ANSWER: the process has a handler for SIGTRAP. From now on
-	 * the kernel signals what it refuses, to the process and to what it forks.
-	 * Asked for, because the process itself may not (procctl(2) is refused in
-	 * capability mode), and one without a handler would be killed.
+	 * Header only -> SHAI_ANSWER: the process has a handler for SIGTRAP. From now
+	 * on the kernel signals each call that it refuses, to the process and to its
+	 * children. The sandbox must switch this on, because procctl(2) is refused in
+	 * capability mode; a process without a handler would be killed.
 	 */
 	SHAI_REQUEST_TRAPS = 19
 };
@@ -63,9 +63,9 @@ enum shai_answer_type {
 
 /*
  * An open that the kernel refused. A second descriptor, if there is one, is the
- * directory that path is relative to; otherwise a relative path is relative to
- * the task's working directory. flags are open(2)'s; O_PATH asks for a
- * descriptor to look at.
+ * directory that path is relative to. Otherwise a relative path is relative to the
+ * task's working directory. flags are those of open(2); O_PATH asks for a descriptor
+ * for metadata only.
  */
 struct shai_request_path {
 	struct shai_header header;
@@ -76,17 +76,17 @@ struct shai_request_path {
 
 struct shai_request_send {
 	struct shai_header header;
-	int32_t number; /* the reserved number that is written to */
+	int32_t number; /* the reserved number to write to */
 	uint32_t reserved;
 };
 
 #define SHAI_PLACED_MAX 8
 
-/* What a session begins with: descriptors, and the reserved number of each. */
+/* The descriptors that a session begins with, and the reserved number of each. */
 struct shai_placed {
 	struct shai_header header;
-	int32_t status;     /* 0 or a positive errno; then nothing else counts */
-	int32_t connection; /* the number among them that is the user's connection */
+	int32_t status;     /* 0 or a positive errno; on error the other fields are ignored */
+	int32_t connection; /* the number of the user's connection */
 	uint32_t count;
 	uint32_t reserved;
 	int32_t number[SHAI_PLACED_MAX]; /* unused entries are 0 */
@@ -98,7 +98,7 @@ struct shai_stub_directory {
 	uint32_t reserved;
 };
 
-/* The bytes to be written follow. */
+/* The bytes to write follow. */
 struct shai_stub_write {
 	struct shai_header header;
 	int32_t number;
@@ -112,14 +112,14 @@ struct shai_answer {
 };
 
 /*
- * The decisions of a capability set, in shared memory that the monitor has
- * written and nobody writes any more; SHAI_BOUND_RULESET brings it. The stub
- * answers from it without asking.
+ * The decisions of a capability set, in shared memory that the monitor has written
+ * and that nobody writes any more. It comes with SHAI_BOUND_RULESET. The stub answers
+ * from it without asking the monitor.
  */
 struct shai_decisions {
 	uint32_t count;
 	uint32_t reserved;
-	uint32_t class[SHAI_CLASSES_MAX]; /* readable, strictly ascending; count are there */
+	uint32_t class[SHAI_CLASSES_MAX]; /* readable; count entries, strictly ascending */
 };
 
 #endif

@@ -21,14 +21,14 @@
 #define SHAI_WIRE_MAX 65536 /* largest record, in bytes */
 
 /*
- * Reserved descriptor numbers. The launcher fills the numbers that a task does
- * not use with an O_PATH descriptor of /dev/null, so that no ordinary open can
- * ever land on one; the filter forbids duplicating onto or away from them.
+ * Reserved descriptor numbers. The launcher fills the numbers that a task does not
+ * use with an O_PATH descriptor of /dev/null, so that no ordinary open ever returns
+ * one of them. The filter forbids duplicating onto them or away from them.
  */
 #define SHAI_FD_MONITOR 3            /* messages to and from the monitor */
 #define SHAI_FD_CLASSES 4            /* uint32_t class[conduit], mapped read-only */
 #define SHAI_FD_COUNTERS 5           /* struct shai_counters of one session, mapped shared */
-#define SHAI_FD_LISTEN 6             /* accept4 on it is answered by the monitor */
+#define SHAI_FD_LISTEN 6             /* the monitor answers accept4 on it */
 #define SHAI_FD_CONNECTION 7         /* the user's connection, native writes */
 #define SHAI_FD_CONNECTION_CHECKED 8 /* the same, every write asks the monitor */
 #define SHAI_FD_KEYVALUE 9           /* restricted connection to the key-value store */
@@ -42,8 +42,8 @@
 #define SHAI_FD_RESERVED_END 160
 
 /*
- * The one system call instruction that may read a descriptor channel. libshai
- * maps a page here when it is loaded: byte 0 is "syscall; ret". The filter
+ * The only system call instruction that may read a descriptor channel. libshai maps a
+ * page here when it is loaded: its first bytes are "syscall; ret". The filter
  * compares seccomp_data.instruction_pointer with SHAI_GATE_RETURN.
  */
 #define SHAI_GATE_ADDRESS 0x200000000000ULL
@@ -51,20 +51,23 @@
 
 #define SHAI_NAME_MAX 96    /* instance, principal, conduit names, with NUL */
 #define SHAI_PREFIX_MAX 256 /* path prefixes, with NUL */
-#define SHAI_REASON_MAX 256 /* why something was refused, with NUL */
+#define SHAI_REASON_MAX 256 /* reasons of refusals, with NUL */
 #define SHAI_NONCE_SIZE 32
 #define SHAI_SIGNATURE_SIZE 64 /* Ed25519 */
 #define SHAI_BATCH_MAX 64      /* conduits in one SHAI_OPEN */
 #define SHAI_CLASSES_MAX 8192  /* classes in one capability set */
 
-/* What a client signs: SHAI_SIGNED_PREFIX principal "\n" lower-case-hex(nonce). */
+/*
+ * The text that a client signs: SHAI_SIGNED_PREFIX principal "\n"
+ * lower-case-hex(nonce).
+ */
 #define SHAI_SIGNED_PREFIX "shai-session-v1\n"
 
 enum shai_mode {
 	SHAI_MODE_BASELINE = 0, /* nothing is enforced */
 	SHAI_MODE_DYNAMIC = 1,  /* every open and every egress write asks the monitor */
 	SHAI_MODE_SHAI = 2,     /* the capability set runs natively */
-	SHAI_MODE_AUDIT = 3     /* decided and recorded like shai, never denied */
+	SHAI_MODE_AUDIT = 3     /* decided and recorded as in mode shai, but never denied */
 };
 
 enum shai_type {
@@ -84,7 +87,7 @@ struct shai_header {
 	uint16_t version;  /* SHAI_WIRE_VERSION */
 	uint16_t type;     /* enum shai_type */
 	uint32_t size;     /* of the whole record, in bytes */
-	uint64_t sequence; /* an answer repeats its request's */
+	uint64_t sequence; /* an answer has that of its request */
 };
 
 struct shai_register {
@@ -132,13 +135,13 @@ struct shai_authenticate {
 	uint8_t signature[SHAI_SIGNATURE_SIZE];
 };
 
-#define SHAI_BOUND_RULESET 1u  /* Landlock ruleset to restrict oneself with */
+#define SHAI_BOUND_RULESET 1u  /* Landlock ruleset for the worker to restrict itself with */
 #define SHAI_BOUND_KEYVALUE 2u /* key-value connection */
 /*
- * What belongs at SHAI_FD_CAPABILITY from now on: the view, or a filler where the
- * session may open nothing natively. A worker holds no view before its user is
- * known. It closes the number before it receives, so that the kernel, which takes
- * the lowest free number first, puts the first descriptor exactly there.
+ * The descriptor for SHAI_FD_CAPABILITY: the view, or a filler if the session may
+ * open nothing natively. A worker holds no view before its user is known. It closes
+ * the number before it receives the record: the kernel assigns the lowest free number
+ * first, and so puts the first descriptor there.
  */
 #define SHAI_BOUND_VIEW 4u
 
@@ -168,9 +171,9 @@ struct shai_opened {
 };
 
 /*
- * A record on a descriptor channel (SOCK_SEQPACKET pair): one transfer. The
- * length of the record gives the count: (length - 8) / 4, 0..SHAI_BATCH_MAX.
- * "query" repeats the number that the requester put into its query.
+ * A record on a descriptor channel (SOCK_SEQPACKET pair): one transfer. The length of
+ * the record determines the count: (length - 8) / 4, 0..SHAI_BATCH_MAX. query repeats
+ * the number that the requester put into its query.
  */
 struct shai_transfer {
 	uint32_t query;
@@ -179,11 +182,12 @@ struct shai_transfer {
 };
 
 /*
- * What a session does without the monitor: one page for each session, which comes with
- * its connection and has a fixed size; relaxed atomics. The monitor bounds what it reads.
+ * Counts of what a session does without the monitor: one page for each session, which
+ * comes with its connection and has a fixed size. Updates are relaxed atomics. The
+ * monitor does not trust the values, and limits what it reads.
  */
 struct shai_counters {
-	uint64_t fast_opens;        /* opens the kernel allowed natively */
+	uint64_t fast_opens;        /* opens that the kernel allowed natively */
 	uint64_t slow_opens;        /* opens that went to the monitor */
 	uint64_t dropped_transfers; /* conduits received on a channel that could not be opened */
 	uint64_t transfers;         /* conduits received on channels */

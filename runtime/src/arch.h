@@ -18,9 +18,10 @@
 #define SHAI_GATE_SYSCALL_SIZE 2
 
 /*
- * shai_gate_call(number, a, b, c): moves the arguments to where the kernel wants
- * them and jumps to the gate, whose ret returns to our caller. A jump and not a
- * call: the gate then runs with an ordinary frame and needs no unwinding of its own.
+ * shai_gate_call(number, a, b, c): moves the arguments to the registers that the
+ * kernel expects and jumps to the gate, whose ret returns to our caller. It jumps
+ * instead of calling, so that the gate runs in an ordinary frame and needs no
+ * unwinding of its own.
  */
 #define SHAI_GATE_CALL_ASSEMBLY                                                                    \
 	".text\n"                                                                                  \

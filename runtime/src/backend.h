@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the library needs of an operating system; one implementation per system.
- * Functions return -1 with errno on failure.
+ * The interface to the operating system, with one implementation for each. Functions
+ * return -1 with errno on failure.
  */
 #ifndef SHAI_BACKEND_H
 #define SHAI_BACKEND_H
@@ -11,44 +11,46 @@
 #include <sys/types.h>
 
 /*
- * What has to be there before the program's first line: a gate to read channels
- * through, a handler for refused calls. Once, from the library's constructor: later
- * the filter's assumption, that the gate's page holds nothing else, could be attacked.
+ * Prepares what must exist before the program's first line: a gate to read channels
+ * through, and a handler for refused calls. Called once, by the library's
+ * constructor. Later, the program could attack the filter's assumption that the
+ * gate's page holds nothing else.
  */
 int shai_backend_prepare(void);
 
-/* read(2) on a channel through the gate; ENOSYS when there is none. */
+/* Calls read(2) on a channel through the gate; fails with ENOSYS if there is no gate. */
 ssize_t shai_backend_gate_read(int descriptor, void *buffer, size_t size);
 
 /*
- * Opens a file of the view, "class/bucket/id", for reading, close-on-exec, not
- * following a final symbolic link. Never answered by the monitor.
+ * Opens a file of the view, "class/bucket/id", for reading, close-on-exec, without
+ * following a final symbolic link. The monitor never answers this call.
  */
 int shai_backend_open_in_view(const char *name);
 
 /*
- * fork(2) for a worker that a monitor will give sessions, one after the other: may
- * return 0 more than once, each time into the state of the first.
+ * Forks a worker, like fork(2). If a monitor gives the worker several sessions, one
+ * after the other, this returns 0 once for each, in the same state as for the first.
  */
 pid_t shai_backend_fork_worker(void);
 
 /*
- * Waits for a user, in a worker that has a monitor. Returns the connection; all that
- * the session begins with is at its number then, and SHAI_CONNECTED can be received;
- * or -1 after shai_fail.
+ * Waits for a user, in a worker that has a monitor. Returns the connection. The
+ * descriptors that the session begins with are then at their numbers, and
+ * SHAI_CONNECTED can be received. Or returns -1 after shai_fail.
  */
 int shai_backend_accept(void);
 
 /*
- * Whether a session confines this process by what SHAI_BOUND brings. Otherwise it has
- * been confined from its beginning, and SHAI_BOUND brings neither view nor ruleset.
+ * Reports whether a session restricts this process with the descriptors that
+ * SHAI_BOUND brings. Otherwise the process was confined from its beginning, and
+ * SHAI_BOUND brings neither view nor ruleset.
  */
 bool shai_backend_restricts_itself(void);
 
-/* Restricts this thread for good to a prepared ruleset; the descriptor stays open. */
+/* Restricts this thread irrevocably to a prepared ruleset. The descriptor stays open. */
 int shai_backend_restrict(int ruleset);
 
-/* Ends a session that has told its monitor so; may not return. */
+/* Ends a session of which the monitor was told that it is over; may not return. */
 void shai_backend_end_session(void);
 
 /* Fills the buffer with unpredictable bytes. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The receiving end of a descriptor channel. What arrives was written by a task
- * that has read everybody's data, so nothing but ids may come of it: a record
- * that is not exactly a transfer breaks the session.
+ * The receiving end of a descriptor channel. The sender is a task that has read the
+ * data of all users, so only ids may pass: a record that is not exactly a transfer
+ * breaks the session.
  */
 #include <errno.h>
 #include <poll.h>
@@ -47,14 +47,17 @@ wait_readable(int descriptor, int64_t deadline)
 }
 
 /*
- * Receives one transfer, whatever query it answers. Returns 0, or -1 after
- * shai_fail; the session is broken for all but a timeout and a missing gate.
+ * Receives one transfer, which may answer any query. Returns 0, or -1 after
+ * shai_fail. The session is then broken, except after a timeout or without a gate.
  */
 static int
 receive_transfer(
     struct shai_session *session, int64_t deadline, struct shai_transfer *transfer, size_t *count)
 {
-	/* One byte more than the largest transfer, for a longer record to show. */
+	/*
+	 * One byte more than the largest transfer, so that a longer record is
+	 * noticed.
+	 */
 	uint8_t buffer[sizeof(*transfer) + 1];
 	const char *problem;
 	ssize_t length;
@@ -65,7 +68,8 @@ receive_transfer(
 		length = shai_backend_gate_read(session->channel, buffer, sizeof(buffer));
 	} while (length < 0 && (errno == EINTR || errno == EAGAIN));
 	if (length < 0 && errno == ENOSYS)
-		return shai_fail(ENOSYS, "channel: no gate to read it through; see `shai doctor`");
+		return shai_fail(
+		    ENOSYS, "channel: there is no gate to read it through; see `shai doctor`");
 	if (length < 0) {
 		shai_record_failure(errno, "channel: cannot read: %s", strerror(errno));
 		return shai_session_break(session);

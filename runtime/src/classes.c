@@ -19,7 +19,7 @@ shai_classes_unmap(void)
 	table_count = 0;
 }
 
-/* The whole file. The monitor only ever makes it longer. */
+/* Maps the whole file. The monitor may extend it, but never shortens it. */
 void
 shai_classes_map(void)
 {

@@ -15,7 +15,7 @@ shai_counters_map(void)
 	struct stat status;
 	void *page;
 
-	/* A page shorter than the structure would raise SIGBUS when counted in. */
+	/* Counting in a page that is shorter than the structure would raise SIGBUS. */
 	if (counters != &own || fstat(SHAI_FD_COUNTERS, &status) != 0 ||
 	    status.st_size < (off_t)sizeof(own))
 		return;

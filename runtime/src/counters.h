@@ -7,10 +7,13 @@
 
 #include "shai_wire.h"
 
-/* Maps SHAI_FD_COUNTERS, if it is a page; until then counts are the process's own. */
+/*
+ * Maps SHAI_FD_COUNTERS if it is a page. Until then, the process counts in its own
+ * memory.
+ */
 void shai_counters_map(void);
 
-/* The counters to add to; never NULL. */
+/* Returns the counters to add to; never NULL. */
 struct shai_counters *shai_counters_writable(void);
 
 /* Adds to a counter: shai_count(transfers, 3). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * From conduit ids to open descriptors: natively where the session's capability
- * set covers the conduit, by asking the monitor otherwise.
+ * Opens conduits by id: natively if the session's capability set covers them, else by
+ * asking the monitor.
  */
 #include "documents.h"
 
@@ -17,18 +17,18 @@
 #include "view.h"
 
 /*
- * A part of the ids that is opened together: as many as could still be needed,
- * so that one question to the monitor covers all of them.
+ * A group of ids that is opened together. It has as many ids as may still be needed,
+ * so that one request to the monitor covers all of them.
  */
 struct round {
 	size_t count;
 	uint32_t conduit[SHAI_BATCH_MAX];
 	int descriptor[SHAI_BATCH_MAX]; /* -1: not open */
 	size_t asked_count;
-	size_t asked[SHAI_BATCH_MAX]; /* indices of those the monitor is asked about */
+	size_t asked[SHAI_BATCH_MAX]; /* indices of those that the monitor is asked about */
 };
 
-/* Whether a conduit of this class is to be opened natively. */
+/* Reports whether conduits of this class are to be opened natively. */
 static bool
 covered(const struct shai_session *session, uint32_t class)
 {
@@ -39,7 +39,7 @@ covered(const struct shai_session *session, uint32_t class)
 	return shai_class_member(session->classes, session->class_count, class);
 }
 
-/* Opens natively. Returns a descriptor, or -1 when that is not, or no longer, possible. */
+/* Opens natively. Returns a descriptor, or -1 if this is not possible, or no longer. */
 static int
 open_natively(const struct shai_session *session, uint32_t conduit)
 {
@@ -47,7 +47,10 @@ open_natively(const struct shai_session *session, uint32_t conduit)
 	uint32_t class = shai_class_of(conduit);
 	uint32_t tried = 0;
 
-	/* The second time round is for a conduit that changed its class meanwhile. */
+	/*
+	 * The second attempt is for a conduit whose class has changed in the
+	 * meantime.
+	 */
 	for (int attempt = 0; attempt < 2; attempt++) {
 		int descriptor;
 
@@ -75,8 +78,8 @@ close_round(struct round *round)
 }
 
 /*
- * Opens natively from conduits[0..count) until needed are open or as many are
- * left for the monitor. Returns how many ids it has consumed.
+ * Opens conduits[0..count) natively, until needed are open or needed are left for the
+ * monitor. Returns how many ids it has consumed.
  */
 static size_t
 begin_round(struct round *round, const struct shai_session *session, const uint32_t *conduits,
@@ -103,7 +106,10 @@ begin_round(struct round *round, const struct shai_session *session, const uint3
 	return i;
 }
 
-/* Puts the answer's descriptors where they belong; NULL, or what is wrong with it. */
+/*
+ * Puts the answer's descriptors into the round. Returns NULL, or what is wrong with
+ * the answer.
+ */
 static const char *
 distribute(struct round *round, const struct shai_opened *answer, struct shai_message *message)
 {
@@ -120,7 +126,10 @@ distribute(struct round *round, const struct shai_opened *answer, struct shai_me
 	return NULL;
 }
 
-/* Asks the monitor about what could not be opened natively. Returns 0, or -1 after shai_fail. */
+/*
+ * Asks the monitor about the conduits that could not be opened natively. Returns 0,
+ * or -1 after shai_fail.
+ */
 static int
 ask_monitor(struct round *round)
 {
@@ -147,7 +156,10 @@ ask_monitor(struct round *round)
 	return 0;
 }
 
-/* Hands over at most max of what is open, in order. Returns how many. */
+/*
+ * Passes at most max of the open descriptors to the caller, in order. Returns how
+ * many.
+ */
 static size_t
 finish_round(
     struct round *round, struct shai_session *session, struct shai_document *out, size_t max)

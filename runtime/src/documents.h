@@ -4,7 +4,7 @@
 
 #include "shai.h"
 
-/* Makes a session unusable and returns -1, keeping errno and the reason. */
+/* Makes a session unusable and returns -1. Keeps errno and the reason. */
 static inline int
 shai_session_break(struct shai_session *session)
 {
@@ -12,7 +12,10 @@ shai_session_break(struct shai_session *session)
 	return -1;
 }
 
-/* shai_open after its checks: the session is bound, count at most SHAI_BATCH_MAX. */
+/*
+ * Does the work of shai_open after its checks: the session is bound, count at most
+ * SHAI_BATCH_MAX.
+ */
 ssize_t shai_documents_open(struct shai_session *session, const uint32_t *conduits, size_t count,
     struct shai_document *out, size_t max);
 

@@ -55,10 +55,11 @@ shai_exchange_receive(struct shai_message *message)
 		return shai_fail(ECONNRESET, "monitor: it has closed the connection");
 	}
 	if ((packet.flags & MSG_TRUNC) != 0)
-		return shai_exchange_refuse(message, "its record", "longer than any may be");
+		return shai_exchange_refuse(
+		    message, "its record", "longer than the protocol allows");
 	if ((packet.flags & MSG_CTRUNC) != 0)
 		return shai_exchange_refuse(
-		    message, "its record", "with descriptors this process has no room for");
+		    message, "its record", "with more descriptors than this process can hold");
 	return 0;
 }
 
@@ -79,8 +80,8 @@ shai_message_discard(struct shai_message *message)
 }
 
 /*
- * Shut down and not closed: the number must stay taken, or the next open would
- * land on a descriptor that the filter trusts.
+ * The socket is shut down but not closed: if its number became free, the next open
+ * would get a descriptor that the filter trusts.
  */
 int
 shai_exchange_refuse(struct shai_message *message, const char *record, const char *problem)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What happens when the library is loaded, before the program's first line.
+ * The steps when the library is loaded, before the program's first line.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "exchange.h"
 #include "shai.h"
 
-#define EXIT_UNREGISTERED 71 /* EX_OSERR: it is not the program's fault */
+#define EXIT_UNREGISTERED 71 /* EX_OSERR: not an error of the program */
 
 __attribute__((noreturn)) static void
 give_up(const char *what, const char *why)

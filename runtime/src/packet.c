@@ -43,7 +43,7 @@ shai_packet_send(
 	return sent < 0 ? -1 : 0;
 }
 
-/* Collects the descriptors of a received message, all of them, in order. */
+/* Collects all descriptors of a received message, in order. */
 static void
 collect(struct shai_packet *packet, struct msghdr *header)
 {
@@ -56,7 +56,7 @@ collect(struct shai_packet *packet, struct msghdr *header)
 
 		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
 			continue;
-		/* The control buffer has room for SHAI_BATCH_MAX descriptors, no more. */
+		/* The control buffer has room for exactly SHAI_BATCH_MAX descriptors. */
 		count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(packet->descriptor + packet->descriptor_count, CMSG_DATA(control),
 		    count * sizeof(int));

@@ -10,33 +10,33 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* Where a received record and its descriptors go. */
+/* The buffers for a received record and its descriptors. */
 struct shai_packet {
 	void *buffer;
 	size_t size;
-	int *descriptor; /* close-on-exec; the caller's */
+	int *descriptor; /* close-on-exec; the caller owns them */
 	size_t descriptor_count;
-	int flags; /* MSG_TRUNC, MSG_CTRUNC: not all of it is there */
+	int flags; /* MSG_TRUNC, MSG_CTRUNC: the record is incomplete */
 };
 
 /*
  * Sends the parts as one record, with count descriptors, at most SHAI_BATCH_MAX.
- * EINTR is retried, SIGPIPE not raised. Returns 0, or -1 with errno.
+ * Retries after EINTR and raises no SIGPIPE. Returns 0, or -1 with errno.
  */
 int shai_packet_send(
     int socket, const struct iovec *parts, int part_count, const int *descriptors, size_t count);
 
 /*
- * Receives one record, waiting for it; room is for SHAI_BATCH_MAX descriptors.
- * EINTR is retried. Returns its length, 0 when the other end is gone, or -1 with
- * errno.
+ * Receives one record, and waits for it. There must be room for SHAI_BATCH_MAX
+ * descriptors. Retries after EINTR. Returns its length, 0 if the other end is gone,
+ * or -1 with errno.
  */
 ssize_t shai_packet_receive(int socket, struct shai_packet *packet);
 
-/* Whether a descriptor is a socket that carries records. */
+/* Reports whether a descriptor is a socket that carries records. */
 bool shai_packet_socket(int descriptor);
 
-/* Closes count descriptors, leaving out those that are -1. */
+/* Closes count descriptors, except those that are -1. */
 void shai_packet_close(const int *descriptors, size_t count);
 
 #endif

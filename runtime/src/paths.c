@@ -51,7 +51,7 @@ shai_path_beneath(const char *prefix, const char *relative, char *out, size_t si
 
 	if (length + name + 2 > sizeof(joined))
 		return -1;
-	/* By hand: signal handlers come here. */
+	/* Written by hand, because signal handlers call this. */
 	memcpy(joined, prefix, length);
 	joined[length] = '/';
 	memcpy(joined + length + 1, relative, name + 1);
@@ -60,7 +60,7 @@ shai_path_beneath(const char *prefix, const char *relative, char *out, size_t si
 	return out[length] == '\0' || out[length] == '/' ? 0 : -1;
 }
 
-/* Whether prefix covers path; *length becomes the prefix's length. */
+/* Reports whether prefix covers path. *length becomes the prefix's length. */
 static bool
 covers(const struct shai_capability *capability, const char *path, size_t *length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Which capability covers a path. Pure: names only, the file system is never
- * asked, so ".." after a symbolic link goes where the name says.
+ * Finds the capability that covers a path. Pure: it uses names only and never asks
+ * the file system, so ".." after a symbolic link leads to where the name says.
  */
 #ifndef SHAI_PATHS_H
 #define SHAI_PATHS_H
@@ -10,12 +10,12 @@
 
 #include "shai_wire.h"
 
-/* Longest path that is mapped, with its NUL; longer ones are left to the kernel. */
+/* The longest path that is mapped, with its NUL. Longer ones are left to the kernel. */
 #define SHAI_PATH_MAX 4096
 
 /*
- * The normal absolute path of a path relative to a capability's directory.
- * Returns 0, or -1 when it leads out of the directory or does not fit.
+ * Makes the normal absolute path of a path relative to a capability's directory.
+ * Returns 0, or -1 if it leads out of the directory or does not fit.
  */
 int shai_path_beneath(const char *prefix, const char *relative, char *out, size_t size);
 
@@ -25,16 +25,16 @@ struct shai_table {
 };
 
 /*
- * Resolves ".", ".." and repeated slashes of an absolute path; ".." of the root
- * is the root. A trailing slash is dropped.
- * Returns 0, or -1 when the path is not absolute or does not fit.
+ * Resolves ".", ".." and repeated slashes of an absolute path. The parent of the root
+ * is the root. Drops a trailing slash. Returns 0, or -1 if the path is not absolute
+ * or does not fit.
  */
 int shai_path_normalise(const char *path, char *out, size_t size);
 
 /*
- * The capability with the longest prefix covering a normal path, or NULL. Pipes
- * and channels cover exactly their own path. *rest then points into path, or at
- * "." when nothing is left.
+ * Returns the capability with the longest prefix that covers a normal path, or NULL.
+ * Pipes and channels cover exactly their own path. *rest then points into path, or at
+ * "." if nothing is left.
  */
 const struct shai_capability *shai_table_find(
     const struct shai_table *table, const char *path, const char **rest);

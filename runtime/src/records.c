@@ -38,7 +38,10 @@ shai_decode_head(struct shai_bytes record, int type, void *head, size_t head_siz
 	return NULL;
 }
 
-/* NUL-terminated, and nothing after the NUL: two readers could else see two texts. */
+/*
+ * The text must end with a NUL and have only NULs after it: otherwise two readers
+ * could see two texts.
+ */
 static bool
 padded(const char *text, size_t size)
 {
@@ -182,7 +185,7 @@ shai_decode_opened(
 	if (out->header.sequence != sequence)
 		return "another request's sequence";
 	if (out->count != asked || out->reserved != 0)
-		return "a count that was not asked for";
+		return "a count that differs from the request's";
 	for (uint32_t i = 0; i < SHAI_BATCH_MAX; i++)
 		if (out->status[i] < 0 || (i >= asked && out->status[i] != 0))
 			return "an impossible status";
@@ -197,7 +200,7 @@ shai_decode_transfer(struct shai_bytes record, struct shai_transfer *out, size_t
 	if (record.length < head)
 		return "shorter than a transfer's head";
 	if (record.length > sizeof(*out))
-		return "more conduits than a transfer may have";
+		return "more conduits than a transfer can have";
 	if ((record.length - head) % sizeof(out->conduit[0]) != 0)
 		return "a fraction of a conduit id";
 	memset(out, 0, sizeof(*out));

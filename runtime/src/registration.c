@@ -70,8 +70,8 @@ shai_path_lookup(const char *path, char *rest, size_t rest_size)
 }
 
 /*
- * Puts a new table in force. The old one is kept: another thread may be looking
- * into it, and tables are replaced once or twice in a task's life.
+ * Puts a new table in force. The old one is not freed, because another thread may be
+ * using it; tables are replaced once or twice in a task's life.
  */
 static int
 adopt(const struct shai_registered *head, const struct shai_capability *entries)
@@ -90,8 +90,8 @@ adopt(const struct shai_registered *head, const struct shai_capability *entries)
 }
 
 /*
- * Baseline means that nothing is enforced: monitor and launcher have to agree on
- * it, so that neither a stale variable nor a confused monitor switches it on alone.
+ * In mode baseline nothing is enforced. Monitor and launcher have to agree on it, so
+ * that neither an old variable nor a confused monitor can switch it on alone.
  */
 static const char *
 check_mode(const struct shai_registered *head)

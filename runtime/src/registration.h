@@ -4,7 +4,7 @@
 
 #include "paths.h"
 
-/* The table in force; never NULL, immutable, never freed. */
+/* Returns the table in force; never NULL, immutable, never freed. */
 const struct shai_table *shai_table_current(void);
 
 #endif

@@ -114,7 +114,10 @@ shai_decode_stub_write(
 	return NULL;
 }
 
-/* By hand: strtoul would take signs, blanks and leading zeros, which no class directory has. */
+/*
+ * Written by hand: strtoul would accept signs, blanks and leading zeros, which the
+ * name of a class directory never has.
+ */
 bool
 shai_view_class(const char *path, uint32_t *class, const char **rest)
 {
@@ -139,7 +142,7 @@ shai_decisions_grant(const struct shai_decisions *decisions, uint32_t class)
 {
 	uint32_t count = decisions == NULL ? 0 : decisions->count;
 
-	/* Read once and bounded: it is memory that somebody else has written. */
+	/* Read once and limited: the memory was written by another process. */
 	if (count > SHAI_CLASSES_MAX)
 		return false;
 	return shai_class_member(decisions == NULL ? NULL : decisions->class, count, class);

@@ -49,7 +49,10 @@ begin(struct shai_session *session)
 	session->timeout_milliseconds = DEFAULT_TIMEOUT_MILLISECONDS;
 }
 
-/* accept4(2), with EINTR retried. Returns the connection, or -1 after shai_fail. */
+/*
+ * Calls accept4(2) and retries after EINTR. Returns the connection, or -1 after
+ * shai_fail.
+ */
 static int
 accept_connection(struct sockaddr_storage *peer)
 {
@@ -77,7 +80,10 @@ write_address(const struct sockaddr_storage *peer, char out[SHAI_NAME_MAX])
 		(void)inet_ntop(peer->ss_family, address, out, SHAI_NAME_MAX);
 }
 
-/* The slot-th number of a kind with a right; fallback when the table lists fewer. */
+/*
+ * Returns the slot-th number of a kind with a right, or fallback if the table lists
+ * fewer.
+ */
 static int
 number_of_slot(enum shai_capability_kind kind, uint16_t right, uint32_t slot, int fallback)
 {
@@ -170,12 +176,15 @@ shai_accept(struct shai_session *session)
 			(void)shai_session_break(session);
 		return -1;
 	}
-	shai_counters_map(); /* the page has come with the connection */
+	shai_counters_map(); /* the page came with the connection */
 	session->state = SHAI_SESSION_CONNECTED;
 	return 0;
 }
 
-/* Whether the answer carries what it says, and enough to be confined by. NULL, or what is wrong. */
+/*
+ * Checks that the answer brings the descriptors that its flags announce, and those
+ * needed to confine the session. Returns NULL, or what is wrong.
+ */
 static const char *
 check_bound(const struct shai_session *session, const struct shai_bound *head,
     const struct shai_message *message)
@@ -189,16 +198,16 @@ check_bound(const struct shai_session *session, const struct shai_bound *head,
 	if (!shai_backend_restricts_itself())
 		return (head->flags & (SHAI_BOUND_VIEW | SHAI_BOUND_RULESET)) == 0
 			   ? NULL
-			   : "a perimeter that is not this half's to hold";
+			   : "a perimeter that the session itself may not hold";
 	if ((head->flags & SHAI_BOUND_VIEW) != 0 && message->descriptor[0] != SHAI_FD_CAPABILITY)
 		return "a view that did not arrive at its number";
 	if (head->status == 0 && session->mode == SHAI_MODE_SHAI &&
 	    (head->flags & SHAI_BOUND_RULESET) == 0)
-		return "no ruleset to be confined by";
+		return "no ruleset for the session";
 	return NULL;
 }
 
-/* Confines the process to what the monitor has bound it to. */
+/* Confines the process to the capability set that the monitor has sent. */
 static int
 bind_session(
     struct shai_session *session, const struct shai_bound *head, struct shai_message *message)
@@ -206,7 +215,7 @@ bind_session(
 	size_t next = 0;
 
 	if ((head->flags & SHAI_BOUND_VIEW) != 0)
-		(void)shai_message_take(message, next++); /* it is where it belongs */
+		(void)shai_message_take(message, next++); /* it is at its number already */
 	if ((head->flags & SHAI_BOUND_RULESET) != 0) {
 		int ruleset = shai_message_take(message, next++);
 		int result = shai_backend_restrict(ruleset);
@@ -227,7 +236,10 @@ bind_session(
 	return 0;
 }
 
-/* Receives SHAI_BOUND. A refusal leaves the session connected, anything odd breaks it. */
+/*
+ * Receives SHAI_BOUND. After a refusal the session stays connected. Any other error
+ * breaks it.
+ */
 static int
 receive_bound(struct shai_session *session, const char *principal, uint64_t sequence)
 {
@@ -236,8 +248,7 @@ receive_bound(struct shai_session *session, const char *principal, uint64_t sequ
 	const char *problem;
 
 	if (shai_backend_restricts_itself())
-		(void)close(
-		    SHAI_FD_CAPABILITY); /* see SHAI_BOUND_VIEW; EBADF where there was none */
+		(void)close(SHAI_FD_CAPABILITY); /* see SHAI_BOUND_VIEW; EBADF if there was none */
 	if (shai_exchange_receive(&message) != 0)
 		return shai_session_break(session);
 	problem = shai_decode_bound(message.bytes, sequence, &head, session->classes);
@@ -264,9 +275,10 @@ shai_authenticate(struct shai_session *session, const char *principal,
 	struct shai_authenticate request;
 
 	if (session->state != SHAI_SESSION_CONNECTED)
-		return shai_fail(ENOTCONN, "authentication: the session awaits none");
+		return shai_fail(ENOTCONN, "authentication: the session is not waiting for a user");
 	if (principal[0] == '\0' || strchr(principal, '\n') != NULL)
-		return shai_fail(EINVAL, "authentication: the principal's name is not one");
+		return shai_fail(
+		    EINVAL, "authentication: the principal's name is empty or has a line break");
 	memset(&request, 0, sizeof(request));
 	if (shai_encode_text(request.principal, sizeof(request.principal), principal) != 0)
 		return shai_fail(ENAMETOOLONG, "authentication: principal is longer than %d bytes",
@@ -294,7 +306,7 @@ shai_reset(struct shai_session *session)
 	shai_count(sessions, 1);
 	if (session->mode != SHAI_MODE_BASELINE && served) {
 		shai_encode_header(&request, SHAI_RESET, sizeof(request), shai_exchange_sequence());
-		/* A monitor that is gone knows that the session is over. */
+		/* If the monitor is gone, no message is needed. */
 		if (shai_exchange_send(&request, sizeof(request)) == 0)
 			shai_backend_end_session();
 	}
@@ -302,7 +314,10 @@ shai_reset(struct shai_session *session)
 		(void)close(session->connection);
 	if (session->keyvalue >= 0)
 		(void)close(session->keyvalue);
-	/* Only what was written: the rest of the classes are pages never touched. */
+	/*
+	 * Clears only what was written: the other pages of classes were never
+	 * touched.
+	 */
 	explicit_bzero(session,
 	    offsetof(struct shai_session, classes) + session->class_count * sizeof(uint32_t));
 	session->connection = -1;

@@ -20,7 +20,7 @@
 
 __asm__(SHAI_GATE_CALL_ASSEMBLY);
 
-/* Returns what the kernel returns: a result, or a negative errno. */
+/* Returns the kernel's result, or a negative errno. */
 long shai_gate_call(long number, long a, long b, long c);
 
 static bool gate_ready;
@@ -36,7 +36,7 @@ shai_backend_prepare(void)
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (page == MAP_FAILED)
 		return -1;
-	/* Kernels before 4.17 take the address for a hint. */
+	/* Kernels before 4.17 take the address as a hint only. */
 	if (page != address) {
 		(void)munmap(page, GATE_PAGE_SIZE);
 		errno = EEXIST;
@@ -72,8 +72,8 @@ shai_backend_gate_read(int descriptor, void *buffer, size_t size)
 }
 
 /*
- * The system call itself and not openat(3), which our own preload layer, or
- * somebody else's, interposes.
+ * Makes the system call itself, since the preload layer (or another one) interposes
+ * openat(3).
  */
 int
 shai_backend_open_in_view(const char *name)
@@ -88,7 +88,7 @@ shai_backend_fork_worker(void)
 	return fork();
 }
 
-/* The monitor answers the call itself, when everything is at its number. */
+/* The monitor answers the call itself, after it has placed every descriptor. */
 int
 shai_backend_accept(void)
 {
@@ -114,7 +114,7 @@ shai_backend_restrict(int ruleset)
 	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
 }
 
-/* The process is to exit, and takes with it what it had. */
+/* Does nothing: the process has to exit, and all its resources end with it. */
 void
 shai_backend_end_session(void)
 {
@@ -123,6 +123,6 @@ shai_backend_end_session(void)
 int
 shai_backend_random(void *buffer, size_t size)
 {
-	/* Up to 256 bytes are never cut short. */
+	/* Requests of up to 256 bytes are never cut short. */
 	return getrandom(buffer, size, 0) == (ssize_t)size ? 0 : -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The backend of a system without one: everything is refused. Keeps the library
- * compiling, and linking programs, on hosts that can enforce nothing.
+ * The backend of a system without one: it refuses everything. With it, the library
+ * compiles and programs link on hosts that can enforce nothing.
  */
 #include <errno.h>
 

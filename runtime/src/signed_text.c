@@ -22,7 +22,7 @@ shai_signed_text(
 	const size_t prefix = sizeof(SHAI_SIGNED_PREFIX) - 1;
 	size_t name = strnlen(principal, SHAI_NAME_MAX);
 
-	/* A line break would let a principal's name imitate the nonce's line. */
+	/* With a line break, a principal's name could imitate the line of the nonce. */
 	if (name == 0 || name == SHAI_NAME_MAX || memchr(principal, '\n', name) != NULL)
 		return 0;
 	memcpy(out, SHAI_SIGNED_PREFIX, prefix);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Three decimal uint32 with two slashes and a NUL. */
+/* Size of three decimal uint32 with two slashes and a NUL. */
 #define SHAI_VIEW_NAME_SIZE 33
 
 /* Conduits of one class are spread over directories of 1 << SHAI_VIEW_BUCKET_BITS. */
@@ -18,13 +18,13 @@
 /* Writes "class/bucket/id", the conduit's name beneath the view. */
 void shai_view_name(uint32_t class, uint32_t conduit, char out[SHAI_VIEW_NAME_SIZE]);
 
-/* A decimal uint32 with a NUL. */
+/* Size of a decimal uint32 with a NUL. */
 #define SHAI_VIEW_CLASS_SIZE 11
 
 /* Writes the name of a class's directory. */
 void shai_view_class_name(uint32_t class, char out[SHAI_VIEW_CLASS_SIZE]);
 
-/* Whether class is among count strictly ascending classes. */
+/* Reports whether class is among count strictly ascending classes. */
 bool shai_class_member(const uint32_t *classes, size_t count, uint32_t class);
 
 #endif

@@ -50,7 +50,7 @@ func Check(roots []string, places []Place) ([]string, error) {
 			return nil, fmt.Errorf("find runtime %s: %w", root, err)
 		}
 		if !where.exists {
-			return nil, fmt.Errorf("runtime %s: there is no such file or directory; install it, or remove it from the list",
+			return nil, fmt.Errorf("runtime %s: there is no such file or directory; install it, or leave it out",
 				root)
 		}
 		if err := checkRoot(root, where, originsOf(mounts, where), guarded); err != nil {

@@ -9,7 +9,7 @@
 #include "packet.h"
 #include "requests.h"
 
-/* Whatever is not an answer is a refusal. */
+/* Treats everything that is not an answer as a refusal. */
 static int
 receive_answer(int socket, int *descriptor)
 {
@@ -47,7 +47,7 @@ shai_ask(int socket, const struct iovec *parts, int part_count, int directory, i
 	along[0] = ends[1];
 	along[1] = directory;
 	if (shai_packet_send(socket, parts, part_count, along, directory < 0 ? 1 : 2) == 0) {
-		/* Ours is closed, so that the other's end is an end. */
+		/* Close our copy, so that the end of the other side is noticed. */
 		(void)close(ends[1]);
 		ends[1] = -1;
 		result = receive_answer(ends[0], descriptor);

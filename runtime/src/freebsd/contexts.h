@@ -10,13 +10,16 @@
 
 #include "lwc.h"
 
-/* Whether the module is loaded, in the version of lwc.h; looks up the calls' numbers. */
+/*
+ * Reports whether the module is loaded, in the version of lwc.h, and looks up the
+ * numbers of its calls.
+ */
 bool contexts_find(void);
 
 int lwc_create(const struct lwc_spec *spec, struct lwc_event *event);
 int lwc_switch(int context, const struct lwc_message *message, struct lwc_event *event);
 
-/* A call on behalf of the context whose call was redirected. */
+/* Makes a call on behalf of the context whose call was redirected. */
 long lwc_on_behalf(int resources, int number, const uint64_t arguments[LWC_ARGUMENTS]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A system call in the registers that a signal has saved: what it was given, and
- * what it is to return. All that depends on the processor.
+ * A system call in the registers that a signal has saved: its arguments and its
+ * result. Everything that depends on the processor is here.
  */
 #ifndef SHAI_MACHINE_H
 #define SHAI_MACHINE_H
@@ -19,7 +19,10 @@
 
 #define SHAI_CARRY_FLAG 0x1
 
-/* The arguments of a call that has failed with error. False when they are lost. */
+/*
+ * Gets the arguments of a call that has failed with error. Returns false if they are
+ * lost.
+ */
 static inline bool
 shai_machine_arguments(
     const ucontext_t *context, int number, int error, uint64_t arguments[SHAI_CALL_ARGUMENTS])
@@ -30,13 +33,13 @@ shai_machine_arguments(
 	arguments[0] = (uint64_t)registers->mc_rdi;
 	arguments[1] = (uint64_t)registers->mc_rsi;
 	arguments[2] = (uint64_t)registers->mc_rdx;
-	arguments[3] = (uint64_t)registers->mc_rcx; /* came in r10; the kernel keeps it here */
+	arguments[3] = (uint64_t)registers->mc_rcx; /* the kernel moves r10 here */
 	arguments[4] = (uint64_t)registers->mc_r8;
 	arguments[5] = (uint64_t)registers->mc_r9;
 	return true;
 }
 
-/* Lets the call return a result or, if that is -1, fail with error. */
+/* Makes the call return a result or, if that is -1, fail with error. */
 static inline void
 shai_machine_return(ucontext_t *context, long result, int error)
 {
@@ -54,9 +57,9 @@ shai_machine_return(ucontext_t *context, long result, int error)
 #define SHAI_CARRY_FLAG 0x20000000UL
 
 /*
- * The first argument's register has the error by now. Of calls relative to a
- * directory that error says enough: ECAPMODE is for AT_FDCWD alone, and with
- * ENOTCAPABLE an absolute path needs none. All others stay refused.
+ * The error has overwritten the first argument's register. For calls relative to a
+ * directory the error replaces it: ECAPMODE occurs with AT_FDCWD only, and after
+ * ENOTCAPABLE an absolute path needs no directory. All other calls stay refused.
  */
 static inline bool
 shai_machine_arguments(

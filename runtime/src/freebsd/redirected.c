@@ -21,8 +21,8 @@ static struct stub_record request, reply, second;
 /* ------------------------------------------------ across the two address spaces */
 
 /*
- * Reads text from the session's memory, page by page, for what follows its end may
- * not be there. Returns 0, or -1 with errno.
+ * Reads text from the session's memory, page by page, because the memory after its
+ * end may not be mapped. Returns 0, or -1 with errno.
  */
 static int
 read_text(const struct context_links *links, uint64_t address, char *out, size_t size)
@@ -52,7 +52,7 @@ read_text(const struct context_links *links, uint64_t address, char *out, size_t
 
 /* ------------------------------------------------- across the two descriptor tables */
 
-/* recvmsg(2) or sendmsg(2) on the session's end of the mover, with our memory. */
+/* Calls recvmsg(2) or sendmsg(2) on the session's end of the mover, with our memory. */
 static int
 move(int number, struct msghdr *header)
 {
@@ -66,7 +66,7 @@ union one_descriptor {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-/* Gives a descriptor to the session. Returns its number there, or -1 with errno. */
+/* Passes a descriptor to the session. Returns its number there, or -1 with errno. */
 static int
 give(const struct context_links *links, int descriptor, bool close_on_exec)
 {
@@ -94,7 +94,7 @@ give(const struct context_links *links, int descriptor, bool close_on_exec)
 	return number;
 }
 
-/* Takes a copy of a descriptor of the session. Returns it, or -1 with errno. */
+/* Copies a descriptor of the session. Returns the copy, or -1 with errno. */
 static int
 take(const struct context_links *links, int number)
 {
@@ -133,7 +133,7 @@ put_result(struct lwc_message *answer, long result)
 	return STUB_ANSWER;
 }
 
-/* send(2) to the monitor: the record is handled, and its answers wait in the mailbox. */
+/* Handles a send(2) to the monitor. The answers wait in the mailbox afterwards. */
 static enum stub_outcome
 exchange(struct stub *stub, struct context_links *links, const struct lwc_event *event,
     struct lwc_message *answer)
@@ -164,7 +164,7 @@ exchange(struct stub *stub, struct context_links *links, const struct lwc_event 
 	return outcome;
 }
 
-/* What the stub opens for a call that names a file. Returns a descriptor, or -1 with errno. */
+/* Opens the file that a call names. Returns a descriptor, or -1 with errno. */
 static int
 open_for(struct stub *stub, const struct context_links *links, const struct shai_refused_call *call)
 {
@@ -209,7 +209,10 @@ finish(const struct context_links *links, const struct shai_refused_call *call, 
 	return result;
 }
 
-/* The write as it was, out of the session's memory, to the descriptor that may be written to. */
+/*
+ * Repeats the write, from the session's memory, to the descriptor that may be written
+ * to.
+ */
 static long
 write_checked(struct stub *stub, const struct lwc_event *event)
 {
@@ -241,7 +244,10 @@ redirected_answer(struct stub *stub, struct context_links *links, const struct l
 	return put_result(answer, finish(links, &call, open_for(stub, links, &call)));
 }
 
-/* Without room for them, the kernel closes the descriptors that come with a record. */
+/*
+ * Removes the records that are left. Without a buffer for them, the kernel closes
+ * their descriptors.
+ */
 static void
 empty(int socket)
 {

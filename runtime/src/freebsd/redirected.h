@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A redirected call of a session in a context: its arguments are numbers and
- * addresses of the session, which is standing still meanwhile.
+ * A redirected call of a session in a context. Its arguments are numbers and
+ * addresses of the session, which is suspended during the call.
  */
 #ifndef SHAI_REDIRECTED_H
 #define SHAI_REDIRECTED_H
@@ -9,7 +9,7 @@
 #include "lwc.h"
 #include "stub.h"
 
-/* What connects the stub with its sessions; all numbers are the stub's. */
+/* Connects the stub with its sessions. All numbers are the stub's. */
 struct context_links {
 	int mailbox;     /* records: the stub's end */
 	int session_end; /* the session's end; there it is SHAI_FD_MONITOR, for receiving only */
@@ -20,13 +20,13 @@ struct context_links {
 };
 
 /*
- * Does what a redirected call asks for and makes the answer to it: a result, or an
- * errno, which is the call's own where nothing can be done about it.
+ * Executes a redirected call and makes its answer: a result or an errno. If nothing
+ * can be done for the call, the errno is the call's own.
  */
 enum stub_outcome redirected_answer(struct stub *stub, struct context_links *links,
     const struct lwc_event *event, struct lwc_message *answer);
 
-/* Forgets what went through; for between sessions. */
+/* Discards data in the links, between sessions. */
 void redirected_drain(const struct context_links *links);
 
 #endif

@@ -10,7 +10,10 @@
 
 #include "registration.h"
 
-/* The flags of open(2) that look at what flags of fstatat(2) say; false for others. */
+/*
+ * Computes the flags for open(2) from those of fstatat(2). Returns false for flags
+ * that it does not support.
+ */
 static bool
 look(struct shai_refused_call *out, int descriptor, uint64_t path, int flags)
 {
@@ -21,7 +24,10 @@ look(struct shai_refused_call *out, int descriptor, uint64_t path, int flags)
 	return (flags & ~AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Whether a file may be read or written is found out by opening it so. */
+/*
+ * The file is opened for reading or writing to learn whether it may be read or
+ * written.
+ */
 static bool
 try_access(struct shai_refused_call *out, int descriptor, uint64_t path, int mode, int flags)
 {

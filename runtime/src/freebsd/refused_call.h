@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Which refused system calls something can be done about: those that open or look
- * at a file by its name, and those that write to a number that is checked. All
- * others stay refused.
+ * The refused system calls that libshai can finish: those that open a file or read
+ * its metadata by name, and those that write to a checked number. All others stay
+ * refused.
  */
 #ifndef SHAI_REFUSED_CALL_H
 #define SHAI_REFUSED_CALL_H
@@ -15,10 +15,11 @@
 #define SHAI_CALL_ARGUMENTS 6
 
 enum shai_call_kind {
-	SHAI_CALL_OPEN = 1, /* descriptor: what path is relative to */
-	SHAI_CALL_STATUS,   /* result: where the struct stat goes */
+	SHAI_CALL_OPEN = 1, /* descriptor: the directory that path is relative to */
+	SHAI_CALL_STATUS,   /* result: address of the struct stat */
 	SHAI_CALL_ACCESS,   /* mode: R_OK and the like */
-	SHAI_CALL_WRITE     /* descriptor: what is written to; the rest as the caller passed it */
+	SHAI_CALL_WRITE /* descriptor: the number to write to; the other arguments are the caller's
+			 */
 };
 
 struct shai_refused_call {
@@ -31,35 +32,36 @@ struct shai_refused_call {
 };
 
 /*
- * What a call asked for. False when it is none of these kinds, or has flags that
- * change its meaning.
+ * Finds out what a call asked for. Returns false if it is none of these kinds, or has
+ * flags that change its meaning.
  */
 bool shai_refused_call(
     int number, const uint64_t arguments[SHAI_CALL_ARGUMENTS], struct shai_refused_call *out);
 
 /*
- * Whether the kernel refuses writing to a reserved number only because somebody is
- * to be asked first.
+ * Reports whether the kernel refuses writes to a reserved number only because each
+ * needs a decision.
  */
 bool shai_number_is_checked(int number);
 
-/* How a path of a refused call is to be asked for. */
+/* How to ask for the path of a refused call. */
 enum shai_base {
-	SHAI_BASE_NONE,      /* as out has it */
-	SHAI_BASE_DIRECTORY, /* as out has it, with the call's directory sent along */
-	SHAI_BASE_OUTSIDE    /* not at all: it leads out of a capability's directory */
+	SHAI_BASE_NONE,      /* with the path in out */
+	SHAI_BASE_DIRECTORY, /* with the path in out, relative to the call's directory */
+	SHAI_BASE_OUTSIDE    /* not at all: the path leads out of a capability's directory */
 };
 
 /*
- * Works that out: a path relative to a capability's number becomes an absolute one,
- * for who is asked does not have the number. out has the path; what does not fit is
- * outside.
+ * Finds out how to ask. A path relative to a capability's number becomes absolute,
+ * because the other side does not have the number. out receives the path. A path that
+ * does not fit counts as outside.
  */
 enum shai_base shai_call_base(int descriptor, const char *path, char out[SHAI_REQUEST_PATH_MAX]);
 
 /*
- * What is left of access(2) for a file that could be opened with the call's flags:
- * whether anybody may execute it, where mode asks. Returns 0, or -1 with errno.
+ * Finishes access(2) for a file that could be opened with the call's flags: if mode
+ * asks for it, checks whether anybody may execute the file. Returns 0, or -1 with
+ * errno.
  */
 int shai_access_descriptor(int descriptor, uint32_t mode);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The FreeBSD backend: a session's half of it, and the worker's fork. A process in
- * capability mode has been confined by its launcher; in one that is not, which is
- * baseline, everything is done natively.
+ * The FreeBSD backend: the session's part of it, and the worker's fork. The launcher
+ * has confined a process that is in capability mode. In any other process (mode
+ * baseline) everything is done natively.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "trap.h"
 #include "workers.h"
 
-/* Directories of classes, kept open by class; a later one takes an earlier one's place. */
+/* Directories of classes, kept open by class. A later one replaces an earlier one. */
 #define CLASS_DIRECTORIES 64
 
 static struct {
@@ -30,7 +30,7 @@ static struct {
 	int descriptor;
 } class_directory[CLASS_DIRECTORIES];
 
-static bool has_stub; /* this is a session's half */
+static bool has_stub; /* this process or context is a session */
 
 int
 shai_backend_prepare(void)
@@ -38,7 +38,7 @@ shai_backend_prepare(void)
 	return cap_sandboxed() && shai_packet_socket(SHAI_FD_REQUESTS) ? shai_trap_install() : 0;
 }
 
-/* Makes this process a worker. Returns in a session's half only. */
+/* Makes this process a worker. Returns only in a session. */
 static void
 become_worker(void)
 {
@@ -69,7 +69,7 @@ shai_backend_fork_worker(void)
 
 /* ------------------------------------------------------ asking the stub */
 
-/* Asks with a record and receives the answer. Returns its status, or -1 after shai_fail. */
+/* Sends a record and receives the answer. Returns its status, or -1 after shai_fail. */
 static int
 exchange(const void *record, size_t length, uint64_t sequence, struct shai_message *message,
     struct shai_answer *answer, struct shai_bytes *extra)
@@ -141,7 +141,7 @@ void
 shai_backend_end_session(void)
 {
 	while (has_stub)
-		(void)pause(); /* until the stub ends this half */
+		(void)pause(); /* until the stub ends this session */
 }
 
 ssize_t

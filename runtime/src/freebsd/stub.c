@@ -35,7 +35,10 @@ stub_block_signals(sigset_t *old)
 	sigset_t all;
 
 	(void)sigfillset(&all);
-	/* What a fault of the stub raises must not be held back: it would be fatal anyway. */
+	/*
+	 * Do not block the signals of the stub's own faults: they would be fatal
+	 * anyway.
+	 */
 	(void)sigdelset(&all, SIGTRAP);
 	(void)sigprocmask(SIG_SETMASK, &all, old);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The stub: the half of a worker that stands between a session and the monitor.
- * It holds what a session may have on demand and decides what it gets, the same
- * way however the two talk to each other (stub_contexts.c, stub_processes.c).
+ * The stub: the half of a worker that stands between a session and the monitor. It
+ * holds what a session may have on demand, and decides what the session gets. The
+ * decisions do not depend on how the two are connected (stub_contexts.c,
+ * stub_processes.c).
  *
- * One session at a time. The stub is in capability mode like the session; what it
- * has more is descriptors, which a session's half never inherits.
+ * There is one session at a time. The stub is in capability mode like the session. It
+ * only has additional descriptors, which a session never inherits.
  */
 #ifndef SHAI_STUB_H
 #define SHAI_STUB_H
@@ -18,43 +19,44 @@
 
 #define SHAI_EXIT_STUB 71 /* EX_OSERR: a worker that cannot serve */
 
-/* Descriptors are -1 and decisions NULL while there are none. */
+/* A descriptor is -1, and decisions is NULL, if there is none. */
 struct stub {
 	int requests; /* to the sandbox */
-	int last;     /* the highest number of what has to be closed before the reply socket */
-	int reply;    /* its other end is the session, for the sandbox; closed last */
+	int last;     /* the highest number that must be closed before the reply socket */
+	int reply;    /* open as long as the session, for the sandbox; closed last */
 	bool placed;  /* there is a user */
 	int monitor;
 	int channel;
-	int connection;        /* the user's, where the session's copy cannot be written to */
-	int connection_number; /* what the session knows it by */
+	int connection;        /* the user's, if the session's copy cannot be written to */
+	int connection_number; /* its number in the session */
 	int view;
 	const struct shai_decisions *decisions;
 };
 
-/* What is to be done after a request. */
+/* What to do after a request. */
 enum stub_outcome {
 	STUB_ANSWER = 1, /* send the answer, and the second one if it has a length */
-	STUB_BROKEN,     /* the monitor is gone or has lost our trust: the session hears no more */
-	STUB_OVER        /* the session is */
+	STUB_BROKEN,     /* the monitor is gone or not trusted any more: the session gets no more
+			    answers */
+	STUB_OVER        /* the session is over */
 };
 
-/* Takes over SHAI_FD_REQUESTS, leaving a filler there. Returns 0, or -1 with errno. */
+/* Takes over SHAI_FD_REQUESTS and leaves a filler there. Returns 0, or -1 with errno. */
 int stub_begin(struct stub *stub);
 
 /*
- * Waits until one of the descriptors is ready. Signals that the process dies of may
- * arrive here, and nowhere else in a stub.
+ * Waits until one of the descriptors is ready. Only here can signals arrive that end
+ * the process.
  */
 void stub_wait(struct pollfd *wanted, nfds_t count);
 
 /*
  * Blocks signals, so that the program's handlers run in sessions only. *old becomes
- * what a session is to have.
+ * the mask that a session is to have.
  */
 void stub_block_signals(sigset_t *old);
 
-/* Ends the worker; says why. */
+/* Ends the worker with an error message. */
 __attribute__((noreturn)) void stub_give_up(const char *what);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * With shai.ko: the stub and its sessions are contexts of one process. A snapshot is
- * made once; every session is a copy of it, which is discarded when the session is
- * over. What a session is refused comes to the stub, which is all that they say to
- * each other: no call of the stub's waits for a session.
+ * With shai.ko: the stub and its sessions are contexts of one process. The stub makes a
+ * snapshot once. Every session is a copy of it, which is discarded when the session is
+ * over. Calls that the kernel refuses to a session are redirected to the stub. They
+ * communicate in no other way: no call of the stub waits for a session.
  *
- * Timers and pending signals are the process's and would meet the next session, so
+ * Timers and pending signals belong to the process and would reach the next session, so
  * they are discarded too.
  */
 #include <errno.h>
@@ -75,8 +75,8 @@ connect_links(struct context_links *links)
 }
 
 /*
- * Copies this process as it is, but for the stub's descriptors. Returns the
- * snapshot's descriptor; -1 in a copy, that is, in a session.
+ * Copies this process, except for the stub's descriptors. Returns the snapshot's
+ * descriptor, or -1 in a copy, that is, in a session.
  */
 static int
 make_snapshot(const struct stub *stub, const struct context_links *links)
@@ -102,7 +102,7 @@ make_snapshot(const struct stub *stub, const struct context_links *links)
 	return event.kind == LWC_EVENT_CREATED ? event.descriptor : -1;
 }
 
-/* A copy of the snapshot, for a session. */
+/* Makes a copy of the snapshot for a session. */
 static int
 copy_snapshot(int snapshot)
 {
@@ -140,7 +140,10 @@ end_timers(void)
 		(void)syscall(SYS_ktimer_delete, timer);
 }
 
-/* All are blocked here. Those that ask the worker to end are not the session's. */
+/*
+ * Discards pending signals, which are all blocked here. Signals that ask the worker
+ * to end are kept, since they are not meant for the session.
+ */
 static void
 discard_signals(void)
 {

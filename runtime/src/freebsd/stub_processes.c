@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Without the module: the stub forks a process for every session, from the state in
- * which it was forked itself. What it learns of a session it has to wipe out, so it
- * keeps it here and nowhere else.
+ * which the stub itself was forked. It must wipe all data of a session afterwards, so
+ * it keeps such data only in this file.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 
 static struct stub_record request, answer, second;
 
-/* What a session's process begins with, beside what the zygote left it. */
+/* Turns a forked process into a session, with only what the zygote left it. */
 static void
 become_session(struct stub *stub, int mailbox, const sigset_t *signals)
 {
@@ -32,13 +32,19 @@ become_session(struct stub *stub, int mailbox, const sigset_t *signals)
 		stub_give_up("session without a mailbox");
 	(void)close(mailbox);
 	(void)close(stub->requests);
-	/* What it forked would outlive it. The superuser is not held by this. */
+	/*
+	 * A child would outlive the session. The limit does not hold for the
+	 * superuser.
+	 */
 	(void)setrlimit(RLIMIT_NPROC, &none);
 	shai_trap_ask(SHAI_TRAP_ASKS_STUB);
 	(void)sigprocmask(SIG_SETMASK, signals, NULL);
 }
 
-/* Sends the answers where the question said; false when the session is gone. */
+/*
+ * Sends the answers to where the request came from. Returns false if the session is
+ * gone.
+ */
 static bool
 answer_request(int mailbox)
 {
@@ -51,8 +57,8 @@ answer_request(int mailbox)
 }
 
 /*
- * Serves a session until it is over or its process has ended. The mailbox becomes
- * -1 where it had to be closed.
+ * Serves a session until it is over or its process has ended. Sets *mailbox to -1 if
+ * the mailbox had to be closed.
  */
 static void
 serve(struct stub *stub, int *mailbox, int process)
@@ -70,14 +76,14 @@ serve(struct stub *stub, int *mailbox, int process)
 			return;
 		stub_discard(&request);
 		if (outcome == STUB_BROKEN) {
-			/* It may still tell its user. */
+			/* The session may still send its user an error. */
 			(void)close(*mailbox);
 			wanted[0].fd = *mailbox = -1;
 		}
 	}
 }
 
-/* Kills a session's process and waits until it is gone. */
+/* Kills a session's process and waits until it has ended. */
 static void
 end_process(int process)
 {
@@ -88,7 +94,7 @@ end_process(int process)
 	(void)close(process);
 }
 
-/* What was learnt of a session: in the records, and below on the stack. */
+/* Wipes a session's data: from the records, and from the stack below this frame. */
 __attribute__((noinline)) static void
 wipe(void)
 {
@@ -121,8 +127,10 @@ stub_run_processes(struct stub *stub)
 		}
 		(void)close(ends[1]);
 		/*
-		 * A stub that is killed closes in the order of numbers: first its session's
-		 * process, which ends that, then what it would hear of its end.
+		 * When a stub is killed, the kernel closes its descriptors in
+		 * ascending order: first that of the session's process, which ends
+		 * the process, then the mailbox, by which the process could notice
+		 * the stub's end.
 		 */
 		ends[0] = stub_aside(ends[0], process);
 		if (ends[0] < 0)
@@ -130,11 +138,14 @@ stub_run_processes(struct stub *stub)
 		stub->last = ends[0];
 		serve(stub, &ends[0], process);
 		end_process(process);
-		/* Only now: it must not go on with a refusal for what it asked last. */
+		/*
+		 * Not before the end of the process: it must not continue after a
+		 * refusal of its last request.
+		 */
 		stub_discard(&request);
 		shai_packet_close(&ends[0], 1);
 		wipe();
-		/* A program that ends before it has a user would do so again. */
+		/* A program that ends before it has a user would end again and again. */
 		if (!stub_end_session(stub))
 			_exit(1);
 	}

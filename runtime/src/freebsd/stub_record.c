@@ -80,7 +80,7 @@ stub_discard(struct stub_record *record)
 	record->descriptor_count = 0;
 }
 
-/* Records are larger than what these sockets take by default. */
+/* Records are larger than the default buffers of these sockets. */
 static int
 make_room(int socket)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * All decisions of the stub. Default deny: what is not named here goes to the
- * monitor, which ends the connection over what it does not know.
+ * All decisions of the stub. Default deny: requests that are not named here go to the
+ * monitor, which ends the connection over requests that it does not know.
  */
 #include "stub_requests.h"
 
@@ -55,14 +55,17 @@ give_directory(struct stub *stub, const struct stub_record *request, uint64_t se
 }
 
 /*
- * One record of the channel. What arrives there was written by a task that has read
- * everybody's data: unless it is a transfer and nothing else, it goes no further.
+ * Handles one record of the channel. It was written by a task that has read the data
+ * of all users: only a record that is exactly a transfer is passed on.
  */
 static void
 give_transfer(struct stub *stub, uint64_t sequence, struct stub_record *answer)
 {
 	struct shai_transfer transfer;
-	/* One byte more than the largest transfer, for a longer record to show. */
+	/*
+	 * One byte more than the largest transfer, so that a longer record is
+	 * noticed.
+	 */
 	uint8_t buffer[sizeof(transfer) + 1];
 	ssize_t length = -1;
 	size_t count;
@@ -87,7 +90,10 @@ give_transfer(struct stub *stub, uint64_t sequence, struct stub_record *answer)
 	}
 }
 
-/* The kernel signals these errors wherever they come from; a session takes them for its own. */
+/*
+ * Replaces the errors for which the kernel sends a signal, wherever they come from: a
+ * session would take the signal for one about its own call.
+ */
 static int
 unsignalled(int result)
 {
@@ -112,7 +118,7 @@ stub_may_write(struct stub *stub, int number)
 	request.number = number;
 	if (shai_ask(stub->requests, &part, 1, -1, &descriptor) < 0)
 		return unsignalled(-1);
-	shai_packet_close(&descriptor, 1); /* the stub has its own */
+	shai_packet_close(&descriptor, 1); /* the stub has a copy of its own */
 	return stub->connection;
 }
 
@@ -135,8 +141,8 @@ write_checked(struct stub *stub, const struct stub_record *request, uint64_t seq
 }
 
 /*
- * Beneath the view the decisions decide: what they do not cover is refused here, as
- * a kernel that knows them would.
+ * Opens a file of the view. The decisions decide: what they do not cover is refused
+ * here, as a kernel that knew them would refuse it.
  */
 static int
 open_in_view(struct stub *stub, const char *rest, int flags)

@@ -12,7 +12,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Limits to those of the rights that the descriptor has: more cannot be asked for. */
+/*
+ * Limits a descriptor to those of the rights that it has: the kernel refuses a
+ * request for more.
+ */
 static int
 limit(int descriptor, const uint64_t *rights, size_t count)
 {

@@ -14,8 +14,8 @@
 /* ---------------------------------------------------------------- its user */
 
 /*
- * Puts one descriptor where it belongs. Returns what the session gets of it: the
- * descriptor itself, one of less rights, or -1.
+ * Puts one descriptor in its place. Returns the descriptor for the session: the same
+ * one, one with fewer rights, or -1.
  */
 static int
 place(struct stub *stub, int number, int descriptor)
@@ -39,7 +39,10 @@ place(struct stub *stub, int number, int descriptor)
 	return theirs;
 }
 
-/* Makes the session's SHAI_PLACED of the sandbox's. NULL, or what is wrong with it. */
+/*
+ * Makes the session's SHAI_PLACED from the sandbox's. Returns NULL, or what is wrong
+ * with it.
+ */
 static const char *
 distribute(struct stub *stub, struct shai_placed *placed, struct stub_record *record)
 {
@@ -70,8 +73,8 @@ distribute(struct stub *stub, struct shai_placed *placed, struct stub_record *re
 }
 
 /*
- * Asks for a user and waits for one. Returns 0, and the record is what the sandbox
- * answered; or -1 with errno.
+ * Asks for a user and waits for one. Returns 0 with the sandbox's answer in the
+ * record, or -1 with errno.
  */
 static int
 await_user(struct stub *stub, uint64_t sequence, struct stub_record *record)
@@ -172,13 +175,13 @@ check_bound(const struct shai_bound *head, const struct stub_record *answer)
 	if (answer->descriptor_count != expected)
 		return "descriptors that do not match its flags";
 	if (head->status == 0 && (~head->flags & (SHAI_BOUND_VIEW | SHAI_BOUND_RULESET)) != 0)
-		return "no perimeter to be confined by";
+		return "no perimeter for the session";
 	return NULL;
 }
 
 /*
- * Keeps what the session is confined by and takes it out of the answer: the view,
- * and the decisions. NULL, or what is wrong with the answer.
+ * Keeps the session's perimeter, which is the view and the decisions, and removes it
+ * from the answer. Returns NULL, or what is wrong with the answer.
  */
 static const char *
 keep_perimeter(struct stub *stub, uint64_t sequence, struct stub_record *answer)
@@ -188,7 +191,7 @@ keep_perimeter(struct stub *stub, uint64_t sequence, struct stub_record *answer)
 	const char *problem = shai_decode_bound(stub_bytes(answer), sequence, &head, classes);
 	size_t kept = 0;
 
-	explicit_bzero(classes, sizeof(classes)); /* of no use here, and the session's */
+	explicit_bzero(classes, sizeof(classes)); /* not used here, and data of the session */
 	if (problem == NULL)
 		problem = check_bound(&head, answer);
 	if (problem != NULL)
@@ -235,7 +238,10 @@ stub_relay(struct stub *stub, const struct stub_record *request, const struct sh
 
 /* ----------------------------------------------------------------- its end */
 
-/* Nothing is sent on that socket any more, so all that can be read there is its end. */
+/*
+ * Nothing is sent on this socket any more, so a readable socket means that it was
+ * closed.
+ */
 bool
 stub_ended(const struct stub *stub)
 {

@@ -7,20 +7,21 @@
 
 #include "stub.h"
 
-/* SHAI_STUB_ACCEPT. */
+/* Handles SHAI_STUB_ACCEPT. */
 enum stub_outcome stub_accept(
     struct stub *stub, uint64_t sequence, struct stub_record *answer, struct stub_record *second);
 
-/* What is the monitor's to answer. */
+/* Passes on a request that the monitor answers. */
 enum stub_outcome stub_relay(struct stub *stub, const struct stub_record *request,
     const struct shai_header *header, struct stub_record *answer);
 
-/* Whether the sandbox has ended the session. */
+/* Reports whether the sandbox has ended the session. */
 bool stub_ended(const struct stub *stub);
 
 /*
- * Closes and forgets everything of the session, after its half is gone; what tells
- * the sandbox so is closed last. Returns whether there was a user.
+ * Closes and forgets everything of the session, after the session itself has ended.
+ * The socket that tells the sandbox so is closed last. Returns whether there was a
+ * user.
  */
 bool stub_end_session(struct stub *stub);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The two ways for a stub and its sessions to be apart. Each function is the stub
- * for the rest of the process's life: it returns only in a session's half, in which
- * nothing of the stub's is left, once for every session.
+ * The two ways to separate a stub from its sessions. Each function is the stub for
+ * the rest of the process's life: it returns only in a session, once for each,
+ * without anything of the stub.
  */
 #ifndef SHAI_STUB_TRANSPORTS_H
 #define SHAI_STUB_TRANSPORTS_H
@@ -11,11 +11,11 @@
 
 #include "stub.h"
 
-/* Contexts of one process, by shai.ko. */
+/* With contexts of one process, by shai.ko. */
 bool stub_has_contexts(void);
 void stub_run_contexts(struct stub *stub);
 
-/* A process for every session. */
+/* With a process for every session. */
 void stub_run_processes(struct stub *stub);
 
 #endif

@@ -17,9 +17,12 @@
 #include "workers.h"
 
 static volatile enum shai_trap_asks asks = SHAI_TRAP_ASKS_NOBODY;
-static _Thread_local volatile sig_atomic_t handling; /* a refused call of our own stays refused */
+static _Thread_local volatile sig_atomic_t handling; /* refused calls of the handler stay refused */
 
-/* Opens beneath a capability that the process holds; -1 where it holds none, or may not. */
+/*
+ * Opens a path beneath a capability of the process. Returns -1 if there is none, or
+ * if the capability does not allow the open.
+ */
 static int
 open_natively(const char *path, int flags, uint32_t mode, bool *refused)
 {
@@ -42,7 +45,7 @@ open_natively(const char *path, int flags, uint32_t mode, bool *refused)
 	return descriptor;
 }
 
-/* Opens what the call asked for. Returns a descriptor, or -1 with errno. */
+/* Opens the file for a call. Returns a descriptor, or -1 with errno. */
 static int
 open_for(const struct shai_refused_call *call)
 {
@@ -64,7 +67,7 @@ open_for(const struct shai_refused_call *call)
 	    call->flags, call->mode);
 }
 
-/* Does with the file what the call wanted. Returns its result, or -1 with errno. */
+/* Finishes the call with the open file. Returns the call's result, or -1 with errno. */
 static long
 finish(const struct shai_refused_call *call, int descriptor)
 {
@@ -117,7 +120,7 @@ handle(int signal_number, siginfo_t *information, void *context)
 	int error = errno;
 
 	if (information->si_code != TRAP_CAP) {
-		/* A breakpoint: as if there were no handler. */
+		/* A breakpoint: behave as without a handler. */
 		(void)signal(signal_number, SIG_DFL);
 		(void)raise(signal_number);
 	} else if (asks != SHAI_TRAP_ASKS_NOBODY && !handling) {
@@ -128,7 +131,7 @@ handle(int signal_number, siginfo_t *information, void *context)
 	errno = error;
 }
 
-/* SHAI_REQUEST_TRAPS. */
+/* Sends SHAI_REQUEST_TRAPS. */
 static int
 have_refused_calls_signalled(void)
 {
@@ -150,7 +153,10 @@ shai_trap_install(void)
 
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = handle;
-	/* Not blocked in its own handler: blocked, a refused call there would kill. */
+	/*
+	 * The handler must not block its own signal: a refused call in it would then
+	 * kill the process.
+	 */
 	action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
 	(void)sigemptyset(&action.sa_mask);
 	if (sigaction(SIGTRAP, &action, NULL) != 0)

@@ -11,7 +11,7 @@
 #include "ask.h"
 #include "records.h"
 
-#define PARTS_MAX 16 /* of one writev(2); the rest is left for the next, as after a short write */
+#define PARTS_MAX 16 /* of one writev(2); the caller writes the rest, as after a short write */
 
 ssize_t
 shai_trap_write(int number, const uint64_t arguments[SHAI_CALL_ARGUMENTS])
@@ -30,7 +30,7 @@ shai_trap_write(int number, const uint64_t arguments[SHAI_CALL_ARGUMENTS])
 		errno = EACCES;
 		return -1;
 	}
-	/* The call as it was, but for the descriptor. */
+	/* Repeat the call with another descriptor. */
 	written = syscall(number, descriptor, arguments[1], arguments[2], arguments[3],
 	    arguments[4], arguments[5]);
 	error = errno;
@@ -39,7 +39,10 @@ shai_trap_write(int number, const uint64_t arguments[SHAI_CALL_ARGUMENTS])
 	return written;
 }
 
-/* The bytes that a call is to write. Returns how many parts; -1 where it does more than write. */
+/*
+ * Finds the bytes that a call writes. Returns the number of parts, or -1 if the call
+ * does more than write.
+ */
 static int
 parts_of(int number, const uint64_t arguments[SHAI_CALL_ARGUMENTS], struct iovec out[PARTS_MAX])
 {
@@ -71,7 +74,7 @@ parts_of(int number, const uint64_t arguments[SHAI_CALL_ARGUMENTS], struct iovec
 	}
 }
 
-/* Shortens parts to what one record takes. Returns the sum. */
+/* Shortens parts to the size of one record. Returns the sum of their lengths. */
 static size_t
 shorten(struct iovec *parts, int count)
 {

@@ -2,8 +2,8 @@
  *
  * Making, removing, renaming and resolving names, and their modes and times.
  *
- * symlink, mknod and chown are left out on purpose: no task makes them beneath a
- * capability, and by plain path they are refused.
+ * symlink, mknod and chown are left out on purpose: no task may make such files beneath
+ * a capability, and by plain path these calls are refused.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #include "preload.h"
 
-/* Makes a system call on a place, unless it is a pipe's or channel's. */
+/* Makes a system call on a place, unless the place is a pipe or channel. */
 #define ON_DIRECTORY(place, call)                                                                  \
 	((place).placement == SHAI_PLACE_RESERVED ? shai_place_refuse() : (int)(call))
 
@@ -88,8 +88,8 @@ remove(const char *path)
 }
 
 /*
- * Places the two paths of a rename or link. One of them may be outside, and is
- * then the monitor's to decide about. False when both are.
+ * Places the two paths of a rename or link. If one of them is outside, the monitor
+ * decides about the call. Returns false if both are outside.
  */
 static bool
 place_two(
@@ -107,7 +107,7 @@ either_reserved(const struct shai_place *from, const struct shai_place *to)
 	return from->placement == SHAI_PLACE_RESERVED || to->placement == SHAI_PLACE_RESERVED;
 }
 
-/* A path outside stays relative to the directory it was given with. */
+/* A path outside stays relative to its original directory. */
 static int
 directory_of(const struct shai_place *place, int given)
 {

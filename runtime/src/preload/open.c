@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * open and its kin, and fopen.
+ * open and related functions, and fopen.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,10 @@ takes_mode(int flags)
 	return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* Declares mode and takes it from the variable arguments, where the flags say there is one. */
+/*
+ * Declares mode, and takes it from the variable arguments if the flags say that there
+ * is one.
+ */
 #define MODE_ARGUMENT(mode, flags)                                                                 \
 	mode_t mode = 0;                                                                           \
 	if (takes_mode(flags)) {                                                                   \
@@ -113,7 +116,7 @@ creat64(const char *path, mode_t mode)
 	return open64(path, O_CREAT | O_WRONLY | O_TRUNC, mode);
 }
 
-/* The open flags of an fopen mode, or -1. */
+/* Returns the open flags of an fopen mode, or -1. */
 static int
 flags_of_mode(const char *mode)
 {

@@ -17,13 +17,13 @@ shai_next_function(const char *name)
 	void *function = dlsym(RTLD_NEXT, name);
 
 	if (function == NULL) {
-		(void)fprintf(stderr, "libshai: this C library has no %s\n", name);
+		(void)fprintf(stderr, "libshai: the C library has no %s\n", name);
 		_exit(71);
 	}
 	return function;
 }
 
-/* Puts back the slash that normalising took. */
+/* Restores the slash that normalising removed. */
 static void
 keep_slash(struct shai_place *place, const char *path)
 {
@@ -74,7 +74,10 @@ int
 shai_place_open(const struct shai_place *place, int flags, mode_t mode)
 {
 	if (place->placement == SHAI_PLACE_RESERVED) {
-		/* Closed before, or never given: say so now and not at the first read. */
+		/*
+		 * The descriptor was closed before, or never given: fail now, not at
+		 * the first read.
+		 */
 		if (fcntl(place->descriptor, F_GETFD) < 0) {
 			errno = ENXIO;
 			return -1;
@@ -85,12 +88,12 @@ shai_place_open(const struct shai_place *place, int flags, mode_t mode)
 }
 
 /*
- * The filter sends every O_PATH open to the monitor, because Landlock lets all of
- * them pass; a plain open beneath a capability runs natively. So a plain one is
- * tried, but only where the task cannot write: closing a descriptor drops the
- * process's record locks on the file (that of an O_PATH one does not), and
- * Lucene looks at its lock file while it holds the lock. O_NONBLOCK, for a FIFO
- * would wait for its writer.
+ * Opens a file for its metadata. The filter sends every O_PATH open to the monitor,
+ * because Landlock allows all of them; a plain open beneath a capability runs
+ * natively. So try a plain open, but only if the task cannot write: closing its
+ * descriptor drops the process's record locks on the file (unlike that of an O_PATH
+ * open), and Lucene reads the metadata of its lock file while it holds the lock.
+ * O_NONBLOCK, because the open of a FIFO would wait for its writer.
  */
 int
 shai_place_look(const struct shai_place *place, bool follow)

@@ -41,8 +41,8 @@ opendir(const char *path)
 }
 
 /*
- * The normal path, if what it names exists. Symbolic links are not resolved: the
- * real path is on the host's side, where the task has no names.
+ * Returns the normal path if the file exists. Symbolic links are not resolved: the
+ * real path is a name of the host, which means nothing to the task.
  */
 static char *
 resolve_place(const char *path, const struct shai_place *place, char *resolved)
@@ -93,7 +93,7 @@ static ssize_t
 read_link(const struct shai_place *place, char *out, size_t size)
 {
 	if (place->placement == SHAI_PLACE_RESERVED) {
-		errno = EINVAL; /* it is there, but no link */
+		errno = EINVAL; /* it exists, but is not a link */
 		return -1;
 	}
 	return syscall(SYS_readlinkat, place->descriptor, place->name, out, size);

@@ -109,7 +109,7 @@ timestamp(struct timespec time)
 	return (struct statx_timestamp){.tv_sec = time.tv_sec, .tv_nsec = (uint32_t)time.tv_nsec};
 }
 
-/* The basic fields; a birth time is not among them, and the mask says so. */
+/* Fills in the basic fields. The birth time is missing, and the mask says so. */
 static void
 fill_statx(const struct stat *status, struct statx *out)
 {
@@ -162,7 +162,7 @@ access_reserved(const struct shai_place *place, int mode)
 	return 0;
 }
 
-/* faccessat is the monitor's to answer; whether something may be read shows natively. */
+/* The monitor answers faccessat. Whether a file is readable is found out natively. */
 static int
 access_place(const struct shai_place *place, int mode)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The stat family's names in programs built against glibc before 2.33. The
+ * The names of the stat family in programs built against glibc before 2.33. The
  * version argument chose among layouts that 64-bit systems never had.
  */
 #include <fcntl.h>
