@@ -152,16 +152,32 @@ func (p *prover) mismatch(reader, otherwise string) string {
 				return `"` + conduit + `" lists ` + name + " as " + l.content.relation
 			}
 		}
-	case opLt, opLe:
-		return "that time is over"
-	case opGt, opGe:
-		return "that time has not come"
+	case opLt, opLe, opGt, opGe:
+		if said := l.untimely(); said != "" {
+			return said
+		}
 	case opIP, opPrefix:
 		return "the session's address is another one"
-	case opKind, opInternal, opName:
+	case opKind, opInternal, opName, opID, opContentType:
 		return "this is another conduit"
 	}
 	return otherwise
+}
+
+// untimely says of a comparison with the clock that it is too late or too early; "" of any other.
+func (l *literal) untimely() string {
+	ends := l.op == opLt || l.op == opLe
+	switch (Value{kind: kindNow}) {
+	case l.arguments[0]:
+	case l.arguments[1]:
+		ends = !ends
+	default:
+		return ""
+	}
+	if ends {
+		return "that time is over"
+	}
+	return "that time has not come"
 }
 
 // remedy is the fact that, added or removed, would make the nearest failure hold.

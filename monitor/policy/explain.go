@@ -131,26 +131,32 @@ func (f *failure) text() string {
 	return f.literal.text(func(term Value) string { return showBound(f.clause, f.bindings, f.owner.this, term) })
 }
 
-// advice says what would have made the literal hold.
-func (f *failure) advice() string {
-	switch f.literal.op {
-	case opSays:
-		return "there is no such fact; adding it would let this through"
-	case opEach:
-		return "a tuple breaks the condition; removing it would let this through"
-	case opWillsay, opEachWillsay:
-		return "the content that is written does not meet it, or is not known"
-	case opKey, opRegion, opIP:
-		return "the reader is not known to meet it"
-	case opKind, opInternal, opName, opContentType, opID:
-		return "the conduit is another one"
-	case opAtLeast:
-		return "that rule is not as restrictive"
-	case opExists, opHasPolicy:
-		return "there is no such conduit"
-	}
-	return "it does not hold"
+// advices say of each predicate what would have made it hold; a test demands that each is listed.
+var advices = [operations]string{
+	opAdd: doesNotHold, opSub: doesNotHold, opMul: doesNotHold, opDiv: doesNotHold, opRem: doesNotHold,
+	opConcat: doesNotHold, opType: doesNotHold,
+	opEq: doesNotHold, opNeq: doesNotHold, opLt: doesNotHold, opLe: doesNotHold, opGt: doesNotHold, opGe: doesNotHold,
+	opPrefix: doesNotHold, opTime: doesNotHold, opLength: doesNotHold, opNewLength: doesNotHold,
+	opKey: anotherReader, opRegion: anotherReader, opIP: anotherReader,
+	opKind: anotherConduit, opInternal: anotherConduit, opName: anotherConduit, opID: anotherConduit,
+	opContentType: anotherConduit,
+	opExists:      noConduit, opHasPolicy: noConduit,
+	opAtLeast: "that rule is not as restrictive",
+	opSays:    "there is no such fact; adding it would let this through",
+	opEach:    "a tuple breaks the condition; removing it would let this through",
+	opWillsay: unmetContent, opEachWillsay: unmetContent,
 }
+
+const (
+	doesNotHold    = "it does not hold"
+	anotherReader  = "the reader is not known to meet it"
+	anotherConduit = "the conduit is another one"
+	noConduit      = "there is no such conduit"
+	unmetContent   = "the content that is written does not meet it, or is not known"
+)
+
+// advice says what would have made the literal hold.
+func (f *failure) advice() string { return advices[f.literal.op] }
 
 // reason writes the nearest failure as part of a sentence; "" when every clause was
 // missing.
