@@ -2,6 +2,8 @@
 
 package policy
 
+import "shai.dev/monitor/internal/bug"
+
 // oracle evaluates rules as naively as possible, as a check on the prover: facts are
 // a list that is walked from end to end, there is no trail and no index.
 type oracle struct {
@@ -81,6 +83,23 @@ func (o oracle) solutions(l literal, bindings []Value) [][]Value {
 		return one(session.IP.String())
 	case opKind:
 		return one(target.Kind.String())
+	case opName:
+		return one(target.Name)
+	case opID:
+		if target.ID != 0 {
+			return [][]Value{{Integer(target.ID)}}
+		}
+		return nil
+	case opInternal:
+		if target.Internal {
+			return [][]Value{nil}
+		}
+		return nil
+	case opType:
+		if name, ok := kindName(arguments[0]); ok {
+			return [][]Value{{arguments[0], name}}
+		}
+		return nil
 	case opTime:
 		return [][]Value{{Time(o.environment.Now)}}
 	case opSays:
@@ -113,6 +132,9 @@ func (o oracle) solutions(l literal, bindings []Value) [][]Value {
 			return [][]Value{arguments}
 		}
 		return nil
+	}
+	if !l.op.arithmetic() && l.op != opConcat {
+		bug.Found("the oracle does not know %s", signatures[l.op].name)
 	}
 	if values, ok := compute(l.op, arguments[0], arguments[1], arguments[2]); ok {
 		return [][]Value{values[:]}
