@@ -99,15 +99,6 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	return holds, "mispredicted", nil
 }
 
-// acting adds to an instance's subject what only this connection has: an instance serves
-// its user at many addresses, and one without a region serves many regions.
-func (s *session) acting(who subject) subject {
-	session := *who.session
-	session.IP, session.Region = s.peer, s.region
-	who.session = &session
-	return who
-}
-
 // placements returns the ends that the session holds, in its own slot.
 func (s *session) placements() []placement {
 	places := slices.Clone(s.task.perSession)

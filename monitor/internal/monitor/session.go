@@ -156,6 +156,15 @@ func (s *session) subject() subject {
 	return subject{task: s.task.name, instance: s.task.name + "(unbound)"}
 }
 
+// acting adds to an instance's subject what only this connection has: an instance serves
+// its user at many addresses, and one without a region serves many regions.
+func (s *session) acting(who subject) subject {
+	session := *who.session
+	session.IP, session.Region = s.peer, s.region
+	who.session = &session
+	return who
+}
+
 // authenticate verifies the client's signature and binds the worker to the
 // instance of its user and region. The answer carries the prepared capability set.
 func (s *session) authenticate(sequence uint64, message wire.Message) error {
