@@ -144,6 +144,7 @@ def test_kubectl_fits_100_columns(kind: Resource) -> None:
         usual = {"integer": "10000", "date": "7h59m"}.get(column.type)
         if usual is None and column.path.startswith(".status.conditions"):
             usual = reasons if column.path.endswith(".reason") else "Unknown"
+        assert usual or column.path in CELLS, f"add {column.path} to CELLS, with the longest usual value"
         cells.append((column.name, usual or CELLS[column.path]))
     # kubectl puts three blanks between columns.
     assert sum(max(len(heading), len(cell)) for heading, cell in cells) + 3 * (len(cells) - 1) <= 100

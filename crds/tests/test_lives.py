@@ -198,6 +198,11 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
         "NAME READY REASON AGE",
         "good False Invalid",
     ),
+    "Principal": (
+        {"conditions": [condition("Ready", "True", "Accepted")]},
+        "NAME REGION READY AGE",
+        "NAMESPACE True",
+    ),
     "Task": (
         {"usedByTotal": 2, "conditions": [condition("Ready", "True", "Accepted")]},
         "NAME RUN TAINT READY REASON USED-BY AGE",
@@ -220,6 +225,11 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
         },
         "NAME DESIRED READY UPDATED AVAILABLE PROVIDER REASON AGE",
         "NAMESPACE 1 1 2 3 local HostUnreachable",
+    ),
+    "OfflineAnalysis": (
+        {"conditions": [condition("Ready", "True", "Scheduled")]},
+        "NAME PIPELINE SCHEDULE REASON LAST SUCCEEDED AGE",
+        "good p 0 3 * * * Scheduled",
     ),
     "AnalysisRun": (
         {
@@ -245,8 +255,9 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("kind", RESOURCES)
 def test_kubectl_shows_columns(devcluster: Cluster, made: Callable[[str], str], namespace: str, kind: str) -> None:
+    assert kind in COLUMNS, f"add {kind} to COLUMNS: a status, and what kubectl prints for it"
     status, heading, row = COLUMNS[kind]
     where = made(kind)
     if status:
