@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Making, removing, renaming and resolving names, and their modes and times.
+ * Making, removing, renaming and linking names, and their modes and times.
  *
  * symlink, mknod and chown are left out on purpose: no task may make such files beneath
  * a capability, and by plain path these calls are refused.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
