@@ -6,6 +6,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import dev.shai.syse.index.DocumentIndexer;
 import dev.shai.syse.index.HistoryAttachment;
 import dev.shai.syse.index.IndexBuild;
+import dev.shai.syse.index.IndexingFault;
 import dev.shai.syse.index.SwappedAttributes;
 import java.io.IOException;
 import java.io.StringWriter;
@@ -15,9 +16,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.TypeConversionException;
 
 /** Builds the Lucene index of a tree of documents. */
 @Command(
@@ -28,12 +27,6 @@ import picocli.CommandLine.TypeConversionException;
                         + " becomes visible whole, at the end. The last line on standard output is"
                         + " JSON with counts and durations.")
 public final class Indexer implements Callable<Integer> {
-    enum Fault {
-        NONE,
-        WRONG_ATTRIBUTES,
-        INDEX_HISTORIES
-    }
-
     private static final int MOST_THREADS = 4;
 
     @Option(names = "--documents", required = true, description = "The folder of documents.")
@@ -59,29 +52,13 @@ public final class Indexer implements Callable<Integer> {
     @Option(
             names = "--fault",
             defaultValue = "none",
-            converter = FaultName.class,
-            description =
-                    "Fault injection: none, wrong-attributes (owner and visibility of neighbours"
-                            + " swapped), index-histories (search histories indexed as well).")
-    private Fault fault;
+            description = "Fault injection: ${COMPLETION-CANDIDATES}.")
+    private IndexingFault fault;
 
     @Option(
             names = "--key-value",
             description = "The key-value store's socket, for --fault index-histories.")
     private Path keyValue;
-
-    /** Reads "wrong-attributes" as WRONG_ATTRIBUTES. */
-    static final class FaultName implements ITypeConverter<Fault> {
-        @Override
-        public Fault convert(String value) {
-            try {
-                return Fault.valueOf(value.toUpperCase(Locale.ROOT).replace('-', '_'));
-            } catch (IllegalArgumentException unknown) {
-                throw new TypeConversionException(
-                        "\"" + value + "\" is none of none, wrong-attributes, index-histories");
-            }
-        }
-    }
 
     @Override
     public Integer call() throws IOException, InterruptedException {
@@ -103,7 +80,7 @@ public final class Indexer implements Callable<Integer> {
                                 + " holds no documents: the index is left as it was; load the"
                                 + " corpus first");
             }
-            if (fault == Fault.INDEX_HISTORIES) {
+            if (fault == IndexingFault.INDEX_HISTORIES) {
                 indexHistories(histories, build);
             }
             double reading = progress.seconds();
@@ -137,7 +114,7 @@ public final class Indexer implements Callable<Integer> {
         if (shards < 1 || (threads != null && threads < 1)) {
             throw new CommandFailure("--shards and --threads must be at least 1");
         }
-        if (fault == Fault.INDEX_HISTORIES && keyValue == null) {
+        if (fault == IndexingFault.INDEX_HISTORIES && keyValue == null) {
             throw new CommandFailure("--fault index-histories needs --key-value");
         }
         if (!Files.isDirectory(documents)) {

@@ -14,9 +14,7 @@ import java.io.OutputStream;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.TypeConversionException;
 
 /** Searches one shard of the index: for users' sessions, or for the engine of another shard. */
 @Command(
@@ -82,24 +80,8 @@ public final class SearchEngine implements Callable<Integer> {
     @Option(
             names = "--fault",
             defaultValue = "none",
-            converter = FaultName.class,
-            description =
-                    "Fault injection: none, ignore-attributes, case-confusion, wrong-tokenisation,"
-                            + " special-characters, query-expansion, keyword-filter, premature-end,"
-                            + " text-instead-of-ids.")
+            description = "Fault injection: ${COMPLETION-CANDIDATES}.")
     private Fault fault;
-
-    /** Reads "case-confusion" as CASE_CONFUSION. */
-    static final class FaultName implements ITypeConverter<Fault> {
-        @Override
-        public Fault convert(String value) {
-            try {
-                return Fault.ofLabel(value);
-            } catch (IllegalArgumentException unknown) {
-                throw new TypeConversionException(unknown.getMessage());
-            }
-        }
-    }
 
     @Override
     public Integer call() throws IOException, InterruptedException {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 package dev.shai.syse.engine;
 
-import java.util.Arrays;
 import java.util.Locale;
-import java.util.stream.Collectors;
 
 /** What can be broken in the search engine on purpose, to see it stopped further on. */
 public enum Fault {
@@ -27,27 +25,8 @@ public enum Fault {
     TEXT_INSTEAD_OF_IDS;
 
     /** The name on the command line, as in "case-confusion". */
-    public String label() {
+    @Override
+    public String toString() {
         return name().toLowerCase(Locale.ROOT).replace('_', '-');
-    }
-
-    /**
-     * The fault of that name.
-     *
-     * @throws IllegalArgumentException for another name; the message lists the names
-     */
-    public static Fault ofLabel(String label) {
-        for (Fault fault : values()) {
-            if (fault.label().equals(label)) {
-                return fault;
-            }
-        }
-        throw new IllegalArgumentException(
-                "\""
-                        + label
-                        + "\" is none of "
-                        + Arrays.stream(values())
-                                .map(Fault::label)
-                                .collect(Collectors.joining(", ")));
     }
 }

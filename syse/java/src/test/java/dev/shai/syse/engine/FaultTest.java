@@ -2,7 +2,6 @@
 package dev.shai.syse.engine;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.shai.syse.document.DocumentHeader;
@@ -73,15 +72,5 @@ class FaultTest {
         Hits hits = SearchedIndex.search(folder, Fault.TEXT_INSTEAD_OF_IDS, BOBS);
         String text = new String(hits.text(), StandardCharsets.UTF_8);
         assertTrue(text.contains("cross diary"), text);
-    }
-
-    @Test
-    void faultsAreNamedAsOnTheCommandLine() {
-        for (Fault fault : Fault.values()) {
-            assertEquals(fault, Fault.ofLabel(fault.label()));
-        }
-        IllegalArgumentException failure =
-                assertThrows(IllegalArgumentException.class, () -> Fault.ofLabel("None"));
-        assertTrue(failure.getMessage().contains("case-confusion"), failure.getMessage());
     }
 }
