@@ -20,7 +20,7 @@ import (
 	"shai.dev/devcluster/internal/server"
 )
 
-// A place is the directory that the command line and the environment name.
+// A place is the directory that the command line or the environment names.
 type place struct{ given string }
 
 func (p *place) directory() (directory.Directory, error) {
@@ -28,7 +28,7 @@ func (p *place) directory() (directory.Directory, error) {
 }
 
 func rootCommand() *cobra.Command {
-	// Packages of Kubernetes have put flags there which mean nothing here.
+	// Kubernetes' packages register flags there that mean nothing here.
 	pflag.CommandLine = pflag.NewFlagSet("devcluster", pflag.ContinueOnError)
 	root := &cobra.Command{
 		Use: "devcluster", Short: "A small Kubernetes control plane on this machine", Version: server.Version(),
@@ -39,14 +39,14 @@ Nothing runs Pods. "devcluster kubectl ..." is kubectl for it.`,
 	}
 	var p place
 	root.PersistentFlags().StringVar(&p.given, "directory", "",
-		"where the devcluster keeps everything (default $"+directory.Variable+", or $XDG_STATE_HOME/shai/devcluster)")
+		"directory of the devcluster's files (default $"+directory.Variable+", or $XDG_STATE_HOME/shai/devcluster)")
 	root.AddCommand(upCommand(&p), downCommand(&p), statusCommand(&p), kubeconfigCommand(&p), schemasCommand(&p),
 		kubectlCommand(),
 		serveCommand(&p))
 	return root
 }
 
-// An output is how results are printed, as a flag.
+// An output is the flag for the format of results.
 type output string
 
 const (
@@ -56,13 +56,13 @@ const (
 
 func (o *output) String() string { return string(*o) }
 
-// Type names what the flag takes, in the help.
+// Type returns the flag's type for the help.
 func (o *output) Type() string { return "text|json" }
 
-// Set takes the flag's value.
+// Set sets the flag's value.
 func (o *output) Set(value string) error {
 	if *o = output(value); *o != asText && *o != asJSON {
-		return errors.New("text or json is possible")
+		return errors.New("expected text or json")
 	}
 	return nil
 }
@@ -91,8 +91,8 @@ func upCommand(p *place) *cobra.Command {
 	var out *output
 	command := &cobra.Command{
 		Use: "up", Short: "Start the devcluster and wait until it serves", Args: cobra.NoArgs,
-		Long: `Start the devcluster, unless it is up already, and print the path of its
-kubeconfig once it serves. Its objects are those of the last run.`,
+		Long: `Start the devcluster, unless it is running, and print the path of its
+kubeconfig once it serves. It keeps the objects of the last run.`,
 		Example: "  export KUBECONFIG=$(devcluster up)\n  devcluster up --directory /tmp/d --output json\n  devcluster up --foreground",
 		RunE: func(c *cobra.Command, _ []string) error {
 			d, err := p.directory()
@@ -114,8 +114,8 @@ kubeconfig once it serves. Its objects are those of the last run.`,
 			return ready(at)
 		},
 	}
-	command.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0: that of the last run where it is free, or else any")
-	command.Flags().BoolVar(&foreground, "foreground", false, "stay, and stop the devcluster on Ctrl-C")
+	command.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0: that of the last run if it is free, or else any")
+	command.Flags().BoolVar(&foreground, "foreground", false, "stay in the foreground; Ctrl-C stops the devcluster")
 	out = outputFlag(command)
 	return command
 }
@@ -144,14 +144,14 @@ func downCommand(p *place) *cobra.Command {
 		},
 	}
 	command.Flags().DurationVar(&patience, "patience", lifecycle.StopPatience,
-		"how long it may take to stop before it is killed")
+		"time limit for stopping, after which it is killed")
 	return command
 }
 
 func statusCommand(p *place) *cobra.Command {
 	var out *output
 	command := &cobra.Command{
-		Use: "status", Short: "Say whether the devcluster runs; the exit status is 3 when it does not serve",
+		Use: "status", Short: "Show whether the devcluster runs; the exit status is 3 if it does not serve",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			d, err := p.directory()
@@ -207,8 +207,8 @@ func kubeconfigCommand(p *place) *cobra.Command {
 func schemasCommand(p *place) *cobra.Command {
 	return &cobra.Command{
 		Use: "schemas FOLDER", Short: "Write the JSON schemas of all kinds, for kubeconform", Args: cobra.ExactArgs(1),
-		Long: `Write a strict JSON schema for each kind that the devcluster serves, those of
-custom resources too, named as kubeconform wants them. CEL rules are not in them.`,
+		Long: `Write a strict JSON schema for each kind that the devcluster serves, including
+custom resources, with the file names that kubeconform uses. They have no CEL rules.`,
 		Example: "  devcluster schemas build/schemas\n" +
 			"  kubeconform -schema-location 'build/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json' manifest.yaml",
 		RunE: func(c *cobra.Command, arguments []string) error {
@@ -230,8 +230,8 @@ custom resources too, named as kubeconform wants them. CEL rules are not in them
 	}
 }
 
-// kubectlCommand stands in the help; main has taken the command before, unless
-// something stood in front of it.
+// kubectlCommand is for the help. main has handled the command before, unless another
+// word precedes it.
 func kubectlCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "kubectl", Short: "Run kubectl; without $KUBECONFIG it talks to the devcluster", DisableFlagParsing: true,
@@ -242,7 +242,7 @@ func kubectlCommand() *cobra.Command {
 	}
 }
 
-// serveCommand is the process that up starts.
+// serveCommand runs in the process that up starts.
 func serveCommand(p *place) *cobra.Command {
 	var port int
 	var untilInputEnds bool

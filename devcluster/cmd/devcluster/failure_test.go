@@ -78,7 +78,7 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 	for path, says := range map[string]string{
 		filepath.Join(file, "below"): "not a directory",
 		"/proc/devcluster":           "/proc/devcluster", // where nobody may make anything
-		foreign:                      "something else than a devcluster",
+		foreign:                      "files that are not a devcluster's",
 	} {
 		got := d.run("up", "--directory", path)
 		if got.code != 1 {

@@ -13,18 +13,17 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// kubectl is the program of that name. It ends the process when it fails.
+// kubectl runs kubectl's own command line. It ends the process if it fails.
 func kubectl(arguments []string) {
-	os.Args = append([]string{"kubectl"}, arguments...) // where kubectl itself looks
-	// The verbosity also governs what is logged before the flags are parsed.
+	os.Args = append([]string{"kubectl"}, arguments...) // kubectl reads them here
+	// The verbosity also applies to messages from before the flags are parsed.
 	_, _ = logs.GlogSetter(kubectlcmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(kubectlcmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)
 	}
 }
 
-// chooseCluster makes kubectl talk to the devcluster, unless the user has named
-// a cluster.
+// chooseCluster makes kubectl use the devcluster, unless the user has named a cluster.
 func chooseCluster() {
 	const variable = "KUBECONFIG"
 	if os.Getenv(variable) != "" {
@@ -32,7 +31,7 @@ func chooseCluster() {
 	}
 	d, err := directory.Resolve("", os.Getenv)
 	if err != nil {
-		return // kubectl then says that it knows no cluster
+		return // kubectl then reports that no cluster is configured
 	}
 	os.Setenv(variable, d.Kubeconfig())
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Command devcluster runs a small Kubernetes control plane on this machine:
-// etcd, the API server and a few controllers in one process. Called by the name
-// kubectl it is kubectl.
+// Command devcluster runs a small Kubernetes control plane on this machine: etcd, the API
+// server and a few controllers in one process. Under the name kubectl it is kubectl.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 	"syscall"
 )
 
-// notRunning is the exit status of devcluster status where nothing serves.
+// notRunning is the exit status of devcluster status if no devcluster serves.
 const notRunning = 3
 
 var errNotRunning = errors.New("not running")
@@ -25,7 +24,7 @@ func main() {
 		kubectl(os.Args[1:])
 		return
 	}
-	// Before the flags are looked at: they are all kubectl's.
+	// This comes before the flags are parsed: all of them are kubectl's.
 	if len(os.Args) > 1 && os.Args[1] == "kubectl" {
 		chooseCluster()
 		kubectl(os.Args[2:])

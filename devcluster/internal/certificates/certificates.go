@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package certificates is a devcluster's own certificate authority: it makes the
-// keys and certificates that are missing, and anew those that no longer serve.
+// Package certificates is a devcluster's own certificate authority. It makes the keys and
+// certificates that are missing, and replaces those that are no longer valid.
 package certificates
 
 import (
@@ -22,10 +22,10 @@ import (
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
 	leafLifetime      = 365 * 24 * time.Hour
-	// A certificate is renewed when less than this is left, so a devcluster
-	// that is started once a month never shows an expired one.
+	// A certificate is renewed when its remaining time is less than this, so a devcluster
+	// that is started once a month never uses an expired one.
 	renewal = 60 * 24 * time.Hour
-	// clockSlack keeps certificates valid for a client whose clock is behind.
+	// clockSlack makes certificates valid for clients whose clock is behind.
 	clockSlack = 5 * time.Minute
 )
 
@@ -34,7 +34,7 @@ type Leaf struct {
 	Name      string   // of its files, without .crt and .key
 	User      string   // common name; for a client, the user's name
 	Groups    []string // organisations; for a client, the user's groups
-	Hosts     []string // names that a server is reached by
+	Hosts     []string // names and addresses of a server
 	Addresses []net.IP
 }
 
@@ -45,18 +45,17 @@ func (l Leaf) usage() x509.ExtKeyUsage {
 	return x509.ExtKeyUsageClientAuth
 }
 
-// CertificateFile is where the certificate with this name lies in a folder.
+// CertificateFile returns the path of the certificate with this name in a folder.
 func CertificateFile(folder, name string) string { return filepath.Join(folder, name+".crt") }
 
-// KeyFile is where the private key with this name lies in a folder.
+// KeyFile returns the path of the private key with this name in a folder.
 func KeyFile(folder, name string) string { return filepath.Join(folder, name+".key") }
 
 // Authority is the name of the authority's own files.
 const Authority = "authority"
 
-// Ensure leaves a valid authority, a valid certificate for each leaf, and the
-// named plain keys in the folder. What is there and valid at the time now stays
-// as it is.
+// Ensure makes a valid authority, a valid certificate for each leaf, and the named plain
+// keys in the folder. It keeps those that are there and valid at the time now.
 func Ensure(folder string, now time.Time, leaves []Leaf, keys []string) error {
 	authority, err := ensureAuthority(folder, now)
 	if err != nil {
@@ -123,8 +122,8 @@ func ensureLeaf(folder string, now time.Time, authority *pair, leaf Leaf) error 
 	return err
 }
 
-// sign writes the key before the certificate: a crash in between leaves a pair
-// that does not match, which the next Ensure replaces.
+// sign writes the key before the certificate: a crash in between leaves a pair that does
+// not match, which the next Ensure replaces.
 func sign(folder, name string, template *x509.Certificate, key *ecdsa.PrivateKey, authority *pair) (*pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -166,7 +165,7 @@ func (p *pair) lasts(now time.Time, left time.Duration) bool {
 	return !now.Before(p.certificate.NotBefore) && now.Add(left).Before(p.certificate.NotAfter)
 }
 
-// is says whether the pair is what the leaf asks for, signed by the authority.
+// is reports whether the pair is what the leaf asks for, signed by the authority.
 func (p *pair) is(leaf Leaf, authority *pair, now time.Time) bool {
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.certificate)

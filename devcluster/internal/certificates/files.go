@@ -12,7 +12,7 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// readPair reads a certificate and its key, and fails when they do not match.
+// readPair reads a certificate and its key. It fails if they do not match.
 func readPair(folder, name string) (*pair, error) {
 	read, err := tls.LoadX509KeyPair(CertificateFile(folder, name), KeyFile(folder, name))
 	if err != nil {

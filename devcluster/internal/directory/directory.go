@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package directory is the place on disk where a devcluster keeps everything it
-// has: who may run there, what it remembers, and where each file lies.
+// Package directory is the directory on disk that holds a devcluster's files: the lock,
+// the stored state and the paths of all files.
 package directory
 
 import (
@@ -20,8 +20,8 @@ const Variable = "SHAI_DEVCLUSTER"
 // A Directory is a devcluster's folder, by its absolute path.
 type Directory string
 
-// Resolve makes a Directory of what the user gave, which may be nothing: then
-// the environment decides.
+// Resolve makes a Directory of the user's choice. If that is empty, the environment
+// decides.
 func Resolve(given string, environment func(string) string) (Directory, error) {
 	if given == "" {
 		given = environment(Variable)
@@ -51,41 +51,43 @@ func (d Directory) join(name ...string) string {
 	return filepath.Join(append([]string{string(d)}, name...)...)
 }
 
-// Kubeconfig is the file with the administrator's credentials.
+// Kubeconfig returns the path of the file with the administrator's credentials.
 func (d Directory) Kubeconfig() string { return d.join("kubeconfig") }
 
-// Certificates is the folder of keys and certificates.
+// Certificates returns the folder of keys and certificates.
 func (d Directory) Certificates() string { return d.join("certificates") }
 
-// Data is etcd's folder.
+// Data returns etcd's folder.
 func (d Directory) Data() string { return d.join("etcd") }
 
-// Run is the folder of what only lives while the devcluster runs: etcd's socket.
+// Run returns the folder for files that exist only while the devcluster runs: etcd's
+// socket.
 func (d Directory) Run() string { return d.join("run") }
 
-// Authentication is the API server's authentication configuration.
+// Authentication returns the path of the API server's authentication configuration.
 func (d Directory) Authentication() string { return d.join("authentication.yaml") }
 
-// Log is the log of the present or last run.
+// Log returns the path of the log of the current or last run.
 func (d Directory) Log() string { return d.join("log", "devcluster.log") }
 
 func (d Directory) state() string { return d.join("state.json") }
 func (d Directory) lock() string  { return d.join("lock") }
 
-// Create makes the directory and its folders, for this user only. It refuses a
-// folder that holds something else.
+// Create makes the directory and its folders, for this user only. It refuses a folder
+// with other content.
 func (d Directory) Create() error {
 	entries, err := os.ReadDir(string(d))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return d.unusable(err)
 	}
 	if _, err := os.Stat(d.lock()); len(entries) > 0 && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the directory %s holds something else than a devcluster: name an empty or new one with --directory or $%s", d, Variable)
+		return fmt.Errorf("the directory %s holds files that are not a devcluster's: name an empty or new one with "+
+			"--directory or $%s", d, Variable)
 	}
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return d.unusable(err)
 	}
-	// The lock comes first: it marks the folder as a devcluster's, also for one
+	// The lock comes first: it marks the folder as a devcluster's, even for another one
 	// that starts here at the same moment.
 	lock, err := d.openLock()
 	if err != nil {
@@ -107,17 +109,18 @@ func (d Directory) unusable(err error) error {
 		Variable)
 }
 
-// A State is what a devcluster remembers from one run to the next.
+// A State is the data that a devcluster keeps from one run to the next.
 type State struct {
 	Port    int       `json:"port"` // of the API server
 	Started time.Time `json:"started"`
 	Ready   bool      `json:"ready"`
-	// Process is that of the last run, 0 after it stopped by itself. It tells
-	// runs apart and is not a process to signal: see Holder.
+	// Process is that of the last run, 0 after it stopped by itself. It distinguishes
+	// runs. Do not send signals to it: see Holder.
 	Process int `json:"process"`
 }
 
-// State reads what the last run left; a directory without one has the zero State.
+// State returns the state that the last run stored. A directory without one has the zero
+// State.
 func (d Directory) State() (State, error) {
 	var state State
 	text, err := os.ReadFile(d.state())
@@ -134,7 +137,7 @@ func (d Directory) State() (State, error) {
 	return state, nil
 }
 
-// Remember replaces the state.
+// Remember replaces the stored state.
 func (d Directory) Remember(state State) error {
 	text, err := json.Marshal(state)
 	if err != nil {
@@ -143,14 +146,14 @@ func (d Directory) Remember(state State) error {
 	return Replace(d.state(), append(text, '\n'))
 }
 
-// Replace writes a private file so that a reader finds the old or the new
-// content, never a part.
+// Replace writes a private file so that a reader finds the old or the new content, never
+// a part.
 func Replace(path string, content []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer os.Remove(file.Name()) // what a failure leaves; gone by its name after the rename
+	defer os.Remove(file.Name()) // after a failure; after the rename, the file does not exist
 	_, err = file.Write(content)
 	if err == nil {
 		err = file.Sync()

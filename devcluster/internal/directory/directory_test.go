@@ -54,7 +54,7 @@ func TestCreate(t *testing.T) {
 		{"a new one", filepath.Join(base, "new", "deep"), ""},
 		{"the same again", filepath.Join(base, "new", "deep"), ""},
 		{"an empty one", t.TempDir(), ""},
-		{"somebody's folder", foreign, "holds something else than a devcluster"},
+		{"somebody's folder", foreign, "holds files that are not a devcluster's"},
 		{"a file", file, "not a directory"},
 		{"below a file", filepath.Join(file, "below"), "not a directory"},
 	}

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// The lock is the only record of which process runs in a directory. It is a
-// POSIX record lock, since the kernel both drops it when the process ends,
-// however it ends, and names its holder: a process id read from a file could by
-// now be a stranger's. Such a lock goes when its process closes any descriptor
-// of the file, so the holder opens the file once and never looks at it again.
+// The lock is the only record of the process that runs in a directory. It is a POSIX
+// record lock: the kernel releases it when the process ends, in whatever way, and knows
+// its holder. A process id in a file could mean another process by now. Such a lock is
+// also released when its process closes any descriptor of the file, so the holder opens
+// the file only once.
 
 // A HeldError says that another process runs in the directory.
 type HeldError struct {
@@ -62,7 +62,7 @@ func (d Directory) openLock() (*os.File, error) {
 	return file, nil
 }
 
-// Release gives the lock up.
+// Release releases the lock.
 func (l *Lock) Release() error { return l.file.Close() }
 
 // Holder returns the process that runs in the directory, 0 when none does. The holder

@@ -28,7 +28,7 @@ func (d Directory) LastWords() string {
 		} else if klogFatal.MatchString(line) || strings.HasPrefix(line, "fatal error: ") {
 			words = line
 		} else if strings.HasPrefix(line, "panic: ") && words == "" {
-			words = line // where etcd has spoken before, its panic says less
+			words = line // if etcd logged a cause before, its panic says less
 		}
 	}
 	if words == "" {
@@ -37,7 +37,7 @@ func (d Directory) LastWords() string {
 	return words
 }
 
-// etcdFatal reads a line of etcd's log with which it takes the process down.
+// etcdFatal returns the cause from a line of etcd's log with which it ends the process.
 func etcdFatal(line string) (string, bool) {
 	var entry struct {
 		Level, Error string

@@ -18,7 +18,7 @@ import (
 	"shai.dev/devcluster/internal/server"
 )
 
-// A child is the devcluster's process as the one that started it sees it.
+// A child is the devcluster's process as its parent sees it.
 type child struct {
 	directory directory.Directory
 	command   *exec.Cmd
@@ -27,10 +27,10 @@ type child struct {
 	step      string // the last one reported
 }
 
-// errHeld says that another devcluster got the directory first.
+// errHeld says that another devcluster took the directory first.
 var errHeld = errors.New("another devcluster runs there")
 
-// launch starts a devcluster's process; a bound one ends with this process.
+// launch starts a devcluster's process. A bound one ends with this process.
 func launch(d directory.Directory, port int, bound bool) (*child, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -44,10 +44,10 @@ func launch(d directory.Directory, port int, bound bool) (*child, error) {
 	command := exec.Command(program, "serve", "--directory", string(d), "--port", strconv.Itoa(port))
 	command.Stderr = os.Stderr // until it has opened its log
 	command.ExtraFiles = []*os.File{write}
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for it
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of the terminal's Ctrl-C
 	if bound {
 		command.Args = append(command.Args, "--until-input-ends")
-		// Neither written to nor closed: it ends with this process.
+		// The pipe is neither written to nor closed; it ends with this process.
 		_, err = command.StdinPipe()
 	}
 	if err == nil {
@@ -60,8 +60,8 @@ func launch(d directory.Directory, port int, bound bool) (*child, error) {
 	return &child{directory: d, command: command, pipe: read, reports: bufio.NewScanner(read), step: "starting"}, nil
 }
 
-// untilReady follows the start. When the context ends first, or the start
-// fails, no process is left.
+// untilReady follows the start. If the context ends first, or the start fails, no process
+// is left.
 func (c *child) untilReady(ctx context.Context, progress func(string)) (Endpoint, error) {
 	release := context.AfterFunc(ctx, c.stop)
 	defer release()
@@ -75,7 +75,7 @@ func (c *child) untilReady(ctx context.Context, progress func(string)) (Endpoint
 		case r.Ready != nil:
 			return *r.Ready, nil
 		case r.Held:
-			_ = c.command.Wait() // its status says the same
+			_ = c.command.Wait() // its status adds nothing
 			return Endpoint{}, errHeld
 		case r.Failure != "":
 			_ = c.command.Wait()
@@ -113,13 +113,13 @@ func (c *child) untilEnded(ctx context.Context, progress func(string)) error {
 	return nil
 }
 
-// stop asks the process to end, and makes it when it does not.
+// stop asks the process to end, and kills it if it does not.
 func (c *child) stop() {
 	_ = c.command.Process.Signal(syscall.SIGTERM) // unless it has ended
 	time.AfterFunc(StopPatience, func() { _ = c.command.Process.Kill() })
 }
 
-// died describes an end without a report.
+// died describes the end of a process that sent no report.
 func (c *child) died(err error) error {
 	how := "it ended"
 	if err != nil {
@@ -129,11 +129,11 @@ func (c *child) died(err error) error {
 		c.directory, c.step, how, c.directory.Log(), c.directory.LastWords()))
 }
 
-// explained adds the remedy to what went wrong in reading the data.
+// explained adds the remedy to an error about damaged data.
 func (c *child) explained(err error) error {
 	if c.step != server.StepEtcd {
 		return err
 	}
-	return fmt.Errorf("%w: if the data are damaged, move %s away and start again; all objects go with it", err,
+	return fmt.Errorf("%w: if the data are damaged, move %s away and start again; all objects are lost then", err,
 		c.directory.Data())
 }

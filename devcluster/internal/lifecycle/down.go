@@ -15,19 +15,19 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// An Ending is how a devcluster came to be down.
+// An Ending is the way in which a devcluster ended.
 type Ending int
 
-// How it was stopped.
+// The ways in which a devcluster ends.
 const (
 	NotRunning Ending = iota
 	WasKilled         // before, by something else
-	Stopped           // in order
-	HadToKill         // since it did not stop in time
+	Stopped           // in an orderly way
+	HadToKill         // because it did not stop in time
 )
 
-// Down stops the devcluster, and returns when its process has ended. One that
-// takes longer than the patience is killed.
+// Down stops the devcluster, and returns when its process has ended. It kills a process
+// that takes longer than patience.
 func Down(ctx context.Context, d directory.Directory, patience time.Duration) (Ending, error) {
 	process, err := d.Holder()
 	if err != nil {
@@ -50,12 +50,12 @@ func Down(ctx context.Context, d directory.Directory, patience time.Duration) (E
 	return HadToKill, err
 }
 
-// signalAndWait signals the process that holds the directory and says whether it
-// has let go of it in time.
+// signalAndWait signals the process that holds the directory, and returns whether the
+// process has released it in time.
 func signalAndWait(ctx context.Context, d directory.Directory, process int, signal os.Signal,
 	patience time.Duration) (gone bool, err error) {
-	// The handle stays with this one process, so the number cannot come to mean
-	// another once the lock has shown that it is still the devcluster's.
+	// The handle keeps meaning this process: after the lock has shown that it is still
+	// the devcluster's, the number cannot come to mean another one.
 	handle, err := os.FindProcess(process)
 	if err != nil {
 		return false, fmt.Errorf("find process %d: %w", process, err)

@@ -14,7 +14,7 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// A Status is what there is in a directory.
+// A Status is the state of the devcluster in a directory.
 type Status struct {
 	Endpoint
 	Running bool      `json:"running"`
@@ -23,7 +23,7 @@ type Status struct {
 	Started time.Time `json:"started,omitzero"`
 }
 
-// Look finds out.
+// Look returns the status of a directory.
 func Look(ctx context.Context, d directory.Directory) (Status, error) {
 	process, err := d.Holder()
 	if err != nil {
@@ -54,7 +54,7 @@ func Look(ctx context.Context, d directory.Directory) (Status, error) {
 	return status, nil
 }
 
-// healthy asks the API server itself.
+// healthy asks the API server itself whether it is healthy.
 func healthy(ctx context.Context, d directory.Directory) error {
 	config, err := client(d)
 	if err != nil {
@@ -67,7 +67,7 @@ func healthy(ctx context.Context, d directory.Directory) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if _, err := asking.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
-		return fmt.Errorf("the API server does not answer well: %w: the log is %s", err, d.Log())
+		return fmt.Errorf("the API server is not healthy: %w: the log is %s", err, d.Log())
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func ReadyClient(ctx context.Context, d directory.Directory) (*rest.Config, erro
 func client(d directory.Directory) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", d.Kubeconfig())
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w: devcluster down and up write it anew", d.Kubeconfig(), err)
+		return nil, fmt.Errorf("read %s: %w: run devcluster down and up to write it again", d.Kubeconfig(), err)
 	}
 	return config, nil
 }

@@ -18,13 +18,13 @@ import (
 const (
 	// poll is the interval at which a condition is checked that gives no notification.
 	poll = 50 * time.Millisecond
-	// startPatience covers a slow, busy machine many times over.
+	// startPatience is far longer than a start takes on a slow, busy machine.
 	startPatience = 2 * time.Minute
 	// StopPatience is longer than any orderly stop takes.
 	StopPatience = 30 * time.Second
 )
 
-// An Endpoint is where a running devcluster is reached.
+// An Endpoint is the address of a running devcluster.
 type Endpoint struct {
 	Kubeconfig string `json:"kubeconfig"` // path
 	Server     string `json:"server"`     // URL
@@ -37,14 +37,14 @@ func endpoint(d directory.Directory, port, process int) Endpoint {
 	return Endpoint{d.Kubeconfig(), server.URL(port), process, string(d), server.Version()}
 }
 
-// Up is what to start.
+// Up describes the devcluster to start.
 type Up struct {
 	Directory directory.Directory
-	Port      int          // 0: that of the last run where it is free, or else any
-	Progress  func(string) // is told what happens, for people
+	Port      int          // 0: that of the last run if it is free, or else any
+	Progress  func(string) // called with each step, as a text for people
 }
 
-// Background starts the devcluster where none runs, and returns when it serves.
+// Background starts the devcluster if none is running, and returns when it serves.
 func (u Up) Background(ctx context.Context) (Endpoint, error) {
 	ctx, cancel := u.patience(ctx)
 	defer cancel()
@@ -67,7 +67,7 @@ func (u Up) Background(ctx context.Context) (Endpoint, error) {
 	return at, err
 }
 
-// Foreground starts the devcluster, says when it serves, and stops it when the
+// Foreground starts the devcluster, calls ready when it serves, and stops it when the
 // context ends. It also stops when this process is killed.
 func (u Up) Foreground(ctx context.Context, ready func(Endpoint) error) error {
 	c, err := launch(u.Directory, u.Port, true)
@@ -96,7 +96,7 @@ func (u Up) patience(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not ready after %s", startPatience))
 }
 
-// join waits until the devcluster that has the directory already serves.
+// join waits until the devcluster that already has the directory serves.
 func (u Up) join(ctx context.Context) (Endpoint, error) {
 	var state directory.State
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {

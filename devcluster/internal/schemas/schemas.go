@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package schemas writes what an API server knows of its kinds as JSON schemas,
-// one file per kind, as kubeconform reads them.
+// Package schemas writes the kinds of an API server as JSON schemas, one file per kind,
+// in the form that kubeconform reads.
 package schemas
 
 import (
@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Write writes a schema for each kind that the API server serves, those of
-// custom resources too, and says how many. The folder is made where it is
-// missing; files of the same name are replaced, others stay.
+// Write writes a schema for each kind that the API server serves, including custom
+// resources, and returns their number. It makes the folder if it is missing. It replaces
+// files of the same name and keeps all others.
 func Write(config *rest.Config, folder string) (int, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -47,7 +47,7 @@ func Write(config *rest.Config, folder string) (int, error) {
 		for name, component := range components {
 			for _, kind := range kindsOf(component) {
 				if !kinds.Has(kind) || path != documentOf(kind.GroupVersion()) {
-					continue // another document has it, perhaps
+					continue // another document may have it
 				}
 				if err := write(folder, kind, standalone(kind, name, components)); err != nil {
 					return count, err
@@ -59,7 +59,7 @@ func Write(config *rest.Config, folder string) (int, error) {
 	return count, nil
 }
 
-// documentOf is the path of the document that describes a group's kinds.
+// documentOf returns the path of the document that describes a group's kinds.
 func documentOf(version schema.GroupVersion) string {
 	if version.Group == "" {
 		return "api/" + version.Version
@@ -67,8 +67,8 @@ func documentOf(version schema.GroupVersion) string {
 	return "apis/" + version.String()
 }
 
-// served is the kinds of which there are objects; the documents describe others
-// too, such as lists and options of requests.
+// served returns the kinds that have objects. The documents also describe others, such as
+// lists and options of requests.
 func served(client discovery.DiscoveryInterface) (sets.Set[schema.GroupVersionKind], error) {
 	_, lists, err := client.ServerGroupsAndResources()
 	if err != nil {
@@ -105,7 +105,7 @@ func components(document openapi.GroupVersion) (map[string]object, error) {
 	return read.Components.Schemas, nil
 }
 
-// kindsOf is what a component says it is the schema of.
+// kindsOf returns the kinds whose schema a component is, according to itself.
 func kindsOf(component object) []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, entry := range list(component["x-kubernetes-group-version-kind"]) {
@@ -117,8 +117,8 @@ func kindsOf(component object) []schema.GroupVersionKind {
 	return kinds
 }
 
-// FileName is kubeconform's {{ .ResourceKind }}{{ .KindSuffix }}.json, in which
-// only the first part of the group stands.
+// FileName returns kubeconform's {{ .ResourceKind }}{{ .KindSuffix }}.json, which
+// contains only the first part of the group.
 func FileName(kind schema.GroupVersionKind) string {
 	parts := []string{kind.Kind}
 	if kind.Group != "" {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An object is a JSON object as it was read.
+// An object is a decoded JSON object.
 type object = map[string]any
 
 func list(value any) []any { found, _ := value.([]any); return found }
 
 func text(value any) string { found, _ := value.(string); return found }
 
-// dialect is the JSON schema that OpenAPI 3.0 is nearest to: its exclusive
+// dialect is the version of JSON schema that is closest to OpenAPI 3.0: its exclusive
 // minimum is a boolean.
 const dialect = "http://json-schema.org/draft-04/schema#"
 
@@ -25,8 +25,8 @@ const (
 	definitionPrefix = "#/definitions/"
 )
 
-// standalone is the schema of one kind, with all that it refers to. It is
-// strict: unknown fields are errors, as with kubectl's strict validation.
+// standalone returns the schema of one kind, with everything that it refers to. It is
+// strict: unknown fields are errors, as in kubectl's strict validation.
 func standalone(kind schema.GroupVersionKind, name string, components map[string]object) object {
 	c := conversion{components, object{}}
 	root := c.convert(components[name], true)
@@ -50,15 +50,15 @@ func standalone(kind schema.GroupVersionKind, name string, components map[string
 
 func only(value string) object { return object{"type": "string", "enum": []any{value}} }
 
-// A conversion makes JSON schemas of OpenAPI schemas, and collects what they
-// refer to.
+// A conversion makes JSON schemas from OpenAPI schemas, and collects the components that
+// they refer to.
 type conversion struct {
 	components  map[string]object
 	definitions object
 }
 
-// convert converts one schema. A closed one names all fields that there are;
-// one that is not only adds conditions to one that does.
+// convert converts one schema. A closed one names all fields that exist. A schema that is
+// not closed only adds conditions to one that is.
 func (c conversion) convert(in object, closed bool) object {
 	out := maps.Clone(in)
 	for key, value := range in {
@@ -97,7 +97,7 @@ func (c conversion) convert(in object, closed bool) object {
 	return out
 }
 
-// closes says whether the fields that a schema names are all that there are.
+// closes reports whether a schema names all fields that exist.
 func closes(in object) bool {
 	return in["properties"] != nil && in["additionalProperties"] == nil &&
 		in["x-kubernetes-preserve-unknown-fields"] != true && in["x-kubernetes-embedded-resource"] != true
@@ -107,7 +107,7 @@ func closes(in object) bool {
 func (c conversion) refer(reference string) string {
 	name := strings.TrimPrefix(reference, referencePrefix)
 	if _, known := c.definitions[name]; !known {
-		c.definitions[name] = true // which ends a recursion
+		c.definitions[name] = true // this ends a recursion
 		c.definitions[name] = c.convert(c.components[name], true)
 	}
 	return definitionPrefix + name

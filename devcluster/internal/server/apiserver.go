@@ -18,8 +18,8 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// authentication lets nobody in without credentials but to the health
-// endpoints, which say nothing but "ok" and the names of checks.
+// authentication requires credentials, except for the health endpoints, which return only
+// "ok" and the names of checks.
 const authentication = `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
 anonymous:
@@ -47,13 +47,14 @@ func apiServer(ctx context.Context, d directory.Directory, listener net.Listener
 		"service-account-key-file":         certificates.KeyFile(folder, serviceAccountKey),
 		"service-account-signing-key-file": certificates.KeyFile(folder, serviceAccountKey),
 		"service-cluster-ip-range":         serviceRange,
-		// The service "kubernetes" gets no endpoint: loopback addresses are not
-		// allowed there, and no Pod runs that could ask.
+		// The service "kubernetes" gets no endpoint: loopback addresses are not allowed
+		// there, and no Pod runs that could use it.
 		"endpoint-reconciler-type": "none",
-		// It has volume claims wait for a controller that is not here.
+		// This plugin makes volume claims wait for a controller that does not run here.
 		"disable-admission-plugins": "StorageObjectInUseProtection",
 		"profiling":                 "false",
-		// Open watches end at a stop instead of holding it up for a minute.
+		// When the server stops, open watches end at once instead of delaying it for a
+		// minute.
 		"shutdown-watch-termination-grace-period": "1s",
 	}
 	run := options.NewServerRunOptions()

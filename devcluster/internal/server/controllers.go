@@ -31,26 +31,25 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// These are the controllers of kube-controller-manager without which objects do
-// not behave as in a real cluster: owners take their dependents along, a deleted
-// namespace empties, service accounts and their token secrets appear, and
-// aggregated roles (admin, edit, view) hold rules. None of those that concern
-// Pods and nodes is here. They are built from the controllers' own packages: the
-// whole controller manager keeps its settings in globals that the API server in
-// the same process has already taken.
+// These are the controllers of kube-controller-manager without which objects do not
+// behave as in a real cluster: dependents are deleted with their owners, a deleted
+// namespace is emptied, service accounts and their token secrets are made, and aggregated
+// roles (admin, edit, view) get rules. No controller for Pods and nodes is here. They are
+// built from the controllers' own packages: the whole controller manager keeps its
+// settings in globals, which the API server in the same process already uses.
 
 const (
 	workers = 5
-	// firstSync is how long the garbage collector waits for its picture of all
-	// objects before it begins with a part of it.
+	// firstSync limits the time in which the garbage collector learns all objects. After
+	// it, the garbage collector begins with those that it knows.
 	firstSync = 30 * time.Second
-	// resync is how soon a new custom resource's owner references are followed.
+	// resync is the delay before a new custom resource's owner references are followed.
 	resync = 2 * time.Second
 	// namespaceResync repeats the sync of all namespaces, in case one was missed.
 	namespaceResync = 5 * time.Minute
 )
 
-// controllers is what one run of the controllers shares.
+// controllers holds what the controllers of one run share.
 type controllers struct {
 	config    *rest.Config // of a user who may impersonate
 	directory directory.Directory
@@ -59,8 +58,8 @@ type controllers struct {
 	running   sync.WaitGroup
 }
 
-// startControllers starts all of them; they stop with the context, and wait
-// returns when they have.
+// startControllers starts all controllers. They stop when the context ends. wait returns
+// when they have stopped.
 func startControllers(ctx context.Context, config *rest.Config, d directory.Directory) (wait func(), err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -84,8 +83,8 @@ func startControllers(ctx context.Context, config *rest.Config, d directory.Dire
 	}, nil
 }
 
-// as is the configuration of the service account under whose rights a
-// controller runs in any cluster.
+// as returns the configuration of the service account that a controller uses in every
+// cluster.
 func (c *controllers) as(name string) *rest.Config {
 	config := rest.CopyConfig(c.config)
 	config.QPS, config.Burst = 200, 400
@@ -96,8 +95,8 @@ func (c *controllers) as(name string) *rest.Config {
 	return config
 }
 
-// tokens fills secrets of the type kubernetes.io/service-account-token. It has
-// no service account of its own, in no cluster.
+// tokens fills secrets of the type kubernetes.io/service-account-token. It has no service
+// account of its own in any cluster.
 func (c *controllers) tokens(ctx context.Context) error {
 	folder := c.directory.Certificates()
 	key, err := keyutil.PrivateKeyFromFile(certificates.KeyFile(folder, serviceAccountKey))
@@ -193,7 +192,7 @@ func (c *controllers) garbage(ctx context.Context) error {
 		return err
 	}
 	c.running.Go(func() { collector.Run(ctx, workers, firstSync) })
-	// A discovery client of its own: the mapper's is reset by this loop.
+	// It needs a discovery client of its own, because this loop resets the mapper's.
 	discovery, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err

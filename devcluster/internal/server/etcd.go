@@ -12,9 +12,9 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// socket is etcd's only door: a unix socket in the working directory, which is
-// the devcluster's private run folder. A relative name, since the path of a
-// socket is limited to some hundred bytes and a directory's is not.
+// socket is etcd's only endpoint: a unix socket in the working directory, which is the
+// devcluster's private run folder. The name is relative because the path of a socket is
+// limited to some hundred bytes, and that of a directory is not.
 const socket = "etcd.sock"
 
 // startEtcd opens the data and returns once etcd serves.
@@ -23,13 +23,13 @@ func startEtcd(ctx context.Context, d directory.Directory) (*embed.Etcd, error) 
 	config.Name = "devcluster"
 	config.Dir = d.Data()
 	config.ListenClientUrls = []url.URL{{Scheme: "unix", Host: socket}}
-	// Members need addresses to advertise; nobody listens at these.
+	// Members need addresses to advertise; nothing listens at these.
 	config.AdvertiseClientUrls = []url.URL{{Scheme: "unix", Host: "client:0"}}
 	config.AdvertisePeerUrls = []url.URL{{Scheme: "unix", Host: "peer:0"}}
 	config.ListenPeerUrls = nil
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.EnableGRPCGateway = false
-	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration // 0 would warn of every request
+	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration // 0 would warn about every request
 	config.LogLevel = "warn"
 	config.LogOutputs = []string{"stderr"} // which is the log
 

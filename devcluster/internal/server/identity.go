@@ -17,8 +17,8 @@ import (
 
 const (
 	loopback = "127.0.0.1"
-	// serviceRange is where services' addresses come from; serviceAddress, its
-	// first one, is that of the API server.
+	// serviceRange is the range of services' addresses. serviceAddress, the first one, is
+	// that of the API server.
 	serviceRange   = "10.96.0.0/16"
 	serviceAddress = "10.96.0.1"
 
@@ -31,7 +31,7 @@ const (
 // masters is the group that RBAC does not limit.
 const masters = "system:masters"
 
-// leaves are the certificates that a devcluster needs.
+// leaves returns the certificates that a devcluster needs.
 func leaves() []certificates.Leaf {
 	return []certificates.Leaf{
 		{
@@ -47,15 +47,16 @@ func leaves() []certificates.Leaf {
 	}
 }
 
-// ensureCertificates leaves keys and certificates that serve now.
+// ensureCertificates makes the missing keys and certificates, and replaces those that are
+// no longer valid.
 func ensureCertificates(d directory.Directory) error {
 	return certificates.Ensure(d.Certificates(), time.Now(), leaves(), []string{serviceAccountKey})
 }
 
-// URL is where the API server is reached.
+// URL returns the address of the API server.
 func URL(port int) string { return fmt.Sprintf("https://%s:%d", loopback, port) }
 
-// clientConfig is a client of the API server with one of the certificates.
+// clientConfig returns a client of the API server with one of the certificates.
 func clientConfig(d directory.Directory, port int, leaf string) *rest.Config {
 	folder := d.Certificates()
 	return &rest.Config{
@@ -90,8 +91,8 @@ func writeKubeconfig(d directory.Directory, port int) error {
 	return directory.Replace(d.Kubeconfig(), text)
 }
 
-// listen takes the port: the wanted one, or else that of the last run where it
-// is free, or else any.
+// listen takes the port: the wanted one, or else that of the last run if it is free, or
+// else any.
 func listen(wanted, last int) (net.Listener, error) {
 	if wanted == 0 && last != 0 {
 		if listener, err := listenAt(last); err == nil {

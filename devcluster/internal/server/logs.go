@@ -13,11 +13,11 @@ import (
 	"shai.dev/devcluster/internal/directory"
 )
 
-// redirectLogs makes the devcluster's log standard error, where all parts log
-// to and a panic is written to. The log of the run before stays beside it.
+// redirectLogs makes the devcluster's log standard error, to which all parts log and
+// panics are written. It keeps the log of the previous run beside it.
 func redirectLogs(d directory.Directory) error {
 	if err := os.Rename(d.Log(), d.Log()+".last"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("put the last log aside: %w", err)
+		return fmt.Errorf("rename the last log: %w", err)
 	}
 	log, err := os.OpenFile(d.Log(), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package server is the devcluster's process: etcd, the API server and a few
-// controllers, which run in one directory until they are told to stop.
+// Package server is the devcluster's process: etcd, the API server and a few controllers,
+// which run in one directory until the context ends.
 package server
 
 import (
@@ -25,19 +25,20 @@ import (
 // poll is the interval at which a condition is checked that gives no notification.
 const poll = 50 * time.Millisecond
 
-// Settings say how to run.
+// Settings configure a run.
 type Settings struct {
 	Directory directory.Directory
-	Port      int // 0: that of the last run, or else any
-	// Step is told what is being done, Ready that all of it works at a port.
+	Port      int // 0: that of the last run if it is free, or else any
+	// Step is called with each step of the start, Ready when everything works, with the
+	// port.
 	Step  func(string)
 	Ready func(port int)
 }
 
-// StepEtcd is the step in which the data of earlier runs are read.
+// StepEtcd is the step in which etcd reads the data of earlier runs.
 const StepEtcd = "starting etcd"
 
-// Version is that of the Kubernetes inside.
+// Version returns the version of Kubernetes.
 func Version() string { return version.Get().GitVersion }
 
 // Run runs the devcluster until the context ends, or until it fails.
@@ -61,7 +62,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // a second time, unless a start failed before the API server had it
+	defer listener.Close() // a second close, unless the start failed before the API server had it
 	state := directory.State{Port: listener.Addr().(*net.TCPAddr).Port, Started: time.Now(), Process: os.Getpid()}
 	if err := d.Remember(state); err != nil {
 		return err
@@ -74,7 +75,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	return errors.Join(err, d.Remember(state))
 }
 
-// prepare takes the port and writes what the parts and the clients read.
+// prepare takes the port and writes the files that the parts and the clients read.
 func prepare(d directory.Directory, port int) (net.Listener, error) {
 	last, err := d.State()
 	if err != nil {
@@ -100,8 +101,8 @@ func prepare(d directory.Directory, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// runParts starts etcd, the API server and the controllers, and stops them in
-// the opposite order when the context ends or one of them does.
+// runParts starts etcd, the API server and the controllers. It stops them in the opposite
+// order when the context or one of them ends.
 func runParts(ctx context.Context, s Settings, listener net.Listener, ready func() error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -155,8 +156,8 @@ func runParts(ctx context.Context, s Settings, listener net.Listener, ready func
 	return unlessStopped(ctx, nil)
 }
 
-// unlessStopped is why the run ended: nothing when it was told to, the cause
-// when a part failed, else the error.
+// unlessStopped returns why the run ended: nil if it was told to end, the cause if a part
+// failed, else the error.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -167,8 +168,8 @@ func unlessStopped(ctx context.Context, err error) error {
 	return nil
 }
 
-// startAPI runs the API server beside, with a life of its own: it stops after
-// what uses it. When it ends by itself, failed is told.
+// startAPI runs the API server in a goroutine with a context of its own: it stops after
+// the parts that use it. If it ends by itself, failed is called.
 func startAPI(d directory.Directory, listener net.Listener, failed context.CancelCauseFunc) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	completed, err := apiServer(ctx, d, listener)
@@ -193,7 +194,7 @@ func startAPI(d directory.Directory, listener net.Listener, failed context.Cance
 	}, nil
 }
 
-// untilHealthy waits for the API server's own verdict.
+// untilHealthy waits until the API server says that it is healthy.
 func untilHealthy(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -205,8 +206,8 @@ func untilHealthy(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// untilFurnished waits for what every cluster holds: without it, the first
-// object that a user creates could be refused.
+// untilFurnished waits for the objects that every cluster has: without them, the API
+// server could refuse the first object that a user creates.
 func untilFurnished(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -220,8 +221,8 @@ func untilFurnished(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// until waits for a check to succeed, and returns its last error when the
-// context ends first.
+// until waits for a check to succeed. If the context ends first, it returns the check's
+// last error.
 func until(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {

@@ -40,7 +40,7 @@ read_file(const char *path, size_t *size, char *reason, size_t reason_size)
 	return data;
 }
 
-/* The inside of the only element of this name, or NULL. */
+/* Returns the content of the only element of this name, or NULL. */
 static const char *
 find_element(const char *page, const char *open, const char *close, size_t *length)
 {
@@ -57,7 +57,7 @@ find_element(const char *page, const char *open, const char *close, size_t *leng
 	return start;
 }
 
-/* Base64 of the SHA-256, as a content policy wants it. */
+/* Writes the base64 form of the SHA-256 of the data, as a content policy needs it. */
 static void
 digest(const char *data, size_t size, char out[64])
 {
@@ -128,7 +128,7 @@ load_advertisements(struct assets *assets, const char *path, char *reason, size_
 			assets->advertisement[assets->advertisement_count++] = line;
 	if (assets->advertisement_count == 0) {
 		snprintf(reason, reason_size,
-		    "read %s: it holds no advertisement; one a line is expected", path);
+		    "read %s: it contains no advertisement; expected one per line", path);
 		return false;
 	}
 	return true;

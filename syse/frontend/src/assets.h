@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the zygote loads once and every worker shares: the page and the
+ * Data that the zygote loads once and every worker shares: the page and the
  * advertisements.
  */
 #ifndef SYSE_ASSETS_H
@@ -16,9 +16,9 @@
 struct assets {
 	char *page; /* HTML with exactly one <style> and one <script> element */
 	size_t page_length;
-	const char *style; /* the inside of the page's style element, used by all HTML answers */
+	const char *style; /* content of the page's style element, used by all HTML answers */
 	size_t style_length;
-	/* Content-Security-Policy that admits exactly this style and this script. */
+	/* Content-Security-Policy that allows exactly this style and this script. */
 	char content_policy[ASSETS_POLICY_MAX];
 	char *advertisement_text;
 	const char **advertisement;
@@ -26,16 +26,16 @@ struct assets {
 };
 
 /*
- * Loads the page and the advertisements (one a line; empty lines and those that
- * begin with "#" are none). Returns false with the reason: the file, what is
- * wrong with it, and what is expected.
+ * Loads the page and the advertisements (one per line; empty lines and lines that
+ * begin with "#" are skipped). Returns false with the reason: the file, what is wrong
+ * with it, and what is expected.
  */
 bool assets_load(struct assets *assets, const char *page, const char *advertisements, char *reason,
     size_t reason_size);
 
 void assets_release(struct assets *assets);
 
-/* The advertisement for a query: always the same one for the same text. */
+/* Returns the advertisement for a query, always the same one for the same text. */
 const char *assets_advertisement(const struct assets *assets, const char *query, size_t size);
 
 #endif

@@ -16,7 +16,7 @@ copy_cut(char *to, size_t capacity, const char *data, size_t size)
 	return size;
 }
 
-/* Whether the line is "name: value"; then *value is set. */
+/* Reports whether the line is "name: value", and sets *value if it is. */
 static bool
 header_value(const char *line, size_t size, const char *name, struct span *value)
 {
@@ -50,7 +50,7 @@ parse_header_line(struct document *document, const char *line, size_t size)
 	return true;
 }
 
-/* Returns where the text begins. A file without the header is all text. */
+/* Returns where the text begins. A file without a header is all text. */
 static size_t
 parse_header(struct document *document, const char *data, size_t size)
 {
@@ -98,7 +98,7 @@ document_read(struct document *document, int descriptor, const struct terms *que
 	static char data[DOCUMENT_READ_MAX];
 	ssize_t got;
 
-	/* A regular file gives all it has at once, so that one call is enough. */
+	/* read(2) returns all data of a regular file at once, so one call is enough. */
 	do
 		got = read(descriptor, data, sizeof data);
 	while (got < 0 && errno == EINTR);
@@ -111,7 +111,7 @@ document_read(struct document *document, int descriptor, const struct terms *que
 void
 document_personalise(struct document *documents, size_t count)
 {
-	size_t front = 0; /* where the next interesting one goes */
+	size_t front = 0; /* place of the next interesting one */
 
 	for (size_t i = 0; i < count; i++) {
 		struct document moved;

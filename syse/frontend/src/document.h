@@ -13,7 +13,7 @@
 #include "snippet.h"
 #include "terms.h"
 
-#define DOCUMENT_READ_MAX 65536 /* bytes of a document that are looked at */
+#define DOCUMENT_READ_MAX 65536 /* bytes of a document that are read */
 #define DOCUMENT_TITLE_MAX 256  /* longer ones are cut */
 #define DOCUMENT_FIELD_MAX 96
 /* The excerpt, two ellipses. */
@@ -24,19 +24,22 @@ struct field {
 	char data[DOCUMENT_FIELD_MAX];
 };
 
-/* What is shown of a document. Text may be invalid UTF-8: writers replace that. */
+/*
+ * The parts of a document that are shown. Text may be invalid UTF-8; writers replace
+ * the invalid bytes.
+ */
 struct document {
 	uint32_t id;
-	bool interesting; /* it speaks of one of the user's interests */
+	bool interesting; /* it mentions one of the user's interests */
 	size_t title_length;
 	char title[DOCUMENT_TITLE_MAX];
 	struct field owner;      /* "-" for public documents */
-	struct field visibility; /* "public", "friends", "private"; whatever the file says */
+	struct field visibility; /* "public", "friends" or "private", but as the file says */
 	size_t snippet_length;
 	char snippet[DOCUMENT_SNIPPET_MAX];
 };
 
-/* Fills in all but the id from the file's bytes. */
+/* Fills in everything but the id from the file's bytes. */
 void document_parse(struct document *document, const char *data, size_t size,
     const struct terms *query, const struct terms *interests);
 
@@ -47,7 +50,7 @@ void document_parse(struct document *document, const char *data, size_t size,
 int document_read(struct document *document, int descriptor, const struct terms *query,
     const struct terms *interests);
 
-/* Moves the interesting ones to the front; otherwise the order stays. */
+/* Moves the interesting documents to the front, and otherwise keeps the order. */
 void document_personalise(struct document *documents, size_t count);
 
 #endif

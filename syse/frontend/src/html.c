@@ -17,7 +17,10 @@ begin_page(struct response *response, const char *title, size_t title_length)
 	    "<link rel=\"icon\" href=\"data:,\">\n<title>");
 	text_html(body, title, title_length);
 	text_string(body, " – Sys-E</title>\n<style>");
-	/* Byte for byte the page's style: the content policy admits only that. */
+	/*
+	 * Must be the page's style byte for byte: the content policy allows only
+	 * that.
+	 */
 	text_append(body, response->assets->style, response->assets->style_length);
 	text_string(body, "</style>\n</head>\n<body>\n<header class=\"bar\"><a class=\"name\" "
 			  "href=\"/\">Sys-E</a>");
@@ -58,7 +61,7 @@ html_marked(struct text *out, const struct terms *terms, const char *data, size_
 	text_html(out, data + at, size - at);
 }
 
-/* The style's class for a visibility. Foreign text never becomes a class itself. */
+/* Returns the CSS class for a visibility. Text from a document never becomes a class. */
 static const char *
 badge_class(const struct field *visibility)
 {

@@ -15,9 +15,9 @@
 
 #define LINGER_MILLISECONDS 500
 #define LINGER_BYTES (1024 * 1024)
-#define FIELD_NAME_MAX 32 /* longer names are none that matter here */
+#define FIELD_NAME_MAX 32 /* no header that is used has a longer name */
 
-/* What the parser's callbacks know while one request is read. */
+/* The state of the parser's callbacks while one request is read. */
 struct reading {
 	struct http_request *request;
 	char field[FIELD_NAME_MAX];
@@ -68,7 +68,7 @@ refuse(struct http_request *request, int status, const char *reason)
 	return -1;
 }
 
-/* Appends what fits; returns whether all of it did. */
+/* Appends as much as fits. Returns whether everything did. */
 static bool
 append(char *to, size_t capacity, size_t *length, const char *data, size_t size)
 {
@@ -97,7 +97,7 @@ on_field(http_parser *parser, const char *data, size_t size)
 	if (reading->in_value)
 		reading->field_length = 0;
 	reading->in_value = false;
-	/* One byte beyond the capacity marks a name that is too long to matter. */
+	/* One byte beyond the capacity marks a name that is too long to be used. */
 	if (!append(reading->field, sizeof reading->field, &reading->field_length, data, size))
 		reading->field_length = sizeof reading->field;
 	return 0;
@@ -141,14 +141,14 @@ on_headers_complete(http_parser *parser)
 	struct http_request *request = reading->request;
 
 	parser->upgrade =
-	    0; /* no other protocol is spoken here; RFC 9110 lets a server ignore the wish */
+	    0; /* no other protocol is supported; RFC 9110 allows a server to ignore an upgrade */
 	request->method = parser->method;
 	request->cross_site = reading->site_length == sizeof CROSS - 1 &&
 			      memcmp(reading->site, CROSS, sizeof CROSS - 1) == 0;
 	if (parser->http_major != 1)
-		return refuse(request, 505, "HTTP/1.1 is spoken here");
+		return refuse(request, 505, "only HTTP/1.1 is supported");
 	if (parser->method == HTTP_CONNECT)
-		return refuse(request, 405, "this is no proxy");
+		return refuse(request, 405, "this server is not a proxy");
 	if (parser->content_length != ULLONG_MAX && parser->content_length > HTTP_BODY_MAX)
 		return refuse(request, 413, "the request's body exceeds 65536 bytes");
 	reading->wants_continue = reading->expect_length == sizeof CONTINUE - 1 &&
@@ -173,7 +173,7 @@ on_message_complete(http_parser *parser)
 
 	reading->complete = true;
 	reading->request->keep_alive = http_should_keep_alive(parser) != 0;
-	http_parser_pause(parser, 1); /* what follows is the next request's */
+	http_parser_pause(parser, 1); /* the following bytes belong to the next request */
 	return 0;
 }
 
@@ -195,7 +195,7 @@ http_open(struct http_connection *connection, int descriptor, int write_timeout)
 		fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
 
-/* Parses what has been read. Returns false when the request is refused. */
+/* Parses the input. Returns false if the request is refused. */
 static bool
 parse_input(struct http_connection *connection, http_parser *parser, struct reading *reading)
 {
@@ -228,8 +228,8 @@ parse_input(struct http_connection *connection, http_parser *parser, struct read
 }
 
 /*
- * Reads what has arrived, waiting for it until the deadline. Returns HTTP_COMPLETE
- * when there is something, though not necessarily a whole request.
+ * Reads the data that has arrived, and waits for some until the deadline. Returns
+ * HTTP_COMPLETE if there is data, which need not be a whole request.
  */
 static enum http_outcome
 read_more(struct http_connection *connection, int64_t deadline)
@@ -274,9 +274,10 @@ http_read(struct http_connection *connection, const struct http_timeouts *timeou
 			enum http_outcome outcome = read_more(connection, deadline);
 
 			if (outcome == HTTP_REFUSED && !first)
-				refuse(request, 408, "the request did not arrive whole in time");
+				refuse(
+				    request, 408, "the request did not arrive completely in time");
 			else if (outcome == HTTP_REFUSED)
-				outcome = HTTP_GONE; /* idle: there is nothing to answer */
+				outcome = HTTP_GONE; /* idle: there is no request to answer */
 			if (outcome != HTTP_COMPLETE)
 				return outcome;
 		}
@@ -327,7 +328,7 @@ http_linger(struct http_connection *connection)
 	connection->start = connection->end = 0;
 }
 
-/* The weight in "text/html;q=0.8", in thousandths; 1000 when there is none. */
+/* Returns the weight in "text/html;q=0.8" in thousandths, 1000 if there is none. */
 static int
 weight(const char *parameters, size_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * HTTP/1.1 on one connection: reads whole requests, one after the other, also
- * when they arrive pipelined; bounds their size and how long they may take.
+ * HTTP/1.1 on one connection: reads complete requests, one after the other, even if
+ * they are pipelined. Limits their size and the time in which they must arrive.
  */
 #ifndef SYSE_HTTP_H
 #define SYSE_HTTP_H
@@ -11,12 +11,12 @@
 
 #define HTTP_HEADER_MAX 16384 /* request line and header together, in bytes */
 #define HTTP_BODY_MAX 65536
-#define HTTP_ACCEPT_MAX 512 /* what exceeds it is ignored */
+#define HTTP_ACCEPT_MAX 512 /* the rest is ignored */
 
 struct http_connection {
 	int descriptor;    /* borrowed; made non-blocking */
-	int write_timeout; /* milliseconds until a client that does not read is given up */
-	size_t start, end; /* what is read and not yet parsed */
+	int write_timeout; /* milliseconds; the limit for a client that does not read */
+	size_t start, end; /* the bytes that are read but not yet parsed */
 	char input[HTTP_HEADER_MAX];
 };
 
@@ -31,8 +31,8 @@ struct http_request {
 	size_t accept_length;
 	size_t body_length;
 	bool keep_alive;
-	bool cross_site; /* a browser sends it on behalf of another site's page */
-	/* When http_read refuses: what to answer before closing. */
+	bool cross_site; /* a browser sent it on behalf of another site's page */
+	/* If http_read refuses the request: the answer to send before closing. */
 	int refusal_status;
 	const char *refusal_reason;
 	char target[HTTP_HEADER_MAX];
@@ -46,7 +46,7 @@ enum http_outcome {
 	HTTP_GONE      /* the client has closed, failed, or sent nothing in time: close */
 };
 
-/* Once per process, before the first http_read. */
+/* Call once per process, before the first http_read. */
 void http_prepare(void);
 
 void http_open(struct http_connection *connection, int descriptor, int write_timeout);
@@ -55,19 +55,22 @@ enum http_outcome http_read(struct http_connection *connection,
     const struct http_timeouts *timeouts, struct http_request *request);
 
 /*
- * Writes all of data, with one write(2) unless the kernel takes less. Returns
- * whether the client took it in time.
+ * Writes all of data, with one write(2) unless the kernel takes less. Returns whether
+ * the client took it in time.
  */
 bool http_write(struct http_connection *connection, const char *data, size_t size);
 
 /*
- * Says that nothing more will be sent, and discards what still arrives, for a
- * bounded time and amount: closing with unread data would make the kernel
- * withdraw the answer (RFC 9112, section 9.6). The descriptor stays open.
+ * Shuts the connection down for sending, and discards data that still arrives, up to
+ * a limit of time and amount: if the connection was closed with unread data, the
+ * kernel would discard the answer (RFC 9112, section 9.6). The descriptor stays open.
  */
 void http_linger(struct http_connection *connection);
 
-/* Whether an Accept field prefers text/html to application/json (RFC 9110, section 12.5.1). */
+/*
+ * Reports whether an Accept field prefers text/html to application/json (RFC 9110,
+ * section 12.5.1).
+ */
 bool http_prefers_html(const char *accept, size_t length);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known while the file is read. */
+/* The state while the file is read. */
 struct loading {
 	struct keys *keys;
 	size_t room; /* elements that keys->key has space for */
@@ -92,8 +92,10 @@ add_line(struct loading *loading, const char *line, size_t size)
 	json_t *fact;
 	bool good;
 
-	/* Friend lists are most of the file; they never contain this text outside a string of their
-	 * own. */
+	/*
+	 * Friend lists are most of the file. In them, this text can only be inside a
+	 * string.
+	 */
 	if (strstr(line, "\"key\"") == NULL)
 		return true;
 	fact = json_loadb(line, size, JSON_REJECT_DUPLICATES, &error);
@@ -110,7 +112,7 @@ sort_keys(struct loading *loading)
 	struct keys *keys = loading->keys;
 
 	if (keys->count == 0)
-		return wrong(loading, "the file holds no keys: "
+		return wrong(loading, "the file contains no keys: "
 				      "{\"conduit\":\"population\",\"says\":\"key\",…} is missing");
 	qsort(keys->key, keys->count, sizeof *keys->key, compare_keys);
 	for (size_t i = 1; i < keys->count; i++)
@@ -189,9 +191,9 @@ keys_verify(const struct keys *keys, const char *principal, const uint8_t nonce[
 	if (crypto_sign_verify_detached(
 		signature, (const unsigned char *)text, size, key->public) != 0) {
 		snprintf(reason, reason_size,
-		    "the signature is not that of \"%s\" over this connection's nonce; check the "
-		    "login key, "
-		    "and that the nonce is from GET /session on the same connection",
+		    "the signature does not match \"%s\"'s key and this connection's nonce; "
+		    "check the login key, and that the nonce is from GET /session on the same "
+		    "connection",
 		    principal);
 		return false;
 	}

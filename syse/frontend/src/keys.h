@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Principals' public keys, for mode baseline only: there nobody but the worker
- * verifies a login. The zygote loads them once; workers only look.
+ * Principals' public keys, for mode baseline only, in which the worker itself
+ * verifies logins. The zygote loads the keys once; workers only read them.
  */
 #ifndef SYSE_KEYS_H
 #define SYSE_KEYS_H
@@ -26,19 +26,20 @@ struct keys {
 
 /*
  * Loads the facts {"conduit":"population","says":"key","tuples":[[principal, 64
- * hexadecimal digits], ...]} from a file of one JSON object per line; other lines
- * are skipped unparsed. Returns false with what is wrong, and where, in reason.
+ * hexadecimal digits], ...]} from a file with one JSON object per line. Other lines
+ * are skipped without parsing. Returns false with the error and its position in
+ * reason.
  */
 bool keys_load(struct keys *keys, const char *path, char *reason, size_t reason_size);
 
 void keys_release(struct keys *keys);
 
-/* The principal's key, or NULL. */
+/* Returns the principal's key, or NULL. */
 const struct key *keys_find(const struct keys *keys, const char *principal);
 
 /*
- * Whether the signature over shai_signed_text(nonce, principal) is the
- * principal's. Otherwise reason names the cause.
+ * Reports whether the signature of shai_signed_text(nonce, principal) is the
+ * principal's. Otherwise reason is set.
  */
 bool keys_verify(const struct keys *keys, const char *principal,
     const uint8_t nonce[SHAI_NONCE_SIZE], const uint8_t signature[SHAI_SIGNATURE_SIZE],

@@ -59,7 +59,7 @@ append_command(struct keyvalue *keyvalue, int count, const char **words, const s
 	redisAppendCommandArgv(keyvalue->context, count, words, lengths);
 }
 
-/* Queues the three commands; nothing is sent yet. */
+/* Queues the three commands without sending them. */
 static void
 append_commands(struct keyvalue *keyvalue, const char *user, const char *region, const char *query,
     size_t query_length)
@@ -90,7 +90,7 @@ send_commands(struct keyvalue *keyvalue)
 	return true;
 }
 
-/* The next reply, or NULL. hiredis itself would wait without end. */
+/* Returns the next reply, or NULL. hiredis itself has no time limit for this. */
 static redisReply *
 next_reply(struct keyvalue *keyvalue, int timeout_milliseconds)
 {
@@ -122,7 +122,7 @@ next_reply(struct keyvalue *keyvalue, int timeout_milliseconds)
 	}
 }
 
-/* The next reply if it is no error, else NULL. */
+/* Returns the next reply, or NULL if it is an error. */
 static redisReply *
 good_reply(struct keyvalue *keyvalue, const char *what, int timeout_milliseconds)
 {
@@ -165,8 +165,7 @@ keyvalue_query(struct keyvalue *keyvalue, const char *user, const char *region, 
 		return NULL;
 	if (profile->type != REDIS_REPLY_STRING && profile->type != REDIS_REPLY_NIL) {
 		freeReplyObject(profile);
-		failed(keyvalue, "read the user's profile",
-		    "the store answered something that is no string");
+		failed(keyvalue, "read the user's profile", "the store's answer is not a string");
 		return NULL;
 	}
 	if (!skip_reply(keyvalue, "append to the search history", timeout_milliseconds) ||

@@ -13,7 +13,7 @@ struct claim {
 	uint8_t signature[SHAI_SIGNATURE_SIZE];
 };
 
-/* What is true of a session whoever asks. */
+/* Describes the session, independently of its user. */
 static void
 append_session(struct text *body, const struct worker *worker)
 {
@@ -67,7 +67,7 @@ read_claim(const json_t *root, struct claim *claim)
 	return NULL;
 }
 
-/* Binds the session to its user. Returns NULL, or why it may not be. */
+/* Binds the session to its user. Returns NULL, or the reason for a refusal. */
 static const char *
 bind_session(struct worker *worker, const struct claim *claim)
 {

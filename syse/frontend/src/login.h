@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * How a connection gets its user: the client signs the connection's nonce, and
- * the monitor (in mode baseline, this process) verifies the signature.
+ * The login of a connection: the client signs the connection's nonce, and the monitor
+ * (in mode baseline, this process) verifies the signature.
  */
 #ifndef SYSE_LOGIN_H
 #define SYSE_LOGIN_H
@@ -12,10 +12,10 @@
 
 #define LOGIN_ATTEMPTS_MAX 3 /* on one connection; then it is closed */
 
-/* GET /session: the nonce to sign, and who is logged in. */
+/* Answers GET /session: the nonce to sign, and the user who is logged in. */
 void login_describe(const struct worker *worker, struct response *response);
 
-/* POST /session {"principal": name, "signature": 128 hexadecimal digits}. */
+/* Answers POST /session {"principal": name, "signature": 128 hexadecimal digits}. */
 void login_attempt(
     struct worker *worker, const struct http_request *request, struct response *response);
 

@@ -22,8 +22,8 @@ static const char USAGE[] =
     "usage: syse-frontend --advertisements FILE --page FILE [OPTION]...\n"
     "\n"
     "The front end of Sys-E: keeps forked workers ready, each of which serves one\n"
-    "user's session over HTTP. It is started by the monitor, which hands it the\n"
-    "descriptors that it works with.\n"
+    "user's session over HTTP. The monitor starts it and gives it its\n"
+    "descriptors.\n"
     "\n"
     "  --advertisements FILE    one advertisement a line; \"#\" begins a comment\n"
     "  --page FILE              the search page\n"
@@ -31,10 +31,10 @@ static const char USAGE[] =
     "  --results N              results of a search that does not say how many, 1 to 64 (10)\n"
     "  --login-timeout SECONDS  until a connection without a user is closed (5)\n"
     "  --idle-timeout SECONDS   until an idle connection with a user is closed (60)\n"
-    "  --request-timeout SECONDS  for a request to arrive, an answer to be taken (10)\n"
+    "  --request-timeout SECONDS  for receiving a request, and for sending an answer (10)\n"
     "  --answer-timeout SECONDS for the search engine and the key-value store (5)\n"
     "\n"
-    "Used in mode baseline only, where nothing is enforced and nobody else does it:\n"
+    "Used in mode baseline only, where nothing is enforced:\n"
     "  --keys FILE              facts with the principals' public keys; or $SYSE_KEYS\n"
     "  --keyvalue SOCKET        the key-value store's unix socket; or $SYSE_KEYVALUE\n"
     "\n"
@@ -157,7 +157,10 @@ parse_options(struct settings *settings, int argc, char **argv)
 		misused("--advertisements and --page are needed", "");
 }
 
-/* In mode baseline the front end itself knows the keys; elsewhere it must not need to. */
+/*
+ * In mode baseline the front end itself needs the keys. In the other modes it must
+ * not have them.
+ */
 static bool
 load_keys(struct keys *keys, const struct settings *settings, char *reason, size_t reason_size)
 {
@@ -171,7 +174,7 @@ load_keys(struct keys *keys, const struct settings *settings, char *reason, size
 	return keys_load(keys, settings->keys, reason, reason_size);
 }
 
-/* Does once, here, what would otherwise be done again in every worker. */
+/* Does here, once, what every worker would otherwise do again. */
 static void
 prepare_for_forking(void)
 {
@@ -179,7 +182,7 @@ prepare_for_forking(void)
 	struct tm parts;
 
 	gmtime_r(&now, &parts); /* reads the time zone's file, which a worker may not open */
-	/* jansson would otherwise open /dev/urandom, and as late as in a session. */
+	/* Otherwise jansson would open /dev/urandom, possibly during a session. */
 	json_object_seed(randombytes_random() | 1);
 	http_prepare();
 #ifdef __GLIBC__
@@ -219,7 +222,9 @@ main(int argc, char **argv)
 	worker.keys = &keys;
 	prepare_for_forking();
 	status = zygote_run(&worker);
-	/* A worker owns nothing that an exit handler should touch, and every page it touches costs.
+	/*
+	 * A worker has no work for exit handlers, and each page that they touch would
+	 * cost a copy.
 	 */
 	_exit(status);
 }

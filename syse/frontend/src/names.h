@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Names of the wire protocol's numbers, as people and manifests write them.
+ * Names of the wire protocol's numbers, as users and manifests write them.
  */
 #ifndef SYSE_NAMES_H
 #define SYSE_NAMES_H

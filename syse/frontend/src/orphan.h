@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 /*
- * Has the kernel kill this process when the parent that forked it ends. Where a
- * sandbox refuses that, its monitor ends what the parent leaves. Returns false when
- * the parent has ended already.
+ * Asks the kernel to kill this process when the parent that forked it ends. If a
+ * sandbox refuses that, its monitor ends the processes that the parent leaves.
+ * Returns false if the parent has ended already.
  */
 bool end_with_parent(pid_t parent);
 

@@ -10,7 +10,7 @@ end_with_parent(pid_t parent)
 {
 	int signal_number = SIGKILL;
 
-	/* In capability mode a session is the child of its stub, with which it ends. */
+	/* In capability mode a session is a child of its stub and ends with it. */
 	if (procctl(P_PID, 0, PROC_PDEATHSIG_CTL, &signal_number) != 0)
 		return true;
 	return getppid() == parent;

@@ -16,7 +16,7 @@ digit(char c)
 	return -1;
 }
 
-/* Decodes one byte at *at, moving it on. Returns -1 when malformed. */
+/* Decodes one byte at *at and advances *at. Returns -1 if it is malformed. */
 static int
 decode(const char *data, size_t size, size_t *at)
 {

@@ -16,15 +16,17 @@ enum parameter_outcome {
 };
 
 /*
- * Decodes the first parameter of this name in query (what follows "?") into out,
- * NUL-terminated: "+" and percent escapes are resolved, white space becomes a
- * space, and what surrounds the text is taken off.
+ * Decodes the first parameter of this name in query (the text after "?") into out,
+ * NUL-terminated. "+" and percent escapes are decoded, white space becomes spaces,
+ * and leading and trailing space is removed.
  */
 enum parameter_outcome parameter_text(const char *query, size_t query_length, const char *name,
     char *out, size_t out_size, size_t *length);
 
-/* The same for a number of at most nine digits. Absent or empty leaves *number as it is and is
- * PARAMETER_MISSING. */
+/*
+ * The same for a number of at most nine digits. If it is absent or empty, *number
+ * stays as it is and the result is PARAMETER_MISSING.
+ */
 enum parameter_outcome parameter_number(
     const char *query, size_t query_length, const char *name, uint32_t *number);
 

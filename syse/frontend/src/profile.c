@@ -11,7 +11,7 @@ add_interests(struct profile *profile, const json_t *interests)
 
 	json_array_foreach(interests, i, interest)
 	{
-		size_t length = json_string_length(interest); /* 0 for what is no string */
+		size_t length = json_string_length(interest); /* 0 if it is not a string */
 
 		if (length == 0 || length > sizeof profile->words - used)
 			continue;

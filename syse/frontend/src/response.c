@@ -45,7 +45,10 @@ response_error(struct response *response, int status, const char *format, ...)
 	text_string(&response->body, "}\n");
 }
 
-/* IMF-fixdate (RFC 9110, section 5.6.7). The C locale is never left, so names are English. */
+/*
+ * Writes an IMF-fixdate (RFC 9110, section 5.6.7). The process keeps the C locale, so
+ * names are English.
+ */
 static void
 append_date(struct text *header)
 {
@@ -107,8 +110,8 @@ response_send(struct response *response, struct http_connection *connection, boo
 	text_string(&header, "\r\n");
 	append_fields(response, &header);
 	if (header.overflowed)
-		return false; /* only a content policy of unreasonable length can do that */
-	/* Right before the body, so that both leave in one write. */
+		return false; /* only because of an unreasonably long content policy */
+	/* Place it right before the body, so that one write sends both. */
 	start = response->body.data - header.length;
 	memcpy(start, header.data, header.length);
 	return http_write(connection, start, header.length + (head ? 0 : response->body.length));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * One answer, composed in fixed storage and sent with one write where it fits: in
- * mode dynamic every write asks the monitor.
+ * One answer, composed in storage of a fixed size and sent with one write if
+ * possible: in mode dynamic every write asks the monitor.
  */
 #ifndef SYSE_RESPONSE_H
 #define SYSE_RESPONSE_H
@@ -13,12 +13,15 @@
 #include "text.h"
 
 #define RESPONSE_HEADER_MAX 1024
-/* 64 results of at most some 600 bytes, each byte escaped into at most 6, and the page. */
+/*
+ * 64 results of at most some 600 bytes, each byte escaped into at most 6, and the
+ * page.
+ */
 #define RESPONSE_BODY_MAX (512 * 1024)
 
 struct response {
 	int status;
-	bool html;                   /* the client prefers it; errors follow that too */
+	bool html;                   /* the client prefers HTML; errors use it too */
 	bool close;                  /* the connection ends with this answer */
 	const char *type;            /* Content-Type */
 	const char *allow;           /* methods, for status 405; otherwise NULL */
@@ -35,7 +38,7 @@ void response_error(struct response *response, int status, const char *format, .
     __attribute__((format(printf, 3, 4)));
 
 /*
- * Sends it; without its body when head is true. An answer that did not fit its
+ * Sends the answer, without its body if head is true. An answer that did not fit its
  * storage is replaced by an error. Returns whether the client took it.
  */
 bool response_send(struct response *response, struct http_connection *connection, bool head);

@@ -11,7 +11,7 @@
 #include "parameters.h"
 #include "search.h"
 
-/* A request and what its target consists of. */
+/* A request and the parts of its target. */
 struct call {
 	struct worker *worker;
 	const struct http_request *request;
@@ -93,7 +93,7 @@ json_results(struct text *body, const struct worker *worker, const struct answer
 	text_string(body, "}\n");
 }
 
-/* Reads q and n. Returns false after answering what is wrong with them. */
+/* Reads q and n. If one is wrong, answers with the error and returns false. */
 static bool
 search_parameters(struct call *call, char *text, size_t *length, uint32_t *count)
 {
@@ -113,7 +113,7 @@ search_parameters(struct call *call, char *text, size_t *length, uint32_t *count
 	}
 	if (*length == 0) {
 		response_error(call->response, 400,
-		    "q is missing: what is to be searched for? /search?q=words");
+		    "q is missing; write the words to search for, as in /search?q=words");
 		return false;
 	}
 	switch (parameter_number(call->query, call->query_length, "n", count)) {
@@ -153,12 +153,12 @@ get_search(struct call *call)
 }
 
 enum permission {
-	ANYBODY,   /* touches nobody's data */
+	ANYBODY,   /* uses no user's data */
 	SAME_SITE, /* anybody, but not on behalf of another site's page */
-	USER       /* the session's user, likewise */
+	USER       /* the session's user, and not on behalf of another site's page */
 };
 
-/* Whatever is not listed is refused. */
+/* A request that is not listed is refused. */
 static const struct route {
 	const char *path;
 	unsigned method;
@@ -178,8 +178,8 @@ static bool
 permitted(const struct call *call, enum permission permission)
 {
 	if (permission != ANYBODY && call->request->cross_site) {
-		response_error(
-		    call->response, 403, "another site's page asked for this; open Sys-E itself");
+		response_error(call->response, 403,
+		    "another site's page made this request; open Sys-E itself");
 		return false;
 	}
 	if (permission == USER && call->worker->session.state != SHAI_SESSION_BOUND) {
@@ -192,7 +192,7 @@ permitted(const struct call *call, enum permission permission)
 	return true;
 }
 
-/* Splits the target. Returns false when it is neither a path nor an absolute URL. */
+/* Splits the target. Returns false if it is neither a path nor an absolute URL. */
 static bool
 split_target(struct call *call)
 {
@@ -236,10 +236,10 @@ routes_handle(struct worker *worker, const struct http_request *request, struct 
 		return;
 	}
 	if (!known) {
-		response_error(response, 404, "there is nothing here; / is the search page");
+		response_error(response, 404, "there is no such page; the search page is /");
 		return;
 	}
 	response->allow = call.path_length == 8 ? "GET, HEAD, POST, DELETE" : "GET, HEAD";
-	response_error(response, 405, "this address does not know the method %s",
+	response_error(response, 405, "this address does not support the method %s",
 	    http_method_str((enum http_method)request->method));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What each method and path does, and who may ask for it.
+ * What each method and path does, and who may use it.
  */
 #ifndef SYSE_ROUTES_H
 #define SYSE_ROUTES_H

@@ -50,7 +50,7 @@ search_line(struct text *line, const struct worker *worker, uint32_t number, con
 	struct text tail;
 	bool complete;
 
-	/* What must not be lost comes first; friends get the room that is left. */
+	/* The parts that are required come first; friends get the remaining room. */
 	text_init(&tail, storage, sizeof storage);
 	text_string(&tail, "],\"text\":");
 	text_json_plain(&tail, text, size);
@@ -70,7 +70,10 @@ search_line(struct text *line, const struct worker *worker, uint32_t number, con
 	return complete;
 }
 
-/* Sends the line in one write; an engine that does not read is given up in time. */
+/*
+ * Sends the line in one write. Gives up after a time limit if the engine does not
+ * read.
+ */
 static int
 send_line(struct worker *worker, const struct text *line, struct answer *answer)
 {
@@ -89,7 +92,7 @@ send_line(struct worker *worker, const struct text *line, struct answer *answer)
 	while (written < 0 && errno == EINTR);
 	if (written < 0)
 		return failure(answer, 502, "send the query to the search engine", strerror(errno));
-	return 200; /* at most PIPE_BUF bytes are written whole or not at all, pipe(7) */
+	return 200; /* up to PIPE_BUF bytes, a write is complete or fails, pipe(7) */
 }
 
 static int
@@ -145,8 +148,10 @@ receive_documents(struct worker *worker, const struct profile *profile, uint32_t
 	return 200;
 }
 
-/* In mode baseline the worker keeps its own connection, over sessions, and makes it anew when it
- * broke. */
+/*
+ * In mode baseline the worker has a connection of its own, which it keeps over
+ * sessions and makes again after a failure.
+ */
 static bool
 ensure_keyvalue(struct worker *worker)
 {
@@ -171,8 +176,10 @@ look_up_profile(struct worker *worker, struct profile *profile, struct answer *a
 		reply = keyvalue_query(&worker->keyvalue, worker->principal, worker->session.region,
 		    answer->query, answer->query_length, worker->settings->answer_timeout);
 	if (reply == NULL) {
-		/* A connection the monitor handed over is never made anew: half of a reply may be
-		 * lost. */
+		/*
+		 * The monitor's connection is never made again: a part of a reply may
+		 * be lost.
+		 */
 		if (worker->session.keyvalue >= 0)
 			close(worker->session.keyvalue);
 		worker->session.keyvalue = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the command line says.
+ * The settings from the command line.
  */
 #ifndef SYSE_SETTINGS_H
 #define SYSE_SETTINGS_H
@@ -13,10 +13,10 @@ struct settings {
 	const char *keys;            /* path, NULL when not given; mode baseline only */
 	const char *keyvalue_socket; /* path, NULL when not given; mode baseline only */
 	uint32_t workers;            /* 1..32: one per slot */
-	uint32_t results;            /* how many a search without n asks for */
+	uint32_t results;            /* results of a search without n */
 	/* In milliseconds: */
-	int login_timeout;   /* for the next request while nobody is logged in */
-	int idle_timeout;    /* for the next request of a logged-in user */
+	int login_timeout;   /* until the next request while nobody is logged in */
+	int idle_timeout;    /* until the next request of a logged-in user */
 	int request_timeout; /* from a request's first byte to its last */
 	int answer_timeout;  /* for the search engine and for the key-value store */
 };

@@ -3,7 +3,7 @@
 
 #include "utf8.h"
 
-/* How far a cut may move to reach a boundary; a longer word is cut through. */
+/* The distance by which a cut may move to reach a boundary. A longer word is cut. */
 #define REACH 40
 
 static bool
@@ -12,7 +12,10 @@ is_space(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* The first word's start at or after "start", if one is in reach and not behind "limit". */
+/*
+ * Returns the start of the first word at or after "start" that is in reach and not
+ * after "limit", if there is one.
+ */
 static size_t
 cut_start(const char *document, size_t start, size_t limit)
 {
@@ -27,7 +30,10 @@ cut_start(const char *document, size_t start, size_t limit)
 	return at;
 }
 
-/* The last word's end at or before "end", if one is in reach and behind "limit". */
+/*
+ * Returns the end of the last word at or before "end" that is in reach and after
+ * "limit", if there is one.
+ */
 static size_t
 cut_end(const char *document, size_t size, size_t end, size_t limit)
 {

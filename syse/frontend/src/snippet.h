@@ -8,15 +8,15 @@
 #include "terms.h"
 #include "text.h"
 
-#define SNIPPET_SIZE 240  /* bytes of the document that are shown, at most */
-#define SNIPPET_BEFORE 80 /* of these, before the hit */
+#define SNIPPET_SIZE 240  /* maximum number of bytes of the document that are shown */
+#define SNIPPET_BEFORE 80 /* bytes of these before the hit */
 #define SNIPPET_ELLIPSIS "\xe2\x80\xa6"
 
 /*
- * Appends the text around the first hit of a term: a whole word if there is one,
- * else a word's beginning, else the document's beginning. It begins and ends at
- * word boundaries where there are any in reach, white space becomes single
- * spaces, and an ellipsis stands where the document goes on.
+ * Appends the text around the first hit of a term: a whole word if there is one, else
+ * the beginning of a word, else the document's beginning. It begins and ends at word
+ * boundaries if they are in reach. White space becomes single spaces, and an ellipsis
+ * marks where the document continues.
  */
 void snippet_write(struct text *out, const struct terms *terms, const char *document, size_t size);
 

@@ -6,7 +6,7 @@
 
 #include "utf8.h"
 
-/* The character at "at"; bytes that are no character count as one that is in no word. */
+/* Decodes the character at "at". Invalid bytes count as a character outside of words. */
 static size_t
 character_at(const char *text, size_t size, size_t at, uint32_t *character)
 {
@@ -33,7 +33,7 @@ terms_add(struct terms *terms, size_t start, size_t length)
 			terms->first[utf8_fold(first) - 32] = true;
 		return;
 	}
-	/* Beyond ASCII the two cases can have different lead bytes. */
+	/* Beyond ASCII, upper and lower case can have different first bytes. */
 	memset(terms->first + 0x80, true, 0x80);
 }
 
@@ -61,7 +61,10 @@ terms_split(struct terms *terms, const char *text, size_t size)
 		terms_add(terms, start, size - start);
 }
 
-/* The length of the text at "at" that equals the term but for case, or 0. */
+/*
+ * Returns the length of the text at "at" that equals the term without regard to case,
+ * or 0.
+ */
 static size_t
 match_length(const struct terms *terms, struct span term, const char *text, size_t size, size_t at)
 {
@@ -100,7 +103,10 @@ term_at(const struct terms *terms, enum terms_match match, const char *text, siz
 	return false;
 }
 
-/* Whether a word could begin at "at": what comes before is in no word. */
+/*
+ * Reports whether a word could begin at "at": the character before is not part of a
+ * word.
+ */
 static bool
 follows_gap(const char *text, size_t at)
 {

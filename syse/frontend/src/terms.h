@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A few words that are looked for in text, without regard to case: those of a
- * query, or a user's interests.
+ * A few words to find in text, without regard to case: those of a query, or a user's
+ * interests.
  */
 #ifndef SYSE_TERMS_H
 #define SYSE_TERMS_H
@@ -25,7 +25,7 @@ struct terms {
 
 enum terms_match {
 	TERMS_WHOLE, /* the term is a whole word, or words */
-	TERMS_PREFIX /* a word may go on after the term */
+	TERMS_PREFIX /* the word may continue after the term */
 };
 
 /* Makes terms of the words in text, which must outlive them. */
@@ -34,8 +34,10 @@ void terms_split(struct terms *terms, const char *text, size_t size);
 /* Adds text[start..start+length) as one term, which may consist of several words. */
 void terms_add(struct terms *terms, size_t start, size_t length);
 
-/* Finds the first term that begins at a word's start at or after "from". Returns whether there is
- * one. */
+/*
+ * Finds the first term that begins at the start of a word at or after "from". Returns
+ * whether there is one.
+ */
 bool terms_find(const struct terms *terms, enum terms_match match, const char *text, size_t size,
     size_t from, struct span *hit);
 

@@ -56,7 +56,10 @@ text_hex(struct text *text, const uint8_t *data, size_t size)
 	}
 }
 
-/* The escape of an ASCII character in a JSON string, or NULL when it needs none. */
+/*
+ * Returns the escape of an ASCII character in a JSON string, or NULL if it needs
+ * none.
+ */
 static const char *
 json_escape(unsigned char c, char storage[7])
 {
@@ -122,12 +125,12 @@ html_escape(unsigned char c, char storage[7])
 	}
 }
 
-/* Copies runs that need no escape in one piece. */
+/* Copies each run that needs no escape in one piece. */
 static void
 escaped(
     struct text *text, const char *data, size_t size, const char *(*escape)(unsigned char, char[7]))
 {
-	size_t run = 0; /* where what is not yet copied begins */
+	size_t run = 0; /* start of the bytes that are not copied yet */
 
 	for (size_t at = 0; at < size;) {
 		uint32_t character = 0;

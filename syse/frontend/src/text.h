@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Text under construction in storage of a fixed size. What does not fit sets
- * "overflowed" and leaves the text as it was; the writer checks once, at the end.
+ * Text that is built in storage of a fixed size. Text that does not fit sets
+ * "overflowed" and is not appended; the writer checks once, at the end.
  */
 #ifndef SYSE_TEXT_H
 #define SYSE_TEXT_H
@@ -24,15 +24,15 @@ void text_string(struct text *text, const char *string);
 void text_number(struct text *text, uint64_t number);
 
 /*
- * The ways in which foreign data enters an answer. All replace what is not
- * UTF-8 by U+FFFD.
+ * Functions that append data from outside. All replace bytes that are not UTF-8 by
+ * U+FFFD.
  *
- * text_json: a JSON string with its quotes (RFC 8259). "<", ">" and "&" are
- * escaped too, so that an answer that is mistaken for HTML does no harm; not so by
- * text_json_plain, for readers that are programs and lines that must be short.
+ * text_json: a JSON string with its quotes (RFC 8259). "<", ">" and "&" are escaped too,
+ * so that an answer that is mistaken for HTML does no harm. text_json_plain does not
+ * escape them; it is for programs and for lines that must be short.
  *
- * text_html: character data or the inside of a quoted attribute. Control
- * characters other than tab and line breaks are replaced.
+ * text_html: character data or the inside of a quoted attribute. Control characters
+ * other than tab and line breaks are replaced.
  */
 void text_json(struct text *text, const char *data, size_t size);
 void text_json_plain(struct text *text, const char *data, size_t size);
@@ -40,7 +40,7 @@ void text_json_string(struct text *text, const char *string);
 void text_html(struct text *text, const char *data, size_t size);
 void text_html_string(struct text *text, const char *string);
 
-/* data in lower-case hexadecimal, without quotes. */
+/* Appends data in lower-case hexadecimal, without quotes. */
 void text_hex(struct text *text, const uint8_t *data, size_t size);
 
 #endif

@@ -98,6 +98,6 @@ utf8_floor(const char *s, size_t at)
 
 	while (floor > 0 && at - floor < 3 && ((unsigned char)s[floor] & 0xC0) == 0x80)
 		floor--;
-	/* Four continuation bytes in a row are no UTF-8: any cut is as good. */
+	/* Four continuation bytes in a row are not UTF-8, so any cut is as good. */
 	return ((unsigned char)s[floor] & 0xC0) == 0x80 ? at : floor;
 }

@@ -10,26 +10,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, stands for what was invalid */
+#define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, replaces invalid bytes */
 
-/* Decodes one character at s. Returns its length in bytes (1..4), or 0 when the bytes are no
- * character. */
+/*
+ * Decodes one character at s. Returns its length in bytes (1..4), or 0 if the bytes
+ * are not a character.
+ */
 size_t utf8_decode(const char *s, size_t size, uint32_t *character);
 
 bool utf8_valid(const char *s, size_t size);
 
 /*
- * The lower-case form of a character, for comparing without regard to case:
- * Latin, Greek and Cyrillic letters that have a one-to-one form. Others are
- * returned as they are.
+ * Returns the lower-case form of a character, for comparisons without regard to case:
+ * Latin, Greek and Cyrillic letters that have a one-to-one form. Other characters are
+ * returned unchanged.
  */
 uint32_t utf8_fold(uint32_t character);
 
-/* Whether the character is part of a word: letters and digits of any script, but not punctuation.
+/*
+ * Reports whether the character is part of a word: letters and digits of any script,
+ * but not punctuation.
  */
 bool utf8_in_word(uint32_t character);
 
-/* The largest offset <= at that begins a character. */
+/* Returns the largest offset <= at that begins a character. */
 size_t utf8_floor(const char *s, size_t at);
 
 #endif

@@ -10,8 +10,8 @@
 #include "routes.h"
 
 /*
- * Requests that a connection may send before somebody logs in on it: a client that
- * keeps sending them must not keep a worker from others.
+ * The number of requests that a connection may send before a user logs in on it: a
+ * client that keeps sending them must not occupy a worker.
  */
 #define ANONYMOUS_REQUESTS_MAX 32
 
@@ -26,7 +26,7 @@ send_refusal(struct worker *worker, struct http_connection *connection,
 		http_linger(connection);
 }
 
-/* Answers one request. Returns whether the connection goes on. */
+/* Answers one request. Returns whether the connection continues. */
 static bool
 answer(struct worker *worker, struct http_connection *connection,
     const struct http_request *request, struct response *response, bool last)
@@ -45,7 +45,7 @@ answer(struct worker *worker, struct http_connection *connection,
 void
 worker_serve(struct worker *worker)
 {
-	/* Static: untouched pages of a forked worker cost nothing. */
+	/* Static, because untouched pages of a forked worker cost nothing. */
 	static struct http_connection connection;
 	static struct http_request request;
 	static struct response response;
@@ -84,8 +84,9 @@ begin_session(struct worker *worker)
 	worker->principal[0] = '\0';
 	worker->failed_logins = 0;
 	/*
-	 * Query numbers begin at random: a late answer to the slot's previous session
-	 * must not pass for one to this. 30 bits, so that they stay positive everywhere.
+	 * Query numbers begin at random, so that a late answer to the slot's previous
+	 * session is not taken for one to this session. 30 bits, so that they are
+	 * positive in every language.
 	 */
 	memcpy(&start, worker->session.nonce, sizeof start);
 	worker->next_query = start & 0x3FFFFFFF;

@@ -18,7 +18,7 @@ struct worker {
 	const struct settings *settings;
 	const struct assets *assets;
 	const struct keys *keys; /* empty unless the mode is baseline */
-	/* Of the present session: */
+	/* Of the current session: */
 	struct shai_session session;
 	struct keyvalue keyvalue;
 	char principal[SHAI_NAME_MAX]; /* empty until authenticated */
@@ -28,15 +28,15 @@ struct worker {
 
 /* Exit statuses of a worker process. */
 #define WORKER_SERVED 0
-#define WORKER_FAILED 1 /* could not accept; standard error says why */
+#define WORKER_FAILED 1 /* could not accept; the reason is on standard error */
 
 /*
- * Accepts one session and serves it; in mode baseline one after the other without
- * end. The zygote's child calls it and exits with what it returns.
+ * Accepts one session and serves it. In mode baseline, serves sessions one after the
+ * other without end. The zygote's child calls this and exits with the result.
  */
 int worker_run(struct worker *worker);
 
-/* Serves an accepted session until it ends; the caller resets it. */
+/* Serves an accepted session until it ends. The caller resets it. */
 void worker_serve(struct worker *worker);
 
 #endif

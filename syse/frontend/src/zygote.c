@@ -14,7 +14,7 @@
 #include "orphan.h"
 
 #define SLOTS_MAX 32
-#define AT_ONCE_MILLISECONDS 1000 /* a worker that failed within this time died at once */
+#define AT_ONCE_MILLISECONDS 1000 /* a worker that failed within this time died immediately */
 #define DELAY_FIRST_MILLISECONDS 20
 #define DELAY_MAX_MILLISECONDS 5000
 #define STOP_MILLISECONDS 2000 /* until a worker that does not stop is killed */
@@ -43,7 +43,7 @@ milliseconds_now(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A slot whose last attempt failed waits twice as long as before. */
+/* Doubles the delay of a slot whose last attempt failed. */
 static void
 delay(struct slot *slot, uint32_t number, const char *event, int detail)
 {
@@ -60,7 +60,7 @@ delay(struct slot *slot, uint32_t number, const char *event, int detail)
 	    number, event, detail, slot->failures, (long long)wait);
 }
 
-/* Notes a worker's end. */
+/* Records a worker's end. */
 static void
 buried(struct zygote *zygote, pid_t pid, int status)
 {
@@ -106,7 +106,7 @@ become_worker(const struct zygote *zygote, pid_t parent)
 	return worker_run(worker);
 }
 
-/* Forks into every empty slot whose time has come. Returns 0 in a worker. */
+/* Forks a worker into every empty slot whose delay is over. Returns 0 in a worker. */
 static pid_t
 fill_slots(struct zygote *zygote)
 {
@@ -129,7 +129,10 @@ fill_slots(struct zygote *zygote)
 	return 1;
 }
 
-/* How long to wait for a signal: until the next slot's time, or without end (-1). */
+/*
+ * Returns how long to wait for a signal: until the end of the next slot's delay, or
+ * without end (-1).
+ */
 static int64_t
 next_wait(const struct zygote *zygote)
 {
@@ -146,7 +149,7 @@ next_wait(const struct zygote *zygote)
 	return nearest;
 }
 
-/* Waits for one of the zygote's signals. Returns its number, or 0 when the time is over. */
+/* Waits for one of the zygote's signals. Returns its number, or 0 after the timeout. */
 static int
 wait_for_signal(const struct zygote *zygote, int64_t milliseconds)
 {
@@ -157,7 +160,7 @@ wait_for_signal(const struct zygote *zygote, int64_t milliseconds)
 	return signal_number > 0 ? signal_number : 0;
 }
 
-/* False when one of them could not be signalled. */
+/* Returns false if one of the workers could not be signalled. */
 static bool
 signal_workers(const struct zygote *zygote, int signal_number)
 {
@@ -185,7 +188,10 @@ stop_workers(struct zygote *zygote)
 	int status;
 	pid_t pid;
 
-	/* A sandbox that lets nobody signal another process ends the workers with this one. */
+	/*
+	 * If a sandbox does not allow signals to other processes, it ends the workers
+	 * with this one.
+	 */
 	if (!signal_workers(zygote, SIGTERM))
 		return;
 	while (any_worker(zygote)) {
@@ -205,7 +211,7 @@ stop_workers(struct zygote *zygote)
 	}
 }
 
-/* Says once, on a line of its own, that connections are served from now on. */
+/* Prints once, on a line of its own, that connections are served from now on. */
 static void
 announce(bool *ready)
 {
@@ -222,7 +228,7 @@ zygote_run(struct worker *pristine)
 	pid_t self = getpid();
 	bool ready = false;
 
-	signal(SIGPIPE, SIG_IGN); /* a client or an engine that is gone is an error of write(2) */
+	signal(SIGPIPE, SIG_IGN); /* write(2) returns an error if a client or an engine is gone */
 	sigemptyset(&zygote.waited);
 	sigaddset(&zygote.waited, SIGCHLD);
 	sigaddset(&zygote.waited, SIGTERM);

@@ -9,10 +9,10 @@
 #include "worker.h"
 
 /*
- * Keeps settings->workers workers alive until SIGTERM or SIGINT arrives, then
- * stops them. Workers start as copies of *pristine. A worker that dies at once is
- * replaced ever more slowly, up to every 5 s, and standard error says so. Returns
- * the exit status of the zygote, and in a worker that of the worker.
+ * Keeps settings->workers workers alive until SIGTERM or SIGINT arrives, then stops
+ * them. Workers start as copies of *pristine. A worker that dies immediately is
+ * replaced with growing delays, up to 5 s, and a message on standard error. Returns
+ * the exit status of the zygote, or, in a worker, that of the worker.
  */
 int zygote_run(struct worker *pristine);
 

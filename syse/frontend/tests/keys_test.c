@@ -32,8 +32,8 @@ test_what_is_wrong_is_named(void **state)
 {
 	static const struct {
 		const char *text, *cause;
-	} CASES[] = {{"", "holds no keys"}, {"{\"key\"", "line 1:"}, {FACT("7"), "not a fact"},
-	    {FACT("[]"), "holds no keys"}, {FACT("[[\"a\"]]"), "not [principal, key]"},
+	} CASES[] = {{"", "contains no keys"}, {"{\"key\"", "line 1:"}, {FACT("7"), "not a fact"},
+	    {FACT("[]"), "contains no keys"}, {FACT("[[\"a\"]]"), "not [principal, key]"},
 	    {FACT("[[\"a\",\"00\"]]"), "not 64 hexadecimal digits"},
 	    {FACT("[[\"a\",\"" ZEROS "00\"]]"), "not 64 hexadecimal digits"},
 	    {FACT("[[\"a\",\"" ZEROS "\"],[\"a\",\"" ZEROS "\"]]"), "two keys"},
@@ -72,7 +72,7 @@ test_signatures(void **state)
 	    shai_signed_text(nonce, "alice", signed_text), secret);
 	assert_true(keys_verify(&keys, "alice", nonce, signature, reason, sizeof reason));
 	assert_false(keys_verify(&keys, "bob", nonce, signature, reason, sizeof reason));
-	assert_non_null(strstr(reason, "not that of \"bob\""));
+	assert_non_null(strstr(reason, "does not match \"bob\""));
 	assert_false(keys_verify(&keys, "carol", nonce, signature, reason, sizeof reason));
 	assert_non_null(strstr(reason, "no public key is registered for principal \"carol\""));
 	assert_false(keys_verify(&keys, "", nonce, signature, reason, sizeof reason));
