@@ -30,7 +30,7 @@ var (
 	// that is not dumpable, and so not the paths that it asks for. Nor may a task decide
 	// that others can trace it.
 	processOptions = []uint32{
-		1, 2, 3, // PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE
+		2, 3, // PR_GET_PDEATHSIG, PR_GET_DUMPABLE
 		15, 16, // PR_SET_NAME, PR_GET_NAME (HotSpot names its threads)
 		21, 23, // PR_GET_SECCOMP, PR_CAPBSET_READ
 		29, 30, // PR_SET_TIMERSLACK, PR_GET_TIMERSLACK
@@ -41,6 +41,10 @@ var (
 )
 
 const (
+	// PR_SET_PDEATHSIG is allowed with SIGKILL only, which Sys-E's zygote gives its workers.
+	// Any other value would take back the SIGKILL with which a task dies with its keeper.
+	setDeathSignal = 1
+	killSignal     = 9
 	// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. clone has no
 	// NEWTIME: there, its bit is part of the exit signal.
 	namespaceFlags = 0x7e020000

@@ -131,6 +131,8 @@ var attacks = []attack{
 	{"io_uring_register", syscallFilter, unix.EPERM},
 	{"io_setup", syscallFilter, unix.EPERM},
 	{"dumpable", syscallFilter, unix.EPERM},
+	{"death-signal 0", syscallFilter, unix.EPERM},
+	{"death-signal 15", syscallFilter, unix.EPERM},
 	{"setns", syscallFilter, unix.EPERM},
 	{"unshare", syscallFilter | noPrivileges, unix.EPERM},
 	{"clone-namespace", syscallFilter | noPrivileges, unix.EPERM},
@@ -166,8 +168,8 @@ var twins = []string{
 	"readlink /proc/self/fd/1",
 	"fstat-held 1", "fstat-held 0", "stat /", "is-file 0",
 	"mkdirat-capability new", "renameat-capability old.txt new.txt", "unlinkat-capability old.txt 1",
-	"kill-own", "fork", "socketpair 1", "prctl-name", "read-by-gate 96", "read 7", "write 7", "sendto 3", "recvmsg 3",
-	"write 96",
+	"kill-own", "fork", "socketpair 1", "prctl-name", "death-signal 9", "read-by-gate 96", "read 7", "write 7",
+	"sendto 3", "recvmsg 3", "write 96",
 	"dup 1", "dup2 200",
 }
 

@@ -169,7 +169,8 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 		listed := equals(1, deviceRequests, allow, ask)
 		return choose(spec.waived&channelGate != 0, listed, channel(call.arguments[0], ask, listed))
 	case processOption:
-		return equals(0, processOptions, allow, ask)
+		return equals(0, []uint32{setDeathSignal}, equals(1, []uint32{killSignal}, allow, ask),
+			equals(0, processOptions, allow, ask))
 	case cloning:
 		return choose(spec.decidesForks(), ask, withBits(0, namespaceFlags|cloneParent, ask, allow))
 	case forking:

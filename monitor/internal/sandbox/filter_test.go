@@ -141,6 +141,9 @@ func TestFilterArguments(t *testing.T) {
 		{"prctl", elsewhere, []uint64{15}, allow},
 		{"prctl", elsewhere, []uint64{4}, notify}, // PR_SET_DUMPABLE
 		{"prctl", elsewhere, []uint64{22}, notify},
+		{"prctl", elsewhere, []uint64{1, 9}, allow},  // PR_SET_PDEATHSIG, SIGKILL
+		{"prctl", elsewhere, []uint64{1, 0}, notify}, // would be cleared
+		{"prctl", elsewhere, []uint64{1, 15}, notify},
 		{"ioctl", elsewhere, []uint64{1, 0x5401}, allow},
 		{"ioctl", elsewhere, []uint64{1, 0x5412}, notify}, // TIOCSTI
 		{"ioctl", elsewhere, []uint64{96, 0x541b}, notify},

@@ -37,7 +37,7 @@ const (
 	opening       // openat: native beneath a capability without O_PATH, else mediated
 	controlling   // fcntl: an allow-list of commands, duplication as duplicating
 	deviceControl // ioctl: an allow-list of requests
-	processOption // prctl: an allow-list of options
+	processOption // prctl: an allow-list of options, one of them with one value only
 	forking       // fork and vfork: in a task that serves users the supervisor decides
 	cloning       // clone: the same; in other tasks no new namespaces
 	ownLimits     // prlimit64: only on oneself

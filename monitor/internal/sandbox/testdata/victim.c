@@ -322,6 +322,7 @@ by_system(const char *attempt, char **a)
 	if (IS("io_uring_register")) return reached(syscall(SYS_io_uring_register, -1, 0, NULL, 0));
 	if (IS("io_setup")) return syscall(SYS_io_setup, 1, zeros);
 	if (IS("dumpable")) return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (IS("death-signal")) return prctl(PR_SET_PDEATHSIG, number(a[0]), 0, 0, 0);
 	if (IS("prctl-name")) return prctl(PR_SET_NAME, "victim");
 	if (IS("setns")) return reached(syscall(SYS_setns, -1, 0));
 	if (IS("unshare")) return syscall(SYS_unshare, CLONE_NEWUTS);
