@@ -22,6 +22,9 @@ func probe() Report {
 		architecture(),
 		{Name: "Landlock", Found: found(abi > 0, fmt.Sprintf("ABI %d", abi)), Needed: "ABI 4 (Linux 6.7)",
 			Present: abi >= neededLandlock, Effect: "confines files, and TCP bind and connect"},
+		{Name: "seccomp filters", Found: found(filtersAvailable(), "present"),
+			Needed: "Linux 4.14", Present: filtersAvailable(),
+			Effect: "limit a task's system calls; mode baseline needs them, too, to refuse namespaces"},
 		{Name: "seccomp user notification", Found: found(notificationAvailable(), "present"),
 			Needed:  "Linux 5.14 (with descriptor injection)",
 			Present: notificationAvailable(), Effect: "the monitor answers opens that are not native"},
@@ -60,8 +63,12 @@ func system() string {
 	return fmt.Sprintf("linux %s %s", unix.ByteSliceToString(name.Release[:]), unix.ByteSliceToString(name.Machine[:]))
 }
 
-func notificationAvailable() bool {
-	action := uint32(unix.SECCOMP_RET_USER_NOTIF)
+func filtersAvailable() bool { return actionAvailable(answerKill) }
+
+func notificationAvailable() bool { return actionAvailable(unix.SECCOMP_RET_USER_NOTIF) }
+
+// actionAvailable reports whether a filter can give this answer.
+func actionAvailable(action uint32) bool {
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return errno == 0
 }

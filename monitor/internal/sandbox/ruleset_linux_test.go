@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -118,5 +120,13 @@ func TestProbe(t *testing.T) {
 	t.Logf("%+v", report)
 	if report.Enforcement != "full" {
 		t.Errorf("enforcement is %q on a machine that passes the attacks", report.Enforcement)
+	}
+	if !slices.ContainsFunc(report.Features, func(feature Feature) bool {
+		return feature.Name == "seccomp filters" && strings.Contains(feature.Effect, "mode baseline needs them")
+	}) {
+		t.Error("nothing says what mode baseline needs")
+	}
+	if actionAvailable(0x00420000) {
+		t.Error("an answer that no kernel knows is available")
 	}
 }
