@@ -38,8 +38,9 @@ type pipeline struct {
 	slots    *slots
 	sessions *sessions
 
-	mu   sync.Mutex
-	sets map[string]*capabilitySet // by instance
+	mu         sync.Mutex
+	sets       map[string]*capabilitySet // by instance
+	unlistable []unlistable              // as far as examineDirectories has found them
 }
 
 // bindFunc finds the policy that a reference names, in the state or in a candidate.

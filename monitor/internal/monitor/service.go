@@ -55,7 +55,7 @@ func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 // statusOf returns a pipeline's status, with the monitor's information about it.
 func (m *Monitor) statusOf(p *pipeline) api.PipelineStatus {
 	status := p.status()
-	status.Unreadable = m.unreadableOf(p.name)
+	status.Unreadable = m.unreadableOf(p)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if run, known := m.runs[p.name]; known {

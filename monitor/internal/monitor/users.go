@@ -3,9 +3,13 @@
 package monitor
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,6 +17,7 @@ import (
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
 )
 
 // isSuperuser reports whether tasks can have users of their own.
@@ -83,26 +88,40 @@ const (
 	mayList   = mayRead | maySearch
 )
 
-// reportUnreadable records the documents that the tasks of a pipeline cannot read, and
-// returns a warning with the remedy for each set.
+// reportUnreadable records the documents that the tasks of a pipeline cannot read, and the
+// directories that they cannot list. It returns a warning with the remedy for each set of
+// documents and each directory.
 func (m *Monitor) reportUnreadable() (warnings []string) {
-	for _, one := range m.view.Unreadable() {
-		warning := m.unreadable(one)
-		pipeline, _, _ := strings.Cut(one.Set, "/")
-		m.record(audit.Event{Kind: audit.Denial, Pipeline: pipeline, Operation: "link", Conduit: one.First.Name,
+	report := func(pipeline, conduit, warning string) {
+		m.record(audit.Event{Kind: audit.Denial, Pipeline: pipeline, Operation: "link", Conduit: conduit,
 			Reason: warning})
 		m.logger.Warn(warning)
 		warnings = append(warnings, warning)
 	}
+	for _, one := range m.view.Unreadable() {
+		pipeline, _, _ := strings.Cut(one.Set, "/")
+		report(pipeline, one.First.Name, m.unreadable(one))
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.pipelines)) {
+		for _, one := range m.pipelines[name].examineDirectories() {
+			report(name, one.directory, one.warning)
+		}
+	}
 	return warnings
 }
 
-// unreadableOf returns warnings about documents that the tasks of a pipeline cannot read.
-func (m *Monitor) unreadableOf(pipeline string) (warnings []string) {
+// unreadableOf returns the warnings of the last report about a pipeline's documents and
+// directories.
+func (m *Monitor) unreadableOf(p *pipeline) (warnings []string) {
 	for _, one := range m.view.Unreadable() {
-		if strings.HasPrefix(one.Set, pipeline+"/") {
+		if strings.HasPrefix(one.Set, p.name+"/") {
 			warnings = append(warnings, m.unreadable(one))
 		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.unlistable {
+		warnings = append(warnings, one.warning)
 	}
 	return warnings
 }
@@ -182,6 +201,52 @@ func (t *runningTask) provideDirectory(name string, writes bool) error {
 		}
 	}
 	return t.checkListable(name)
+}
+
+// unlistable is a directory conduit that a task will not be able to list when it starts.
+type unlistable struct{ directory, warning string }
+
+// examineDirectories finds the directories that tasks will not be able to list. It skips
+// those that the monitor will make, or give to the tasks.
+func (p *pipeline) examineDirectories() (found []unlistable) {
+	for _, name := range p.order {
+		task := p.tasks[name]
+		for _, directory := range task.listed() {
+			err := task.checkListable(directory)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				found = append(found, unlistable{directory, fmt.Sprintf("%s/%v", p.name, err)})
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unlistable = found
+	return found
+}
+
+// listed returns the directory conduits that the task reads, if they have to be readable
+// for it before it starts: no task of the pipeline writes to them, and so owns them.
+func (t *runningTask) listed() (directories []string) {
+	if t.pipeline.user == nil || t.pipeline.services.options.GiveData || len(t.spec.Parameters) > 0 {
+		return nil
+	}
+	for _, place := range t.placements {
+		if place.directory != "" && place.directory != viewPrefix && !t.pipeline.writesTo(place.directory) {
+			directories = append(directories, place.directory)
+		}
+	}
+	return directories
+}
+
+func (p *pipeline) writesTo(directory string) bool {
+	for _, task := range p.tasks {
+		for _, place := range task.placements {
+			if place.directory == directory && place.capability.Rights&wire.RightWrite != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkListable refuses a directory in which the task would not see all entries.

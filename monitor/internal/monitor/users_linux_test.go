@@ -230,6 +230,57 @@ func TestUnreadableDocumentsAreReported(t *testing.T) {
 	}
 }
 
+// A directory without documents of its own, which a task has to list, is named before the
+// task starts, and not only by its refused start.
+func TestUnlistableDirectoriesAreReported(t *testing.T) {
+	s := reporting(t, "shai", "one")
+	closed, written := filepath.Join(s.options.Data, "one-in/sub/closed"), filepath.Join(s.options.Data, "one-out")
+	s.must(os.MkdirAll(closed, 0o755))
+	s.must(os.Chmod(closed, 0o700))
+	s.must(os.Mkdir(written, 0o700)) // becomes the task's when it starts
+	result, err := s.monitor.Apply(t.Context(), s.sources())
+	s.must(err)
+	p := s.monitor.pipelines["one"]
+	remedy := fmt.Sprintf("chgrp -R %d %[2]s && chmod -R g+rX %[2]s", p.user.ID, filepath.Join(s.options.Data, "one-in"))
+	for where, warnings := range map[string][]string{
+		"apply": result.Warnings, "status": s.monitor.statusOf(p).Unreadable,
+	} {
+		if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "one/one cannot list /one-in/sub/closed (mode 0700") ||
+			!strings.HasSuffix(warnings[0], remedy) {
+			t.Errorf("%s says %q", where, warnings)
+		}
+	}
+	if !slices.ContainsFunc(s.records(), func(r audit.Record) bool {
+		return r.Kind == audit.Denial && r.Conduit == "/one-in" && strings.Contains(r.Reason, remedy)
+	}) {
+		t.Error("the audit log has no record of it")
+	}
+	if output, err := shell(remedy); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	result, err = s.monitor.Apply(t.Context(), s.sources())
+	s.must(err)
+	if len(result.Warnings) > 0 || len(s.monitor.statusOf(p).Unreadable) > 0 {
+		t.Errorf("still reported: %q, %q", result.Warnings, s.monitor.statusOf(p).Unreadable)
+	}
+	s.report("one")
+}
+
+// What a monitor gives by itself, it does not report.
+func TestDirectoriesThatWillBeGivenAreNotReported(t *testing.T) {
+	s := reporting(t, "shai", "one")
+	closed := filepath.Join(s.options.Data, "one-in/closed")
+	s.must(os.Mkdir(closed, 0o700))
+	s.monitor.options.GiveData = true
+	s.monitor.view.ReadBy(s.monitor.readers())
+	result, err := s.monitor.Apply(t.Context(), s.sources())
+	s.must(err)
+	if len(result.Warnings) > 0 {
+		t.Errorf("apply warns of %q", result.Warnings)
+	}
+	s.report("one")
+}
+
 // A monitor whose data are its own gives documents to the group of those who read them,
 // and nothing that has a name somewhere else.
 func TestDocumentsAreGivenToTheGroup(t *testing.T) {

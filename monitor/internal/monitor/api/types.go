@@ -81,7 +81,7 @@ type PipelineStatus struct {
 	LastAnalysis *AnalysisRun    `json:"lastAnalysis,omitempty"` // nil: none since the monitor started
 	// user and group of its tasks; 0: the monitor's own
 	User uint32 `json:"user,omitempty"`
-	// documents that the tasks' user cannot read, and the remedy
+	// documents that the tasks' user cannot read, directories that it cannot list, and the remedy
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
