@@ -32,7 +32,7 @@ package sandbox
 // Known pitfalls of such sandboxes, and the code and tests that prevent them:
 //
 //	1  CONTINUE after reading a pointer      request.proceed; TestRace
-//	2  injection fails                       TestNoRoomForDescriptor, TestDeathWhileDeciding
+//	2  injection fails, or is interrupted    TestNoRoomForDescriptor, TestDeathWhileDeciding, TestSignalsToTheMonitor
 //	3  resolved in the wrong context         resolve; TestTwins and TestAttacks on /proc/self
 //	4  sibling calls forgotten               TestEveryCallIsClassified, TestUnknownCalls
 //	5  identity against path                 TestIdentity, TestReplacedWhileDeciding

@@ -5,9 +5,12 @@
 package sandbox
 
 import (
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/bug"
 )
 
 // notification is struct seccomp_notif.
@@ -65,8 +68,29 @@ func (l listener) valid(id uint64) bool {
 }
 
 // inject places a descriptor in the caller's process.
-func (l listener) inject(i injection) unix.Errno {
-	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&i))
+//
+// The thread takes no signals in the meantime, such as those with which Go preempts
+// goroutines. A signal can interrupt the kernel's wait for the caller. With the flag SEND,
+// the request then counts as answered although the descriptor is not placed: the caller's
+// call returns 0, and the caller takes its standard input for the file.
+func (l listener) inject(i injection) (errno unix.Errno) {
+	withoutSignals(func() { errno = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&i)) })
+	return errno
+}
+
+// withoutSignals calls do on a thread that takes no signals.
+func withoutSignals(do func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, before unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^uint64(0)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
+		bug.Found("block signals: %v", err)
+	}
+	defer unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
+	do()
 }
 
 // wakeSynchronously asks the scheduler to switch to the other side directly (Linux 6.6).

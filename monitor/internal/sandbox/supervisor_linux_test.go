@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,6 +78,43 @@ func TestSignals(t *testing.T) {
 	}}
 	if succeeded, errno, got := attempt(t, spec, decider); !succeeded || len(decider.opens) != 1 {
 		t.Errorf("succeeded %v, errno %v, asked %d times: %s", succeeded, errno, len(decider.opens), got.output)
+	}
+}
+
+// TestSignalsToTheMonitor: signals to the monitor's own threads, such as those by which Go
+// preempts goroutines, neither lose nor replace what a call gets.
+func TestSignalsToTheMonitor(t *testing.T) {
+	spec, decider := world(t, "open-often $G/allowed.txt 3000")
+	spec.Perimeter = nil // mediation alone
+	done := make(chan struct{})
+	var storm sync.WaitGroup
+	storm.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				signalThreads(t, unix.SIGURG)
+			}
+		}
+	})
+	succeeded, errno, got := attempt(t, spec, decider)
+	close(done)
+	storm.Wait()
+	if !succeeded {
+		t.Errorf("errno %v: %v %s", errno, got.err, got.output)
+	}
+}
+
+// signalThreads sends a signal to every thread of this process.
+func signalThreads(t *testing.T, signal unix.Signal) {
+	t.Helper()
+	threads, err := os.ReadDir("/proc/self/task")
+	check(t, err)
+	for _, thread := range threads {
+		number, err := strconv.Atoi(thread.Name())
+		check(t, err)
+		_ = unix.Tgkill(os.Getpid(), number, signal) // the thread may have ended
 	}
 }
 

@@ -251,6 +251,7 @@ by_path(const char *attempt, char **a)
 	}
 	if (IS("race")) return race(a[0], a[1], number(a[2]));
 	if (IS("open-amid-signals")) return open_amid_signals(a[0]);
+	if (IS("open-often")) return open_often(a[0], number(a[1]));
 	if (IS("open-in-vfork")) return open_in_vfork(a[0]);
 	if (IS("exhaust")) return exhaust(a[0]);
 	return NOT_MINE;

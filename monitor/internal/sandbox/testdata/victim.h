@@ -14,6 +14,9 @@ long race(const char *good, const char *bad, long rounds);
 /* Opens while signals arrive, whose handler does not ask for a restart. */
 long open_amid_signals(const char *path);
 
+/* Opens many times; each open gets a descriptor that is free. */
+long open_often(const char *path, long times);
+
 /* A vfork child shares its parent's memory and stops it meanwhile. */
 long open_in_vfork(const char *path);
 

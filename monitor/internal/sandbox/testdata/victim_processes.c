@@ -77,6 +77,25 @@ open_amid_signals(const char *path)
 	return show(descriptor);
 }
 
+/* No descriptor that it gets is one that it has already. */
+long
+open_often(const char *path, long times)
+{
+	for (long i = 0; i < times; i++) {
+		long descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+
+		if (descriptor < 0)
+			return -1;
+		if (descriptor <= STDERR_FILENO) {
+			printf("open %ld returned %ld\n", i, descriptor);
+			errno = EBADF;
+			return -1;
+		}
+		close((int)descriptor);
+	}
+	return 0;
+}
+
 long
 open_in_vfork(const char *path)
 {
