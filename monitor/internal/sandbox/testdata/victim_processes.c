@@ -71,7 +71,10 @@ open_amid_signals(const char *path)
 
 	if (sigaction(SIGALRM, &action, NULL) < 0 || setitimer(ITIMER_REAL, &often, NULL) < 0)
 		return -1;
-	descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+	/* Until the monitor has received it, a signal still interrupts the call. */
+	do
+		descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+	while (descriptor < 0 && errno == EINTR);
 	if (setitimer(ITIMER_REAL, &never, NULL) < 0 || alarms == 0)
 		return -1;
 	return show(descriptor);
