@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/factsource"
 	"shai.dev/monitor/internal/manifest"
@@ -107,12 +109,36 @@ func factsOf(source *manifest.FactSource, data string) ([]policy.Fact, error) {
 		return facts, nil
 	}
 	name := filepath.Join(data, source.Spec.File.Path)
-	file, err := os.Open(name)
+	file, err := openFacts(data, source.Spec.File.Path)
 	if err != nil {
 		return nil, fmt.Errorf("read facts: %w; make the file, or correct spec.file.path", err)
 	}
 	defer file.Close()
 	return factsource.ReadStatements(file, name)
+}
+
+// openFacts opens a regular file beneath the data directory. Tasks write there, and in
+// mode baseline also make links and pipes: the monitor would follow the links with its own
+// rights, and wait for a pipe.
+func openFacts(data, path string) (*os.File, error) {
+	root, err := os.OpenRoot(data)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.OpenFile(strings.TrimPrefix(path, "/"), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", filepath.Join(data, path))
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 // isBeneath reports whether name is directory or lies beneath it. It only compares the

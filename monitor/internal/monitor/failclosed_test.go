@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"shai.dev/monitor/internal/manifest"
@@ -52,6 +53,18 @@ func TestApplyThatFails(t *testing.T) {
 			s.must(os.Rename(facts, facts+".away"))
 			return func() { s.must(os.Rename(facts+".away", facts)) }
 		}, want: "make the file, or correct spec.file.path"},
+		{name: "fact file that is a link out of the data directory", data: func() func() {
+			elsewhere := filepath.Join(t.TempDir(), "facts.jsonl")
+			s.must(os.WriteFile(elsewhere, nil, 0o600))
+			s.must(os.Rename(facts, facts+".away"))
+			s.must(os.Symlink(elsewhere, facts))
+			return func() { s.must(os.Rename(facts+".away", facts)) }
+		}, want: "path escapes"},
+		{name: "pipe in place of a fact file", data: func() func() {
+			s.must(os.Rename(facts, facts+".away"))
+			s.must(syscall.Mkfifo(facts, 0o600))
+			return func() { s.must(os.Rename(facts+".away", facts)) }
+		}, want: "is no regular file"},
 		{name: "missing data directory", data: func() func() {
 			s.must(os.Rename(s.options.Data, s.options.Data+".away"))
 			return func() { s.must(os.Rename(s.options.Data+".away", s.options.Data)) }
