@@ -147,7 +147,7 @@ def _unusable(obj: Object, inventory: Inventory) -> Condition | None:
         policy = inventory.find("Policy", space, policy_name)
         if policy is not None and policies.effective_revision(policy, inventory) is None:
             why = "was rolled back" if policies.is_held(policy) else "has no revision yet"
-            message = f"Policy {policy_name} {why}, and there is no earlier revision; correct its text"
+            message = f"Policy {policy_name} {why}, and there is no stable revision; correct its text"
             return Condition("Accepted", FALSE, "PolicyMissing", message)
     return None
 

@@ -77,7 +77,8 @@ def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
     """Return the PolicyRevision that a policy should use; None when it has no usable one.
 
     This is the revision with the policy's present content. If that one was rejected or does not exist (because the text
-    is invalid or not yet checked), it is the stable revision, or else the newest.
+    is invalid or not yet checked), it is the stable revision. If the stable revision is missing, it is none: the
+    release in force keeps its text. Otherwise a user who may delete PolicyRevisions could bring an older text into force.
     """
     space, rejected = namespace(policy), str(status(policy).get("rejectedRevision") or "")
     present = inventory.find("PolicyRevision", space, revision_name(policy))
@@ -85,15 +86,7 @@ def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
     if present is not None and name(present) != rejected and content_hash(present) == content_hash(policy):
         return present
     stable = str(status(policy).get("stableRevision") or "")
-    found = inventory.find("PolicyRevision", space, stable)
-    if found is not None and stable not in {rejected, revision_name(policy)}:
-        return found
-    left = [
-        revision
-        for revision in _revisions(policy, inventory)
-        if name(revision) not in {rejected, revision_name(policy)}
-    ]
-    return max(left, key=lambda revision: int(spec(revision)["revision"]), default=None)
+    return None if stable in {rejected, revision_name(policy)} else inventory.find("PolicyRevision", space, stable)
 
 
 def _revisions(policy: Object, inventory: Inventory) -> list[Object]:
@@ -128,9 +121,11 @@ def reconcile(
     revisions = _revisions(policy, inventory)
     counted = int(status(policy).get("latestRevision") or 0)
     latest = max([counted, *(int(spec(revision)["revision"]) for revision in revisions)])
+    forged = inventory.forged(namespace(policy))
     if problem == "":
-        latest = _keep_history(plan, policy, revisions, latest, seal)
-    _put_forged_aside(plan, policy, inventory.forged(namespace(policy)), replace=problem == "")
+        taken = any(name(other) == revision_name(policy) and deleting(other) for other in forged)
+        latest = _keep_history(plan, policy, revisions, latest, None if taken else seal)
+    _put_forged_aside(plan, policy, forged, replace=problem == "")
     if problem:
         plan.add(Emit(policy, WARNING, "Invalid", problem))
     plan.add(
@@ -171,10 +166,13 @@ def _ready(policy: Object, accepted: Condition, *, used: bool) -> Condition:
     return Condition("Ready", TRUE if holds else FALSE, rollout["reason"], rollout["message"])
 
 
-def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], latest: int, seal: Seal) -> int:
-    """Add the revision with the present content and delete the oldest; return the highest number."""
+def _keep_history(plan: Plan, policy: Object, revisions: Sequence[Object], latest: int, seal: Seal | None) -> int:
+    """Add the revision with the present content and delete the oldest; return the highest number.
+
+    Without a seal nothing is added: another object still has the name.
+    """
     present = revision_name(policy)
-    if present not in {name(revision) for revision in revisions}:
+    if seal is not None and present not in {name(revision) for revision in revisions}:
         latest += 1
         plan.add(Create(revision(policy, latest, seal)))
     known = status(policy)
@@ -193,7 +191,13 @@ def _put_forged_aside(plan: Plan, policy: Object, forged: Sequence[Object], *, r
     """Delete a forged revision whose name the operator needs, and warn of the other forged ones."""
     present = revision_name(policy)
     for revision in forged:
-        if name(revision) == present and replace:
+        if name(revision) == present and deleting(revision):
+            message = (
+                f"PolicyRevision {present} was not made by this operator, and its finalizers keep it from being "
+                "replaced; remove them"
+            )
+            plan.add(Emit(policy, WARNING, "RevisionIgnored", message))
+        elif name(revision) == present and replace:
             plan.actions.insert(0, Delete(reference(revision), uid(revision)))
             message = f"PolicyRevision {present} was not made by this operator; it is replaced"
             plan.add(Emit(policy, WARNING, "RevisionReplaced", message))

@@ -177,6 +177,15 @@ def test_what_stands_in_a_revision_s_place_is_replaced() -> None:
     assert not created(reconcile(policy(), [forged()], None)), "nothing is touched before the text is checked"
 
 
+def test_a_forged_revision_that_cannot_go_yet_is_waited_for() -> None:
+    stuck = forged()
+    stuck["metadata"]["deletionTimestamp"] = "2026-11-22T09:00:00Z"
+    plan = reconcile(policy(status={"latestRevision": 4}), [stuck])
+    assert not [one for one in plan.actions if isinstance(one, Create | Delete)]
+    assert status(plan)["latestRevision"] == 4, "or each look would write another status"
+    assert [one.reason for one in plan.actions if isinstance(one, Emit)] == ["RevisionIgnored"]
+
+
 def test_what_only_pretends_to_be_a_revision_is_ignored_and_told() -> None:
     pretender = forged(metadata={**forged()["metadata"], "name": "friends-0123456789"})
     older = {**pretender, "spec": {**pretender["spec"], "revision": 99}}

@@ -269,14 +269,14 @@ NAMES = [policies.revision_name(obj) for obj in (FIRST, SECOND, THIRD)]
 @pytest.mark.parametrize(
     ("stable", "rejected", "known", "effective"),
     [
-        ("", "", (1,), 1),  # the text is invalid or not yet checked: the newest existing one
-        ("", "", (1, 2), 2),
+        ("", "", (1, 2), None),  # the text is invalid or not yet checked, and no revision has been in force
         ("", "", (1, 2, 3), 3),
         (1, "", (1, 2, 3), 3),
         (1, 3, (1, 2, 3), 1),  # rolled back
         (1, 2, (1, 2, 3), 3),  # corrected after that
         (1, "", (1, 2), 1),  # not yet checked: nothing changes
-        (1, 3, (2, 3), 2),  # the stable one does not exist any more
+        (3, "", (1, 2), None),  # somebody has deleted the one in force: no older text comes in its place
+        (2, 3, (1, 3), None),
         ("", 3, (3,), None),
         ("", "", (), None),
     ],
