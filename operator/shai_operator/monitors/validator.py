@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from shai_operator.monitors.client import MonitorClient, MonitorUnreachableError
+from shai_operator.reconcile import bundles
 from shai_operator.reconcile.objects import Reference, name, namespace
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Validator:
         for obj in objects:
             source = f"{obj['kind']}/{namespace(obj)}/{name(obj)}"
             places[source] = Reference(obj["kind"], namespace(obj), name(obj))
-            sources.append({"name": source, "text": json.dumps(manifest(obj))})
+            sources.append({"name": source, "text": bundles.dump(manifest(obj))})
         answer = await self._client.validate(sources, alone=alone)
         return Answer(
             tuple(_problem(entry, places[entry["source"]]) for entry in answer.get("errors") or ()),

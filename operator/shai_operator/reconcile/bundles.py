@@ -40,7 +40,7 @@ _DIGITS = 30
 _FORMER_DIGITS = 12
 """Digits in the names that an earlier version of the operator gave to releases; these can still be read."""
 _OPERATORS_OWN = {"Policy": ("rollout", "revisionHistoryLimit"), "Pipeline": ("rollout", "pool")}
-_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters that JSON allows in strings, but that YAML, as which monitors read the manifests, folds or refuses."""
 
 
@@ -59,7 +59,8 @@ def manifest(obj: Object) -> Manifest:
     }
 
 
-def _json(value: object) -> str:
+def dump(value: object) -> str:
+    """Write a value as JSON that a YAML reader reads the same; everything that goes to a monitor is written so."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return _BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -84,7 +85,7 @@ class Release:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the content, in lower-case hexadecimal."""
-        content = _json({"pool": self.pool, "namespace": self.namespace, "manifests": self.manifests})
+        content = dump({"pool": self.pool, "namespace": self.namespace, "manifests": self.manifests})
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
@@ -128,7 +129,7 @@ class Facts:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the content, in lower-case hexadecimal."""
-        return hashlib.sha256(_json(self.manifests).encode()).hexdigest()
+        return hashlib.sha256(dump(self.manifests).encode()).hexdigest()
 
 
 def facts(objects: Iterable[Object]) -> Facts:
@@ -154,7 +155,7 @@ class Bundle:
     def sources(self) -> list[dict[str, str]]:
         """Return the body of a monitor's POST /v1/bundles: one source an object, so that errors name the object."""
         return [
-            {"name": f"{manifest['kind']}/{manifest['metadata']['name']}", "text": _json(manifest)}
+            {"name": f"{manifest['kind']}/{manifest['metadata']['name']}", "text": dump(manifest)}
             for manifest in (*self.facts.manifests, *self.release.manifests)
         ]
 
@@ -182,7 +183,7 @@ def store(kept: Release, owner: Object, namespace: str) -> dict[str, Any]:
         "manifests": kept.manifests,
         "revisions": kept.revisions,
     }
-    packed = gzip.compress(_json(body).encode(), mtime=0)
+    packed = gzip.compress(dump(body).encode(), mtime=0)
     if len(packed) > SIZE_LIMIT:
         raise ReleaseError(
             f"the definitions of pool {kept.pool} are {len(packed) // 1024} KiB compressed, and {SIZE_LIMIT // 1024} "

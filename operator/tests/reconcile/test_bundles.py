@@ -116,6 +116,11 @@ def test_whatever_a_text_holds_a_yaml_reader_reads_the_same(text: str) -> None:
         assert yaml.safe_load(source["text"]) == written
 
 
+@pytest.mark.parametrize("letter", ["\ufffe", "\uffff", "\ufeff", "\u2028", "\x85", "\U0001f600", "\U0001fffe"])
+def test_a_text_with_a_letter_that_yaml_treats_specially_is_read_the_same(letter: str) -> None:
+    assert yaml.safe_load(bundles.dump({"text": letter})) == {"text": letter}
+
+
 def test_a_label_names_release_and_facts() -> None:
     facts = bundles.facts([resource("Principal", "alice", {"publicKey": "00"})])
     bundle = Bundle(release(), facts)
