@@ -43,6 +43,9 @@ class Deployer:
     def apply(self, pool: Object, action: ApplyBundle) -> None:
         """Start to swap a member to a bundle."""
         label, sources = action.bundle.label, action.bundle.sources()
+        kind, superseded = self._members.of(action.member.name).job or ("", None)
+        if kind == "bringUp" and superseded is not None:
+            superseded.cancel.set()
 
         async def work(_: Job) -> None:
             seen = self._members.of(action.member.name)
@@ -75,6 +78,8 @@ class Deployer:
                 client = self._members.client(action.member.name)
                 await bring_up(client, monitor, action.pipelines, tell)
             except (BringUpError, MonitorError) as error:
+                if job.cancel.is_set():
+                    return  # another bundle has ended its tasks
                 reason = error.reason if isinstance(error, BringUpError) else "TaskFailed"
                 seen.bring_up_failed = failure(reason, str(error), seen.bring_up_failed)
             else:

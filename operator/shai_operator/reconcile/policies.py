@@ -78,7 +78,8 @@ def effective_revision(policy: Object, inventory: Inventory) -> Object | None:
 
     This is the revision with the policy's present content. If that one was rejected or does not exist (because the text
     is invalid or not yet checked), it is the stable revision. If the stable revision is missing, it is none: the
-    release in force keeps its text. Otherwise a user who may delete PolicyRevisions could bring an older text into force.
+    release in force keeps its text. Otherwise a user who may delete PolicyRevisions could bring an older text into
+    force.
     """
     space, rejected = namespace(policy), str(status(policy).get("rejectedRevision") or "")
     present = inventory.find("PolicyRevision", space, revision_name(policy))

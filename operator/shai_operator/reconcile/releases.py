@@ -22,6 +22,7 @@ from shai_operator.reconcile.objects import (
     namespace,
     reference,
     spec,
+    status,
     uid,
 )
 from shai_operator.reconcile.rollout_state import Settings, Step
@@ -81,8 +82,8 @@ def build(
         if stable is not None and stable.namespace == served:
             _carry(present, pool, stable, [ref.name for ref in left_out])
     made = None
-    if stable is not None or present.manifests:
-        # A pool that has lost its last pipeline gets a release without pipelines.
+    if stable is not None or present.manifests or status(pool).get("candidateRelease"):
+        # A pool that has lost its last pipeline gets a release without pipelines, even during its first rollout.
         space = stable.namespace if stable is not None and (leaving or not served) else served
         made = bundles.release(name(pool), space, present.manifests.values(), present.revisions)
     found = [inventory.find("Policy", served, policy) for policy in present.revisions]

@@ -249,6 +249,14 @@ def test_a_namespace_that_loses_a_pool_leaves_it_before_the_next_one_comes() -> 
     assert objects(build(*WORLD, *claimant, serving(), stable=stable)) == set()
 
 
+def test_what_a_first_release_has_is_withdrawn_before_it_is_stable() -> None:
+    first = build(*WORLD).release
+    assert first is not None
+    under_way = resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []}, {"candidateRelease": first.name})
+    assert objects(build(*WORLD, under_way)) == set()
+    assert build(*WORLD, resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []})).release is None
+
+
 def test_a_pool_from_before_there_were_allowed_namespaces_goes_on_and_takes_no_other() -> None:
     stable = build(*WORLD).release
     claimant = [task("other", namespace="other"), pipeline("a", namespace="other", tasks=("other",))]

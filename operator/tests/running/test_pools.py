@@ -15,9 +15,20 @@ import pytest
 
 from testing.operators import Operator
 from testing.waiting import until
+from tests.providers.support import processes_with
 from tests.running import small_pools
-from tests.running.objects import await_condition, condition, events, message, read
-from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool
+from tests.running.objects import (
+    apply,
+    await_condition,
+    condition,
+    events,
+    message,
+    pipeline,
+    policy,
+    read,
+    task,
+)
+from tests.running.small_pools import PATIENCE_SECONDS, ROLLOUT, Site, SmallPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,6 +101,24 @@ def test_a_pool_comes_grows_is_healed_and_shrinks(devcluster: Cluster, new_pool:
     pool.await_ready(1)
     assert pool.monitors(1) == pool.supervisors(1) == []
     assert not (pool.directory / "life-1").exists()
+
+
+def test_a_task_that_never_ends_holds_neither_its_pool_nor_a_mode(
+    devcluster: Cluster, new_pool: Callable[[str], SmallPool]
+) -> None:
+    pool = new_pool("held")
+    pool.set(allowedModes=["shai", "dynamic"], scaleIn={"drainSeconds": 0})
+    mark = str(10**8 + random.randrange(10**8))
+    endless = task("once", "open", command=["/bin/sleep", mark])
+    line = pipeline("p", ["once"], "/a/**", "open", pool=pool.name, mode="dynamic", rollout=ROLLOUT)
+    apply(devcluster, pool.namespace, policy("open"), endless, line)
+    until(lambda: processes_with(mark), "the task runs", PATIENCE_SECONDS)
+    pool.set(allowedModes=["shai"], scaleIn={"drainSeconds": 0})
+    until(lambda: not processes_with(mark), "what runs in a mode that is no longer allowed is taken out")
+    apply(devcluster, pool.namespace, {**line, "spec": {**line["spec"], "mode": "shai"}})
+    until(lambda: processes_with(mark), "it runs in a mode that is allowed", PATIENCE_SECONDS)
+    pool.delete()
+    pool.await_gone()
 
 
 def test_an_image_may_come_later_and_members_than_fit_are_left_out(
