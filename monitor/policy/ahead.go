@@ -4,9 +4,8 @@ package policy
 
 import "slices"
 
-// AsksForAddress reports whether a rule of the policy, or an exit of one, asks for the
-// session's address. A decision on such a policy cannot be taken before there is a
-// session.
+// AsksForAddress reports whether a rule of the policy, or an exit of one, depends on the
+// session's address. A decision on such a policy needs a session.
 func (t *Template) AsksForAddress() bool {
 	return bodiesAsk(t.read) || bodiesAsk(t.update) ||
 		slices.ContainsFunc(t.obligations, loweredObligation.asksForAddress)

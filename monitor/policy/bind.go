@@ -37,8 +37,7 @@ func (t *Template) File() string { return t.file }
 // Parameters returns the declared parameters in order.
 func (t *Template) Parameters() []string { return slices.Clone(t.parameters) }
 
-// Bind gives every parameter its value. A missing or undeclared argument is an
-// error.
+// Bind binds a value to every parameter. A missing or undeclared argument is an error.
 func (t *Template) Bind(arguments map[string]string) (*Policy, error) {
 	values := make([]string, len(t.parameters))
 	for i, parameter := range t.parameters {
@@ -133,7 +132,7 @@ func (c lowered) bind(values []Value) (clause, bool) {
 	return arrange(body, c.names, c.position)
 }
 
-// arrange normalises and orders a body that is known to be range restricted.
+// arrange normalises and orders a body that is known to be range-restricted.
 func arrange(body []literal, names []string, position Position) (clause, bool) {
 	body, satisfiable := normalise(body)
 	if !satisfiable {
@@ -147,18 +146,18 @@ func arrange(body []literal, names []string, position Position) (clause, bool) {
 	return plan.finish(ordered, position), true
 }
 
-// obligation says that derived data may be read only by whom rule allows, until an
+// obligation says that derived data may be read only by those whom rule allows, until an
 // exit is taken.
 type obligation struct {
 	policy *Policy
 	name   ruleName
 	exits  []exit
 	key    string // canonical bytes of rule and exits
-	usesIt bool   // whether the meaning depends on this
+	usesIt bool   // whether the meaning depends on `this`
 }
 
-// exit ends an obligation when its condition holds for a flow; the obligations
-// behind it apply from then on.
+// exit ends an obligation when its condition holds for a flow. From then on, the
+// obligations behind the exit apply.
 type exit struct {
 	condition rule // of one clause
 	behind    []*obligation
@@ -173,7 +172,7 @@ func (t *Template) bindObligations(templates []loweredObligation, p *Policy, val
 	for _, template := range templates {
 		o := &obligation{policy: p, name: template.rule}
 		if o.rule().unconditional() {
-			continue // anybody may read: nothing to enforce
+			continue // anybody may read, so there is nothing to enforce
 		}
 		for _, loweredExit := range template.exits {
 			if condition, satisfiable := loweredExit.condition.bind(values); satisfiable {
@@ -224,8 +223,7 @@ func (c *clause) mentionsThis() bool {
 	return slices.ContainsFunc(c.body, func(l literal) bool { return l.mentionsThis() })
 }
 
-// refersToThis reports whether a literal compares with one of the policy's own
-// rules.
+// refersToThis reports whether a literal compares with one of the policy's own rules.
 func (c *clause) refersToThis() bool {
 	var refers func(body []literal) bool
 	refers = func(body []literal) bool {
@@ -278,7 +276,7 @@ type Policy struct {
 	usesIt      bool
 }
 
-// canonical returns the bytes that are the policy's meaning.
+// canonical returns the bytes that define the policy's meaning.
 func (p *Policy) canonical() []byte {
 	out := p.rules[readRule].appendTo([]byte("shai-policy-v1\n"))
 	out = p.rules[updateRule].appendTo(out)
@@ -288,8 +286,8 @@ func (p *Policy) canonical() []byte {
 	return out
 }
 
-// sealKeys makes the keys of obligations whose exits speak of this.read and the
-// like depend on the whole policy.
+// sealKeys makes the keys of obligations whose exits refer to this.read and the like
+// depend on the whole policy.
 func (p *Policy) sealKeys(obligations []*obligation, meaning string) {
 	for _, o := range obligations {
 		for _, e := range o.exits {
@@ -307,8 +305,8 @@ func (p *Policy) finish() {
 		slices.ContainsFunc(p.obligations, func(o *obligation) bool { return o.usesIt })
 }
 
-// nobody stands in where a conduit has no policy: nobody may read, write, or read
-// what is derived.
+// nobody is used for a conduit without a policy: nobody may read it, write it, or read
+// data derived from it.
 var nobody = func() *Policy {
 	t := &Template{name: "nobody", file: "built in", obligations: []loweredObligation{{rule: readRule}}}
 	p, err := t.bindValues()
@@ -324,7 +322,7 @@ func (p *Policy) ID() ID { return p.id }
 // Name returns the template's name.
 func (p *Policy) Name() string { return p.template.name }
 
-// Template returns what the policy was bound from.
+// Template returns the template that the policy was made from.
 func (p *Policy) Template() *Template { return p.template }
 
 // Arguments yields the bound parameters in the order of declaration.
@@ -338,7 +336,7 @@ func (p *Policy) Arguments() iter.Seq2[string, string] {
 	}
 }
 
-// String returns the policy as a conduit names it: friends(owner: "bob").
+// String returns the policy in the form that manifests use: friends(owner: "bob").
 func (p *Policy) String() string {
 	name := p.template.name
 	if name == "" {
@@ -354,18 +352,18 @@ func (p *Policy) String() string {
 	return name + "(" + strings.Join(arguments, ", ") + ")"
 }
 
-// Rule is a read or update rule standing on a conduit. The zero Rule lets nobody
-// do anything.
+// Rule is a read or update rule of a conduit's policy. The zero Rule allows nobody
+// anything.
 type Rule struct {
 	policy *Policy
 	name   ruleName
 	this   string
 }
 
-// Read returns the read rule as it stands on the named conduit.
+// Read returns the read rule for the named conduit.
 func (p *Policy) Read(conduit string) Rule { return Rule{p, readRule, conduit} }
 
-// Update returns the update rule as it stands on the named conduit.
+// Update returns the update rule for the named conduit.
 func (p *Policy) Update(conduit string) Rule { return Rule{p, updateRule, conduit} }
 
 // String names the rule for people.

@@ -4,20 +4,20 @@ package policy
 
 import "slices"
 
-// Candidates returns, in ascending order, argument lists (in the order of
-// Parameters) for which the comparison taint ⊒ label may succeed. They are found
-// through the facts' indexes, not by trying: the template's clauses are run
-// backwards, with the parameters as variables. The caller still has to decide each
-// with [Read]. complete promises that every other argument list is denied.
+// Candidates returns, in ascending order, argument lists (in the order of Parameters) for
+// which the comparison taint ⊒ label may succeed. It finds them through the facts'
+// indexes, not by trying: it runs the template's clauses backwards, with the parameters
+// as variables. The caller still has to decide each with [Decide]. If complete is true,
+// every other argument list is denied.
 func (t *Template) Candidates(taint Label, state State, environment Environment) (bindings [][]string, complete bool) {
 	if len(t.parameters) == 0 {
 		return [][]string{{}}, true
 	}
 	if len(t.obligations) == 0 {
-		return nil, false // demands nothing, whatever the arguments
+		return nil, false // no obligations, whatever the arguments
 	}
-	// Every obligation of the label has to be covered; what can cover the first one
-	// is a superset of what can cover all.
+	// Every obligation of the label has to be covered. The argument lists that can cover
+	// the first one include those that can cover all.
 	clauses := t.read
 	if t.obligations[0].rule == updateRule {
 		clauses = t.update
@@ -27,7 +27,7 @@ func (t *Template) Candidates(taint Label, state State, environment Environment)
 	for _, held := range taint.duties {
 		premises := held.rule().compiled().clauses
 		if len(premises) == 0 {
-			return nil, false // keeps data from everybody, and so covers everything
+			return nil, false // nobody may read the data, so it covers everything
 		}
 		for _, template := range clauses {
 			more, all := t.backwards(template, &premises[0], held.rule(), state, environment)
@@ -39,8 +39,8 @@ func (t *Template) Candidates(taint Label, state State, environment Environment)
 	return slices.CompactFunc(found, slices.Equal[[]string]), complete
 }
 
-// splittable reports whether the comparison may go case by case over the premise,
-// which running a template backwards does not follow.
+// splittable reports whether the comparison may be split into cases over the premise,
+// which a template that runs backwards does not do.
 func splittable(premise *clause) bool {
 	return slices.ContainsFunc(premise.body, func(l literal) bool { return l.op == opSays })
 }
@@ -75,7 +75,7 @@ func (t *Template) backwards(template lowered, premise *clause, owner Rule, stat
 				complete = false
 				return true
 			case value.kind != t.types[i]:
-				return false // an argument has its parameter's type: bound to another the clause cannot hold
+				return false // the argument has another type than the parameter: the clause cannot hold
 			case value.kind == StringValue:
 				arguments[i] = value.text
 			default:
@@ -94,10 +94,10 @@ type opened struct {
 	parameters []int64 // their variables; -1 where the clause does not mention one
 }
 
-// opened drops the literals that only restrict further (each, isAsRestrictive and
-// whatever stays unready): the result is run to find candidates, not to decide.
-// Clauses that depend on the conduit the policy stands on in other ways are not
-// opened, for it is not known here.
+// opened drops the literals that only restrict further (each, isAsRestrictive and those
+// that stay unready): the result is used to find candidates, not to decide. Clauses that
+// otherwise depend on the policy's conduit are not opened, since the conduit is not known
+// here.
 func (t *Template) opened(template lowered) (opened, bool) {
 	from := int64(len(template.names))
 	mapping := func(term Value) Value {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// clause is a compiled conjunction. Its variables are numbered from 0 in the order
-// in which the body, read from left to right, first mentions them, and the body is
-// in an order in which every literal finds bound what it needs.
+// clause is a compiled conjunction. Its variables are numbered from 0 in the order in
+// which the body, read from left to right, first mentions them. The body is ordered so
+// that the variables that a literal needs are bound before it.
 type clause struct {
 	body      []literal
 	variables int
@@ -18,8 +18,8 @@ type clause struct {
 	names     []string // of the variables, for people; not part of the meaning
 }
 
-// literal is one compiled literal. Terms are Values, of the unexported kinds where
-// they are no constants.
+// literal is one compiled literal. Its terms are Values, of unexported kinds if they are
+// not constants.
 type literal struct {
 	op         operation
 	position   Position
@@ -28,7 +28,7 @@ type literal struct {
 	references *[2]reference // isAsRestrictive
 }
 
-// content is what only literals about tuples have.
+// content holds the parts that only literals about tuples have.
 type content struct {
 	relation   string
 	conduit    Value
@@ -36,14 +36,14 @@ type content struct {
 	offset     Value     // zero when the position does not matter
 	rangeEnd   Value     // zero, or the tuple's offset is in [offset, rangeEnd)
 	condition  []literal // of each
-	// locals of an each are the variables numbered from localFrom up to, not
-	// including, localTo: first those of the pattern, bound by each tuple in turn,
-	// then those of the condition.
+	// locals of an each are the variables numbered from localFrom up to, not including,
+	// localTo: first those of the pattern, which each tuple binds in turn, then those of
+	// the condition.
 	localFrom, patternTo, localTo int
 }
 
-// reference names a rule: of the conduit written (base is zero), of the policy
-// itself (this), or of a policy met through hasPol (a variable).
+// reference names a rule: of the conduit that is written (base is zero), of the policy
+// itself (this), or of a policy from hasPol (a variable).
 type reference struct {
 	base Value
 	rule ruleName
@@ -53,8 +53,8 @@ func (c *content) isRange() bool { return c.rangeEnd.kind != Wildcard }
 
 func (l *literal) isEach() bool { return l.op == opEach || l.op == opEachWillsay }
 
-// terms calls visit with every term of the literal that is read at its own level:
-// not an each's pattern and condition, but its conduit and range.
+// terms calls visit with every term of the literal at its own level: for an each, with
+// its conduit and range, but not with those of its pattern and condition.
 func (l *literal) terms(visit func(term Value)) {
 	if l.content != nil {
 		visit(l.content.conduit)
@@ -74,7 +74,7 @@ func (l *literal) terms(visit func(term Value)) {
 	}
 }
 
-// allTerms also visits what stands inside an each.
+// allTerms also visits the terms inside an each.
 func (l *literal) allTerms(visit func(term Value)) {
 	l.terms(visit)
 	if !l.isEach() {
@@ -89,8 +89,8 @@ func (l *literal) allTerms(visit func(term Value)) {
 	}
 }
 
-// replace returns the literal with every term mapped; parts that do not change
-// are shared with the original, which keeps bound policies small.
+// replace returns the literal with every term mapped. Parts that do not change are shared
+// with the original, so that bound policies stay small.
 func (l literal) replace(mapping func(Value) Value) literal {
 	l.arguments = replaceTerms(l.arguments, mapping)
 	if l.content != nil {
@@ -146,14 +146,14 @@ func (c *content) replace(mapping func(Value) Value) *content {
 	return &replaced
 }
 
-// same reports whether replace has shared everything.
+// same reports whether replace has shared all parts.
 func (l *literal) same(other *literal) bool {
 	return l.content == other.content && l.references == other.references &&
 		(len(l.arguments) == 0 || &l.arguments[0] == &other.arguments[0])
 }
 
-// appendTerm writes a term's canonical bytes. Variables are written by number, or,
-// where rename is set, by what it makes of them.
+// appendTerm writes a term's canonical bytes. It writes variables by number, mapped by
+// rename if that is set.
 func appendTerm(out []byte, term Value, rename func(int64) int64) []byte {
 	out = append(out, byte(term.kind))
 	switch term.kind {
@@ -172,7 +172,8 @@ func appendTerm(out []byte, term Value, rename func(int64) int64) []byte {
 	}
 }
 
-// appendTo writes the literal's canonical bytes: equal bytes, equal meaning.
+// appendTo writes the literal's canonical bytes. Literals with equal bytes have equal
+// meaning.
 func (l *literal) appendTo(out []byte, rename func(int64) int64) []byte {
 	out = append(out, byte(l.op), byte(len(l.arguments))) //nolint:gosec // forms are fewer than 256
 	if l.content != nil {
@@ -212,9 +213,8 @@ func (c *clause) appendTo(out []byte) []byte {
 	return out
 }
 
-// mentionsThis reports whether the literal depends on the conduit the policy
-// stands on. this.read and the like do as far as the rule does, which its own
-// literals show.
+// mentionsThis reports whether the literal depends on the policy's conduit. Literals with
+// this.read and the like depend on it only if the rule's own literals do.
 func (l *literal) mentionsThis() bool {
 	found := false
 	l.allTerms(func(term Value) { found = found || term.kind == kindThis })

@@ -13,7 +13,7 @@ func (p *prover) takeConditions() []Condition {
 	return taken
 }
 
-// maxSplits bounds how often one clause is split into cases.
+// maxSplits limits how often one clause is split into cases.
 const maxSplits = 2
 
 // ruleAtLeast shows that every clause of r1 implies some clause of r2.
@@ -32,9 +32,9 @@ func (p *prover) ruleAtLeast(r1, r2 Rule) bool {
 	return true
 }
 
-// implied shows that the premise, a clause of owner1, implies one of the
-// conclusions, clauses of owner2. What does not follow at once may follow case by
-// case, for each tuple that the state has for a fact in the premise.
+// implied shows that the premise, a clause of owner1, implies one of the conclusions,
+// clauses of owner2. If this cannot be shown at once, it tries to show it case by case,
+// for each tuple that the state has for a fact in the premise.
 func (p *prover) implied(premise *clause, owner1 Rule, conclusions *rule, owner2 Rule, splits int) bool {
 	node := p.enterClause("everybody with ", premise, owner1)
 	defer p.leave(node)
@@ -67,8 +67,8 @@ func (p *prover) follows(premise *clause, owner1 Rule, conclusion *clause, owner
 	return proved
 }
 
-// splitOn replaces a fact of the premise by every tuple for it in the state, and
-// shows the conclusion for each. That no other tuple comes along is a condition.
+// splitOn replaces a fact of the premise by every tuple for it in the state, and shows
+// the conclusion for each. It is a condition that no other tuple is added.
 func (p *prover) splitOn(l *literal, premise *clause, owner1 Rule, conclusions *rule, owner2 Rule, splits int) bool {
 	if l.op != opSays || l.content.positioned {
 		return false
@@ -116,7 +116,7 @@ func (p *prover) caseHolds(l *literal, fact Fact, premise *clause, owner1 Rule, 
 		case kindVariable:
 			bindings = append(bindings, binding{argument, fact.Arguments[i]})
 		case kindNow:
-			return false // whether the clock will ever show this instant is not known
+			return false // it is not known whether the clock will ever show this instant
 		}
 	}
 	for i, first := range bindings {
@@ -155,8 +155,8 @@ func (p *prover) covered(label Label, demanded duty) bool {
 	return false
 }
 
-// covers shows that held keeps data from everybody from whom demanded keeps it,
-// and for at least as long.
+// covers shows that held forbids the data to everybody to whom demanded forbids it, and
+// for at least as long.
 func (p *prover) covers(held, demanded duty) bool {
 	if held.equal(demanded) {
 		return true
@@ -175,8 +175,8 @@ func (p *prover) covers(held, demanded duty) bool {
 	return ok
 }
 
-// exitHarmless shows that whenever held's exit is open, demanded has ended as well
-// or is still kept by what lies behind the exit.
+// exitHarmless shows that whenever held's exit is open, demanded has ended too, or the
+// obligations behind the exit still keep it.
 func (p *prover) exitHarmless(way *exit, held, demanded duty) bool {
 	start := len(p.conditions)
 	behind := labelOf(way.behind, held.this)

@@ -23,7 +23,7 @@ func (f *File) Compile() ([]*Template, error) {
 	return templates, nil
 }
 
-// CompileText parses a text holding exactly one policy and compiles it.
+// CompileText parses a text that contains exactly one policy and compiles it.
 func CompileText(filename string, text []byte) (*Template, error) {
 	file, err := Parse(filename, text)
 	if err != nil {
@@ -41,8 +41,8 @@ func CompileText(filename string, text []byte) (*Template, error) {
 	return templates[0], nil
 }
 
-// lowered is a clause whose predicates are resolved. Parameters are still terms,
-// and the body is in the order in which it was written.
+// lowered is a clause whose predicates are resolved. Its parameters are still terms, and
+// its body has the order of the source.
 type lowered struct {
 	body     []literal
 	position Position
@@ -95,8 +95,8 @@ func (c *compiler) template() *Template {
 	return t
 }
 
-// alternatives joins the declassify clauses. "R until A" or "R until B" is "R until
-// A or B"; alternatives that restrict to different readers have no such form.
+// alternatives joins the declassify clauses. "R until A" or "R until B" is "R until A or
+// B". Alternatives that restrict to different readers cannot be joined.
 func (c *compiler) alternatives(clauses [][]loweredObligation, position Position) []loweredObligation {
 	switch len(clauses) {
 	case 0:
@@ -136,7 +136,7 @@ func (c *compiler) clause(body []*literalSyntax, position Position) lowered {
 	return result
 }
 
-// checkBound reports the literals that never find bound what they need.
+// checkBound reports the literals for which a variable that they need is never bound.
 func (c *compiler) checkBound(clause lowered) {
 	plan := newPlanner(clause.names, false)
 	_, stuck := plan.order(slices.Clone(clause.body))
@@ -179,8 +179,8 @@ func (c *compiler) variable(name string) Value {
 	return Value{kind: kindVariable, number: int64(len(c.names) - 1)}
 }
 
-// scope opens a level and declares the variables that occur directly in its
-// literals. What occurs only inside an each is local to it.
+// scope opens a level and declares the variables that occur directly in its literals.
+// Variables that occur only inside an each are local to it.
 func (c *compiler) scope(parent *scope, body []*literalSyntax) *scope {
 	level := &scope{parent: parent, names: make(map[string]int64)}
 	for _, literal := range body {

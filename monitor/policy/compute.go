@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// compute fills the one missing argument (a Wildcard) of an arithmetic predicate or
-// concat, or checks them when none is missing. ok is false when the predicate does
-// not hold: for overflow, division by zero and operands of the wrong kind too.
+// compute fills in the one missing argument (a Wildcard) of an arithmetic predicate or of
+// concat, or checks the arguments if none is missing. ok is false if the predicate does
+// not hold, which includes overflow, division by zero and operands of the wrong kind.
 func compute(op operation, x, y, z Value) (values [3]Value, ok bool) {
 	switch {
 	case op == opConcat:
@@ -37,8 +37,8 @@ func compute(op operation, x, y, z Value) (values [3]Value, ok bool) {
 	return [3]Value{x, y, z}, ok
 }
 
-// confirms guards the inverse directions: seconds between two times are truncated,
-// so an operand found backwards need not lead forwards again.
+// confirms checks the inverse directions: seconds between two times are truncated, so an
+// operand that was found backwards need not give the same result forwards.
 func confirms(op operation, x, y, z Value) bool {
 	expected, ok := result(op, y, z)
 	return ok && expected == x
@@ -158,7 +158,7 @@ func relate(op operation, left, right Value) bool {
 	return false
 }
 
-// mirrored is the relation with its sides exchanged.
+// mirrored returns the relation with its sides exchanged.
 func mirrored(op operation) operation {
 	switch op {
 	case opLt:
@@ -173,7 +173,7 @@ func mirrored(op operation) operation {
 	return op
 }
 
-// implies reports whether left premise right makes left conclusion right hold.
+// implies reports whether "left premise right" implies "left conclusion right".
 func implies(premise, conclusion operation) bool {
 	switch premise {
 	case conclusion:
@@ -188,8 +188,8 @@ func implies(premise, conclusion operation) bool {
 	return false
 }
 
-// impliesBound reports whether "a premise bound" makes "a conclusion limit" hold
-// for every a; bound and limit are different constants of one kind.
+// impliesBound reports whether "a premise bound" implies "a conclusion limit" for every
+// a. bound and limit are different constants of one kind.
 func impliesBound(premise operation, bound Value, conclusion operation, limit Value) bool {
 	below := bound.Compare(limit) < 0
 	switch conclusion {
@@ -204,7 +204,7 @@ func impliesBound(premise operation, bound Value, conclusion operation, limit Va
 	return false
 }
 
-// kindName is the word vType uses.
+// kindName returns the word for a value's kind that vType uses.
 func kindName(value Value) (Value, bool) {
 	if !value.concrete() {
 		return Value{}, false
@@ -212,8 +212,8 @@ func kindName(value Value) (Value, bool) {
 	return String(typeNames[value.kind]), true
 }
 
-// within reports whether the address (or, where it is written with a length, the
-// whole prefix) lies in the prefix. An address alone is its own prefix.
+// within reports whether the address lies in the prefix. If it is written with a length,
+// all of that prefix must lie in it. An address without a length is its own prefix.
 func within(address, prefix Value) bool {
 	inner, ok := parsePrefix(address)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ConditionKind says what a [Condition] is about.
+// ConditionKind is the subject of a [Condition].
 type ConditionKind string
 
 // The kinds of state condition.
@@ -72,8 +72,8 @@ func sortConditions(conditions []Condition) []Condition {
 	return slices.Compact(conditions)
 }
 
-// Until returns the first instant after which one of the conditions fails by the
-// passing of time alone; ok is false when none does.
+// Until returns the first instant after which one of the conditions fails only because
+// time has passed. ok is false if there is none.
 func Until(conditions []Condition) (instant time.Time, ok bool) {
 	for _, condition := range conditions {
 		if condition.Kind != ClockBefore {

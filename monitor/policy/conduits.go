@@ -9,8 +9,8 @@ type ConduitTable struct {
 	byID   map[int64]string
 }
 
-// NewConduitTable returns a table of the given conduits. Of two with the same name
-// or number the later one counts.
+// NewConduitTable returns a table of the given conduits. Of two with the same name or
+// number, the later one counts.
 func NewConduitTable(conduits ...Conduit) *ConduitTable {
 	t := &ConduitTable{byName: make(map[string]Conduit), byID: make(map[int64]string)}
 	for _, conduit := range conduits {

@@ -15,19 +15,19 @@ type Decision struct {
 	// Conditions under which an allowed flow stays allowed, sorted, without
 	// duplicates. Empty when denied.
 	Conditions []Condition
-	// Sentence says of a denial what a person would say; "it" is the conduit. It and
-	// Reason are empty for a denial with Environment.Bulk.
+	// Sentence describes a denial in a person's words; "it" is the conduit. It and Reason
+	// are empty for a denial with Environment.Bulk.
 	Sentence string
-	// Reason is one line for the audit log and for people. On a denial it is the
-	// sentence, and then in brackets the obligation or rule that failed and the nearest
-	// literal that did not hold.
+	// Reason is one line for the audit log and for people. For a denial it is the
+	// sentence, followed in brackets by the obligation or rule that failed and the
+	// nearest literal that did not hold.
 	Reason string
-	// Remedy is a change of one fact after which the flow would be allowed; nil where
-	// there is none, or Environment.Explain is not set.
+	// Remedy is a change of one fact after which the flow would be allowed. It is nil if
+	// there is none, or if Environment.Explain is not set.
 	Remedy *FactChange
-	// Unmet are the policies of which something was not met, each once, in the order
-	// in which they were asked. Of a taint's obligation it is the policy that the taint
-	// comes from. Empty when allowed.
+	// Unmet are the policies with an unmet demand, each once, in the order in which they
+	// were checked. For a taint's obligation it is the taint's policy. Empty when
+	// allowed.
 	Unmet []*Policy
 	// Derivation is filled when Environment.Explain is set.
 	Derivation *Derivation
@@ -35,7 +35,7 @@ type Decision struct {
 	Err error
 }
 
-// Operation is what a task wants to do with a conduit.
+// Operation is an access of a task to a conduit.
 type Operation uint8
 
 // The operations on conduits. Data leave when they go to the connected party through an
@@ -48,7 +48,7 @@ const (
 
 var operationNames = [...]string{"read", "write", "leave"}
 
-// String is "read", "write" or "leave".
+// String returns "read", "write" or "leave".
 func (o Operation) String() string {
 	if int(o) < len(operationNames) {
 		return operationNames[o]
@@ -56,17 +56,19 @@ func (o Operation) String() string {
 	return fmt.Sprintf("operation %d", uint8(o))
 }
 
-// Decide decides whether a task with this taint may do something with a conduit:
+// Decide decides whether a task with this taint may use a conduit in this way:
 //
-//   - Read: the taint has to be at least as restrictive as what the conduit's policy
-//     demands of everything derived from it. This does not depend on the session.
-//   - Write: every obligation of the taint has to be kept by the conduit's policy, or to
-//     end with this write; and the conduit's update rule has to hold for the session.
+//   - Read: the taint has to be at least as restrictive as the obligations that the
+//     conduit's policy puts on everything derived from it. This does not depend on the
+//     session.
+//   - Write: the conduit's policy has to keep every obligation of the taint, unless the
+//     obligation ends with this write; and the conduit's update rule has to hold for the
+//     session.
 //   - Leave: every obligation of the taint has to admit the session, which is the
-//     connected party, or to end here; and so has the conduit's read rule. A connection
-//     without a policy adds nothing to what the taint demands.
+//     connected party, or to end here; the same holds for the conduit's read rule. A
+//     connection without a policy adds no obligation.
 //
-// A conduit without a policy may be neither read nor written by anybody.
+// Nobody may read or write a conduit without a policy.
 func Decide(operation Operation, taint Label, conduit Conduit, state State, environment Environment) Decision {
 	switch operation {
 	case Read:
@@ -135,20 +137,20 @@ func mayLeave(taint Label, egress Conduit, state State, environment Environment)
 	})
 }
 
-// judgement is what has become of a decision so far.
+// judgement is the state of a decision in progress.
 type judgement struct {
 	unmet  []*Policy
-	denial denial // of the first that is not met
+	denial denial // of the first unmet demand
 	remedy *FactChange
 }
 
-// ask checks one thing that a policy asks for, unless that policy is waived.
+// ask checks one demand of a policy, unless that policy is waived.
 func (p *prover) ask(owner *Policy, holds func() bool, unmet func() denial) {
 	if p.environment.Waive != nil && p.environment.Waive(owner) {
 		return
 	}
 	p.failure.literal = nil
-	// What ran out of steps may have been cut short anywhere.
+	// A proof that ran out of steps may be incomplete anywhere.
 	if holds() && p.budget.err == nil {
 		return
 	}
@@ -160,7 +162,7 @@ func (p *prover) ask(owner *Policy, holds func() bool, unmet func() denial) {
 	}
 }
 
-// deny notes why the decision is a denial.
+// deny records why the decision is a denial.
 func (p *prover) deny(unmet func() denial) {
 	var because denial
 	because.sentence = p.saying(func() string {
@@ -179,7 +181,7 @@ func (p *prover) deny(unmet func() denial) {
 	}
 }
 
-// remedied keeps a remedy only if the decision would then be another one.
+// remedied keeps a remedy only if it would change the decision.
 func remedied(change *FactChange, state State, environment Environment, flow string,
 	judge func(*prover) string) *FactChange {
 	environment.Explain, environment.Bulk = false, true
@@ -189,8 +191,8 @@ func remedied(change *FactChange, state State, environment Environment, flow str
 	return change
 }
 
-// decide runs one decision and puts its result together. judge asks for everything,
-// and says what holds if all of it is met.
+// decide makes one decision and assembles its result. judge checks every demand and
+// returns what holds if all are met.
 func decide(state State, environment *Environment, flow string, judge func(*prover) string) Decision {
 	p := newProver(state, environment)
 	defer p.release()
@@ -218,8 +220,8 @@ func (d *Derivation) mark(holds bool) {
 	}
 }
 
-// discharged shows that an obligation is no obstacle: an exit is open and what lies
-// behind it is no obstacle either, or the obligation is kept.
+// discharged shows that an obligation does not prevent the flow: the obligation is kept,
+// or an exit is open and the obligations behind it do not prevent the flow either.
 func (p *prover) discharged(held duty, depth int, kept func(duty) bool) bool {
 	node := p.enterDuty("held: ", held)
 	defer p.leave(node)

@@ -4,7 +4,7 @@ package policy
 
 import "fmt"
 
-// denial says why something is not met: first as a person would, then precisely.
+// denial is the reason of a failure: first in a person's words, then precisely.
 type denial struct{ sentence, detail string }
 
 func (d denial) String() string {
@@ -14,8 +14,8 @@ func (d denial) String() string {
 	return d.sentence + " [" + d.detail + "]"
 }
 
-// saying runs what finds a denial's words: it may prove things again, to see what
-// fails, without a trace in the decision.
+// saying runs the search for a denial's words. The search may prove things again to see
+// what fails, without an effect on the decision.
 func (p *prover) saying(find func() string) string {
 	if p.budget.err != nil {
 		return "the decision takes too many steps"
@@ -29,13 +29,13 @@ func (p *prover) saying(find func() string) string {
 	return find()
 }
 
-// fails proves something that is expected to fail, and notes where it does.
+// fails proves something that is expected to fail, and records where it does.
 func (p *prover) fails(prove func() bool) bool {
 	p.failure.literal = nil
 	return !prove()
 }
 
-// unread says why a taint may not be mixed with what a duty demands.
+// unread returns why a taint may not be mixed with data under a duty.
 func (p *prover) unread(taint Label, demanded duty) string {
 	rule := demanded.rule()
 	for _, held := range taint.duties {
@@ -57,7 +57,7 @@ func (p *prover) unread(taint Label, demanded duty) string {
 	return only + "; " + p.mismatch(held.rule().soleReader(), "what the task holds is for "+held.rule().whom())
 }
 
-// unkept says why a taint's duty is not kept by a conduit that is written.
+// unkept returns why a written conduit does not keep a taint's duty.
 func (p *prover) unkept(held duty, target Conduit) string {
 	read := Rule{target.Policy, readRule, target.Name}
 	keeps := !p.fails(func() bool { return p.ruleAtLeast(read, held.rule()) })
@@ -75,7 +75,7 @@ func (p *prover) unkept(held duty, target Conduit) string {
 		" may read it (" + read.owner().title() + ")"
 }
 
-// unmetRule says why the session does not satisfy a rule.
+// unmetRule returns why the session does not satisfy a rule.
 func (p *prover) unmetRule(rule Rule, verb, participle string) string {
 	p.fails(func() bool { return p.evaluate(rule) })
 	only, session := rule.onlySome(verb, participle), p.environment.Session
@@ -97,7 +97,7 @@ func (p *prover) unmetRule(rule Rule, verb, participle string) string {
 	return only + "; " + said
 }
 
-// soleReader is the only reader that a rule names, "" where it has others.
+// soleReader returns the only reader that a rule names, "" if there are others.
 func (r Rule) soleReader() string {
 	clauses := r.compiled().clauses
 	if len(clauses) != 1 {
@@ -106,8 +106,8 @@ func (r Rule) soleReader() string {
 	return describe(&clauses[0], r.this).reader.Text()
 }
 
-// mismatch says what of the nearest failure is about the reader or the facts;
-// otherwise it says what is given.
+// mismatch returns the part of the nearest failure that is about the reader or the facts,
+// or else otherwise.
 func (p *prover) mismatch(reader, otherwise string) string {
 	f := &p.failure
 	if f.literal == nil {
@@ -164,7 +164,8 @@ func (p *prover) mismatch(reader, otherwise string) string {
 	return otherwise
 }
 
-// untimely says of a comparison with the clock that it is too late or too early; "" of any other.
+// untimely returns, for a comparison with the clock, that it is too late or too early. It
+// returns "" for any other literal.
 func (l *literal) untimely() string {
 	ends := l.op == opLt || l.op == opLe
 	switch (Value{kind: kindNow}) {
@@ -180,7 +181,7 @@ func (l *literal) untimely() string {
 	return "that time has not come"
 }
 
-// remedy is the fact that, added or removed, would make the nearest failure hold.
+// remedy returns the fact that, added or removed, would make the nearest failure hold.
 func (f *failure) remedy() (change FactChange, found bool) {
 	if f.literal == nil || f.literal.content == nil || f.literal.content.positioned {
 		return FactChange{}, false
@@ -216,7 +217,7 @@ type FactChange struct {
 	Fact Fact
 }
 
-// changed is a state in which a fact has come or gone.
+// changed is a state in which a fact has been added or removed.
 type changed struct {
 	State
 	change FactChange
@@ -247,7 +248,7 @@ func (f Fact) same(other Fact) bool {
 		NewTuple(f.Arguments...) == NewTuple(other.Arguments...)
 }
 
-// matches reports whether a pattern selects a fact without a place.
+// matches reports whether a pattern selects a fact without an offset.
 func (p Pattern) matches(fact Fact) bool {
 	return !p.Positioned && (p.Conduit == "" || p.Conduit == fact.Conduit) && p.Relation == fact.Relation &&
 		len(p.Arguments) == len(fact.Arguments) && p.selects(fact)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Limits that keep a malicious or mistaken policy from hanging the monitor.
+// Limits that prevent a malicious or mistaken policy from hanging the monitor.
 const (
 	MaxText         = 256 << 10 // bytes of a policy file
 	MaxClauses      = 256       // clauses in a policy
@@ -18,7 +18,7 @@ const (
 	MaxVariables    = 64        // variables in a clause
 	MaxString       = 4 << 10   // bytes of a string literal or a computed string
 	DefaultSteps    = 100_000   // literals tried in one decision
-	maxCaseAnalysis = 64        // tuples over which a hypothesis is split
+	maxCaseAnalysis = 64        // tuples into which a hypothesis is split
 )
 
 // Each limit has its error; match with errors.Is.
@@ -33,15 +33,15 @@ var (
 	ErrTooManySteps     = errors.New("decision takes too many steps")
 )
 
-// Error is a mistake in a policy's text.
+// Error is an error in a policy's text.
 type Error struct {
 	File     string // as given to Parse
 	Line     int    // from 1
 	Column   int    // in bytes, from 1
 	Message  string // what is wrong, naming the token
-	Expected string // what would be right there, "" when the message says it
-	Hint     string // the remedy, "" when there is none to suggest
-	Limit    error  // the limit that was exceeded, if that is the mistake
+	Expected string // what was expected there, "" if the message says it
+	Hint     string // the remedy, "" if there is none to suggest
+	Limit    error  // the limit that was exceeded, if that is the error
 }
 
 // Error returns everything in one line: file:line:column: message, expected …; hint.
@@ -60,11 +60,11 @@ func (e *Error) Error() string {
 // Unwrap returns the exceeded limit, or nil.
 func (e *Error) Unwrap() error { return e.Limit }
 
-// Errors is every mistake found in a text, in the order of the text, never
-// empty. errors.As with *Error finds the first.
+// Errors holds every error found in a text, in the order of the text. It is never empty.
+// errors.As with *Error finds the first.
 type Errors []*Error
 
-// Error returns one mistake per line.
+// Error returns one error per line.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, mistake := range e {
@@ -73,7 +73,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns the single mistakes.
+// Unwrap returns the single errors.
 func (e Errors) Unwrap() []error {
 	mistakes := make([]error, len(e))
 	for i, mistake := range e {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Derivation explains a decision: a tree of what was shown, or of what failed.
+// Derivation explains a decision: a tree of the steps that were shown, or that failed.
 type Derivation struct {
 	Holds    bool          `json:"holds"`
 	Text     string        `json:"text"`             // one line
@@ -49,8 +49,8 @@ func (d *Derivation) holds() bool {
 	return true
 }
 
-// enterRule opens a node below the current one and makes it the current one; nil
-// when nobody asked for explanations. The same goes for its two siblings.
+// enterRule opens a node below the current one and makes it the current one. It returns
+// nil if no explanation was requested. The same holds for its two siblings.
 func (p *prover) enterRule(rule Rule) *Derivation {
 	if p.tree == nil {
 		return nil
@@ -92,8 +92,8 @@ func (p *Policy) source(position Position) string {
 	return fmt.Sprintf("%s:%d:%d", p.template.file, position.Line, position.Column)
 }
 
-// explainClause adds what became of one clause: every literal as it was shown, or
-// the one that failed last.
+// explainClause adds the result of one clause: every literal as it was shown, or the last
+// one that failed.
 func (p *prover) explainClause(c *clause, owner Rule, proved bool) {
 	if p.tree == nil {
 		return
@@ -116,7 +116,7 @@ func (p *prover) explainClause(c *clause, owner Rule, proved bool) {
 	}
 }
 
-// showBound writes a term with what its variable is bound to.
+// showBound writes a term with the value that its variable is bound to.
 func showBound(c *clause, bindings []Value, this string, term Value) string {
 	if term.kind == kindVariable && int(term.number) < len(bindings) {
 		if value := bindings[term.number]; value.concrete() || value.kind == kindNow {
@@ -126,12 +126,13 @@ func showBound(c *clause, bindings []Value, this string, term Value) string {
 	return c.show(term, this)
 }
 
-// text writes the failed literal with what was known when it failed.
+// text writes the failed literal with the bindings at the time of its failure.
 func (f *failure) text() string {
 	return f.literal.text(func(term Value) string { return showBound(f.clause, f.bindings, f.owner.this, term) })
 }
 
-// advices say of each predicate what would have made it hold; a test demands that each is listed.
+// advices holds, for each predicate, what would have made it hold. A test requires that
+// each is listed.
 var advices = [operations]string{
 	opAdd: doesNotHold, opSub: doesNotHold, opMul: doesNotHold, opDiv: doesNotHold, opRem: doesNotHold,
 	opConcat: doesNotHold, opType: doesNotHold,
@@ -155,11 +156,11 @@ const (
 	unmetContent   = "the content that is written does not meet it, or is not known"
 )
 
-// advice says what would have made the literal hold.
+// advice returns what would have made the literal hold.
 func (f *failure) advice() string { return advices[f.literal.op] }
 
-// reason writes the nearest failure as part of a sentence; "" when every clause was
-// missing.
+// reason writes the nearest failure as part of a sentence. It returns "" if every clause
+// was missing.
 func (p *prover) reason() string {
 	switch {
 	case p.budget.err != nil:

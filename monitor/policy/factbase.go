@@ -13,7 +13,7 @@ import (
 // ErrInvalidFact is wrapped by the errors of [FactBase.Add].
 var ErrInvalidFact = errors.New("invalid fact")
 
-// check reports what keeps the fact from standing in a conduit.
+// check reports why the fact cannot be in a conduit.
 func (f Fact) check() error {
 	switch {
 	case f.Conduit == "":
@@ -33,18 +33,17 @@ func (f Fact) check() error {
 	return nil
 }
 
-// FactBase is a set of facts in memory, for programs and tests whose facts are not in a
-// store of their own. Any number of goroutines may read it at once; a writer must be
-// alone.
+// FactBase is a set of facts in memory, for programs and tests without a fact store of
+// their own. Several goroutines may read it at once; a writer must be alone.
 //
-// A lookup of one fact in one conduit is a binary search. Any other looks at everything
-// that the conduit says by the relation, or, without a conduit, at every conduit.
+// A lookup of one fact in one conduit is a binary search. Any other lookup examines all
+// facts of the conduit with the relation, or, without a conduit, those of every conduit.
 type FactBase struct {
 	groups map[factGroup]map[string][]Fact // by conduit; sorted
 	live   int
 }
 
-// factGroup is what facts that one pattern may select have in common.
+// factGroup is the key of facts that one pattern may select.
 type factGroup struct {
 	relation   string
 	arguments  int
@@ -54,12 +53,11 @@ type factGroup struct {
 // NewFactBase returns an empty set.
 func NewFactBase() *FactBase { return &FactBase{groups: make(map[factGroup]map[string][]Fact)} }
 
-// Len returns the number of facts; a tuple that stands at several offsets of a
-// conduit counts once.
+// Len returns the number of facts. A tuple at several offsets of a conduit counts once.
 func (b *FactBase) Len() int { return b.live }
 
-// Add puts a fact in and reports whether it was new. A positioned fact also
-// matches patterns that do not ask for an offset.
+// Add adds a fact and reports whether it was new. A positioned fact also matches patterns
+// without an offset.
 func (b *FactBase) Add(fact Fact) (bool, error) {
 	if err := fact.check(); err != nil {
 		return false, err
@@ -77,8 +75,8 @@ func (b *FactBase) Add(fact Fact) (bool, error) {
 	return added, nil
 }
 
-// Remove takes a fact out and reports whether it was there. Without a position it
-// goes from every offset of the conduit.
+// Remove removes a fact and reports whether it was there. Without a position it is
+// removed from every offset of the conduit.
 func (b *FactBase) Remove(fact Fact) bool {
 	plain := fact
 	plain.Positioned, plain.Offset = false, 0
@@ -152,8 +150,8 @@ func (b *FactBase) Lookup(pattern Pattern, yield func(Fact) bool) {
 	}
 }
 
-// among yields the facts of a sorted list that the pattern selects, until yield has
-// had enough; it then reports false.
+// among yields the facts of a sorted list that the pattern selects, until yield returns
+// false; it then returns false, too.
 func (p Pattern) among(facts []Fact, yield func(Fact) bool) bool {
 	if p.isExact() {
 		exact := Fact{Arguments: p.Arguments}
@@ -171,7 +169,7 @@ func (p Pattern) among(facts []Fact, yield func(Fact) bool) bool {
 	return true
 }
 
-// isExact reports whether the pattern leaves nothing open but the conduit.
+// isExact reports whether the pattern fixes everything but the conduit.
 func (p Pattern) isExact() bool {
 	open := func(value Value) bool { return value.kind == Wildcard }
 	return !slices.ContainsFunc(p.Arguments, open) && (!p.Positioned || p.Offset.kind == IntegerValue)

@@ -2,8 +2,8 @@
 
 package policy
 
-// flow lowers the body of a declassify clause to the obligations it puts on derived
-// data; none for true.
+// flow lowers the body of a declassify clause to the obligations that it puts on derived
+// data. For true there are none.
 func (c *compiler) flow(body []*literalSyntax) []loweredObligation {
 	var obligations []loweredObligation
 	for _, item := range body {
@@ -44,8 +44,8 @@ func restriction(item *literalSyntax) (loweredObligation, bool) {
 	return loweredObligation{rule: own.rule}, ok
 }
 
-// exit lowers what stands after until: a condition, and the restrictions that
-// remain once it holds.
+// exit lowers the part after until: a condition, and the restrictions that remain once it
+// holds.
 func (c *compiler) exit(body []*literalSyntax) loweredExit {
 	condition, behind := c.splitExit(body)
 	exit := loweredExit{behind: behind}

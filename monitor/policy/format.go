@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Format returns the file's canonical text. Parsing it gives an equal File, but
-// for positions; comments inside a clause move in front of it.
+// Format returns the file's canonical text. Parsing it gives an equal File, except for
+// positions. Comments inside a clause move in front of it.
 func (f *File) Format() []byte {
 	var out bytes.Buffer
 	for i, declaration := range f.Policies {
@@ -61,7 +61,7 @@ func (d *Declaration) format(out *bytes.Buffer) {
 	}
 }
 
-// lineWidth is where a body is broken after a comma.
+// lineWidth is the column at which a body is broken after a comma.
 const lineWidth = 110
 
 // formatBody writes a conjunction; continuation lines start with indent.

@@ -4,9 +4,9 @@ package policy
 
 import "strings"
 
-// nearest returns the candidate that was probably meant by word: the one with the
-// fewest edits, at most two and fewer than half the word, ignoring case; "" if
-// there is none. Ties go to the earlier candidate.
+// nearest returns the candidate that word probably means: the one with the fewest edits,
+// at most two and fewer than half the word, ignoring case. It returns "" if there is
+// none. Of equally near ones, the first is returned.
 func nearest(word string, candidates []string) string {
 	best, fewest := "", 3
 	for _, candidate := range candidates {

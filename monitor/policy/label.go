@@ -13,10 +13,10 @@ import (
 // Label demands nothing. Labels are immutable.
 type Label struct{ duties []duty }
 
-// duty is an obligation standing on a conduit.
+// duty is an obligation for a conduit.
 type duty struct {
 	obligation *obligation
-	this       string // "" where the obligation does not depend on it
+	this       string // "" if the obligation does not depend on it
 }
 
 func newDuty(o *obligation, this string) duty {

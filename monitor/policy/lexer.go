@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Position is a place in a policy's text: line and column in bytes, from 1.
+// Position is a position in a policy's text: line and column in bytes, from 1.
 type Position struct{ Line, Column int32 }
 
 type tokenKind uint8
@@ -32,7 +32,7 @@ type token struct {
 	value    Value  // of a valueToken
 }
 
-// String names the token in messages.
+// String returns the token's name in messages.
 func (t token) String() string {
 	if t.kind == endOfText {
 		return "end of text"
@@ -46,7 +46,7 @@ func (t token) String() string {
 	return "`" + t.text + "`"
 }
 
-// lexer splits a text into tokens; comments are set aside for the parser.
+// lexer splits a text into tokens. It collects comments for the parser.
 type lexer struct {
 	filename string
 	text     string
@@ -84,8 +84,8 @@ func (l *lexer) skipSpace() {
 	}
 }
 
-// next returns the next token. After an error it has moved past the offending
-// bytes, so that calling it again makes progress.
+// next returns the next token. After an error it has moved past the offending bytes, so
+// that the next call makes progress.
 func (l *lexer) next() (token, *Error) {
 	l.skipSpace()
 	position := l.position()
@@ -150,8 +150,8 @@ func wordLength(text string) int {
 	return length
 }
 
-// nameLength also takes hyphens between words: there is no minus operator, and
-// Kubernetes names are written with them.
+// nameLength accepts hyphens between words too: there is no minus operator, and
+// Kubernetes names contain them.
 func nameLength(text string) int {
 	length := wordLength(text)
 	for length+1 < len(text) && text[length] == '-' && isWord(text[length+1]) {
@@ -200,7 +200,7 @@ func (l *lexer) quoted() (token, *Error) {
 	return taken, nil
 }
 
-// number takes an integer or an RFC 3339 time. "0..L" is an integer and a range.
+// number reads an integer or an RFC 3339 time. "0..L" is an integer and a range.
 func (l *lexer) number() (token, *Error) {
 	position := l.position()
 	rest := l.text[l.offset:]

@@ -15,8 +15,7 @@ import (
 //go:embed library/*.pol
 var libraryTexts embed.FS
 
-// Library returns the standard policies, sorted by name. docs/policies.md has a
-// paragraph on each.
+// Library returns the standard policies, sorted by name. docs/policies.md describes each.
 func Library() []*Template { return slices.Clone(library()) }
 
 // LibraryTemplate returns one standard policy by its name.

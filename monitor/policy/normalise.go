@@ -4,13 +4,13 @@ package policy
 
 import "slices"
 
-// normalise simplifies a conjunction whose parameters are bound: constants are
-// computed, equalities substituted, the clock becomes a term of its own, and what
-// always holds disappears. It reports false when the conjunction can never hold.
+// normalise simplifies a conjunction whose parameters are bound: it computes constants,
+// substitutes equalities, makes the clock a term of its own, and removes literals that
+// always hold. It returns false if the conjunction can never hold.
 //
-// Besides making evaluation faster this is what lets comparison see through
-// different spellings: afterwards, variables that are still distinct are unrelated
-// but for the literals that mention them.
+// This makes evaluation faster, and it lets comparison see through different spellings:
+// afterwards, variables that are still distinct are related only by the literals that
+// mention them.
 func normalise(body []literal) ([]literal, bool) {
 	body = slices.Clone(body)
 	for {
@@ -25,8 +25,8 @@ func normalise(body []literal) ([]literal, bool) {
 	}
 }
 
-// simplify makes one step: it removes the first literal that says no more than a
-// substitution does.
+// simplify makes one step: it removes the first literal that is equivalent to a
+// substitution.
 func simplify(body []literal) (simplified []literal, changed, ok bool) {
 	for i := range body {
 		l := &body[i]
@@ -68,7 +68,7 @@ type verdict uint8
 
 const (
 	undecided verdict = iota
-	settled           // holds under the bindings; the literal can go
+	settled           // holds under the bindings; the literal can be removed
 	refuted
 )
 
@@ -81,7 +81,7 @@ func decided(holds bool) verdict {
 
 type binding struct{ variable, value Value }
 
-// equate makes two terms equal if that takes no more than a substitution.
+// equate makes two terms equal if a substitution suffices for that.
 func equate(left, right Value) (verdict, []binding) {
 	switch {
 	case left == right:
@@ -107,7 +107,7 @@ func decideRelation(l *literal) verdict {
 	return undecided
 }
 
-// known returns the constant, or a Wildcard for anything that is not one yet.
+// known returns the constant, or a Wildcard for a term that is not a constant yet.
 func known(term Value) Value {
 	if term.concrete() {
 		return term
@@ -142,8 +142,8 @@ func decideComputation(l *literal) (verdict, []binding) {
 	return settled, nil
 }
 
-// equateEarlier makes the argument of a functional predicate equal to that of an
-// earlier one: a session has one region.
+// equateEarlier makes the argument of a functional predicate equal to that of an earlier
+// one: for example, a session has one region.
 func equateEarlier(earlier []literal, l *literal) (verdict, []binding) {
 	for i := range earlier {
 		if earlier[i].op == l.op {
@@ -171,7 +171,7 @@ func substitute(body []literal, bindings []binding) []literal {
 	return body
 }
 
-// dropDuplicates removes literals that say exactly what an earlier one says.
+// dropDuplicates removes literals that are equal to an earlier one.
 func dropDuplicates(body []literal) []literal {
 	kept := body[:0:0]
 	seen := make([]string, 0, len(body))

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// maxMistakes is how many mistakes one Parse reports before it gives up.
+// maxMistakes is the number of errors after which Parse stops.
 const maxMistakes = 20
 
-// Parse reads a policy file. filename is only used in messages. The error is an
-// [Errors] with every mistake found. Whether predicates exist and variables are
-// bound is checked by [File.Compile].
+// Parse reads a policy file. filename is only used in messages. The error is an [Errors]
+// with every error found. [File.Compile] checks whether predicates exist and variables
+// are bound.
 func Parse(filename string, text []byte) (*File, error) {
 	if len(text) > MaxText {
 		return nil, Errors{{File: filename, Line: 1, Column: 1, Limit: ErrTextTooLong,
@@ -27,9 +27,9 @@ func Parse(filename string, text []byte) (*File, error) {
 	return file, nil
 }
 
-// parser is a recursive descent over one token of look-ahead. Methods that find
-// a mistake record it and panic with abandoned; clause and declaration level
-// recover and go on behind the next full stop or brace.
+// parser is a recursive descent parser with one token of look-ahead. Methods that find an
+// error record it and panic with abandoned. The clause and declaration levels recover and
+// continue after the next full stop or brace.
 type parser struct {
 	lexer    lexer
 	token    token
@@ -60,7 +60,7 @@ func (p *parser) advance() {
 func (p *parser) record(mistake *Error) {
 	p.mistakes = append(p.mistakes, mistake)
 	if len(p.mistakes) >= maxMistakes {
-		// Whatever follows would only repeat what is reported already.
+		// Later errors would only repeat what is reported already.
 		p.lexer.offset = len(p.lexer.text)
 		p.token = token{position: p.token.position}
 	}
@@ -78,7 +78,7 @@ func (p *parser) failLimit(position Position, limit error, format string, argume
 	panic(abandoned{})
 }
 
-// attempt runs parse and reports whether it came to its end.
+// attempt runs parse and reports whether it finished.
 func (p *parser) attempt(parse func()) (finished bool) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
@@ -109,7 +109,7 @@ func (p *parser) expect(text, context string) {
 	}
 }
 
-// comments hands over the comments seen so far.
+// comments returns the comments seen so far and forgets them.
 func (p *parser) comments() []string {
 	taken := p.lexer.comments
 	p.lexer.comments = nil
@@ -202,7 +202,7 @@ func (p *parser) parameters(declaration *Declaration) {
 	p.expect("{", "before the clauses")
 }
 
-// parameterType reads what may follow a parameter's name: `: time`.
+// parameterType reads the optional type after a parameter's name: `: time`.
 func (p *parser) parameterType() ValueKind {
 	if !p.accept(":") {
 		return StringValue
@@ -216,7 +216,7 @@ func (p *parser) parameterType() ValueKind {
 	return Wildcard
 }
 
-// clauses reads up to `}`, or to the end of the text where no block was opened.
+// clauses reads up to `}`, or, without a block, up to the end of the text.
 func (p *parser) clauses(declaration *Declaration, closing tokenKind) {
 	for {
 		switch {
@@ -235,14 +235,14 @@ func (p *parser) clauses(declaration *Declaration, closing tokenKind) {
 		if !p.attempt(func() { p.clause(declaration) }) {
 			p.resume()
 			if p.token.position == from {
-				p.advance() // such as a brace that closes nothing
+				p.advance() // such as an unmatched closing brace
 			}
 		}
 	}
 }
 
-// resume moves behind the clause in which a mistake was found: to its full stop
-// (which, unlike the one in this.read, follows a closing sign), or to the next head.
+// resume moves past the clause with an error: past its full stop (which, unlike the one
+// in this.read, follows a closing sign), or to the next head.
 func (p *parser) resume() {
 	for p.token.kind != endOfText && !p.at("}") {
 		switch before := p.previous.text; before {

@@ -29,7 +29,7 @@ func (p *parser) body() []*literalSyntax {
 	return literals
 }
 
-// literal reads one literal; nil stands for true.
+// literal reads one literal. It returns nil for true.
 func (p *parser) literal() *literalSyntax {
 	p.literals++
 	if p.literals > MaxLiterals {
@@ -56,8 +56,8 @@ func (p *parser) literal() *literalSyntax {
 	return literal
 }
 
-// predicateOrSays decides by the token behind the name: a parenthesis opens a
-// predicate's arguments, anything else makes the name the conduit that says.
+// predicateOrSays decides by the token after the name: a parenthesis begins a predicate's
+// arguments, any other token makes the name the conduit that says.
 func (p *parser) predicateOrSays(literal *literalSyntax) {
 	name := p.token
 	p.advance()

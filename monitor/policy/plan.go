@@ -9,17 +9,17 @@ import (
 	"shai.dev/monitor/internal/bug"
 )
 
-// planner puts a conjunction into the order in which the prover tries it, and
-// numbers its variables accordingly. Cheap tests come first, then what binds
-// variables, then fully bound facts; walks over facts come last. The order depends
-// on what the literals say, hardly on how they were written, and so makes equal
-// policies look equal.
+// planner puts a conjunction into the order in which the prover tries it, and numbers its
+// variables in that order. Cheap tests come first, then literals that bind variables,
+// then fully bound facts. Literals that enumerate facts come last. The order depends on
+// the meaning of the literals and little on their order in the source, so equal policies
+// get equal forms.
 type planner struct {
 	names   []string // by old number
 	numbers []int64  // new number by old, -1 while unbound
 	ordered []string // names by new number
-	// open lets the conduit that says be unbound, as long as an argument is bound:
-	// for running a policy backwards, never for deciding.
+	// open allows the conduit that says to be unbound if an argument is bound: only to
+	// run a policy backwards, never to decide.
 	open bool
 }
 
@@ -35,8 +35,8 @@ func (p *planner) bound(term Value) bool {
 	return term.kind != kindVariable || p.numbers[term.number] >= 0
 }
 
-// order consumes body and returns it in order, with its variables still under
-// their old numbers, and the literals that could not be placed.
+// order consumes body. It returns it in order, with the variables' old numbers, and the
+// literals that could not be placed.
 func (p *planner) order(body []literal) (ordered, stuck []literal) {
 	for len(body) > 0 {
 		best := -1
@@ -69,8 +69,8 @@ func (p *planner) order(body []literal) (ordered, stuck []literal) {
 	return ordered, nil
 }
 
-// rename maps bound variables to their new numbers and others to numbers by first
-// occurrence in the literal at hand, so that names play no part in the order.
+// rename maps bound variables to their new numbers, and others to numbers by first
+// occurrence in the current literal, so that names do not influence the order.
 func (p *planner) rename() func(int64) int64 {
 	var seen []int64
 	return func(old int64) int64 {
@@ -94,8 +94,8 @@ func (p *planner) number(term Value) {
 	}
 }
 
-// place numbers the variables that the literal binds and orders an each's
-// condition. It returns what in the condition could not be placed.
+// place numbers the variables that the literal binds and orders an each's condition. It
+// returns the literals of the condition that could not be placed.
 func (p *planner) place(l *literal) (stuck []literal) {
 	l.terms(p.number)
 	if !l.isEach() {
@@ -114,7 +114,7 @@ func (p *planner) place(l *literal) (stuck []literal) {
 	return stuck
 }
 
-// The ranks: what is tried earlier has a smaller one.
+// The ranks. A literal with a smaller rank is tried earlier.
 const (
 	rankTest = iota
 	rankFlow
@@ -124,7 +124,7 @@ const (
 	rankEach
 	rankAtLeast
 	rankWalk
-	rankOpenWalk // and worse, by the number of unbound arguments
+	rankOpenWalk // and above, by the number of unbound arguments
 )
 
 // rank reports whether the literal can be tried now, and how early it should be.
@@ -190,8 +190,8 @@ func (p *planner) computable(l *literal) bool {
 	return bits.OnesCount8(bound) == len(l.arguments)
 }
 
-// eachReady asks that everything from outside is bound: a variable that a later
-// literal binds would otherwise be taken for one of the tuple's.
+// eachReady requires that all outer variables are bound: a variable that a later literal
+// binds would otherwise be taken for one of the tuple's.
 func (p *planner) eachReady(l *literal) bool {
 	ready := p.bound(l.content.conduit) && (!l.content.isRange() || p.bound(l.content.offset) &&
 		p.bound(l.content.rangeEnd))

@@ -2,7 +2,7 @@
 
 package policy
 
-// operation is a predicate, as the prover dispatches on it.
+// operation is a predicate; the prover dispatches on it.
 type operation uint8
 
 const (
@@ -39,21 +39,20 @@ const (
 	opWillsay
 	opEach
 	opEachWillsay
-	operations // how many there are
+	operations // their number
 )
 
-// signature is what the compiler knows of a predicate.
+// signature is the compiler's information about a predicate.
 type signature struct {
 	name  string
 	arity int
-	// modes are sets of arguments (bit i for argument i) that suffice, when bound,
-	// to compute the others. Without modes all arguments have to be bound.
+	// modes are sets of arguments (bit i for argument i) that suffice, if bound, to
+	// compute the others. Without modes, all arguments have to be bound.
 	modes []uint8
-	// functional predicates hold for exactly one value in a given session, target
-	// and state, so that two of them in a clause speak of the same value.
+	// functional predicates hold for exactly one value in a given session, target and
+	// state, so two of them in a clause have the same value.
 	functional bool
-	// words are the values that argument word (if words is set) may be written
-	// with, without quotes.
+	// words are the values that argument word (if words is set) may have without quotes.
 	words []string
 	word  int
 }
@@ -108,8 +107,8 @@ func (op operation) relational() bool { return op >= opEq && op <= opGe }
 
 func (op operation) arithmetic() bool { return op >= opAdd && op <= opRem }
 
-// speaksOfFlow reports whether the predicate is about the session or the target
-// conduit, which a comparison leaves open.
+// speaksOfFlow reports whether the predicate is about the session or the target conduit,
+// which are open in a comparison.
 func (op operation) speaksOfFlow() bool {
 	switch op {
 	case opKey, opIP, opRegion, opName, opID, opKind, opLength, opNewLength, opInternal, opContentType:

@@ -2,7 +2,7 @@
 
 package policy
 
-// proveContent shows that a tuple stands in a conduit, or will after the update.
+// proveContent shows that a tuple is in a conduit, or will be after the update.
 func (p *prover) proveContent(body []literal, i int, done func() bool) (matched, proved bool) {
 	if p.comparing {
 		if matched, proved = p.proveAssumed(body, i, done); proved {
@@ -19,9 +19,9 @@ func (p *prover) proveContent(body []literal, i int, done func() bool) (matched,
 	return matched || found, proved
 }
 
-// pattern asks for a literal's tuples. ok is false where a frozen value makes the
-// question unanswerable. The arguments live on the scratch stack; the caller
-// restores its height.
+// pattern returns the pattern of a literal's tuples. ok is false if a frozen value makes
+// a lookup impossible. The arguments are on the scratch stack; the caller restores its
+// height.
 func (p *prover) pattern(l *literal) (pattern Pattern, complete, ok bool) {
 	conduit := p.exact(p.value(l.content.conduit))
 	complete = true
@@ -105,8 +105,8 @@ func present(conduit, relation string, arguments []Value, positioned bool, offse
 	return condition
 }
 
-// takeFact unifies a literal's place and arguments with a fact's, or leaves
-// everything as it was. The clock counts as this instant.
+// takeFact unifies a literal's offset and arguments with a fact's. If this fails, it
+// changes nothing. The clock counts as this instant.
 func (p *prover) takeFact(l *literal, fact Fact) bool {
 	start := len(p.trail)
 	ok := !p.anyConduit || p.take(l.content.conduit, String(fact.Conduit))
@@ -129,8 +129,8 @@ func (p *prover) take(term, value Value) bool {
 	return p.unify(term, value)
 }
 
-// updates calls yield with the tuples of the update that is being made, if the
-// literal speaks of the conduit that is written. It reports whether it does.
+// updates calls yield with the tuples of the current update, if the literal is about the
+// conduit that is written. It reports whether it is.
 func (p *prover) updates(l *literal, yield func(Fact) bool) bool {
 	target, update := p.environment.Target, p.environment.Update
 	if target == nil || update == nil || p.value(l.content.conduit) != String(target.Name) {
@@ -144,8 +144,8 @@ func (p *prover) updates(l *literal, yield func(Fact) bool) bool {
 	return true
 }
 
-// sameShape reports whether a fact could match a literal: the relation, its arity,
-// and an offset where one is asked for.
+// sameShape reports whether a fact could match a literal: by the relation, its arity, and
+// an offset if the literal has one.
 func sameShape(l *literal, fact Fact) bool {
 	return fact.Relation == l.content.relation && len(fact.Arguments) == len(l.arguments) &&
 		(fact.Positioned || !l.content.positioned)

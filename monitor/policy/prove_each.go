@@ -9,8 +9,8 @@ import (
 	"hash"
 )
 
-// each shows that a condition holds for every tuple: by a hypothesis that says as
-// much, by the absence of tuples that would break it, or one by one.
+// each shows that a condition holds for every tuple: by a hypothesis that implies it, by
+// the absence of tuples that would violate it, or one by one.
 func (p *prover) each(l *literal) bool {
 	start := p.mark()
 	if p.comparing && p.eachAssumed(l) {
@@ -34,8 +34,8 @@ func (p *prover) each(l *literal) bool {
 	return p.noneAtAll(l)
 }
 
-// noneAtAll serves an each with frozen arguments: if the conduit has no tuple even
-// for any value in their place, the condition holds for all of them.
+// noneAtAll is for an each with frozen arguments: if the conduit has no tuple for any
+// value in their place, the condition holds for all of them.
 func (p *prover) noneAtAll(l *literal) bool {
 	conduit := p.value(l.content.conduit)
 	if conduit.kind != StringValue || conduit.text == "" {
@@ -58,8 +58,8 @@ func (p *prover) absent(pattern Pattern) bool {
 	return true
 }
 
-// excluded answers `each in C says t(X, …) { neq(X, v), … }` by looking for t(v, …):
-// one indexed lookup however long the list is.
+// excluded decides `each in C says t(X, …) { neq(X, v), … }` by a search for t(v, …): one
+// indexed lookup, however long the list is.
 func (p *prover) excluded(l *literal, pattern Pattern) bool {
 	if l.content.positioned || len(l.content.condition) == 0 {
 		return false
@@ -100,7 +100,7 @@ func (p *prover) eachFact(l *literal, pattern Pattern) bool {
 	if !ok {
 		return false
 	}
-	pattern.Offset = Value{} // the digest is over all offsets; meets leaves out what does not fit
+	pattern.Offset = Value{} // the digest is over all offsets; meets leaves out tuples that do not match
 	digest := newDigest()
 	all := true
 	p.state.Lookup(pattern, func(fact Fact) bool {
@@ -127,7 +127,7 @@ func (p *prover) eachFact(l *literal, pattern Pattern) bool {
 	return true
 }
 
-// bounds resolves the range of an each; without one it is everything.
+// bounds resolves the range of an each. Without a range, it covers everything.
 func (p *prover) bounds(l *literal) (from, to int64, ok bool) {
 	if !l.content.isRange() {
 		return 0, 0, true
@@ -136,8 +136,8 @@ func (p *prover) bounds(l *literal) (from, to int64, ok bool) {
 	return first.number, last.number, first.kind == IntegerValue && last.kind == IntegerValue
 }
 
-// meets shows an each's condition for one tuple. A tuple that does not fit the
-// pattern is no concern of the each unless strict is set.
+// meets shows an each's condition for one tuple. A tuple that does not match the pattern
+// meets it unless strict is set.
 func (p *prover) meets(l *literal, fact Fact, strict bool) bool {
 	if !p.step() {
 		return false
@@ -152,8 +152,8 @@ func (p *prover) meets(l *literal, fact Fact, strict bool) bool {
 	return p.prove(l.content.condition, 0, nil)
 }
 
-// eachUpdate is strict: the update may say nothing but what the pattern admits, for
-// otherwise anything could be written beside it.
+// eachUpdate is strict: the update may only contain tuples that the pattern admits, since
+// otherwise it could contain anything besides.
 func (p *prover) eachUpdate(l *literal) bool {
 	from, to, ok := p.bounds(l)
 	if !ok {
@@ -170,8 +170,8 @@ func (p *prover) eachUpdate(l *literal) bool {
 	return speaksOfTarget && all
 }
 
-// eachAssumed looks for a hypothesis of the same form about at least the same
-// tuples whose condition implies the literal's.
+// eachAssumed searches for a hypothesis of the same form that covers at least the same
+// tuples, and whose condition implies the literal's.
 func (p *prover) eachAssumed(l *literal) bool {
 	for h := range p.hypotheses {
 		for j := range p.hypotheses[h].body {
@@ -190,9 +190,8 @@ func (p *prover) eachAssumed(l *literal) bool {
 	return false
 }
 
-// eachFollows takes one arbitrary tuple of the literal's (its variables frozen),
-// checks that the assumed each speaks of it too, and shows the condition from the
-// assumed one.
+// eachFollows takes one arbitrary tuple of the literal's (its variables frozen), checks
+// that the assumed each covers it too, and shows the condition from the assumed one.
 func (p *prover) eachFollows(l *literal, h *hypothesis, assumed *literal) bool {
 	if p.value(l.content.conduit) != h.value(assumed.content.conduit) || !p.coversPlaces(l, h, assumed) {
 		return false
@@ -221,7 +220,7 @@ func (p *prover) eachFollows(l *literal, h *hypothesis, assumed *literal) bool {
 		term := assumed.arguments[i]
 		if local(term) && bindings[term.number].kind == Wildcard {
 			if l.op == opEachWillsay && !free {
-				return false // the assumed each admits tuples that this one forbids
+				return false // the assumed each allows tuples that this one forbids
 			}
 			bindings[term.number] = value
 		} else if (local(term) && bindings[term.number] != value) || (!local(term) && h.value(term) != value) {
@@ -247,8 +246,8 @@ func (p *prover) freeze() Value {
 	return Value{kind: kindFrozen, number: p.frozen - 1}
 }
 
-// coversPlaces reports whether the assumed each speaks of all offsets that the
-// literal speaks of.
+// coversPlaces reports whether the assumed each covers all offsets that the literal
+// covers.
 func (p *prover) coversPlaces(l *literal, h *hypothesis, assumed *literal) bool {
 	if !assumed.content.positioned {
 		return !l.content.positioned || l.op == opEach && l.content.isRange()
@@ -258,7 +257,7 @@ func (p *prover) coversPlaces(l *literal, h *hypothesis, assumed *literal) bool 
 		p.value(l.content.rangeEnd) == h.value(assumed.content.rangeEnd)
 }
 
-// digest identifies a set of facts as Lookup yields them.
+// digest identifies a set of facts in the order of Lookup.
 type digest struct {
 	hash  hash.Hash
 	count int

@@ -34,7 +34,7 @@ func (p *prover) proveFlow(body []literal, i int, done func() bool) (matched, pr
 	return matched || found, false
 }
 
-// proveAssumed tries every hypothesis that is the literal.
+// proveAssumed tries every hypothesis that is equal to the literal.
 func (p *prover) proveAssumed(body []literal, i int, done func() bool) (matched, proved bool) {
 	for h := range p.hypotheses {
 		for j := range p.hypotheses[h].body {
@@ -101,8 +101,8 @@ func (p *prover) sessionValue(op operation) (Value, Condition) {
 	return Value{}, Condition{}
 }
 
-// targetValue has no conditions but for the length: name, number, kind and declared
-// type of a conduit are fixed for its lifetime.
+// targetValue returns a property of the target. Only the length needs a condition: a
+// conduit's name, number, kind and declared type never change.
 func (p *prover) targetValue(op operation) (Value, Condition) {
 	target := p.environment.Target
 	if target == nil {
@@ -169,8 +169,8 @@ func (p *prover) policyValue(owner boundPolicy) Value {
 	return Value{kind: kindPolicy, number: int64(len(p.policies) - 1)}
 }
 
-// subject is a rule as isAsRestrictive refers to it: a known one, the open target
-// of a comparison, or one of a frozen policy.
+// subject is a rule to which isAsRestrictive refers: a known one, the open target of a
+// comparison, or one of a frozen policy.
 type subject struct {
 	policy *Policy
 	this   string
@@ -209,8 +209,8 @@ func (s subject) same(other subject) bool {
 	return s.policy.id == other.policy.id && (s.this == other.this || !s.policy.usesIt)
 }
 
-// atLeast decides isAsRestrictive: by a hypothesis that says so, or by comparing
-// two rules that are known.
+// atLeast decides isAsRestrictive: by a hypothesis that says so, or by a comparison of
+// two known rules.
 func (p *prover) atLeast(l *literal) bool {
 	var sides [2]subject
 	for i, side := range l.references {
@@ -263,8 +263,8 @@ func (p *prover) assumedAtLeast(l *literal, sides [2]subject) bool {
 	return false
 }
 
-// nested runs a comparison inside a decision: with the same budget, and with its
-// conditions added to the decision's.
+// nested runs a comparison inside a decision. It uses the same budget, and its conditions
+// are added to the decision's.
 func (p *prover) nested(compare func(inner *prover) bool) bool {
 	inner := newProver(p.state, &p.environment)
 	defer inner.release()

@@ -78,21 +78,21 @@ func follows(premise operation, first, second Value, op operation, left, right V
 	case first == left:
 		return second.concrete() && second.kind == right.kind && impliesBound(premise, second, op, right)
 	case first == right:
-		// The constant is on the left: look at it from the other side.
+		// The constant is on the left, so mirror the relation.
 		return second.concrete() && second.kind == left.kind && impliesBound(premise, second, mirrored(op), left)
 	}
 	return false
 }
 
-// clock decides a relation between now and a constant, and says until when it
-// stays decided.
+// clock decides a relation between now and a constant. It adds a condition for the time
+// until which the decision holds.
 func (p *prover) clock(op operation, limit Value) bool {
 	now := Time(p.environment.Now)
 	if p.environment.Now.IsZero() || !relate(op, now, limit) {
 		return false
 	}
 	if limit.kind != TimeValue {
-		return true // neq with another kind, for ever
+		return true // neq with another kind always holds
 	}
 	after := Value{kind: TimeValue, number: limit.number + 1}
 	switch op {

@@ -11,17 +11,17 @@ import (
 // prover shows that a conjunction holds. It is used in two ways:
 //
 //   - evaluation: session, target and update are given (hypotheses is empty);
-//   - comparison: they are left open, and whatever the hypotheses say of them may
-//     be used. The hypotheses' variables are frozen: fixed but unknown values.
+//   - comparison: they are left open, and the hypotheses about them may be used. The
+//     hypotheses' variables are frozen: fixed but unknown values.
 //
-// In both, the state answers what is about facts and conduits, and everything it
-// was asked for with success becomes a condition.
+// In both, the state answers literals about facts and conduits, and every successful
+// lookup becomes a condition.
 type prover struct {
 	state       State
 	environment Environment
 	judgement   judgement
 	comparing   bool
-	anyConduit  bool // an unbound conduit means any: only for running a policy backwards
+	anyConduit  bool // an unbound conduit means any: only to run a policy backwards
 	hypotheses  []hypothesis
 	frozen      int64 // next unused number of a frozen value
 
@@ -32,15 +32,15 @@ type prover struct {
 	scratch  []Value // stack of pattern arguments
 
 	conditions []Condition
-	policies   []boundPolicy // met through hasPol, by number
-	budget     *budget       // own, or that of the decision around a nested comparison
+	policies   []boundPolicy // from hasPol, by number
+	budget     *budget       // its own, or that of the decision around a nested comparison
 	own        budget
 	nesting    int // depth of each conditions
 	failure    failure
-	tree       *Derivation // where explanations go; nil when nobody asked
+	tree       *Derivation // for explanations; nil if none was requested
 }
 
-// hypothesis is a conjunction that may be taken for granted.
+// hypothesis is a conjunction that is assumed to hold.
 type hypothesis struct {
 	body     []literal
 	bindings []Value // of its variables: frozen or known
@@ -63,14 +63,14 @@ type boundPolicy struct {
 	this   string
 }
 
-// budget bounds one decision, nested comparisons included.
+// budget limits the steps of one decision, including nested comparisons.
 type budget struct {
 	steps int
 	depth int
 	err   error
 }
 
-// failure is the literal nearest to success among those that did not hold.
+// failure is the literal that came nearest to success among those that did not hold.
 type failure struct {
 	literal   *literal
 	owner     Rule
@@ -89,7 +89,7 @@ var frozenValues = func() (values [MaxVariables]Value) {
 
 var provers = sync.Pool{New: func() any { return new(prover) }}
 
-// maxRetained bounds the buffers of provers that wait for their next use.
+// maxRetained limits the buffers of provers that wait for their next use.
 const maxRetained = 256
 
 // newProver returns a prover for one decision; give it back with release.
@@ -107,9 +107,9 @@ func newProver(state State, environment *Environment) *prover {
 
 func (p *prover) release() {
 	if cap(p.conditions) > maxRetained || cap(p.scratch) > maxRetained {
-		return // one unusual decision should not occupy memory for ever
+		return // an unusual decision should not occupy memory for long
 	}
-	// What stays behind in these refers to policies and strings for a while longer.
+	// The buffers that are kept refer to policies and strings for a while longer.
 	*p = prover{
 		hypotheses: p.hypotheses[:0], bindings: p.bindings[:0], trail: p.trail[:0], scratch: p.scratch[:0],
 		conditions: p.conditions[:0], failure: failure{bindings: p.failure.bindings[:0]},
@@ -117,7 +117,7 @@ func (p *prover) release() {
 	provers.Put(p)
 }
 
-// mark remembers how far bindings and conditions have come.
+// mark is a state of bindings and conditions to return to.
 type mark struct{ trail, conditions int }
 
 func (p *prover) mark() mark { return mark{len(p.trail), len(p.conditions)} }
@@ -134,7 +134,7 @@ func (p *prover) unbind(trail int) {
 	p.trail = p.trail[:trail]
 }
 
-// step counts one literal; it reports false when the decision has had enough.
+// step counts one literal. It returns false when the budget is used up.
 func (p *prover) step() bool {
 	if p.budget.steps <= 0 {
 		p.budget.err = ErrTooManySteps
@@ -157,11 +157,11 @@ func (p *prover) value(term Value) Value {
 	return term
 }
 
-// exact resolves the clock to this very instant. What is concluded from it holds
-// only now, which becomes a condition.
+// exact resolves the clock to the current instant. A conclusion from it holds only now,
+// which becomes a condition.
 func (p *prover) exact(value Value) Value {
 	if value.kind != kindNow || p.environment.Now.IsZero() {
-		return value // without a clock nothing can be concluded from it
+		return value // without a clock there is no conclusion
 	}
 	instant := Time(p.environment.Now)
 	p.requireFrom(instant)
@@ -198,8 +198,8 @@ func (p *prover) open(owner Rule, c *clause) {
 	p.trail = p.trail[:0]
 }
 
-// prove shows the literals of body from index i on and then done (nil: nothing
-// more). On success bindings and conditions stay, otherwise they are undone.
+// prove shows the literals of body from index i on, and then done (nil: nothing more).
+// After success, bindings and conditions stay; otherwise they are undone.
 func (p *prover) prove(body []literal, i int, done func() bool) bool {
 	if i == len(body) {
 		return done == nil || done()
@@ -209,7 +209,7 @@ func (p *prover) prove(body []literal, i int, done func() bool) bool {
 	}
 	l := &body[i]
 	start := p.mark()
-	var matched bool // whether the literal itself held in some way
+	var matched bool // whether the literal itself held at least once
 	var proved bool
 	switch {
 	case l.op == opSays || l.op == opWillsay:
@@ -231,7 +231,7 @@ func (p *prover) prove(body []literal, i int, done func() bool) bool {
 }
 
 // note records a literal that did not hold, if it came nearer than earlier ones. Of two
-// that came as near, a fact that is not there is the one that can be mended.
+// that came equally near, it prefers a missing fact, since that can be remedied.
 func (p *prover) note(l *literal, remaining int) {
 	nearer := p.failure.literal == nil || remaining < p.failure.remaining ||
 		remaining == p.failure.remaining && l.op == opSays && p.failure.literal.op != opSays
@@ -271,7 +271,8 @@ func (p *prover) holds(l *literal) bool {
 	return false
 }
 
-// assumed looks for a hypothesis that is the literal, unifying its arguments.
+// assumed searches for a hypothesis that is equal to the literal, and unifies its
+// arguments.
 func (p *prover) assumed(l *literal) bool {
 	for h := range p.hypotheses {
 		for j := range p.hypotheses[h].body {
@@ -302,8 +303,8 @@ func (p *prover) matches(l *literal, h *hypothesis, assumed *literal) bool {
 	return true
 }
 
-// samePlace unifies where two tuples stand. An assumed tuple at a known offset also
-// stands somewhere in the conduit.
+// samePlace unifies the offsets of two tuples. An assumed tuple at a known offset also
+// counts as one at any offset.
 func (p *prover) samePlace(c *content, h *hypothesis, assumed *content) bool {
 	if c.relation != assumed.relation || !p.unify(c.conduit, h.value(assumed.conduit)) {
 		return false

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Rules as a person would say them: "bob, or whoever "friends/bob" lists as friend".
-// What has no phrase here is quoted as it is written.
+// Rules in a person's words: "bob, or whoever "friends/bob" lists as friend". A literal
+// without a phrase here is quoted from the source.
 
-// whom says who satisfies a rule.
+// whom returns who satisfies a rule.
 func (r Rule) whom() string {
 	clauses := r.compiled().clauses
 	if len(clauses) == 0 {
@@ -24,7 +24,7 @@ func (r Rule) whom() string {
 	return strings.Join(phrases, ", or ")
 }
 
-// title names a policy: "private, owner bob".
+// title returns a policy's name and arguments: "private, owner bob".
 func (p *Policy) title() string {
 	if p == nobody {
 		return "there is no policy"
@@ -39,7 +39,7 @@ func (p *Policy) title() string {
 	return title
 }
 
-// onlySome says who alone may do something with "it". participle is of the verb.
+// onlySome returns who alone may access "it". participle is that of the verb.
 func (r Rule) onlySome(verb, participle string) string {
 	title := " (" + r.owner().title() + ")"
 	switch whom := r.whom(); {
@@ -52,7 +52,7 @@ func (r Rule) onlySome(verb, participle string) string {
 	}
 }
 
-// lasting says for how long an obligation is kept.
+// lasting returns how long an obligation is kept.
 func (d duty) lasting() string {
 	if len(d.obligation.exits) == 0 {
 		return "for ever"
@@ -69,9 +69,9 @@ func (d duty) lasting() string {
 type description struct {
 	clause  *clause
 	this    string
-	reader  Value            // whom the clause is about: a name, a variable, or anybody
-	defined map[int64]string // variables that concat makes, by what they look like
-	where   []string         // conditions on what else has to be so
+	reader  Value            // the reader in the clause: a name, a variable, or anybody
+	defined map[int64]string // texts for the variables that concat defines
+	where   []string         // other conditions
 	how     []string         // conditions that follow the reader's name
 }
 
@@ -111,7 +111,7 @@ func (d *description) plain(term Value) string {
 	return term.String()
 }
 
-// show writes a term as a policy does, but for the reader.
+// show writes a term in the form of a policy, except for the reader.
 func (d *description) show(term Value) string {
 	if term.kind == kindVariable && (term == d.reader || d.defined[term.number] != "") {
 		return d.plain(term)
@@ -142,7 +142,7 @@ func (d *description) whom() string {
 func (d *description) add(l *literal) {
 	switch {
 	case l.op == opKey || l.op == opConcat && l.arguments[0].kind == kindVariable:
-		return // said elsewhere
+		return // described elsewhere
 	case l.op == opRegion && l.arguments[0].kind == kindVariable:
 		d.how = append(d.how, "in a region "+d.plain(l.arguments[0]))
 	case l.op == opRegion:

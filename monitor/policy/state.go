@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// ConduitKind says what a conduit is made of. A kind never changes while the
-// conduit exists.
+// ConduitKind is the kind of a conduit. It never changes while the conduit exists.
 type ConduitKind uint8
 
 // The kinds of conduit, in the words of cKindIs. DescriptorConduit is a channel
@@ -26,7 +25,7 @@ const (
 
 var conduitKinds = []string{"unknown", "file", "tuple", "connection", "pipe", "descriptor"}
 
-// String returns the kind as cKindIs writes it.
+// String returns the kind in the form of cKindIs.
 func (k ConduitKind) String() string {
 	if int(k) < len(conduitKinds) {
 		return conduitKinds[k]
@@ -49,22 +48,22 @@ func ParseConduitKind(name string) (ConduitKind, error) {
 		name, strings.Join(conduitKinds[1:], ", "))
 }
 
-// Conduit is what decisions need to know of a conduit.
+// Conduit holds the properties of a conduit that decisions depend on.
 type Conduit struct {
-	ID       int64       // dense number, from 1; 0 where it has none
+	ID       int64       // dense number, from 1; 0 if it has none
 	Name     string      // path, key or address; never empty
 	Kind     ConduitKind // satisfies cKindIs
-	Length   int64       // bytes at present, for cCurrLenIs
+	Length   int64       // current length in bytes, for cCurrLenIs
 	Type     string      // declared shape of the content, for cTypeIs; "" satisfies none
 	Internal bool        // between tasks of the pipeline, for cIsInternal
-	// Directory says that the conduit stands for every file of a directory that is given
-	// to tasks as a whole: it satisfies neither cNameIs nor cIdIs.
+	// Directory says that the conduit means every file of a directory that tasks get as a
+	// whole. It satisfies neither cNameIs nor cIdIs.
 	Directory bool
 	Policy    *Policy // nil: nobody may read or write
 }
 
-// Label returns what the conduit's policy demands of everything derived from its
-// data. Without a policy that is an obligation nobody satisfies.
+// Label returns the obligations that the conduit's policy puts on everything derived from
+// its data. Without a policy it is an obligation that nobody satisfies.
 func (c Conduit) Label() Label {
 	if c.Policy == nil {
 		return nobody.Label(c.Name)
@@ -72,12 +71,12 @@ func (c Conduit) Label() Label {
 	return c.Policy.Label(c.Name)
 }
 
-// Fact is a tuple standing in a conduit: Conduit says Relation(Arguments…).
+// Fact is a tuple in a conduit: Conduit says Relation(Arguments…).
 type Fact struct {
 	Conduit   string
 	Relation  string
 	Arguments []Value
-	// Offset is the tuple's place in the conduit where Positioned.
+	// Offset is the tuple's position in the conduit, if Positioned is set.
 	Offset     int64
 	Positioned bool
 }
@@ -93,11 +92,11 @@ type Pattern struct {
 	Offset     Value
 }
 
-// Facts is a read-only view of the tuples that stand in conduits. Several
-// goroutines may use it at once.
+// Facts is a read-only view of the tuples in conduits. It must be safe for concurrent
+// use.
 type Facts interface {
-	// Has reports whether any fact matches. It must be answered by an index:
-	// comparisons call it for every document class.
+	// Has reports whether any fact matches. It must use an index: comparisons call it for
+	// every document class.
 	Has(pattern Pattern) bool
 	// Lookup calls yield with each match until yield returns false, ordered by
 	// conduit, then offset, then arguments ([Value.Compare]). A fact's Arguments
@@ -111,14 +110,14 @@ type Conduits interface {
 	ConduitByID(id int64) (Conduit, bool)
 }
 
-// State is what rules are evaluated against. It must not change during a call
+// State is the input that rules are evaluated against. It must not change during a call
 // into this package.
 type State interface {
 	Facts
 	Conduits
 }
 
-// Session is the party for whom a task acts, or the connected party. The reference
+// Session is the party for which a task acts, or the connected party. The reference
 // monitor has verified it; the offline analysis predicts it.
 type Session struct {
 	Principal string     // name, or "task/<task name>" for a task without a user; "" when not authenticated
@@ -137,16 +136,16 @@ type Update struct {
 // Environment is everything besides the state that a decision may depend on.
 type Environment struct {
 	Session *Session  // nil: nobody; all session predicates fail
-	Now     time.Time // the clock; with the zero Time everything about time fails
-	// Target is the conduit that is written or by which data leaves, which the c…
-	// predicates speak of. [Decide] sets it.
+	Now     time.Time // the clock; with the zero Time, all literals about time fail
+	// Target is the conduit that is written, or by which data leaves. The c… predicates
+	// are about it. [Decide] sets it.
 	Target *Conduit
 	Update *Update // nil: unknown; willsay and cNewLenIs fail
-	// Waive, when set, names policies that are not enforced: what they ask for is not
-	// checked. What other policies ask for is, and a waived policy still counts where
-	// it keeps another one's obligation.
+	// Waive, if set, reports which policies are not enforced: their demands are not
+	// checked. The demands of other policies are, and a waived policy still counts if it
+	// keeps an obligation of another one.
 	Waive func(*Policy) bool
-	// Bulk leaves out why a denial is one, which costs more than the decision.
+	// Bulk leaves out the reasons of denials, which cost more than the decision.
 	Bulk bool
 	// Explain asks for Decision.Derivation, which costs several times the decision.
 	Explain bool

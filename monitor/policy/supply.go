@@ -8,31 +8,30 @@ import (
 	"slices"
 )
 
-// Grant is the way in which a task gets the conduits that carry a policy. If a task gets
-// them without a decision on each use, the decision is taken before some predicates have a
-// value.
+// Grant is the way in which a task gets the conduits of a policy. If it gets them without
+// a decision on each use, some predicates have no value yet when the decision is made.
 type Grant uint8
 
 const (
 	GrantOpen      Grant = iota // one conduit at a time, with a decision on it
 	GrantDirectory              // a directory as a whole: its files are opened natively, whatever they are called
-	// keys of the key-value store: for a user and region, whatever address they connect from
+	// keys of the key-value store: for a user and region, whatever the address
 	GrantKeys
 )
 
-// supply says where a predicate's value comes from while a policy is enforced.
+// supply is the source of a predicate's value while a policy is enforced.
 type supply struct {
-	by      [3]string // in read, update and declassify rules; "" where nobody supplies it
-	missing string    // why nobody does
+	by      [3]string // in read, update and declassify rules; "" if nobody supplies it
+	missing string    // why nobody supplies it
 	remedy  string    // what to write instead
-	// withheld are the grants with which it is not supplied, with the reason.
+	// withheld holds the grants with which the value is not supplied, with the reason.
 	withheld map[Grant]string
 }
 
-// suppliedBy is a value that is known in every rule.
+// suppliedBy returns the supply of a value that is known in every rule.
 func suppliedBy(whom string) supply { return supply{by: [3]string{whom, whom, whom}} }
 
-// suppliedByNobody is a value that is known in no rule.
+// suppliedByNobody returns the supply of a value that is known in no rule.
 func suppliedByNobody(missing, remedy string) supply { return supply{missing: missing, remedy: remedy} }
 
 func (s supply) except(grant Grant, because string) supply {
@@ -55,8 +54,8 @@ var (
 		"remove it, and let only a task write that you trust to write nothing else: update :- sKeyIs(\"task/NAME\")")
 )
 
-// supplies is the one place that says whether a predicate can be enforced. A
-// predicate that is not listed is refused; a test demands that each is.
+// supplies is the only place that defines whether a predicate can be enforced. A
+// predicate that is not listed is refused. A test requires that each is listed.
 var supplies = [operations]supply{
 	opAdd: computed, opSub: computed, opMul: computed, opDiv: computed, opRem: computed,
 	opConcat: computed, opType: computed,
@@ -83,17 +82,17 @@ var supplies = [operations]supply{
 	opWillsay: ofContents, opEachWillsay: ofContents,
 }
 
-// offsets are no predicate of their own: says and each may ask for them.
+// offsets are not a predicate of their own: they belong to says and each.
 var offsets = suppliedByNobody("facts have no place in a conduit",
 	"remove what stands after @: then every tuple counts")
 
-// itself is the name that `this` stands for.
+// itself is the supply of the name that `this` means.
 var itself = ofNames
 
-// CheckSupplied reports every literal of the policy whose value nobody supplies where
-// conduits are given in this way. Evaluation would take the value for absent: a clause
-// that asks for it never holds, an each over such tuples always does. So a policy with
-// such a literal must not be bound. The error is an [Errors].
+// CheckSupplied reports every literal of the policy whose value nobody supplies if its
+// conduits are given in this way. Evaluation would treat the value as absent: a clause
+// that uses it never holds, an each over such tuples always does. So a policy with such a
+// literal must not be bound. The error is an [Errors].
 func (t *Template) CheckSupplied(grant Grant) error {
 	c := &supplyChecker{file: t.file, grant: grant}
 	for _, clause := range t.read {

@@ -22,7 +22,7 @@ type Declaration struct {
 	trailing []string // comments after the last clause
 }
 
-// clauseSyntax is `head :- body.` as written.
+// clauseSyntax is `head :- body.` in its source form.
 type clauseSyntax struct {
 	position Position
 	comments []string // before the clause or inside it
@@ -62,7 +62,7 @@ const (
 	groupForm                        // ( inner )
 )
 
-// literalSyntax is one literal as written.
+// literalSyntax is one literal in its source form.
 type literalSyntax struct {
 	position  Position
 	form      literalForm
@@ -87,7 +87,7 @@ const (
 	referenceTerm // read, this.read, P.read
 )
 
-// termSyntax is one argument as written.
+// termSyntax is one argument in its source form.
 type termSyntax struct {
 	position Position
 	form     termForm
@@ -96,7 +96,7 @@ type termSyntax struct {
 	rule     ruleName // of a reference
 }
 
-// reserved words cannot name parameters: they mean something else in a term.
+// reserved words cannot name parameters, since they have a meaning in terms.
 var reserved = map[string]bool{
 	"policy": true, "read": true, "update": true, "declassify": true, "true": true, "this": true,
 	"each": true, "in": true, "says": true, "willsay": true, "until": true,

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Tuple is a list of values packed into one comparable word, so that whatever
-// contains it can be compared with == and used as a map key. A wildcard in it
-// stands for any value.
+// Tuple is a list of values packed into one comparable value, so that a structure with a
+// Tuple can be compared with == and used as a map key. A wildcard in it means any value.
 type Tuple struct{ packed string }
 
 // NewTuple packs values.
@@ -71,7 +70,7 @@ func uvarint(text string) (value, used int) {
 	}
 }
 
-// String returns the tuple as a policy writes it: ("alice", 17).
+// String returns the tuple in the form of policies: ("alice", 17).
 func (t Tuple) String() string {
 	values := t.Values()
 	texts := make([]string, len(values))

@@ -25,16 +25,16 @@ const (
 
 	kindVariable  // a clause variable, by number
 	kindParameter // a template's parameter, by number
-	kindThis      // the name of the conduit the policy stands on
+	kindThis      // the name of the policy's conduit
 	kindNow       // the clock
 	kindFrozen    // an arbitrary but fixed value of a hypothesis' variable
-	kindPolicy    // a policy met through hasPol, by number in the prover
+	kindPolicy    // a policy from hasPol, by number in the prover
 )
 
-// typeNames are the types that parameters can have, in the words of vType.
+// typeNames are the possible types of parameters, in the words of vType.
 var typeNames = [...]string{StringValue: "string", IntegerValue: "integer", TimeValue: "time"}
 
-// parseArgument reads a parameter's value as its type wants it.
+// parseArgument reads a parameter's value in the form of its type.
 func parseArgument(kind ValueKind, text string) (Value, error) {
 	switch kind {
 	case IntegerValue:
@@ -115,8 +115,8 @@ func (v Value) Instant() time.Time {
 	return time.Unix(0, v.number).UTC()
 }
 
-// concrete reports whether the value is a string, an integer or a time, so that
-// the state may be asked about it.
+// concrete reports whether the value is a string, an integer or a time, so that the state
+// can be asked about it.
 func (v Value) concrete() bool { return v.kind >= StringValue && v.kind <= TimeValue }
 
 // Compare orders values: by kind, then by number, then by text.
@@ -130,7 +130,7 @@ func (v Value) Compare(other Value) int {
 	return strings.Compare(v.text, other.text)
 }
 
-// String returns the value as a policy's text writes it.
+// String returns the value in the form of policies.
 func (v Value) String() string {
 	switch v.kind {
 	case Wildcard:
