@@ -12,15 +12,15 @@ type Capabilities struct {
 	Reads    []uint32 // classes, ascending
 	Writes   []uint32 // classes, ascending
 	// Others are the accesses to conduits without a class, by name: "queries",
-	// "profile:alice"; sorted.
+	// "profile:alice". They are sorted.
 	Others []Other
 
 	// The conditions of reads[i] are readsOn.of(i), and so on.
 	readsOn, writesOn, othersOn footprints
 }
 
-// Other is an access to a single conduit that the catalog keeps no class for: a
-// pipe, a channel, a connection, a tuple.
+// Other is an access to a single conduit for which the catalog has no class: a pipe, a
+// channel, a connection, a tuple.
 type Other struct {
 	Set     string `json:"set"`
 	Conduit string `json:"conduit"`
@@ -45,12 +45,12 @@ func (o Other) compare(other Other) int {
 	return 0
 }
 
-// footprints are the conditions of several accesses, end to end: an instance has a
-// hundred, a population four million.
+// footprints are the conditions of several accesses in one list, to save memory: an
+// instance has a hundred accesses, a population four million.
 type footprints struct {
 	ends    []uint32 // of each access' hashes
 	hashes  []conditionHash
-	expires []expiry // of the few that time ends, by access
+	expires []expiry // of the few accesses that expire, by access
 }
 
 type expiry struct {
@@ -80,7 +80,7 @@ func (f *footprints) of(i int) footprint {
 	return one
 }
 
-// restsOn reports whether access i rests on one of the sorted hashes.
+// restsOn reports whether access i depends on one of the sorted hashes.
 func (f *footprints) restsOn(i int, hashes []conditionHash) bool {
 	for _, hash := range f.of(i).hashes {
 		if _, found := slices.BinarySearch(hashes, hash); found {
@@ -90,7 +90,7 @@ func (f *footprints) restsOn(i int, hashes []conditionHash) bool {
 	return false
 }
 
-// nextExpiry is the first instant at which an access ends.
+// nextExpiry returns the first instant at which an access expires.
 func (c *Capabilities) nextExpiry() int64 {
 	next := int64(never)
 	for _, f := range []*footprints{&c.readsOn, &c.writesOn, &c.othersOn} {
@@ -101,7 +101,7 @@ func (c *Capabilities) nextExpiry() int64 {
 	return next
 }
 
-// compact gives back what growing left over.
+// compact frees the unused capacity of the lists.
 func (f *footprints) compact() {
 	f.ends, f.hashes = slices.Clip(f.ends), slices.Clip(f.hashes)
 }

@@ -14,34 +14,34 @@ import (
 // Side is one pipeline before or after a change of bundle.
 type Side struct {
 	Open *Result // accesses that are not denied (Options.Open)
-	Held *Result // accesses that every policy allows; Open itself where all are enforced
+	Held *Result // accesses that every policy allows; Open itself if all are enforced
 }
 
-// Changes says which flows a change of bundle opens and closes. A flow is an expected
+// Changes lists the flows that a change of bundle opens and closes. A flow is an expected
 // access of one instance to one conduit.
 type Changes struct {
 	Before, After uint64 // flows that are not denied
-	// Opened and Closed are of those. WouldClose were allowed by every policy, and are
-	// afterwards forbidden by policies in modes Audit and Warn alone.
+	// Opened and Closed are flows that are not denied. WouldClose are flows that every
+	// policy allowed, and that afterwards only policies in modes Audit and Warn forbid.
 	Opened, Closed, WouldClose []FlowChange
 	Users                      []string // of instances with a flow opened or closed, sorted
 	Documents                  []uint32 // conduits of such a flow: one for each way in which they changed
 	DocumentsTotal             uint64
 }
 
-// FlowChange is flows of one task to the conduits of one set under one policy.
+// FlowChange is a group of flows of one task to the conduits of one set under one policy.
 type FlowChange struct {
 	Pipeline, Task, Access, Conduits string
 	Policy                           string // the conduits' in the candidate; "" for none
 	Instance                         Instance
 	Conduit                          string // an example
 	Instances                        uint64
-	Classes                          uint64 // of conduits; 0 where they have none
+	Classes                          uint64 // of conduits; 0 if they have none
 	Documents                        uint64 // conduits
 	Flows                            uint64
 }
 
-// Comparison gathers the changes of all pipelines.
+// Comparison collects the changes of all pipelines.
 type Comparison struct {
 	before, after *catalog.State
 	crossings     []crossing
@@ -52,7 +52,7 @@ type Comparison struct {
 	rows          [3]map[rowKey]*row // by outcome
 }
 
-// outcome is what becomes of a flow that does not stay as it is.
+// outcome is the change of a flow.
 type outcome int
 
 const (
@@ -89,7 +89,7 @@ func NewComparison(change *catalog.Change) *Comparison {
 	return c
 }
 
-// Add compares one pipeline. A side is nil where there is no such pipeline.
+// Add compares one pipeline. A side is nil if the pipeline does not exist there.
 func (c *Comparison) Add(before, after *Side) {
 	old, next := instancesOf(before), instancesOf(after)
 	for len(old)+len(next) > 0 {
@@ -133,7 +133,7 @@ func (p pair) plan() *Plan {
 	return p.before.Open.plan
 }
 
-// held is what every policy allows the instance on a side.
+// held returns what every policy allows the instance on a side.
 func held(side *Side, open *Capabilities) *Capabilities {
 	if side == nil || open == nil {
 		return nothing
@@ -191,7 +191,7 @@ func contains(classes []uint32, class uint32) bool {
 	return found
 }
 
-// count notes that the instance's flows of a crossing change.
+// count records that the instance's flows of a crossing change.
 func (c *Comparison) count(p pair, what policy.Operation, i uint32, how outcome) {
 	one := &c.crossings[i]
 	info, owner := c.after.Class(one.to), ""

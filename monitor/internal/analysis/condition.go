@@ -13,24 +13,24 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// A state condition is kept as 64 bits: enough to find the accesses that rest on a
-// fact when it changes. Two conditions with the same bits cost one needless
-// decision. Conditions in full come from deciding again, with Explain.
+// conditionHash is a state condition in 64 bits, which suffice to find the accesses that
+// depend on a fact when it changes. Two conditions with the same hash cost one needless
+// decision. The full conditions come from a new decision, with Explain.
 type conditionHash uint64
 
-// never is the expiry of an access that time does not end.
+// never is the expiry of an access that does not expire.
 const never = math.MaxInt64
 
-// footprint is what an access rests on: sorted hashes, and the instant (Unix
-// nanoseconds) from which it no longer holds by the passing of time alone.
+// footprint is what an access depends on: sorted hashes, and the instant (Unix
+// nanoseconds) from which it no longer holds because time has passed.
 type footprint struct {
 	hashes []conditionHash
 	until  int64
 }
 
-// footprintOf keeps the conditions that a change of state can break. Predictions
-// are what makes the instance; conditions on the conduit's own name are what makes
-// the class, and a conduit for which they change moves to another class.
+// footprintOf keeps the conditions that a change of state can break. It drops
+// predictions, which define the instance, and conditions on the conduit's own name, which
+// define the class: a conduit for which they change moves to another class.
 func footprintOf(conditions []policy.Condition, own string) footprint {
 	f := footprint{until: never}
 	for _, condition := range conditions {
@@ -52,8 +52,8 @@ func footprintOf(conditions []policy.Condition, own string) footprint {
 	return f
 }
 
-// hashCondition is of the exact fact where the condition names one, and of all the
-// relation's facts in the conduit where it holds a wildcard.
+// hashCondition hashes the exact fact if the condition names one, or all of the
+// relation's facts in the conduit if the condition contains a wildcard.
 func hashCondition(condition policy.Condition, values []policy.Value) conditionHash {
 	exact := condition.Kind != policy.FactsUnchanged
 	for _, value := range values {
@@ -96,7 +96,7 @@ func writeText(write func([]byte) (int, error), text string) {
 	_, _ = write([]byte(text))
 }
 
-// changedHashes are the conditions that a change of the catalog may have broken.
+// changedHashes returns the conditions that a change of the catalog may have broken.
 func changedHashes(change *catalog.Change) []conditionHash {
 	var hashes []conditionHash
 	for _, facts := range [][]policy.Fact{change.Added, change.Removed} {

@@ -13,28 +13,29 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// mostCauses is how many policies a report names for what is refused, and as many
-// for what is undecided.
+// mostCauses limits the number of policies that a report names for refused accesses, and
+// for undecided ones.
 const mostCauses = 3
 
-// analysed is one instance with what was found for it.
+// analyzed is one instance with the results about it.
 type analyzed struct {
 	who   *subject
 	found *Capabilities
 }
 
-// count goes over what a task is expected to do with one set of conduits. Conduits are
-// counted by policy, not one by one: users and conduits are too many for pairs of them.
+// count counts the expected accesses of a task to one set of conduits. It counts conduits
+// by policy, not one by one: there are too many pairs of users and conduits.
 type count struct {
 	engine *engine
 	task   *Task
 	set    *Set
 	what   policy.Operation
-	// asksAhead says that the taint of a task that writes asks what is known only then.
+	// asksAhead says that the taint of a writing task depends on values that are known
+	// only when the access happens.
 	asksAhead bool
 	groups    map[groupKey]*group
 	byClass   map[uint32]*group
-	weights   map[uint32]uint64 // conduits that a class stands for
+	weights   map[uint32]uint64 // number of conduits of a class
 
 	without   uint64 // instances with none granted and none undecided, of those with any expected
 	firstSuch analyzed
@@ -42,8 +43,8 @@ type count struct {
 
 type groupKey struct{ policy, undecided string }
 
-// group is the accesses to the conduits of one policy. Those that are not granted are
-// all refused or, for the same reason, all undecided.
+// group holds the accesses to the conduits of one policy. Those that are not granted are
+// either all refused or, for the same reason, all undecided.
 type group struct {
 	groupKey
 	classes    []uint32
@@ -58,14 +59,14 @@ type lacking struct {
 	to  *target
 }
 
-// Why accesses are undecided.
+// Reasons for undecided accesses.
 const (
 	asksThen = "the conduit's policy or the task's taint asks for the session's address, " +
 		"which is known only when the access happens"
 	noConduit = "the conduit's own name decides, and there is no such conduit yet"
 )
 
-// newCount groups the set's classes. It is nil for a name that is no set.
+// newCount groups the set's classes. It returns nil if the name is not that of a set.
 func newCount(e *engine, task *Task, name string, what policy.Operation) *count {
 	set := e.plan.set(name)
 	if set == nil {
@@ -78,7 +79,7 @@ func newCount(e *engine, task *Task, name string, what policy.Operation) *count 
 	for _, class := range e.state.ClassesOf(set.Catalog) {
 		weight := uint64(e.state.Class(class).Members)
 		if weight == 0 && !set.Ingress {
-			weight = 1 // its conduits are yet to be made
+			weight = 1 // its conduits do not exist yet
 		}
 		if weight == 0 {
 			continue
@@ -152,7 +153,7 @@ func (c *count) over(instances []analyzed) Accesses {
 	return out
 }
 
-// instance adds what is granted to one instance, and what it is expected to do with
+// instance adds the accesses that one instance is granted, and its expected accesses to
 // conduits without a class.
 func (c *count) instance(one analyzed) {
 	expected, granted, undecided := false, false, false
@@ -195,7 +196,8 @@ func (c *count) classes(of *Capabilities) []uint32 {
 	return of.Writes
 }
 
-// mostLacking are the groups with most accesses that are not granted, most first.
+// mostLacking returns the groups with the most accesses that are not granted, largest
+// first.
 func (c *count) mostLacking(kind func(*group) bool) []*group {
 	var list []*group
 	for g := range maps.Values(c.groups) {
@@ -277,7 +279,7 @@ func (c *count) referenceOf(to *target) catalog.Reference {
 	return reference
 }
 
-// relaxedMode is the mode of the policies that forbid a flow, Warn before Audit.
+// relaxedMode returns the mode of the policies that forbid a flow, Warn before Audit.
 func relaxedMode(state *catalog.State, unmet []*policy.Policy) catalog.Mode {
 	mode := catalog.Audit
 	for _, p := range unmet {
@@ -288,8 +290,8 @@ func relaxedMode(state *catalog.State, unmet []*policy.Policy) catalog.Mode {
 	return mode
 }
 
-// warning is about instances to which nothing is granted or left undecided, unless
-// policies that are only tried out forbid it.
+// warning warns about instances for which no access is granted or undecided, unless only
+// policies in mode Audit or Warn forbid them.
 func (c *count) warning(found Accesses) (Warning, bool) {
 	relaxed := slices.ContainsFunc(found.RefusedBecause, func(cause Cause) bool { return cause.Mode != "" })
 	if c.without == 0 || relaxed {

@@ -9,15 +9,16 @@ import (
 	"shai.dev/monitor/internal/catalog"
 )
 
-// crossing is conduits that are in one class before and in one after; 0 is no class.
+// crossing is a group of conduits that are in one class before and in one after; 0 is no
+// class.
 type crossing struct {
 	from, to uint32
 	count    uint64
 	example  uint32 // conduit number; 0 for a place
-	place    string // path of a directory and the like, whose files are yet to be made
+	place    string // path of a directory or similar, whose files do not exist yet
 }
 
-// name is an example of the conduits.
+// name returns an example of the conduits.
 func (c *Comparison) name(one *crossing) string {
 	if one.example == 0 {
 		return one.place
@@ -26,8 +27,8 @@ func (c *Comparison) name(one *crossing) string {
 	return name
 }
 
-// moved makes the crossings of conduits that change their class, and counts for each
-// class how many leave it.
+// moved makes the crossings of conduits that change their class, and counts how many
+// leave each class.
 func (c *Comparison) moved(moves []catalog.Move) (left map[uint32]uint64, gone map[uint32]bool) {
 	left, gone = map[uint32]uint64{}, map[uint32]bool{}
 	at := map[[2]uint32]int{}
@@ -46,7 +47,7 @@ func (c *Comparison) moved(moves []catalog.Move) (left map[uint32]uint64, gone m
 	return left, gone
 }
 
-// stayed makes the crossings of conduits whose class is the same.
+// stayed makes the crossings of conduits that stay in their class.
 func (c *Comparison) stayed(left map[uint32]uint64, gone map[uint32]bool) {
 	for class := uint32(1); class <= c.before.Classes(); class++ {
 		info := c.before.Class(class)
@@ -67,7 +68,7 @@ func (c *Comparison) stayed(left map[uint32]uint64, gone map[uint32]bool) {
 	}
 }
 
-// places makes a crossing of each path beneath which files are yet to be made.
+// places makes a crossing for each path beneath which files may be made later.
 func (c *Comparison) places() {
 	classes := map[string]*crossing{}
 	for i, state := range []*catalog.State{c.before, c.after} {

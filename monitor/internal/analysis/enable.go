@@ -12,21 +12,21 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// A change can also give accesses that no result holds yet. Which policies it can
-// do that for is read off their texts, coarsely: a new fact helps only a policy that
-// names its relation, a fact that goes only one that names the relation within an
-// `each`. For those, the candidates of every instance are looked for again.
+// A change can also give accesses that no result contains yet. The texts of policies show
+// roughly for which policies this is possible: a new fact helps only a policy that names
+// its relation, and a removed fact only one that names the relation within an `each`. For
+// those policies, the candidates of every instance are searched again.
 var (
 	saysRelation  = regexp.MustCompile(`\b(?:says|willsay)\s+(\w+)\s*\(`)
 	eachWord      = regexp.MustCompile(`\beach\b`)
 	aboutConduits = regexp.MustCompile(`\b(?:hasPol|cIdExists)\b`)
 )
 
-// sensitivity is what of the state a policy's text speaks of.
+// sensitivity describes the parts of the state that a policy's text refers to.
 type sensitivity struct {
 	relations map[string]bool
-	each      bool // some relation stands in an each
-	conduits  bool // speaks of other conduits by number
+	each      bool // some relation is in an each
+	conduits  bool // refers to other conduits by number
 }
 
 func sensitivityOf(text string) sensitivity {
@@ -38,8 +38,8 @@ func sensitivityOf(text string) sensitivity {
 	return s
 }
 
-// gains reports whether the change can make something hold for the policy that did
-// not hold before.
+// gains reports whether the change can make a policy allow something that it did not
+// allow before.
 func (s sensitivity) gains(change *catalog.Change, eachRelations map[string]bool) bool {
 	for _, fact := range change.Added {
 		if s.relations[fact.Relation] {
@@ -54,8 +54,8 @@ func (s sensitivity) gains(change *catalog.Change, eachRelations map[string]bool
 	return s.conduits && len(change.Moved)+len(change.Classes) > 0
 }
 
-// eachRelation finds the relations that an absence can rest on: those of an each,
-// and those that stand within its braces.
+// eachRelation finds the relations whose absence can matter: those of an each, and those
+// within its braces.
 var eachRelation = regexp.MustCompile(`\beach\s+in\b[^{}]*\{[^{}]*\}`)
 
 func eachRelations(text string) map[string]bool {
@@ -68,8 +68,8 @@ func eachRelations(text string) map[string]bool {
 	return relations
 }
 
-// gainsFrom reports whether a policy of the bundle can gain by the change. Nested
-// braces are beyond the expressions above; such a policy always can.
+// gainsFrom reports whether a policy of the bundle can gain by the change. The
+// expressions above do not match nested braces; a policy with them is assumed to gain.
 func gainsFrom(state *catalog.State, name string, change *catalog.Change) bool {
 	text, ok := state.PolicyText(name)
 	if !ok {
@@ -83,8 +83,8 @@ func gainsFrom(state *catalog.State, name string, change *catalog.Change) bool {
 	return s.gains(change, removable)
 }
 
-// touches reports whether a policy speaks of a relation that changed. A taint that
-// does may gain by any change: fewer facts mean fewer for whom its data is held.
+// touches reports whether a policy refers to a relation that changed. A taint that does
+// may gain by any change: if facts are removed, its data may be for fewer readers.
 func touches(state *catalog.State, name string, change *catalog.Change) bool {
 	text, ok := state.PolicyText(name)
 	if !ok {
@@ -95,7 +95,7 @@ func touches(state *catalog.State, name string, change *catalog.Change) bool {
 	return slices.ContainsFunc(change.Added, speaks) || slices.ContainsFunc(change.Removed, speaks)
 }
 
-// enabled marks what the change may give.
+// enabled marks the accesses that the change may give.
 func (u *update) enabled(ctx context.Context, change *catalog.Change) error {
 	gaining := make(map[string]bool)
 	for _, text := range change.After.Bundle().Policies {
@@ -126,14 +126,14 @@ func (u *update) enabled(ctx context.Context, change *catalog.Change) error {
 	})
 }
 
-// mayGain lists what has to be tried for an instance, nil for nothing.
+// mayGain lists the accesses of an instance to decide again, nil for none.
 func (e *engine) mayGain(c *Capabilities, gaining map[string]bool) *dirty {
 	task := e.plan.task(c.Instance.Task)
 	if task == nil {
 		return nil
 	}
 	if gaining[task.Taint.Policy] {
-		return &dirty{all: true} // the hypothesis itself speaks of the facts
+		return &dirty{all: true} // the hypothesis itself depends on the facts
 	}
 	who, err := newSubject(e.plan, e.state, c.Instance)
 	if err != nil {

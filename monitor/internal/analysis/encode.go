@@ -13,14 +13,14 @@ import (
 	"shai.dev/monitor/internal/codec"
 )
 
-// A stored result: magic, bundle hash, facts version, plan digest, time of the run,
-// the number of instances, each instance, and the SHA-256 of all that. Numbers are
-// unsigned varints, but for 8-byte condition hashes (big-endian); lists of classes
-// hold differences.
+// A stored result consists of magic, bundle hash, facts version, plan digest, time of the
+// run, the number of instances, each instance, and the SHA-256 of all that. Numbers are
+// unsigned varints, except for 8-byte condition hashes (big-endian). Lists of classes
+// contain differences.
 const magic = "shai-analysis-1\n"
 
-// ErrStale says that a stored result belongs to another bundle, other facts or
-// another plan; run the analysis.
+// ErrStale says that a stored result belongs to another bundle, other facts or another
+// plan. Run the analysis again.
 var ErrStale = errors.New("stored analysis is of another state")
 
 // encode appends the capability set to out. Equal sets give equal bytes.
@@ -133,7 +133,7 @@ func decodeCapabilities(r *codec.Reader) *Capabilities {
 	return c
 }
 
-// digest names a plan by its content.
+// digest returns a hash of the plan's content.
 func (p *Plan) digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", p.Pipeline)
@@ -167,8 +167,8 @@ func (r *Result) Encode() []byte {
 	return append(out, sum[:]...)
 }
 
-// Decode reads what Encode made of a result for the same plan and state. An error that
-// is ErrStale says that it is of others; any other, that it is damaged.
+// Decode reads a result that Encode made for the same plan and state. The error wraps
+// ErrStale if the result belongs to others. Any other error says that it is damaged.
 func Decode(stored []byte, plan *Plan, state *catalog.State) (*Result, error) {
 	body, ok := bytes.CutPrefix(stored, []byte(magic))
 	if !ok || len(body) < sha256.Size {

@@ -23,29 +23,29 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Plan is what is expected of one pipeline. A mistake in it costs speed, never
+// Plan lists the expected accesses of one pipeline. An error in it costs speed, but not
 // safety.
 type Plan struct {
 	Pipeline string
 	Tasks    []Task
 	Sets     []Set
-	// Seen are instances to analyse although no expectation names them: they have
-	// come before. They are no part of what makes two plans the same.
+	// Seen are instances that have occurred before. They are analysed although no
+	// expectation names them. They do not count when two plans are compared.
 	Seen []Instance
 }
 
-// Task is one task and the accesses expected of it.
+// Task is one task and its expected accesses.
 type Task struct {
 	Name       string
 	Parameters []string          // "user" and "region" become the session
 	Taint      catalog.Reference // arguments may hold {parameter}
 	Reads      []string          // names of sets
 	Writes     []string
-	Expect     []Expectation // where the instances come from, of a task with parameters
+	Expect     []Expectation // origins of the instances, for a task with parameters
 }
 
-// Expectation takes instances from facts: each tuple of Says in Conduit gives the
-// named parameters their values.
+// Expectation takes instances from facts: each tuple of Says in Conduit gives values to
+// the named parameters.
 type Expectation struct {
 	Conduit    string
 	Says       string
@@ -133,8 +133,8 @@ type Instance struct {
 	Arguments []string
 }
 
-// Name is "indexer", or "worker(alice, de)". A value that could be mistaken for more, or
-// for less, than itself is in quotes: no two instances have the same name.
+// Name returns "indexer", or "worker(alice, de)". A value that could be mistaken for more
+// or less than itself is in quotes, so no two instances have the same name.
 func (i Instance) Name() string {
 	if len(i.Arguments) == 0 {
 		return i.Task
@@ -180,7 +180,7 @@ func (t *Task) instances(facts policy.Facts) []Instance {
 			arguments := make([]string, len(order))
 			for i, at := range order {
 				if arguments[i] = fact.Arguments[at].Text(); arguments[i] == "" {
-					return true // a number or an empty text names no user and no region
+					return true // a number or an empty text is not a user or region
 				}
 			}
 			instances = append(instances, Instance{Task: t.Name, Arguments: arguments})
@@ -190,8 +190,8 @@ func (t *Task) instances(facts policy.Facts) []Instance {
 	return instances
 }
 
-// order maps the task's parameters to places in the expectation's tuples; nil when
-// one is missing.
+// order maps the task's parameters to positions in the expectation's tuples. It returns
+// nil if one is missing.
 func (e Expectation) order(parameters []string) []int {
 	order := make([]int, len(parameters))
 	for i, parameter := range parameters {
@@ -202,7 +202,7 @@ func (e Expectation) order(parameters []string) []int {
 	return order
 }
 
-// values names an instance's arguments.
+// values returns an instance's arguments by parameter.
 func (t *Task) values(instance Instance) map[string]string {
 	values := make(map[string]string, len(t.Parameters))
 	for i, parameter := range t.Parameters {
@@ -213,7 +213,7 @@ func (t *Task) values(instance Instance) map[string]string {
 	return values
 }
 
-// fillPlaceholders replaces {name} by its value; an unknown name stays as it is.
+// fillPlaceholders replaces {name} by its value. An unknown name stays as it is.
 func fillPlaceholders(text string, values map[string]string) string {
 	var out strings.Builder
 	for {

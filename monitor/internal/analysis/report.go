@@ -11,8 +11,8 @@ import (
 	"shai.dev/monitor/internal/catalog"
 )
 
-// Report says what became of the accesses that were expected, and what stands in the
-// way of a task's work.
+// Report says which of the expected accesses are granted, and what prevents a task from
+// its work.
 type Report struct {
 	Conduits  uint64
 	Classes   uint64
@@ -24,17 +24,17 @@ type Report struct {
 	plan *Plan
 }
 
-// Tally counts accesses; each is one instance's to one conduit. What is expected is
-// granted, refused or undecided.
+// Tally counts accesses. An access is one instance's access to one conduit. Every
+// expected access is granted, refused or undecided.
 type Tally struct {
 	Expected  uint64
-	Granted   uint64 // happen without the monitor
-	Refused   uint64 // a policy forbids them: the monitor refuses them if they happen
-	Undecided uint64 // depend on what is known only then: the monitor decides them
+	Granted   uint64 // allowed without asking the monitor
+	Refused   uint64 // forbidden by a policy: the monitor refuses them when they happen
+	Undecided uint64 // the decision needs more information: the monitor decides when they happen
 }
 
-// Accesses are those that one task, over all its instances, is expected to make to
-// one set of conduits. Instances that cannot start are left out.
+// Accesses are the expected accesses of one task, over all its instances, to one set of
+// conduits. They leave out instances that cannot start.
 type Accesses struct {
 	Task      string
 	Access    string // "read" or "write"
@@ -45,29 +45,30 @@ type Accesses struct {
 	UndecidedBecause []Cause // the three policies that leave most undecided
 }
 
-// Cause is a policy for which accesses are not granted, with one of them as an example.
+// Cause is a policy because of which accesses are not granted, with one of them as an
+// example.
 type Cause struct {
 	Policy   string // name; "" for conduits without a policy
 	Count    uint64 // accesses
 	Instance string
 	Conduit  string
 	Reason   string // a sentence; "it" is the conduit
-	// Suggestion is the smallest change, of those that were tried, with which the
-	// policy would allow the example. Whether it should is the user's to say.
+	// Suggestion is the smallest of the tried changes with which the policy would allow
+	// the example. The user decides whether it should.
 	Suggestion string
-	// Mode is set when only policies in mode Audit or Warn forbid the example: it is
-	// allowed, decided each time, and recorded.
+	// Mode is set if only policies in mode Audit or Warn forbid the example. It is then
+	// allowed, after a decision each time, and recorded.
 	Mode catalog.Mode
 }
 
-// Warning says that instances of a task cannot do what the task was written for:
-// they cannot start, or of a set of conduits that the task lists everything is refused.
+// Warning says that instances of a task cannot do what the task was written for: they
+// cannot start, or all accesses to a set of conduits that the task lists are refused.
 type Warning struct {
 	Task       string
 	Access     string // "" for instances that cannot start
 	Conduits   string // "" for instances that cannot start
 	Instance   string // one of them
-	Instances  uint64 // how many
+	Instances  uint64 // their number
 	Message    string // a sentence
 	Suggestion string // as in [Cause]
 }
@@ -102,7 +103,8 @@ func (r *Result) instancesOf(task string) []*Capabilities {
 	return r.instances[first:last]
 }
 
-// start makes a task's instances ready for decisions, and warns of those that are not.
+// start prepares a task's instances for decisions, and warns about those that cannot
+// start.
 func (r *Report) start(e *engine, instances []*Capabilities) []analyzed {
 	var ready []analyzed
 	var cannot Warning
@@ -142,9 +144,9 @@ func (t *Tally) add(more Tally) {
 	t.Undecided += more.Undecided
 }
 
-// Mermaid returns a picture of the pipeline's flows: tasks, sets of conduits, and on each
-// arrow how many of the expected accesses are granted, and what is with the others.
-// Arrows of which nothing is granted are dotted.
+// Mermaid returns a diagram of the pipeline's flows: tasks, sets of conduits, and on each
+// arrow the numbers of expected accesses that are granted, refused and undecided. Arrows
+// without granted accesses are dotted.
 func (r *Report) Mermaid() string {
 	var out strings.Builder
 	out.WriteString("flowchart LR\n")
@@ -179,7 +181,7 @@ func (t *Tally) label() string {
 	return label
 }
 
-// node is an identifier that the picture's language accepts for any name.
+// node returns an identifier that Mermaid accepts for any name.
 func node(kind, name string) string {
 	return kind + "_" + strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {

@@ -30,8 +30,8 @@ func newResult(plan *Plan, state *catalog.State, now time.Time, instances []*Cap
 	}
 }
 
-// Instances lists everything that was analysed, by task, then arguments. Callers
-// must not alter it.
+// Instances lists all analysed instances, by task, then arguments. Callers must not alter
+// the list.
 func (r *Result) Instances() []*Capabilities { return r.instances }
 
 // Instance returns the capability set of one instance; ok is false when it was not
@@ -49,14 +49,14 @@ func (r *Result) find(instance Instance) (int, bool) {
 		func(c *Capabilities, i Instance) int { return c.Instance.compare(i) })
 }
 
-// Current reports whether the result still belongs to the state. A result that does
-// not must not be used for new sessions.
+// Current reports whether the result still belongs to the state. If not, it must not be
+// used for new sessions.
 func (r *Result) Current(state *catalog.State) bool {
 	return r.BundleHash == state.BundleHash() && r.FactsVersion == state.FactsVersion()
 }
 
-// Covers reports whether the result is what a full run of the plan on the state would
-// be made of: it still belongs to the state, and has every instance that is expected
+// Covers reports whether a full run of the plan on the state would have the same
+// instances: the result still belongs to the state, and contains every expected instance
 // and no other. A nil result covers nothing.
 func (r *Result) Covers(plan *Plan, state *catalog.State) bool {
 	return r != nil && r.Current(state) && slices.EqualFunc(plan.Instances(state), r.instances,
@@ -72,8 +72,8 @@ func (r *Result) On(plan *Plan) *Result {
 	return &copied
 }
 
-// NextExpiry returns the first instant at which an access ends by the passing of time;
-// call Expire then. ok is false when none does.
+// NextExpiry returns the first instant at which an access expires. Call Expire then. ok
+// is false if there is none.
 func (r *Result) NextExpiry() (at time.Time, ok bool) {
 	next := int64(never)
 	for _, c := range r.instances {
@@ -82,9 +82,9 @@ func (r *Result) NextExpiry() (at time.Time, ok bool) {
 	return instant(next), next != never
 }
 
-// conditionIndex finds the instances whose accesses rest on a condition. Two arrays
-// sorted by hash hold what a full run found; what updates add is in a map. Entries
-// that no longer hold are left: they cost a look at one instance.
+// conditionIndex finds the instances whose accesses depend on a condition. Two arrays
+// sorted by hash hold the results of a full run; a map holds what updates add. Entries
+// that no longer hold are kept: each costs a needless check of one instance.
 type conditionIndex struct {
 	hashes    []conditionHash
 	instances []*instanceName
@@ -93,7 +93,7 @@ type conditionIndex struct {
 	added map[conditionHash][]*instanceName
 }
 
-// instanceName outlives the capability sets of an instance.
+// instanceName is kept after the capability sets of an instance are dropped.
 type instanceName = Instance
 
 func newConditionIndex(all []*Capabilities) *conditionIndex {
@@ -132,7 +132,7 @@ func newConditionIndex(all []*Capabilities) *conditionIndex {
 	return x
 }
 
-// resting lists the instances with an access that may rest on one of the hashes.
+// resting lists the instances with an access that may depend on one of the hashes.
 func (x *conditionIndex) resting(hashes []conditionHash) []*instanceName {
 	var found []*instanceName
 	x.mu.RLock()

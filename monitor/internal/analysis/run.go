@@ -18,17 +18,18 @@ import (
 // Options of a run.
 type Options struct {
 	Now time.Time // the clock; required
-	// Parallel is how many instances are analysed at once; 0 is one for each CPU.
-	// The result does not depend on it.
+	// Parallel is the number of instances that are analysed at the same time; 0 means one
+	// for each CPU. The result does not depend on it.
 	Parallel int
 	// Progress, when set, is called from one goroutine at a time with the number
 	// of instances that are done.
 	Progress func(done, total uint64)
-	// Open asks for the accesses that are not denied: what only policies in modes Audit
-	// or Warn forbid counts as allowed. Such a result is for comparison; capability sets
-	// are never made of it.
+	// Open requests the accesses that are not denied: those that only policies in modes
+	// Audit or Warn forbid count as allowed. Such a result is for comparison only, not
+	// for capability sets.
 	Open bool
-	// search looks for candidates however few classes there are, for tests.
+	// search makes the run search for candidates even if there are few classes, for
+	// tests.
 	search bool
 }
 
@@ -48,7 +49,7 @@ func newEngine(plan *Plan, state *catalog.State, now time.Time) *engine {
 	return &engine{plan: plan, state: state, now: now, targets: newTargets(state)}
 }
 
-// prepared is an engine for a run over all classes.
+// prepared returns an engine for a run over all classes.
 func prepared(plan *Plan, state *catalog.State, options Options) *engine {
 	e := newEngine(plan, state, options.Now)
 	e.search = options.search
@@ -61,14 +62,15 @@ func prepared(plan *Plan, state *catalog.State, options Options) *engine {
 	return e
 }
 
-// Run analyses a plan from nothing. It stops early when ctx does.
+// Run analyses a plan without an earlier result. It stops early when ctx ends.
 func Run(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
 	return runInstances(ctx, prepared(plan, state, options), plan.Instances(state), options)
 }
 
-// RunActive analyses the instances given, and those of tasks without parameters. What an
-// earlier result of the same state says of the others is kept; of another state it is
-// dropped, and their accesses are decided as they happen. earlier may be nil.
+// RunActive analyses the given instances, and those of tasks without parameters. If the
+// earlier result is of the same state, it keeps what that result says about the others.
+// Otherwise it drops the others, and their accesses are decided when they happen. earlier
+// may be nil.
 func RunActive(ctx context.Context, plan *Plan, state *catalog.State, active []Instance, earlier *Result,
 	options Options) (*Result, error) {
 	some := slices.Clone(active)
@@ -113,8 +115,8 @@ func RunInstance(plan *Plan, state *catalog.State, instance Instance, now time.T
 	return e.analyze(instance, 1), nil
 }
 
-// RunSingles decides only an instance's expected accesses to conduits without a
-// class: what a session needs that nobody foresaw.
+// RunSingles decides only an instance's expected accesses to conduits without a class,
+// which a session needs if its instance was not foreseen.
 func RunSingles(plan *Plan, state *catalog.State, instance Instance, now time.Time) ([]Other, error) {
 	who, err := newSubject(plan, state, instance)
 	if err != nil {
@@ -125,8 +127,9 @@ func RunSingles(plan *Plan, state *catalog.State, instance Instance, now time.Ti
 	return out.Others, nil
 }
 
-// workersWithin is how many goroutines may share one instance: a lone indexer over
-// eighty thousand classes should use all CPUs, forty thousand users need no help.
+// workersWithin returns how many goroutines may share one instance: a single indexer over
+// eighty thousand classes should use all CPUs, but for forty thousand users one goroutine
+// each suffices.
 func workersWithin(options Options, instances int) int {
 	if instances >= 64 {
 		return 1
@@ -166,7 +169,7 @@ func parallel(ctx context.Context, count int, options Options, work func(int)) e
 	return ctx.Err()
 }
 
-// analyse decides all of an instance's expected accesses.
+// analyze decides all expected accesses of an instance.
 func (e *engine) analyze(instance Instance, workers int) *Capabilities {
 	out := &Capabilities{Instance: instance}
 	who, err := newSubject(e.plan, e.state, instance)
@@ -191,8 +194,8 @@ func (e *engine) analyze(instance Instance, workers int) *Capabilities {
 	return out
 }
 
-// candidates are the classes of a set that the instance may be able to read: found
-// through the facts where the policy allows it, all of them where not.
+// candidates returns the classes of a set that the instance may be able to read. It finds
+// them through the facts if the policy allows this; otherwise it returns all of them.
 func (e *engine) candidates(who *subject, set *Set) []uint32 {
 	var classes []uint32
 	for _, name := range e.state.Templates(set.Catalog) {
@@ -202,12 +205,12 @@ func (e *engine) candidates(who *subject, set *Set) []uint32 {
 	return slices.Compact(classes)
 }
 
-// fewClasses is the number of classes up to which deciding each is cheaper than
-// finding out from the facts which of them to decide: a user has ten thousand friends
-// of friends, whether or not anybody shares anything with them.
+// fewClasses is the number of classes up to which deciding each is cheaper than searching
+// the facts for the classes to decide: a user has ten thousand friends of friends, even
+// if none of them shares anything.
 const fewClasses = 16
 
-// classesOfPolicy are the classes of a set that carry the policy of that name.
+// classesOfPolicy returns the classes of a set whose policy has this name.
 func (e *engine) classesOfPolicy(set, name string) []uint32 {
 	list, _ := e.byPolicy.LoadOrStore([2]string{set, name}, sync.OnceValue(func() []uint32 {
 		return e.state.ClassesOfPolicy(set, name)
@@ -221,7 +224,7 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 		return nil
 	}
 	if e.waive != nil {
-		return e.classesOfPolicy(set, name) // the taint no longer says which can be read
+		return e.classesOfPolicy(set, name) // the taint does not tell which can be read
 	}
 	if len(template.Parameters()) == 0 {
 		return e.state.ClassesWith(set, name, nil)
@@ -241,10 +244,10 @@ func (e *engine) candidatesOf(who *subject, set, name string) []uint32 {
 	return classes
 }
 
-// tryClasses decides one access for each class and keeps what holds.
+// tryClasses decides one access for each class and keeps those that hold.
 func (e *engine) tryClasses(who *subject, what policy.Operation, classes []uint32, holds map[uint32]footprint,
 	workers int) {
-	// The share of one goroutine has to be worth starting it.
+	// The work of a goroutine must be worth its start.
 	const share = 512
 	if workers = min(workers, len(classes)/share); workers < 2 {
 		for _, class := range classes {
@@ -317,9 +320,9 @@ func (e *engine) tryOthers(who *subject, out *Capabilities) {
 	out.othersOn.compact()
 }
 
-// singles are a set's conduits that have no class: pipes, channels and connections
-// as such, and of tuples those whose name is made of the instance's own parameters,
-// with its user where the path's placeholder is none of them.
+// singles returns a set's conduits without a class: pipes, channels and connections
+// themselves, and those tuples whose name is made of the instance's own parameters. A
+// placeholder that is not a parameter gets the instance's user.
 func (e *engine) singles(who *subject, set *Set) []*target {
 	switch set.Kind {
 	case policy.TupleConduit:
@@ -329,7 +332,7 @@ func (e *engine) singles(who *subject, set *Set) []*target {
 	}
 	conduit := policy.Conduit{Name: set.Name, Kind: set.Kind, Internal: set.From != "" && set.To != ""}
 	if conduit.Internal {
-		conduit.Name = set.Catalog + "/0" // the slots of a pipe or channel differ in their last part only
+		conduit.Name = set.Catalog + "/0" // the names of a pipe's or channel's slots differ in their last part only
 	}
 	if set.Policy != nil {
 		bound, err := e.state.Bind(*set.Policy)
@@ -353,7 +356,7 @@ func (e *engine) tuples(who *subject, set *Set) []*target {
 	return out
 }
 
-// setReads sorts what was found.
+// setReads sorts the classes found and stores them.
 func (c *Capabilities) setReads(holds map[uint32]footprint) {
 	c.Reads, c.readsOn = flatten(holds)
 }

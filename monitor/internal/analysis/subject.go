@@ -10,7 +10,7 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// subject is an instance made ready for decisions.
+// subject is an instance that is prepared for decisions.
 type subject struct {
 	instance Instance
 	task     *Task
@@ -43,7 +43,7 @@ func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, 
 	return s, nil
 }
 
-// target is a class (or a single conduit) made ready for decisions.
+// target is a class (or a single conduit) that is prepared for decisions.
 type target struct {
 	class   uint32
 	conduit policy.Conduit
@@ -60,7 +60,7 @@ func newTargets(state *catalog.State) *targets {
 	return &targets{state: state, byClass: make([]*target, state.Classes()+1)}
 }
 
-// prepare makes the classes of a set ready. Not for concurrent use; get is.
+// prepare prepares the classes of a set. It is not safe for concurrent use, but get is.
 func (t *targets) prepare(set string) {
 	for _, class := range t.state.ClassesOf(set) {
 		if t.byClass[class] == nil {
@@ -69,7 +69,7 @@ func (t *targets) prepare(set string) {
 	}
 }
 
-// get is nil for a class that nobody can have access to at present.
+// get returns a class, or nil if nobody can currently have access to it.
 func (t *targets) get(class uint32) *target {
 	if int(class) < len(t.byClass) && t.byClass[class] != nil {
 		return t.byClass[class]
@@ -77,9 +77,9 @@ func (t *targets) get(class uint32) *target {
 	return newTarget(t.state, class)
 }
 
-// newTarget takes the representative's place. A class that has no conduit yet is
-// decided under a name that stands in no fact, which is right only if its conduits'
-// names do not; otherwise it waits for its first conduit.
+// newTarget uses the class's representative. A class without conduits is decided under a
+// name that no fact contains. This is correct only if no fact contains its conduits'
+// names either; otherwise the class waits for its first conduit.
 func newTarget(state *catalog.State, class uint32) *target {
 	info := state.Class(class)
 	if info.Class == nil || info.Policy == nil {
@@ -101,23 +101,24 @@ func newTarget(state *catalog.State, class uint32) *target {
 	return &target{class: class, conduit: conduit, name: name}
 }
 
-// What instances want to do.
+// The accesses of instances.
 const (
 	read  = policy.Read
 	write = policy.Write
 	leave = policy.Leave
 )
 
-// decide asks the policies, not for reasons. Those that are waived, if any, are left out.
+// decide asks the policies for a decision without reasons. It leaves out those that are
+// waived.
 func decide(who *subject, what policy.Operation, to *target, state policy.State, now time.Time,
 	waive func(*policy.Policy) bool) policy.Decision {
 	return policy.Decide(what, who.taint, to.conduit, state,
 		policy.Environment{Session: who.session, Now: now, Waive: waive, Bulk: true})
 }
 
-// validated reports whether a decision holds for as long as its state conditions
-// do. A conduit's length is not the catalog's to know, and changes with every write:
-// what rests on it is decided when it happens.
+// validated reports whether a decision holds as long as its state conditions hold. The
+// catalog does not know a conduit's length, which changes with every write: a decision
+// that depends on it is made when the access happens.
 func validated(decision policy.Decision) bool {
 	if !decision.Allowed {
 		return false

@@ -17,8 +17,8 @@ type edit struct {
 	change func(text string) string
 }
 
-// suggest tries changes of a policy, smallest first, and names the first with which
-// the flow would pass; "" when none does.
+// suggest tries changes of a policy, smallest first. It returns the first with which the
+// flow would be allowed, or "" if there is none.
 func suggest(e *engine, who *subject, what policy.Operation, to *target, reference catalog.Reference) string {
 	text, ok := e.state.PolicyText(reference.Policy)
 	if !ok {
@@ -47,7 +47,7 @@ func suggest(e *engine, who *subject, what policy.Operation, to *target, referen
 	return ""
 }
 
-// edits lists what is tried, from what gives least to what gives most.
+// edits lists the changes to try, from the smallest to the largest permission.
 func edits(who *subject, what policy.Operation) []edit {
 	user := fmt.Sprintf("sKeyIs(%q)", who.session.Principal)
 	region := ""
@@ -81,8 +81,8 @@ func both(first, second edit) edit {
 		func(text string) string { return second.change(first.change(text)) }}
 }
 
-// withClause adds a clause at the end of a policy's block. A declassify clause takes
-// the place of the one that is there: two are alternatives, which loosens nothing.
+// withClause adds a clause at the end of a policy's block. A declassify clause replaces
+// the existing one: two would be alternatives, which does not relax the policy.
 func withClause(clause string) edit {
 	return edit{"add `" + clause + "`", func(text string) string {
 		if strings.HasPrefix(clause, "declassify") && strings.Contains(text, "declassify") {
@@ -95,8 +95,8 @@ func withClause(clause string) edit {
 	}}
 }
 
-// readClause is one read clause; a full stop within a text or a number would end it
-// early, and then the changed policy does not compile and is not suggested.
+// readClause matches one read clause. A full stop within a text or a number ends the
+// match early; the changed policy then does not compile and is not suggested.
 var readClause = regexp.MustCompile(`(?s)\bread\s*:-\s*(.*?)\.(?:\s|$)`)
 
 func narrowRead(literal string) edit {

@@ -18,7 +18,7 @@ type Affected struct {
 	After        *Capabilities // nil: it is no longer expected
 }
 
-// dirty is what has to be decided again for one instance.
+// dirty lists the accesses of one instance to decide again.
 type dirty struct {
 	all    bool
 	others bool
@@ -38,19 +38,20 @@ type update struct {
 	old    *Result
 	engine *engine
 	dirty  map[int]*dirty // by place in instances
-	// instances that are expected now; those that are new have no capability set.
+	// instances are the currently expected instances. New ones have no capability set
+	// yet.
 	instances []*Capabilities
 	fresh     map[int]bool
 	gone      []*Capabilities
 	options   Options
 }
 
-// Update returns the result after a change of the catalog, and the instances that it
-// affects: those with an access that rests on a changed fact, and those that a new
-// fact or class may give one. Its accesses are those of a full run on the new state;
-// an access that held keeps the conditions it was found with as long as they hold.
-// After a change of the bundle it is a full run; whoever knows that the bundle leaves
-// alone every policy that the plan reaches calls [Result.Follow].
+// Update returns the result after a change of the catalog, and the affected instances:
+// those with an access that depends on a changed fact, and those that may gain one from a
+// new fact or class. The accesses are those of a full run on the new state. An access
+// that held keeps its conditions as long as they hold. After a change of the bundle,
+// Update is a full run. If the bundle changes no policy that the plan reaches, the caller
+// can use [Result.Follow] instead.
 func (r *Result) Update(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
 	if change.Bundle || r.state != change.Before && !r.Current(change.Before) {
 		next, err := Run(ctx, r.plan, change.After, options)
@@ -62,9 +63,9 @@ func (r *Result) Update(ctx context.Context, change *catalog.Change, options Opt
 	return r.follow(ctx, change, options)
 }
 
-// Follow is Update after a change that leaves the policies and rules that the plan
-// reaches as they are, whatever else of the bundle it replaces: facts are all that can
-// concern the result.
+// Follow is Update for a change that does not affect the policies and rules that the plan
+// reaches, even if it replaces other parts of the bundle: only facts can affect the
+// result.
 func (r *Result) Follow(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
 	if r.state != change.Before && !r.Current(change.Before) {
 		return r.Update(ctx, change, options)
@@ -83,9 +84,9 @@ func (r *Result) follow(ctx context.Context, change *catalog.Change, options Opt
 	return u.finish(ctx)
 }
 
-// Expire returns the result at a later time, when accesses have ended. State conditions
-// that begin to hold with time are not foreseen: such accesses are decided when
-// they happen, until the next full run.
+// Expire returns the result at a later time, when accesses have expired. It does not
+// foresee state conditions that begin to hold with time: until the next full run, such
+// accesses are decided when they happen.
 func (r *Result) Expire(ctx context.Context, options Options) (*Result, []Affected, error) {
 	u := r.begin(r.state, options)
 	now := options.Now.UnixNano()
@@ -127,7 +128,7 @@ func (u *update) at(i int) *dirty {
 	return d
 }
 
-// expect brings the list of instances in step with the facts that name them.
+// expect updates the list of instances from the facts that name them.
 func (u *update) expect(change *catalog.Change) {
 	if !u.old.plan.expects(change) {
 		return
@@ -154,7 +155,7 @@ func (u *update) expect(change *catalog.Change) {
 	}
 }
 
-// expects reports whether a change touches the facts that name instances.
+// expects reports whether a change concerns the facts that name instances.
 func (p *Plan) expects(change *catalog.Change) bool {
 	for _, task := range p.Tasks {
 		for _, expectation := range task.Expect {
@@ -168,7 +169,7 @@ func (p *Plan) expects(change *catalog.Change) bool {
 	return false
 }
 
-// broken marks the accesses that rest on what changed.
+// broken marks the accesses that depend on changed facts.
 func (u *update) broken(hashes []conditionHash) {
 	for _, name := range u.old.index.resting(hashes) {
 		i, found := slices.BinarySearchFunc(u.instances, *name,
@@ -197,8 +198,8 @@ func (u *update) broken(hashes []conditionHash) {
 	}
 }
 
-// classes marks classes that are new, or that got their first conduit or lost their
-// last, for every instance that is expected to use them.
+// classes marks new classes, and classes that got their first conduit or lost their last,
+// for every instance that is expected to use them.
 func (u *update) classes(change *catalog.Change) {
 	for _, class := range change.Classes {
 		info := change.After.Class(class)
@@ -237,7 +238,7 @@ func (p *Plan) lists(names []string, set string) bool {
 	return false
 }
 
-// finish decides again what is marked.
+// finish decides the marked accesses again.
 func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 	order := make([]int, 0, len(u.dirty))
 	for i := range u.dirty {
@@ -275,7 +276,7 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 	return next, affected, nil
 }
 
-// again is an instance's capability set with the marked accesses decided anew.
+// again returns an instance's capability set with the marked accesses decided again.
 func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 	if d.all {
 		return e.analyze(c.Instance, 1)
@@ -315,7 +316,7 @@ func (e *engine) retry(who *subject, what policy.Operation, classes []uint32, on
 	return holds
 }
 
-// compare is nil when both sets give the same accesses.
+// compare returns nil if both sets give the same accesses.
 func compare(before, after *Capabilities) *Affected {
 	a := &Affected{Before: before, After: after}
 	var old, now Capabilities
@@ -333,7 +334,7 @@ func compare(before, after *Capabilities) *Affected {
 	return a
 }
 
-// minus is what of the ascending list a is not in b.
+// minus returns the elements of the ascending list a that are not in b.
 func minus(a, b []uint32) []uint32 {
 	var left []uint32
 	for _, class := range a {

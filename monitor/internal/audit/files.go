@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// The log is a directory: records in files named after the first one in each, and
-// "head", which says how far the log went when it was last flushed.
+// The log is a directory. It contains records, in files named after the first record in
+// each, and "head", which holds the end of the log at the last flush.
 const (
 	filePattern = "audit-%020d.jsonl"
 	headName    = "head"
@@ -24,14 +24,14 @@ const (
 // maxLine is the longest line that is read, in bytes; a longer one is a fault.
 const maxLine = 1 << 20
 
-// readers are kept: following a busy log reads a little, often.
+// readers are reused: to follow a busy log means many small reads.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, maxLine) }}
 
 func fileName(directory string, first uint64) string {
 	return filepath.Join(directory, fmt.Sprintf(filePattern, first))
 }
 
-// list names the log's files, oldest first.
+// list returns the names of the log's files, oldest first.
 func list(directory string) ([]string, error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -49,10 +49,10 @@ func list(directory string) ([]string, error) {
 	return files, nil
 }
 
-// lines calls each with every line from offset on: its bytes without the newline,
-// where it begins, and whether it ends in a newline. It returns where it stopped
-// reading, which is the end of the last complete line. A line that is too long is
-// handed over incomplete and ends the reading.
+// lines calls each with every line from offset on: its bytes without the newline, its
+// position, and whether it ends in a newline. It returns where it stopped reading, which
+// is the end of the last complete line. A line that is too long is passed on incomplete
+// and ends the reading.
 func lines(path string, offset int64, each func(line []byte, at int64, complete bool) error) (int64, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// mark is a place in the chain. The zero mark is before the first record.
+// mark is a position in the chain. The zero mark is before the first record.
 type mark struct {
 	sequence uint64
 	hash     string
 }
 
-// The head is written in place, after the records that it covers are on disk: it is
-// never ahead of them, and what the log holds less than it says has been removed.
-// A chain alone cannot tell that its end is missing.
+// The head is overwritten after its records are on disk, so it is never ahead of them: if
+// the log ends before the head, records have been removed. The chain alone cannot show
+// that its end is missing.
 const headFormat = "%020d %s\n"
 
 func readHead(directory string) (mark, error) {

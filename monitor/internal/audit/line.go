@@ -28,7 +28,7 @@ const (
 // origin is the "previous" of the first record.
 var origin = strings.Repeat("0", 2*sha256.Size)
 
-// Bounds on what one event may put into the log.
+// Limits on what one event may add to the log.
 const (
 	maxText  = 4096 // bytes of a field
 	maxFact  = 512  // bytes of a fact
@@ -77,8 +77,8 @@ func open(line []byte) (Record, error) {
 	return record, nil
 }
 
-// bounded is the event with every text valid and of bounded length. File names are
-// bytes; those that are not UTF-8 are escaped, not lost.
+// bounded returns the event with every text valid and of limited length. File names are
+// bytes; those that are not UTF-8 are escaped, not dropped.
 func bounded(e Event) Event {
 	for _, text := range []*string{
 		&e.Pipeline, &e.Task, &e.Instance, &e.Principal, &e.Operation, &e.Conduit, &e.Policy, &e.Clause, &e.Reason,
@@ -91,7 +91,7 @@ func bounded(e Event) Event {
 	}
 	for i, fact := range e.Facts {
 		if safe := boundedText(fact, maxFact); safe != fact {
-			e.Facts = append([]string{}, e.Facts...) // the caller's own list stays
+			e.Facts = append([]string{}, e.Facts...) // the caller's own list must not change
 			e.Facts[i] = safe
 		}
 	}

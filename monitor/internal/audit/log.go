@@ -15,35 +15,35 @@ import (
 	"time"
 )
 
-// Errors of Append. None of them may turn a denial into anything else.
+// Errors of Append. None of them may turn a denial into an allowed access.
 var (
-	// ErrQueueFull says that records come faster than the disk takes them. The
-	// event is counted and its loss recorded.
+	// ErrQueueFull says that records come faster than the disk can store them. The event
+	// is counted, and its loss is recorded.
 	ErrQueueFull = errors.New("the audit queue is full")
-	// ErrFailing says that records cannot be written, and that the log is set to
-	// refuse what would go unrecorded.
+	// ErrFailing says that records cannot be written, and that the log is configured to
+	// refuse accesses that would not be recorded.
 	ErrFailing = errors.New("the audit log cannot be written")
 	// ErrClosed says that the log was closed.
 	ErrClosed = errors.New("the audit log is closed")
 )
 
-// Options say where and how to record. Zero fields have usable defaults.
+// Options configure a log. Zero fields have usable defaults.
 type Options struct {
 	Directory    string        // made when it does not exist, mode 0700
-	MaxFileSize  int64         // a file is ended when it would grow beyond; 64 MiB
+	MaxFileSize  int64         // size at which a new file is begun; 64 MiB
 	Queue        int           // events that may wait for the disk; 8192
 	MaxWait      time.Duration // how long Append waits when the queue is full; 5 ms
-	SyncInterval time.Duration // how long a decision may stay out of stable storage; 100 ms
-	RepeatWindow time.Duration // identical denials within it are counted; 1 s, negative is off
-	// RefuseUnrecorded makes Append fail for what is allowed while records cannot
-	// be written. The caller then has to refuse it.
+	SyncInterval time.Duration // time limit for a decision to reach stable storage; 100 ms
+	RepeatWindow time.Duration // identical denials within it are counted; 1 s, negative: off
+	// RefuseUnrecorded makes Append fail for allowed events while records cannot be
+	// written. The caller then has to refuse the access.
 	RefuseUnrecorded bool
 
 	clock    func() time.Time
 	openFile func(path string) (file, error)
 }
 
-// file is what the log needs of a file.
+// file is the part of a file's interface that the log uses.
 type file interface {
 	Write(p []byte) (int, error)
 	Sync() error
@@ -103,8 +103,9 @@ type entry struct {
 	time  time.Time
 }
 
-// Open opens or begins a log and repairs its end: a torn last line is set aside and
-// the chain goes on after the last good record. One log may be open once.
+// Open opens or begins a log and repairs its end: it moves a torn last line to a file of
+// its own, and the chain continues after the last good record. A log may be open only
+// once.
 func Open(options Options) (*Log, error) {
 	options = options.withDefaults()
 	if err := os.MkdirAll(options.Directory, 0o700); err != nil {
@@ -132,13 +133,13 @@ func Open(options Options) (*Log, error) {
 	return l, nil
 }
 
-// lockPatience is how long a lock that another has is waited for. A monitor that is
-// killed while it starts a process leaves the lock to that for as long as it takes to
-// get to its exec; who starts the monitor again at once meets it.
+// lockPatience limits the wait for a lock that another process holds. If a monitor is
+// killed while it starts a process, that process holds the lock until its exec, and a
+// monitor that is restarted at once has to wait for it.
 const lockPatience = time.Second
 
-// lockHead opens the head, and with it the right to write: the lock goes with the
-// process, however it ends.
+// lockHead opens the head with an exclusive lock, which is the right to write. The kernel
+// releases the lock when the process ends in any way.
 func lockHead(directory string) (*os.File, error) {
 	head, err := os.OpenFile(filepath.Join(directory, headName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -157,7 +158,7 @@ func lockHead(directory string) (*os.File, error) {
 	return head, nil
 }
 
-// begin finds the end of the log and makes the writer that goes on from there.
+// begin finds the end of the log and makes the writer that continues there.
 func (l *Log) begin(head *os.File) (*writer, error) {
 	directory := l.options.Directory
 	covered, headError := readHead(directory)
@@ -177,7 +178,7 @@ func (l *Log) begin(head *os.File) (*writer, error) {
 	if headError != nil {
 		l.recovery += fmt.Sprintf("; %v", headError)
 	} else if covered.sequence > found.last.sequence {
-		// The missing numbers stay missing: Verify goes on pointing at them.
+		// The missing numbers stay missing, so that Verify keeps reporting them.
 		w.last = covered
 		l.recovery += fmt.Sprintf("; records %d to %d are missing", found.last.sequence+1, covered.sequence)
 	}
@@ -197,13 +198,13 @@ func (l *Log) begin(head *os.File) (*writer, error) {
 	return w, nil
 }
 
-// Recovery says what was repaired when the log was opened; empty when nothing was.
+// Recovery describes what was repaired when the log was opened, "" if nothing was.
 func (l *Log) Recovery() string { return l.recovery }
 
-// Append records an event. It does not wait for the disk; when the queue is full it
-// waits for MaxWait and then gives the event up. An error for an event that is
-// Allowed means: refuse it when everything has to be recorded. A denial stays one
-// whatever Append returns.
+// Append records an event. It does not wait for the disk. If the queue is full, it waits
+// for MaxWait and then drops the event. After an error for an Allowed event, the access
+// has to be refused if everything must be recorded. A denial remains one whatever Append
+// returns.
 func (l *Log) Append(e Event) error {
 	if failure := l.Failing(); failure != nil && e.Allowed && l.options.RefuseUnrecorded {
 		return fmt.Errorf("%w: %w", ErrFailing, failure)
@@ -234,8 +235,8 @@ func (l *Log) Append(e Event) error {
 	}
 }
 
-// Flush returns when everything appended before is in stable storage, or with the
-// reason why it is not.
+// Flush returns when all events appended before are in stable storage, or the error that
+// prevents this.
 func (l *Log) Flush(ctx context.Context) error {
 	done := make(chan error, 1)
 	select {
@@ -253,7 +254,7 @@ func (l *Log) Flush(ctx context.Context) error {
 	}
 }
 
-// Failing is why records cannot be written at present; nil when they can.
+// Failing returns why records cannot be written at present, nil if they can.
 func (l *Log) Failing() error {
 	if failure := l.failure.Load(); failure != nil {
 		return *failure
@@ -261,7 +262,7 @@ func (l *Log) Failing() error {
 	return nil
 }
 
-// Close writes what is waiting and closes the log. The error says what could not be
+// Close writes the waiting events and closes the log. The error says what could not be
 // written.
 func (l *Log) Close() error {
 	l.closing.Lock()

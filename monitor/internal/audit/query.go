@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Matches tells whether the query chooses a record.
+// Matches reports whether the query selects a record.
 func (q Query) Matches(r Record) bool {
 	switch {
 	case len(q.Kinds) > 0 && !slices.Contains(q.Kinds, r.Kind),
@@ -24,7 +24,7 @@ func (q Query) Matches(r Record) bool {
 }
 
 // Query calls each for every matching record, oldest first. With query.Follow it
-// goes on with new ones until ctx ends or the log is closed, and returns nil.
+// continues with new ones until ctx ends or the log is closed, and returns nil.
 func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) error {
 	changed := l.change()
 	at, err := backlog(ctx, l.options.Directory, query, each)
@@ -36,11 +36,11 @@ func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) e
 			return nil
 		case <-changed:
 		}
-		changed = l.change() // taken before reading: what is written meanwhile wakes us again
+		changed = l.change() // taken before reading, so that later writes wake us again
 		at, err = advance(ctx, l.options.Directory, at, query, each)
 	}
 	if query.Follow && ctx.Err() != nil {
-		return nil //nolint:nilerr // a reader that follows ends by its context
+		return nil //nolint:nilerr // a following reader ends with its context
 	}
 	return err
 }
@@ -50,13 +50,13 @@ func (l *Log) Verify(ctx context.Context) (Verification, error) {
 	return Verify(ctx, l.options.Directory)
 }
 
-// place is where a reader is.
+// place is a reader's position.
 type place struct {
 	file   string // empty before the first file
 	offset int64
 }
 
-// backlog hands over what the log holds and returns where it ends. With a limit it
+// backlog passes on the log's records and returns the end of the log. With a limit, it
 // reads files from the newest back, and no more of them than it needs.
 func backlog(ctx context.Context, directory string, query Query, each func(Record) error) (place, error) {
 	if query.Limit <= 0 {
@@ -92,7 +92,8 @@ func backlog(ctx context.Context, directory string, query Query, each func(Recor
 	return at, nil
 }
 
-// advance hands over what was written since a place, and returns the new place.
+// advance passes on the records that were written since a place, and returns the new
+// place.
 func advance(ctx context.Context, directory string, at place, query Query, each func(Record) error) (place, error) {
 	files, err := list(directory)
 	if err != nil {
@@ -112,8 +113,8 @@ func advance(ctx context.Context, directory string, at place, query Query, each 
 	return at, nil
 }
 
-// scan hands over the matching records of one file from an offset on, and returns
-// the end of its last complete line.
+// scan passes on the matching records of one file from an offset on, and returns the end
+// of its last complete line.
 func scan(ctx context.Context, file string, offset int64, query Query, each func(Record) error) (int64, error) {
 	return lines(file, offset, func(line []byte, _ int64, complete bool) error {
 		if err := ctx.Err(); err != nil {
@@ -124,7 +125,7 @@ func scan(ctx context.Context, file string, offset int64, query Query, each func
 		}
 		record, err := open(line)
 		if err != nil || !query.Matches(record) {
-			return nil //nolint:nilerr // a damaged line is what Verify reports; a query shows the others
+			return nil //nolint:nilerr // Verify reports damaged lines; a query shows the others
 		}
 		return each(record)
 	})

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package audit keeps the monitor's append-only, hash-chained record of what it
-// decided: one JSON object a line, each carrying the SHA-256 of the one before.
+// Package audit keeps the monitor's append-only, hash-chained record of its decisions:
+// one JSON object a line, each with the SHA-256 of the previous line.
 package audit
 
 import "time"
 
-// Kind says what a record is about.
+// Kind is the subject of a record.
 type Kind string
 
 // The kinds of records.
@@ -24,10 +24,10 @@ const (
 	Recovery Kind = "recovery" // a torn line was set aside, or records were lost
 )
 
-// Kinds lists them all.
+// Kinds lists all kinds.
 var Kinds = []Kind{Decision, Denial, Binding, Session, Taint, Bundle, Fact, Mode, Task, Analysis, Recovery}
 
-// Event is what the monitor reports. Empty fields are left out of the record.
+// Event is a report of the monitor. Empty fields are left out of the record.
 type Event struct {
 	Kind      Kind     `json:"kind"`
 	Pipeline  string   `json:"pipeline,omitempty"`
@@ -41,13 +41,14 @@ type Event struct {
 	Facts     []string `json:"facts,omitempty"`
 	Allowed   bool     `json:"allowed"`
 	Reason    string   `json:"reason,omitempty"`
-	// LatencyMicroseconds is how long the decision took.
+	// LatencyMicroseconds is the duration of the decision.
 	LatencyMicroseconds int64 `json:"latencyMicroseconds,omitempty"`
-	// Repeated counts identical denials that this record stands for beyond the first.
+	// Repeated counts the identical denials, beyond the first, that this record
+	// represents.
 	Repeated uint64 `json:"repeated,omitempty"`
 }
 
-// Record is an event in its place in the chain.
+// Record is an event at its position in the chain.
 type Record struct {
 	Sequence uint64    `json:"sequence"` // counted from 1, without gaps
 	Time     time.Time `json:"time"`     // UTC
@@ -57,7 +58,7 @@ type Record struct {
 	Hash string `json:"hash"`
 }
 
-// Query chooses records. Zero fields choose everything.
+// Query selects records. Zero fields select all.
 type Query struct {
 	Kinds     []Kind
 	Principal string
@@ -65,8 +66,8 @@ type Query struct {
 	Task      string
 	Since     time.Time
 	Allowed   *bool
-	Limit     int  // the latest so many; 0 is all
-	Follow    bool // go on with records as they are written
+	Limit     int  // number of records, the latest; 0 means all
+	Follow    bool // continue with new records as they are written
 }
 
 // Verification is the result of checking the chain.
@@ -74,7 +75,7 @@ type Verification struct {
 	Records uint64 `json:"records"` // checked, up to the first fault
 	Files   int    `json:"files"`
 	Last    string `json:"last"` // hash of the last good record
-	// Fault names the first altered or missing record: file, line and what is
-	// wrong. Empty when the chain is whole.
+	// Fault names the first altered or missing record: file, line and what is wrong.
+	// Empty if the chain is complete.
 	Fault string `json:"fault,omitempty"`
 }

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// end is where a log left off.
+// end is the end of a log.
 type end struct {
 	file string // the last file; empty when there is none
-	size int64  // of the part of it that is good, in bytes
+	size int64  // of its undamaged part, in bytes
 	last mark
-	torn []byte // what followed the good part
+	torn []byte // the bytes after the undamaged part
 }
 
-// findEnd reads the last records, back to the first file that has a good one.
-// Only the last file can end in a torn line; older ones were complete before the
-// next was begun.
+// findEnd reads the last records, back to the first file that has a good one. Only the
+// last file can end in a torn line: an older file was complete before the next was begun.
 func findEnd(directory string) (end, error) {
 	files, err := list(directory)
 	if err != nil {
@@ -45,8 +44,8 @@ func findEnd(directory string) (end, error) {
 	return found, nil
 }
 
-// goodPart is the size of a file up to the end of its last undamaged record. A
-// damaged one in the middle is left where it is, for Verify to report.
+// goodPart returns the size of a file up to the end of its last undamaged record. A
+// damaged record in the middle is kept, for Verify to report.
 func goodPart(path string) (int64, mark, error) {
 	var size int64
 	last := mark{hash: origin}
@@ -71,8 +70,8 @@ func remainder(path string, from int64) ([]byte, error) {
 	return text[from:], nil
 }
 
-// setAside moves a torn end into a file of its own, which is on disk before the
-// log is cut: nothing is ever only in memory.
+// setAside moves a torn end into a file of its own, which is on disk before the log is
+// cut: the data is never in memory only.
 func (e end) setAside(directory string, now time.Time) (string, error) {
 	path := filepath.Join(directory, fmt.Sprintf("torn-%020d-%s.bin", e.last.sequence+1,
 		now.UTC().Format("20060102T150405.000000000")))

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// maxRepeats bounds how many different denials are remembered at a time. Further
-// ones are recorded each.
+// maxRepeats limits the number of different denials that are remembered at a time. Each
+// further one is recorded.
 const maxRepeats = 4096
 
-// denialKey is what makes two denials identical: everything but the facts, which
-// follow from the rest, and the time it took.
+// denialKey holds the fields that make two denials identical: all but the facts, which
+// follow from the others, and the latency.
 type denialKey struct {
 	pipeline, task, instance, principal, operation, conduit, policy, clause, reason string
 }
@@ -21,8 +21,8 @@ func keyOf(e Event) denialKey {
 	return denialKey{e.Pipeline, e.Task, e.Instance, e.Principal, e.Operation, e.Conduit, e.Policy, e.Clause, e.Reason}
 }
 
-// repeats counts identical denials: the first is recorded at once, those that
-// follow within a window are recorded together at its end.
+// repeats counts identical denials: the first is recorded at once, those that follow
+// within a window are recorded together at its end.
 type repeats struct {
 	window time.Duration
 	mutex  sync.Mutex
@@ -39,7 +39,7 @@ func newRepeats(window time.Duration) *repeats {
 	return &repeats{window: window, open: map[denialKey]*repeated{}}
 }
 
-// absorb counts a denial that repeats an earlier one, and tells whether it did.
+// absorb counts a denial that repeats an earlier one, and reports whether it did.
 func (r *repeats) absorb(e Event, now time.Time) bool {
 	if r.window <= 0 {
 		return false
@@ -58,8 +58,8 @@ func (r *repeats) absorb(e Event, now time.Time) bool {
 	return false
 }
 
-// due ends the windows that are over by now and returns one event for each that
-// counted anything. A denial that goes on begins another window with it.
+// due ends the windows that are over by now. It returns one event for each that counted
+// anything. If a denial continues, it begins another window.
 func (r *repeats) due(now time.Time, all bool) []Event {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

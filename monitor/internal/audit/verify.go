@@ -12,11 +12,11 @@ import (
 // errFault ends a walk at the first fault.
 var errFault = errors.New("fault")
 
-// Verify checks the chain in a directory, from its first record to its head. A log
-// that is being written to may be verified. The error says that the files could not
-// be read; what is wrong with them is in the result.
+// Verify checks the chain in a directory, from its first record to its head. The log may
+// be in use by a writer. The error says that the files could not be read; faults in them
+// are in the result.
 func Verify(ctx context.Context, directory string) (Verification, error) {
-	// The head is read first: whatever is written meanwhile only adds to the log.
+	// The head is read first: later writes only add to the log.
 	head, headError := readHead(directory)
 	files, err := list(directory)
 	if err != nil {
@@ -47,7 +47,7 @@ type walk struct {
 	ctx    context.Context
 	last   mark
 	head   mark
-	final  bool // the file is the last one: a line may be in the middle of being written
+	final  bool // the file is the last one, so a line may be incomplete
 	result Verification
 }
 
@@ -70,8 +70,8 @@ func (w *walk) file(path string) error {
 	return err
 }
 
-// incomplete judges a last line without its newline: one beyond the head is still
-// being written, or was when the machine stopped.
+// incomplete judges a last line without its newline: if it is beyond the head, it is
+// still being written, or was when the machine stopped.
 func (w *walk) incomplete(path string, number int) error {
 	if w.final && w.last.sequence >= w.head.sequence {
 		return nil
@@ -80,7 +80,7 @@ func (w *walk) incomplete(path string, number int) error {
 	return errFault
 }
 
-// line checks one record against the one before it, and says what is wrong.
+// line checks one record against the previous one, and returns what is wrong.
 func (w *walk) line(line []byte) string {
 	record, err := open(line)
 	switch {

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// maxTail is how much the writer holds while the disk refuses it, in bytes. Beyond
-// that, events stay in the queue, and when that is full they are lost and counted.
+// maxTail is the number of bytes that the writer holds while the disk refuses them.
+// Beyond it, events stay in the queue; when that is full, they are lost and counted.
 const maxTail = 1 << 20
 
-// writer is the goroutine that owns the files. What is not yet in stable storage it
-// keeps in tail, so that it can write it again after a failure: the log then ends
+// writer is the goroutine that owns the files. It keeps data that is not in stable
+// storage yet in tail, so that it can write it again after a failure: the log then ends
 // after the last synced record, and the same bytes follow.
 type writer struct {
 	log     *Log
 	file    file
 	head    *os.File
-	size    int64 // of the file up to which it is synced
+	size    int64 // of the file's synced part
 	tail    []byte
-	written int // bytes of tail that the file has
+	written int // bytes of tail that are written to the file
 	last    mark
 	count   uint64 // records in tail
 	urgent  bool   // tail has a record that should not wait
@@ -29,9 +29,9 @@ type writer struct {
 	told    uint64 // lost events already recorded
 }
 
-// urgent kinds are synced at once. Those that come with every session, or more often,
-// are synced within SyncInterval: a crash of the monitor loses none of them either way,
-// only one of the machine can.
+// urgent reports whether records of a kind are synced at once. Records that come with
+// every session, or more often, are synced within SyncInterval: a crash of the monitor
+// loses none of them, but a crash of the machine can.
 func urgent(k Kind) bool { return k != Decision && k != Session && k != Binding }
 
 func (w *writer) run() {
@@ -65,7 +65,7 @@ func (w *writer) run() {
 	}
 }
 
-// drain takes what is waiting, so that one sync serves many.
+// drain takes all waiting events, so that one sync serves many.
 func (w *writer) drain() {
 	for len(w.tail) < maxTail {
 		select {
@@ -77,7 +77,7 @@ func (w *writer) drain() {
 	}
 }
 
-// tick adds what is due: counted denials, and how many events were lost.
+// tick adds records that are due: of counted denials, and of the number of lost events.
 func (w *writer) tick() {
 	w.summarise(false)
 	if lost := w.log.lost.Load(); lost > w.told && w.log.Failing() == nil {
@@ -116,7 +116,7 @@ func (w *writer) add(e entry) {
 	line, hash, err := seal(unsealed{Sequence: w.last.sequence + 1, Time: e.time.UTC(), Previous: w.last.hash,
 		Event: e.event})
 	if err != nil {
-		// Only a time outside of years 0 to 9999 cannot be rendered.
+		// Rendering fails only for a time outside of years 0 to 9999.
 		w.log.lost.Add(1)
 		return
 	}
@@ -129,8 +129,8 @@ func (w *writer) add(e entry) {
 	w.urgent = w.urgent || urgent(e.event.Kind)
 }
 
-// commit writes the tail, and syncs it when forced, when it holds something urgent
-// or when it has waited long enough.
+// commit writes the tail. It syncs it if forced, if it contains an urgent record, or if
+// it has waited long enough.
 func (w *writer) commit(force bool) error {
 	if len(w.tail) == 0 {
 		return w.log.Failing()
@@ -159,9 +159,9 @@ func (w *writer) commit(force bool) error {
 	return nil
 }
 
-// fail cuts the file back to what is synced: the tail will be written again, whole.
-// After a failed sync the kernel may have dropped the pages, so that trying to sync
-// again would succeed without them.
+// fail cuts the file back to its synced part, so that the whole tail will be written
+// again. After a failed sync the kernel may have dropped the pages, and another sync
+// would succeed without them.
 func (w *writer) fail(operation string, err error) error {
 	if cut := w.file.Truncate(w.size); cut == nil {
 		w.written = 0
@@ -174,7 +174,8 @@ func (w *writer) fail(operation string, err error) error {
 	return err
 }
 
-// rotate begins another file when this one is full. A failure leaves it growing.
+// rotate begins another file if this one is full. After a failure, the file keeps
+// growing.
 func (w *writer) rotate() {
 	if w.size+int64(len(w.tail)) < w.log.options.MaxFileSize || w.log.Failing() != nil {
 		return
@@ -194,7 +195,7 @@ func (w *writer) rotate() {
 	w.file, w.size = next, 0
 }
 
-// announce wakes those who follow the log.
+// announce wakes the readers that follow the log.
 func (l *Log) announce() {
 	l.changeMutex.Lock()
 	defer l.changeMutex.Unlock()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package codec encodes numbers and texts in the monitor's own files. Numbers are
-// unsigned varints, or 8 bytes (big-endian) where their order or size matters. A text is
-// its length and its bytes. The package does no input or output.
+// unsigned varints, or 8 bytes (big-endian) if their order or size matters. A text is its
+// length and its bytes. The package does no input or output.
 package codec
 
 import "encoding/binary"
@@ -18,34 +18,35 @@ func AppendText(out []byte, text string) []byte {
 	return append(AppendNumber(out, uint64(len(text))), text...)
 }
 
-// Reader takes apart what was appended. The first malformed byte breaks it: from then
-// on it yields zeros, and Broken says so. It is not safe for concurrent use.
+// Reader reads what was appended. The first malformed byte breaks it: from then on it
+// yields zeros, and Broken returns true. It is not safe for concurrent use.
 type Reader struct {
 	rest   []byte
 	broken bool
 	shared map[string]string
 }
 
-// NewReader reads from content, which it keeps.
+// NewReader returns a reader of content, which it keeps.
 func NewReader(content []byte) *Reader { return &Reader{rest: content} }
 
-// Share makes equal texts one text: those in the map, to which new ones are added.
+// Share makes equal texts share memory: with those in the map, to which new ones are
+// added.
 func (r *Reader) Share(texts map[string]string) *Reader {
 	r.shared = texts
 	return r
 }
 
-// Rest is what is yet to be read.
+// Rest returns the bytes that are still to be read.
 func (r *Reader) Rest() []byte { return r.rest }
 
-// Broken reports whether something was malformed.
+// Broken reports whether the content was malformed.
 func (r *Reader) Broken() bool { return r.broken }
 
-// Break says that what was read makes no sense to its reader.
+// Break marks the content as malformed.
 func (r *Reader) Break() { r.broken, r.rest = true, nil }
 
-// Bytes reads that many bytes; the result is part of the content. It is nil where there
-// are fewer.
+// Bytes reads that many bytes. The result is part of the content. It is nil if there are
+// fewer.
 func (r *Reader) Bytes(count uint64) []byte {
 	if count > uint64(len(r.rest)) {
 		r.Break()
@@ -67,8 +68,9 @@ func (r *Reader) Number() uint64 {
 	return value
 }
 
-// Count reads a number of things that take at least size bytes each, which is at least
-// 1: no more than there is room for, so that memory may be reserved for them.
+// Count reads a number of elements that take at least size bytes each; size is at least
+// 1. It returns no more than there is room for, so that the caller can allocate memory
+// for them.
 func (r *Reader) Count(size int) int {
 	count := r.Number()
 	if count > uint64(len(r.rest)/size) { //nolint:gosec // a length is never negative

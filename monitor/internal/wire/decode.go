@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// DecodeFromTask decodes a record that a task sent. A record whose version, size
-// or content is not as the header says, or whose type tasks do not send, is an
-// error wrapping [ErrMalformed].
+// DecodeFromTask decodes a record that a task sent. The error wraps [ErrMalformed] if the
+// record's version, size or content differs from its header, or if tasks do not send its
+// type.
 func DecodeFromTask(record []byte) (sequence uint64, message Message, err error) {
 	return Decode(record, TypeRegister, TypeAuthenticate, TypeOpen, TypeReset)
 }
@@ -88,8 +88,7 @@ func (d *decoder) registered() Message {
 	d.take(&layout)
 	message := Registered{Status: layout.Status, Mode: d.mode(layout.Mode),
 		Reason: d.text("reason", layout.Reason[:]), ConduitCount: layout.ConduitCount}
-	// The count is compared with the bytes there are before anything is
-	// allocated for it.
+	// The count is compared with the number of bytes before anything is allocated for it.
 	if int64(len(d.rest)) != int64(layout.CapabilityCount)*int64(binary.Size(capabilityLayout{})) {
 		d.fail("%d capabilities do not fill %d bytes", layout.CapabilityCount, len(d.rest))
 		return nil

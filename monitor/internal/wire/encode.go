@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Encode makes a record of message; an answer repeats its request's sequence.
-// It fails when a text or a list does not fit or could not be decoded again.
+// Encode makes a record of message. An answer repeats its request's sequence. Encode
+// fails if a text or a list does not fit or could not be decoded again.
 func Encode(sequence uint64, message Message) ([]byte, error) {
 	encoder := encoder{header: headerLayout{Version: Version, Type: uint16(message.Type()), Sequence: sequence}}
 	layout, tail := encoder.layout(message)
@@ -32,10 +32,10 @@ func Encode(sequence uint64, message Message) ([]byte, error) {
 	return record, nil
 }
 
-// sizeOffset is where a header holds the record's size.
+// sizeOffset is the position of the record's size in the header.
 const sizeOffset = 4
 
-// encoder keeps the first error, so that layouts read like the header.
+// encoder keeps the first error, so that layouts can be written like the header.
 type encoder struct {
 	header headerLayout
 	err    error
@@ -123,9 +123,8 @@ func (e *encoder) fail(format string, arguments ...any) {
 	}
 }
 
-// Truncate shortens text to what fits a field of size bytes with its NUL, on a
-// character's boundary. It is for reasons, which people read; names are never
-// shortened.
+// Truncate shortens text so that it fits a field of size bytes with its NUL, at a
+// character's boundary. It is for reasons, which people read. Names are never shortened.
 func Truncate(text string, size int) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "?")
 	if len(text) < size {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// What takes the place of the kernel's notifications on systems that have none:
-// runtime/include/shai_requests.h is the definition, and says how it is used.
+// These records replace the kernel's notifications on systems that have none.
+// runtime/include/shai_requests.h is the definition, and describes their use.
 
 // Reserved descriptor numbers of the requests.
 const (
@@ -24,8 +24,7 @@ const (
 	PlacedMax      = 8     // descriptors that a session begins with
 )
 
-// Records between a task and its sandbox, and those that a session and its stub
-// exchange among themselves.
+// Records between a task and its sandbox, and between a session and its stub.
 const (
 	TypeRequestSession Type = 16
 	TypeRequestPath    Type = 17
@@ -39,8 +38,8 @@ const (
 	TypeAnswer         Type = 81
 )
 
-// RequestSession says that a worker is idle; answered by [Placed] once there is a
-// user.
+// RequestSession says that a worker is idle. Once there is a user, it is answered by
+// [Placed].
 type RequestSession struct{}
 
 // RequestPath is an open that the kernel refused; answered by [Answer].
@@ -50,21 +49,23 @@ type RequestPath struct {
 	Path  string
 }
 
-// RequestSend asks whether a reserved number may be written to; answered by [Answer].
+// RequestSend asks whether the task may write to a reserved number. It is answered by
+// [Answer].
 type RequestSend struct{ Number int32 }
 
-// RequestTraps says that a process has a handler for refused calls and wants them
-// signalled, to itself and to what it forks; answered by [Answer].
+// RequestTraps says that a process has a handler for refused calls, and asks for signals
+// of them, to itself and its children. It is answered by [Answer].
 type RequestTraps struct{}
 
-// Placed is what a session begins with; one descriptor comes with each number.
+// Placed lists the descriptors that a session begins with. One descriptor comes with each
+// number.
 type Placed struct {
-	Status     int32 // 0 or a positive errno; then nothing else counts
-	Connection int32 // the number that is the user's connection
+	Status     int32 // 0 or a positive errno; on error the other fields are ignored
+	Connection int32 // the number of the user's connection
 	Numbers    []int32
 }
 
-// Answer ends a request; the descriptor that was asked for comes with status 0.
+// Answer ends a request. With status 0, the requested descriptor comes with it.
 type Answer struct {
 	Status int32 // 0 or a positive errno
 	Value  int32
@@ -94,8 +95,8 @@ func DecodeRequest(record []byte) (sequence uint64, message Message, err error) 
 	return Decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps)
 }
 
-// EncodeDecisions returns the shared memory from which a stub answers: the classes of a
-// capability set, strictly ascending, at most [ClassesMax].
+// EncodeDecisions returns the content of the shared memory that a stub answers from: the
+// classes of a capability set, strictly ascending, at most [ClassesMax].
 func EncodeDecisions(classes []uint32) ([]byte, error) {
 	if len(classes) > ClassesMax || !slices.IsSorted(classes) {
 		return nil, fmt.Errorf("encode decisions: %d classes, want at most %d in ascending order", len(classes),
@@ -140,7 +141,7 @@ type decisionsLayout struct {
 	Class    [ClassesMax]uint32
 }
 
-// request decodes what [DecodeRequest] and [DecodeAnswer] permit.
+// request decodes the types that [DecodeRequest] and [DecodeAnswer] permit.
 func (d *decoder) request(kind Type) Message {
 	switch kind {
 	case TypeRequestSession:
@@ -193,7 +194,7 @@ func (d *decoder) zero(name string, value uint32) {
 	}
 }
 
-// request is the layout of what [decoder.request] decodes.
+// request returns the layout of a message that [decoder.request] decodes.
 func (e *encoder) request(message Message) any {
 	switch m := message.(type) {
 	case RequestSession, RequestTraps:

@@ -13,13 +13,13 @@ const Version = 1
 // MaxRecord is the size of the largest record, in bytes.
 const MaxRecord = 65536
 
-// Reserved descriptor numbers. The launcher fills those a task does not use, so
-// that no ordinary open can land on one.
+// Reserved descriptor numbers. The launcher fills those that a task does not use, so that
+// no ordinary open returns one of them.
 const (
 	FDMonitor           = 3   // messages to and from the monitor
 	FDClasses           = 4   // class table, mapped read-only
 	FDCounters          = 5   // [Counters] of one session, mapped shared
-	FDListen            = 6   // accept4 on it is answered by the monitor
+	FDListen            = 6   // the monitor answers accept4 on it
 	FDConnection        = 7   // the user's connection, native writes
 	FDConnectionChecked = 8   // the same, every write asks the monitor
 	FDKeyValue          = 9   // restricted connection to the key-value store
@@ -33,13 +33,13 @@ const (
 	FDReservedEnd       = 160 // the first number that is not reserved
 )
 
-// The one system call instruction that may read a descriptor channel.
+// The only system call instruction that may read a descriptor channel.
 const (
 	GateAddress uint64 = 0x200000000000
 	GateReturn  uint64 = GateAddress + 2 // the instruction pointer a filter sees
 )
 
-// Sizes of fixed fields in bytes, the NUL of texts included.
+// Sizes of fixed fields in bytes, including the NUL of texts.
 const (
 	NameMax       = 96
 	PrefixMax     = 256
@@ -50,11 +50,11 @@ const (
 	ClassesMax    = 8192 // classes in one capability set
 )
 
-// SignedPrefix begins what a client signs; principal, newline and the nonce in
-// lower-case hexadecimal digits follow.
+// SignedPrefix begins the text that a client signs. It is followed by the principal, a
+// newline and the nonce in lower-case hexadecimal digits.
 const SignedPrefix = "shai-session-v1\n"
 
-// Mode says how a pipeline is enforced.
+// Mode is how a pipeline is enforced.
 type Mode uint32
 
 // The modes.
@@ -62,7 +62,7 @@ const (
 	ModeBaseline Mode = 0 // nothing is enforced
 	ModeDynamic  Mode = 1 // every open and every egress write asks the monitor
 	ModeShai     Mode = 2 // the capability set runs natively
-	ModeAudit    Mode = 3 // decided and recorded like shai, never denied
+	ModeAudit    Mode = 3 // decided and recorded as in mode shai, but never denied
 )
 
 // Type of a record.
@@ -96,36 +96,36 @@ const (
 	RightWrite uint16 = 2 // write, create, rename, remove beneath it
 )
 
-// Flags of a [Bound]: which descriptors come with it, in this order.
+// Flags of a [Bound]: the descriptors that come with it, in this order.
 const (
-	BoundRuleset  uint32 = 1 // Landlock ruleset to restrict oneself with
+	BoundRuleset  uint32 = 1 // Landlock ruleset for the worker to restrict itself with
 	BoundKeyValue uint32 = 2 // key-value connection
-	BoundView     uint32 = 4 // what belongs at FDCapability: the view, or a filler; comes first
+	BoundView     uint32 = 4 // for FDCapability: the view, or a filler; comes first
 )
 
-// ErrMalformed is wrapped by every decoding error. The connection that a
-// malformed record came from is to be closed.
+// ErrMalformed is wrapped by every decoding error. The receiver of a malformed record
+// closes the connection.
 var ErrMalformed = errors.New("malformed record")
 
 // Message is one record of the protocol, without its header.
 type Message interface{ Type() Type }
 
-// Register asks to be known as a task instance; answered by [Registered].
+// Register registers a task as an instance. It is answered by [Registered].
 type Register struct{ Instance string }
 
-// Authenticate relays a client's signature; answered by [Bound].
+// Authenticate passes a client's signature on. It is answered by [Bound].
 type Authenticate struct {
 	Principal string
 	Signature [SignatureSize]byte // Ed25519
 }
 
-// Open asks for conduits by id; answered by [Opened].
+// Open asks for conduits by id. It is answered by [Opened].
 type Open struct{ Conduits []uint32 } // 1..BatchMax
 
-// Reset says that the session is over; there is no answer.
+// Reset says that the session is over. It has no answer.
 type Reset struct{}
 
-// Capability is one descriptor that a task holds and the path it stands for.
+// Capability is one descriptor that a task holds and the path that it covers.
 type Capability struct {
 	Prefix string
 	Number int32
@@ -160,8 +160,8 @@ type Bound struct {
 	Classes  []uint32 // ascending
 }
 
-// Opened answers [Open], one status for each conduit in its order. One
-// descriptor comes with each 0.
+// Opened answers [Open] with one status for each conduit, in the same order. A descriptor
+// comes with each status 0.
 type Opened struct{ Status []int32 }
 
 // Type implements [Message].
@@ -188,8 +188,8 @@ func (Bound) Type() Type { return TypeBound }
 // Type implements [Message].
 func (Opened) Type() Type { return TypeOpened }
 
-// Counters is the layout of the page at FDCounters. Workers add with relaxed
-// atomics, or write whatever they like.
+// Counters is the layout of the page at FDCounters. Workers add with relaxed atomics. The
+// monitor cannot trust the values.
 type Counters struct {
 	FastOpens        uint64
 	SlowOpens        uint64
