@@ -15,10 +15,10 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Candidate is a bundle that has been checked and is not in force.
+// Candidate is a bundle that has been checked but is not in force.
 type Candidate struct{ rules *ruleset }
 
-// Compile checks everything in a bundle that can be wrong.
+// Compile checks a bundle for every possible error.
 func Compile(bundle Bundle) (*Candidate, error) {
 	rules, err := compileBundle(bundle.clone())
 	if err != nil {
@@ -30,8 +30,8 @@ func Compile(bundle Bundle) (*Candidate, error) {
 // Bind returns the policy that a reference names in the candidate.
 func (c *Candidate) Bind(reference Reference) (*policy.Policy, error) { return c.rules.bind(reference) }
 
-// Apply puts a bundle in force, in one durable step. A bundle with the same content
-// hash as the one in force changes nothing but the label.
+// Apply puts a bundle in force, in one durable step. If the bundle has the same content
+// hash as the one in force, only the label changes.
 func (c *Catalog) Apply(bundle Bundle) (*Change, error) {
 	bundle = bundle.clone()
 	rules, err := compileBundle(bundle)
@@ -53,8 +53,9 @@ func (c *Catalog) Apply(bundle Bundle) (*Change, error) {
 	})
 }
 
-// Revert takes back what Apply has done, in one durable step: the bundle before it, and
-// the facts that came and went with it. Conduits that were registered since stay known.
+// Revert reverts an Apply in one durable step: it restores the previous bundle, and the
+// facts that Apply added and removed. Conduits that were registered since stay
+// registered.
 func (c *Catalog) Revert(applied *Change) (*Change, error) {
 	return c.commit("revert bundle", func(d *draft) error {
 		if d.next.rules != applied.After.rules {
@@ -64,12 +65,13 @@ func (c *Catalog) Revert(applied *Change) (*Change, error) {
 	})
 }
 
-// errDiscarded ends a transaction of which nothing is to stay.
+// errDiscarded ends a transaction whose changes are discarded.
 var errDiscarded = errors.New("discarded")
 
-// Shadow returns the change that Apply would make, with the state it would lead to. Nothing
-// comes of it: not on disk, not in the view, not for readers. Numbers of classes that
-// both states have mean the same; those that only the shadow has will mean others.
+// Shadow returns the change that Apply would make, with the resulting state. It changes
+// neither the disk, nor the view, nor the state of readers. A class number that both
+// states have means the same class. Numbers that only the shadow has will mean other
+// classes later.
 func (c *Catalog) Shadow(bundle Bundle) (*Change, error) {
 	rules, err := compileBundle(bundle.clone())
 	if err != nil {
@@ -111,7 +113,7 @@ func (d *draft) storeBundle() error {
 	return d.tx.Bucket(bucketMeta).Put([]byte("bundle"), text)
 }
 
-// replace puts rules in force, and facts with them.
+// replace puts rules in force, and their facts with them.
 func (d *draft) replace(rules *ruleset, remove, add []policy.Fact) error {
 	d.change.Bundle = true
 	d.next.rules, d.binder = rules, newBinder(rules)
@@ -123,8 +125,8 @@ func (d *draft) replace(rules *ruleset, remove, add []policy.Fact) error {
 		return err
 	}
 	for _, rule := range rules.bundle.Rules {
-		// A class before its first conduit: a pipe, or a directory that files are
-		// yet to be made in.
+		// Some classes are needed before their first conduit: of a pipe, or of a
+		// directory in which files will be made.
 		if bound, err := d.binder.bind(rule.Policy); err == nil && !rule.hasHoles() {
 			d.classOf(rule.record(bound))
 		}
@@ -132,16 +134,16 @@ func (d *draft) replace(rules *ruleset, remove, add []policy.Fact) error {
 	return d.reclassifyAll()
 }
 
-// record describes the class of the conduits of a rule without placeholders that no
-// fact mentions.
+// record returns the class of the conduits of a rule without placeholders that no fact
+// mentions.
 func (r Rule) record(bound *policy.Policy) classRecord {
 	id := bound.ID()
 	return classRecord{Set: r.Set, Kind: r.Kind, Internal: r.Internal, Directory: r.Directory,
 		Reference: Reference{r.Policy.Policy, pattern.Fill(r.Policy.Arguments, nil)}, PolicyID: id[:]}
 }
 
-// rebind retires the classes whose policy is gone and revives those whose policy is
-// back.
+// rebind retires the classes whose policy was removed and revives those whose policy has
+// returned.
 func (d *draft) rebind() {
 	d.ownClasses()
 	old := d.next.index

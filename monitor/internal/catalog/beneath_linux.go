@@ -17,8 +17,8 @@ func openDirectory(path string) (*os.File, error) {
 	return os.NewFile(uintptr(descriptor), path), nil
 }
 
-// openBeneath opens a directory by a path that neither leaves the one it starts at
-// nor passes a symbolic link.
+// openBeneath opens a directory by a path that neither leaves the starting directory nor
+// passes a symbolic link.
 func openBeneath(directory int, relative string) (int, error) {
 	return unix.Openat2(directory, relative, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
@@ -26,8 +26,8 @@ func openBeneath(directory int, relative string) (int, error) {
 	})
 }
 
-// reserve makes a file that long, with room on the disk for all of it: a page that
-// is mapped and cannot be stored would kill whoever touches it.
+// reserve makes a file that long, with room on the disk for all of it: access to a mapped
+// page that cannot be stored would kill the process.
 func reserve(file *os.File, size int64) error {
 	return unix.Fallocate(int(file.Fd()), 0, 0, size)
 }

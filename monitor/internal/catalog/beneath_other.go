@@ -23,8 +23,8 @@ func openDirectory(path string) (*os.File, error) {
 	return os.NewFile(uintptr(descriptor), path), nil
 }
 
-// openBeneath opens a directory by a path that neither leaves the one it starts at
-// nor passes a symbolic link: step by step, because no flag of this system forbids
+// openBeneath opens a directory by a path that neither leaves the starting directory nor
+// passes a symbolic link. It goes step by step, because no flag of this system forbids
 // links before the last element.
 func openBeneath(directory int, relative string) (int, error) {
 	if !fs.ValidPath(path.Clean(relative)) {
@@ -45,9 +45,9 @@ func openBeneath(directory int, relative string) (int, error) {
 	return current, nil
 }
 
-// reserve makes a file at least that long, with room on the disk for all of it: a
-// page that is mapped and cannot be stored would kill whoever touches it. It
-// writes zeros, because not every file system here can reserve blocks.
+// reserve makes a file at least that long, with room on the disk for all of it: access to
+// a mapped page that cannot be stored would kill the process. It writes zeros, because
+// not every file system here can reserve blocks.
 func reserve(file *os.File, size int64) error {
 	info, err := file.Stat()
 	if err != nil {

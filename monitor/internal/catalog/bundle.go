@@ -15,29 +15,30 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Bundle is what a monitor enforces: policies, which conduits carry them, who may
-// authenticate, and facts. It is named by its content.
+// Bundle is everything that a monitor enforces: policies, the conduits that carry them,
+// the principals that may authenticate, and facts. Its content identifies it.
 type Bundle struct {
 	Version    uint64        `json:"version"`         // set by Apply, counted from 1
 	Hash       string        `json:"hash"`            // of the manifests, lower-case hex SHA-256
-	Label      string        `json:"label,omitempty"` // whatever its sender calls it; no part of the content
+	Label      string        `json:"label,omitempty"` // the sender's name for it; not part of the content
 	Manifest   []byte        `json:"manifest,omitempty"`
 	Policies   []PolicyText  `json:"policies"`
 	Rules      []Rule        `json:"rules"`
 	Principals []Principal   `json:"principals,omitempty"`
-	Facts      []policy.Fact `json:"facts,omitempty"` // those that come and go with the bundle
-	// Sources are the names of those whose facts the monitor fetches; see sources.go.
+	Facts      []policy.Fact `json:"facts,omitempty"` // those that are added and removed with the bundle
+	// Sources are the names of the sources from which the monitor fetches facts; see
+	// sources.go.
 	Sources []string `json:"sources,omitempty"`
-	// Fetched is what those sources say that the bundle in force does not have.
+	// Fetched holds the facts of those sources that the bundle in force does not have.
 	Fetched map[string]Fetched `json:"-"`
 }
 
-// PolicyText is one policy under the name that references use.
+// PolicyText is one policy with the name that references use.
 type PolicyText struct {
 	Name string `json:"name"`
 	File string `json:"file"` // for messages
 	Text string `json:"text"`
-	// Mode says what becomes of what the policy forbids; empty is Enforce.
+	// Mode says what happens to accesses that the policy forbids; empty means Enforce.
 	Mode Mode `json:"mode,omitempty"`
 }
 
@@ -48,26 +49,26 @@ type Mode string
 const (
 	Enforce Mode = "Enforce" // it is denied
 	Audit   Mode = "Audit"   // it is allowed and recorded
-	Warn    Mode = "Warn"    // as Audit, and people are told
+	Warn    Mode = "Warn"    // as Audit, with warnings to users
 )
 
-// Reference names a policy and gives its parameters their values.
+// Reference names a policy and gives values to its parameters.
 type Reference struct {
 	Policy    string            `json:"policy"`
 	Arguments map[string]string `json:"arguments,omitempty"`
 }
 
-// Rule gives the conduits that match a path their policy.
+// Rule gives a policy to the conduits that match a path.
 type Rule struct {
 	Set      string             `json:"set"` // the conduits' name in a pipeline: "syse/documents"
 	Kind     policy.ConduitKind `json:"kind"`
 	Internal bool               `json:"internal,omitempty"` // between tasks of the pipeline, for cIsInternal
 	Ingress  bool               `json:"ingress,omitempty"`  // files that the view links
-	// Directory says that tasks are given the files as a whole, whatever they are called.
+	// Directory says that tasks get the files as a whole, independently of their names.
 	Directory bool `json:"directory,omitempty"`
-	// Path may hold {name} within a segment, "*" as a segment and a final "**".
+	// Path may contain {name} within a segment, "*" as a segment and a final "**".
 	Path string `json:"path"`
-	// Policy's arguments may hold {name} as well.
+	// Policy is the policy; its arguments may contain {name} as well.
 	Policy Reference `json:"policy"`
 }
 
@@ -78,7 +79,7 @@ type Principal struct {
 	Region    string `json:"region,omitempty"`
 }
 
-// ruleset is a bundle made ready for use. It is immutable but for the cache.
+// ruleset is a bundle that is prepared for use. It is immutable except for the cache.
 type ruleset struct {
 	bundle     Bundle
 	templates  map[string]*policy.Template
@@ -86,10 +87,10 @@ type ruleset struct {
 	nameSafe   map[string]bool   // policies that cannot tell conduits of one class apart
 	patterns   []pattern.Pattern // of bundle.Rules, in their order
 	principals map[string]ed25519.PublicKey
-	speaking   func() map[string]bool // conduits of bundle.Facts
+	speaking   func() map[string]bool // the conduits of bundle.Facts
 }
 
-// compileBundle checks everything in a bundle that can be wrong.
+// compileBundle checks a bundle for every possible error.
 func compileBundle(bundle Bundle) (*ruleset, error) {
 	r := &ruleset{
 		bundle: bundle, templates: make(map[string]*policy.Template), modes: make(map[string]Mode),
@@ -135,8 +136,8 @@ func compileBundle(bundle Bundle) (*ruleset, error) {
 	return r, nil
 }
 
-// relax notes a policy that is not enforced. The name that it was compiled under is
-// how a decision tells whose it is, so it has to be the policy's own.
+// relax records a policy that is not enforced. A decision identifies the policy by the
+// name that it was compiled under, so no other policy may have that name.
 func (r *ruleset) relax(text PolicyText, shared bool) error {
 	switch text.Mode {
 	case "", Enforce:
@@ -186,8 +187,8 @@ func parsePublicKey(text string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// ruleFor finds the policy that a conduit of this name carries, by the most specific
-// rule. Without one there is none, and nobody has access.
+// ruleFor finds the policy of a conduit with this name, by the most specific rule.
+// Without a rule there is no policy, and nobody has access.
 func (r *ruleset) ruleFor(name string) (Rule, Reference, bool) {
 	at, bound := pattern.MostSpecific(r.patterns, name)
 	if at < 0 {
@@ -197,7 +198,7 @@ func (r *ruleset) ruleFor(name string) (Rule, Reference, bool) {
 	return rule, Reference{rule.Policy.Policy, pattern.Fill(rule.Policy.Arguments, bound)}, true
 }
 
-// bind is the policy that a reference names.
+// bind returns the policy that a reference names.
 func (r *ruleset) bind(reference Reference) (*policy.Policy, error) {
 	template := r.templates[reference.Policy]
 	if template == nil {
@@ -206,8 +207,8 @@ func (r *ruleset) bind(reference Reference) (*policy.Policy, error) {
 	return template.Bind(reference.Arguments)
 }
 
-// factChange is what of the bundles' own facts comes and goes between two bundles.
-// Facts that stand in both are left alone: they may have been changed since.
+// factChange returns the facts of the bundles themselves that are removed and added
+// between two bundles. It leaves out facts in both: they may have been changed since.
 func factChange(old, next []policy.Fact) (remove, add []policy.Fact) {
 	index := func(facts []policy.Fact) map[string]bool {
 		m := make(map[string]bool, len(facts))
@@ -230,7 +231,7 @@ func factChange(old, next []policy.Fact) (remove, add []policy.Fact) {
 	return remove, add
 }
 
-// speaking is the conduits that say something.
+// speaking returns the conduits that say something.
 func speaking(facts []policy.Fact) map[string]bool {
 	conduits := make(map[string]bool)
 	for _, fact := range facts {
@@ -252,7 +253,7 @@ func (b Bundle) encode() ([]byte, error) {
 	return text, nil
 }
 
-// clone keeps a caller's later changes out of the state.
+// clone keeps later changes by the caller out of the state.
 func (b Bundle) clone() Bundle {
 	b.Manifest = slices.Clone(b.Manifest)
 	b.Policies, b.Rules = slices.Clone(b.Policies), slices.Clone(b.Rules)

@@ -27,12 +27,12 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrInUse    = errors.New("catalog is in use by another process")
 	ErrDiskFull = errors.New("disk is full")
-	// ErrView says that a change is durable and in force, and that the view on
-	// disk could not follow. Links that would have given too much access are gone.
+	// ErrView says that a change is durable and in force, but that the view on disk could
+	// not be updated. Links that would have given too much access are removed.
 	ErrView = errors.New("view does not agree with the catalog")
 )
 
@@ -59,8 +59,8 @@ type Catalog struct {
 	view    *View      // nil: no view is kept
 }
 
-// Open opens the catalog in a directory, which is created when it is missing. It
-// fails with ErrInUse when another process has it open.
+// Open opens the catalog in a directory, which it makes if it is missing. It fails with
+// ErrInUse if another process has it open.
 func Open(dir string) (*Catalog, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
@@ -81,18 +81,17 @@ func Open(dir string) (*Catalog, error) {
 	return c, nil
 }
 
-// Close ends all use of the catalog; states obtained from it must not be used any
-// more.
+// Close ends all use of the catalog. States obtained from it must not be used afterwards.
 func (c *Catalog) Close() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	return errors.Join(c.table.close(), c.database.Close())
 }
 
-// State is the present state. It stays as it is while the catalog goes on.
+// State returns the current state. It does not change when the catalog does.
 func (c *Catalog) State() *State { return c.state.Load() }
 
-// ClassTable is the file that tasks map: see [ClassTable].
+// ClassTable returns the file that tasks map: see [ClassTable].
 func (c *Catalog) ClassTable() *ClassTable { return c.table }
 
 func (c *Catalog) recover(dir string) error {
@@ -175,7 +174,7 @@ func loadClasses(bucket *bbolt.Bucket, rules *ruleset) ([]ClassInfo, *classIndex
 	return classes, index, err
 }
 
-// class is the record's class; it is retired when the bundle's policy is another.
+// class returns the record's class. It is retired if the bundle's policy is another one.
 func (r classRecord) class(number uint32, binder *binder) *Class {
 	class := &Class{Number: number, Set: r.Set, Kind: r.Kind, Internal: r.Internal, Directory: r.Directory,
 		Reference: r.Reference, Mentions: r.Mentions}
@@ -252,7 +251,7 @@ func (c *Catalog) idOf(name string) (id uint32, ok bool) {
 
 func numberKey(number uint32) []byte { return binary.BigEndian.AppendUint32(nil, number) }
 
-// diskFull names the remedy where the disk is the cause.
+// diskFull adds the remedy to an error whose cause is a full disk.
 func diskFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: nothing was changed; free some space and try again: %w", ErrDiskFull, err)
@@ -260,7 +259,7 @@ func diskFull(err error) error {
 	return err
 }
 
-// binder binds policies, each once.
+// binder binds policies, each only once.
 type binder struct {
 	rules *ruleset
 	bound map[string]*policy.Policy

@@ -19,16 +19,17 @@ type Move struct{ ID, From, To uint32 }
 // Change is the effect of one durable step.
 type Change struct {
 	Before, After  *State
-	Added, Removed []policy.Fact // facts that truly came and went
+	Added, Removed []policy.Fact // facts that were really added and removed
 	Moved          []Move        // in ascending order of ID
-	// Classes are those whose analysis may differ: new, retired, revived, or with a
-	// first member gained or the last one lost. Ascending.
+	// Classes are those whose analysis may differ: new, retired or revived ones, and
+	// those that got their first member or lost the last one. Ascending.
 	Classes []uint32
-	// Bundle tells that the bundle changed, and with it anything else.
+	// Bundle reports that the bundle changed, so that everything else may have changed,
+	// too.
 	Bundle bool
 }
 
-// draft is the next state while it is being made.
+// draft is the next state under construction.
 type draft struct {
 	tx     *bbolt.Tx
 	change *Change
@@ -40,7 +41,7 @@ type draft struct {
 	moves  map[uint32]Move   // by conduit
 }
 
-// commit makes one durable step: all of work, or nothing of it.
+// commit makes one durable step: all of work, or nothing.
 func (c *Catalog) commit(operation string, work func(*draft) error) (*Change, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -68,7 +69,7 @@ func newDraft(previous *State) *draft {
 	}
 }
 
-// publish makes the draft a state of its own.
+// publish turns the draft into a state.
 func (d *draft) publish() *Change {
 	for key, number := range d.keys {
 		class := d.next.classes[number]
@@ -78,8 +79,8 @@ func (d *draft) publish() *Change {
 	return d.change
 }
 
-// follow brings what is derived in step with the database: links first, so that the
-// table never names a class in which a conduit is not linked yet.
+// follow updates the derived files after a change of the database: links first, so that
+// the table never names a class in which a conduit is not linked yet.
 func (c *Catalog) follow(change *Change) error {
 	var failures []error
 	if c.view != nil {
@@ -87,12 +88,12 @@ func (c *Catalog) follow(change *Change) error {
 	}
 	failures = append(failures, c.table.apply(change.Moved))
 	if err := errors.Join(failures...); err != nil {
-		return fmt.Errorf("%w: %w; it is repaired by Verify, at the latest when the monitor starts", ErrView, err)
+		return fmt.Errorf("%w: %w; Verify repairs it, at the latest when the monitor starts", ErrView, err)
 	}
 	return nil
 }
 
-// finish stores what the draft has gathered.
+// finish stores the changes of the draft.
 func (d *draft) finish() error {
 	d.change.Moved = make([]Move, 0, len(d.moves))
 	for _, id := range sortedKeys(d.moves) {
@@ -117,7 +118,7 @@ func (d *draft) finish() error {
 	return d.tx.Bucket(bucketMeta).Put([]byte("version"), binary.BigEndian.AppendUint64(nil, d.next.factsVersion))
 }
 
-// elect gives each class that lost its representative another.
+// elect gives another representative to each class that lost its own.
 func (d *draft) elect() {
 	for _, move := range d.change.Moved {
 		if info := &d.next.classes[move.From]; move.From != 0 && info.Representative == move.ID {
@@ -139,7 +140,8 @@ func (d *draft) ownClasses() {
 	}
 }
 
-// classify is the class in which a name belongs now; a new one is made if need be.
+// classify returns the class to which a name belongs now. It makes a new one if
+// necessary.
 func (d *draft) classify(name string) (uint32, error) {
 	record, ok, err := d.next.rules.classRecordOf(name, d.next.factIndex, d.binder.bind)
 	if err != nil || !ok {
@@ -179,8 +181,8 @@ func (d *draft) move(id uint32, record conduitRecord, to uint32) error {
 	return d.tx.Bucket(bucketConduits).Put(numberKey(id), record.encode())
 }
 
-// count keeps a class' members; a class that becomes empty, or stops being so, is
-// to be analysed.
+// count updates the number of a class's members. A class that becomes empty, or is no
+// longer empty, is to be analysed.
 func (d *draft) count(class uint32, by int32) {
 	if class == 0 {
 		return
@@ -217,7 +219,7 @@ func (d *draft) facts(remove, add []policy.Fact) error {
 	return d.reclassify(mentioned(slices.Concat(added, removed)))
 }
 
-// mentioned lists the names that facts mention, sorted: they may be conduits'.
+// mentioned lists the names in facts, sorted. They may be names of conduits.
 func mentioned(facts []policy.Fact) []string {
 	names := make(map[string]bool)
 	for _, fact := range facts {
@@ -261,7 +263,7 @@ func (d *draft) reclassify(names []string) error {
 func checkFact(fact policy.Fact) error {
 	switch {
 	case fact.Positioned:
-		return fmt.Errorf("fact in %q has an offset; the catalog keeps facts without", fact.Conduit)
+		return fmt.Errorf("fact in %q has an offset; the catalog stores no offsets", fact.Conduit)
 	case fact.Conduit == "" || fact.Relation == "":
 		return fmt.Errorf("fact %q says %q has no conduit or no relation", fact.Conduit, fact.Relation)
 	case len(fact.Conduit) > 1024 || len(fact.Relation) > 64:
@@ -283,10 +285,10 @@ func checkFact(fact policy.Fact) error {
 	return nil
 }
 
-// ChangeFacts removes, then adds, in one durable step: no reader sees half of it. A
-// fact in both lists stands afterwards. Facts that are there already, or not there,
-// are no error and are left out of the Change. An error wrapping ErrView comes
-// with the Change, which is in force.
+// ChangeFacts removes, then adds, in one durable step: no reader sees only a part of it.
+// A fact in both lists is present afterwards. Facts to add that are there already, and
+// facts to remove that are not, are no error and are left out of the Change. An error
+// that wraps ErrView comes with the Change, which is in force.
 func (c *Catalog) ChangeFacts(remove, add []policy.Fact) (*Change, error) {
 	return c.commit("change facts", func(d *draft) error { return d.facts(remove, add) })
 }

@@ -12,26 +12,26 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Class is a set of conduits that no decision can tell apart: same set in the
-// pipeline, same kind, same canonical policy, and the same facts about them.
+// Class is a set of conduits that no decision can tell apart: they have the same set in
+// the pipeline, the same kind, the same canonical policy, and the same facts about them.
 type Class struct {
 	Number    uint32
 	Set       string
 	Kind      policy.ConduitKind
 	Internal  bool
-	Directory bool // given to tasks as a whole
+	Directory bool // tasks get it as a whole
 	Reference Reference
 	Policy    *policy.Policy // nil: retired, its policy is no longer in the bundle
-	// Mentions are the facts in which the conduit's name stands, with "this" in its
-	// place, for people.
+	// Mentions are the facts that contain the conduit's name, with "this" in its place,
+	// for people.
 	Mentions []string
 }
 
-// ClassInfo is a class as one state sees it.
+// ClassInfo is a class in one state.
 type ClassInfo struct {
 	*Class
 	Members        uint32 // conduits in it
-	Representative uint32 // one of them, 0 when there is none
+	Representative uint32 // one of them, 0 if there is none
 }
 
 // classRecord is a class on disk.
@@ -43,7 +43,7 @@ type classRecord struct {
 	Reference Reference          `json:"reference"`
 	PolicyID  []byte             `json:"policyId"`
 	Mentions  []string           `json:"mentions,omitempty"`
-	Own       string             `json:"own,omitempty"` // the conduit, where its name alone can decide
+	Own       string             `json:"own,omitempty"` // the conduit, if decisions can depend on its name
 }
 
 func (r classRecord) key() string {
@@ -54,8 +54,8 @@ func (r classRecord) key() string {
 	return string(text)
 }
 
-// classRecordOf describes the class in which a conduit belongs; ok is false when no
-// rule gives it a policy.
+// classRecordOf returns the class of a conduit. ok is false if no rule gives the conduit
+// a policy.
 func (r *ruleset) classRecordOf(name string, facts *factIndex,
 	bind func(Reference) (*policy.Policy, error)) (record classRecord, ok bool, err error) {
 	rule, reference, ok := r.ruleFor(name)
@@ -77,7 +77,7 @@ func (r *ruleset) classRecordOf(name string, facts *factIndex,
 	return record, true, nil
 }
 
-// mentionsOf lists the facts in which name stands, sorted, with this in its place.
+// mentionsOf lists the facts that contain name, sorted, with this in its place.
 func (x *factIndex) mentionsOf(name string) []string {
 	var mentions []string
 	value := policy.String(name)

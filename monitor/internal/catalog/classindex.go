@@ -9,8 +9,8 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// classIndex finds the classes of one bundle. Classes are only ever added, so all
-// states of the bundle share it and leave out what is newer than they are.
+// classIndex finds the classes of one bundle. Classes are only added, so all states of
+// the bundle share it and leave out classes that are newer than they are.
 type classIndex struct {
 	mu       sync.RWMutex
 	keys     map[string]uint32 // classRecord.key
@@ -23,7 +23,8 @@ func newClassIndex() *classIndex {
 		policies: make(map[string][]uint32)}
 }
 
-// add lists a class under its key. A retired class (no policy) is found by key only.
+// add lists a class under its key. A retired class (without a policy) is found by key
+// only.
 func (x *classIndex) add(key string, number uint32, set, name string, bound *policy.Policy) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -59,7 +60,7 @@ func (x *classIndex) byPolicy(set, name string, arguments []string) []uint32 {
 	return x.policies[policyKey(set, name, arguments)]
 }
 
-// policyKey joins with a byte that neither names nor UTF-8 texts contain.
+// policyKey joins its arguments with a byte that neither names nor UTF-8 texts contain.
 func policyKey(set, name string, arguments []string) string {
 	return set + "\xff" + name + "\xff" + strings.Join(arguments, "\xff")
 }

@@ -13,14 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ClassTable is the file that tasks map to learn a conduit's class: one 32-bit
+// ClassTable is the file that tasks map to look up a conduit's class: one 32-bit
 // little-endian number per conduit number, 0 for no class. An entry changes by one
-// aligned store, so a reader sees the old number or the new one and nothing else.
+// aligned store, so a reader sees either the old number or the new one.
 //
-// The file is always longer than the conduits need, by tableAhead entries at least,
-// so that a mapping made now covers conduits registered later. Its blocks are
-// allocated before they are mapped: a full disk is an error here and never a
-// SIGBUS.
+// The file is always longer than the conduits need, by at least tableAhead entries, so
+// that a mapping made now covers conduits that are registered later. Its blocks are
+// allocated before they are mapped: a full disk is an error here, and never a SIGBUS.
 type ClassTable struct {
 	path string
 	file *os.File
@@ -29,10 +28,10 @@ type ClassTable struct {
 	mapping []byte
 }
 
-// tableAhead is how many entries the table grows by: 4 MiB at a time.
+// tableAhead is the number of entries by which the table grows: 4 MiB at a time.
 const tableAhead = 1 << 20
 
-// openClassTable maps the table and writes what is wrong in it.
+// openClassTable maps the table and corrects wrong entries.
 func openClassTable(path string, conduits *conduitTable) (*ClassTable, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return nil, fmt.Errorf("class table %s: this machine is big-endian and the table is little-endian", path)
@@ -72,8 +71,8 @@ func (t *ClassTable) entry(id uint32) *uint32 {
 	return (*uint32)(unsafe.Pointer(&t.mapping[uint64(id)*4])) //nolint:gosec // the mapping is shared with tasks, as 32-bit numbers
 }
 
-// repair makes the table agree with the catalog, entry by entry, so that tasks that
-// have it mapped see no gap.
+// repair makes the table agree with the catalog, entry by entry, so that tasks that have
+// mapped it see no gap.
 func (t *ClassTable) repair(conduits *conduitTable) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +100,7 @@ func (t *ClassTable) apply(moves []Move) error {
 	return nil
 }
 
-// grow makes room for a conduit. Mappings that tasks hold stay valid.
+// grow makes room for a conduit. The tasks' mappings stay valid.
 func (t *ClassTable) grow(id uint32) error {
 	if needed := (uint64(id) + 1) * 4; needed <= uint64(len(t.mapping)) {
 		return nil

@@ -12,11 +12,11 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// factShards is how finely the index is divided: a change copies the shards it
-// touches and shares the others with the states that readers still hold.
+// factShards is the number of parts of the index: a change copies the shards that it
+// touches and shares the others with the states that readers still use.
 const factShards = 1024
 
-// groupKey names the tuples of one relation and arity that stand in one conduit.
+// groupKey identifies the tuples of one relation and arity in one conduit.
 type groupKey struct {
 	conduit, relation string
 	arity             int
@@ -27,8 +27,8 @@ func (k *groupKey) compare(other *groupKey) int {
 		cmp.Compare(k.arity, other.arity))
 }
 
-// group holds the tuples of one key, sorted by [policy.Value.Compare]. It never
-// changes once it is published, but for the columns that readers add.
+// group holds the tuples of one key, sorted by [policy.Value.Compare]. After it is
+// published, it never changes, except that readers add columns.
 type group struct {
 	key    *groupKey
 	count  int
@@ -37,13 +37,13 @@ type group struct {
 	columns []column // per argument after the first; nil in small groups
 }
 
-// column finds tuples by one argument; it is built when first asked for.
+// column finds tuples by one argument. It is built at its first use.
 type column struct {
 	once   sync.Once
 	tuples map[policy.Value][]int32
 }
 
-// columnThreshold is the number of tuples from which an index beats a scan.
+// columnThreshold is the number of tuples from which an index is faster than a scan.
 const columnThreshold = 64
 
 func newGroup(key *groupKey, count int, values []policy.Value) *group {
@@ -62,7 +62,7 @@ func compareTuples(a, b []policy.Value) int {
 	return slices.CompareFunc(a, b, policy.Value.Compare)
 }
 
-// find is the place of a tuple, or where it would stand.
+// find returns the position of a tuple, or the position at which it would be.
 func (g *group) find(tuple []policy.Value) (int, bool) {
 	low, high := 0, g.count
 	for low < high {
@@ -76,8 +76,8 @@ func (g *group) find(tuple []policy.Value) (int, bool) {
 	return low, low < g.count && compareTuples(g.tuple(low), tuple) == 0
 }
 
-// matches calls yield with each tuple that the arguments select, in order, and
-// reports whether yield wanted more. A zero Value selects anything.
+// matches calls yield with each tuple that the arguments select, in order, until yield
+// returns false; it then returns false. A zero Value selects anything.
 func (g *group) matches(arguments []policy.Value, yield func([]policy.Value) bool) bool {
 	bound := 0
 	for bound < len(arguments) && arguments[bound].Kind() != policy.Wildcard {
@@ -134,11 +134,11 @@ func selects(arguments, tuple []policy.Value) bool {
 	return true
 }
 
-// factIndex is all facts. It is immutable; changed makes the next one.
+// factIndex holds all facts. It is immutable; changed makes the next one.
 type factIndex struct {
 	groups [factShards]map[groupKey]*group
-	// mentions finds the groups in which a value stands, or whose conduit has it
-	// as a name, sorted.
+	// mentions finds the groups that contain a value, or whose conduit has it as a name,
+	// sorted.
 	mentions [factShards]map[policy.Value][]*groupKey
 }
 
@@ -186,8 +186,8 @@ func (x *factIndex) Lookup(pattern policy.Pattern, yield func(policy.Fact) bool)
 	}
 }
 
-// candidates are the groups that may hold a match, by conduit. With no conduit
-// given, a bound argument finds them; with neither, all groups are looked through.
+// candidates returns the groups that may contain a match, by conduit. Without a conduit,
+// it finds them by a bound argument; without either, it returns all groups.
 func (x *factIndex) candidates(pattern policy.Pattern) []*group {
 	arity := len(pattern.Arguments)
 	if pattern.Conduit != "" {

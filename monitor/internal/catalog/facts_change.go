@@ -9,14 +9,13 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// groupChange is what happens to one group: tuples to remove, then tuples to add.
+// groupChange is the change of one group: tuples to remove, then tuples to add.
 type groupChange struct {
 	key         groupKey
 	remove, add [][]policy.Value
 }
 
-// groupChanges sorts changes by group, so that the result does not depend on the
-// order in which they were given.
+// groupChanges sorts changes by group, so that the result does not depend on their order.
 func groupChanges(remove, add []policy.Fact) []*groupChange {
 	byKey := make(map[groupKey]*groupChange)
 	at := func(fact policy.Fact) *groupChange {
@@ -41,7 +40,7 @@ func groupChanges(remove, add []policy.Fact) []*groupChange {
 	return changes
 }
 
-// builder makes the next index out of one: it copies the shards it touches.
+// builder makes the next index from one: it copies the shards that it touches.
 type builder struct {
 	next       *factIndex
 	ownGroups  [factShards]bool
@@ -51,8 +50,8 @@ type builder struct {
 	removed    []policy.Fact
 }
 
-// changed is the index after the changes, and the facts that it truly gained and
-// lost. The receiver stays as it is.
+// changed returns the index after the changes, and the facts that were really added and
+// removed. The receiver does not change.
 func (x *factIndex) changed(changes []*groupChange) (next *factIndex, added, removed []policy.Fact) {
 	copied := *x
 	b := &builder{next: &copied, ownMention: make(map[policy.Value]bool)}
@@ -86,7 +85,7 @@ func (b *builder) apply(change *groupChange) {
 	b.mention(old, next, added, removed)
 }
 
-// merge walks the group and the sorted changes side by side. A tuple that is both
+// merge walks through the group and the sorted changes in parallel. A tuple that is both
 // removed and added stays.
 func merge(old *group, change *groupChange) (values []policy.Value, added, removed [][]policy.Value) {
 	add, remove := slices.CompactFunc(change.add, equalTuples), change.remove
@@ -139,7 +138,7 @@ func (b *builder) store(g *group) {
 	}
 }
 
-// mention keeps the reverse index in step with one group.
+// mention updates the reverse index for one group.
 func (b *builder) mention(old, next *group, added, removed [][]policy.Value) {
 	name := policy.String(next.key.conduit)
 	if old.count == 0 {
@@ -177,7 +176,7 @@ func (g *group) mentions(value policy.Value) bool {
 	return false
 }
 
-// lists is the value's list of mentions in a shard that may be written.
+// lists returns a value's list of mentions, in a shard that may be written.
 func (b *builder) lists(value policy.Value) (map[policy.Value][]*groupKey, []*groupKey) {
 	shard := valueShard(value)
 	if !b.ownLists[shard] {

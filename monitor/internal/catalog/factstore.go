@@ -14,18 +14,19 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Facts on disk: each group is cut into chunks of sorted tuples. A chunk's key is
-// the group's, then the tuple below which nothing of the chunk lies (empty for a
-// group's first chunk), so that one changed tuple rewrites a few kilobytes and four
-// million tuples are some ten thousand keys rather than four million.
+// Facts on disk: each group is divided into chunks of sorted tuples. A chunk's key is the
+// group's key, followed by a lower bound of the chunk's tuples (empty for a group's first
+// chunk). A changed tuple thus rewrites only a few kilobytes, and four million tuples are
+// some ten thousand keys instead of four million.
 //
-//	key:   length(conduit) conduit length(relation) relation arity lower-bound
-//	value: tuples, each its values, each kind, then length and text or 8 bytes
+// 	key:   length(conduit) conduit length(relation) relation arity lower-bound
+// 	value: tuples, each its values, each kind, then length and text or 8 bytes
 //
-// Lengths are unsigned varints. The order of encoded tuples is by bytes, which
-// is not [policy.Value.Compare]'s; groups are sorted again when they are read.
+// Lengths are unsigned varints. Encoded tuples are sorted by bytes, which is not the order
+// of [policy.Value.Compare]; groups are sorted again when they are read.
 
-// chunkTuples is the most tuples a chunk holds; twice as many are split.
+// chunkTuples is the desired maximum of tuples in a chunk; a chunk with twice as many is
+// split.
 const chunkTuples = 128
 
 func encodeGroup(key groupKey) []byte {
@@ -70,7 +71,7 @@ func decodeValue(r *codec.Reader) policy.Value {
 	return policy.Value{}
 }
 
-// tuples splits a chunk into encoded tuples.
+// splitChunk splits a chunk into encoded tuples.
 func splitChunk(value []byte, arity int) ([][]byte, error) {
 	var tuples [][]byte
 	r := codec.NewReader(value)
@@ -87,8 +88,8 @@ func splitChunk(value []byte, arity int) ([][]byte, error) {
 	return tuples, nil
 }
 
-// storeFacts writes one group's change. Tuples it adds may stand already, tuples it
-// removes may be missing.
+// storeFacts writes one group's change. Added tuples may be there already, removed tuples
+// may be missing.
 func storeFacts(bucket *bbolt.Bucket, change *groupChange) error {
 	prefix := encodeGroup(change.key)
 	pending := make(map[string][][]byte) // by chunk key
@@ -123,14 +124,14 @@ func storeFacts(bucket *bbolt.Bucket, change *groupChange) error {
 	return nil
 }
 
-// isFresh reports whether the group has no chunk yet: a bulk import need not look
+// isFresh reports whether the group has no chunk yet: a bulk import then need not search
 // for the place of each tuple.
 func isFresh(bucket *bbolt.Bucket, prefix []byte) bool {
 	key, _ := bucket.Cursor().Seek(prefix)
 	return !bytes.HasPrefix(key, prefix)
 }
 
-// chunkOf is the key of the chunk in which the tuple belongs.
+// chunkOf returns the key of the chunk to which the tuple belongs.
 func chunkOf(bucket *bbolt.Bucket, prefix, tuple []byte) []byte {
 	cursor := bucket.Cursor()
 	target := append(slices.Clone(prefix), tuple...)
@@ -143,7 +144,8 @@ func chunkOf(bucket *bbolt.Bucket, prefix, tuple []byte) []byte {
 	} else {
 		key, _ = cursor.Prev()
 	}
-	// A longer group key cannot begin with this prefix: all its parts carry lengths.
+	// A longer group key cannot begin with this prefix: all its parts contain their
+	// lengths.
 	if bytes.HasPrefix(key, prefix) {
 		return key
 	}
@@ -186,7 +188,8 @@ func rewriteChunk(bucket *bbolt.Bucket, prefix, key []byte, add [][]byte, drop m
 		if !first {
 			at = append(slices.Clone(prefix), tuples[0]...)
 		}
-		// Put keeps the value until the transaction ends: it needs a copy of its own.
+		// Put refers to the value until the transaction ends, so the value needs a copy
+		// of its own.
 		if err := bucket.Put(slices.Clone(at), bytes.Join(tuples[:count], nil)); err != nil {
 			return fmt.Errorf("store facts: %w", err)
 		}

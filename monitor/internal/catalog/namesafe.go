@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// Conduits share a class only if no decision can tell them apart. The class key
-// holds the facts in which a conduit's name stands, so a policy that uses `this`
-// only to look its name up among facts cannot: two names with the same facts are
-// interchangeable. Any other use (concat, a comparison with a constant, the c…
-// predicates on names and numbers) might, and then each conduit is a class of its
-// own. The test is on the text and errs towards classes of their own: that costs
-// time, never safety.
+// Conduits share a class only if no decision can tell them apart. The class key contains
+// the facts with a conduit's name, so a policy that uses `this` only to look its name up
+// among facts cannot: two names with the same facts are interchangeable. Any other use
+// (concat, a comparison with a constant, the c… predicates on names and numbers) might,
+// and then each conduit is a class of its own. The test examines the text, and in doubt
+// gives conduits classes of their own: this costs time, but not safety.
 var (
 	comment    = regexp.MustCompile(`#[^\n]*`)
 	quoted     = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
@@ -27,7 +26,8 @@ var (
 )
 
 func nameSafe(text string) bool {
-	// Strings first, so that neither a # nor the word this inside one counts.
+	// Strings are replaced first, so that neither a # nor the word this inside one
+	// counts.
 	text = quoted.ReplaceAllString(text, `S`)
 	text = comment.ReplaceAllString(text, ``)
 	text = ruleOfThis.ReplaceAllString(text, ``)
@@ -51,5 +51,6 @@ func nameSafe(text string) bool {
 	return !telling.MatchString(text)
 }
 
-// isConstant tells a variable (a capital or underscore first) from anything else.
+// isConstant reports whether a word is not a variable, which begins with a capital or an
+// underscore.
 func isConstant(word string) bool { return word == "" || word[0] < 'A' || word[0] > 'Z' }

@@ -19,11 +19,11 @@ type Prediction struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// maxPredictions keeps whoever can connect from filling the disk.
+// maxPredictions prevents users who can connect from filling the disk.
 const maxPredictions = 1 << 20
 
-// AddPredictions remembers instances. Those that are known, and those beyond a
-// million, are left out.
+// AddPredictions remembers instances. It ignores those that are known, and those beyond a
+// million.
 func (c *Catalog) AddPredictions(predictions ...Prediction) error {
 	err := c.database.Batch(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(bucketPredictions)
@@ -39,8 +39,8 @@ func (c *Catalog) AddPredictions(predictions ...Prediction) error {
 			if bucket.Get(key) != nil || bucket.Sequence() >= maxPredictions {
 				continue
 			}
-			// The sequence counts the keys: counting them by walking would cost more
-			// with each one.
+			// The sequence counts the keys: a count by walking through them would become
+			// slower with each key.
 			if err := errors.Join(bucket.SetSequence(bucket.Sequence()+1), bucket.Put(key, []byte{1})); err != nil {
 				return err
 			}

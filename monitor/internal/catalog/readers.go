@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Readers says who reads documents. Sets are those of rules: "syse/documents".
+// Readers describes who reads documents. Sets are those of rules: "syse/documents".
 type Readers struct {
-	// CanRead judges a file by its owner, group and mode.
+	// CanRead reports whether they can read a file of this owner, group and mode.
 	CanRead func(set string, owner, group, mode uint32) bool
-	// Group is the group of those who read a set. Documents that they cannot read are
-	// given to it; nil leaves documents as they are.
+	// Group returns the group of a set's readers. Documents that they cannot read are
+	// given to it. If it is nil, documents stay as they are.
 	Group func(set string) uint32
 }
 
@@ -34,14 +34,15 @@ type UnreadableDocument struct {
 	Owner, Group, Mode uint32
 }
 
-// ReadBy has the view judge every document that it links from now on. Verify judges all.
+// ReadBy makes the view check every document that it links from now on. Verify checks
+// all.
 func (v *View) ReadBy(readers Readers) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.readers = readers
 }
 
-// Unreadable lists the documents that cannot be read, as far as they are known, by set.
+// Unreadable lists the known documents that their readers cannot read, by set.
 func (v *View) Unreadable() []Unreadable {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -53,7 +54,7 @@ func (v *View) Unreadable() []Unreadable {
 	return list
 }
 
-// judge notes a document that its readers cannot read.
+// judge records a document that its readers cannot read.
 func (v *View) judge(set, name string, info *unix.Stat_t) {
 	if v.readers.CanRead == nil || v.readers.CanRead(set, info.Uid, info.Gid, uint32(info.Mode)) {
 		return
@@ -69,10 +70,10 @@ func (v *View) judge(set, name string, info *unix.Stat_t) {
 	}
 }
 
-// give lets the group of a set's readers read a document that they cannot read, and has
-// files that are made beside it belong to the group as well. A file with more names than
-// the view and the data directory give it stays as it is: it may be somebody's who only
-// has a name for it here.
+// give lets the group of a set's readers read a document that they cannot read, and makes
+// later files of the same directory belong to the group too. It skips a file with more
+// names than the view and the data directory give it: the file may belong to somebody who
+// only has a name for it here.
 func (v *View) give(set string, parent int, base string, names uint64) error {
 	if v.readers.Group == nil {
 		return nil

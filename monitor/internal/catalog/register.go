@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// registerBatch bounds a transaction's memory.
+// registerBatch limits a transaction's memory.
 const registerBatch = 100_000
 
-// Register makes conduits known and returns their numbers, in the order of names: 0
-// where no rule of the bundle covers the name. Names that are known keep their
-// numbers. Each batch of 100,000 is durable by itself.
+// Register registers conduits and returns their numbers, in the order of names: 0 if no
+// rule of the bundle covers the name. Registered names keep their numbers. Each batch of
+// 100,000 is durable by itself.
 func (c *Catalog) Register(names []string) ([]uint32, *Change, error) {
 	ids := make([]uint32, 0, len(names))
 	total := &Change{Before: c.State(), After: c.State()}
@@ -85,7 +85,7 @@ func (d *draft) register(names []string) ([]uint32, error) {
 	return ids, nil
 }
 
-// checkName refuses names that could be confused with others or leave the data
+// checkName refuses names that could be confused with others or that leave the data
 // directory.
 func checkName(name string) error {
 	switch {

@@ -13,9 +13,9 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// RegisterFiles registers every regular file beneath data that a rule of an ingress
-// set covers. Files that are gone stay registered;
-// [View.Verify] counts them. It returns how many files it found.
+// RegisterFiles registers every regular file beneath data that a rule of an ingress set
+// covers. Files that no longer exist stay registered; [View.Verify] counts them. It
+// returns the number of files found.
 func (c *Catalog) RegisterFiles(ctx context.Context, data string, progress Progress) (uint64, *Change, error) {
 	total := &Change{Before: c.State(), After: c.State()}
 	var names []string
@@ -66,7 +66,7 @@ func (c *Catalog) RegisterFiles(ctx context.Context, data string, progress Progr
 	return found, total, nil
 }
 
-// ingressRoots are the directories that ingress files can be in, none within
+// ingressRoots returns the directories that can contain ingress files, none within
 // another.
 func ingressRoots(state *State) []string {
 	roots := make(map[string]bool)

@@ -8,6 +8,6 @@ import (
 	"slices"
 )
 
-// sortedKeys lists a map's keys in order: nothing here depends on how a map is
-// walked.
+// sortedKeys lists a map's keys in order: no result here may depend on the order of a
+// map.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

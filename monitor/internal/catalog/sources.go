@@ -15,16 +15,16 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Facts that are fetched, by a monitor that follows their source. What each source of
-// the bundle says is kept beside the facts themselves, so that a fact goes when the last
-// that says it no longer does, and a source's position moves together with its facts:
+// Facts that the monitor fetches from sources. What each source of the bundle says is
+// stored beside the facts themselves. A fact is thus removed when the last source that
+// says it no longer does, and a source's position changes together with its facts:
 //
-//	sources / <source> / "position"                 -> text
-//	                   / "count"                    -> 8 bytes, big-endian
-//	                   / "facts" / <group> <tuple>  -> nothing
+// 	sources / <source> / "position"                 -> text
+// 	                   / "count"                    -> 8 bytes, big-endian
+// 	                   / "facts" / <group> <tuple>  -> nothing
 //
-// A source that is not of the bundle in force says nothing. Its bucket stays until the
-// next apply, so that [Catalog.Revert] finds it.
+// A source that the bundle in force does not have says nothing. Its bucket stays until
+// the next apply, so that [Catalog.Revert] finds it.
 
 var (
 	keyPosition    = []byte("position")
@@ -38,13 +38,13 @@ type Fetched struct {
 	Facts    []policy.Fact
 }
 
-// SourceStatus is what is known of a source.
+// SourceStatus is the known state of a source.
 type SourceStatus struct {
 	Position string
 	Facts    uint64
 }
 
-// Step is one change of what a source says.
+// Step is one change of a source's facts.
 type Step struct {
 	Verb Verb
 	Fact policy.Fact
@@ -57,7 +57,7 @@ type Verb string
 const (
 	StepAdd     Verb = "add"
 	StepRemove  Verb = "remove"
-	StepReplace Verb = "replace" // add it, and remove whatever else the source has the conduit say by this relation
+	StepReplace Verb = "replace" // add it, and remove the source's other facts of the conduit and relation
 )
 
 // Source returns what is known of a source of the bundle in force; false when nothing is.
@@ -81,8 +81,8 @@ func (c *Catalog) ReplaceSource(source string, fetched Fetched) (*Change, error)
 	return c.changeSource(source, fetched.Position, func(o *owned) error { return o.become(fetched.Facts) })
 }
 
-// ChangeSource carries out steps, in their order, and moves the source's position, in one
-// durable step: none is carried out twice, none is left out.
+// ChangeSource applies steps, in their order, and changes the source's position, in one
+// durable step: no step is applied twice or left out.
 func (c *Catalog) ChangeSource(source, position string, steps []Step) (*Change, error) {
 	return c.changeSource(source, position, func(o *owned) error { return o.follow(steps) })
 }
@@ -106,10 +106,11 @@ func (c *Catalog) changeSource(source, position string, work func(*owned) error)
 	})
 }
 
-// turnSources is what comes and goes with the sources of the next bundle.
+// turnSources returns the facts that are removed and added with the sources of the next
+// bundle.
 func (d *draft) turnSources(old Bundle, next *ruleset) (remove, add []policy.Fact, err error) {
 	root := d.tx.Bucket(bucketSources)
-	var left [][]byte // by a bundle before the old one, or by one that was reverted
+	var left [][]byte // of a bundle before the old one, or of one that was reverted
 	_ = root.ForEach(func(name, _ []byte) error {
 		if !slices.Contains(old.Sources, string(name)) {
 			left = append(left, slices.Clone(name))
@@ -142,7 +143,7 @@ func (d *draft) turnSources(old Bundle, next *ruleset) (remove, add []policy.Fac
 		}
 		add = append(add, fetched.Facts...)
 	}
-	next.bundle.Fetched = nil // it is on disk, and here it would stay in memory
+	next.bundle.Fetched = nil // it is on disk, and would stay in memory here
 	for _, source := range old.Sources {
 		if bucket := root.Bucket([]byte(source)); bucket != nil && !slices.Contains(next.bundle.Sources, source) {
 			remove = append(remove, ownedBy(bucket).all()...)
@@ -172,18 +173,18 @@ func (d *draft) unsaid(facts []policy.Fact, sources []string, except string) []p
 	return facts
 }
 
-// owned is what a source says, while it is being changed.
+// owned holds the facts of a source that is being changed.
 type owned struct {
 	bucket *bbolt.Bucket
 	facts  *bbolt.Bucket
-	before map[string]bool // of the keys that were touched: whether they stood
+	before map[string]bool // for the keys that were touched: whether they existed
 }
 
 func ownedBy(bucket *bbolt.Bucket) *owned {
 	return &owned{bucket: bucket, facts: bucket.Bucket(bucketOwnFacts), before: make(map[string]bool)}
 }
 
-// set makes a fact stand or not.
+// set adds or removes a fact.
 func (o *owned) set(key string, stands bool) error {
 	stood := o.facts.Get([]byte(key)) != nil
 	if _, touched := o.before[key]; !touched {
@@ -252,8 +253,8 @@ func (o *owned) follow(steps []Step) error {
 	return nil
 }
 
-// saidAlike are the keys of what the conduit says by the fact's relation, whatever the
-// number of values.
+// saidAlike returns the keys of the conduit's facts with the same relation and any number
+// of values.
 func (o *owned) saidAlike(fact policy.Fact) (keys []string) {
 	group := encodeGroup(groupKey{fact.Conduit, fact.Relation, 0})
 	prefix := string(group[:len(group)-1])
@@ -265,7 +266,7 @@ func (o *owned) saidAlike(fact policy.Fact) (keys []string) {
 	return keys
 }
 
-// close stores position and count, and returns what came and went.
+// close stores position and count, and returns the facts that were removed and added.
 func (o *owned) close(position string) (remove, add []policy.Fact, err error) {
 	var count uint64
 	if text := o.bucket.Get(keyCount); text != nil {
@@ -287,7 +288,7 @@ func (o *owned) close(position string) (remove, add []policy.Fact, err error) {
 	return remove, add, o.bucket.Put(keyPosition, []byte(position))
 }
 
-// all is everything that the source says.
+// all returns everything that the source says.
 func (o *owned) all() (facts []policy.Fact) {
 	_ = o.facts.ForEach(func(key, _ []byte) error {
 		facts = append(facts, factOf(key))
@@ -296,7 +297,7 @@ func (o *owned) all() (facts []policy.Fact) {
 	return facts
 }
 
-// factOf is the fact that factKey made the key of.
+// factOf returns the fact from which factKey made the key.
 func factOf(key []byte) policy.Fact {
 	r := codec.NewReader(key)
 	group := decodeGroup(r)

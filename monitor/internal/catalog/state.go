@@ -22,23 +22,23 @@ type State struct {
 	factsVersion uint64
 }
 
-// Bundle is the bundle in force; Version 0 before the first Apply.
+// Bundle returns the bundle in force. Its Version is 0 before the first Apply.
 func (s *State) Bundle() Bundle { return s.rules.bundle.clone() }
 
-// BundleHash names the bundle in force.
+// BundleHash returns the hash of the bundle in force.
 func (s *State) BundleHash() string { return s.rules.bundle.Hash }
 
-// FactsVersion counts the changes of facts and of classes. Two states of one catalog
-// with the same version and bundle decide alike.
+// FactsVersion counts the changes of facts and of classes. Decisions on two states of one
+// catalog with the same version and bundle are the same.
 func (s *State) FactsVersion() uint64 { return s.factsVersion }
 
-// Conduits is the highest conduit number.
+// Conduits returns the highest conduit number.
 func (s *State) Conduits() uint32 { return s.conduits.last }
 
-// ClassOf is the class of a conduit, 0 when it has none: then nobody has access.
+// ClassOf returns the class of a conduit, 0 if it has none: then nobody has access.
 func (s *State) ClassOf(id uint32) uint32 { return s.conduits.class(id) }
 
-// Classes is the number of classes ever made; numbers run from 1 to it.
+// Classes returns the number of classes ever made. Class numbers begin at 1.
 func (s *State) Classes() uint32 { return uint32(len(s.classes) - 1) } //nolint:gosec // numbers are uint32
 
 // Class returns a class by number; its *Class is nil when there is none.
@@ -49,19 +49,19 @@ func (s *State) Class(number uint32) ClassInfo {
 	return s.classes[number]
 }
 
-// ClassesOf lists the classes of a set in ascending order, retired ones left out.
+// ClassesOf lists the classes of a set in ascending order, without retired ones.
 func (s *State) ClassesOf(set string) []uint32 {
 	return s.live(s.index.bySet(set))
 }
 
-// ClassesWith lists the classes of a set whose policy is the one of that name with
-// those arguments, in the order of the template's parameters.
+// ClassesWith lists the classes of a set whose policy has this name and these arguments,
+// in the order of the template's parameters.
 func (s *State) ClassesWith(set, name string, arguments []string) []uint32 {
 	return s.live(s.index.byPolicy(set, name, arguments))
 }
 
-// ClassesOfPolicy lists the classes of a set whose policy is the one of that name,
-// whatever its arguments.
+// ClassesOfPolicy lists the classes of a set whose policy has this name, with any
+// arguments.
 func (s *State) ClassesOfPolicy(set, name string) []uint32 {
 	classes := s.ClassesOf(set)
 	return slices.DeleteFunc(classes, func(class uint32) bool { return s.Class(class).Reference.Policy != name })
@@ -77,8 +77,7 @@ func (s *State) PolicyText(name string) (string, bool) {
 	return "", false
 }
 
-// ModeOf says what becomes of what a policy forbids. A policy that the bundle does not
-// have is enforced.
+// ModeOf returns a policy's mode. A policy that the bundle does not have is enforced.
 func (s *State) ModeOf(p *policy.Policy) Mode {
 	if mode, relaxed := s.rules.modes[p.Template().File()]; relaxed {
 		return mode
@@ -95,7 +94,7 @@ func (s *State) Waive() func(*policy.Policy) bool {
 	return func(p *policy.Policy) bool { return s.ModeOf(p) != Enforce }
 }
 
-// live drops the classes that this state does not know or that are retired.
+// live leaves out the classes that this state does not know or that are retired.
 func (s *State) live(numbers []uint32) []uint32 {
 	out := make([]uint32, 0, len(numbers))
 	for _, number := range numbers {
@@ -106,11 +105,11 @@ func (s *State) live(numbers []uint32) []uint32 {
 	return out
 }
 
-// Place is where conduits are made while tasks run: a rule for files without
-// placeholders, whose files do not come from outside.
+// Place is a place in which tasks make conduits: a rule for files without placeholders
+// that do not come from outside.
 type Place struct {
 	Path  string
-	Class uint32 // of every conduit there; 0 when the rule's policy cannot be bound
+	Class uint32 // of every conduit there; 0 if the rule's policy cannot be bound
 }
 
 // Places lists the places of all pipelines in the order of the bundle's rules.
@@ -129,7 +128,7 @@ func (s *State) Places() []Place {
 	return places
 }
 
-// Template is a policy of the bundle by name, nil when there is none.
+// Template returns a policy of the bundle by name, nil if there is none.
 func (s *State) Template(name string) *policy.Template { return s.rules.templates[name] }
 
 // Templates lists the names of the policies that a set's rules refer to, sorted.
@@ -200,8 +199,8 @@ func (s *State) ConduitNamed(name string) (conduit policy.Conduit, ok bool) {
 		Policy: bound}, true
 }
 
-// Conduit is what decisions need to know of a class' member. Its length is not
-// known here: whoever decides on cCurrLenIs must fill it in.
+// conduit returns the properties of a class's member that decisions depend on. The length
+// is not known here: a caller that decides on cCurrLenIs must fill it in.
 func (s *State) conduit(id uint32, name string) policy.Conduit {
 	class := s.Class(s.ClassOf(id))
 	if class.Class == nil {

@@ -18,13 +18,13 @@ type sweep struct {
 	view    *View
 	state   *State
 	repairs *Repairs
-	linked  map[uint32]uint64 // conduits that are linked where they belong, with inode
+	linked  map[uint32]uint64 // conduits with a correct link, with inode
 
 	directory string // the document directory that is open
 	parent    int
 }
 
-// removeWrong walks the view and removes whatever the catalog does not put there.
+// removeWrong walks through the view and removes everything that does not belong there.
 func (s *sweep) removeWrong(ctx context.Context) error {
 	s.linked = make(map[uint32]uint64)
 	classes, err := os.ReadDir(s.view.path)
@@ -88,14 +88,14 @@ func (s *sweep) removeAll(path string) error {
 	return os.RemoveAll(filepath.Join(s.view.path, path))
 }
 
-// parseNumber accepts only the one way in which the view writes a number.
+// parseNumber accepts only the form in which the view writes a number.
 func parseNumber(text string) (uint32, bool) {
 	number, err := strconv.ParseUint(text, 10, 32)
 	return uint32(number), err == nil && strconv.FormatUint(number, 10) == text
 }
 
-// linkMissing links every document that has no link, or whose link is to a file
-// that has been replaced.
+// linkMissing links every document that has no link, or whose link is to a file that has
+// been replaced.
 func (s *sweep) linkMissing(ctx context.Context, progress Progress) error {
 	s.parent = -1
 	defer func() { s.open("", -1) }()
@@ -160,7 +160,7 @@ func (s *sweep) linkOne(id, class uint32) error {
 	return s.view.linkAt(s.parent, base, document{name, s.state.Class(class).Set}, linkPath(class, id))
 }
 
-// judgeLinked looks at a document that is linked already: its mode may have changed.
+// judgeLinked checks a document that is linked already: its mode may have changed.
 func (s *sweep) judgeLinked(base string, what document) error {
 	if s.view.readers.CanRead == nil {
 		return nil
@@ -176,7 +176,7 @@ func (s *sweep) judgeLinked(base string, what document) error {
 	return nil
 }
 
-// locate opens the document's directory, unless it is the one that is open.
+// locate opens the document's directory, unless it is the open one.
 func (s *sweep) locate(name string) (base string, there bool, err error) {
 	directory := filepath.Dir(name)
 	if s.parent >= 0 && directory == s.directory {

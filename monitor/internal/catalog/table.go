@@ -6,8 +6,8 @@ import "sync"
 
 const pageSize = 4096
 
-// conduitTable says which class each conduit is in. It is immutable: a change
-// copies the pages it touches.
+// conduitTable holds the class of each conduit. It is immutable: a change copies the
+// pages that it touches.
 type conduitTable struct {
 	last  uint32 // highest number
 	pages []*[pageSize]uint32
@@ -23,7 +23,7 @@ func (t *conduitTable) class(id uint32) uint32 {
 	return t.pages[id/pageSize][id%pageSize]
 }
 
-// members is computed once for each version of the table, when first asked for.
+// members is computed once for each version of the table, at its first use.
 func (t *conduitTable) members(class uint32) []uint32 {
 	t.reverse.Do(func() {
 		t.byClass = make(map[uint32][]uint32)
@@ -36,7 +36,7 @@ func (t *conduitTable) members(class uint32) []uint32 {
 	return t.byClass[class]
 }
 
-// with is the table after some conduits got another class; ids above last extend it.
+// with returns the table after some conduits got another class. Ids above last extend it.
 func (t *conduitTable) with(moves []Move) *conduitTable {
 	next := &conduitTable{last: t.last, pages: append([]*[pageSize]uint32(nil), t.pages...)}
 	own := make(map[uint32]bool)
@@ -57,7 +57,7 @@ func (t *conduitTable) with(moves []Move) *conduitTable {
 	return next
 }
 
-// another finds a member of the class, 0 when there is none.
+// another returns a member of the class, 0 if there is none.
 func (t *conduitTable) another(class uint32) uint32 {
 	for p, page := range t.pages {
 		for i, c := range page {

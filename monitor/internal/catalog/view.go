@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// View is the directory tree that capability sets are made of: every file of an
-// ingress set is hard-linked once, as <class>/<bucket>/<id>, bucket = id >> 10. An
-// instance's capability set is then a set of class directories. Paths of documents
-// are resolved beneath the data directory and through no symbolic link.
+// View is the directory tree that capability sets consist of: every file of an ingress
+// set is hard-linked once, as <class>/<bucket>/<id>, with bucket = id >> 10. An
+// instance's capability set is then a set of class directories. Paths of documents are
+// resolved beneath the data directory and through no symbolic link.
 type View struct {
 	catalog *Catalog
 	data    *os.File // the data directory
@@ -32,25 +32,26 @@ type View struct {
 	unreadable map[string]*Unreadable // by set
 }
 
-// viewBucket is how many conduits share a directory, as a shift.
+// viewBucket determines how many conduits share a directory, as a shift.
 const viewBucket = 10
 
-// viewMode lets tasks, which are other users, search the view's directories. The directory
-// that holds the view is closed to them: they get descriptors of what they may read.
+// viewMode lets tasks, which are other users, search the view's directories. The
+// directory above the view is closed to them: they get descriptors of the directories
+// that they may read.
 const viewMode = 0o755
 
-// Progress is told how far a long operation is; total is 0 when it is not known.
+// Progress is called with the progress of a long operation; total is 0 if it is not
+// known.
 type Progress func(done, total uint64)
 
-// AttachView keeps a view of the documents beneath data in the directory path, which
-// is made when it is missing; both must be on one file system. From now on every
-// change moves links before it is acknowledged. Call Verify next: it links
-// what is missing.
+// AttachView keeps a view of the documents beneath data in the directory path, which it
+// makes if it is missing. Both must be on one file system. From now on, every change
+// moves links before it is acknowledged. Call Verify next: it makes the missing links.
 func (c *Catalog) AttachView(data, path string) (*View, error) {
 	if err := os.MkdirAll(path, viewMode); err != nil {
 		return nil, fmt.Errorf("make view: %w", err)
 	}
-	if err := os.Chmod(path, viewMode); err != nil { // whatever the umask
+	if err := os.Chmod(path, viewMode); err != nil { // independently of the umask
 		return nil, fmt.Errorf("open view to tasks: %w", err)
 	}
 	v := &View{catalog: c, path: path, made: make(map[string]bool), unreadable: make(map[string]*Unreadable)}
@@ -72,12 +73,12 @@ func (c *Catalog) AttachView(data, path string) (*View, error) {
 	return v, nil
 }
 
-// sameFileSystem tries a link rather than comparing device numbers, which bind
-// mounts share and subvolumes do not.
+// sameFileSystem tries a link instead of comparing device numbers, which are the same for
+// bind mounts and differ for subvolumes.
 func (v *View) sameFileSystem() error {
 	probe, err := os.CreateTemp(v.data.Name(), ".shai-link-")
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // documents of somebody else: the first link will tell
+		return nil // documents of another user: the first link will show it
 	}
 	if err != nil {
 		return fmt.Errorf("try a link from the data directory: %w", diskFull(err))
@@ -92,17 +93,17 @@ func (v *View) sameFileSystem() error {
 	return os.Remove(target)
 }
 
-// Path is the view's directory.
+// Path returns the view's directory.
 func (v *View) Path() string { return v.path }
 
-// ClassDirectory returns the directory that holds a class' links. It exists once the
-// class has a conduit.
+// ClassDirectory returns the directory of a class's links. It exists once the class has a
+// conduit.
 func (v *View) ClassDirectory(class uint32) string {
 	return filepath.Join(v.path, strconv.FormatUint(uint64(class), 10))
 }
 
-// EnsureClassDirectories makes the directories of classes that have none yet: a
-// capability must name a directory that exists.
+// EnsureClassDirectories makes the missing directories of classes: a capability must name
+// a directory that exists.
 func (v *View) EnsureClassDirectories(classes []uint32) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -135,8 +136,8 @@ func (s *State) viewed(class uint32) bool {
 	return false
 }
 
-// move takes links along with their conduits. A link that cannot be moved is
-// removed: what is missing is asked of the monitor, what is too much is a leak.
+// move moves links together with their conduits. It removes a link that cannot be moved:
+// the monitor is asked about a missing link, but a link too many is a leak.
 func (v *View) move(state *State, moves []Move) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -196,15 +197,15 @@ func (v *View) mkdir(path string) error {
 	if err := unix.Mkdirat(int(v.root.Fd()), path, viewMode); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("make view directory %s: %w", path, diskFull(err))
 	}
-	if err := unix.Fchmodat(int(v.root.Fd()), path, viewMode, 0); err != nil { // whatever the umask
+	if err := unix.Fchmodat(int(v.root.Fd()), path, viewMode, 0); err != nil { // independently of the umask
 		return fmt.Errorf("open view directory %s to tasks: %w", path, err)
 	}
 	v.made[path] = true
 	return nil
 }
 
-// link links one document. A document that is not there is no error: its conduit
-// may be known before its file is, and nobody can read what is not there.
+// link links one document. It is no error if the document does not exist: its conduit may
+// be registered before the file exists, and nobody can read a missing file.
 func (v *View) link(state *State, id, class uint32) error {
 	name, ok := state.catalog.nameOf(id)
 	if !ok {
@@ -224,11 +225,11 @@ func (v *View) link(state *State, id, class uint32) error {
 	return v.linkAt(parent, base, document{name, state.Class(class).Set}, linkPath(class, id))
 }
 
-// document is a file that is to be linked.
+// document is a file to link.
 type document struct{ name, set string }
 
-// linkAt links the file base of a directory and checks what was linked rather than
-// what stood there before: only a regular file may be in the view.
+// linkAt links the file base of a directory. It then checks the link, not the file that
+// was there before: only a regular file may be in the view.
 func (v *View) linkAt(parent int, base string, what document, target string) error {
 	if err := v.give(what.set, parent, base, 1); err != nil {
 		return err
@@ -257,7 +258,7 @@ func (v *View) linkAt(parent int, base string, what document, target string) err
 	return nil
 }
 
-// parent opens the directory in which a document stands.
+// parent opens the directory of a document.
 func (v *View) parent(name string) (descriptor int, base string, err error) {
 	relative := strings.TrimPrefix(name, "/")
 	directory := filepath.Dir(relative)
@@ -268,7 +269,7 @@ func (v *View) parent(name string) (descriptor int, base string, err error) {
 	return descriptor, filepath.Base(relative), nil
 }
 
-// Repairs is what Verify found and put right.
+// Repairs counts what Verify found and repaired.
 type Repairs struct {
 	Documents uint64 // conduits of the view
 	Linked    uint64 // links that were missing
@@ -277,9 +278,9 @@ type Repairs struct {
 	Entries   uint64 // entries of the class table that were wrong
 }
 
-// Verify makes the view and the class table agree with the catalog: links that give
-// too much go first, then missing ones are made. It can be stopped at any point and
-// run again. No change of the catalog happens meanwhile.
+// Verify makes the view and the class table agree with the catalog: it removes links that
+// give too much first, and then makes missing ones. It can be stopped at any point and
+// run again. The catalog does not change in the meantime.
 func (v *View) Verify(ctx context.Context, progress Progress) (Repairs, error) {
 	v.catalog.writing.Lock()
 	defer v.catalog.writing.Unlock()

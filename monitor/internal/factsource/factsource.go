@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package factsource fetches facts from external sources: keys and streams of a Redis or
-// Valkey server, and HTTP addresses that answer with fact statements. It fetches either
-// everything that the source says, or the changes since a position. It stores nothing and
-// puts nothing in force.
+// Valkey server, and HTTP addresses that return fact statements. It fetches either
+// everything that the source says, or the changes since a position. It stores no facts
+// and puts none in force.
 package factsource
 
 import (
@@ -21,8 +21,8 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// Limits on one fetch. What is beyond them is an error, never cut off: half of the facts
-// could allow what the whole forbids.
+// Limits on one fetch. Data beyond them is an error and is never cut off: a part of the
+// facts could allow what all of them forbid.
 const (
 	maxFacts    = 4 << 20  // of a store
 	maxBytes    = 64 << 20 // of an HTTP answer
@@ -30,11 +30,11 @@ const (
 	maxLineSize = 64 << 20 // of a file; a conduit with a million short tuples fits
 )
 
-// Update is what a fetch found. The zero value is: nothing has changed.
+// Update is the result of a fetch. The zero value means that nothing has changed.
 type Update struct {
 	Whole *catalog.Fetched // everything that the source says
-	// Steps are what has changed since the position of the fetch; Position is where the
-	// next one goes on. Only without Whole.
+	// Steps are the changes since the position of the fetch. Position is where the next
+	// fetch continues. Both are set only without Whole.
 	Steps    []catalog.Step
 	Position string
 }
@@ -42,26 +42,26 @@ type Update struct {
 // Empty reports whether nothing has changed.
 func (u Update) Empty() bool { return u.Whole == nil && len(u.Steps) == 0 }
 
-// Source is a place that facts are fetched from. Its methods are called one at a time.
+// Source is a source of facts. Its methods are called one at a time.
 type Source interface {
-	// Fetch asks for what has changed since a position that an earlier fetch gave, or
-	// for everything when there is none. It ends early when ctx does.
+	// Fetch fetches the changes since a position from an earlier fetch, or everything if
+	// there is no position. It returns early when ctx ends.
 	Fetch(ctx context.Context, position string) (Update, error)
-	// Pause is how long to wait before the next fetch; 0 where Fetch itself waits.
+	// Pause returns how long to wait before the next fetch; 0 if Fetch itself waits.
 	Pause() time.Duration
-	// Close ends connections.
+	// Close closes the connections.
 	Close()
 }
 
-// Login authenticates at a store. The zero value does not.
+// Login authenticates at a store. The zero value means no authentication.
 type Login struct {
-	Command  string // what AUTH is called there
+	Command  string // the store's name of AUTH
 	User     string
 	Password string
 }
 
-// Open makes a source of a specification whose variables are replaced. It connects to
-// nothing yet.
+// Open makes a source from a specification whose variables are replaced. It does not
+// connect yet.
 func Open(spec manifest.FactSourceSpec, login Login) (Source, error) {
 	switch {
 	case spec.Redis != nil && spec.Redis.Stream != nil:
@@ -74,8 +74,8 @@ func Open(spec manifest.FactSourceSpec, login Login) (Source, error) {
 	return nil, errors.New("the source has nothing to fetch from; expected redis or http")
 }
 
-// ReadStatements reads JSON lines, each a manifest.FactStatement. name is the file's, for
-// errors.
+// ReadStatements reads JSON lines, each a manifest.FactStatement. name is the file's name
+// for errors.
 func ReadStatements(from io.Reader, name string) ([]policy.Fact, error) {
 	var facts []policy.Fact
 	lines := bufio.NewScanner(from)

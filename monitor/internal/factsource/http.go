@@ -17,7 +17,7 @@ import (
 	"shai.dev/monitor/internal/manifest"
 )
 
-// address is facts behind a URL. Its position is the answer's entity tag.
+// address is a source of facts behind a URL. Its position is the answer's entity tag.
 type address struct {
 	spec   manifest.FactHTTP
 	client *http.Client
@@ -26,7 +26,7 @@ type address struct {
 const maxRedirects = 5
 
 func newAddress(spec manifest.FactHTTP) (*address, error) {
-	transport := &http.Transport{ // without the environment's proxy: who could set it could say what is true
+	transport := &http.Transport{ // without the environment's proxy, which could forge facts
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
 		ResponseHeaderTimeout: fetchTime,
 		MaxIdleConns:          1,
@@ -39,19 +39,19 @@ func newAddress(spec manifest.FactHTTP) (*address, error) {
 		}
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("read certificate authority %s: it holds no PEM certificate", spec.CAFile)
+			return nil, fmt.Errorf("read certificate authority %s: it contains no PEM certificate", spec.CAFile)
 		}
 	}
 	return &address{spec: spec, client: &http.Client{Transport: transport, CheckRedirect: sameHost,
 		Timeout: fetchTime}}, nil
 }
 
-// sameHost follows redirects only where the manifest already trusts whoever answers.
+// sameHost follows redirects only within the host that the manifest trusts.
 func sameHost(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	switch {
 	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host:
-		return fmt.Errorf("it redirects to %s://%s; give that as the url, if it is to be trusted", next.URL.Scheme,
+		return fmt.Errorf("it redirects to %s://%s; set it as the url if you trust it", next.URL.Scheme,
 			next.URL.Host)
 	case len(before) > maxRedirects:
 		return fmt.Errorf("it redirects more than %d times", maxRedirects)
@@ -95,7 +95,8 @@ func (a *address) Fetch(ctx context.Context, position string) (Update, error) {
 	return Update{Whole: &catalog.Fetched{Position: response.Header.Get("ETag"), Facts: facts}}, nil
 }
 
-// limitedReader fails where io.LimitReader would pretend that this is the end.
+// limitedReader returns an error at the limit, at which io.LimitReader would return
+// io.EOF.
 type limitedReader struct {
 	from io.Reader
 	left int
@@ -103,7 +104,7 @@ type limitedReader struct {
 
 func (l *limitedReader) Read(into []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, errors.New("the answer is too large; give the facts by several sources")
+		return 0, errors.New("the answer is too large; divide the facts among several sources")
 	}
 	count, err := l.from.Read(into[:min(len(into), l.left)])
 	l.left -= count

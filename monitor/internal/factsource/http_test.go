@@ -78,7 +78,7 @@ func TestHTTPAnswersThatAreNotBelieved(t *testing.T) {
 		{"another host", func(w http.ResponseWriter,
 			r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusFound)
-		}, "it redirects to " + other.URL + "; give that as the url"},
+		}, "it redirects to " + other.URL + "; set it as the url"},
 		{"another scheme", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://"+r.Host+"/", http.StatusFound)
 		}, "it redirects to https://"},

@@ -18,14 +18,14 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// keys is facts that stand in the members of keys. Every fetch reads all of them.
+// keys is a source whose facts are the members of keys. Every fetch reads all of them.
 type keys struct {
 	spec     manifest.FactRedis
 	login    Login
 	patterns []pattern.Pattern // of spec.Keys
 }
 
-// batch is how many keys are asked for in one go.
+// batch is the number of keys in one pipelined request.
 const batch = 512
 
 func newKeys(spec manifest.FactRedis, login Login) (*keys, error) {
@@ -70,7 +70,7 @@ func (k *keys) Fetch(ctx context.Context, _ string) (Update, error) {
 	return Update{Whole: &catalog.Fetched{Facts: facts}}, nil
 }
 
-// scan lists the keys that match. One that is there all the while is not missed.
+// scan lists the keys that match. It does not miss a key that exists throughout the scan.
 func scan(connection redis.Conn, p pattern.Pattern) (found []string, err error) {
 	seen := make(map[string]bool)
 	for cursor := "0"; ; {
@@ -105,7 +105,7 @@ func scan(connection redis.Conn, p pattern.Pattern) (found []string, err error) 
 	return found, nil
 }
 
-// glob is a pattern of the store's that matches at least what p matches.
+// glob returns a pattern of the store's that matches at least what p matches.
 func glob(p pattern.Pattern) string {
 	var out strings.Builder
 	hole := false
@@ -127,7 +127,7 @@ func glob(p pattern.Pattern) string {
 	return out.String()
 }
 
-// readers are the commands that give the members of a key, by its type.
+// readers are the commands that return the members of a key, by its type.
 var readers = map[string][]any{
 	"set":    {"SMEMBERS"},
 	"list":   {"LRANGE", 0, -1},
@@ -135,7 +135,7 @@ var readers = map[string][]any{
 	"hash":   {"HKEYS"},
 }
 
-// members appends what the keys say.
+// members appends the facts of the keys.
 func members(connection redis.Conn, found []string, spec manifest.FactKeys, p pattern.Pattern,
 	facts []policy.Fact) ([]policy.Fact, error) {
 	types, err := pipelined(connection, found, func(int) []any { return []any{"TYPE"} })
@@ -151,7 +151,7 @@ func members(connection redis.Conn, found []string, spec manifest.FactKeys, p pa
 	replies, err := pipelined(connection, found, func(i int) []any {
 		name, _ := redis.String(types[i], nil)
 		if name == "none" {
-			return readers["set"] // gone meanwhile: it has no members
+			return readers["set"] // deleted in the meantime: it has no members
 		}
 		return readers[name]
 	})
@@ -178,12 +178,12 @@ func members(connection redis.Conn, found []string, spec manifest.FactKeys, p pa
 		}
 	}
 	if len(facts) > maxFacts {
-		return nil, fmt.Errorf("more than %d facts; give them by several sources", maxFacts)
+		return nil, fmt.Errorf("more than %d facts; divide them among several sources", maxFacts)
 	}
 	return facts, nil
 }
 
-// pipelined sends a command for every key in one go, and collects the replies.
+// pipelined sends a command for every key in one request, and collects the replies.
 func pipelined(connection redis.Conn, found []string, command func(i int) []any) ([]any, error) {
 	for i, key := range found {
 		words := command(i)

@@ -14,7 +14,7 @@ import (
 
 const dialTime = 5 * time.Second
 
-// connect opens a connection that ends with ctx. release must be called.
+// connect opens a connection that ends with ctx. The caller must call release.
 func connect(ctx context.Context, socket string, login Login) (connection redis.Conn, release func(), err error) {
 	dialer := net.Dialer{Timeout: dialTime}
 	raw, err := dialer.DialContext(ctx, "unix", socket)
@@ -37,7 +37,7 @@ func connect(ctx context.Context, socket string, login Login) (connection redis.
 	return connection, release, nil
 }
 
-// text refuses what policies cannot speak of.
+// text refuses texts that policies cannot contain.
 func text(raw []byte, what string) (string, error) {
 	if !utf8.Valid(raw) {
 		return "", fmt.Errorf("%s is not UTF-8: %.40q", what, raw)

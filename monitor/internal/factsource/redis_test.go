@@ -295,7 +295,7 @@ func TestStreamWithMissingEntries(t *testing.T) {
 		entry(t, store, "add", "a", `["1"]`)
 		entry(t, store, "add", "a", `["2"]`)
 		do(t, store, "XTRIM", "facts", "MAXLEN", 1)
-		fails(t, opened(t, streamOf(socket), Login{}), "", "1 entries have been deleted unread")
+		fails(t, opened(t, streamOf(socket), Login{}), "", "1 entries were deleted unread")
 	})
 	t.Run("trimmed between fetches", func(t *testing.T) {
 		store, socket := startStore(t)
@@ -310,7 +310,7 @@ func TestStreamWithMissingEntries(t *testing.T) {
 		entry(t, store, "remove", "a", `["1"]`)
 		entry(t, store, "add", "a", `["3"]`)
 		do(t, store, "XTRIM", "facts", "MAXLEN", 1)
-		fails(t, source, position, "has been deleted: others may have gone unread with it")
+		fails(t, source, position, "was deleted, and others may have been deleted unread")
 	})
 	t.Run("trimmed and nothing new", func(t *testing.T) {
 		store, socket := startStore(t)
@@ -329,7 +329,7 @@ func TestStreamWithMissingEntries(t *testing.T) {
 		do(t, store, "DEL", "facts")
 		fails(t, source, position, "there is no such stream")
 		entry(t, store, "add", "a", `["2"]`)
-		fails(t, source, position, "has been deleted")
+		fails(t, source, position, "was deleted")
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // stream is a stream of changes. An entry has the fields op (add, remove, replace),
-// conduit, says and tuple (a JSON array). Its position is the identifier of the last
+// conduit, says and tuple (a JSON array). The position is the identifier of the last
 // entry that was read.
 type stream struct {
 	spec       manifest.FactRedis
@@ -30,7 +30,8 @@ type stream struct {
 const (
 	start         = "0-0" // the position before the first entry
 	entriesAtOnce = 1000
-	// blockTime is how long a fetch waits for an entry; less than the time a reply may take.
+	// blockTime is how long a fetch waits for an entry. It is shorter than the time limit
+	// for a reply.
 	blockTime = 5 * time.Second
 )
 
@@ -86,7 +87,7 @@ func (s *stream) everything() (Update, error) {
 		position = next
 		standing.follow(steps)
 		if len(standing.standing) > maxFacts {
-			return Update{}, fmt.Errorf("more than %d facts; give them by several sources", maxFacts)
+			return Update{}, fmt.Errorf("more than %d facts; divide them among several sources", maxFacts)
 		}
 	}
 	if err := s.checkNothingMissed(start); err != nil {
@@ -95,9 +96,10 @@ func (s *stream) everything() (Update, error) {
 	return Update{Whole: &catalog.Fetched{Position: position, Facts: standing.facts()}}, nil
 }
 
-// checkNothingMissed finds out, after entries were read, whether others between them and
-// the position may have been deleted before: trimming takes the oldest first, so that
-// none has while the one at the position is there. At the start none may ever have been.
+// checkNothingMissed checks, after entries were read, that no entries between them and
+// the position were deleted before. Trimming deletes the oldest entries first, so none is
+// missing while the entry at the position exists. At the start, no entry may ever have
+// been deleted.
 func (s *stream) checkNothingMissed(position string) error {
 	info, err := s.info()
 	if err != nil {
@@ -105,7 +107,8 @@ func (s *stream) checkNothingMissed(position string) error {
 	}
 	if position == start {
 		if deleted := info.added - info.length; deleted > 0 {
-			return fmt.Errorf("%d entries have been deleted unread, and what they said is lost: begin the stream anew (DEL), and do not trim it", deleted)
+			return fmt.Errorf("%d entries were deleted unread, and their changes are lost: begin a new stream (DEL), "+
+				"and do not trim it", deleted)
 		}
 		return nil
 	}
@@ -113,14 +116,14 @@ func (s *stream) checkNothingMissed(position string) error {
 	if err != nil || len(at) > 0 || info.last == position {
 		return err
 	}
-	return fmt.Errorf("entry %s, the last one read, has been deleted: others may have gone unread with it; "+
-		"begin the stream anew (DEL) and give the source another name, and keep entries for longer", position)
+	return fmt.Errorf("entry %s, the last one read, was deleted, and others may have been deleted unread; "+
+		"begin a new stream (DEL), give the source another name, and keep entries for longer", position)
 }
 
-// about is what the store says of a stream.
+// about is the store's information about a stream.
 type about struct {
 	length, added int64
-	last          string // identifier of the newest entry there has ever been
+	last          string // identifier of the newest entry so far, even if it was deleted
 }
 
 func (s *stream) info() (found about, err error) {
@@ -148,7 +151,7 @@ func (s *stream) info() (found about, err error) {
 	return found, err
 }
 
-// read returns the steps after a position, waiting for one at most as long as said.
+// read returns the steps after a position. It waits for one up to the given time.
 func (s *stream) read(position string, wait time.Duration) (steps []catalog.Step, next string, err error) {
 	arguments := []any{"COUNT", entriesAtOnce}
 	if wait > 0 {
@@ -173,7 +176,7 @@ func (s *stream) read(position string, wait time.Duration) (steps []catalog.Step
 	for _, entry := range entries {
 		id, step, err := stepOf(entry)
 		if err != nil {
-			return nil, "", fmt.Errorf("entry %s: %w; correct whoever writes the stream, and delete the entry (XDEL)",
+			return nil, "", fmt.Errorf("entry %s: %w; correct the stream's writer, and delete the entry (XDEL)",
 				id, err)
 		}
 		steps, next = append(steps, step), id
@@ -213,10 +216,10 @@ func stepOf(entry any) (id string, step catalog.Step, err error) {
 	return id, step, nil
 }
 
-// replay is what stands after steps on nothing.
+// replay is the set of facts that results from steps on an empty set.
 type replay struct {
 	standing map[said]bool
-	alike    map[[2]string][]said // by conduit and relation; may name what no longer stands
+	alike    map[[2]string][]said // by conduit and relation; may contain removed facts
 }
 
 type said struct {

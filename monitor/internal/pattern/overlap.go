@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Within reports whether every name that p matches is matched by q too: p is at
-// least as specific.
+// Within reports whether q matches every name that p matches: p is at least as specific.
 func (p Pattern) Within(q Pattern) bool {
 	for i, s := range p.segments {
 		if i >= len(q.segments) {
@@ -41,8 +40,8 @@ func (s segment) within(other segment) bool {
 	}
 }
 
-// Meets reports whether some name may match both. It may err towards true, which
-// costs a user a clearer pattern and never a wrong policy.
+// Meets reports whether some name may match both. In doubt it returns true, which asks a
+// user for a clearer pattern but never gives a wrong policy.
 func (p Pattern) Meets(q Pattern) bool {
 	for i := range max(len(p.segments), len(q.segments)) {
 		if i >= len(p.segments) || i >= len(q.segments) {
@@ -70,8 +69,8 @@ func (s segment) meets(other segment) bool {
 		(strings.HasSuffix(s.suffix, other.suffix) || strings.HasSuffix(other.suffix, s.suffix))
 }
 
-// Meetings calls each for every two of the patterns that some name may match both, by
-// their indices, the lower first, until it returns false. Patterns that begin with
+// Meetings calls each for every two of the patterns that some name may match both, with
+// their indices, the lower first, until each returns false. Patterns that begin with
 // different texts are not compared with each other.
 func Meetings(patterns []Pattern, each func(i, j int) bool) {
 	begins := make([]string, len(patterns))
@@ -84,7 +83,7 @@ func Meetings(patterns []Pattern, each func(i, j int) bool) {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(begins[a], begins[b]), cmp.Compare(a, b)) })
-	var open []int // those with whose text the present one's may begin
+	var open []int // those whose text the current one's may begin with
 	for _, i := range order {
 		for len(open) > 0 && !strings.HasPrefix(begins[i], begins[open[len(open)-1]]) {
 			open = open[:len(open)-1]
@@ -98,12 +97,12 @@ func Meetings(patterns []Pattern, each func(i, j int) bool) {
 	}
 }
 
-// Ambiguous reports whether nothing says which of two patterns decides for a name that
+// Ambiguous reports whether it is undefined which of two patterns decides for a name that
 // both match: neither is more specific.
 func Ambiguous(p, q Pattern) bool { return p.Within(q) == q.Within(p) }
 
-// CheckAmbiguity refuses patterns of which two may match the same name without one
-// being more specific: which policy holds must not depend on the order of lines.
+// CheckAmbiguity returns an error if two of the patterns may match the same name and
+// neither is more specific: the policy must not depend on the order of lines.
 func CheckAmbiguity(patterns []Pattern) (err error) {
 	Meetings(patterns, func(i, j int) bool {
 		if Ambiguous(patterns[i], patterns[j]) {

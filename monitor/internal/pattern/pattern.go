@@ -13,11 +13,11 @@ import (
 )
 
 // A Pattern is a conduit path with holes, such as "/corpus/private/{owner}/**" or
-// "profile:{owner}". In a segment, {name} stands for one or more bytes other than
-// "/", with text before or after it; "*" is a whole segment whose value does not
-// matter; a final "**" is one or more segments. Several holes in a segment, such as
-// "history:{user}:{region}", need text between them, and no value may hold that
-// text: a name that could be taken apart in two ways matches nothing.
+// "profile:{owner}". In a segment, {name} means one or more bytes other than "/", with
+// text before or after it; "*" is a whole segment with any value; a final "**" is one or
+// more segments. Several holes in a segment, such as "history:{user}:{region}", need text
+// between them. Their values must not contain that text: a name that could be divided in
+// two ways does not match.
 type Pattern struct {
 	text     string
 	segments []segment
@@ -108,7 +108,7 @@ func parseSegment(text string) (segment, error) {
 	return s, nil
 }
 
-// String is the pattern as it was written.
+// String returns the pattern's source text.
 func (p Pattern) String() string { return p.text }
 
 // Root returns the path above the first segment with a hole, "" when that is the first one.
@@ -123,7 +123,7 @@ func (p Pattern) Root() string {
 	return strings.Join(fixed, "/")
 }
 
-// Match reports whether name matches, and what the holes stand for.
+// Match reports whether name matches, and returns the values of the holes.
 func (p Pattern) Match(name string) (map[string]string, bool) {
 	var bound map[string]string
 	for i, s := range p.segments {
@@ -160,8 +160,8 @@ func (s segment) accepts(part string) bool {
 	}
 }
 
-// values takes a segment apart; ok is false where it does not fit, or fits in more
-// than one way.
+// values divides a segment into the holes' values. ok is false if the segment does not
+// match, or matches in more than one way.
 func (s segment) values(part string) (values []string, ok bool) {
 	if len(part) <= len(s.prefix)+len(s.suffix) || !strings.HasPrefix(part, s.prefix) ||
 		!strings.HasSuffix(part, s.suffix) {
@@ -186,7 +186,7 @@ func (s segment) values(part string) (values []string, ok bool) {
 	return values, true
 }
 
-// occurrences counts where text begins in whole, overlaps included.
+// occurrences counts where text begins in whole, including overlaps.
 func occurrences(whole, text string) (count int) {
 	for i := range len(whole) {
 		if strings.HasPrefix(whole[i:], text) {
@@ -196,7 +196,7 @@ func occurrences(whole, text string) (count int) {
 	return count
 }
 
-// occurrencesIn counts how often the texts between holes themselves hold text.
+// occurrencesIn counts how often the texts between holes themselves contain text.
 func occurrencesIn(inner []string, text string) (count int) {
 	for _, between := range inner {
 		count += occurrences(between, text)
@@ -205,7 +205,7 @@ func occurrencesIn(inner []string, text string) (count int) {
 }
 
 // MostSpecific returns the index of the pattern that decides for name, or -1. The
-// patterns have passed [CheckAmbiguity].
+// patterns must have passed [CheckAmbiguity].
 func MostSpecific(patterns []Pattern, name string) (int, map[string]string) {
 	best, bound := -1, map[string]string(nil)
 	for i, p := range patterns {
@@ -217,7 +217,7 @@ func MostSpecific(patterns []Pattern, name string) (int, map[string]string) {
 	return best, bound
 }
 
-// Fill replaces {name} in the arguments' values by what the holes stand for.
+// Fill replaces {name} in the arguments' values by the values of the holes.
 func Fill(arguments, bound map[string]string) map[string]string {
 	filled := make(map[string]string, len(arguments))
 	for parameter, value := range arguments {
@@ -226,7 +226,7 @@ func Fill(arguments, bound map[string]string) map[string]string {
 	return filled
 }
 
-// substitute replaces {name} in a text by what the holes stand for.
+// substitute replaces {name} in a text by the values of the holes.
 func substitute(value string, bound map[string]string) string {
 	var out strings.Builder
 	for {
