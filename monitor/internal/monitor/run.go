@@ -72,7 +72,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 		return nil, fmt.Errorf("open state directory: %w", err)
 	}
 	// It may have been made before, open to all: then everybody on the machine could search the view.
-	if err := os.Chmod(options.State, 0o700); err != nil {
+	if err := os.Chmod(options.State, 0o700); err != nil { //nolint:gosec // a directory, which its owner searches
 		return nil, fmt.Errorf("close state directory to other users: %w", err)
 	}
 	m.audit, err = audit.Open(audit.Options{Directory: filepath.Join(options.State, "audit"), RefuseUnrecorded: true})
@@ -81,6 +81,9 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	}
 	if recovered := m.audit.Recovery(); recovered != "" {
 		m.logger.Warn("audit log was repaired", "what", recovered)
+	}
+	if err := m.endOrphans(); err != nil {
+		return nil, err
 	}
 	if m.catalog, err = catalog.Open(filepath.Join(options.State, "catalog")); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,19 +42,42 @@ func killTask(program int) { unix.Kill(-program, unix.SIGKILL) }
 // filter (mode baseline). They become the keeper's children when their parents die, and
 // reap calls this again for each.
 func killAdopted() {
-	self := strconv.Itoa(os.Getpid())
-	statuses, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range statuses {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		// "pid (name) state parent …"; the name may contain anything.
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if len(fields) > 1 && fields[1] == self {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-				unix.Kill(pid, unix.SIGKILL)
-			}
+	directories, _ := filepath.Glob("/proc/[0-9]*")
+	for _, directory := range directories {
+		pid, err := strconv.Atoi(filepath.Base(directory))
+		if err == nil && parentOf(pid) == os.Getpid() {
+			unix.Kill(pid, unix.SIGKILL)
 		}
 	}
+}
+
+// parentOf returns the parent of a process, 0 if it has none or has ended.
+func parentOf(pid int) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// "pid (name) state parent …"; the name may contain anything.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
+}
+
+// IsKeeper reports whether a process is the keeper of a task whose monitor runs. Monitor
+// and keeper execute the same program. When the monitor ends, the keeper gets another
+// parent.
+func IsKeeper(pid int) bool {
+	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !strings.HasPrefix(string(arguments), keeperName+"\x00") {
+		return false
+	}
+	keeper, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return false
+	}
+	monitor, err := os.Stat(fmt.Sprintf("/proc/%d/exe", parentOf(pid)))
+	return err == nil && os.SameFile(keeper, monitor)
 }

@@ -30,7 +30,7 @@ const (
 	writing                     // args: descriptor; a checked one asks the monitor
 	bulkWriting                 // args: descriptors written to; never a checked one
 	copying                     // args: descriptor read from, descriptor written to
-	messaging                   // args: descriptor; messages (which can carry descriptors) are received only on FDMonitor
+	messaging                   // args: descriptor; messages, which can carry descriptors, come on FDMonitor only
 	duplicating                 // args: numbers that must not be reserved
 	beneathCapability           // args: directory descriptors; native when all are capabilities, else refused
 	// The others depend on values of arguments.

@@ -145,6 +145,21 @@ func inUse(taken []entry, data string) ([]entry, error) {
 	}), nil
 }
 
+// Pipelines returns the pipelines of a data directory by number, removed ones too.
+func (r Registry) Pipelines(data string) (map[uint32]string, error) {
+	taken, err := r.read()
+	if err != nil {
+		return nil, fmt.Errorf("find the users of the pipelines of %s: %w", data, err)
+	}
+	pipelines := map[uint32]string{}
+	for _, e := range taken {
+		if e.Data == data {
+			pipelines[e.ID] = e.Pipeline
+		}
+	}
+	return pipelines, nil
+}
+
 // DataDirectories returns the existing data directories that have numbers: those of all
 // monitors of the machine that run as the superuser and share the registry.
 func (r Registry) DataDirectories() ([]string, error) {

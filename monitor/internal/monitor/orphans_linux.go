@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"fmt"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/taskid"
+)
+
+// endOrphans kills what tasks of an earlier monitor have left, if monitor and keepers were
+// killed together: those processes have the rights of a bundle that is no longer in force.
+// Only a superuser's tasks have users by which their processes are known.
+func (m *Monitor) endOrphans() error {
+	if !isSuperuser() {
+		return nil
+	}
+	pipelines, err := m.options.TaskIDs.Pipelines(m.options.Data)
+	if err != nil {
+		return err
+	}
+	for user, pipeline := range pipelines {
+		ended, err := taskid.EndOrphans(user, sandbox.IsKeeper)
+		if err != nil {
+			return fmt.Errorf("an earlier task of pipeline %s still runs and cannot be ended: %w; end all processes of user %d (pkill -9 -U %[3]d), and start the monitor again",
+				pipeline, err, user)
+		}
+		if ended == 0 {
+			continue
+		}
+		what := fmt.Sprintf("killed %d processes of earlier tasks, whose monitor and keeper were killed", ended)
+		m.logger.Warn(what, "pipeline", pipeline, "user", user)
+		m.record(audit.Event{Kind: audit.Task, Pipeline: pipeline, Operation: "end", Allowed: true, Reason: what})
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"shai.dev/monitor/internal/audit"
+)
+
+// forking is a pipeline whose task makes processes and waits for ever.
+const forking = `
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: open}
+spec: {text: "read :- true. update :- true."}
+---
+apiVersion: shai.dev/v1alpha1
+kind: Task
+metadata: {name: worker}
+spec:
+  command: [/usr/bin/python3, -Ic, "import os, signal; os.fork(); os.fork(); signal.pause()"]
+  runtime: [/usr/bin, /usr/lib, /lib, /lib64]
+  taint: {name: open}
+---
+apiVersion: shai.dev/v1alpha1
+kind: Pipeline
+metadata: {name: probe}
+spec: {mode: MODE, tasks: [worker]}
+`
+
+// startForking runs a task in a monitor that is a process of its own, and returns the
+// monitor and its four processes, without the keeper.
+func startForking(t *testing.T, s *stack, mode string) (monitor *exec.Cmd, task []int) {
+	t.Helper()
+	s.manifests = map[string]string{"pipeline.yaml": strings.ReplaceAll(forking, "MODE", mode)}
+	monitor, _ = s.startMonitorProcess()
+	waitUntil(t, "the task has forked", func() bool {
+		parent := parents(t)
+		task = slices.DeleteFunc(descendants(t, monitor.Process.Pid), func(pid int) bool {
+			return parent[pid] == monitor.Process.Pid
+		})
+		return len(task) == 4
+	})
+	return monitor, task
+}
+
+// living leaves out the processes that have ended.
+func living(t *testing.T, processes []int) []int {
+	all := parents(t)
+	return slices.DeleteFunc(slices.Clone(processes), func(pid int) bool { _, lives := all[pid]; return !lives })
+}
+
+// When monitor and keeper are killed together, the task's children run on, with the rights
+// of a bundle that may be replaced next. The next monitor ends them before it serves.
+func TestMonitorAndKeeperAreKilled(t *testing.T) {
+	for _, mode := range []string{"shai", "baseline"} {
+		t.Run(mode, func(t *testing.T) {
+			if !isSuperuser() {
+				t.Skip("only the superuser's tasks have users of their own")
+			}
+			s := newStack(t)
+			monitor, task := startForking(t, s, mode)
+			family := append(descendants(t, monitor.Process.Pid), monitor.Process.Pid)
+			keepers := slices.DeleteFunc(family, func(pid int) bool { return slices.Contains(task, pid) })
+			// Stopped first, no keeper sees the end of the monitor.
+			for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+				for _, pid := range keepers {
+					s.must(syscall.Kill(pid, signal))
+				}
+			}
+			_ = monitor.Wait()
+			waitUntil(t, "monitor, keeper and main process have ended", func() bool {
+				return len(living(t, keepers)) == 0 && len(living(t, task)) == len(task)-1
+			})
+			s.open()
+			if left := living(t, task); len(left) > 0 {
+				t.Errorf("processes %v run on under the next monitor", left)
+			}
+			want := fmt.Sprintf("killed %d processes of earlier tasks", len(task)-1)
+			if !slices.ContainsFunc(s.records(), func(r audit.Record) bool {
+				return r.Kind == audit.Task && r.Pipeline == "probe" && strings.HasPrefix(r.Reason, want)
+			}) {
+				t.Errorf("the audit log does not say %q", want)
+			}
+		})
+	}
+}
+
+// A benchmark runs several monitors on one data directory, whose tasks have the same user.
+// None ends the tasks of another.
+func TestTasksOfARunningMonitorGoOn(t *testing.T) {
+	if !isSuperuser() {
+		t.Skip("only the superuser's tasks have users of their own")
+	}
+	s := newStack(t)
+	_, task := startForking(t, s, "shai")
+	s.options.State = filepath.Join(filepath.Dir(s.options.State), "other")
+	s.open()
+	if left := living(t, task); len(left) != len(task) {
+		t.Errorf("of the processes %v only %v run on", task, left)
+	}
+}

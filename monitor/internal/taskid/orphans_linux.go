@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package taskid
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// endLimit is how long EndOrphans waits for processes that it has killed.
+const endLimit = 10 * time.Second
+
+// EndOrphans kills the processes of a user that have no keeper, waits until none is left,
+// and returns how many there were. isKeeper reports whether a process is the keeper of a
+// task. Another monitor may have given its tasks the same user. They have keepers, so they
+// are not killed. EndOrphans sees the processes of its own PID namespace and of those
+// within.
+func EndOrphans(user uint32, isKeeper func(pid int) bool) (ended int, err error) {
+	deadline := time.Now().Add(endLimit)
+	for {
+		// A process can fork before it is killed; the next round finds the child.
+		orphans, err := orphansOf(user, isKeeper)
+		for _, one := range orphans {
+			if err == nil {
+				err = one.end(deadline)
+			}
+			unix.Close(one.pidfd)
+		}
+		if err != nil || len(orphans) == 0 {
+			return ended, err
+		}
+		ended += len(orphans)
+	}
+}
+
+// orphan is a process. The descriptor still means it if its number has been reused.
+type orphan struct{ pid, pidfd int }
+
+// end kills the process and waits until all its threads have ended.
+func (o orphan) end(deadline time.Time) error {
+	err := unix.PidfdSendSignal(o.pidfd, unix.SIGKILL, nil, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", o.pid, err)
+	}
+	ended, err := hasEnded(o.pidfd, time.Until(deadline))
+	if err == nil && !ended {
+		err = errors.New("it was killed and still runs")
+	}
+	if err != nil {
+		return fmt.Errorf("wait for the end of process %d: %w", o.pid, err)
+	}
+	return nil
+}
+
+// hasEnded waits for at most a duration for the end of a process. A process whose first
+// thread alone has ended has not ended, but looks like one in /proc.
+func hasEnded(pidfd int, limit time.Duration) (bool, error) {
+	for deadline := time.Now().Add(limit); ; {
+		remaining := max(0, time.Until(deadline))
+		count, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, int(remaining.Milliseconds())) //nolint:gosec // a descriptor
+		if !errors.Is(err, unix.EINTR) {
+			return count > 0, err
+		}
+	}
+}
+
+// orphansOf lists the processes of a user that have no keeper. The caller closes their
+// descriptors, after an error too.
+func orphansOf(user uint32, isKeeper func(pid int) bool) (found []orphan, err error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	for _, pid := range all {
+		status, err := statusOf(pid)
+		if hasGone(err) || err == nil && !slices.Contains(status.users, user) {
+			continue
+		}
+		pidfd, err := unix.PidfdOpen(pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		if err != nil {
+			return found, fmt.Errorf("hold process %d: %w", pid, err)
+		}
+		// Until the process has ended, its number means no other process. So it is this one
+		// that was judged, if it has not ended afterwards.
+		judged, err := isOrphan(pid, user, isKeeper)
+		ended, failure := hasEnded(pidfd, 0)
+		if err = errors.Join(err, failure); err != nil || !judged || ended {
+			unix.Close(pidfd)
+		} else {
+			found = append(found, orphan{pid, pidfd})
+		}
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// isOrphan looks for the nearest ancestor of another user. It is the keeper, or whoever
+// inherited the process when the keeper was killed.
+func isOrphan(pid int, user uint32, isKeeper func(pid int) bool) (bool, error) {
+	for at := pid; at != 0; { // 0: the parent is in another PID namespace
+		status, err := statusOf(at)
+		switch {
+		case err == nil && slices.Contains(status.users, user):
+			at = status.parent
+		case err == nil:
+			return at != pid && !isKeeper(at), nil
+		case !hasGone(err):
+			return false, err
+		case at == pid:
+			return false, nil
+		default:
+			at = pid // an ancestor has ended, and another process has inherited its children
+		}
+	}
+	return true, nil
+}
