@@ -3,11 +3,15 @@
 package monitor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/runtimeroot"
@@ -104,10 +108,40 @@ func (t *runningTask) runtime() ([]string, error) {
 		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}
 	roots = append(roots, services.options.Library)
-	if err := t.checkReachable(roots); err != nil {
+	if err := errors.Join(t.checkReachable(roots), t.checkProgram()); err != nil {
 		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}
 	return roots, nil
+}
+
+// checkProgram refuses a program, or an interpreter of it, that is also a document. The
+// kernel reads these files for the task, and nobody decides on that.
+func (t *runningTask) checkProgram() error {
+	if t.pipeline.currentMode() == wire.ModeBaseline {
+		return nil
+	}
+	files, err := sandbox.Executed(t.spec.Command[0])
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		var stat unix.Stat_t
+		if err := unix.Stat(file, &stat); err != nil {
+			return fmt.Errorf("examine %s: %w", file, err)
+		}
+		if stat.Nlink < 2 {
+			continue
+		}
+		isData, err := t.pipeline.services.shared.hold(sandbox.SharedFile{Device: stat.Dev, Inode: stat.Ino,
+			Changed: time.Unix(stat.Ctim.Unix())})
+		switch {
+		case err != nil:
+			return fmt.Errorf("cannot check whether %s is a document by another name: %w", file, err)
+		case isData:
+			return fmt.Errorf("%s, which it executes, is also a document (a hard link); remove one of the names", file)
+		}
+	}
+	return nil
 }
 
 // checkReachable refuses a runtime in a directory that the task's user may not search. It

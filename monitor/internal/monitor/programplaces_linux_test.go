@@ -157,6 +157,28 @@ func TestRuntimeInDataOfAnotherMonitor(t *testing.T) {
 	s.must(s.applyRuntime(filepath.Join(root, "programs")))
 }
 
+// A document is no program, under whatever name. Other programs may have several names.
+func TestHardLinkAsTheProgram(t *testing.T) {
+	s, root := snooping(t)
+	programs := filepath.Join(root, "programs")
+	script := []byte("#!/bin/cat\n")
+	s.must(os.WriteFile(s.options.Define["FILE"], script, 0o644))
+	s.must(os.Chmod(s.options.Define["FILE"], 0o755))
+	s.must(os.Link(s.options.Define["FILE"], programs+"/document"))
+	s.must(os.WriteFile(programs+"/program", script, 0o755))
+	s.must(os.Link(programs+"/program", programs+"/second-name"))
+	for name, runs := range map[string]bool{"document": false, "program": true} {
+		text := strings.NewReplacer("/bin/cat", filepath.Join(programs, name), "runtime: [", "runtime: ["+programs+", ")
+		s.manifests = map[string]string{"pipeline.yaml": text.Replace(snoop)}
+		_, err := s.monitor.Apply(t.Context(), s.sources())
+		s.must(err)
+		_, err = s.monitor.StartTask(t.Context(), "snoop", "snoop")
+		if (err == nil) != runs || !runs && !strings.Contains(err.Error(), "is also a document") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A document that has another name beneath a runtime is the same document there. Other
 // files with several names can be read.
 func TestHardLinksInTheRuntime(t *testing.T) {

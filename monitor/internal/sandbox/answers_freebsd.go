@@ -267,7 +267,7 @@ func (r *request) opened(file *pinned, flags int, mode uint32) (*os.File, error)
 	if err != nil {
 		return nil, err
 	}
-	return limitedFile(descriptor, file.path, r.rightsOf(file, flags))
+	return limitedFile(descriptor, file.path, openedRights(flags&accessMode, beneathAny(file.path, r.permits.runtime)))
 }
 
 // created creates the missing file. The task's user owns it.
@@ -291,21 +291,4 @@ func (r *request) created(file *pinned, keep int, mode uint32) (int, error) {
 		return -1, err
 	}
 	return made, nil
-}
-
-// rightsOf returns the rights of an opened file. Beneath a directory, every open needs a
-// decision of its own, unless the directory is part of the runtime.
-func (r *request) rightsOf(file *pinned, flags int) rights {
-	result := lookRights
-	access := flags & accessMode
-	if access != unix.O_WRONLY {
-		result = join(result, readRights)
-		if beneathAny(file.path, r.permits.runtime) {
-			result = join(result, runtimeRights)
-		}
-	}
-	if access != unix.O_RDONLY {
-		result = join(result, writeRights)
-	}
-	return result
 }

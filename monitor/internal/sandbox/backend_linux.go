@@ -18,6 +18,12 @@ func New() Backend { return backend{} }
 // Start implements [Backend].
 func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
 	here := machine{landlock: landlockABI(), notification: notificationAvailable() && filterFlagAvailable()}
+	if spec.Confined && len(spec.Command) > 0 {
+		var err error
+		if here.executed, err = Executed(spec.Command[0]); err != nil {
+			return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
+		}
+	}
 	todo, err := planOf(spec, here)
 	if err != nil {
 		return nil, err

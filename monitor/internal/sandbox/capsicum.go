@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"shai.dev/monitor/internal/wire"
 )
@@ -53,7 +54,10 @@ var (
 	lookRights    = rights{capStatus, capSystemStatus, capControl, capLimits}
 	readRights    = join(lookRights, rights{capRead, capSeek, capMap, capPoll, capLock})
 	writeRights   = join(lookRights, rights{capWrite, capSeek, capPoll, capLock, capSync, capTruncate})
-	runtimeRights = join(readRights, rights{capLookUp, capMapExecute})
+	runtimeRights = join(readRights, rights{capMapExecute})
+	// The run-time linker opens libraries in their directories by itself: before libshai is
+	// loaded, nobody could ask the monitor for them.
+	programRights = join(runtimeRights, rights{capLookUp})
 	// Beneath a directory, tasks make only files and directories: no devices, sockets,
 	// pipes or symbolic links. They cannot change modes and times of files.
 	changeRights = join(writeRights, rights{capLookUp, capMap, capCreate, capMakeDir, capUnlink,
@@ -94,9 +98,9 @@ func capsicumPlanOf(spec Spec) (plan, error) {
 		return result, err
 	}
 	domain := &capsicum{Rights: map[int]rights{}, Mode: spec.waived&perimeterDomain == 0,
-		Programs: runtimeRights, Runtime: spec.Runtime}
+		Programs: programRights, Runtime: spec.Runtime}
 	if spec.waived&execRefusal != 0 {
-		domain.Programs = join(runtimeRights, rights{capExecute})
+		domain.Programs = join(programRights, rights{capExecute})
 	}
 	for number := range spec.Descriptors {
 		domain.Rights[number] = rightsAt(number, spec.waived)
@@ -168,6 +172,23 @@ func directoryRights(granted Rights) rights {
 	}
 	if granted&List != 0 {
 		result = join(result, rights{capRead, capSeek, capPoll})
+	}
+	return result
+}
+
+// openedRights returns the rights of a file that the monitor opens for a task. Beneath a
+// directory, every open needs a decision of its own. This includes the directories of the
+// runtime: a file there may be a document by another name, or a named pipe.
+func openedRights(access int, isRuntime bool) rights {
+	result := lookRights
+	if access != syscall.O_WRONLY {
+		result = join(result, readRights)
+		if isRuntime {
+			result = join(result, runtimeRights)
+		}
+	}
+	if access != syscall.O_RDONLY {
+		result = join(result, writeRights)
 	}
 	return result
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,6 +61,32 @@ func TestCapsicumPlan(t *testing.T) {
 		if has(capExecute) || has(capMapExecute) {
 			t.Errorf("%d: may be executed", test.number)
 		}
+	}
+}
+
+// TestOpenedRights: what the monitor opens can be used for what it was opened for, and
+// nothing can be opened beneath it without being asked for.
+func TestOpenedRights(t *testing.T) {
+	for _, test := range []struct {
+		access               int
+		isRuntime            bool
+		read, write, execute bool
+	}{
+		{syscall.O_RDONLY, true, true, false, true},
+		{syscall.O_RDONLY, false, true, false, false},
+		{syscall.O_WRONLY, false, false, true, false},
+		{syscall.O_RDWR, false, true, true, false},
+	} {
+		got := openedRights(test.access, test.isRuntime)
+		has := func(right uint64) bool { return slices.Contains(got, right) }
+		if has(capRead) != test.read || has(capWrite) != test.write || has(capMapExecute) != test.execute ||
+			has(capLookUp) || has(capExecute) || !has(capStatus) {
+			t.Errorf("%+v has %#x", test, got)
+		}
+	}
+	todo, err := capsicumPlanOf(capsicumSpec())
+	if err != nil || !slices.Contains(todo.Capsicum.Programs, capLookUp) {
+		t.Errorf("the run-time linker finds no libraries: %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
@@ -91,18 +90,11 @@ func interpreterOf(program string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("execute %s: %w", program, err)
 	}
-	file, err := elf.NewFile(strings.NewReader(text))
+	linker, err := linkerOf(strings.NewReader(text))
 	if err != nil {
-		return "", fmt.Errorf("execute %s: not a program of this machine (a script's interpreter is to be named as the command): %w", program, err)
+		return "", fmt.Errorf("execute %s: %w (name a script's interpreter as the command)", program, err)
 	}
-	for _, segment := range file.Progs {
-		if segment.Type == elf.PT_INTERP {
-			name := make([]byte, segment.Filesz)
-			_, err := segment.ReadAt(name, 0)
-			return strings.TrimRight(string(name), "\x00"), err
-		}
-	}
-	return "", nil
+	return linker, nil
 }
 
 func readWhole(path string) (string, error) {

@@ -135,8 +135,8 @@ func run(t *testing.T, spec Spec, decider Decider) outcome {
 }
 
 // ground is a small world for a victim: what it is granted, what it may write,
-// and a secret.
-type ground struct{ granted, written, secret string }
+// a secret, and a runtime in which the secret has another name.
+type ground struct{ granted, written, secret, runtime string }
 
 func newGround(t *testing.T) ground {
 	t.Helper()
@@ -144,13 +144,17 @@ func newGround(t *testing.T) ground {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := ground{filepath.Join(root, "granted"), filepath.Join(root, "written"), filepath.Join(root, "secret")}
-	for _, directory := range []string{g.granted, g.written, g.secret, g.secret + "/empty"} {
+	g := ground{filepath.Join(root, "granted"), filepath.Join(root, "written"), filepath.Join(root, "secret"),
+		filepath.Join(root, "runtime")}
+	for _, directory := range []string{g.granted, g.written, g.secret, g.secret + "/empty", g.runtime} {
 		check(t, os.Mkdir(directory, 0o755))
 	}
 	check(t, os.WriteFile(g.granted+"/allowed.txt", []byte("allowed"), 0o644))
 	check(t, os.WriteFile(g.written+"/old.txt", []byte("old"), 0o644))
 	check(t, os.WriteFile(g.secret+"/secret.txt", []byte("secret"), 0o644))
+	check(t, os.WriteFile(g.runtime+"/text", []byte("text"), 0o644))
+	check(t, os.Link(g.secret+"/secret.txt", g.runtime+"/linked.txt"))
+	check(t, unix.Mkfifo(g.runtime+"/pipe", 0o644))
 	check(t, os.Symlink("secret.txt", g.secret+"/link"))
 	check(t, os.Symlink("allowed.txt", g.granted+"/link"))
 	check(t, os.Symlink(g.secret+"/secret.txt", g.granted+"/escape"))
@@ -164,9 +168,9 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// expand replaces $G, $W and $S by the directories.
+// expand replaces $G, $W, $S and $R by the directories.
 func (g ground) expand(words []string) []string {
-	replacer := strings.NewReplacer("$G", g.granted, "$W", g.written, "$S", g.secret)
+	replacer := strings.NewReplacer("$G", g.granted, "$W", g.written, "$S", g.secret, "$R", g.runtime)
 	expanded := make([]string, len(words))
 	for i, word := range words {
 		expanded[i] = replacer.Replace(word)

@@ -48,19 +48,31 @@ type grant struct {
 	Access uint64
 }
 
-// taskPerimeter computes the domain of a task for a kernel's Landlock ABI. It handles all
+// taskPerimeter computes the domain of a task for a machine's Landlock. It handles all
 // rights that the kernel knows, so that everything that is not granted is refused.
-func taskPerimeter(abi int, spec Spec) (perimeter, error) {
-	if abi < neededLandlock {
-		return perimeter{}, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock,
-			ErrUnsupported)
+//
+// Beneath the runtime the task opens nothing natively, because the kernel would not look
+// whether a file has a second name in the data or is a named pipe: the supervisor does.
+// Only to execute the program, the kernel has to be allowed to read it and its
+// interpreters.
+func taskPerimeter(on machine, spec Spec) (perimeter, error) {
+	if on.landlock < neededLandlock {
+		return perimeter{}, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", on.landlock,
+			neededLandlock, ErrUnsupported)
 	}
-	domain := perimeter{Files: handledFiles(abi), Network: accessNetwork}
-	if abi >= scopedLandlock {
+	domain := perimeter{Files: handledFiles(on.landlock), Network: accessNetwork}
+	if on.landlock >= scopedLandlock {
 		domain.Scope = scopeAbstract | scopeSignal
 	}
+	runtime := Execute
+	if spec.waived&execRefusal != 0 {
+		runtime |= Read // of the other programs
+	}
 	for _, path := range spec.Runtime {
-		domain.Grants = append(domain.Grants, grant{path, accessOf(Read | Execute)})
+		domain.Grants = append(domain.Grants, grant{path, accessOf(runtime)})
+	}
+	for _, path := range on.executed {
+		domain.Grants = append(domain.Grants, grant{path, accessReadFile})
 	}
 	for _, directory := range spec.Perimeter {
 		domain.Grants = append(domain.Grants, grant{directory.Path, accessOf(directory.Rights)})

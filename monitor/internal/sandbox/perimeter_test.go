@@ -18,8 +18,8 @@ func TestTaskPerimeter(t *testing.T) {
 	read := uint64(accessReadFile | accessReadDir)
 	write := uint64(accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile |
 		accessMakeDir)
-	grants := []grant{{"/usr", read | accessExecute}, {"/view", read}, {"/index", read | write | accessRefer},
-		{"/summary", write}}
+	grants := []grant{{"/usr", accessExecute}, {"/usr/bin/python3.11", accessReadFile}, {"/view", read},
+		{"/index", read | write | accessRefer}, {"/summary", write}}
 	tests := map[int]perimeter{
 		4: {Files: 1<<15 - 1, Network: accessNetwork, Grants: grants},
 		5: {Files: 1<<16 - 1, Network: accessNetwork, Grants: grants},
@@ -27,13 +27,13 @@ func TestTaskPerimeter(t *testing.T) {
 		9: {Files: 1<<16 - 1, Network: accessNetwork, Scope: scopeAbstract | scopeSignal, Grants: grants},
 	}
 	for abi, want := range tests {
-		got, err := taskPerimeter(abi, spec)
+		got, err := taskPerimeter(machine{landlock: abi, executed: []string{"/usr/bin/python3.11"}}, spec)
 		if difference := cmp.Diff(want, got); difference != "" || err != nil {
 			t.Errorf("ABI %d: %v %s", abi, err, difference)
 		}
 	}
 	for abi := range neededLandlock {
-		if _, err := taskPerimeter(abi, spec); !errors.Is(err, ErrUnsupported) ||
+		if _, err := taskPerimeter(machine{landlock: abi}, spec); !errors.Is(err, ErrUnsupported) ||
 			!strings.Contains(err.Error(), "Linux 6.7") {
 			t.Errorf("ABI %d: %v", abi, err)
 		}

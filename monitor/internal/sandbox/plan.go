@@ -35,8 +35,9 @@ type plan struct {
 
 // machine is the part of a plan's input that depends on the machine.
 type machine struct {
-	landlock     int  // ABI
-	notification bool // seccomp user notification with killable waiting
+	landlock     int      // ABI
+	notification bool     // seccomp user notification with killable waiting
+	executed     []string // what [Executed] returns for the command
 }
 
 // commonPlanOf checks a specification and computes the part of the plan that is the same
@@ -71,7 +72,7 @@ func planOf(spec Spec, on machine) (plan, error) {
 	}
 	// The domain is computed, and the machine thereby checked, even if a test waives the
 	// domain.
-	domain, err := taskPerimeter(on.landlock, spec)
+	domain, err := taskPerimeter(on, spec)
 	if err == nil && !on.notification {
 		err = fmt.Errorf("seccomp user notification with killable waiting not found (Linux 5.19 has it): %w",
 			ErrUnsupported)

@@ -49,9 +49,10 @@ type Spec struct {
 	Environment      []string // complete environment, "K=V"
 	WorkingDirectory string
 	// Runtime lists hierarchies (interpreter, libraries) that the task may read and
-	// execute. The backend allows opens beneath them by plain path without asking the
-	// Decider, unless the file has other names too. They are real paths: no symbolic link
-	// is followed when they are granted.
+	// execute. The backend opens files beneath them for the task without asking the
+	// Decider, unless the file has other names too. Natively the task opens only the
+	// program and its interpreters ([Executed]). They are real paths: no symbolic link is
+	// followed when they are granted.
 	Runtime []string
 	// RuntimeNames are symbolic links to these hierarchies, which the task may look at.
 	RuntimeNames []string

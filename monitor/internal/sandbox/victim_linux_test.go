@@ -49,7 +49,7 @@ func (g ground) spec(t *testing.T, attempt string) Spec {
 	program := victim(t)
 	return Spec{
 		Name: "victim", Command: append([]string{program}, g.expand(strings.Fields(attempt))...), WorkingDirectory: "/",
-		Runtime:      []string{filepath.Dir(program)},
+		Runtime:      []string{filepath.Dir(program), g.runtime},
 		Perimeter:    []Directory{{g.granted, Read}, {g.written, Read | Write}},
 		Capabilities: []Capability{{"/shai/view", g.granted}, {"/index", g.written}},
 		Confined:     true,
