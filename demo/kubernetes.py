@@ -62,8 +62,8 @@ class Cluster:
                 f"{self.kubeconfig} answer?"
             ) from error
         if done.returncode != 0:
-            said = "\n".join(line for line in done.stderr.splitlines() if not _LOG_LINE.match(line))
-            raise KubernetesError(f"`{command}` failed: {said.strip() or done.stdout.strip()}")
+            message = "\n".join(line for line in done.stderr.splitlines() if not _LOG_LINE.match(line))
+            raise KubernetesError(f"`{command}` failed: {message.strip() or done.stdout.strip()}")
         return done.stdout
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
@@ -103,17 +103,17 @@ class Cluster:
             tell(found)
             self._sleep(f"{kind} {name} is still there", found, deadline, seconds)
 
-    def _sleep(self, what: str, found: Mapping[str, Any], deadline: float, seconds: float) -> None:
+    def _sleep(self, message: str, found: Mapping[str, Any], deadline: float, seconds: float) -> None:
         if time.monotonic() > deadline:
-            raise KubernetesError(f"{what} after {seconds:.0f} s: {summary(found)}")
+            raise KubernetesError(f"{message} after {seconds:.0f} s: {summary(found)}")
         time.sleep(_POLL_SECONDS)
 
 
 def condition(found: Mapping[str, Any], kind: str) -> dict[str, str]:
     """Return a condition of an object; an unknown one when it is not there yet."""
-    for one in (found.get("status") or {}).get("conditions") or ():
-        if one["type"] == kind:
-            return dict(one)
+    for entry in (found.get("status") or {}).get("conditions") or ():
+        if entry["type"] == kind:
+            return dict(entry)
     return {"type": kind, "status": "Unknown", "reason": "", "message": "the operator has not looked at it yet"}
 
 
@@ -127,7 +127,8 @@ def summary(found: Mapping[str, Any]) -> str:
     """Say in a line how an object stands."""
     listed = (found.get("status") or {}).get("conditions") or ()
     return (
-        "; ".join(f"{one['type']} {one['status']} ({one['reason']}): {one['message']}" for one in listed) or "no status"
+        "; ".join(f"{entry['type']} {entry['status']} ({entry['reason']}): {entry['message']}" for entry in listed)
+        or "no status"
     )
 
 

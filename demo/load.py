@@ -85,10 +85,10 @@ def table(tallies: dict[str, Tally]) -> Table:
     made = Table(title="searches, by member (Ctrl-C ends)")
     for heading in ("member", "sessions", "queries", "results", "withheld", "withheld %", "broken off"):
         made.add_column(heading, justify="left" if heading == "member" else "right")
-    for name, one in tallies.items():
-        share = 100 * one.withheld / max(one.results + one.withheld, 1)
-        figures = (one.sessions, one.queries, one.results, one.withheld)
-        made.add_row(name, *map(str, figures), f"{share:.1f}", str(one.failures))
+    for name, tally in tallies.items():
+        share = 100 * tally.withheld / max(tally.results + tally.withheld, 1)
+        figures = (tally.sessions, tally.queries, tally.results, tally.withheld)
+        made.add_row(name, *map(str, figures), f"{share:.1f}", str(tally.failures))
     return made
 
 

@@ -38,7 +38,11 @@ def check_enforcement(shai: Path) -> None:
         features = json.loads(done.stdout)["features"]
     except (ValueError, KeyError) as error:
         raise MachineError(f"`{shai} doctor` failed: {done.stderr.strip() or done.stdout.strip()}") from error
-    missing = [f"{one['name']} is {one['found']}, needed: {one['needed']}" for one in features if not one["present"]]
+    missing = [
+        f"{feature['name']} is {feature['found']}, needed: {feature['needed']}"
+        for feature in features
+        if not feature["present"]
+    ]
     raise MachineError(
         f"this machine cannot confine tasks: {'; '.join(missing)}. Use a kernel that has it; `{shai} doctor` says more"
     )

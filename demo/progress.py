@@ -60,13 +60,13 @@ class Progress:
 
     @contextlib.contextmanager
     def _changes(self) -> Iterator[Callable[[str], None]]:
-        said, since = "", time.monotonic()
+        printed, since = "", time.monotonic()
 
         def tell(text: str) -> None:
-            nonlocal said, since
+            nonlocal printed, since
             now = time.monotonic()
-            if text != said and now - since >= _INTERVAL_SECONDS:
-                said, since = text, now
+            if text != printed and now - since >= _INTERVAL_SECONDS:
+                printed, since = text, now
                 self._indented(text)
 
         yield tell

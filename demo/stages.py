@@ -148,7 +148,7 @@ def await_benchmark(cluster: Cluster, seconds: float, tell: Tell) -> dict[str, A
     found = cluster.wait(
         "benchmark",
         overlay.BENCHMARK,
-        lambda one: condition(one, "Succeeded")["status"] != "Unknown",
+        lambda obj: condition(obj, "Succeeded")["status"] != "Unknown",
         progress,
         seconds + _MEASURE_MARGIN_SECONDS,
     )

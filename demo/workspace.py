@@ -30,8 +30,8 @@ def default_output(root: Path) -> Path:
     is usually closed to them.
     """
     output = root / "out" / "demo"
-    there = [path for path in (output, *output.parents) if path.exists()]
-    return output if all(path.stat().st_mode & stat.S_IXOTH for path in there) else _ELSEWHERE
+    existing = [path for path in (output, *output.parents) if path.exists()]
+    return output if all(path.stat().st_mode & stat.S_IXOTH for path in existing) else _ELSEWHERE
 
 
 @dataclass(frozen=True)

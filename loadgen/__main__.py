@@ -30,7 +30,7 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 when it did what it is for, 1 when something failed, 130 when it was interrupted."""
+    """Run a command; the exit status is 0 after success, 1 after a failure, 130 after an interrupt."""
     parser = argparse.ArgumentParser(
         prog="python -m loadgen",
         description=__doc__,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What may go wrong on a user's machine."""
+"""Failures with an explanation for users."""
 
 from __future__ import annotations
 
 
 class LoadgenError(Exception):
-    """Something failed for a reason that the text explains to a user: the thing, the cause and the remedy.
+    """A failure whose text says to a user what failed, why, and what to do.
 
-    Programs print the text alone, as they do with an OSError; any other exception is a bug and shows its trace.
+    Programs print only the text, as they do for an OSError. Any other exception is a bug and shows its trace.
     """

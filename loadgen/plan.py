@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How much is measured, at each size or as a Benchmark asks for."""
+"""The plan of a measurement: one for each size, or from a Benchmark's spec."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UNLIMITED = 0
-"""Session length that stands for one session for the whole run."""
+"""The session length for one session during the whole slice."""
 
 BASELINE = "baseline"
-"""The mode that enforces nothing: the others are compared with it."""
+"""The mode without enforcement, with which the others are compared."""
 
 MODES = (BASELINE, "dynamic", "shai")
 KNOWN_MODES = (*MODES, "audit")
 
 _SLICE_OVERHEAD_SECONDS = 0.8
-"""The time that a slice takes besides its load: switching, counting, settling."""
+"""Time of a slice in addition to its load: switching, counting, settling."""
 
 
 def sessions(length: int) -> str:
-    """Name sessions of a length for people."""
+    """Describe sessions of this length."""
     return {UNLIMITED: "unlimited sessions", 1: "sessions of 1 query"}.get(length, f"sessions of {length} queries")
 
 
 class PlanError(LoadgenError):
-    """A plan that cannot be carried out; the text names the field and what it may be."""
+    """A plan that cannot be carried out; the text names the field and its valid values."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Plan:
     slice_seconds: float
     session_lengths: tuple[int, ...]
     warm_up_seconds: float
-    """Load on every stack before the first slice; the search engine's compiler needs it."""
+    """Time of load on every stack before the first slice, for the search engine's compiler."""
     concurrent_users: int = 24
     modes: tuple[str, ...] = MODES
     seed: int = 1
@@ -51,12 +51,12 @@ class Plan:
 
     @property
     def slices(self) -> int:
-        """How many slices the whole measurement has."""
+        """The number of slices of the whole measurement."""
         return self.rounds * len(self.session_lengths) * len(self.modes)
 
     @property
     def seconds(self) -> float:
-        """Expected time of the measurement."""
+        """The expected time of the measurement."""
         return 2 * self.warm_up_seconds + self.slices * (self.slice_seconds + _SLICE_OVERHEAD_SECONDS)
 
     @property

@@ -156,10 +156,10 @@ def install(cluster: Cluster) -> None:
 
 def await_established(cluster: Cluster, *names: str) -> None:
     """Wait until definitions, or all that there are, are served."""
-    which = [f"crd/{name}" for name in names] or ["crd", "--all"]
+    targets = [f"crd/{name}" for name in names] or ["crd", "--all"]
 
     def established() -> bool:
-        return cluster.try_kubectl("wait", "--for=condition=Established", "--timeout=5s", *which).returncode == 0
+        return cluster.try_kubectl("wait", "--for=condition=Established", "--timeout=5s", *targets).returncode == 0
 
     until(established, "the definitions are served", _ESTABLISHED_SECONDS)
 

@@ -139,7 +139,7 @@ class Operator:
 
         def quiet() -> bool:
             nonlocal last, since
-            now = {one["kind"]: value for one, value in self.samples("shai_operator_reconcile_seconds_count")}
+            now = {labels["kind"]: value for labels, value in self.samples("shai_operator_reconcile_seconds_count")}
             for kind in (but, *_LOOKED_AT_AGAIN):
                 now.pop(kind, None)
             if now != last or (not but and self.metric("shai_operator_queue_depth")):

@@ -84,15 +84,15 @@ class SilencingProxy:
             writer.close()
             return
         watched = asyncio.Event()
-        ways = [
+        directions = [
             asyncio.create_task(self._up(reader, forth, watched)),
             asyncio.create_task(self._down(back, writer, watched)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
+            for direction in directions:
+                direction.cancel()
             writer.close()
             forth.close()
 

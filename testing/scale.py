@@ -116,22 +116,23 @@ class Bench:
 
     def _with(self, plural: str, kind: str, *wanted: str) -> list[dict[str, Any]]:
         return [
-            one
-            for one in self._items(plural)
-            if (one.get("status") or {}).get("observedGeneration") == one["metadata"]["generation"]
+            item
+            for item in self._items(plural)
+            if (item.get("status") or {}).get("observedGeneration") == item["metadata"]["generation"]
             and any(
-                held["type"] == kind and held["status"] in (wanted or ("True",)) for held in one["status"]["conditions"]
+                held["type"] == kind and held["status"] in (wanted or ("True",))
+                for held in item["status"]["conditions"]
             )
         ]
 
 
 def definitions(policies: int, pipelines: int) -> list[dict[str, Any]]:
     """Write policies, and pipelines of one task each, which share the policies among them."""
-    made = [_thing("Policy", f"policy-{one}", text=_text(one)) for one in range(policies)]
+    made = [_thing("Policy", f"policy-{policy}", text=_text(policy)) for policy in range(policies)]
     runtime = ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"]
     for number in range(pipelines):
         own = list(range(number, policies, pipelines)) or [number % policies]
-        paths = [{"path": f"/p{number}/{one}/**", "policy": {"name": f"policy-{one}"}} for one in own]
+        paths = [{"path": f"/p{number}/{policy}/**", "policy": {"name": f"policy-{policy}"}} for policy in own]
         conduits = [{"name": f"files-{number}", "kind": "file", "directory": True, "ingress": True, "paths": paths}]
         task = {"command": ["/bin/true"], "runtime": runtime, "run": "Once", "taint": {"name": f"policy-{own[0]}"}}
         made.append(_thing("Task", f"task-{number}", **task))
@@ -194,12 +195,12 @@ def _second(bench: Bench) -> bool:
 def table(steps: Sequence[Step]) -> str:
     """Write what was measured for people."""
     lines = [f"{'world':24}{'step':24}{'sent s':>8}{'done s':>8}{'cpu s':>7}{'MB':>6}{'requests':>10}  most of them"]
-    for one in steps:
-        most = sorted(one.requests.items(), key=lambda entry: -entry[1])[:5]
+    for step in steps:
+        most = sorted(step.requests.items(), key=lambda entry: -entry[1])[:5]
         named = ", ".join(f"{count} {key}" for key, count in most)
         lines.append(
-            f"{one.world:24}{one.step:24}{one.sent_seconds:8.1f}{one.done_seconds:8.1f}{one.cpu_seconds:7.1f}"
-            f"{one.megabytes:6.0f}{one.total:10d}  {named}"
+            f"{step.world:24}{step.step:24}{step.sent_seconds:8.1f}{step.done_seconds:8.1f}{step.cpu_seconds:7.1f}"
+            f"{step.megabytes:6.0f}{step.total:10d}  {named}"
         )
     return "\n".join(lines)
 
@@ -215,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         steps = run(Path(directory), options.policies, options.pipelines)
     print(f"{options.policies} policies, {options.pipelines} pipelines\n{table(steps)}")
     options.report.parent.mkdir(parents=True, exist_ok=True)
-    written = [{**asdict(one), "total": one.total} for one in steps]
+    written = [{**asdict(step), "total": step.total} for step in steps]
     counts = {"policies": options.policies, "pipelines": options.pipelines}
     options.report.write_text(json.dumps({**counts, "steps": written}, indent=1) + "\n")
 

@@ -73,7 +73,7 @@ def _given(field: str) -> str:
 def _shapes() -> list[Schema]:
     made = []
     for kind, needs in _NEEDS.items():
-        foreign = [one for one in _FIELDS if one not in (*needs, *_TAKES[kind])]
+        foreign = [field for field in _FIELDS if field not in (*needs, *_TAKES[kind])]
         made += [
             rule(
                 f"self.kind != '{kind}' || ({' && '.join(map(_given, needs))})",

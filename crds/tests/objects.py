@@ -82,8 +82,8 @@ def good(kind: str, name: str = "", *changes: Change) -> dict[str, Any]:
 
 
 def _put(made: Any, place: str, value: Any) -> None:
-    *way, last = place.split(".")
-    for step in way:
+    *parents, last = place.split(".")
+    for step in parents:
         made = made[int(step)] if isinstance(made, list) else made.setdefault(step, {})
     if value is ABSENT:
         del made[last]

@@ -39,8 +39,8 @@ def made(devcluster: Cluster, namespace: str) -> Callable[[str], str]:
     return make
 
 
-def merge(cluster: Cluster, where: str, body: dict[str, Any]) -> Any:
-    return cluster.request("PATCH", where, body, content_type=MERGE)
+def merge(cluster: Cluster, url: str, body: dict[str, Any]) -> Any:
+    return cluster.request("PATCH", url, body, content_type=MERGE)
 
 
 IMMUTABLE: list[tuple[str, dict[str, Any], str]] = [
@@ -62,10 +62,10 @@ IMMUTABLE: list[tuple[str, dict[str, Any], str]] = [
 def test_cannot_change(
     devcluster: Cluster, made: Callable[[str], str], kind: str, change: dict[str, Any], message: str
 ) -> None:
-    where = made(kind)
-    answer = merge(devcluster, where, {"spec": change})
+    url = made(kind)
+    answer = merge(devcluster, url, {"spec": change})
     assert (answer.status_code, message in answer.json()["message"]) == (422, True), answer.json()
-    labelled = merge(devcluster, where, {"metadata": {"labels": {"a": "b"}}})
+    labelled = merge(devcluster, url, {"metadata": {"labels": {"a": "b"}}})
     assert labelled.status_code == 200, labelled.json()
 
 
@@ -83,32 +83,32 @@ def test_can_change(devcluster: Cluster, made: Callable[[str], str], kind: str, 
 
 
 def test_a_benchmark_can_change_until_it_begins(devcluster: Cluster, made: Callable[[str], str]) -> None:
-    where = made("Benchmark")
-    assert merge(devcluster, where, {"spec": {"rounds": 3}}).status_code == 200
+    url = made("Benchmark")
+    assert merge(devcluster, url, {"spec": {"rounds": 3}}).status_code == 200
     for reason in ("Pending", "Running"):
         status = {"conditions": [condition("Succeeded", "Unknown", reason)]}
-        assert merge(devcluster, f"{where}/status", {"status": status}).status_code == 200
-        answer = merge(devcluster, where, {"spec": {"rounds": 4 if reason == "Pending" else 5}})
+        assert merge(devcluster, f"{url}/status", {"status": status}).status_code == 200
+        answer = merge(devcluster, url, {"spec": {"rounds": 4 if reason == "Pending" else 5}})
         assert answer.status_code == (200 if reason == "Pending" else 422), answer.json()
     assert "the measurement has begun" in answer.json()["message"]
-    assert merge(devcluster, where, {"metadata": {"labels": {"a": "b"}}}).status_code == 200
+    assert merge(devcluster, url, {"metadata": {"labels": {"a": "b"}}}).status_code == 200
 
 
 @pytest.mark.parametrize("kind", [kind.kind for kind in kinds.ALL if kind.status is not None])
 def test_status_is_a_subresource(devcluster: Cluster, made: Callable[[str], str], kind: str) -> None:
-    where = made(kind)
+    url = made(kind)
     status = {"observedGeneration": 1, "conditions": [condition("Ready", "True", "Accepted", "fine")]}
-    ignored = merge(devcluster, where, {"status": status}).json()
+    ignored = merge(devcluster, url, {"status": status}).json()
     assert "status" not in ignored
-    found = merge(devcluster, f"{where}/status", {"status": status, "spec": {"mode": "Audit"}}).json()
+    found = merge(devcluster, f"{url}/status", {"status": status, "spec": {"mode": "Audit"}}).json()
     assert found["status"] == status
     assert found["metadata"]["generation"] == 1, "a status does not change what is wanted"
 
 
 def test_writers_of_a_status_keep_their_conditions_apart(devcluster: Cluster, made: Callable[[str], str]) -> None:
     """Server-side apply by two managers: neither removes the other's condition."""
-    where = made("Pipeline")
-    _, _, _, _, space, _, name = where.strip("/").split("/")
+    url = made("Pipeline")
+    _, _, _, _, space, _, name = url.strip("/").split("/")
     for manager, kind in (("first", "Accepted"), ("second", "RolledOut"), ("first", "Accepted")):
         body = {
             "apiVersion": "shai.dev/v1alpha1",
@@ -118,14 +118,14 @@ def test_writers_of_a_status_keep_their_conditions_apart(devcluster: Cluster, ma
         }
         answer = devcluster.request(
             "PATCH",
-            f"{where}/status",
+            f"{url}/status",
             body,
             content_type="application/apply-patch+yaml",
             fieldManager=manager,
             force="true",
         )
         assert answer.status_code == 200, answer.json()
-    assert [one["type"] for one in answer.json()["status"]["conditions"]] == ["Accepted", "RolledOut"]
+    assert [condition["type"] for condition in answer.json()["status"]["conditions"]] == ["Accepted", "RolledOut"]
 
 
 UNTIMED = {"type": "Ready", "status": "True", "reason": "A", "message": ""}
@@ -150,11 +150,11 @@ def test_a_bad_status_is_refused(
 
 
 def test_kubectl_scales_a_pool(devcluster: Cluster, made: Callable[[str], str], namespace: str) -> None:
-    where = made("JailPool")
+    url = made("JailPool")
     status = {"replicas": 2, "selector": f"shai.dev/pool={namespace}"}
-    assert merge(devcluster, f"{where}/status", {"status": status}).status_code == 200
+    assert merge(devcluster, f"{url}/status", {"status": status}).status_code == 200
     devcluster.kubectl("scale", "jailpool", namespace, "--replicas=3")
-    scale = devcluster.request("GET", f"{where}/scale").json()
+    scale = devcluster.request("GET", f"{url}/scale").json()
     assert (scale["spec"]["replicas"], scale["status"]) == (3, status)
     refused = devcluster.try_kubectl("scale", "jailpool", namespace, "--replicas=300")
     assert refused.returncode != 0
@@ -259,10 +259,10 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_kubectl_shows_columns(devcluster: Cluster, made: Callable[[str], str], namespace: str, kind: str) -> None:
     assert kind in COLUMNS, f"add {kind} to COLUMNS: a status, and what kubectl prints for it"
     status, heading, row = COLUMNS[kind]
-    where = made(kind)
+    url = made(kind)
     if status:
-        assert merge(devcluster, f"{where}/status", {"status": status}).status_code == 200
-    name = where.rpartition("/")[2]
+        assert merge(devcluster, f"{url}/status", {"status": status}).status_code == 200
+    name = url.rpartition("/")[2]
     shown = devcluster.kubectl("get", RESOURCES[kind].short, name, "-n", namespace).splitlines()
     assert shown[0].split() == heading.split()
     assert shown[1].split(" ")[0] == name
@@ -280,6 +280,6 @@ def test_objects_can_be_selected_by_fields(devcluster: Cluster, namespace: str) 
 
 def test_the_category_lists_every_kind(devcluster: Cluster) -> None:
     listed = json.loads(devcluster.kubectl("get", "--raw", "/apis/shai.dev/v1alpha1"))
-    kinds_listed = {one["kind"]: one for one in listed["resources"] if "/" not in one["name"]}
+    kinds_listed = {entry["kind"]: entry for entry in listed["resources"] if "/" not in entry["name"]}
     assert set(kinds_listed) == set(RESOURCES)
-    assert all(one["categories"] == ["shai"] for one in kinds_listed.values())
+    assert all(entry["categories"] == ["shai"] for entry in kinds_listed.values())

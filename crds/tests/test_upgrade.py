@@ -107,26 +107,26 @@ def test_stored_objects_live_on(
     install(before)
     wait_for(devcluster, kind, before)
     obj = good(kind) | {"apiVersion": f"{GROUP}/v1alpha1"}
-    where = path_of(obj["apiVersion"], RESOURCES[kind].plural, namespace)
+    url = path_of(obj["apiVersion"], RESOURCES[kind].plural, namespace)
     for name in ("old", "odd.name"):
         obj["metadata"] = {"name": name}
-        created = devcluster.request("POST", where, obj)
+        created = devcluster.request("POST", url, obj)
         assert created.status_code == 201, created.json()
     stored = created.json()["spec"]
 
     install(after)
     wait_for(devcluster, kind, after)
-    found = devcluster.request("GET", f"{where}/old").json()["spec"]
+    found = devcluster.request("GET", f"{url}/old").json()["spec"]
     assert stored.items() <= found.items(), "what was stored is read as it was"
     assert defaults.items() <= found.items(), "what is new has its default"
 
-    edited = devcluster.request("PATCH", f"{where}/old", {"spec": edit}, content_type=MERGE)
+    edited = devcluster.request("PATCH", f"{url}/old", {"spec": edit}, content_type=MERGE)
     assert (edited.status_code, edited.json()["spec"]) == (200, found | edit)
     # One whose name is no longer allowed can be looked at, finished and deleted all the same.
     status = {"observedGeneration": 1}
-    odd = devcluster.request("PATCH", f"{where}/odd.name/status", {"status": status}, content_type=MERGE)
+    odd = devcluster.request("PATCH", f"{url}/odd.name/status", {"status": status}, content_type=MERGE)
     assert odd.json()["status"] == status
-    assert devcluster.request("DELETE", f"{where}/odd.name").status_code == 200
+    assert devcluster.request("DELETE", f"{url}/odd.name").status_code == 200
 
 
 def test_a_value_that_was_allowed_once_stays_until_it_is_changed(
@@ -136,15 +136,15 @@ def test_a_value_that_was_allowed_once_stays_until_it_is_changed(
     install(before)
     wait_for(devcluster, "OfflineAnalysis", before)
     obj = good("OfflineAnalysis", "", ("schedule", "@daily")) | {"apiVersion": f"{GROUP}/v1alpha1"}
-    where = path_of(obj["apiVersion"], "offlineanalyses", namespace)
-    assert devcluster.request("POST", where, obj).status_code == 201
+    url = path_of(obj["apiVersion"], "offlineanalyses", namespace)
+    assert devcluster.request("POST", url, obj).status_code == 201
 
     install(after)
     wait_for(devcluster, "OfflineAnalysis", after)
-    where = f"{where}/good"
-    paused = devcluster.request("PATCH", where, {"spec": {"suspend": True}}, content_type=MERGE)
+    url = f"{url}/good"
+    paused = devcluster.request("PATCH", url, {"spec": {"suspend": True}}, content_type=MERGE)
     assert (paused.status_code, paused.json()["spec"]["schedule"]) == (200, "@daily")
-    worse = devcluster.request("PATCH", where, {"spec": {"schedule": "@hourly"}}, content_type=MERGE)
+    worse = devcluster.request("PATCH", url, {"spec": {"schedule": "@hourly"}}, content_type=MERGE)
     assert (worse.status_code, "not a schedule" in worse.json()["message"]) == (422, True)
-    better = devcluster.request("PATCH", where, {"spec": {"schedule": "0 3 * * *"}}, content_type=MERGE)
+    better = devcluster.request("PATCH", url, {"spec": {"schedule": "0 3 * * *"}}, content_type=MERGE)
     assert better.status_code == 200

@@ -30,17 +30,17 @@ def stands_better(found: dict[str, Any]) -> bool:
 def test_an_object_is_awaited_and_told_of(cluster: Cluster) -> None:
     change = ("patch", "configmap", "one", "--type=merge", '--patch={"data": {"stands": "better"}}')
     later = threading.Thread(target=cluster.run, args=change)
-    told: list[str] = []
+    messages: list[str] = []
 
     def tell(found: dict[str, Any]) -> None:
-        told.append(found["data"]["stands"])
-        if len(told) == 1:
+        messages.append(found["data"]["stands"])
+        if len(messages) == 1:
             later.start()
 
     found = cluster.wait("configmap", "one", stands_better, tell, 60)
     later.join()
     assert stands_better(found)
-    assert (told[0], told[-1]) == ("well", "better")
+    assert (messages[0], messages[-1]) == ("well", "better")
 
 
 def test_an_object_that_does_not_come_about_is_named(cluster: Cluster) -> None:

@@ -113,7 +113,9 @@ def test_the_service_monitor_finds_the_service(rendered: Things) -> None:
     monitor = yaml.safe_load((DEPLOY / "monitoring" / "servicemonitor.yaml").read_text())
     service = find(rendered, "Service")
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert {one["port"] for one in monitor["spec"]["endpoints"]} <= {one["name"] for one in service["spec"]["ports"]}
+    assert {endpoint["port"] for endpoint in monitor["spec"]["endpoints"]} <= {
+        endpoint["name"] for endpoint in service["spec"]["ports"]
+    }
 
 
 def test_webhooks_are_those_that_the_operator_answers(rendered: Things) -> None:

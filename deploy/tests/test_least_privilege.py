@@ -77,6 +77,6 @@ def test_the_deployed_webhooks_are_those_that_the_operator_makes_by_itself(rende
     own = configuration({"url": "https://127.0.0.1:9443", "caBundle": ""})["webhooks"]
 
     def alike(webhooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [{key: value for key, value in one.items() if key != "clientConfig"} for one in webhooks]
+        return [{key: value for key, value in webhook.items() if key != "clientConfig"} for webhook in webhooks]
 
     assert alike(deployed) == alike(own)

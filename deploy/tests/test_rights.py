@@ -79,13 +79,13 @@ REFUSED: list[tuple[str, str, str]] = [
 ]
 
 
-def may(cluster: Cluster, verb: str, what: str, namespace: str) -> bool:
+def may(cluster: Cluster, verb: str, target: str, namespace: str) -> bool:
     """Ask whether the account may do something to ``resource[.group][/subresource or name]``."""
-    resource, _, rest = what.partition("/")
+    resource, _, name = target.partition("/")
     plural, _, group = resource.partition(".")
-    subresource = rest if rest in {"status", "finalizers", "scale", "token", "exec"} else ""
+    subresource = name if name in {"status", "finalizers", "scale", "token", "exec"} else ""
     attributes: dict[str, Any] = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
-    attributes |= {"name": "" if subresource else rest, "namespace": namespace}
+    attributes |= {"name": "" if subresource else name, "namespace": namespace}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
@@ -96,22 +96,22 @@ def may(cluster: Cluster, verb: str, what: str, namespace: str) -> bool:
     return bool(answer.json()["status"]["allowed"])
 
 
-@pytest.mark.parametrize(("verb", "what", "namespace"), ALLOWED, ids=str)
-def test_may(deployed: Cluster, verb: str, what: str, namespace: str) -> None:
-    assert may(deployed, verb, what, namespace)
+@pytest.mark.parametrize(("verb", "target", "namespace"), ALLOWED, ids=str)
+def test_may(deployed: Cluster, verb: str, target: str, namespace: str) -> None:
+    assert may(deployed, verb, target, namespace)
 
 
-@pytest.mark.parametrize(("verb", "what", "namespace"), REFUSED, ids=str)
-def test_may_not(deployed: Cluster, verb: str, what: str, namespace: str) -> None:
-    assert not may(deployed, verb, what, namespace)
+@pytest.mark.parametrize(("verb", "target", "namespace"), REFUSED, ids=str)
+def test_may_not(deployed: Cluster, verb: str, target: str, namespace: str) -> None:
+    assert not may(deployed, verb, target, namespace)
 
 
 @pytest.mark.parametrize("role", ["view", "edit", "admin"])
 def test_the_usual_roles_write_nothing_that_is_the_operator_s(deployed: Cluster, namespace: str, role: str) -> None:
     deployed.kubectl("-n", namespace, "create", "rolebinding", "somebody", f"--clusterrole={role}", "--user=somebody")
 
-    def somebody(verb: str, what: str, *more: str) -> bool:
-        done = deployed.try_kubectl("auth", "can-i", verb, what, *more, "-n", namespace, "--as=somebody")
+    def somebody(verb: str, target: str, *more: str) -> bool:
+        done = deployed.try_kubectl("auth", "can-i", verb, target, *more, "-n", namespace, "--as=somebody")
         return done.stdout.strip() == "yes"
 
     until(lambda: somebody("get", "configmaps"), "the role is known")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Data for Sys-E: making them, and reading who is in them."""
+"""Data for Sys-E: generates them, and reads their users."""

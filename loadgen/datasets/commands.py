@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEED_COMMANDS = "profiles.resp"
-"""What is loaded into a new key-value store, in the data directory."""
+"""The file in the data directory with the commands for a new key-value store."""
 
 
 def encode(*words: str) -> bytes:

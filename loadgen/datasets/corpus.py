@@ -32,7 +32,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class DatasetError(LoadgenError):
-    """A data directory could not be made; the text has the cause."""
+    """A data directory cannot be made; the text has the cause."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Generator:
 def make(
     directory: Path, dataset: Dataset, seed: int, generator: Generator, run: Callable[[Sequence[str]], None]
 ) -> bool:
-    """Fill a directory, unless it has been made from the same orders before; whether it was.
+    """Fill a directory, unless it was made with the same parameters before; return whether it was filled.
 
-    ``run`` runs the generator's command to its end. A changed generator makes everything anew.
+    ``run`` runs the generator's command to its end. If the generator has changed, everything is made again.
     """
     words = generator.command(dataset, seed, directory)
     digest = hashlib.sha256("\0".join(words).encode())
@@ -69,12 +69,12 @@ def make(
     run(words)
     write_seed_commands(directory)
     (directory / _ABOUT).write_text(json.dumps({**asdict(dataset), "seed": seed}, indent=2) + "\n")
-    stamp.write_text(digest.hexdigest())  # last: what is cut off is made anew
+    stamp.write_text(digest.hexdigest())  # written last, so that an interrupted run is repeated
     return True
 
 
 def describe(directory: Path) -> dict[str, Any]:
-    """Return what is known of a data directory's size; empty for one that was made in another way."""
+    """Return the size of a data directory; empty for one that was made in another way."""
     try:
         found: dict[str, Any] = json.loads((directory / _ABOUT).read_text())
     except (OSError, ValueError):
@@ -83,7 +83,7 @@ def describe(directory: Path) -> dict[str, Any]:
 
 
 def find_java() -> tuple[Path, Path]:
-    """Find the Java program and its home, both as real paths, as the sandbox needs them."""
+    """Find the Java program and its home, both as real paths, which the sandbox needs."""
     found = shutil.which("java")
     if found is None:
         raise DatasetError("java is not on PATH: run `make setup`, which installs it")
@@ -106,8 +106,8 @@ def run(options: Namespace) -> None:
         raise DatasetError(f"{jar} is missing: run `make build`")
     generator = Generator(jar, find_java()[0])
     made = make(options.output.resolve(), dataset, options.seed, generator, _generate)
-    what = f"{dataset.documents} documents, {dataset.users} users, seed {options.seed}"
-    print(f"{options.output}: {what} {'made' if made else 'were there already'}")
+    description = f"{dataset.documents} documents, {dataset.users} users, seed {options.seed}"
+    print(f"{options.output}: {description} {'made' if made else 'were there already'}")
 
 
 def _generate(words: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The demo's people and their queries, as the corpus generator wrote them.
+"""The demo's users and their queries, as the corpus generator wrote them.
 
-A data directory holds ``keys.jsonl`` (demo login keys), ``queries.txt`` (titles by
-popularity) and ``facts/population.jsonl`` (home regions, among other facts).
+A data directory holds ``keys.jsonl`` (demo login keys), ``queries.txt`` (titles by popularity) and
+``facts/population.jsonl`` (home regions, among other facts).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PopulationError(LoadgenError):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Someone who can log in. ``seed`` is the 32-byte Ed25519 seed of their demo key."""
+    """A user who can log in. ``seed`` is the 32-byte Ed25519 seed of the user's demo key."""
 
     name: str
     seed: bytes
@@ -38,7 +38,7 @@ class Person:
 
 
 class Population:
-    """Everybody who may log in, and what they search for."""
+    """All users who can log in, and their queries."""
 
     def __init__(self, people: Sequence[Person], queries: Sequence[str]) -> None:
         if not people or not queries:
@@ -55,7 +55,7 @@ class Population:
         return self._by_name[name]
 
     def pick_person(self, source: random.Random) -> Person:
-        """Pick uniformly, as the paper does."""
+        """Pick uniformly, as in the paper."""
         return source.choice(self.people)
 
     def pick_query(self, source: random.Random) -> str:
@@ -64,12 +64,12 @@ class Population:
         return self.queries[bisect.bisect_right(self._cumulative, point)]
 
     def other_region(self, home: str, source: random.Random) -> str:
-        """Pick a region that is not ``home``; ``home`` itself when there is only one."""
+        """Pick a region other than ``home``; ``home`` itself when there is only one."""
         return source.choice([region for region in self.regions if region != home] or [home])
 
 
 def load(directory: Path) -> Population:
-    """Read a data directory; PopulationError names the line that is wrong."""
+    """Read a data directory; PopulationError names the wrong line."""
     regions = dict(_homes(directory / "facts" / "population.jsonl"))
     path = directory / "keys.jsonl"
     people = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How much data there is at each size."""
+"""The number of documents and users at each size."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Dataset:
-    """A corpus with its people."""
+    """A corpus with its users."""
 
     name: str
     corpus: str
-    """Where text comes from: "gcide" (Debian's dict-gcide) or "generated" (from the seed)."""
+    """The source of the text: "gcide" (Debian's dict-gcide) or "generated" (from the seed)."""
     documents: int
     users: int
     friends: int

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Load: people who log in and search, and the process that plays them with Locust."""
+"""Load: users who log in and search, and the process that simulates them with Locust."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where a client connects from: loopback addresses that stand for regions.
+"""Source addresses of clients: loopback addresses that stand for regions.
 
-The monitor derives a session's region from the peer's address by the facts in
-``crds/examples/syse/facts.yaml``; these networks have to agree with them.
+The monitor derives a session's region from the peer's address by the facts in ``crds/examples/syse/facts.yaml``. These
+networks have to be the same.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import ipaddress
 
 _THIRD_BYTE = {"us": 0, "de": 1, "fr": 2}
 _HOSTS_PER_REGION = 200
-_FIRST_HOST = 10  # leaves 127.0.0.1 and its neighbours to servers
+_FIRST_HOST = 10  # 127.0.0.1 and its neighbours are for servers
 
 
 def source_address(region: str, number: int) -> str:
-    """Return the address from which client ``number`` connects when it is in ``region``."""
+    """Return the address from which client ``number`` connects in ``region``."""
     return f"127.0.{_THIRD_BYTE[region]}.{_FIRST_HOST + number % _HOSTS_PER_REGION}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether region addresses can be bound towards ``host``; elsewhere the real address counts."""
+    """Whether ``host`` is reached from loopback addresses; otherwise the real address counts."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The load generator's process: runs one slice of load after the other with Locust.
 
-Reads orders, one JSON object a line, from standard input and answers each with one on
-standard output (see `Order` and `Outcome`); ends at end of file. It is a process of its
-own so that it can be pinned to its own core.
+Reads orders, one JSON object a line, from standard input, answers each with one on standard output (see `Order` and
+`Outcome`), and ends at end of file. It is a process of its own so that it can be pinned to its own core.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from loadgen.driving.orders import Order, Outcome  # noqa: E402
 from loadgen.driving.users import Scenario, SearchUser  # noqa: E402
 
 LEAVE_SECONDS = 60.0
-"""How long users may take to finish their sessions before they are cut off."""
+"""Time that users have to finish their sessions before they are stopped."""
 
 
 class Recorder:
-    """Collects what Locust reports during one slice."""
+    """Collects Locust's reports during one slice."""
 
     def __init__(self) -> None:
         self.search_milliseconds: list[float] = []
@@ -41,7 +40,7 @@ class Recorder:
         self.failures = 0
 
     def record(self, *, name: str, response_time: float, exception: Exception | None, **_: Any) -> None:
-        """Take one request; Locust's request event."""
+        """Record one request; a listener for Locust's request event."""
         if exception is not None:
             self.failures += 1
         elif name == "/search":
@@ -51,7 +50,7 @@ class Recorder:
 
 
 def run(order: Order, people: population.Population) -> Outcome:
-    """Run one slice: all users start at once, and leave at the end of their sessions."""
+    """Run one slice: all users start at once, and stop at the end of their sessions."""
     scenario = Scenario(people, order.session_length, order.mispredicted, order.seed)
     SearchUser.scenario = scenario
     environment = Environment(user_classes=[SearchUser], host=order.host)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from locust.argument_parser import LocustArgumentParser
     from locust.env import Environment
 
-__all__ = ["SearchUser"]  # Locust runs the user classes that it finds here
+__all__ = ["SearchUser"]  # Locust runs the user classes that are in this module
 
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types

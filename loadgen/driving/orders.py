@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the harness asks of the load generator's process, and what it gets back."""
+"""The orders for the load generator's process, and its answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a slice did; percentiles by name ("p50", "p90", "p99"), empty without a request."""
+    """The result of a slice; percentiles by name ("p50", "p90", "p99"), empty without a request."""
 
     queries: int
     sessions: int
@@ -41,11 +41,11 @@ class Outcome:
 
 
 class DriverError(LoadgenError):
-    """The load generator's process ended or answered something else than an outcome."""
+    """The load generator's process ended, or its answer is not an outcome."""
 
 
 class Driver:
-    """Talks to a `loadgen.driving.driver` process that somebody else starts and ends."""
+    """Talks to a `loadgen.driving.driver` process. The caller starts and ends the process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -54,7 +54,7 @@ class Driver:
             raise DriverError(f"load generator: expected 'ready', got {greeting!r}")
 
     def run(self, order: Order) -> Outcome:
-        """Run one slice; DriverError when the process is gone."""
+        """Run one slice; DriverError when the process has ended."""
         if self._process.stdin is None:
             raise DriverError("load generator: started without a pipe for its orders")
         try:
@@ -69,18 +69,18 @@ class Driver:
             raise DriverError(f"load generator: expected an outcome, got {line!r} (its log says why)") from error
 
     def close(self) -> None:
-        """Let the process end by itself."""
+        """Close the process's standard input, so that it ends."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the driver itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
+        """Close the driver."""
         self.close()
 
     def _line(self) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sys-E's HTTP interface from the client's side: one connection is one session.
+"""The client's side of Sys-E's HTTP interface: one connection is one session.
 
-Lean on purpose: requests are prebuilt bytes and answers go through the C parser of
-geventhttpclient, so that the load generator's one core outruns the system's. A lost
-connection is an error and never a silent reconnection, which would be a new session.
+It does little work, so that the load generator's one core is faster than the system: requests are prebuilt bytes, and
+the C parser of geventhttpclient reads the answers. A lost connection is an error. Reconnecting would start a new
+session, so it is not done silently.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HTTP_OK = 200
 
 
 class ProtocolError(LoadgenError):
-    """Sys-E answered something else than its interface promises: what was expected, what came."""
+    """Sys-E's answer violates its interface: the text has the expected and the actual answer."""
 
 
 @lru_cache(maxsize=65536)
@@ -40,15 +40,15 @@ def _key(seed: bytes) -> Ed25519PrivateKey:
 
 
 def sign(person: Person, nonce: str) -> str:
-    """Sign a session's nonce (lower-case hex) as ``person``; the signature in hex."""
+    """Return the signature of a session's nonce (lower-case hex) by ``person``, in hex."""
     return _key(person.seed).sign(f"{SIGNED_PREFIX}{person.name}\n{nonce}".encode()).hex()
 
 
 class Session:
-    """A connection to Sys-E, first anonymous, then (after login) a person's.
+    """A connection to Sys-E, anonymous until login, then a user's.
 
-    ``host`` is where Sys-E listens; ``source`` the local address to connect from, from
-    which the monitor derives the region (empty: whatever the kernel chooses).
+    ``host`` is where Sys-E listens. ``source`` is the local address, from which the monitor derives the region (empty:
+    the kernel chooses).
     """
 
     def __init__(self, host: tuple[str, int], source: str = "") -> None:
@@ -59,7 +59,7 @@ class Session:
         self._socket.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
 
     def login(self, person: Person) -> dict[str, Any]:
-        """Authenticate; what Sys-E says of the session (principal, region, mode, instance)."""
+        """Authenticate; return Sys-E's description of the session (principal, region, mode, instance)."""
         greeting = self.exchange("GET", "/session")
         nonce = greeting.get("nonce")
         if not isinstance(nonce, str):
@@ -71,7 +71,7 @@ class Session:
         return bound
 
     def search(self, text: str, count: int = 10) -> dict[str, Any]:
-        """Search; the answer after checking that it answers this query in the promised shape."""
+        """Search; return the answer after checking that it belongs to this query and has the right form."""
         answer = self.exchange("GET", f"/search?q={quote(text, safe='')}&n={count}")
         if answer.get("query") != text:
             raise ProtocolError(f"/search: asked {text!r}, got an answer to {answer.get('query')!r}")
@@ -84,11 +84,11 @@ class Session:
         return answer
 
     def close(self) -> None:
-        """End the session; for the worker this is the peer closing."""
+        """End the session by closing the connection."""
         self._socket.close()
 
     def exchange(self, method: str, path: str, body: bytes = b"") -> dict[str, Any]:
-        """Send one request and return the JSON object answered with status 200."""
+        """Send one request and return the JSON object in the answer, whose status has to be 200."""
         head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nAccept: application/json\r\n"
         if method == "POST":
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -118,7 +118,7 @@ class Session:
 
 
 def search_once(host: tuple[str, int], person: Person, text: str, count: int) -> dict[str, Any]:
-    """Search in a session of its own, from the person's home region."""
+    """Search in a new session, from the person's home region."""
     session = Session(host, addresses.source_address(person.region, 1) if addresses.is_loopback(host[0]) else "")
     try:
         session.login(person)
@@ -128,7 +128,7 @@ def search_once(host: tuple[str, int], person: Person, text: str, count: int) ->
 
 
 class _Answer(HTTPResponseParser):
-    """Keeps the body and drops the header fields, unlike the package's own class."""
+    """Keeps the body but not the header fields, unlike the package's own class."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Locust's view of Sys-E: people who log in, search a number of times, and leave."""
+"""Locust users for Sys-E: they log in, search a number of times, and leave."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Scenario:
-    """What every user of a run does.
+    """The behaviour of all users of a run.
 
-    ``session_length`` is in queries; ``mispredicted`` the share of sessions (0 … 1) that
-    connect from another region than their user's home; ``stopping`` asks users to leave
-    after their session (an unlimited one: after their query).
+    ``session_length`` is in queries. ``mispredicted`` is the share of sessions (0 … 1) that connect from another region
+    than their user's home. ``stopping`` asks users to stop after their session (an unlimited one: after their query).
     """
 
     population: Population
@@ -40,7 +39,7 @@ class Scenario:
     seed: int = 0
     stopping: bool = False
     sessions: int = 0
-    """Sessions that logged in."""
+    """Sessions that have logged in."""
     errors: list[str] = field(default_factory=list)
 
     _users: int = 0
@@ -84,7 +83,7 @@ class SearchUser(User):
             self._close()
 
     def on_stop(self) -> None:
-        """End the session of a user that Locust stops in the middle of it."""
+        """End the session of a user that Locust stops during the session."""
         self._close()
 
     def _finished(self, done: int) -> bool:
@@ -128,8 +127,8 @@ class SearchUser(User):
             )
 
     def _report(self, error: Exception) -> None:
-        """Keep a few distinct errors for the report, and do not spin on a dead server."""
+        """Keep a few distinct errors for the report, and wait, so that a dead server causes no busy loop."""
         text = f"{type(error).__name__}: {error}"
         if text not in self.scenario.errors and len(self.scenario.errors) < 5:  # noqa: PLR2004 - a few examples do
             self.scenario.errors.append(text)
-        time.sleep(0.2)  # Locust has patched it to yield to the other users
+        time.sleep(0.2)  # Locust has patched sleep to yield to the other users

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures what enforcement costs a pipeline on a pool member that is up.
+"""Measures the cost of enforcement for a pipeline on a running pool member.
 
 python -m loadgen benchmark --member member.json --plan plan.json --output DIR
 
-Modes other than baseline are measured on the member itself. Its mode is always restored at the end. Mode
-baseline is measured on a twin beside the member, which is removed afterwards. The command updates
-progress.json while it runs, adds to samples.csv after each slice, and writes results.json and table.txt at
-the end. It has to run on the member's host, as a user who may read the member's files and pin its
-processes.
+Modes other than baseline are measured on the member itself. Its mode is always restored at the end. Mode baseline is
+measured on a twin beside the member, which is removed afterwards. The command updates progress.json while it runs, adds
+to samples.csv after each slice, and writes results.json and table.txt at the end. It has to run on the member's host,
+as a user who may read the member's files and pin its processes.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ _COMPARED_QUERIES, _COMPARED_RESULTS = 5, 50
 class Benchmark:
     """One measurement. ``scratch`` is a private directory beside the member's data."""
 
-    def __init__(self, it: Member, plan: Plan, output: Path, status: StatusFile, scratch: Path) -> None:
-        self._member = it
+    def __init__(self, subject: Member, plan: Plan, output: Path, status: StatusFile, scratch: Path) -> None:
+        self._member = subject
         self._plan = plan
         self._output = output
         self._status = status
@@ -62,7 +61,7 @@ class Benchmark:
         self._logs.mkdir(parents=True, exist_ok=True)
 
     def run(self, supervisor: Supervisor) -> None:
-        """Measure, and write what was found."""
+        """Measure, and write the results."""
         self._status.tell("looking at the member")
         documents = manifests.read(self._member.manifests)
         people = population.load(self._member.data)
@@ -102,7 +101,7 @@ class Benchmark:
 
     @contextlib.contextmanager
     def _mode_put_back(self, confined: Stack, supervisor: Supervisor) -> Iterator[None]:
-        """Put the pipeline back into the mode that it was found in, also that of a run that was killed."""
+        """Restore the pipeline's mode, even if an earlier run was killed before it could."""
         note = self._scratch / _MODE_NOTE
         mode = note.read_text() if note.exists() else confined.mode
         note.write_text(mode)
@@ -116,7 +115,7 @@ class Benchmark:
     @contextlib.contextmanager
     def _twin(self, confined: Stack, documents: Sequence[dict[str, Any]], supervisor: Supervisor) -> Iterator[Stack]:
         self._status.tell("starting a twin in mode baseline")
-        # The same cores as the member's: programs size themselves by those that they find.
+        # The same cores as for the member, because programs size themselves by the cores that they find.
         cores = frozenset(os.sched_getaffinity(confined.tasks()[0]))
         with twins.launcher(
             self._member, documents, place=self._scratch, logs=self._logs, cores=cores, supervisor=supervisor
@@ -138,30 +137,30 @@ class Benchmark:
 
     @contextlib.contextmanager
     def _pinned(self, stacks: Sequence[Stack], supervisor: Supervisor) -> Iterator[None]:
-        """Keep the system off the load generator's core, and let it go anywhere again afterwards."""
-        pids = {pid for one in stacks for pid in one.processes()}
+        """Keep the system off the load generator's core; at the end, let it use all cores again."""
+        pids = {pid for stack in stacks for pid in stack.processes()}
         before = processes.affinities(pids)
         processes.pin(pids, processes.split_cores()[0])
         try:
             yield
         finally:
             with supervisor.undisturbed():
-                # Workers that were forked meanwhile have inherited the narrow choice from their tasks.
+                # Workers that were forked meanwhile have inherited the restriction from their tasks.
                 usual = next(iter(before.values()))
-                now = {pid for one in stacks for pid in one.processes()}
+                now = {pid for stack in stacks for pid in stack.processes()}
                 for pid in now | pids:
                     processes.pin([pid], before.get(pid, usual))
 
 
 def _compare(confined: Stack, twin: Stack, people: Population) -> None:
-    """Raise MeasurementError when the twin does not find what the member finds: it would measure something else."""
+    """Raise MeasurementError when twin and member return different results: their costs could not be compared."""
     person = people.people[0]
     for query in people.queries[:_COMPARED_QUERIES]:
         found = [
-            {result["title"] for result in search_once(one.address, person, query, _COMPARED_RESULTS)["results"]}
-            for one in (confined, twin)
+            {result["title"] for result in search_once(stack.address, person, query, _COMPARED_RESULTS)["results"]}
+            for stack in (confined, twin)
         ]
-        # Without enforcement more may be found, never less.
+        # Without enforcement a search may return more results, never fewer.
         if not found[0] <= found[1]:
             missing = min(found[0] - found[1])
             raise measurement.MeasurementError(
@@ -178,7 +177,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> None:
-    """Measure; however it ends, progress.json says so."""
+    """Measure; progress.json has the end state in any case."""
     output = options.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
     status = StatusFile(output / "progress.json")
@@ -199,6 +198,6 @@ def _run(description: Path, wanted: Path, output: Path, status: StatusFile) -> N
     except (OSError, ValueError) as error:
         raise plans.PlanError(f"cannot read {wanted}: {error}") from error
     status.total = plan.slices
-    it = member.read(description)
-    with Supervisor() as supervisor, twins.room(it) as scratch:
-        Benchmark(it, plan, output, status, scratch).run(supervisor)
+    subject = member.read(description)
+    with Supervisor() as supervisor, twins.room(subject) as scratch:
+        Benchmark(subject, plan, output, status, scratch).run(supervisor)

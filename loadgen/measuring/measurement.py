@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the slices of a plan against running stacks, and measures what each slice costs."""
+"""Runs the slices of a plan against running stacks, and measures the cost of each slice."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from loadgen.plan import Plan
 
 SETTLE_SECONDS = 0.3
-"""After the load of a slice: time for the last sessions to be reset, counted as its cost."""
+"""Time after the load of a slice in which the last sessions are reset; it counts as a part of the slice."""
 
 MAXIMUM_FAILURES = 0.01
-"""Share of failed requests above which a slice means nothing."""
+"""Share of failed requests above which a slice is invalid."""
 
 
 class MeasurementError(LoadgenError):
-    """A slice cannot be believed; the text says which and why."""
+    """A slice is invalid; the text says which and why."""
 
 
 class Load(Protocol):
-    """What runs an order; `loadgen.driving.orders.Driver` does."""
+    """Runs an order; implemented by `loadgen.driving.orders.Driver`."""
 
     def run(self, order: Order) -> Outcome:
         """Run one slice of load."""
@@ -46,24 +46,24 @@ class Stack(Protocol):
         """The address as a URL."""
 
     def enter(self, mode: str) -> None:
-        """Switch to ``mode``; sessions that begin from now on run in it."""
+        """Switch to ``mode``, which holds for sessions that start from now on."""
 
     def check(self) -> None:
-        """Raise LoadgenError when somebody else has switched the mode."""
+        """Raise LoadgenError when another process has switched the mode."""
 
     def interceptions(self) -> dict[str, int]:
-        """Count how often it involved the monitor up to now, by kind."""
+        """Return the total number of the monitor's interceptions, by kind."""
 
     def tasks(self) -> list[int]:
         """List the process ids of its running tasks."""
 
     def shared(self) -> list[int]:
-        """List the process ids of what serves the tasks and is not one: monitor, store."""
+        """List the process ids of the monitor and the store, which serve the tasks."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One slice to come."""
+    """One slice to be run."""
 
     round: int
     order: int
@@ -75,7 +75,7 @@ class Turn:
 def schedule(plan: Plan) -> Iterator[Turn]:
     """Yield all slices: lengths as blocks in each round, modes in random order within a block.
 
-    The modes of a block share a seed, so that they serve the same users and queries.
+    The modes of a block share a seed, so that they have the same users and queries.
     """
     source = random.Random(plan.seed)  # noqa: S311 - reproducible, not secret
     order = 0
@@ -88,7 +88,7 @@ def schedule(plan: Plan) -> Iterator[Turn]:
 
 
 class Meter:
-    """Measures turns. ``stacks`` gives the stack that serves each mode."""
+    """Measures slices. ``stacks`` has the stack for each mode."""
 
     def __init__(self, load: Load, stacks: Mapping[str, Stack], plan: Plan) -> None:
         self._load = load
@@ -98,8 +98,8 @@ class Meter:
     def warm_up(self) -> None:
         """Run every mode without recording it, so that compilers and caches are warm.
 
-        Every stack gets the plan's time, shared among the modes that it serves: one that had
-        run for less would still be the slower one for its compiler's sake.
+        Each stack gets the plan's whole time, divided among its modes: a stack with less time would be slower only
+        because its compiler had done less.
         """
         stacks = [self._stacks[mode] for mode in self._plan.modes]
         for mode in self._plan.modes:
@@ -110,7 +110,7 @@ class Meter:
             _believe(outcome, f"warming up mode {mode}")
 
     def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
-        """Run one slice; MeasurementError when it failed."""
+        """Run one slice; MeasurementError when it is invalid."""
         stack = self._stacks[turn.mode]
         stack.enter(turn.mode)
         tasks, shared = stack.tasks(), stack.shared()
@@ -151,7 +151,7 @@ class Meter:
 
 
 def run(plan: Plan, meter: Meter, record: Callable[[Sample], None]) -> list[Sample]:
-    """Measure the whole plan; ``record`` is told of each sample as it is made."""
+    """Measure the whole plan; call ``record`` with each sample."""
     samples = []
     for turn in schedule(plan):
         sample = meter.measure(turn)
@@ -161,9 +161,9 @@ def run(plan: Plan, meter: Meter, record: Callable[[Sample], None]) -> list[Samp
 
 
 def _cpu(tasks: list[int], shared: list[int]) -> int:
-    """CPU nanoseconds up to now: the tasks with their workers, and the shared processes alone.
+    """Return CPU time in nanoseconds: of the tasks with their workers, and of the shared processes.
 
-    The monitor is the tasks' parent: only its own time is counted with it.
+    The monitor is the tasks' parent, so only its own time is counted with it.
     """
     return sum(map(processes.tree_nanoseconds, tasks)) + sum(map(processes.cpu_nanoseconds, shared))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""progress.json: how far a measurement is, for whoever has started it."""
+"""progress.json: the progress of a measurement, for the program that started it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class State(StrEnum):
-    """How a measurement stands."""
+    """The state of a measurement."""
 
     RUNNING = "Running"
     COMPLETE = "Complete"
@@ -22,7 +22,7 @@ class State(StrEnum):
 
 
 class StatusFile:
-    """Replaces the file in one step at each change, so that a reader never sees half of it.
+    """Replaces the file atomically at each change, so that a reader always sees a complete one.
 
     Fields: ``state``, ``done`` and ``total`` (slices), ``message``, ``elapsed`` (seconds).
     """
@@ -34,12 +34,12 @@ class StatusFile:
         self._done = 0
 
     def tell(self, message: str, done: int | None = None) -> None:
-        """Say what goes on, and how many slices are done when that has changed."""
+        """Set the message, and the number of finished slices if it has changed."""
         self._done = self._done if done is None else done
         self._write(State.RUNNING, message)
 
     def end(self, state: State, message: str) -> None:
-        """Say how it ended."""
+        """Write the final state."""
         self._write(state, message)
 
     def _write(self, state: State, message: str) -> None:

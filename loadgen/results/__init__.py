@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""From samples to figures: estimates with intervals, results.json, the overhead table."""
+"""From samples to results: estimates with intervals, results.json, the overhead table."""

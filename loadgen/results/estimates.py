@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Estimates with intervals from paired slices.
 
-Slices of one round run close together in random order, so that the machine's drift hits
-all modes alike; comparing within a round cancels it. Estimates are medians, which a
-disturbed slice hardly moves; intervals come from the bootstrap over rounds.
+Slices of one round run close together in random order, so that the machine's drift affects all modes alike. Comparing
+within a round cancels the drift. Estimates are medians, which a disturbed slice hardly changes. Intervals come from the
+bootstrap over rounds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Estimate:
 
     @property
     def below_noise(self) -> bool:
-        """Whether the figure cannot be told from nothing."""
+        """Whether the interval contains 0."""
         return self.low <= 0.0 <= self.high
 
     @property
@@ -40,7 +40,7 @@ class Estimate:
 
 
 def median(values: Sequence[float], seed: int) -> Estimate:
-    """Median of one value per round. One round gives no interval: it spans everything."""
+    """Return the median of one value per round. With one round, the interval is unbounded."""
     if not values:
         raise ValueError("an estimate needs at least one value")
     sample = np.asarray(values, dtype=float)
@@ -56,7 +56,7 @@ def median(values: Sequence[float], seed: int) -> Estimate:
 
 
 def overhead(enforced: Sequence[float], baseline: Sequence[float], seed: int) -> Estimate:
-    """Share of the baseline's throughput that is lost (0.05 is 5 %), as the paper counts it.
+    """Return the share of the baseline's throughput that is lost (0.05 is 5 %), as the paper defines it.
 
     Both sequences are in queries per second and in the order of their rounds.
     """
@@ -64,10 +64,10 @@ def overhead(enforced: Sequence[float], baseline: Sequence[float], seed: int) ->
 
 
 def increase(enforced: Sequence[float], baseline: Sequence[float], seed: int) -> Estimate:
-    """Cost added relative to the baseline's (0.05 is 5 %), for costs in the order of their rounds."""
+    """Return the additional cost relative to the baseline's (0.05 is 5 %), for costs in the order of their rounds."""
     return median([mode / base - 1.0 for mode, base in zip(enforced, baseline, strict=True)], seed)
 
 
 def difference(enforced: Sequence[float], baseline: Sequence[float], seed: int) -> Estimate:
-    """Cost added in the unit of the costs, which are in the order of their rounds."""
+    """Return the additional cost in the unit of the costs, which are in the order of their rounds."""
     return median([mode - base for mode, base in zip(enforced, baseline, strict=True)], seed)

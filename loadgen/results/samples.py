@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The raw samples: one row per slice, written as soon as it is measured."""
+"""The raw samples: one row per slice, written as soon as the slice is measured."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sample:
-    """One slice: what was asked, what it did and what it cost the system under test."""
+    """One slice: its parameters, its load and the costs of the system under test."""
 
     round: int
     order: int
-    """Place within the whole run, counted from 0."""
+    """Position in the whole run, counted from 0."""
     mode: str
     session_length: int
     """In queries; 0 for one session per user and slice."""
@@ -32,12 +32,12 @@ class Sample:
     cpu_seconds: float
     """User and system time of every process of the pipeline, the monitor and the key-value store."""
     driver_cpu_seconds: float
-    """The load generator's own; near ``seconds`` it was the bottleneck."""
+    """CPU time of the load generator; near ``seconds``, it was the bottleneck."""
     latency_p50_ms: float
     latency_p90_ms: float
     latency_p99_ms: float
     interceptions: dict[str, int] = field(default_factory=dict)
-    """Times the pipeline involved the reference monitor, by kind."""
+    """The monitor's interceptions for the pipeline, by kind."""
 
     @property
     def queries_per_second(self) -> float:
@@ -46,17 +46,17 @@ class Sample:
 
     @property
     def cpu_micros_per_query(self) -> float:
-        """CPU time of the whole slice, shared among its queries, in microseconds."""
+        """CPU time of the whole slice, divided by its queries, in microseconds."""
         return self.cpu_seconds * 1e6 / self.queries
 
     @property
     def cpu_micros_per_session(self) -> float:
-        """CPU time of the whole slice, shared among its sessions, in microseconds."""
+        """CPU time of the whole slice, divided by its sessions, in microseconds."""
         return self.cpu_seconds * 1e6 / self.sessions
 
 
 class SampleFile:
-    """samples.csv, opened anew for each row so that an interrupted run keeps what it has."""
+    """samples.csv, opened for each row, so that an interrupted run keeps its rows."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,7 +73,7 @@ class SampleFile:
 
 
 def read(path: Path) -> list[Sample]:
-    """Read what SampleFile wrote."""
+    """Read a file of SampleFile."""
     with path.open(newline="") as file:
         return [_parse(row) for row in csv.DictReader(file)]
 
@@ -90,6 +90,6 @@ def _parse(row: dict[str, str]) -> Sample:
 
 
 def of(samples: Iterable[Sample], mode: str, session_length: int) -> list[Sample]:
-    """Pick one mode and session length, in the order of their rounds."""
+    """Return the samples of one mode and session length, in the order of their rounds."""
     chosen = (s for s in samples if s.mode == mode and s.session_length == session_length and s.mispredicted == 0)
     return sorted(chosen, key=lambda sample: sample.round)

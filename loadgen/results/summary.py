@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""From samples to results.json: what each mode costs at each session length."""
+"""From samples to results.json: the costs of each mode at each session length."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 FORMAT = 2
 
 PER_SESSION = ("register", "accept", "authenticate", "reset")
-"""Kinds of interceptions that a session has; every other kind belongs to its queries."""
+"""Kinds of interceptions that belong to a session; every other kind belongs to its queries."""
 
 
 def summarise(plan: Plan, dataset: Mapping[str, Any], measured: Sequence[Sample]) -> dict[str, Any]:
-    """Everything that the tables show, as plain JSON values.
+    """Return everything that the tables show, as plain JSON values.
 
-    ``dataset`` is what is known of the data's size, as `loadgen.datasets.corpus.describe` returns it.
+    ``dataset`` is the data's size, as `loadgen.datasets.corpus.describe` returns it.
     """
     seed = plan.seed
     return {
@@ -50,7 +50,7 @@ def summarise(plan: Plan, dataset: Mapping[str, Any], measured: Sequence[Sample]
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine a run was made on."""
+    """Describe the machine of a run."""
     model = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),
@@ -66,7 +66,7 @@ def machine() -> dict[str, Any]:
 
 
 def write(path: Path, results: dict[str, Any]) -> None:
-    """Write results.json in one step."""
+    """Replace results.json atomically."""
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(results, indent=2, allow_nan=False) + "\n")
     temporary.replace(path)
@@ -104,14 +104,14 @@ def _mode(measured: Sequence[Sample], mode: str, length: int, seed: int) -> dict
 
 
 def _tells_sessions_apart(plan: Plan) -> bool:
-    """Whether sessions of different lengths were measured, and one of a known length among them."""
+    """Whether sessions of different lengths were measured, at least one of them limited."""
     return len(plan.session_lengths) > 1 and max(plan.session_lengths) > 0
 
 
 def _added_per_session(measured: Sequence[Sample], mode: str, seed: int) -> dict[str, Any]:
-    """CPU that enforcement adds to a session as such, from the shortest sessions.
+    """Return the CPU time that enforcement adds to a session itself, from the shortest sessions.
 
-    What the same round's longest sessions add per query is taken off for each query.
+    The added time of each query, from the same round's longest sessions, is subtracted.
     """
     lengths = {sample.session_length for sample in measured}
     shortest, longest = min(lengths - {0}), 0 if 0 in lengths else max(lengths)
@@ -143,7 +143,7 @@ def _interceptions(measured: Sequence[Sample], mode: str, lengths: Sequence[int]
 
 
 def _plain(estimate: Estimate) -> dict[str, Any]:
-    """Turn an estimate into JSON; an interval that spans everything (one round) is null."""
+    """Convert an estimate to JSON; an unbounded interval (one round) is null."""
     low, high = (value if math.isfinite(value) else None for value in (estimate.low, estimate.high))
     return {
         "estimate": estimate.value,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The overhead table beside the paper's figures, for a terminal and for the README.
+"""The overhead table, next to the paper's figures, for a terminal and for the README.
 
 python -m loadgen table results.json [--markdown]
 """
@@ -54,7 +54,7 @@ _SATURATED = 0.95
 
 
 class TableError(LoadgenError):
-    """There is nothing to make a table of; the text names the file."""
+    """The file has no results for a table; the text names it."""
 
 
 def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -66,7 +66,7 @@ def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
             mode,
             f"{entry[mode]['queriesPerSecond']['estimate']:.0f}",
             f"{entry[mode]['cpuMicrosPerQuery']['estimate']:.0f}",
-            *(_share(entry[mode][what]) if mode != BASELINE else "" for what in ("cpuOverhead", "overhead")),
+            *(_share(entry[mode][field]) if mode != BASELINE else "" for field in ("cpuOverhead", "overhead")),
             _paper(entry, mode),
         )
         for entry in results["throughput"]
@@ -75,21 +75,21 @@ def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def figures(results: dict[str, Any]) -> dict[str, Any]:
-    """Return the table as a Benchmark's status has it: rows of numbers and texts, and a text for each mode."""
+    """Return the table in the form of a Benchmark's status: rows of numbers and texts, and a text for each mode."""
     found = []
     for entry in results["throughput"]:
         for mode in results["size"]["modes"]:
-            it = entry[mode]
+            figure = entry[mode]
             row: dict[str, Any] = {
                 "sessionLength": entry["sessionLength"],
                 "mode": mode,
-                "queriesPerSecond": round(it["queriesPerSecond"]["estimate"]),
-                "cpuMicrosecondsPerQuery": round(it["cpuMicrosPerQuery"]["estimate"]),
-                "cpuMicrosecondsPerSession": round(it["cpuMicrosPerSession"]["estimate"]),
+                "queriesPerSecond": round(figure["queriesPerSecond"]["estimate"]),
+                "cpuMicrosecondsPerQuery": round(figure["cpuMicrosPerQuery"]["estimate"]),
+                "cpuMicrosecondsPerSession": round(figure["cpuMicrosPerSession"]["estimate"]),
             }
             if mode != BASELINE:
-                row["cpuOverhead"] = _described(it["cpuOverhead"], _percent)
-                row["throughputOverhead"] = _described(it["overhead"], _percent)
+                row["cpuOverhead"] = _described(figure["cpuOverhead"], _percent)
+                row["throughputOverhead"] = _described(figure["overhead"], _percent)
             if _paper(entry, mode):
                 row["paper"] = _paper(entry, mode)
             found.append(row)
@@ -97,7 +97,7 @@ def figures(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def headline(results: dict[str, Any]) -> str:
-    """Say in a sentence what mode shai costs, or the last mode if that was not measured."""
+    """Say in a sentence how much mode shai costs, or the last mode if shai was not measured."""
     modes = _enforcing(results)
     mode = "shai" if "shai" in modes else modes[-1]
     ends = (results["throughput"][0], results["throughput"][-1])
@@ -111,13 +111,13 @@ def headline(results: dict[str, Any]) -> str:
 
 
 def remarks(results: dict[str, Any]) -> list[str]:
-    """Return what belongs below the table: what its marks mean, absolute costs, caveats."""
+    """Return the remarks below the table: the meaning of its marks, absolute costs, caveats."""
     return [*_legend(results), *_costs(results), *_doubts(results)]
 
 
 def show(results: dict[str, Any], console: Console) -> None:
     """Print the table and its remarks."""
-    # No frame, and one blank between columns: what is measured has to fit.
+    # No frame, and one blank between columns: the rows have to fit the width.
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "mode" else "right", no_wrap=True)
@@ -163,7 +163,7 @@ def _legend(results: dict[str, Any]) -> list[str]:
 
 
 def _costs(results: dict[str, Any]) -> list[str]:
-    """Write what enforcement adds in absolute figures; per query it comes from the longest sessions."""
+    """Return the absolute cost of enforcement; the cost per query comes from the longest sessions."""
     last = results["throughput"][-1]
     lines = []
     for mode in _enforcing(results):
@@ -193,7 +193,7 @@ def _doubts(results: dict[str, Any]) -> list[str]:
 
 
 def _range(results: dict[str, Any], mode: str) -> str:
-    """Write the throughput overheads of a mode from the shortest to the longest sessions."""
+    """Return the throughput overheads of a mode from the shortest to the longest sessions."""
     estimates = [_percent(entry[mode]["overhead"]["estimate"]) for entry in results["throughput"]]
     return " … ".join(dict.fromkeys((estimates[0], estimates[-1])))
 
@@ -210,7 +210,7 @@ def _overheads(results: dict[str, Any], end: str) -> Iterator[bool]:
 
 def _size(results: dict[str, Any]) -> str:
     size = results["size"]
-    parts = [f"{size[what]} {what}" for what in ("documents", "users") if what in size]
+    parts = [f"{size[unit]} {unit}" for unit in ("documents", "users") if unit in size]
     parts.append("1 round" if size["rounds"] == 1 else f"{size['rounds']} rounds")
     return f"{size['name']}: {', '.join(parts)}"
 
@@ -225,7 +225,7 @@ def _paper(entry: dict[str, Any], mode: str) -> str:
 
 
 def _share(figure: dict[str, Any]) -> str:
-    """Write an overhead for the table, where a mark stands for its caveat."""
+    """Return an overhead for the table; a mark stands for a caveat."""
     mark = _NOISE if figure["belowNoise"] else _IMPRECISE if figure["imprecise"] else ""
     return _interval(figure, _percent) + ("" if figure["low"] is None else mark)
 
@@ -259,7 +259,7 @@ def _micros(value: float) -> str:
 
 
 def _three_digits(value: float) -> str:
-    """Write what a measurement can tell; four digits where there are no decimals."""
+    """Format a number with three significant digits; more where there are no decimals."""
     size = abs(value)
     return f"{value:.{0 if size >= 100 else 1 if size >= 10 else 2}f}"  # noqa: PLR2004 - powers of ten
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Launches stacks: variants of a pipeline, each with a monitor and a key-value store of its own.
 
-Monitors that begin with the same data register its files in the same order, so that conduits
-have the same numbers everywhere and all stacks serve from the index that one of them wrote.
+Monitors that start with the same data register its files in the same order. Conduits therefore have the same numbers
+everywhere, and all stacks can use the index that one of them wrote.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ BROKEN_BASELINE = Variant("broken-baseline", BASELINE, fault="ignore-attributes"
 
 @dataclass(frozen=True)
 class Site:
-    """What stacks are launched from."""
+    """The files and settings from which stacks are launched."""
 
     shai: Path
-    """The monitor and its command line."""
+    """The program of the monitor and of the commands."""
     data: Path
     """The pipeline's files; the stacks share them."""
     seed: Path | None
-    """Commands that are loaded into each stack's key-value store."""
+    """Commands that each stack's key-value store runs when it starts."""
     state: Path
-    """Beneath it each stack's monitor keeps its own; on the file system of the data."""
+    """The directory for the monitors' states, on the file system of the data."""
     logs: Path
     sockets: Path
-    """Directory that can be searched and not listed, with a path that nobody can guess and short enough for sockets."""
+    """A directory for sockets. Others can search but not list it; its path is short, and nobody can guess it."""
     variables: Mapping[str, str]
-    """What the manifests refer to, but for the store's socket."""
+    """The variables of the manifests, without the store's socket."""
     cores: frozenset[int]
-    """On which tasks run."""
+    """The cores on which tasks run."""
 
 
 class Launcher:
@@ -80,7 +80,7 @@ class Launcher:
         directory.mkdir(mode=0o700)
         options = []
         if variant.mode == BASELINE:
-            directory.chmod(0o711)  # its tasks, who are other users, connect by themselves
+            directory.chmod(0o711)  # tasks run as other users and connect themselves
             store = stores.open_store(directory)
         else:
             files = monitor.call("keyvalue", "configure", "--directory", str(directory))
@@ -99,11 +99,11 @@ class Launcher:
         return stack
 
     def end(self, variant: Variant) -> None:
-        """End the monitor, which ends its tasks, and the store; remove the monitor's state."""
+        """End the store and the monitor, which ends its tasks; remove the monitor's state."""
         self._end(variant.name)
 
     def end_all(self) -> None:
-        """End every stack that was launched and has not been ended."""
+        """End every stack that was launched and still runs."""
         for name in list(self._running):
             self._end(name)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Variants of a pipeline, derived from the manifests that are in force so that they cannot drift from them."""
+"""Variants of a pipeline, derived from the manifests in force, so that the two cannot differ by accident."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 NO_FAULT = "none"
 _API_VERSION = "shai.dev/v1alpha1"
 _KINDS = frozenset({"Policy", "FactSource", "Principal", "Task", "Pipeline"})
-"""What a monitor takes; manifests for the operator alone may lie beside them."""
+"""The kinds that a monitor reads; manifests only for the operator may be in the same files."""
 
 
 class ManifestError(LoadgenError):
-    """Manifests are not what variants can be derived from; the text names the file or the pipeline."""
+    """Variants cannot be derived from these manifests; the text names the file or the pipeline."""
 
 
 def read(directory: Path) -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ def read(directory: Path) -> list[dict[str, Any]]:
     found = []
     for path in paths:
         try:
-            # The C loader, when there is one: a bundle can have many thousands of lines.
+            # The C loader if there is one, because a bundle can have many thousands of lines.
             documents = list(yaml.load_all(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
         except (OSError, yaml.YAMLError) as error:
             raise ManifestError(f"cannot read {path}: {error}") from error
@@ -51,7 +51,7 @@ def find(documents: Sequence[dict[str, Any]], pipeline: str) -> dict[str, Any]:
 
 
 def listening_address(pipeline: dict[str, Any]) -> str:
-    """Where the pipeline's front end listens, as its manifest has it: HOST:PORT, perhaps with $(NAME)."""
+    """Return the address of the pipeline's front end in its manifest: HOST:PORT, possibly with $(NAME)."""
     for conduit in pipeline["spec"]["conduits"]:
         if conduit["kind"] == "connection":
             return str(conduit["listen"])
@@ -61,7 +61,7 @@ def listening_address(pipeline: dict[str, Any]) -> str:
 def derive(
     documents: Sequence[dict[str, Any]], pipeline: str, *, mode: str, listen: str, fault: str
 ) -> list[dict[str, Any]]:
-    """Copy manifests with one pipeline of them, in another mode, at another address and with a fault."""
+    """Copy manifests with one of their pipelines, in another mode, at another address and with a fault."""
     derived = copy.deepcopy(find(documents, pipeline))
     spec = derived["spec"]
     spec["mode"] = mode
@@ -78,7 +78,7 @@ def derive(
 
 
 def write(directory: Path, documents: Sequence[dict[str, Any]]) -> Path:
-    """Write manifests into one file of a directory, which is made; return the file."""
+    """Write manifests to a file in a directory, which is made; return the file."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "bundle.yaml"
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

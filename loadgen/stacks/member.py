@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A pool member that is up: where its monitor, its front end and its files are.
+"""A running pool member: the paths and addresses of its monitor, its front end and its files.
 
-Written by the operator as JSON, in the words of `Member`'s fields.
+The operator writes the description as JSON, with the names of `Member`'s fields.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred of <sys/socket.h>
 
 
 class MemberError(LoadgenError):
-    """A member cannot be measured; the text says why and what would help."""
+    """A member cannot be measured; the text says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One member and the pipeline on it that is looked at."""
+    """A member and one pipeline on it."""
 
     name: str
     pipeline: str
     image: Path
-    """Directory with bin/shai and what the tasks need."""
+    """The directory with bin/shai and the tasks' programs."""
     data: Path
     manifests: Path
-    """Directory with the bundle that is in force, as YAML or JSON."""
+    """The directory with the bundle in force, as YAML or JSON."""
     monitor: Path | Server
-    """Its socket or its address."""
+    """The monitor's socket or address."""
     store: Path | None = None
-    """Socket of the key-value store, when it has one."""
+    """The socket of the key-value store, if there is one."""
     seed: Path | None = None
-    """Commands that the store was loaded with."""
+    """The commands with which the store was loaded."""
     processes: tuple[int, ...] = ()
-    """Process ids of monitor and store; needed only where their sockets cannot be asked."""
+    """The process ids of monitor and store; needed only if they cannot be read from their sockets."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What its manifests refer to as $(NAME)."""
+    """The variables $(NAME) of the manifests."""
 
     @property
     def shai(self) -> Path:
-        """The monitor's program, and its command line."""
+        """The program of the monitor and of the commands."""
         return self.image / "bin" / "shai"
 
     @property
     def scratch(self) -> Path:
-        """Directory for what is made beside the member for a while, on the file system of its data."""
+        """A directory for temporary files, on the file system of the member's data."""
         return self.data.parent / ".benchmark"
 
     def attach(self, documents: Sequence[dict[str, Any]]) -> Stack:
-        """Return the member's running stack; MemberError when it is none that can be loaded."""
+        """Return the member's running stack; MemberError when it cannot be measured."""
         monitor = Monitor(self.shai, self.monitor)
         entry = monitor.pipeline(self.pipeline)
         stopped = [task["name"] for task in entry["tasks"] if task.get("run") != "Once" and not task.get("pid")]
@@ -75,7 +75,7 @@ class Member:
         return Stack(monitor, self.pipeline, self._address(listen), entry["mode"], self.services())
 
     def services(self) -> list[int]:
-        """List the process ids whose CPU time counts with the tasks'."""
+        """List the process ids of the monitor and the store, whose CPU time is counted with that of the tasks."""
         if self.processes:
             return list(self.processes)
         if not isinstance(self.monitor, Path):
@@ -95,7 +95,7 @@ class Member:
 
 
 def read(path: Path) -> Member:
-    """Read a member's description; MemberError names what is missing or wrong."""
+    """Read a member's description; MemberError names the missing or wrong field."""
     try:
         found = json.loads(path.read_text())
         monitor = found["monitor"]
@@ -122,7 +122,7 @@ def read(path: Path) -> Member:
 
 
 def peer(path: Path) -> int:
-    """Return the process id of who listens on a unix socket."""
+    """Return the process id of the server of a unix socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(str(path))

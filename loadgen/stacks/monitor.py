@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The reference monitor as the load generator sees it: the ``shai`` commands, its state and its metrics."""
+"""The reference monitor's interface for the load generator: the ``shai`` commands, its state and its metrics."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _HTTP_OK = 200
 
 
 class MonitorError(LoadgenError):
-    """A monitor does not answer, or a ``shai`` command failed; the text is the command and what it said."""
+    """A monitor does not answer, or a ``shai`` command failed; the text is the command and its output."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A monitor on an address, and the files by which both sides know each other."""
+    """A monitor's address, and the certificates for both sides."""
 
     address: str
     """HOST:PORT."""
@@ -41,23 +41,23 @@ class Server:
 
 
 class Monitor:
-    """Talks to a running ``shai monitor`` through its command line and its HTTP API."""
+    """Talks to a running ``shai monitor`` through the command line and its HTTP API."""
 
-    def __init__(self, binary: Path, where: Path | Server) -> None:
+    def __init__(self, binary: Path, endpoint: Path | Server) -> None:
         self._binary = binary
-        self._where = where
+        self._endpoint = endpoint
 
     @property
     def socket(self) -> Path | None:
-        """The monitor's socket, when it is reached through one."""
-        return self._where if isinstance(self._where, Path) else None
+        """The monitor's socket; None when it has an address."""
+        return self._endpoint if isinstance(self._endpoint, Path) else None
 
     def command(self, *arguments: str) -> str:
-        """Return the command line a person would type for the same."""
+        """Return the equivalent command line for a person."""
         return shlex.join([str(self._binary), *arguments, *self._target()])
 
     def call(self, *arguments: str) -> Any:
-        """Run a command and return its JSON answer (None when it has none); MonitorError when it fails."""
+        """Run a command and return its JSON output (None when there is none); MonitorError when it fails."""
         command = [str(self._binary), *arguments, *self._target(), "--output", "json"]
         done = subprocess.run(
             command,
@@ -75,7 +75,7 @@ class Monitor:
             raise MonitorError(f"shai {' '.join(arguments)}: expected JSON, got {done.stdout[:200]!r}") from error
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """Whether the monitor answers."""
         try:
             self.status()
         except MonitorError:
@@ -83,12 +83,12 @@ class Monitor:
         return True
 
     def status(self) -> dict[str, Any]:
-        """Return its state, as its API describes it."""
+        """Return the monitor's state, as its API describes it."""
         found: dict[str, Any] = json.loads(self._get("/v1/status"))
         return found
 
     def pipeline(self, name: str) -> dict[str, Any]:
-        """Return the state of a pipeline; MonitorError when there is none of that name."""
+        """Return the state of a pipeline; MonitorError when it does not exist."""
         known: list[dict[str, Any]] = self.status()["pipelines"] or []
         for entry in known:
             if entry["name"] == name:
@@ -104,7 +104,7 @@ class Monitor:
         return pids
 
     def interceptions(self, pipeline: str) -> dict[str, int]:
-        """Count how often a pipeline has involved the monitor, by kind."""
+        """Return the number of the monitor's interceptions for a pipeline, by kind."""
         return interceptions(self._get("/metrics"), pipeline)
 
     def audit(self, arguments: Sequence[str]) -> list[dict[str, Any]]:
@@ -114,16 +114,16 @@ class Monitor:
         return list(records or [])
 
     def _target(self) -> list[str]:
-        if isinstance(self._where, Path):
-            return ["--socket", str(self._where)]
-        it = self._where
-        files = {"--certificate": it.certificate, "--key": it.key, "--server-ca": it.authority}
-        return ["--server", it.address, *(str(word) for pair in files.items() for word in pair)]
+        if isinstance(self._endpoint, Path):
+            return ["--socket", str(self._endpoint)]
+        endpoint = self._endpoint
+        files = {"--certificate": endpoint.certificate, "--key": endpoint.key, "--server-ca": endpoint.authority}
+        return ["--server", endpoint.address, *(str(word) for pair in files.items() for word in pair)]
 
     def _get(self, path: str) -> str:
-        name = self._where if isinstance(self._where, Path) else self._where.address
+        name = self._endpoint if isinstance(self._endpoint, Path) else self._endpoint.address
         try:
-            connection = _connection(self._where)
+            connection = _connection(self._endpoint)
             try:
                 connection.request("GET", path)
                 answer = connection.getresponse()
@@ -138,7 +138,7 @@ class Monitor:
 
 
 def interceptions(metrics: str, pipeline: str) -> dict[str, int]:
-    """Pick ``shai_interceptions_total`` of one pipeline out of a Prometheus exposition, by kind."""
+    """Return ``shai_interceptions_total`` of one pipeline from a Prometheus exposition, by kind."""
     wanted = "\n".join(_family(metrics.splitlines(), "shai_interceptions"))
     return {
         sample.labels["kind"]: int(sample.value)
@@ -152,12 +152,12 @@ def _family(lines: Iterable[str], prefix: str) -> list[str]:
     return [line for line in lines if line.removeprefix("# HELP ").removeprefix("# TYPE ").startswith(prefix)]
 
 
-def _connection(where: Path | Server) -> http.client.HTTPConnection:
-    if isinstance(where, Path):
-        return UnixConnection(where)
-    host, _, port = where.address.rpartition(":")
-    context = ssl.create_default_context(cafile=str(where.authority))
-    context.load_cert_chain(where.certificate, where.key)
+def _connection(endpoint: Path | Server) -> http.client.HTTPConnection:
+    if isinstance(endpoint, Path):
+        return UnixConnection(endpoint)
+    host, _, port = endpoint.address.rpartition(":")
+    context = ssl.create_default_context(cafile=str(endpoint.authority))
+    context.load_cert_chain(endpoint.certificate, endpoint.key)
     return http.client.HTTPSConnection(host.strip("[]"), int(port), timeout=_TIMEOUT_SECONDS, context=context)
 
 

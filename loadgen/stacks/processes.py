@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Processes of the system under test: their CPU time, their descendants, their cores.
 
-CPU time of a live process comes from its CPU clock (nanoseconds, all threads). Workers
-come and go within a slice, so the time of children that have ended counts too; the
-kernel shows it in clock ticks (10 ms), truncated from an exact sum, so that the error
-does not grow with the number of workers.
+The CPU time of a live process comes from its CPU clock (nanoseconds, all threads). Workers start and end within a
+slice, so the time of ended children counts, too. The kernel reports it in clock ticks (10 ms), truncated from an exact
+sum, so that the error does not grow with the number of workers.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
 
 _TICK_NANOSECONDS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers.h: scheduler time of a whole process
-_CUTIME, _CSTIME = 13, 14  # fields of /proc/PID/stat counted from behind the command name
+_CUTIME, _CSTIME = 13, 14  # fields of /proc/PID/stat, counted from the end of the command name
 
 
 class ProcessGoneError(LoadgenError):
-    """A process of the system under test has ended although it should be running."""
+    """A process of the system under test has ended unexpectedly."""
 
 
 def cpu_nanoseconds(pid: int) -> int:
-    """CPU time (user and system) of one live process; ProcessGoneError when there is none."""
+    """Return the CPU time (user and system) of one live process; ProcessGoneError when it has ended."""
     try:
         return time.clock_gettime_ns(~pid << 3 | _CPUCLOCK_SCHED)
     except OSError as error:
@@ -39,27 +38,26 @@ def cpu_nanoseconds(pid: int) -> int:
 
 
 def ended_children_nanoseconds(pid: int) -> int:
-    """CPU time of the children of ``pid`` that have ended and been waited for."""
+    """Return the CPU time of the children of ``pid`` that have ended and been waited for."""
     fields = _stat_fields(pid)
     return (int(fields[_CUTIME]) + int(fields[_CSTIME])) * _TICK_NANOSECONDS
 
 
 def tree_nanoseconds(pid: int) -> int:
-    """CPU time of ``pid`` with all it ever forked.
+    """Return the CPU time of ``pid`` and all its descendants.
 
-    A child that ends while this runs is counted once or, for the instant between its end
-    and its parent's waiting for it, as a zombie whose clock still runs; never twice by
-    more than that instant.
+    A child that ends during this call is counted once. Between its end and its parent's wait it is a zombie, whose
+    clock still runs; it may then be counted twice for this time only.
     """
     total = cpu_nanoseconds(pid) + ended_children_nanoseconds(pid)
     for child in children(pid):
-        with contextlib.suppress(ProcessGoneError):  # it has just ended: in the sum from the next look on
+        with contextlib.suppress(ProcessGoneError):  # it has just ended, and will be in the sum next time
             total += tree_nanoseconds(child)
     return total
 
 
 def children(pid: int) -> list[int]:
-    """Live children of ``pid``; none when it has ended."""
+    """Return the live children of ``pid``; none when it has ended."""
     found: list[int] = []
     for path in _listdir(Path(f"/proc/{pid}/task")):
         with contextlib.suppress(OSError):
@@ -68,7 +66,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> set[int]:
-    """Every live process below ``pid``."""
+    """Return all live descendants of ``pid``."""
     found: set[int] = set()
     open_ends = [pid]
     while open_ends:
@@ -80,7 +78,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def pin(pids: Iterable[int], cores: AbstractSet[int]) -> None:
-    """Bind every thread of the processes to ``cores``; threads made later inherit it."""
+    """Bind every thread of the processes to ``cores``; new threads inherit this."""
     for pid in pids:
         for thread in _listdir(Path(f"/proc/{pid}/task")):
             with contextlib.suppress(ProcessLookupError):
@@ -88,7 +86,7 @@ def pin(pids: Iterable[int], cores: AbstractSet[int]) -> None:
 
 
 def affinities(pids: Iterable[int]) -> dict[int, set[int]]:
-    """Return the cores on which each process may run; those that have ended are left out."""
+    """Return the cores on which each process may run; ended processes are left out."""
     found = {}
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -97,7 +95,7 @@ def affinities(pids: Iterable[int]) -> dict[int, set[int]]:
 
 
 def split_cores() -> tuple[set[int], set[int]]:
-    """Split this machine's cores: those of the system under test, and the load generator's one; equal on one core."""
+    """Return the cores of the system under test, and the load generator's core; equal on a machine with one core."""
     available = sorted(os.sched_getaffinity(0))
     load = {available[-1]}
     return set(available[:-1]) or load, load

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A running pipeline under its monitor, as the measurement uses it."""
+"""A running pipeline under its monitor, in the form that the measurement needs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from loadgen.stacks.monitor import Monitor
 
 SERVING = ("search-back", "search", "worker")
-"""Tasks that serve searches, in the order in which they start."""
+"""The tasks that serve searches, in the order in which they start."""
 
 _READY_SECONDS = 60.0
 
 
 class StackError(LoadgenError):
-    """A stack does not serve, or not in the mode in which it was put; the text names the pipeline."""
+    """A stack does not serve, or has the wrong mode; the text names the pipeline."""
 
 
 @dataclass
 class Stack:
-    """A monitor with its key-value store and one pipeline, as the measurement uses them."""
+    """A monitor with its key-value store and one pipeline, in the form that the measurement needs."""
 
     monitor: Monitor
     pipeline: str
@@ -46,7 +46,7 @@ class Stack:
         self.monitor.call("analyze", "--pipeline", self.pipeline)
 
     def serve(self) -> None:
-        """Start everything that serves searches and wait until it does."""
+        """Start all tasks that serve searches, and wait until the front end answers."""
         for task in SERVING:
             self.monitor.call("task", "start", self.pipeline, task, "--wait")
         self.await_service()
@@ -66,18 +66,18 @@ class Stack:
             time.sleep(0.2)
 
     def enter(self, mode: str) -> None:
-        """Switch to ``mode`` for the sessions that begin from now on."""
+        """Switch to ``mode``, which holds for sessions that start from now on."""
         if mode != self.mode:
             self.monitor.call("pipeline", "mode", self.pipeline, mode)
             self.mode = mode
 
     def put_back(self, mode: str) -> None:
-        """Leave it in ``mode``, whoever has switched it meanwhile."""
+        """Restore ``mode``, even if another process has switched it in the meantime."""
         self.mode = self.monitor.pipeline(self.pipeline)["mode"]
         self.enter(mode)
 
     def check(self) -> None:
-        """Raise StackError when somebody else has switched the mode."""
+        """Raise StackError when another process has switched the mode."""
         found = self.monitor.pipeline(self.pipeline)["mode"]
         if found != self.mode:
             raise StackError(
@@ -86,7 +86,7 @@ class Stack:
             )
 
     def interceptions(self) -> dict[str, int]:
-        """Count how often the pipeline involved the monitor, by kind."""
+        """Return the number of the monitor's interceptions for the pipeline, by kind."""
         return self.monitor.interceptions(self.pipeline)
 
     def tasks(self) -> list[int]:
@@ -94,11 +94,11 @@ class Stack:
         return self.monitor.task_pids(self.pipeline)
 
     def shared(self) -> list[int]:
-        """List the process ids of what serves the tasks: the store and the monitor."""
+        """List the process ids of the store and the monitor."""
         return self.services
 
     def processes(self) -> set[int]:
-        """List the process ids of all that belongs to it, workers included."""
+        """List the process ids of all processes of the stack, including workers."""
         tasks = self.tasks()
         return {*self.services, *tasks, *(worker for pid in tasks for worker in processes.descendants(pid))}
 

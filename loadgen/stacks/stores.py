@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The key-value stores that stacks get: a confined one, and an open one for mode baseline.
+"""The key-value stores of stacks: a confined one, and an open one for mode baseline.
 
-In the confined store nobody may do anything until the monitor lets them; its
-configuration and the administrator's secrets come from ``shai keyvalue configure``. Mode
-baseline enforces nothing, so its tasks connect to a store of their own that is as plain
-as Redis comes.
+In the confined store nobody may do anything until the monitor gives rights; ``shai keyvalue configure`` makes its
+configuration and the administrator's secrets. Mode baseline enforces nothing, so its tasks connect to a store of their
+own with Redis' defaults.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class StoreError(LoadgenError):
-    """A key-value store refused or lost something."""
+    """A key-value store refused a command, or ended."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """A store: its socket, how to start it, and how to log in (None: no login)."""
+    """A store: its socket, the command that starts it, and the login (None: no login)."""
 
     name: str
     socket: Path
@@ -39,9 +38,9 @@ class Store:
 
 
 def open_store(directory: Path) -> Store:
-    """Describe a plain store in ``directory``, which other users may search: the tasks that connect run as one.
+    """Describe an open store in ``directory``, which other users may search, because tasks run as other users.
 
-    Whoever knows the directory's path can use the store.
+    Anybody who knows the directory's path can use the store.
     """
     path = directory / "open.sock"
     command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "777"]
@@ -49,7 +48,7 @@ def open_store(directory: Path) -> Store:
 
 
 def confined_store(files: dict[str, str], secrets: str) -> Store:
-    """Describe the store that ``shai keyvalue configure`` made ``files`` for; ``secrets`` is the secrets' text."""
+    """Describe the store whose ``files`` `shai keyvalue configure` made; ``secrets`` is the secrets' text."""
     try:
         found = json.loads(secrets)
         login = (found["AuthCommand"], found["Administrator"], found["Password"])
@@ -59,13 +58,13 @@ def confined_store(files: dict[str, str], secrets: str) -> Store:
 
 
 def load(store: Store, commands: Path) -> None:
-    """Send a store a file of commands, as RESP or as lines; StoreError with the first that it refuses."""
-    mark = random.token_hex(16).encode()  # the answer that follows all others
+    """Send a store a file of commands, as RESP or as lines; StoreError with the first refused one."""
+    mark = random.token_hex(16).encode()  # the answer after all others
     head = encode(*store.login) if store.login else b""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_TIMEOUT_SECONDS)
         connection.connect(str(store.socket))
-        # Sent beside the reading: a store that waits for its answers to be taken takes no more commands.
+        # Sent in parallel with reading: a store stops reading commands while its answers are not read.
         sender = threading.Thread(
             target=_send, args=(connection, head + commands.read_bytes() + b"\r\n" + encode("ECHO", mark.decode()))
         )
@@ -79,7 +78,7 @@ def load(store: Store, commands: Path) -> None:
 
 
 def _send(connection: socket.socket, content: bytes) -> None:
-    with contextlib.suppress(OSError):  # the reading side has the cause
+    with contextlib.suppress(OSError):  # the reading side reports the cause
         connection.sendall(content)
 
 

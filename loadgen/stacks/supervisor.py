@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Starts the processes of a run and sees to it that none of them outlives it.
+"""Starts the processes of a run and ensures that none of them outlives it.
 
-Three nets, each for what the one before misses: every process gets its own group and is
-ended in reverse order; whatever they leave behind is handed to us by the kernel, because
-we are its subreaper, and is killed; and when we are killed ourselves, the kernel sends
-our children SIGTERM.
+Three mechanisms, each for the failures of the previous one. First, every process has its own group and is ended in
+reverse order. Second, this process is a subreaper: the kernel makes it the parent of remaining descendants, and it
+kills them. Third, if this process itself is killed, the kernel sends SIGTERM to its children.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 GRACE_SECONDS = 15.0
-"""How long a process may take to end by itself; the monitor stops its tasks within it."""
+"""Time that a process has to end by itself; the monitor stops its tasks within it."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LOG_TAIL_LINES = 15
@@ -36,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class ProcessFailedError(LoadgenError):
-    """A process of the run ended or did not get ready; the text has the end of its log."""
+    """A process of the run ended or did not become ready; the text has the end of its log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class _Child:
 
 
 class Supervisor:
-    """A context that owns processes; leaving it ends them all, whatever happened."""
+    """A context that owns processes; leaving it ends them all in any case."""
 
     def __init__(self) -> None:
         self._running: list[_Child] = []
@@ -62,7 +61,7 @@ class Supervisor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End everything; further signals wait until that is done, which is bounded in time."""
+        """End all processes; signals wait until this is done, for a limited time."""
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         try:
@@ -75,7 +74,7 @@ class Supervisor:
     def start(self, name: str, command: Sequence[str | Path], log: Path, **options: Any) -> subprocess.Popen[str]:
         """Start a process that logs to ``log``; ``options`` are Popen's."""
         words = ["setpriv", "--pdeathsig", "TERM", *(str(word) for word in command)]
-        # A signal between the start and the note of it would lose the process.
+        # A signal between the start and the append would lose the process.
         with log.open("w") as output, self._deferred_signals():
             try:
                 process: subprocess.Popen[str] = subprocess.Popen(
@@ -95,7 +94,7 @@ class Supervisor:
     def wait_until(
         self, ready: Callable[[], bool], process: subprocess.Popen[str], name: str, log: Path, seconds: float
     ) -> None:
-        """Wait for a process to get ready; ProcessFailedError when it ends or takes longer."""
+        """Wait until a process is ready; ProcessFailedError when it ends or takes longer."""
         deadline = time.monotonic() + seconds
         while not ready():
             if process.poll() is not None:
@@ -105,7 +104,7 @@ class Supervisor:
             time.sleep(0.05)
 
     def end(self, process: subprocess.Popen[str]) -> None:
-        """End one process before the others; what it leaves behind ends with the context."""
+        """End one process before the others; its remaining descendants end with the context."""
         for child in self._running:
             if child.process is process:
                 _end(child)
@@ -113,10 +112,11 @@ class Supervisor:
                 return
 
     def check(self) -> None:
-        """Raise ProcessFailedError when a process has ended that nobody has asked to.
+        """Raise ProcessFailedError when a process has ended unexpectedly.
 
-        Whoever waits for long calls it now and then, while no other child of this process is under way: it also reaps
-        what has ended among the descendants that the kernel has handed to us, for whose end others may be waiting.
+        Call this from time to time during a long wait, while no other child of this process is being waited for. It
+        also reaps ended descendants that the kernel has made children of this process, and would take the exit status
+        from other waiters.
         """
         self._reap()
         for child in self._running:
@@ -127,7 +127,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """Keep signals out while things are put back; it has to be short."""
+        """Defer signals during a short restoration."""
         self._deferring = True
         try:
             yield
@@ -141,7 +141,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _deferred_signals(self) -> Iterator[None]:
-        """Hold signals back without blocking them, which the child would inherit."""
+        """Defer signals without blocking them, because a child would inherit the blocking."""
         self._deferring = True
         try:
             yield
@@ -191,7 +191,7 @@ def _end(child: _Child) -> None:
         try:
             process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(OSError):  # nobody listens any more, which must not keep it alive
+            with contextlib.suppress(OSError):  # nobody reads any more, which must not keep the process alive
                 print(f"{child.name} did not end within {GRACE_SECONDS:.0f} s and is killed", flush=True)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def room(member: Member) -> Iterator[Path]:
-    """Make a private directory beside the member's data, and keep others out; it goes when it is empty again.
+    """Make a private directory beside the member's data and lock it; remove it at the end if it is empty.
 
-    Files in it outlive a run that was killed, directories do not.
+    Directories that a killed run left in it are removed at once; files are kept.
     """
     path = member.scratch
     path.mkdir(mode=0o700, exist_ok=True)
@@ -40,7 +40,7 @@ def room(member: Member) -> Iterator[Path]:
         try:
             yield path
         finally:
-            if not any(one.is_file() and one != lock_file for one in path.iterdir()):
+            if not any(entry.is_file() and entry != lock_file for entry in path.iterdir()):
                 shutil.rmtree(path, ignore_errors=True)
 
 
@@ -54,9 +54,9 @@ def launcher(
     cores: frozenset[int],
     supervisor: Supervisor,
 ) -> Iterator[Launcher]:
-    """Yield what launches twins of a member in `room`'s directory; all that run are ended at the end."""
+    """Yield a launcher for twins of a member, in `room`'s directory; all running twins are ended at the end."""
     logs.mkdir(parents=True, exist_ok=True)
-    # Sockets have short paths; the member's directory may already be as long as its own allow.
+    # Paths of sockets are limited, and the member's directory may already be as long as the limit allows.
     sockets = Path(tempfile.mkdtemp(prefix="shai-"))
     sockets.chmod(0o711)
     site = Site(

@@ -46,7 +46,7 @@ def member(tmp_path: Path) -> Iterator[ServingMember]:
     finally:
         process.terminate()
         process.wait()
-        for pid in left_over(str(tmp_path)):  # after a failure
+        for pid in left_over(str(tmp_path)):  # after a failed test
             os.kill(pid, signal.SIGKILL)
 
 

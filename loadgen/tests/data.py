@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A small data directory as the corpus generator writes it."""
+"""A small data directory in the corpus generator's format."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def monitor(words: list[str]) -> int:
 
 
 def configure(directory: Path) -> int:
-    """Write what `shai keyvalue configure` does, which needs no monitor."""
+    """Write the files of `shai keyvalue configure`, which needs no monitor."""
     directory.mkdir(exist_ok=True)
     files = {name: str(directory / name) for name in ("configuration", "secrets", "socket")}
     socket = files["socket"]

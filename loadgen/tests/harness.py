@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs that stand in for others, and what is left of a run."""
+"""Stand-ins for programs, and a search for processes that remain after a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = f'exec "{sys.executable}" -m loadgen.tests.fake_shai'
 MARK = "SHAI_DEMO_TEST"
-"""Environment variable by which a test finds every process of its run."""
+"""Environment variable that marks every process of a test's run."""
 
 
 def script(path: Path, line: str) -> None:
@@ -20,11 +20,11 @@ def script(path: Path, line: str) -> None:
 
 
 def left_over(value: str) -> dict[int, str]:
-    """Command lines of live processes that carry the mark, by process id."""
+    """Return the command lines of live processes with the mark, by process id."""
     mark = f"{MARK}={value}".encode()
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended, or is not ours
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             if mark in (path / "environ").read_bytes().split(b"\0"):
                 found[int(path.name)] = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
     return found

@@ -42,7 +42,7 @@ spec:
 
 
 class ServingMember:
-    """A member that serves, and measurements of it. What they leave behind is told from what was there before."""
+    """A member that serves, and measurements of it. It distinguishes its own processes from those of measurements."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -72,7 +72,7 @@ class ServingMember:
         return process
 
     def note_own(self) -> None:
-        """Take note of the member's processes: all that there are now."""
+        """Record all present processes as the member's own."""
         self.own = set(left_over(str(self.root)))
 
     def describe(self, **more: Any) -> Path:

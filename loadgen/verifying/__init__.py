@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whether policies hold: who finds what, and a leak attempt."""
+"""Verifies that policies hold: a search by several users, and a leak attempt."""

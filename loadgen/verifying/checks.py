@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Shows that policies hold: who finds what, and a leak attempt that is stopped."""
+"""Checks that policies hold: a search by several users, and a leak attempt that is stopped."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from loadgen.datasets.population import Person
 
 RESULTS = 50
-"""Results asked for, so that a leaked document cannot hide below the cut."""
+"""The number of requested results; large, so that a leaked document is not cut off."""
 
 _HEADER_LINES = 10
 _RECORD_FIELDS = ("operation", "conduit", "instance", "principal", "policy", "clause", "reason")
 
 
 class EnforcementError(LoadgenError):
-    """Enforcement did not show: something leaked, or the test could not have failed."""
+    """A check failed: something leaked, or the check itself could not have failed."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Document:
 
 
 def private_document(data: Path, owner: str) -> Document:
-    """Find a private document of ``owner`` with a title to search for."""
+    """Find a private document of ``owner`` whose title is a query."""
     folder = data / "corpus" / "private" / owner
     for path in sorted(folder.glob("**/*.txt")):
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -48,7 +48,7 @@ def private_document(data: Path, owner: str) -> Document:
 
 
 def found(answer: dict[str, Any], owner: str, title: str) -> list[dict[str, Any]]:
-    """Return the results that are ``owner``'s private documents of that title."""
+    """Return the results that are ``owner``'s private documents with this title."""
     return [
         result
         for result in answer["results"]
@@ -57,7 +57,7 @@ def found(answer: dict[str, Any], owner: str, title: str) -> list[dict[str, Any]
 
 
 def compare(host: tuple[str, int], alice: Person, bob: Person, document: Document) -> dict[str, Any]:
-    """Search bob's private document as alice and as bob: only bob finds it."""
+    """Search for bob's private document as alice and as bob: only bob finds it."""
     answers = {person.name: search_once(host, person, document.title, RESULTS) for person in (alice, bob)}
     if found(answers[alice.name], bob.name, document.title):
         raise EnforcementError(f"{document.conduit}: alice was shown bob's private document")
@@ -71,7 +71,7 @@ def compare(host: tuple[str, int], alice: Person, bob: Person, document: Documen
 
 
 def leak_attempt(host: tuple[str, int], alice: Person, owner: str, document: Document) -> dict[str, Any]:
-    """Search ``owner``'s private document as alice with an engine that ignores attributes."""
+    """Search for ``owner``'s private document as alice, with an engine that ignores attributes."""
     answer = search_once(host, alice, document.title, RESULTS)
     return {
         "leaked": bool(found(answer, owner, document.title)),
@@ -81,7 +81,7 @@ def leak_attempt(host: tuple[str, int], alice: Person, owner: str, document: Doc
 
 
 def judge(baseline: dict[str, Any], confined: dict[str, Any], document: Document) -> None:
-    """Raise EnforcementError unless the leak happens without enforcement and not with it."""
+    """Raise EnforcementError unless the document leaks without enforcement and does not leak with it."""
     if confined["leaked"]:
         raise EnforcementError(f"{document.conduit}: the broken engine leaked it to alice although it was confined")
     if not baseline["leaked"]:
@@ -91,9 +91,9 @@ def judge(baseline: dict[str, Any], confined: dict[str, Any], document: Document
 
 
 def await_record(read: Callable[[], list[dict[str, Any]]], document: Document, seconds: float = 5.0) -> dict[str, Any]:
-    """Return the audit record that says why ``document`` was refused; records may come a moment later.
+    """Return the audit record of the refusal of ``document``; it may be written a moment later.
 
-    Fields that the monitor leaves out because they are empty are there, as empty text.
+    Fields that the monitor leaves out because they are empty are present, as empty text.
     """
     deadline = time.monotonic() + seconds
     while True:

@@ -3,7 +3,7 @@
 
 python -m loadgen verify --member member.json --logs DIR
 
-Searches for each user's documents run on the member itself. The search engine is broken in twins beside it.
+Each user's searches for documents run on the member itself. The search engine is broken in twins beside it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def verify(member: Member, logs: Path, supervisor: Supervisor, tell: Callable[[s
 def _attempt(
     launcher: Launcher, host: str, people: Population, document: Document, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Search bob's document as alice with an engine that ignores attributes, without enforcement and with it."""
+    """Search for bob's document as alice, with an engine that ignores attributes, without enforcement and with it."""
     attempts: dict[str, dict[str, Any]] = {}
     record: dict[str, Any] = {}
     for variant in (BROKEN_BASELINE, BROKEN):
@@ -75,7 +75,7 @@ def _attempt(
 
 
 def findings(found: dict[str, Any]) -> list[str]:
-    """Write what `verify` found in lines for people."""
+    """Return the findings of `verify` as lines for people."""
     searches, leak = found["searches"], found["leak"]
     lines = [f"Searching “{searches['query']}”, the title of bob's private document {searches['document']}:"]
     for name in ("alice", "bob"):
@@ -102,7 +102,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> None:
-    """Verify and print what was found; EnforcementError when a policy does not hold."""
+    """Verify and print the findings; EnforcementError when a policy does not hold."""
     member = members.read(options.member)
     with Supervisor() as supervisor:
         found = verify(member, options.logs.resolve(), supervisor, partial(print, flush=True))

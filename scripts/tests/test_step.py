@@ -67,18 +67,18 @@ def test_there_are_no_escape_codes_where_there_is_no_terminal() -> None:
 def test_a_terminal_shows_progress_and_then_one_line(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    ours, theirs = os.openpty()
+    master, terminal = os.openpty()
     command = [str(SCRIPTS / "step.sh"), "library", "bash", "-c", f"echo compiling; read -r < {gate}"]
     environment = {**os.environ, "V": "", "TERM": "xterm"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as process:
-        os.close(theirs)
+    with subprocess.Popen(command, stdout=terminal, stderr=terminal, env=environment) as process:
+        os.close(terminal)
         seen = b""
         while b"compiling" not in seen:  # until then, the command does not end
-            seen += os.read(ours, 1024)
+            seen += os.read(master, 1024)
         gate.write_text("go on\n")
         assert process.wait() == 0
-    ending = os.read(ours, 4096).decode()
-    os.close(ours)
+    ending = os.read(master, 4096).decode()
+    os.close(master)
     assert re.search(r"\r\x1b\[Klibrary +\d+\.\d s\r\n$", ending)
 
 
@@ -93,9 +93,9 @@ def test_suites_go_on_after_a_failure_and_end_with_a_summary() -> None:
     done = run("suites.sh", "all", "one", "exit 2", "--keep", "passed", "two", "echo 5 passed; echo noise")
     assert done.returncode == 1
     assert "all: one" in done.stderr
-    *_, one, two, last = done.stdout.splitlines()
-    assert re.fullmatch(r"one +\d+ s  FAILED", one)
-    assert re.fullmatch(r"two +\d+ s  passed", two)
+    *_, first, second, last = done.stdout.splitlines()
+    assert re.fullmatch(r"one +\d+ s  FAILED", first)
+    assert re.fullmatch(r"two +\d+ s  passed", second)
     assert re.fullmatch(r"all: 1 of 2 suites failed, \d+ s", last)
     assert "5 passed" in done.stdout
     assert "noise" not in done.stdout

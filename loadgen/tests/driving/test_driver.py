@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The load generator's process against a fake Sys-E in another process."""
+"""The load generator's process, with a fake Sys-E in another process."""
 
 from __future__ import annotations
 

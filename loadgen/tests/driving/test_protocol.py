@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Against a fake Sys-E: real sockets, real signatures, no documents."""
+"""The client's protocol, with a fake Sys-E: real sockets, real signatures, no documents."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A measurement of a member that is up, with stand-ins for its monitor and Sys-E.
+"""A measurement of a running member, with stand-ins for its monitor and Sys-E.
 
-Redis, the load generator and every signal are real.
+Redis, the load generator and all signals are real.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_after_a_kill_the_next_measurement_puts_the_mode_back(member: ServingMem
     member.wait_for(process, lambda _: member.mode() == "dynamic")
     process.kill()
     ended(process)
-    while member.left_over():  # the kernel tells them that their parent is gone
+    while member.left_over():  # the kernel sends them a signal when their parent has ended
         time.sleep(0.05)
     assert member.mode() == "dynamic"
     process = member.measure()

@@ -17,7 +17,7 @@ seeds = st.integers(min_value=0, max_value=2**32)
 
 @given(base=st.lists(rates, min_size=2, max_size=12), share=shares, seed=seeds)
 def test_a_known_overhead_is_recovered_whatever_the_drift(base: list[float], share: float, seed: int) -> None:
-    """Rounds may differ by orders of magnitude: pairing within the round cancels it."""
+    """Rounds may differ by orders of magnitude: pairing within the round cancels this."""
     found = estimates.overhead([rate * (1 - share) for rate in base], base, seed)
     assert found.value == pytest.approx(share, abs=1e-9)
     assert found.high - found.low == pytest.approx(0, abs=1e-9)

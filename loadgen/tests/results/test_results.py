@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""From known samples to results and tables. `pytest --rewrite` writes the golden files anew."""
+"""From known samples to results and tables. `pytest --rewrite` rewrites the golden files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def made_samples() -> list[Sample]:
 
 
 def plain(value: float, low: float, high: float) -> dict[str, Any]:
-    """An estimate as results.json has it."""
+    """Return an estimate in the form of results.json."""
     found = Estimate(value, low, high)
     caveats = {"belowNoise": found.below_noise, "imprecise": found.imprecise}
     return {"estimate": value, "low": low, "high": high, **caveats}
@@ -83,7 +83,7 @@ def test_known_costs_come_out(summary: dict[str, Any]) -> None:
     expected = CPU_PER_QUERY["dynamic"] + 24 * CPU_PER_SESSION["dynamic"] / 1000
     assert unlimited["dynamic"]["cpuMicrosPerQuery"]["low"] == pytest.approx(expected)
     assert unlimited["shai"]["overhead"]["estimate"] == pytest.approx(1 - 1001.2 / 1009.2)
-    # 250 µs a session, less the query's share of what 24 sessions add to 1000 queries, drifted by a tenth
+    # 250 µs a session, minus the share per query of what 24 sessions add to 1000 queries, with a drift of a tenth
     assert summary["addedPerSession"]["shai"]["estimate"] == pytest.approx((252 - 8) * 1.1)
 
 
@@ -149,8 +149,8 @@ def test_the_table_fits_100_columns(summary: dict[str, Any]) -> None:
     for entry in summary["throughput"]:
         for mode in PLAN.modes:
             entry[mode]["cpuMicrosPerQuery"]["estimate"] = entry[mode]["queriesPerSecond"]["estimate"] = 123456.7
-            for what in ("overhead", "cpuOverhead", "addedCpuMicrosPerQuery"):
-                entry[mode][what] = extreme
+            for field in ("overhead", "cpuOverhead", "addedCpuMicrosPerQuery"):
+                entry[mode][field] = extreme
     assert max(map(len, tables.plain(summary).splitlines())) <= tables.WIDTH
     assert "-1234 % [-2346, 3457]‡" in tables.plain(summary), "nothing is cut off"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Ports that servers get stay free until the servers listen."""
+"""Free ports stay free until the server listens."""
 
 from __future__ import annotations
 

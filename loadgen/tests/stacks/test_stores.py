@@ -22,7 +22,7 @@ BOB = {"user": "bob", "friends": [], "interests": ["ünits"]}
 
 
 def confined_store(directory: Path) -> stores.Store:
-    """A store with a renamed AUTH and no rights for the default user, as shai configures it."""
+    """Return a store with a renamed AUTH and no rights for the default user, as shai configures it."""
     files = {name: str(directory / name) for name in ("configuration", "secrets", "socket")}
     (directory / "configuration").write_text(
         f'port 0\nunixsocket "{files["socket"]}"\ndir "{directory}"\nsave ""\n'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Processes of a run that end when they should not, and descendants that the kernel hands to us."""
+"""Processes of a run that end unexpectedly, and descendants that the kernel makes our children."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def await_condition(condition: Callable[[], bool]) -> None:
 
 
 def state(pid: int) -> str:
-    """A process's state, as in /proc: Z for a zombie, empty when there is none."""
+    """Return a process's state, as in /proc: Z for a zombie, empty when it does not exist."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks against a fake Sys-E, which leaks or not."""
+"""The checks, with a fake Sys-E that leaks or does not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is shown on a member that serves, with stand-ins for monitors and Sys-E."""
+"""The verification of a running member, with stand-ins for monitors and Sys-E."""
 
 from __future__ import annotations
 
