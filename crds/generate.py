@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes the definitions and the reference page from the schemas.
+"""Generates the definitions and the reference page from the schemas.
 
 python -m crds.generate [--check]
 """
@@ -29,7 +29,7 @@ _WIDTH = 110
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes out what is shared: a definition with anchors is hard to read."""
+    """Writes repeated values in full: a definition with anchors is hard to read."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Never write an anchor."""
@@ -38,7 +38,7 @@ class _Plain(yaml.SafeDumper):
 
 
 def files() -> dict[Path, str]:
-    """Return the text of every generated file."""
+    """Return the content of every generated file."""
     made = {
         ROOT / "crds" / "bases" / kind.file: _HEADING
         + yaml.dump(kind.definition(), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_WIDTH)
@@ -49,7 +49,7 @@ def files() -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the files, or with --check say which would change."""
+    """Write the files, or with --check print which of them are not up to date."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a file is not up to date")
     options = parser.parse_args(arguments)

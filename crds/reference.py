@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The reference page: every field of every kind, with its meaning and bounds."""
+"""The reference page: every field of every kind, with its meaning and limits."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _beneath(field: Schema, at: str) -> Iterator[str]:
 
 
 def _type(field: Schema) -> str:
-    """Describe a type and what its description leaves out: lengths, words, patterns."""
+    """Describe a type and the limits that its description does not mention: lengths, words, patterns."""
     if field.get("x-kubernetes-int-or-string"):
         return "number or text"
     kind = field["type"]

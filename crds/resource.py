@@ -31,7 +31,7 @@ class Column:
     wide: bool = False
 
     def render(self) -> dict[str, Any]:
-        """Write it as the definition has it."""
+        """Return the column for the definition."""
         made: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
         if self.about:
             made["description"] = self.about
@@ -41,13 +41,13 @@ class Column:
 
 
 def condition_column(title: str, condition: str, part: str = "status", *, wide: bool = False) -> Column:
-    """Show a part of a condition."""
+    """Make a column that shows a part of a condition."""
     return Column(title, f'.status.conditions[?(@.type=="{condition}")].{part}', wide=wide)
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One kind. ``status`` is what its status holds besides the generation and the conditions."""
+    """One kind. ``status`` has the fields of its status besides the generation and the conditions."""
 
     kind: str
     plural: str

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Parts of which structural schemas are made.
+"""Parts of structural schemas.
 
-Each part demands what every field here has to have: a description, and a bound. Without bounds the
-API server can neither cap an object's size nor estimate what its CEL rules cost. ``kubectl explain``
-shows neither ranges nor defaults, so they are added to the descriptions here.
+Each part requires a description and a limit. Without limits the API server can neither restrict an object's size nor
+estimate the cost of its CEL rules. ``kubectl explain`` shows neither ranges nor defaults, so the parts add them to the
+descriptions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-"""A DNS label; bounded to 63 characters by the field."""
+"""A DNS label; the field limits it to 63 characters."""
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 """A name that $(NAME) can refer to."""
 SHA256 = r"^[0-9a-f]{64}$"
@@ -31,14 +31,14 @@ INTEGER_LIMIT = 2**53 - 1
 
 
 def rule(expression: str, message: str) -> Schema:
-    """Make a CEL rule: what holds for every good object, and what is said of others."""
+    """Make a CEL rule and its message for objects that violate it."""
     return {"rule": expression, "message": message}
 
 
 def rule_at_birth(expression: str, message: str) -> Schema:
-    """Make a rule for what never changes, such as names.
+    """Make a rule for a value that never changes, such as a name.
 
-    It is left alone later: an object from before the rule must still lose its finalizers.
+    It is not checked later: an object from before the rule must still be able to lose its finalizers.
     """
     return rule(f"oldSelf.hasValue() || {expression}", message) | {"optionalOldSelf": True}
 
@@ -87,7 +87,7 @@ def number(
 
 
 def switch(about: str, *, default: bool | None = None) -> Schema:
-    """Describe true or false, for the few fields where no third answer is thinkable."""
+    """Describe a boolean, for the few fields where a third value is impossible."""
     return _finish(about, {"type": "boolean"}, default, ())
 
 
@@ -127,7 +127,7 @@ def record(
     default: Mapping[str, Any] | None = None,
     rules: Sequence[Schema] = (),
 ) -> Schema:
-    """Describe an object of known fields. ``default`` is for fields that have defaults themselves."""
+    """Describe an object with known fields. ``default`` is for fields that have defaults themselves."""
     unknown = set(required) - set(fields)
     if unknown:
         raise ValueError(f"{about!r} requires {sorted(unknown)}, which are not among its fields {sorted(fields)}")
@@ -138,7 +138,7 @@ def record(
 
 
 def texts(about: str, values: Schema, *, most: int) -> Schema:
-    """Describe a mapping of free names to texts."""
+    """Describe a mapping of arbitrary names to texts."""
     made = {"type": "object", "maxProperties": most, "additionalProperties": values}
     return _finish(f"{about} At most {most:,} entries.", made, None, ())
 
@@ -168,12 +168,12 @@ def distinct(
     default: Sequence[Any] | None = None,
     rules: Sequence[Schema] = (),
 ) -> Schema:
-    """Describe a list of texts or numbers none of which is given twice."""
+    """Describe a list of distinct texts or numbers."""
     return items(about, item, most=most, least=least, default=default, rules=rules) | {"x-kubernetes-list-type": "set"}
 
 
 def keyed(about: str, item: Schema, *, by: str, most: int, least: int = 0, rules: Sequence[Schema] = ()) -> Schema:
-    """Describe a list of objects, each with a value of its own in the field ``by``."""
+    """Describe a list of objects with distinct values of the field ``by``."""
     if by not in item.get("required", ()):
         raise ValueError(f"{about!r}: the items do not require their key {by}")
     made = items(about, item, most=most, least=least, rules=rules)

@@ -41,7 +41,7 @@ _FAILED, _INTERRUPTED = 1, 130
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = _ROOT) -> int:
-    """Run the demo; 0 when everything was shown, 1 when something failed, 130 when interrupted."""
+    """Run the demo; the exit status is 0 after success, 1 after a failure, 130 after an interrupt."""
     parser = argparse.ArgumentParser(
         prog="python -m demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = _ROOT) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the corpus, the order of slices and the queries")
     parser.add_argument("--out", type=Path, default=workspace.default_output(root), help="where it writes")
     options = parser.parse_args(arguments)
-    os.umask(0o022)  # tasks are other users, and read the corpus
+    os.umask(0o022)  # tasks run as other users, and read the corpus
     console = Console(width=None if sys.stdout.isatty() else report.WIDTH)
     place = workspace.Workspace(root, options.out.resolve(), options.size)
     plan = dataclasses.replace(PLANS[options.size], seed=options.seed)
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = _ROOT) -> int:
 
 
 def _run(place: Workspace, plan: Plan, console: Console, *, keep: bool) -> list[str]:
-    """Go through all steps; return what there is to say at the end."""
+    """Run all steps; return the text to print at the end."""
     started = time.monotonic()
     machine.check_root()
     progress = Progress(console, STEPS)
@@ -130,7 +130,7 @@ def _until_interrupted(cluster: Cluster) -> None:
 
 @contextlib.contextmanager
 def _removed_at_the_end(cluster: Cluster, place: Workspace, progress: Progress) -> Iterator[None]:
-    """Remove what was installed on this machine, whatever happens: it would outlive the demo."""
+    """Remove everything that was installed on this machine, in any case, because it would outlive the demo."""
     failure: LoadgenError | OSError | None = None
     try:
         yield

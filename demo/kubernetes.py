@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The cluster that the demo uses: the one that KUBECONFIG names, or a devcluster of its own."""
+"""The demo's cluster: the one that KUBECONFIG names, or a devcluster of its own."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from loadgen.stacks.supervisor import Supervisor
 
 _LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d")
-"""What kubectl logs beside what it says to people."""
+"""Log lines of kubectl, which are not for people."""
 _KUBECTL_SECONDS = 180.0
 _START_SECONDS = 120.0
 _POLL_SECONDS = 0.5
 
 
 class KubernetesError(LoadgenError):
-    """The cluster refused something, or something did not come about; the text says what and why."""
+    """The cluster refused a request, or a condition did not become true; the text says what and why."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Cluster:
     """A cluster, by kubectl."""
 
     kubectl: Path
-    """The devcluster program, which is kubectl too."""
+    """The devcluster program, which is also kubectl."""
     kubeconfig: Path
     namespace: str
     check: Callable[[], None]
-    """Raises when something has ended that the demo waits for: devcluster or operator."""
+    """Raises when devcluster or the operator has ended."""
 
     def run(self, *arguments: str) -> str:
-        """Run kubectl; return what it printed, or raise KubernetesError with what it said."""
+        """Run kubectl; return its output, or raise KubernetesError with its error message."""
         command = f"kubectl {' '.join(arguments)}"
         try:
             done = subprocess.run(
@@ -52,7 +52,7 @@ class Cluster:
                 text=True,
                 timeout=_KUBECTL_SECONDS,
                 env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
-                # A terminal's Ctrl-C is for the demo, which may have to finish with kubectl what it does.
+                # A terminal's Ctrl-C is for the demo, which may still need kubectl to finish.
                 start_new_session=True,
                 check=False,
             )
@@ -67,12 +67,12 @@ class Cluster:
         return done.stdout
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
-        """Read an object."""
+        """Return an object."""
         found: dict[str, Any] = json.loads(self.run("get", kind, name, "--output", "json"))
         return found
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Read an object; None when there is none."""
+        """Return an object; None when it does not exist."""
         answer = self.run("get", kind, name, "--output", "json", "--ignore-not-found")
         found: dict[str, Any] | None = json.loads(answer) if answer.strip() else None
         return found
@@ -85,7 +85,7 @@ class Cluster:
         tell: Callable[[dict[str, Any]], None],
         seconds: float,
     ) -> dict[str, Any]:
-        """Wait until ``reached`` holds for an object, telling how it stands; return it."""
+        """Wait until ``reached`` holds for an object, reporting its state; return it."""
         deadline = time.monotonic() + seconds
         while True:
             self.check()
@@ -96,7 +96,7 @@ class Cluster:
             self._sleep(f"{kind} {name} is not ready", found, deadline, seconds)
 
     def wait_gone(self, kind: str, name: str, tell: Callable[[dict[str, Any]], None], seconds: float) -> None:
-        """Wait until an object is no more, telling how it stands."""
+        """Wait until an object does not exist any more, reporting its state."""
         deadline = time.monotonic() + seconds
         while found := self.find(kind, name):
             self.check()
@@ -110,7 +110,7 @@ class Cluster:
 
 
 def condition(found: Mapping[str, Any], kind: str) -> dict[str, str]:
-    """Return a condition of an object; an unknown one when it is not there yet."""
+    """Return a condition of an object; one with status Unknown when it does not exist yet."""
     for entry in (found.get("status") or {}).get("conditions") or ():
         if entry["type"] == kind:
             return dict(entry)
@@ -118,13 +118,13 @@ def condition(found: Mapping[str, Any], kind: str) -> dict[str, str]:
 
 
 def holds(found: Mapping[str, Any], kind: str) -> bool:
-    """Whether a condition is True of an object as it is now."""
+    """Whether a condition of an object is True for its present spec."""
     observed = (found.get("status") or {}).get("observedGeneration")
     return condition(found, kind)["status"] == "True" and observed == found["metadata"]["generation"]
 
 
 def summary(found: Mapping[str, Any]) -> str:
-    """Say in a line how an object stands."""
+    """Describe the state of an object in a line."""
     listed = (found.get("status") or {}).get("conditions") or ()
     return (
         "; ".join(f"{entry['type']} {entry['status']} ({entry['reason']}): {entry['message']}" for entry in listed)

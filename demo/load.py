@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Searches on all members of a pool, and shows what each of them answers: something to judge a rollout by.
+"""Searches on all members of a pool and shows their answers: sessions by which a rollout can be judged.
 
 python -m demo.load [--pool syse] [--data out/demo/quick/data]
 """
@@ -41,19 +41,19 @@ _FAILED_WAIT_SECONDS = 0.5
 
 @dataclass
 class Tally:
-    """What one member has answered."""
+    """The answers of one member."""
 
     sessions: int = 0
     queries: int = 0
     results: int = 0
     withheld: int = 0
-    """Results that the engine named and the member's worker was not allowed to read."""
+    """Results of the engine that the member's worker was not allowed to read."""
     failures: int = 0
-    """Sessions that were refused or broken off, as a swap of bundles does."""
+    """Sessions that were refused or ended early, as happens when bundles are swapped."""
 
 
 def visit(host: tuple[str, int], people: Population, source: random.Random, tally: Tally) -> None:
-    """Have one session as a random person, from home."""
+    """Have one session as a random person, from the person's home region."""
     person = people.pick_person(source)
     session = Session(host, addresses.source_address(person.region, source.randrange(200)))
     try:
@@ -69,7 +69,7 @@ def visit(host: tuple[str, int], people: Population, source: random.Random, tall
 
 
 def members(pool: str) -> dict[str, str]:
-    """Return the addresses of a pool's members by name; KubernetesError when there are none."""
+    """Return the addresses of a pool's members by name; KubernetesError when it has none."""
     kubeconfig = os.environ.get("KUBECONFIG")
     if not kubeconfig:
         raise KubernetesError("KUBECONFIG is not set: set it as `make demo KEEP=1` says")
@@ -81,7 +81,7 @@ def members(pool: str) -> dict[str, str]:
 
 
 def table(tallies: dict[str, Tally]) -> Table:
-    """Draw what the members have answered so far."""
+    """Return a table of the members' answers so far."""
     made = Table(title="searches, by member (Ctrl-C ends)")
     for heading in ("member", "sessions", "queries", "results", "withheld", "withheld %", "broken off"):
         made.add_column(heading, justify="left" if heading == "member" else "right")
@@ -93,7 +93,7 @@ def table(tallies: dict[str, Tally]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Search until a signal; 0 after it, 1 when there is nothing to search."""
+    """Search until a signal; return 0 after it, 1 when there is nothing to search."""
     parser = argparse.ArgumentParser(
         prog="python -m demo.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -143,7 +143,7 @@ def _search(host: tuple[str, int], people: Population, tally: Tally, user: int, 
 
 
 def _newest_data() -> Path:
-    """Return the data directory that was made last by the demo."""
+    """Return the data directory that the demo made last."""
     found = sorted((_ROOT / "out" / "demo").glob("*/data"), key=os.path.getmtime)
     return found[-1] if found else _ROOT / "out" / "demo" / "quick" / "data"
 

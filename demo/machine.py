@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whether this machine can run the demo: said before anything is started, with the remedy."""
+"""Checks whether this machine can run the demo, before anything is started; errors have the remedy."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class MachineError(LoadgenError):
-    """The machine cannot run the demo as it is; the text says why and what to do."""
+    """The machine cannot run the demo; the text says why and what to do."""
 
 
 def check_root() -> None:
-    """Raise MachineError unless this process is root's, which the installation of a member needs."""
+    """Raise MachineError unless this process is root's, which the installation of a member requires."""
     if os.geteuid() != 0:
         raise MachineError(
             "the demo needs root: it installs a member of a pool on this machine, and removes it at the end; "
@@ -30,7 +30,7 @@ def check_root() -> None:
 
 
 def check_enforcement(shai: Path) -> None:
-    """Raise MachineError when the kernel cannot confine tasks, with what ``shai doctor`` misses."""
+    """Raise MachineError with the failures of ``shai doctor`` when the kernel cannot confine tasks."""
     done = subprocess.run([shai, "doctor", "--output", "json"], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return
@@ -49,7 +49,7 @@ def check_enforcement(shai: Path) -> None:
 
 
 def check_ports(addresses: Sequence[tuple[str, int]]) -> None:
-    """Raise MachineError when something listens on one of the addresses already."""
+    """Raise MachineError when another process listens on one of the addresses."""
     for host, port in addresses:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

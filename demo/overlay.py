@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The example, fitted to this machine: a kustomization over crds/examples/syse, as any user would write it."""
+"""The example, adapted to this machine by a kustomization over crds/examples/syse, as any user would write it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 POOL = PIPELINE = "syse"
 BENCHMARK = "overhead"
 INSTALLED = (f"benchmark/{BENCHMARK}", "offlineanalysis/nightly", f"pipeline/{PIPELINE}", f"jailpool/{POOL}")
-"""Those of the example's objects that have something on this machine, or would measure it."""
+"""The example's objects that install something on this machine, or measure it."""
 HOST, PORT = "127.0.10.1", 8640
-"""Where the pool's first member serves searches."""
+"""The address at which the pool's first member serves searches."""
 
 
 def write(directory: Path, *, base: Path, plan: Plan, data: Path, members: Path, java: tuple[Path, Path]) -> Path:
@@ -40,7 +40,7 @@ def write(directory: Path, *, base: Path, plan: Plan, data: Path, members: Path,
 
 
 def variables(java: tuple[Path, Path]) -> dict[str, str]:
-    """Return what the example's manifests refer to as $(NAME)."""
+    """Return the variables $(NAME) of the example's manifests."""
     return {
         "JAVA": str(java[0]),
         "JAVA_HOME": str(java[1]),

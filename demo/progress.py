@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Progress of numbered steps: a spinner on a terminal, a line for each change anywhere else."""
+"""Progress of numbered steps: a spinner on a terminal, a line for each change elsewhere."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 _INDENT = " " * 6
 _SPINNER_WIDTH = 2
 _INTERVAL_SECONDS = 5.0
-"""Between two lines about a step: what changes faster is told by its latest state."""
+"""Time between two lines about a step; changes in between are not printed."""
 
 
 @dataclass
 class Step:
-    """A step under way."""
+    """A step in progress."""
 
     tell: Callable[[str], None]
-    """Says how far it is; the same may be said as often as one likes."""
+    """Reports progress; the same text may be reported any number of times."""
     outcome: str = "done"
-    """Said when it has ended."""
+    """Printed when the step has ended."""
 
 
 class Progress:
@@ -41,7 +41,7 @@ class Progress:
 
     @contextlib.contextmanager
     def step(self, number: int, name: str) -> Iterator[Step]:
-        """Announce a step, and say how it ended and how long it took."""
+        """Announce a step, then report how it ended and how long it took."""
         self._line(f"[{number}/{self._total}] {name}")
         started = time.monotonic()
         outcome = "not done"
@@ -72,7 +72,7 @@ class Progress:
         yield tell
 
     def _cut(self, text: str) -> Text:
-        """Cut off what does not fit beside the spinner: if it had two lines, one would be left behind."""
+        """Shorten a text to the space beside the spinner: of two lines, one would remain on the screen."""
         width = self.console.width - _SPINNER_WIDTH
         return Text(text if len(text) <= width else f"{text[: width - 1]}…")
 

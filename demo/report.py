@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the demo prints between its steps and at its end."""
+"""The texts that the demo prints between its steps and at its end."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _CAUSES = 3
 
 
 def say(console: Console, lines: Iterable[str]) -> None:
-    """Print lines as they are, so that what is copied from them works."""
+    """Print lines without wrapping them, so that they can be copied."""
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def folded(text: str, indent: str = "  ") -> str:
-    """Fold a sentence."""
-    # A path or a command line is not broken: it would no longer work.
+    """Wrap a sentence."""
+    # A path or a command line is not wrapped: it would no longer work.
     return textwrap.fill(
         text,
         WIDTH,
@@ -45,7 +45,7 @@ def folded(text: str, indent: str = "  ") -> str:
 
 
 def analysis(run: Mapping[str, Any]) -> list[str]:
-    """Write what an AnalysisRun says of expected accesses: what is granted, refused, and undecided."""
+    """Return the expected accesses of an AnalysisRun: how many are granted, refused, and undecided."""
     found = run["status"]
     causes = [(cause, entry) for entry in found.get("accesses") or () for cause in entry.get("refusedBecause") or ()]
     causes.sort(key=lambda pair: -pair[0]["count"])
@@ -68,7 +68,7 @@ def _cause(cause: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
 
 
 def benchmark(cluster: Cluster, found: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """Write what kubectl shows of a benchmark, and its table; return its results, too."""
+    """Return a benchmark as kubectl shows it, its table, and its results."""
     data = cluster.get("configmap", found["status"]["results"])["data"]
     shown = cluster.run("get", "benchmark", overlay.BENCHMARK).rstrip().splitlines()
     return ["$ kubectl get benchmark", *shown, "", *data["table.txt"].rstrip().splitlines()], json.loads(
@@ -77,12 +77,12 @@ def benchmark(cluster: Cluster, found: dict[str, Any]) -> tuple[list[str], dict[
 
 
 def leak(found: dict[str, Any]) -> list[str]:
-    """Write who finds what, and what became of the leak."""
+    """Return who finds which document, and the result of the leak attempt."""
     return [folded(line.strip(), " " * (len(line) - len(line.lstrip()))) for line in verification.findings(found)]
 
 
 def conclusion(results: dict[str, Any], found: dict[str, Any], following: list[str]) -> list[str]:
-    """Write what it cost, what was stopped, and what to type next."""
+    """Return the cost, what was stopped, and the next commands."""
     stopped = (
         "A search engine that was broken on purpose gave alice a private document of bob's in mode baseline, "
         f"without enforcement. In mode shai she did not get it: policy {found['leak']['audit']['policy']} forbids it."
@@ -99,7 +99,7 @@ def conclusion(results: dict[str, Any], found: dict[str, Any], following: list[s
 
 
 def next_commands() -> list[str]:
-    """Return what to type after a demo that has ended."""
+    """Return the commands to type after a demo that has ended."""
     return [
         "make demo KEEP=1            # leaves it running: a search page with logins, kubectl, rollouts",
         "make bench                  # what else can be measured",
@@ -108,7 +108,7 @@ def next_commands() -> list[str]:
 
 
 def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
-    """Return what to type while the demo stays up."""
+    """Return the commands to type while the demo stays up."""
     people = population.load(place.data)
     document = checks.private_document(place.data, "bob")
     socket = place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the demo does, step by step. Each step can be watched with kubectl as well."""
+"""The steps of the demo. Each step can also be watched with kubectl."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MEASURE_MARGIN_SECONDS = 900.0
 
 
 def make_dataset(place: Workspace, wanted: Dataset, seed: int, supervisor: Supervisor, tell: Tell) -> str:
-    """Make the corpus, its people and their profiles, unless they are there from an earlier run; return which."""
+    """Make the corpus, its users and their profiles, unless an earlier run made them; say which."""
     log = place.logs / "corpus.log"
 
     def run_to_end(words: Sequence[str]) -> None:
@@ -56,7 +56,7 @@ def make_dataset(place: Workspace, wanted: Dataset, seed: int, supervisor: Super
 
 
 def install(place: Workspace, cluster: Cluster, supervisor: Supervisor, tell: Tell) -> str:
-    """Install the custom resources and start the operator; return how kubectl gets at them."""
+    """Install the custom resources and start the operator; return the way to use kubectl."""
     tell("installing the custom resources")
     cluster.run("apply", "--server-side", "--force-conflicts", "-k", str(place.root / "crds"))
     cluster.run("wait", "--for=condition=Established", "--timeout=60s", "customresourcedefinitions", "--all")
@@ -68,7 +68,7 @@ def install(place: Workspace, cluster: Cluster, supervisor: Supervisor, tell: Te
 
 
 def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) -> None:
-    """Start the operator on this machine, outside the cluster, and wait until it has seen everything."""
+    """Start the operator on this machine, outside the cluster, and wait until it has seen all objects."""
     log = place.logs / "operator.log"
     ports = [free_port() for _ in range(2)]
     command: list[str | Path] = [
@@ -87,7 +87,7 @@ def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) 
 
 
 def apply(place: Workspace, plan: Plan, cluster: Cluster, tell: Tell) -> str:
-    """Apply the example, fitted to this machine; return what was done."""
+    """Apply the example, adapted to this machine; say what was done."""
     pool = cluster.find("jailpool", overlay.POOL)
     if pool is not None and pool["metadata"].get("deletionTimestamp"):
         tell("an earlier run was cut off: waiting until its pool is removed")
@@ -126,7 +126,7 @@ def await_pipeline(cluster: Cluster, tell: Tell) -> None:
 
 
 def latest_analysis(cluster: Cluster) -> dict[str, Any]:
-    """Return the AnalysisRun of the pipeline that was completed last."""
+    """Return the AnalysisRun of the pipeline that completed last."""
     selector = f"--field-selector=spec.pipeline={overlay.PIPELINE}"
     runs: list[dict[str, Any]] = json.loads(cluster.run("get", "analysisruns", selector, "--output=json"))["items"]
     complete = [run for run in runs if condition(run, "Succeeded")["status"] == "True"]
@@ -159,12 +159,12 @@ def await_benchmark(cluster: Cluster, seconds: float, tell: Tell) -> dict[str, A
 
 
 def verify(cluster: Cluster, place: Workspace, supervisor: Supervisor, tell: Tell) -> dict[str, Any]:
-    """See who finds what, and attempt a leak in mode baseline and in mode shai; return what was found."""
+    """Search as several users, and attempt a leak in mode baseline and in mode shai; return the findings."""
     return verification.verify(_member(cluster, place), place.logs, supervisor, tell)
 
 
 def remove(cluster: Cluster, place: Workspace, tell: Tell) -> str:
-    """Remove what the demo has installed on this machine, and return what is left; KubernetesError when it stays."""
+    """Remove the demo's installation on this machine; say what is left; KubernetesError when it cannot be removed."""
     try:
         cluster.run("delete", *overlay.INSTALLED, "--ignore-not-found", "--wait=false")
         cluster.wait_gone("jailpool", overlay.POOL, lambda pool: tell(_pool(pool)), _REMOVAL_SECONDS)
@@ -177,7 +177,7 @@ def remove(cluster: Cluster, place: Workspace, tell: Tell) -> str:
 
 
 def _pool(pool: dict[str, Any]) -> str:
-    """Say what goes on in a pool: what is done to its first member that is not ready."""
+    """Describe the operation on a pool's first member that is not ready."""
     for row in (pool.get("status") or {}).get("members") or ():
         now = row.get("progress") or {}
         if now.get("task"):
@@ -187,7 +187,7 @@ def _pool(pool: dict[str, Any]) -> str:
 
 
 def _member(cluster: Cluster, place: Workspace) -> Member:
-    """Describe the pool's first member; twins of it are broken, not it itself."""
+    """Describe the pool's first member for `loadgen`, which breaks only twins of it."""
     (row,) = cluster.get("jailpool", overlay.POOL)["status"]["members"]
     directory = place.members / row["name"]
     own = {
@@ -214,5 +214,5 @@ def _member(cluster: Cluster, place: Workspace) -> Member:
 
 
 def _short(path: Path) -> Path:
-    """Write a path as it would be typed in the current directory."""
+    """Return a path relative to the current directory."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where the demo finds what was built and keeps what it makes."""
+"""The demo's directories: the built programs, and its output."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class WorkspaceError(LoadgenError):
-    """The checkout is not ready; the text names what is missing and the remedy."""
+    """The checkout is not ready; the text names the missing file and the remedy."""
 
 
 _ELSEWHERE = Path("/var/lib/shai-demo")
 
 
 def default_output(root: Path) -> Path:
-    """Return where the demo keeps what it makes: in the checkout, if other users can get there, else in /var/lib.
+    """Return the demo's output directory: in the checkout if other users can reach it, else in /var/lib.
 
-    Tasks run as users of their own, and in mode baseline open their programs and data by themselves. The home of root
-    is usually closed to them.
+    Tasks run as users of their own, and in mode baseline open their programs and data themselves. The home directory of
+    root is usually closed to them.
     """
     output = root / "out" / "demo"
     existing = [path for path in (output, *output.parents) if path.exists()]
@@ -44,7 +44,7 @@ class Workspace:
 
     @property
     def shai(self) -> Path:
-        """The command line and monitor."""
+        """The program of the command line and the monitor."""
         return self.root / "build" / "bin" / "shai"
 
     @property
@@ -54,7 +54,7 @@ class Workspace:
 
     @property
     def images(self) -> Path:
-        """What members are installed from."""
+        """The images from which members are installed."""
         return self.root / "build" / "images"
 
     @property
@@ -64,17 +64,17 @@ class Workspace:
 
     @property
     def examples(self) -> Path:
-        """The manifests that Kubernetes uses too."""
+        """The manifests, which Kubernetes uses, too."""
         return self.root / "crds" / "examples" / "syse"
 
     @property
     def data(self) -> Path:
-        """Corpus, facts and index; kept between runs of the same size."""
+        """Corpus, facts and index; kept for later runs of the same size."""
         return self.output / self.size / "data"
 
     @property
     def members(self) -> Path:
-        """Where the demo's pool has its members; beside the data, which are linked into them."""
+        """The directory of the pool's members, beside the data, which are hard-linked into it."""
         return self.output / "members"
 
     @property
@@ -83,7 +83,7 @@ class Workspace:
         return self.output / "logs"
 
     def prepare(self) -> None:
-        """Check that everything is built, and make the directories; WorkspaceError otherwise."""
+        """Make the directories; WorkspaceError when a program is not built."""
         for path in (self.shai, self.devcluster, self.images / "default", self.generator):
             if not path.exists():
                 raise WorkspaceError(f"{path} is missing: run `make build`")
@@ -92,7 +92,7 @@ class Workspace:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep a second demo out of the same output directory."""
+        """Lock the output directory against a second demo."""
         self.output.mkdir(parents=True, exist_ok=True)
         with (self.output / "lock").open("w") as file:
             try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fail when compiled files need each other in a circle: each must build on others that do not build on it.
+"""Fails when compiled files depend on each other in a circle.
 
 scripts/link_circles.py OBJECT...
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def symbols(path: str) -> tuple[set[str], set[str]]:
-    """Return the global symbols that an object defines, and those it needs."""
+    """Return the global symbols that an object defines, and those that it needs."""
     listing = subprocess.run(["nm", "--extern-only", path], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in listing.splitlines()]
     defined = {row[-1] for row in rows if row[-2] != "U"}
@@ -22,7 +22,7 @@ def symbols(path: str) -> tuple[set[str], set[str]]:
 
 
 def main(paths: list[str]) -> int:
-    """Return 0 when there is no circle, 1 when there is one, 2 when there is nothing to look at."""
+    """Return 0 when there is no circle, 1 when there is one, 2 when there are no objects."""
     if not paths:
         print(__doc__, file=sys.stderr)
         return 2

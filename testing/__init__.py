@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the tests of several parts share."""
+"""Support for the tests of several parts."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A real API server for tests: a devcluster of their own, in a directory and on a port of its own."""
+"""A real API server for tests: a devcluster with its own directory and port."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _REQUEST_SECONDS = 120.0
 
 
 class ClusterStartError(Exception):
-    """There is no devcluster to test against; the text says why and what to do."""
+    """There is no devcluster for the tests; the text says why and what to do."""
 
 
 class Cluster:
-    """The API server, reached as its administrator by kubectl or by plain requests."""
+    """The API server, used as its administrator through kubectl or plain requests."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -42,18 +42,18 @@ class Cluster:
         self._client = _client(kubeconfig)
 
     def close(self) -> None:
-        """Close connections."""
+        """Close the connections."""
         self._client.close()
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """Run kubectl and return what it printed; AssertionError with what it said when it fails."""
+        """Run kubectl and return its output; AssertionError with its error message when it fails."""
         done = self.try_kubectl(*arguments, stdin=stdin)
         if done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(arguments)}: status {done.returncode}: {done.stderr}")
         return done.stdout
 
     def try_kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run kubectl, whatever becomes of it."""
+        """Run kubectl, and return the result even if it fails."""
         return subprocess.run(
             [PROGRAM, "kubectl", *arguments],
             input=stdin,
@@ -65,7 +65,7 @@ class Cluster:
         )
 
     def account(self, namespace: str, name: str, role: str, directory: Path) -> Cluster:
-        """Make a service account with a Role of its namespace and nothing else; return the API server as it sees it.
+        """Make a service account with a Role in its namespace and no other rights; return the cluster with its account.
 
         Its kubeconfig is written to ``directory``.
         """
@@ -76,7 +76,7 @@ class Cluster:
         return Cluster(kubeconfigs.with_token(self.kubeconfig, token, directory / f"{namespace}-{name}"))
 
     def delete(self, kind: str, name: str) -> None:
-        """Delete an object that is in no namespace, if it is there, and wait until it is gone."""
+        """Delete a cluster-scoped object, if it exists, and wait until it is deleted."""
         self.kubectl("delete", kind, name, "--wait=false", "--ignore-not-found")
         until(
             lambda: not self.kubectl("get", kind, name, "--ignore-not-found"), f"{kind} {name} is gone", _GONE_SECONDS
@@ -85,7 +85,7 @@ class Cluster:
     def request(
         self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", **parameters: str
     ) -> httpx2.Response:
-        """Send one request; ``path`` begins with /api."""
+        """Send one request; ``path`` starts with /api."""
         content = None if body is None else json.dumps(body)
         return self._client.request(
             method, path, content=content, params=parameters, headers={"Content-Type": content_type}
@@ -100,7 +100,7 @@ def path_of(api_version: str, plural: str, namespace: str = "", name: str = "") 
 
 
 class Server:
-    """A devcluster in one directory, which may be stopped and started again on what it has kept."""
+    """A devcluster in one directory, which may be stopped and started again with its data."""
 
     def __init__(self, directory: Path) -> None:
         if not PROGRAM.exists():
@@ -120,7 +120,7 @@ class Server:
         return Path(json.loads(line)["kubeconfig"])
 
     def down(self) -> None:
-        """Stop it; nothing when it does not run."""
+        """Stop it, if it runs."""
         if self._process is not None:
             with self._process as process:
                 process.terminate()
@@ -155,7 +155,7 @@ def install(cluster: Cluster) -> None:
 
 
 def await_established(cluster: Cluster, *names: str) -> None:
-    """Wait until definitions, or all that there are, are served."""
+    """Wait until definitions, by default all, are served."""
     targets = [f"crd/{name}" for name in names] or ["crd", "--all"]
 
     def established() -> bool:

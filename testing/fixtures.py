@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fixtures for tests against an API server. One serves a whole session: tests keep to namespaces of their own."""
+"""Fixtures for tests with an API server. One serves a whole session: tests use namespaces of their own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def devcluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def new_namespace(devcluster: Cluster) -> Callable[[], str]:
-    """Return what makes a new namespace."""
+    """Return a function that makes a new namespace."""
 
     def make() -> str:
         name = f"test-{secrets.token_hex(4)}"

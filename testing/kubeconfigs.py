@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a kubeconfig says about how to connect, and kubeconfigs for other users."""
+"""Reads the connection from a kubeconfig, and writes kubeconfigs for other users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def with_token(kubeconfig: Path, token: str, written: Path) -> Path:
-    """Write the kubeconfig of a user with a token, who reaches the same cluster; return where."""
+    """Write the kubeconfig of a user with a token for the same cluster; return its path."""
     config = yaml.safe_load(kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     written.touch(mode=0o600)
@@ -25,7 +25,7 @@ def with_token(kubeconfig: Path, token: str, written: Path) -> Path:
 
 
 def tls(cluster: Mapping[str, str], user: Mapping[str, str]) -> ssl.SSLContext:
-    """Trust a cluster's authority, and show a user's certificate unless there is a token instead."""
+    """Return a TLS context that trusts the cluster's authority, with the user's certificate if there is no token."""
     context = ssl.create_default_context(cadata=_text(cluster, "certificate-authority"))
     if "token" in user:
         return context
@@ -39,7 +39,7 @@ def tls(cluster: Mapping[str, str], user: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _text(entry: Mapping[str, str], key: str) -> str:
-    """Return a part of a kubeconfig, which has it in itself or names a file."""
+    """Return a value of a kubeconfig, which contains it or names a file."""
     if f"{key}-data" in entry:
         return base64.b64decode(entry[f"{key}-data"]).decode()
     return Path(entry[key]).read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The operator as a process, for tests against a real API server."""
+"""The operator as a process, for tests with a real API server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOOKED_AT_AGAIN = ("AnalysisRun", "Benchmark")
 
 
 class Operator:
-    """Runs ``python -m shai_operator run`` against a cluster; a context that ends it."""
+    """Runs ``python -m shai_operator run`` for a cluster; a context that stops it."""
 
     def __init__(self, cluster: Cluster, log: Path, *options: str, kubeconfig: Path | None = None) -> None:
         self.log = log
@@ -43,16 +43,16 @@ class Operator:
         self._probes, self._webhooks = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
         cluster.try_kubectl("create", "namespace", NAMESPACE)
-        # Pools that tests of the definitions have left would be installed on this machine, for real.
+        # Otherwise, pools that tests of the definitions have left would really be installed on this machine.
         cluster.try_kubectl("delete", "jailpools", "--all", "--wait=false")
 
     def __enter__(self) -> Self:
-        """Start it and wait until it has seen everything."""
+        """Start it and wait until it has seen all objects."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it, and have the API server ask nobody any more: others use it after us."""
+        """Stop it, and remove its webhooks, because other tests use the API server afterwards."""
         try:
             self.stop()
         finally:
@@ -81,11 +81,11 @@ class Operator:
             self.await_ready()
 
     def await_ready(self) -> None:
-        """Wait until it has seen everything; ClusterStartError when it ends before."""
+        """Wait until it has seen all objects; ClusterStartError when it ends before."""
         until(self._is_ready, f"the operator is ready; its log: {self.log}", _READY_SECONDS)
 
     def stop(self) -> None:
-        """End it in good order; AssertionError when it takes too long."""
+        """Stop it in good order; AssertionError when it takes too long."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -100,16 +100,16 @@ class Operator:
         self.start()
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Kill it, as in a crash."""
         self.process.kill()
         self.process.wait()
 
     def get(self, path: str) -> httpx2.Response:
-        """Ask its probes or metrics."""
+        """Read its probes or metrics."""
         return httpx2.get(f"http://127.0.0.1:{self._probes}{path}", timeout=_REQUEST_SECONDS)
 
     def metric(self, name: str, **labels: str) -> float:
-        """Sum a metric over all samples that have these labels."""
+        """Sum a metric over all samples with these labels."""
         return sum(value for found, value in self.samples(name) if labels.items() <= found.items())
 
     def samples(self, name: str) -> list[tuple[dict[str, str], float]]:
@@ -122,14 +122,14 @@ class Operator:
         ]
 
     def resident_megabytes(self) -> float:
-        """Return how much memory it holds."""
+        """Return its resident memory."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) / 1024
         raise AssertionError("the kernel does not say how much memory the operator holds")
 
     def await_quiet(self, seconds: float = 3.0, *, but: str = "") -> None:
-        """Wait until nothing waits to be reconciled, and nothing was for some seconds, ``but`` this kind.
+        """Wait until nothing has been reconciled for some seconds, except objects of the kind ``but``.
 
         Unfinished runs do not count: the operator looks at each of them every few seconds, and tests of other
         files leave some behind.
@@ -152,7 +152,7 @@ class Operator:
             raise AssertionError(f"{error}; reconciled until then: {last}; its log: {self.log}") from None
 
     def cpu_seconds(self) -> float:
-        """Return how long it has computed."""
+        """Return its CPU time."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime and stime
 

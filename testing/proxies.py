@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A proxy between the operator and the API server that can let watches die silently.
+"""A proxy between the operator and the API server that can silence watches.
 
-The operator speaks plain HTTP to it, so that it sees which connection carries a watch; it speaks
-TLS to the API server with the certificate of the kubeconfig. A silenced watch stays open: nothing
-comes through it any more, and nobody is told.
+The operator speaks plain HTTP to it, so that the proxy sees which connection carries a watch; it speaks TLS to the API
+server with the certificate of the kubeconfig. A silenced watch stays open, but transmits nothing more, and neither side
+is told.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SilencingProxy:
         self._port = 0
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
         self.kubeconfig = directory / "through-proxy.kubeconfig"
-        """For the operator, once the proxy is entered."""
+        """The kubeconfig for the operator, once the proxy is entered."""
         self._config = config
 
     def __enter__(self) -> Self:
@@ -53,17 +53,17 @@ class SilencingProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it, and break off all connections."""
+        """Stop it, and close all connections."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._loop.close()
 
     def silence(self) -> None:
-        """Let through nothing that watches bring, of those that there are and of new ones."""
+        """Stop transmitting the events of watches, of present and of new ones."""
         self._silent = True
 
     def restore(self) -> None:
-        """Let new watches through; those that were silenced have lost something, and stay silent."""
+        """Transmit the events of new watches; silenced ones have lost events, and stay silent."""
         self._silent = False
 
     async def _serve(self) -> None:

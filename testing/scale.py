@@ -3,9 +3,9 @@
 
 python -m testing.scale [--policies 500] [--pipelines 50]
 
-Prints a table and keeps it as JSON. Two worlds are measured, each on an API server of its own:
-one whose pipelines name a pool that is made only afterwards, and one whose pool is there and has
-no replicas. In both the operator is then started anew on what there is.
+Prints a table and keeps it as JSON. Two worlds are measured, each on an API server of its own: in one, the pipelines'
+pool is made after them; in the other, the pool exists and has no replicas. In both, the operator is restarted
+afterwards.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ REQUESTS = "shai_operator_api_requests_total"
 
 @dataclass
 class Step:
-    """What one thing took that a user does."""
+    """The cost of one action of a user."""
 
     world: str
     step: str
     sent_seconds: float
-    """Until kubectl had sent everything."""
+    """The time until kubectl had sent everything."""
     done_seconds: float
-    """Until all of it had the status that it should have; counted from the same moment."""
+    """The time until all objects had the expected status, from the same moment."""
     cpu_seconds: float
-    """Of the operator, until it was quiet."""
+    """CPU time of the operator, until it was quiet."""
     megabytes: float
     """Resident memory of the operator at the end."""
     requests: dict[str, int] = field(default_factory=dict)
-    """By verb and kind."""
+    """Requests by verb and kind."""
 
     @property
     def total(self) -> int:
-        """All requests."""
+        """The number of all requests."""
         return sum(self.requests.values())
 
 
 class Bench:
-    """One API server, one operator, and what was measured."""
+    """One API server, one operator, and the measurements."""
 
     def __init__(self, world: str, cluster: Cluster, operator: Operator, policies: int, pipelines: int) -> None:
         self.world, self.cluster, self.operator = world, cluster, operator
@@ -66,7 +66,7 @@ class Bench:
         self.steps: list[Step] = []
 
     def measure(self, step: str, act: Callable[[], object], done: Callable[[], bool]) -> Step:
-        """Time ``act`` until ``done``, and count the operator's requests until it is quiet."""
+        """Measure the time from ``act`` until ``done``, and count the operator's requests until it is quiet."""
         before, process, start = requests(self.operator), self.operator.process.pid, time.monotonic()
         worked = self.operator.cpu_seconds()
         act()
@@ -76,7 +76,7 @@ class Bench:
         self.operator.await_quiet()
         after = requests(self.operator)
         if self.operator.process.pid != process:
-            before, worked = {}, 0.0  # another one, which counts from nothing
+            before, worked = {}, 0.0  # another process, which counts from 0
         spent = {key: after[key] - before.get(key, 0) for key in sorted(after) if after[key] > before.get(key, 0)}
         found = Step(
             world=self.world,
@@ -103,11 +103,11 @@ class Bench:
         )
 
     def accepted(self) -> bool:
-        """Whether every pipeline is, too."""
+        """Whether every pipeline is accepted, too."""
         return self.defined() and len(self._with("pipelines", "Accepted")) == self.pipelines
 
     def reconciled(self) -> bool:
-        """Whether the operator has looked at as many things as there are, since it was started."""
+        """Whether the operator has reconciled as many objects as exist, since it was started."""
         return self.operator.metric("shai_operator_reconcile_seconds_count") >= self.policies + self.pipelines
 
     def _items(self, plural: str) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ class Bench:
 
 
 def definitions(policies: int, pipelines: int) -> list[dict[str, Any]]:
-    """Write policies, and pipelines of one task each, which share the policies among them."""
+    """Return policies, and pipelines of one task each, which share the policies among them."""
     made = [_thing("Policy", f"policy-{policy}", text=_text(policy)) for policy in range(policies)]
     runtime = ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"]
     for number in range(pipelines):
@@ -141,17 +141,17 @@ def definitions(policies: int, pipelines: int) -> list[dict[str, Any]]:
 
 
 def pool() -> dict[str, Any]:
-    """Write the pool, which has no replicas."""
+    """Return the pool, which has no replicas."""
     return _thing("JailPool", POOL, allowedNamespaces={"names": [NAMESPACE]}, provider="local", replicas=0)
 
 
 def changed(number: int) -> dict[str, Any]:
-    """Write a policy once more, with another text."""
+    """Return a policy with another text."""
     return _thing("Policy", f"policy-{number}", text=_text(number) + "# changed\n")
 
 
 def requests(operator: Operator) -> dict[str, int]:
-    """Return how many requests the operator has sent, by verb and kind."""
+    """Return the number of the operator's requests, by verb and kind."""
     return {
         f"{labels['verb']} {labels['kind']}": int(value)
         for labels, value in operator.samples(REQUESTS)
@@ -193,7 +193,7 @@ def _second(bench: Bench) -> bool:
 
 
 def table(steps: Sequence[Step]) -> str:
-    """Write what was measured for people."""
+    """Return the measurements as a table for people."""
     lines = [f"{'world':24}{'step':24}{'sent s':>8}{'done s':>8}{'cpu s':>7}{'MB':>6}{'requests':>10}  most of them"]
     for step in steps:
         most = sorted(step.requests.items(), key=lambda entry: -entry[1])[:5]
@@ -206,7 +206,7 @@ def table(steps: Sequence[Step]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and keep."""
+    """Measure, print and store the results."""
     parser = argparse.ArgumentParser(prog="python -m testing.scale", description="Measure the operator at scale.")
     parser.add_argument("--policies", type=int, default=500)
     parser.add_argument("--pipelines", type=int, default=50)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Waiting for a condition, on a machine that may be busy with other things."""
+"""Waiting for a condition on a busy machine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PRESSURE = Path("/proc/pressure/cpu")
 class Limit:
     """A time limit that a busy machine prolongs.
 
-    Of each second counts the part in which every process that could run had a processor. The kernel tells the
-    rest (pressure stall information, /proc/pressure); where it does not, each second counts whole.
+    Only the part of each second counts in which every runnable process had a processor. The kernel reports the rest
+    (pressure stall information, /proc/pressure). Without this report, each second counts completely.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Limit:
         return passed - min(self._stalled() - self._stalled_before, LONGEST_SECONDS) > self._seconds
 
     def __str__(self) -> str:
-        """Say how long that was, and of which time."""
+        """Return how long it was, and how much time it counted."""
         return f"{self._seconds:.0f} s with a free processor, {self._clock() - self._began:.0f} s in all"
 
 
@@ -54,7 +54,7 @@ def stalled_seconds() -> float:
 
 
 def until(condition: Any, what: str, seconds: float = 30.0) -> Any:
-    """Wait until ``condition()`` is true and return what it is; AssertionError names what was waited for."""
+    """Wait until ``condition()`` is true and return its value; AssertionError with ``what`` when it stays false."""
     limit = Limit(seconds)
     while not (found := condition()):
         if limit.reached():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The kinds, in the order in which people meet them."""
+"""The kinds, in the order of the reference page."""
 
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ from crds.schema import Schema, immutable, items, keyed, moment, name, number, r
 
 _DAY = 24 * 3600
 _OFFLINE_NAME_LENGTH = 52
-"""A run's name is its OfflineAnalysis' with a hyphen and up to ten more characters, as a CronJob's."""
+"""A run's name is its OfflineAnalysis's with a hyphen and up to ten more characters, as for a CronJob."""
 
 _RUN_NAME_LENGTH = 76
-"""A run on a change is named after its pipeline, with a hyphen and twelve digits of the bundle's hash."""
+"""A run on a change has its pipeline's name with a hyphen and twelve digits of the bundle's hash."""
 
 _ACCESSES_LISTED, _WARNINGS_LISTED, _CAUSES = 64, 20, 3
 _SHORT = 256
-"""Characters of a text of which a run may have hundreds."""
+"""Characters of a text in a list that may have hundreds."""
 
 
 def _scope(default: str) -> Schema:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Benchmark: what enforcement costs a pipeline."""
+"""Benchmark: the cost of enforcement for a pipeline."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Conduits: what holds data in a pipeline. Which fields a conduit takes depends on its kind."""
+"""Conduits, which hold a pipeline's data. The fields of a conduit depend on its kind."""
 
 from __future__ import annotations
 
 from crds.kinds import shared
 from crds.schema import Schema, distinct, keyed, name, number, record, rule, switch, text, word
 
-# The same table stands in the monitor's manifest package.
+# The monitor's manifest package has the same table.
 _NEEDS = {
     "file": ("paths",),
     "tuple": ("paths", "access"),
@@ -33,7 +33,7 @@ _GIVEN = {
     "directory": "(has(self.directory) && self.directory)",
     "paths": "(has(self.paths) && size(self.paths) > 0)",
 }
-"""How to tell that a field holds something, where that is more than being there."""
+"""The CEL expressions for a field that is set, where `has` is not enough."""
 
 
 def conduits() -> Schema:

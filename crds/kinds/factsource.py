@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""FactSource and Principal: what is known about the world."""
+"""FactSource and Principal: the facts that policies use."""
 
 from __future__ import annotations
 

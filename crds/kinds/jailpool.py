@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""JailPool: members, each with a monitor, and where they live."""
+"""JailPool: members, each with a monitor, and their hosts."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _HOSTS = 64
 _MEMBERS_ON_HOST = 64
 _HOUR = 3600
 _NAME_LENGTH = 52
-"""A member's name is the pool's with a hyphen and a number, and a host name at most 63 long."""
+"""A member's name is the pool's with a hyphen and a number, and a host name has at most 63 characters."""
 
 _RANGE = "self.network.addresses"
 _PREFIX = f"(cidr({_RANGE}).prefixLength() - (cidr({_RANGE}).ip().family() == 6 ? 96 : 0))"
-"""The prefix as IPv4 counts it. The first and the last address of a range are left out."""
+"""The prefix in the sense of IPv4. The first and the last address of a range are not used."""
 
 _RESERVED = rule(
     "!(self.name in ['IMAGE', 'DATA', 'MEMBER_ADDRESS', 'REDIS_SOCKET'])",

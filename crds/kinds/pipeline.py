@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Pipeline: tasks and conduits, where they run and how changes reach them."""
+"""Pipeline: tasks and conduits, their pool, and the rollout of changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crds.resource import Column, Resource, condition_column
 from crds.schema import Schema, distinct, items, name, number, record, rule, switch, text, word
 
 _LISTED = 20
-"""Flows, users and documents that the status lists; the totals stand beside them."""
+"""Flows, users and documents in lists of the status; the totals count all."""
 
 _EXPECTATION = record(
     "Instances of a parametrised task that are analysed ahead of time.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Schemas that several kinds have."""
+"""Schemas that several kinds share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEMBERS_LIMIT = 256
 STEPS_LIMIT = 16
 
 MODES = ("shai", "dynamic", "audit", "baseline")
-"""How strictly pipelines are held to policies; what each means is said in Pipeline."""
+"""How strictly pipelines are held to policies; Pipeline describes each."""
 
 ABSOLUTE_PATH = r"^(/[^/\x00]+)+$"
 
@@ -45,7 +45,7 @@ _PERCENTAGE = (
     "size(s.members) > 3 ? 100 : size(s.members) == 2 ? int(s.members.charAt(0)) "
     ": int(s.members.charAt(0)) * 10 + int(s.members.charAt(1))"
 )
-"""The number in "50%". The API server does not know how short these texts are, and refuses rules that scan them."""
+"""The number in "50%". The API server does not know that these texts are short, and refuses rules that scan them."""
 
 _ASCENDING = (
     rule(
@@ -111,7 +111,7 @@ def steps(about: str) -> Schema:
 
 
 def rollout_status(about: str, more: Mapping[str, Schema] | None = None) -> Schema:
-    """Describe where a rollout stands, with ``more`` fields."""
+    """Describe the state of a rollout, with ``more`` fields."""
     return record(
         about,
         {
@@ -133,5 +133,5 @@ def sha256(about: str) -> Schema:
 
 
 def access() -> Schema:
-    """Describe what a flow does."""
+    """Describe the kind of access of a flow."""
     return word("What the task does with the data.", "read", "write")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests of the definitions in a real API server."""
+"""Tests of the definitions with a real API server."""

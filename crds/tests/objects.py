@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A good object of every kind, and ways to change it."""
+"""A valid object of every kind, and ways to change it."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ SPECS: dict[str, dict[str, Any]] = {
 }
 
 Change = tuple[str, Any]
-"""A place such as ``hosts.0.port`` beneath spec, or ``metadata.name``, and what stands there then."""
+"""A path such as ``hosts.0.port`` in spec, or ``metadata.name``, and its new value."""
 
 ABSENT = object()
-"""Takes a field away."""
+"""Removes a field."""
 
 
 def good(kind: str, name: str = "", *changes: Change) -> dict[str, Any]:
-    """Return a good object, with changes."""
+    """Return a valid object, with changes."""
     default = REVISION if kind == "PolicyRevision" else "good"
     made: dict[str, Any] = {
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -94,17 +94,17 @@ def _put(made: Any, place: str, value: Any) -> None:
 
 
 def path(kind: str, namespace: str, name: str = "") -> str:
-    """Return the path of a kind's objects, or of the one called ``name``."""
+    """Return the URL path of a kind's objects, or of the object ``name``."""
     resource = RESOURCES[kind]
     return path_of(f"{GROUP}/{VERSION}", resource.plural, namespace if resource.namespaced else "", name)
 
 
 def create(cluster: Cluster, obj: dict[str, Any], namespace: str, **parameters: str) -> httpx2.Response:
-    """Create an object; a field that the schema does not know is an error."""
+    """Create an object; a field that the schema does not have is an error."""
     parameters = {"fieldValidation": "Strict", **parameters}
     return cluster.request("POST", path(obj["kind"], namespace), obj, **parameters)
 
 
 def try_create(cluster: Cluster, obj: dict[str, Any], namespace: str) -> httpx2.Response:
-    """See what would become of creating an object."""
+    """Try to create an object without storing it."""
     return create(cluster, obj, namespace, dryRun="All")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Good objects: the examples, what defaults make of the smallest, and the largest."""
+"""Valid objects: the examples, the smallest with their defaults, and the largest."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ POLICY = {"name": "p"}
 
 @pytest.mark.parametrize("directory", ["kinds", "minimal", "syse"])
 def test_the_examples_are_accepted(devcluster: Cluster, namespace: str, directory: str) -> None:
-    # Strictly: a field that the schema does not know would be dropped silently.
+    # Strict, because otherwise a field that the schema does not have is dropped silently.
     apply = ("apply", "-n", namespace, "--validate=strict", "-k", str(EXAMPLES / directory), "-o", "json")
     first, second = (json.loads(devcluster.kubectl(*apply))["items"] for _ in range(2))
     assert {obj["apiVersion"] for obj in first} == {"shai.dev/v1alpha1"}
-    # kubectl sends lists again whose items have defaults; that must not count as a change.
+    # kubectl sends lists again if their items have defaults; this must not count as a change.
     versions = [[(obj["kind"], obj["metadata"]["resourceVersion"]) for obj in objects] for objects in (first, second)]
     assert versions[0] == versions[1]
 

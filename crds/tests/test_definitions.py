@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What holds for every definition, read from the files that are applied."""
+"""Rules for every definition, checked in the files that are applied."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ CELLS = {
     ".spec.schedule": "*/15 2-4 * * 1-5",
     ".status.summary.shai": "-12.3 % … -1234 %",
 }
-"""The longest that is usual, where a column does not say it by its type or its reasons."""
+"""The longest usual value, for columns whose type and reasons do not determine it."""
 NAMES = {"AnalysisRun": "nightly-29384756", "PolicyRevision": "search-users-" + "0123456789abcdef" * 2}
 
 
@@ -146,7 +146,7 @@ def test_kubectl_fits_100_columns(kind: Resource) -> None:
             usual = reasons if column.path.endswith(".reason") else "Unknown"
         assert usual or column.path in CELLS, f"add {column.path} to CELLS, with the longest usual value"
         cells.append((column.name, usual or CELLS[column.path]))
-    # kubectl puts three blanks between columns.
+    # kubectl separates columns by three blanks.
     assert sum(max(len(heading), len(cell)) for heading, cell in cells) + 3 * (len(cells) - 1) <= 100
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Objects over time: what cannot change, what the status takes, how kubectl shows and scales them."""
+"""Objects over time: immutable fields, statuses, columns and scaling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
 
 @pytest.fixture
 def made(devcluster: Cluster, namespace: str) -> Callable[[str], str]:
-    """Return what creates a good object of a kind, and its path; names are unique among clustered kinds."""
+    """Return a function that creates a valid object of a kind and returns its path; names are unique."""
 
     def make(kind: str) -> str:
         name = "" if RESOURCES[kind].namespaced else namespace

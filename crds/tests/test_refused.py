@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Bad objects, each with what the API server says of it."""
+"""Invalid objects, each with the message of the API server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def inline(*values: Any, **fields: Any) -> tuple[Change, ...]:
 
 
 def ends(index: int, place: int, slots: int) -> Change:
-    """Put one more pipe (2) or channel (3) in."""
+    """Add one more pipe (2) or channel (3)."""
     return f"conduits.{place}", {**SPECS["Pipeline"]["conduits"][index], "name": f"more{place}", "slots": slots}
 
 

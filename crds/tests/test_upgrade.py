@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Definitions are replaced under objects that are stored: nothing is lost, and nobody is locked out.
+"""Definitions are replaced while objects are stored: no data are lost, and no object becomes unusable.
 
 The definitions are copied into a group of their own, so that other tests keep theirs.
 """
@@ -27,7 +27,7 @@ MERGE = "application/merge-patch+json"
 
 
 def present(kind: str) -> dict[str, Any]:
-    """Return today's definition of a kind, in the other group and with its own names."""
+    """Return the present definition of a kind, in the other group and with its own names."""
     resource = RESOURCES[kind]
     made: dict[str, Any] = yaml.safe_load((ROOT / "crds" / "bases" / resource.file).read_text())
     made["metadata"]["name"] = f"{resource.plural}.{GROUP}"
@@ -59,7 +59,7 @@ def _loosen(schema: dict[str, Any]) -> None:
 
 @pytest.fixture
 def install(devcluster: Cluster) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yield what applies a definition; in the end all are removed, and the API server knows nothing of the group."""
+    """Yield a function that applies a definition; at the end all definitions are removed."""
     applied: set[str] = set()
 
     def apply(definition: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ def install(devcluster: Cluster) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def served(cluster: Cluster, kind: str, definition: dict[str, Any]) -> bool:
-    """Whether requests are answered by this definition: it reaches the handlers after it is stored."""
+    """Whether the API server uses this definition: its handlers get it after it is stored."""
     document = cluster.request("GET", f"/openapi/v3/apis/{GROUP}/v1alpha1")
     schemas = document.json()["components"]["schemas"] if document.status_code == 200 else {}
     wanted = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
     "Pipeline": (("pool", "rollout"), {"pool": "default"}, {"pool": "other"}),
     "Benchmark": (("concurrentUsers", "deadlineSeconds"), {"concurrentUsers": 24}, {"rounds": 2}),
 }
-"""By kind: the fields that it did not have once, defaults of these, and a change to make."""
+"""By kind: fields that it did not have once, their defaults, and a change to make."""
 
 
 @pytest.mark.parametrize("kind", CASES)
@@ -122,7 +122,7 @@ def test_stored_objects_live_on(
 
     edited = devcluster.request("PATCH", f"{url}/old", {"spec": edit}, content_type=MERGE)
     assert (edited.status_code, edited.json()["spec"]) == (200, found | edit)
-    # One whose name is no longer allowed can be looked at, finished and deleted all the same.
+    # An object whose name is no longer allowed can still be read, finished and deleted.
     status = {"observedGeneration": 1}
     odd = devcluster.request("PATCH", f"{url}/odd.name/status", {"status": status}, content_type=MERGE)
     assert odd.json()["status"] == status

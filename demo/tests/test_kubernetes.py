@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Waiting for objects of a real API server."""
+"""Waiting for objects, with a real API server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is said of a machine or a checkout that is not ready."""
+"""The messages about a machine or a checkout that is not ready."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUILT = ("bin/shai", "bin/devcluster", "images/default", "syse/syse.jar")
 
 
 def doctor(path: Path, status: int, answer: str) -> Path:
-    """A program that says what `shai doctor` would."""
+    """Make a program with the output of `shai doctor`."""
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\nexit {status}\n")
     path.chmod(0o755)
     return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a step prints where output is no terminal, with a clock of the test's own."""
+"""The lines of a step where output is no terminal, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def told(clock: Clock, *texts: str, seconds: float = 6.0) -> list[str]:
-    """Lines of a step that is told a text every few seconds."""
+    """Return the lines of a step that gets a text every few seconds."""
     output = io.StringIO()
     with Progress(Console(file=output, width=100), 3).step(2, "install a member") as step:
         for text in texts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the demo prints: short, and within its width."""
+"""The demo's texts: short, and within its width."""
 
 from __future__ import annotations
 

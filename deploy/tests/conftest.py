@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The deployment, in an API server."""
+"""The deployment, applied to an API server."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def rendered(devcluster: Cluster) -> list[dict[str, Any]]:
-    """All objects of the deployment, without the custom resources."""
+    """Return all objects of the deployment, without the custom resources."""
     return list(yaml.safe_load_all(devcluster.kubectl("kustomize", str(ROOT / "deploy" / "operator"))))
 
 
 @pytest.fixture(scope="module")
 def deployed(devcluster: Cluster, rendered: list[dict[str, Any]]) -> Cluster:
-    """Apply the deployment, but for the webhooks: nobody answers them here, and other tests need no parser."""
+    """Apply the deployment without the webhooks: nothing answers them here, and other tests need no parser."""
     kept = [obj for obj in rendered if obj["kind"] != "ValidatingWebhookConfiguration"]
     devcluster.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(kept))
     # The authorizer learns of rights a moment after they are stored: one of the role, one of the cluster's.
@@ -33,6 +33,6 @@ def deployed(devcluster: Cluster, rendered: list[dict[str, Any]]) -> Cluster:
 
 
 def can(cluster: Cluster, *right: str) -> bool:
-    """Ask as a person would, with kubectl."""
+    """Ask kubectl, as a person would."""
     account = "system:serviceaccount:shai-system:shai-operator"
     return cluster.try_kubectl("auth", "can-i", *right, f"--as={account}").stdout.strip() == "yes"

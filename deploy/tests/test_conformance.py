@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""All manifests against strict schemas of what the API server serves, with kubeconform: it knows no mercy for typos."""
+"""All manifests against strict schemas of the API server's kinds, with kubeconform, which reports unknown fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def schemas(devcluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def kubeconform(schemas: Path, manifests: str) -> subprocess.CompletedProcess[str]:
     location = f"{schemas}/{{{{ .ResourceKind }}}}{{{{ .KindSuffix }}}}.json"
     command = ["go", "-C", str(ROOT / "devcluster" / "tools"), "tool", "kubeconform", "-strict", "-summary"]
-    # The Prometheus operator's kind is not served here; test_deployment looks at it.
+    # The Prometheus operator's kind is not served here; test_deployment checks it.
     command += ["-skip", "ServiceMonitor", "-schema-location", location, "-"]
     return subprocess.run(command, input=manifests, capture_output=True, text=True, timeout=_SECONDS, check=False)
 

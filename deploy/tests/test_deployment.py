@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The deployment against an API server: what is accepted, how the Pod is confined, what its parts refer to."""
+"""The deployment and an API server: whether it is accepted, how the Pod is confined, what its parts refer to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def container(objects: Things) -> dict[str, Any]:
 
 
 def test_all_of_it_can_be_applied(devcluster: Cluster) -> None:
-    """With the custom resources, and twice; the webhooks in earnest, and away again."""
+    """With the custom resources, and twice; the webhooks are really applied, and removed again."""
     applied = devcluster.kubectl("apply", "--server-side", "--validate=strict", "-k", str(DEPLOY)).splitlines()
     try:
         assert len([line for line in applied if line.startswith("customresourcedefinition")]) == len(PLURALS)
@@ -69,7 +69,7 @@ def test_what_is_on_its_way_out_goes_while_the_operator_is_away(
 
 
 def test_the_pod_keeps_to_the_strictest_standard(deployed: Cluster, rendered: Things) -> None:
-    """Namespaces enforce it: a Pod that did not could not be created."""
+    """Namespaces enforce the standard: a Pod that violates it could not be created."""
     template = find(rendered, "Deployment")["spec"]["template"]
     pod = {
         "apiVersion": "v1",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The operator with its service account's rights and no more: they suffice for what it does."""
+"""The rights of the operator's service account suffice for its work."""
 
 from __future__ import annotations
 

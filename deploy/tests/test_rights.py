@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the operator's service account may do, and what it may not: asked of a real API server."""
+"""The rights of the operator's service account, checked by a real API server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ALLOWED: list[tuple[str, str, str]] = [
 ]
 
 REFUSED: list[tuple[str, str, str]] = [
-    # What people have written.
+    # Objects of users.
     *(
         (verb, f"{kind}.shai.dev", OTHER)
         for kind in ("policies", "factsources", "principals", "tasks", "pipelines", "offlineanalyses")
@@ -50,7 +50,7 @@ REFUSED: list[tuple[str, str, str]] = [
     *((verb, "jailpools.shai.dev", OTHER) for verb in ("create", "update", "delete", "deletecollection")),
     ("patch", "policyrevisions.shai.dev", OTHER),
     ("update", "jailpools.shai.dev/scale", OTHER),
-    # Secrets: its own by name, and no other.
+    # Secrets: its own by name, and no others.
     ("get", "secrets", OWN),
     ("get", "secrets/example-login", OWN),
     *((verb, "secrets/shai-authority", OWN) for verb in ("update", "patch", "delete")),

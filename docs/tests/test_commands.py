@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Every command that a page tells its reader to type is executed, in a checkout in which nothing ran before."""
+"""Every command of a page is executed, in a checkout in which nothing ran before."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from testing.documents import commands, pages
 # Too slow for every run of the tests.
 ELSEWHERE = {"docs/rollout.md": ".ci/run executes it, which takes some minutes"}
 
-# What a fenced block may hold that is no command.
+# Other content of fenced blocks.
 OTHER_LANGUAGES = {"c", "json", "markdown", "mermaid", "shai", "text", "yaml"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Links between pages, and from pages to files, lead somewhere."""
+"""Links between pages, and from pages to files, have existing targets."""
 
 from pathlib import PurePosixPath
 from posixpath import normpath
@@ -12,7 +12,7 @@ from testing.documents.pages import Page
 
 
 def problem(page: Page, target: str) -> str | None:
-    """Return what is wrong with a link of ``page``, or None. What is elsewhere on the web is not looked at."""
+    """Return what is wrong with a link of ``page``, or None. Links to other sites are not checked."""
     parts = urlsplit(target)
     if parts.scheme:
         return None

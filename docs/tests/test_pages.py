@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How pages are read, and how their commands are executed and judged."""
+"""Reading pages, and executing and checking their commands."""
 
 from pathlib import Path
 

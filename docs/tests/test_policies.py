@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Policies that pages show parse."""
+"""The policies on pages can be parsed."""
 
 import subprocess
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""wire.md lists every record type of the headers once, with its number and size; the compiler compares."""
+"""wire.md lists every record type of the headers once, with its number and size; the compiler compares them."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ def enum_of(name: str) -> str:
 
 
 def program(rows: Rows) -> str:
-    """Return C that compiles if the headers agree: a switch names every type once, and assertions the figures."""
+    """Return a C program that compiles if the headers agree: a switch with every type, and assertions about sizes."""
     lines = ['#include "shai_requests.h"']
     for enum in ENUMS:
         cases = [f"case SHAI_{row['name']}: return 1;" for row in rows if enum_of(row["name"]) == enum]
@@ -45,7 +45,7 @@ def program(rows: Rows) -> str:
 
 
 def compile_with_headers(text: str) -> str:
-    """Return what the compiler complains about."""
+    """Return the compiler's messages."""
     command = ["gcc", "-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-I", "runtime/include", "-x", "c", "-"]
     done = subprocess.run(command, input=text, cwd=pages.ROOT, capture_output=True, text=True, check=False)
     return done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The build's one mechanism of output: scripts/step.sh, and scripts/suites.sh, which runs suites with it."""
+"""The output of the build: scripts/step.sh, and scripts/suites.sh, which runs suites with it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Execute the commands of one page, as a reader would who has done nothing but clone the project and build it.
+"""Executes the commands of one page, as a reader who has only cloned the project and built it.
 
 python -m testing.documents docs/guide.md
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Execute a page; 0 when it did what it says, 1 when not."""
+    """Execute a page; the exit status is 0 if all commands did what the page says, 1 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("page", help="path from the top folder")
     parser.add_argument("--checkout", type=Path, help=argparse.SUPPRESS)

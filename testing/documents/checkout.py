@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A folder in which nothing ran before: the project's sources, and what `make build` makes of them."""
+"""A folder in which nothing ran before: the project's sources and the results of `make build`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _READABLE = 0o755
 
 @contextmanager
 def made() -> Iterator[Path]:
-    """Copy this checkout. Times are kept, so that nothing is built anew. All can read it, as they can most clones."""
+    """Copy this checkout. Times are kept, so that nothing is built again.
+
+    All users can read it, as with most clones.
+    """
     with tempfile.TemporaryDirectory(prefix="shai-checkout-") as directory:
         Path(directory).chmod(_READABLE)
         copy = Path(directory) / "shai"

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that a page tells its reader to type, with what it says that they print.
+"""The commands of a page, with the output that the page shows.
 
-They stand in fenced blocks of the language ``console``. A line that begins with ``$ `` is a command, lines that begin
-with ``> `` continue it, and other lines are what it prints; without such lines it may print anything. Words after
+They are in fenced blocks of the language ``console``. A line that begins with ``$ `` is a command, lines that begin
+with ``> `` continue it, and other lines are its output; without such lines it may print anything. Words after
 ``console`` say more:
 
-- ``terminal:NAME``: typed in another terminal than the page's first one. Each terminal begins in the top folder.
+- ``terminal:NAME``: typed in another terminal than the page's first one. Each terminal starts in the top folder.
+
 - ``refused``: the last command fails.
-- ``stays``: the last command goes on; the page does, too, once it has printed what is shown.
+
+- ``stays``: the last command keeps running; the page goes on when it has printed what is shown.
+
 - ``not run: REASON``: the block is not executed.
 """
 
@@ -29,7 +32,7 @@ _ANYTHING = "…"
 
 
 class PageError(Exception):
-    """A page is not written by the rules above; the text says where and what to do."""
+    """A page violates the rules above; the text says where and what to do."""
 
 
 class Ending(Enum):
@@ -42,7 +45,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class Command:
-    """One command, and what it is expected to do."""
+    """One command, and its expected result."""
 
     line: int
     text: str
@@ -51,7 +54,7 @@ class Command:
     ending: Ending
 
     def matches(self, printed: str) -> bool:
-        """Tell whether ``printed`` is what the page shows. White space does not count, and … stands for anything."""
+        """Whether ``printed`` is what the page shows. White space does not count, and … stands for anything."""
         parts = [re.escape("".join(part.split())) for part in self.shown.split(_ANYTHING)]
         pattern = re.compile(".*".join(parts))
         plain = "".join(printed.split())
@@ -66,7 +69,7 @@ def reason_not_run(block: Block) -> str | None:
 
 
 def of(page: Page) -> Iterator[Command]:
-    """Yield the commands of a page that are executed, in their order."""
+    """Yield the commands of a page that are executed, in order."""
     for block in page.blocks():
         if block.language == LANGUAGE and reason_not_run(block) is None:
             yield from _commands(page.name, block)

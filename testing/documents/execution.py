@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Executes the commands of a page in their order, each terminal in a shell of its own."""
+"""Executes the commands of a page in order, with one shell for each terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _COMMAND_SECONDS = 1200.0
-# What a user who has done nothing yet does not have.
+# Variables that a new user does not have.
 _FOREIGN = ("KUBECONFIG", "SHAI_SOCKET", "SHAI_DEVCLUSTER", "MAKEFLAGS", "MAKELEVEL")
 
 
@@ -24,9 +24,10 @@ class CommandError(Exception):
 
 
 def execute(page: str, commands: Iterable[Command], checkout: Path, tell: Callable[[str], None]) -> None:
-    """Execute commands in ``checkout`` and ``tell`` of each; CommandError at the first that does something else.
+    """Execute commands in ``checkout`` and ``tell`` of each; CommandError at the first failure.
 
-    What ``stays`` is interrupted in the end. What commands started in the background goes on: see `isolation`.
+    Commands that keep running are interrupted at the end. Processes that commands start in the background continue: see
+    `isolation`.
     """
     with tempfile.TemporaryDirectory(prefix="shai-page-") as scratch:
         environment = _environment(Path(scratch))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A machine of its own for a page's commands, as far as Linux' namespaces go. It needs root.
+"""A separate machine for a page's commands, as far as Linux namespaces allow it. It needs root.
 
 All its processes end with it. All ports of loopback are free, and there is no other network. The folders outside the
-checkout to which pages write are empty. Systemd cannot be reached: a service that a page installs would outlive it.
+checkout to which pages write are empty. Systemd cannot be reached, because a service that a page installs would outlive
+it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,6 @@ exit "$status"
 
 
 def run(command: Sequence[str], directory: Path) -> int:
-    """Run ``command`` in ``directory`` and return its status, when it and all that it started have ended."""
+    """Run ``command`` in ``directory``; return its status when all processes that it started have ended, too."""
     words = [*_UNSHARE, "bash", "-c", _FIRST_PROCESS, "bash", *command]
     return subprocess.run(words, cwd=directory, check=False).returncode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a Markdown page holds, as CommonMark (with tables) has it: fenced blocks, headings, links, tables."""
+"""The content of a Markdown page by CommonMark (with tables): fenced blocks, headings, links, tables."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Block:
     """A block of code."""
 
     line: int
-    """Of the page, where its text begins; the first line is 1."""
+    """The line of the page at which the text begins; the first line is 1."""
     language: str
     """The first word after the fence, or empty."""
     options: str
-    """What follows that word."""
+    """The text after that word."""
     text: str
 
 
@@ -53,7 +53,7 @@ class Page:
         self._tokens = _PARSER.parse(text)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of code in their order. An indented one has no language."""
+        """Yield the blocks of code in order. An indented one has no language."""
         for token in self._tokens:
             if token.type in {"fence", "code_block"}:
                 language, _, options = token.info.strip().partition(" ")
@@ -81,7 +81,7 @@ class Page:
         return anchors
 
     def tables(self) -> Iterator[list[list[str]]]:
-        """Yield the tables: rows, the head's first, of cells as they are written."""
+        """Yield the tables: rows of cells as they are written, the header first."""
         rows: list[list[str]] = []
         for token in self._tokens:
             match token.type:
@@ -116,7 +116,7 @@ def sources() -> Sequence[str]:
 
 
 def names() -> Sequence[str]:
-    """Return the paths of all pages that people read; golden files of tests are none."""
+    """Return the paths of all pages for people; golden files of tests are not pages."""
     return [name for name in sources() if name.endswith(".md") and "golden" not in Path(name).parts]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One shell that executes a page's commands one after the other, as a terminal's would."""
+"""A shell that executes a page's commands one after the other, like a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-# Reads commands, each ended by NUL, and answers with their statuses; what commands print goes to the log.
+# Reads commands that end with NUL, and answers with their statuses; their output goes to the log.
 _LOOP = r"""
 shopt -s expand_aliases
 while IFS= read -r -d '' command; do
@@ -27,10 +27,10 @@ _END_SECONDS = 300.0
 
 
 class Terminal:
-    """A shell of its own. One thread may use it."""
+    """A shell of its own. Not thread-safe."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str], log: Path) -> None:
-        """Start the shell in ``directory``; what its commands print goes to ``log``."""
+        """Start the shell in ``directory``; the output of its commands goes to ``log``."""
         log.touch()
         self._log = log
         self._read = 0
@@ -47,7 +47,7 @@ class Terminal:
         self._commands, self._statuses = self._shell.stdin, self._shell.stdout
 
     def type(self, command: str) -> None:
-        """Begin a command. The one before has to have ended."""
+        """Start a command. The previous one has to have ended."""
         self._read = self._log.stat().st_size
         self._commands.write(command.encode() + b"\0")
         self._commands.flush()
@@ -61,20 +61,20 @@ class Terminal:
         while time.monotonic() < deadline:
             ready, _, _ = select.select([self._statuses], [], [], _LOOK_SECONDS)
             if ready:
-                # An exit of the command was the shell's.
+                # If the command was an exit, the shell has ended.
                 return int(os.read(self._statuses.fileno(), 16) or self._shell.wait())
             if until():
                 return None
         raise TimeoutError
 
     def printed(self) -> str:
-        """Return what the last command has printed so far."""
+        """Return the output of the last command so far."""
         with self._log.open("rb") as log:
             log.seek(self._read)
             return log.read().decode(errors="replace")
 
     def interrupt(self) -> None:
-        """Press Ctrl-C and wait until whatever runs in the foreground has ended; TimeoutError when it does not."""
+        """Press Ctrl-C and wait until the foreground process has ended; TimeoutError when it does not."""
         if self._shell.poll() is None:
             os.killpg(self._shell.pid, signal.SIGINT)
         try:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests of what tests share."""
+"""Tests of the support for tests."""

@@ -14,7 +14,7 @@ _WITHOUT_COMMENTS = {".json", ".sum", ".mod", ".md", ".golden", ".txt"}
 """Formats without comments, or that a tool writes, and prose, which LICENSE covers."""
 _OTHERS = {"LICENSE", "requirements.lock"}
 _INPUTS = ("testdata", "seeds", "golden", "goldens")
-"""Folders of what tests read byte by byte."""
+"""Folders of files that tests read byte by byte."""
 
 
 def sources() -> list[Path]:

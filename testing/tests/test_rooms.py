@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rooms (top-level folders) use each other only as the table in CONTRIBUTING.md says, in every language."""
+"""Rooms (top-level folders) use each other only as the table in CONTRIBUTING.md allows, in every language."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 _PYTHON_PACKAGES = {"shai_operator": "operator"}
-"""Packages that are not called like their room."""
+"""Packages whose names differ from their rooms'."""
 _TESTS = ("tests", "testdata", "conftest.py")
 _FOR_ALL = {"scripts"}
 _GO_MODULES = ("monitor", "devcluster", "devcluster/tools", "freebsd/init")
@@ -32,7 +32,7 @@ def cells(row: list[str]) -> tuple[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def allowed() -> dict[str, set[str]]:
-    """Read the table of rooms: what each may depend on."""
+    """Read the table of rooms: the dependencies that each may have."""
     tokens = MarkdownIt().enable("table").parse((ROOT / "CONTRIBUTING.md").read_text())
     rows: list[list[str]] = []
     inside = False
@@ -59,7 +59,7 @@ def rooms() -> set[str]:
 
 
 def python_uses() -> set[tuple[str, str]]:
-    """Return which room's Python code imports which other's; of tests, what is not for tests everywhere."""
+    """Return which room's Python code imports which other's; tests may also import the rooms for tests."""
     used = set()
     known = rooms()
     for path in tracked("*.py"):
@@ -78,7 +78,7 @@ def python_uses() -> set[tuple[str, str]]:
 
 
 def go_uses() -> set[tuple[str, str]]:
-    """Return which Go module imports which other of this project."""
+    """Return which Go module imports which other module of this project."""
     used = set()
     for module in _GO_MODULES:
         listed = subprocess.run(
@@ -97,7 +97,7 @@ def go_uses() -> set[tuple[str, str]]:
 
 
 def c_uses() -> set[tuple[str, str]]:
-    """Return which room's C code includes which other's headers: those that lie nowhere in its own."""
+    """Return which room's C code includes which other room's headers."""
     headers: dict[str, set[str]] = {}
     for path in tracked("*.h"):
         headers.setdefault(path.name, set()).add(path.parts[0])
@@ -111,7 +111,7 @@ def c_uses() -> set[tuple[str, str]]:
 
 
 def make_uses() -> set[tuple[str, str]]:
-    """Return which room's makefiles name which other's folders."""
+    """Return which room's makefiles name which other room's folders."""
     used = set()
     names = "|".join(sorted(rooms()))
     for path in tracked("*/Makefile", "*/GNUmakefile"):
@@ -135,7 +135,7 @@ def test_rooms_use_each_other_as_the_table_says(
 
 
 def test_what_the_languages_use_is_found() -> None:
-    """The scans see what is known to be there: an empty one would prove nothing."""
+    """The scans find dependencies that are known to exist: an empty scan would prove nothing."""
     assert ("demo", "loadgen") in python_uses()
     assert ("monitor", "monitor") in go_uses()
     assert ("syse", "runtime") in c_uses()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Limits that a busy machine prolongs, up to a point."""
+"""Time limits that a busy machine prolongs, up to a maximum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from testing.waiting import LONGEST_SECONDS, Limit
 
 @dataclass
 class Machine:
-    """A machine's time: by the clock, and with processes that waited for a processor."""
+    """A simulated machine: its clock, and processes that wait for a processor."""
 
     now: float = 1000.0
     stalled: float = 400.0

@@ -65,7 +65,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 
 def wait_for(path, seconds):
-    """Wait until the store accepts connections; returns the last error, None when it does."""
+    """Wait until the store accepts connections; return the last error, None when it does."""
     end = time.monotonic() + seconds
     while True:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -80,7 +80,7 @@ def wait_for(path, seconds):
 
 
 def login(path):
-    """Return the command that makes the connection the administrator's."""
+    """Return the command that authenticates the connection as the administrator."""
     with open(path, encoding="utf-8") as file:
         secrets = json.load(file)
     words = [secrets[name].encode() for name in ("AuthCommand", "Administrator", "Password")]
@@ -88,7 +88,7 @@ def login(path):
 
 
 def load(path, first, source):
-    """Send ``first`` and the file; returns redis-cli's exit status and what it said."""
+    """Send ``first`` and the file; return redis-cli's exit status and output."""
     with subprocess.Popen(
         ["redis-cli", "-s", path, "--pipe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
@@ -108,7 +108,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "socket": {"type": "path", "required": True},
-            "secrets": {"type": "path", "required": True, "no_log": False},  # the path, not the secrets
+            "secrets": {"type": "path", "required": True, "no_log": False},  # a path, not the secrets
             "source": {"type": "path", "required": True},
             "marker": {"type": "path", "required": True},
             "wait_seconds": {"type": "int", "default": 30},
