@@ -21,7 +21,10 @@ _SHORT = 256
 
 def _scope(default: str) -> Schema:
     return word(
-        "What is analysed. All: every expected instance. Active: those with sessions.", "All", "Active", default=default
+        "The instances to analyse. All: every expected one. Active: those with sessions.",
+        "All",
+        "Active",
+        default=default,
     )
 
 
@@ -35,9 +38,9 @@ OFFLINE_ANALYSIS = Resource(
     plural="offlineanalyses",
     short="oa",
     longest_name=_OFFLINE_NAME_LENGTH,
-    about="When a pipeline is analysed ahead of time: by a schedule and on changes. Makes AnalysisRuns.",
+    about="Schedules the offline analysis of a pipeline, and runs it on changes. Creates AnalysisRuns.",
     spec=record(
-        "When, and what of it.",
+        "When the pipeline is analysed, and which part of it.",
         {
             "pipeline": name("Name of the Pipeline in this namespace."),
             "schedule": text(
@@ -52,7 +55,7 @@ OFFLINE_ANALYSIS = Resource(
                 default="Etc/UTC",
             ),
             "concurrencyPolicy": word(
-                "What happens when the last run still goes on. Allow: both run. Forbid: the new one is left out. "
+                "What happens when the previous run has not finished. Allow: both run. Forbid: the new one is skipped. "
                 "Replace: the old one is cancelled.",
                 "Allow",
                 "Forbid",
@@ -63,31 +66,33 @@ OFFLINE_ANALYSIS = Resource(
                 "true makes no more runs, by schedule or by change; those under way go on.", default=False
             ),
             "startingDeadlineSeconds": number(
-                "How late a run may start, in seconds, when its time was missed; without limit when left out.",
+                "How late a run may start if its time was missed, in seconds. Left out: no limit.",
                 least=1,
                 most=7 * _DAY,
             ),
             "scope": _scope("All"),
             "onChange": word(
-                "What happens when the pool's bundle changes. Run: a run is made. Ignore: nothing.",
+                "What happens when the pool's bundle changes. Run: a run is created. Ignore: nothing.",
                 "Run",
                 "Ignore",
                 default="Run",
             ),
-            "successfulRunsHistoryLimit": number("How many runs that were complete are kept.", most=100, default=3),
-            "failedRunsHistoryLimit": number("How many other finished runs are kept.", most=100, default=1),
-            "deadlineSeconds": number("How long a run may take, in seconds.", least=1, most=_DAY, default=3600),
+            "successfulRunsHistoryLimit": number("The number of successful runs to keep.", most=100, default=3),
+            "failedRunsHistoryLimit": number("The number of other finished runs to keep.", most=100, default=1),
+            "deadlineSeconds": number("The time limit of a run, in seconds.", least=1, most=_DAY, default=3600),
         },
         required=("pipeline", "schedule"),
     ),
     status={
-        "active": items("Runs under way, by name.", text("Name of an AnalysisRun.", longest=_RUN_NAME_LENGTH), most=64),
-        "lastScheduleTime": moment("The last time by the schedule for which a run was made."),
-        "lastSuccessfulTime": moment("When a run was last complete."),
-        "nextScheduleTime": moment("The next time by the schedule."),
+        "active": items(
+            "Unfinished runs, by name.", text("Name of an AnalysisRun.", longest=_RUN_NAME_LENGTH), most=64
+        ),
+        "lastScheduleTime": moment("The last scheduled time for which a run was created."),
+        "lastSuccessfulTime": moment("When the last successful run completed."),
+        "nextScheduleTime": moment("The next scheduled time."),
     },
     conditions={
-        "Ready": "Whether runs are made. Reasons: Scheduled, Suspended, InvalidSchedule, NeverFires, PipelineMissing."
+        "Ready": "Whether it creates runs. Reasons: Scheduled, Suspended, InvalidSchedule, NeverFires, PipelineMissing."
     },
     columns=(
         Column("Pipeline", ".spec.pipeline"),
@@ -103,51 +108,51 @@ OFFLINE_ANALYSIS = Resource(
 )
 
 _MEMBER = record(
-    "What the run found on one member.",
+    "The result of the run on one member.",
     {
         "name": text("The member.", longest=63),
         "state": word(
-            "How far it is there. Unready: the monitor does not serve, and the run does without it.",
+            "The state of the run there. Unready: the monitor does not serve, and the member takes no part.",
             "Unready",
             "Pending",
             "Running",
             "Complete",
             "Failed",
         ),
-        "done": number("How much of the phase is done."),
-        "total": number("How much there is; 0 when unknown."),
+        "done": number("The finished part of the phase."),
+        "total": number("The total of the phase; 0 when unknown."),
         "bundle": text("Hash of the bundle that was analysed.", longest=64, shortest=0),
-        "conduits": number("Conduits known."),
-        "classes": number("Classes that the conduits are in."),
-        "instances": number("Instances analysed."),
-        "durationMilliseconds": number("How long it took, in milliseconds."),
-        "message": text("Why it failed, or is left out.", longest=1024, shortest=0),
+        "conduits": number("The number of conduits."),
+        "classes": number("The number of classes of conduits."),
+        "instances": number("The number of analysed instances."),
+        "durationMilliseconds": number("Its duration, in milliseconds."),
+        "message": text("Why it failed, or takes no part.", longest=1024, shortest=0),
     },
     required=("name",),
 )
 
 _TALLY = {
-    "expected": number("Accesses that are expected: pairs of an instance and a conduit."),
-    "granted": number("Those that run without asking the monitor."),
-    "refused": number("Those that a policy forbids: the monitor refuses them if they happen."),
-    "undecided": number("Those that depend on what is known only then: the monitor decides them."),
+    "expected": number("Expected accesses: pairs of an instance and a conduit."),
+    "granted": number("Accesses that are allowed without asking the monitor."),
+    "refused": number("Accesses that a policy forbids: the monitor refuses them."),
+    "undecided": number("Accesses that depend on facts at the time of the access: the monitor decides on them."),
 }
 
 _CAUSE = record(
-    "A policy for which accesses are not granted, with one of them as an example.",
+    "A policy that does not grant accesses, with one access as an example.",
     {
         "policy": text("The policy; left out for conduits without one.", longest=_SHORT),
-        "count": number("How many accesses."),
+        "count": number("The number of accesses."),
         "instance": text("The instance, as an example.", longest=_SHORT),
         "conduit": text("The conduit, as an example.", longest=_SHORT),
-        "reason": text("Why, beginning with the policy and its arguments.", longest=_SHORT),
-        "suggestion": text("The smallest change with which the policy would allow the example.", longest=_SHORT),
+        "reason": text("The reason; it starts with the policy and its arguments.", longest=_SHORT),
+        "suggestion": text("The smallest change by which the policy would allow the example.", longest=_SHORT),
         "mode": text("Audit or Warn: the example is recorded and allowed. Left out: it is denied.", longest=_SHORT),
     },
 )
 
 _ACCESSES = record(
-    "What becomes of the accesses that one task is expected to make to one set of conduits, on the member that grants "
+    "The result for the expected accesses of one task to one set of conduits, on the member that grants "
     "the smallest share of them.",
     {
         "task": text("The task.", longest=1024),
@@ -161,7 +166,7 @@ _ACCESSES = record(
 )
 
 _WARNING = record(
-    "Says that instances of a task cannot do what the task was written for: they cannot start, or of a set of conduits "
+    "Instances of a task cannot do the task's work: they cannot start, or of a set of conduits "
     "that it lists everything is refused.",
     {
         "task": text("The task.", longest=1024),
@@ -170,9 +175,9 @@ _WARNING = record(
             "Name of the conduits in the pipeline; left out for instances that cannot start.", longest=1024
         ),
         "instance": text("One of the instances.", longest=1024),
-        "instances": number("How many instances."),
-        "message": text("What they cannot do, and why.", longest=1024),
-        "suggestion": text("The smallest change with which they could.", longest=1024),
+        "instances": number("The number of such instances."),
+        "message": text("What the instances cannot do, and why.", longest=1024),
+        "suggestion": text("The smallest change that would allow it.", longest=1024),
     },
 )
 
@@ -181,26 +186,26 @@ ANALYSIS_RUN = Resource(
     plural="analysisruns",
     short="oarun",
     longest_name=_RUN_NAME_LENGTH,
-    about="One offline analysis of a pipeline, on all members of its pool. Made by an OfflineAnalysis, or by hand.",
+    about="One offline analysis of a pipeline, on all members of its pool. Created by an OfflineAnalysis or by a user.",
     spec=record(
-        "What is analysed. It never changes.",
+        "The analysis to run. Immutable.",
         {
             "pipeline": name("Name of the Pipeline in this namespace."),
-            "offlineAnalysis": name("The OfflineAnalysis that made it; none for runs made by hand."),
+            "offlineAnalysis": name("The OfflineAnalysis that created it; left out for runs created by a user."),
             "scope": _scope("All"),
-            "full": switch("Whether earlier results are left unused.", default=False),
+            "full": switch("Whether to ignore earlier results.", default=False),
             "trigger": word(
-                "What made it. Schedule: its time had come. Change: the bundle had changed. Manual: somebody did.",
+                "Why it was created. Schedule: at a scheduled time. Change: the bundle changed. Manual: by a user.",
                 "Schedule",
                 "Change",
                 "Manual",
                 default="Manual",
             ),
-            "scheduledTime": moment("The time by the schedule that it is for."),
+            "scheduledTime": moment("The scheduled time of the run."),
             "bundle": shared.sha256(
-                "Hash of the bundle that it is for; a run whose bundle is replaced ends as Superseded."
+                "Hash of the bundle to analyse; if the bundle is replaced, the run ends as Superseded."
             ),
-            "deadlineSeconds": number("How long it may take, in seconds.", least=1, most=_DAY, default=3600),
+            "deadlineSeconds": number("The time limit, in seconds.", least=1, most=_DAY, default=3600),
         },
         required=("pipeline",),
         rules=(
@@ -216,31 +221,33 @@ ANALYSIS_RUN = Resource(
         ),
     ),
     status={
-        "startTime": moment("When it began."),
+        "startTime": moment("When it started."),
         "completionTime": moment("When it ended."),
-        "durationMilliseconds": number("How long it took, in milliseconds."),
+        "durationMilliseconds": number("Its duration, in milliseconds."),
         "bundle": text("Hash of the bundle that was analysed.", longest=64, shortest=0),
         "progress": record(
-            "How far all members together are.",
+            "The progress of all members together.",
             {
                 "phase": text(
-                    "What the member that is furthest behind is doing: conduits, classes, instances or views.",
+                    "The phase of the slowest member: conduits, classes, instances or views.",
                     longest=64,
                     shortest=0,
                 ),
-                "done": number("How much is done."),
-                "total": number("How much there is; 0 when unknown."),
+                "done": number("The finished part of the phase."),
+                "total": number("The total of the phase; 0 when unknown."),
             },
         ),
         "members": keyed("The members, by name.", _MEMBER, by="name", most=shared.MEMBERS_LIMIT),
         **_TALLY,
         "accesses": items(
-            "What becomes of the expected accesses, by task and conduits.", _ACCESSES, most=_ACCESSES_LISTED
+            "The results for the expected accesses, by task and conduits.", _ACCESSES, most=_ACCESSES_LISTED
         ),
-        "warnings": items("Where tasks cannot do what they were written for, some.", _WARNING, most=_WARNINGS_LISTED),
-        "warningsTotal": number("How many warnings there are."),
+        "warnings": items(
+            "Tasks that cannot do their work; the list may be incomplete.", _WARNING, most=_WARNINGS_LISTED
+        ),
+        "warningsTotal": number("The number of all warnings."),
     },
-    conditions={"Succeeded": f"Whether it is complete. Reasons: {shared.RUN_REASONS}"},
+    conditions={"Succeeded": f"Whether it completed successfully. Reasons: {shared.RUN_REASONS}"},
     columns=(
         Column("Pipeline", ".spec.pipeline"),
         condition_column("Reason", "Succeeded", "reason"),

@@ -16,18 +16,20 @@ _STARTED = (
 )
 
 _ROW = record(
-    "One mode at one length of sessions.",
+    "The results of one mode at one session length.",
     {
         "sessionLength": number("Queries per session; 0 is one session for the whole run."),
         "mode": text("The mode.", longest=32),
         "queriesPerSecond": number("Queries per second."),
         "cpuMicrosecondsPerQuery": number("CPU time per query, in microseconds."),
         "cpuMicrosecondsPerSession": number("CPU time per session, in microseconds."),
-        "cpuOverhead": text("CPU time added to mode baseline's, with its 95 % interval.", longest=128, shortest=0),
-        "throughputOverhead": text(
-            "Throughput lost against mode baseline, with its 95 % interval.", longest=128, shortest=0
+        "cpuOverhead": text(
+            "Additional CPU time compared with mode baseline, with its 95 % interval.", longest=128, shortest=0
         ),
-        "paper": text("The throughput overhead that the paper found.", longest=32, shortest=0),
+        "throughputOverhead": text(
+            "Lost throughput compared with mode baseline, with its 95 % interval.", longest=128, shortest=0
+        ),
+        "paper": text("The throughput overhead in the paper.", longest=32, shortest=0),
     },
     required=("sessionLength", "mode"),
 )
@@ -38,22 +40,22 @@ BENCHMARK = Resource(
     kind="Benchmark",
     plural="benchmarks",
     short="shbench",
-    about="A measurement of what enforcement costs: the same load in several modes, in short slices by turns.",
+    about="A measurement of the cost of enforcement: the same load in several modes, in short alternating slices.",
     spec=record(
-        "What is measured. It cannot change once the measurement has begun.",
+        "The measurement to run. Immutable after it has started.",
         {
-            "pipeline": name("Name of the Pipeline in this namespace whose programs are measured."),
+            "pipeline": name("Name of the Pipeline in this namespace to measure."),
             "scenario": word("The load. search: users who log in and search.", "search", default="search"),
             "modes": distinct(
-                "The modes that are compared; baseline among them, which the others are compared with.",
+                "The modes to measure. baseline has to be among them; the others are compared with it.",
                 word("A mode.", "baseline", "dynamic", "shai", "audit"),
                 most=4,
                 least=2,
                 default=["baseline", "dynamic", "shai"],
                 rules=(rule("'baseline' in self", "baseline is missing; the other modes are compared with it"),),
             ),
-            "rounds": number("How often every mode is run at every length of sessions.", least=1, most=1000, default=7),
-            "sliceSeconds": number("How long it is run each time, in seconds.", least=1, most=600, default=3),
+            "rounds": number("How often every mode is run at every session length.", least=1, most=1000, default=7),
+            "sliceSeconds": number("The length of each slice, in seconds.", least=1, most=600, default=3),
             "sessionLengths": distinct(
                 "Queries per session; 0 is one session for the whole run.",
                 number("Queries.", most=1000000),
@@ -61,27 +63,29 @@ BENCHMARK = Resource(
                 least=1,
                 default=[1, 8, 32, 0],
             ),
-            "concurrentUsers": number("How many users search at a time.", least=1, most=10000, default=24),
-            "warmUpSeconds": number("Load before the first slice, in seconds.", most=3600, default=25),
-            "seed": number("Seed of the order of slices and of what users do.", default=1),
-            "deadlineSeconds": number("How long all of it may take, in seconds.", least=1, most=_DAY, default=3600),
+            "concurrentUsers": number("The number of concurrent users.", least=1, most=10000, default=24),
+            "warmUpSeconds": number("The time of load before the first slice, in seconds.", most=3600, default=25),
+            "seed": number("Seed for the order of slices and the behaviour of users.", default=1),
+            "deadlineSeconds": number(
+                "The time limit of the whole measurement, in seconds.", least=1, most=_DAY, default=3600
+            ),
         },
         required=("pipeline",),
     ),
     status={
-        "startTime": moment("When it began."),
+        "startTime": moment("When it started."),
         "completionTime": moment("When it ended."),
         "progress": record(
-            "How far it is.",
+            "The progress of the measurement.",
             {
-                "done": number("Slices that are done."),
-                "total": number("Slices there are."),
-                "message": text("What it is doing.", longest=1024, shortest=0),
+                "done": number("The number of finished slices."),
+                "total": number("The number of all slices."),
+                "message": text("The present step.", longest=1024, shortest=0),
             },
         ),
-        "table": items("The overhead table, by length of sessions and mode.", _ROW, most=_ROWS),
+        "table": items("The overhead table, by session length and mode.", _ROW, most=_ROWS),
         "summary": record(
-            "What each mode costs, in a few words.",
+            "The cost of each mode, in a few words.",
             {
                 "dynamic": text(f"Mode dynamic. {_SUMMARY}", longest=512, shortest=0),
                 "shai": text(f"Mode shai. {_SUMMARY}", longest=512, shortest=0),
@@ -92,7 +96,7 @@ BENCHMARK = Resource(
         ),
     },
     conditions={
-        "Succeeded": f"Whether it is complete. Reasons: {shared.RUN_REASONS} "
+        "Succeeded": f"Whether it completed successfully. Reasons: {shared.RUN_REASONS} "
         "While its pool does not allow it: NamespaceNotAllowed, ModeNotAllowed."
     },
     rules=(

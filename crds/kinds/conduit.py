@@ -38,7 +38,9 @@ _GIVEN = {
 
 def conduits() -> Schema:
     """Describe the conduits of a pipeline."""
-    return keyed("What holds data. Whatever is not a conduit is closed to all tasks.", _conduit(), by="name", most=256)
+    return keyed(
+        "The conduits, which hold the data. Everything else is inaccessible to tasks.", _conduit(), by="name", most=256
+    )
 
 
 def rules() -> tuple[Schema, ...]:
@@ -98,7 +100,7 @@ def _path() -> Schema:
                 longest=shared.PATH_LENGTH,
                 pattern=_PATH,
             ),
-            "policy": shared.policy_reference("The policy of all that match."),
+            "policy": shared.policy_reference("The policy of all matching conduits."),
         },
         required=("path", "policy"),
     )
@@ -109,32 +111,33 @@ def _commands(about: str) -> Schema:
 
 
 _FIELDS: dict[str, Schema] = {
-    "ingress": switch("Whether its data comes from outside the pipeline."),
-    "egress": switch("Whether its data leaves the pipeline."),
-    "directory": switch("Whether files made beneath its paths come under the same policy."),
+    "ingress": switch("Whether its data come from outside the pipeline."),
+    "egress": switch("Whether its data leave the pipeline."),
+    "directory": switch("Whether new files under its paths get the same policy."),
     "paths": keyed(
-        "Which files or keys it is made of; the most specific pattern that matches decides.",
+        "The files or keys of the conduit; if several patterns match, the most specific one decides.",
         _path(),
         by="path",
         most=256,
     ),
     "access": record(
-        "Commands of the key-value store, by what they do to a tuple; all others are refused.",
+        "The allowed commands of the key-value store, by their effect on a tuple; all others are refused.",
         {
             "read": _commands("Commands that read, such as GET and LRANGE."),
             "write": _commands("Commands that change, such as SET and LPUSH."),
         },
     ),
     "slots": number(
-        "How many there are, one for each worker; one when left out. A pipeline has room for 64 pipes and 32 channels.",
+        "The number of pipes or channels, one for each worker; 1 when left out. A pipeline can have 64 pipes and "
+        "32 channels.",
         least=1,
         most=32,
     ),
     "from": name("The task that writes to it."),
     "to": name("The task that reads from it."),
-    "policy": shared.policy_reference("The policy of what goes through it."),
+    "policy": shared.policy_reference("The policy of the data in it."),
     "listen": text(
-        "The address that the task accepts connections on, such as 127.0.0.1:8640; in a pool, one of its members' "
+        "The address on which the task accepts connections, such as 127.0.0.1:8640; in a pool, one of its members' "
         "addresses, such as $(MEMBER_ADDRESS):8640. $(NAME) is replaced.",
         longest=255,
         rules=(
@@ -154,10 +157,10 @@ def _conduit() -> Schema:
     return record(
         "A set of conduits of one kind.",
         {
-            "name": name("By which tasks refer to it; unique in the pipeline."),
+            "name": name("The name by which tasks refer to it; unique in the pipeline."),
             "kind": word(
-                "What it is: files (needs paths), tuples of the key-value store (paths, access), pipes or descriptor "
-                "channels between two tasks (from, to, policy), or connections (listen, task).",
+                "The kind of conduit: files (needs paths), tuples of the key-value store (paths, access), pipes or "
+                "descriptor channels between two tasks (from, to, policy), or connections (listen, task).",
                 *_NEEDS,
             ),
             **_FIELDS,

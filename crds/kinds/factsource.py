@@ -31,7 +31,7 @@ def _says() -> dict[str, object]:
 
 
 _STATEMENT = record(
-    "Tuples that stand in a conduit: the conduit says says(tuple) for each of them.",
+    "Tuples of one statement: the conduit says says(tuple) for each of them.",
     {
         "conduit": text('The conduit that says it, such as "friends/alice".', longest=shared.CONDUIT_LENGTH),
         "says": _says(),
@@ -48,13 +48,13 @@ _STATEMENT = record(
     required=("conduit", "says"),
 )
 
-_INTERVAL = number("How often it is read anew, in seconds.", least=1, most=_DAY, default=30)
+_INTERVAL = number("How often it is read again, in seconds.", least=1, most=_DAY, default=30)
 
 FACT_SOURCE = Resource(
     kind="FactSource",
     plural="factsources",
     short="shfacts",
-    about="Where facts come from. Facts are what policies ask about: who is whose friend, what is blocked where. They "
+    about="A source of facts. Policies refer to facts: who is whose friend, what is blocked where. They "
     "take effect on all members at once, without a rollout.",
     spec=record(
         "The source: exactly one of inline, file, redis and http.",
@@ -68,7 +68,7 @@ FACT_SOURCE = Resource(
                 "A file of JSON lines, each with conduit, says and tuples.",
                 {
                     "path": text(
-                        "Where it is beneath each member's data directory; begins with a slash.",
+                        "Its path in each member's data directory; starts with a slash.",
                         longest=shared.PATH_LENGTH,
                         pattern=shared.ABSOLUTE_PATH,
                         rules=(_PLAIN,),
@@ -117,14 +117,14 @@ FACT_SOURCE = Resource(
                 "An HTTP endpoint that answers with JSON lines, as in a file.",
                 {
                     "url": text(
-                        "Where it is: http or https, and no password in it. $(NAME) is replaced.",
+                        "Its URL, http or https, without a password. $(NAME) is replaced.",
                         longest=4096,
                         rules=(_URL,),
                     ),
                     "intervalSeconds": _INTERVAL,
                     "caFile": text(
-                        "File on the member with the authorities that its certificate may come from, in PEM; the "
-                        "system's when left out. $(NAME) is replaced.",
+                        "File on the member with the certificate authorities for the server, in PEM; "
+                        "the system's when left out. $(NAME) is replaced.",
                         longest=shared.PATH_LENGTH,
                         pattern=_MACHINE_PATH,
                     ),
@@ -147,9 +147,9 @@ PRINCIPAL = Resource(
     plural="principals",
     short="shuser",
     namespaced=False,
-    about="A user or a service that can authenticate. Known to all pools, at once and without a rollout.",
+    about="A user or a service that can authenticate. All pools know it at once, without a rollout.",
     spec=record(
-        "Who it is.",
+        "The identity.",
         {
             "publicKey": text(
                 "Its Ed25519 public key: 64 hexadecimal digits.",
@@ -161,7 +161,7 @@ PRINCIPAL = Resource(
                     ),
                 ),
             ),
-            "region": text("Where it is expected to connect from.", longest=63),
+            "region": text("The region from which it is expected to connect.", longest=63),
             "attributes": keyed(
                 'What else is known: facts "principals/<name>" says attribute(name, value).',
                 record(

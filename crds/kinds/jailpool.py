@@ -37,30 +37,32 @@ _RESERVED = rule(
     "!(self.name in ['IMAGE', 'DATA', 'MEMBER_ADDRESS', 'REDIS_SOCKET'])",
     "the provider sets IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET itself; choose another name",
 )
-_MAXIMUM = number("How many members it takes.", least=1, most=_MEMBERS_ON_HOST, default=8)
+_MAXIMUM = number("The maximum number of members on it.", least=1, most=_MEMBERS_ON_HOST, default=8)
 
 _HOST = record(
-    "A machine that members are put on, reached by SSH.",
+    "A machine for members, reached by SSH.",
     {
-        "name": name("By which status and events call it; unique in the pool."),
+        "name": name("Its name in status and events; unique in the pool."),
         "address": text(
-            "Host name or address that SSH connects to.",
+            "Host name or address for SSH.",
             longest=253,
             pattern=r"^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$",
         ),
         "port": number("Port of its SSH server.", least=1, most=65535, default=22),
         "user": text(
-            "User that logs in; root, or one who may use sudo without a password.",
+            "The user for SSH: root, or a user with sudo without a password.",
             longest=32,
             pattern=r"^[a-z_][a-z0-9_-]*$",
             default="root",
         ),
         "privateKeySecret": record(
-            "The Secret with the private key. The operator needs leave to read it: see the operations guide.",
+            "The Secret with the private key. The operator needs the right to read it: see the operations guide.",
             {
                 "namespace": name("Its namespace."),
                 "name": text("Its name.", longest=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
-                "key": text("The key within it.", longest=253, pattern=r"^[-._a-zA-Z0-9]+$", default="ssh-privatekey"),
+                "key": text(
+                    "The key in the Secret.", longest=253, pattern=r"^[-._a-zA-Z0-9]+$", default="ssh-privatekey"
+                ),
             },
             required=("namespace", "name"),
         ),
@@ -84,28 +86,26 @@ _MEMBER = record(
     "One member.",
     {
         "name": text("The pool's name, a hyphen and the ordinal.", longest=LABEL_LENGTH),
-        "ordinal": number("Counts members, from 0.", most=shared.MEMBERS_LIMIT),
-        "host": text("The host that it is on; empty for this machine.", longest=LABEL_LENGTH, shortest=0),
-        "address": text("Where its monitor is reached.", longest=253, shortest=0),
-        "ready": word("Whether it is up and serves what it should.", "True", "False", "Unknown"),
-        "reason": text("Why, in a word for programs.", longest=64, shortest=0),
-        "message": text("Why, and what to do, in a sentence for people.", longest=1024, shortest=0),
-        "image": text("The image that it was made from.", longest=253, shortest=0),
-        "configuration": text("Hash of the configuration that it was provisioned with.", longest=64, shortest=0),
-        "certificateEnds": moment("When its monitor's certificate expires; it is provisioned anew four weeks before."),
-        "bundle": text(
-            "The bundle that it has in force: digits of its release and of its facts.", longest=64, shortest=0
-        ),
-        "release": text("The release that it has in force.", longest=LABEL_LENGTH, shortest=0),
-        "sessions": number("How many sessions it serves."),
-        "drainingSince": moment("Since when it is being removed, and takes no new sessions."),
+        "ordinal": number("The number of the member, from 0.", most=shared.MEMBERS_LIMIT),
+        "host": text("Its host; empty for the operator's machine.", longest=LABEL_LENGTH, shortest=0),
+        "address": text("The address of its monitor.", longest=253, shortest=0),
+        "ready": word("Whether it runs and serves its bundle.", "True", "False", "Unknown"),
+        "reason": text("The reason, in a word for programs.", longest=64, shortest=0),
+        "message": text("The reason and the remedy, in a sentence for people.", longest=1024, shortest=0),
+        "image": text("The image of its installation.", longest=253, shortest=0),
+        "configuration": text("Hash of the configuration of its installation.", longest=64, shortest=0),
+        "certificateEnds": moment("When its monitor's certificate expires; it is provisioned again four weeks before."),
+        "bundle": text("The bundle in force: digits of its release and of its facts.", longest=64, shortest=0),
+        "release": text("The release in force.", longest=LABEL_LENGTH, shortest=0),
+        "sessions": number("The number of its sessions."),
+        "drainingSince": moment("When it stopped accepting sessions, because it will be removed."),
         "progress": record(
-            "How far a playbook is that works on it.",
+            "The progress of the playbook that works on it.",
             {
                 "play": text("Name of the playbook.", longest=512, shortest=0),
-                "task": text("What it is doing.", longest=512, shortest=0),
-                "done": number("Steps that are done."),
-                "total": number("Steps there are; 0 when unknown."),
+                "task": text("The present step.", longest=512, shortest=0),
+                "done": number("The number of finished steps."),
+                "total": number("The number of all steps; 0 when unknown."),
             },
         ),
     },
@@ -118,7 +118,7 @@ def _release(about: str) -> dict[str, object]:
 
 
 _ALLOWED_NAMESPACES = record(
-    "Whose pipelines may use the pool. Left out: those of the namespace that it serves already, and nobody's when it "
+    "The namespace whose pipelines may use the pool. Left out: the one that it serves already, and none when it "
     "serves none yet. Members keep their data when this changes: to hand an empty pool on, scale it to 0 in between.",
     {
         "names": distinct(
@@ -136,7 +136,7 @@ _ALLOWED_NAMESPACES = record(
 )
 
 _SPEC = record(
-    "The pool as it should be.",
+    "The desired state of the pool.",
     {
         "allowedNamespaces": _ALLOWED_NAMESPACES,
         "allowedModes": distinct(
@@ -146,10 +146,10 @@ _SPEC = record(
             most=len(shared.MODES),
             default=["shai", "dynamic"],
         ),
-        "replicas": number("How many members there are.", most=shared.MEMBERS_LIMIT, default=1),
+        "replicas": number("The desired number of members.", most=shared.MEMBERS_LIMIT, default=1),
         "provider": word(
-            "Where members live. local: on the machine that the operator runs on. linux: on the hosts listed, by SSH. "
-            "Cannot change.",
+            "Where members are installed. local: on the operator's machine. linux: on the listed hosts, by SSH. "
+            "Immutable.",
             "local",
             "linux",
             rules=(
@@ -158,15 +158,15 @@ _SPEC = record(
                 ),
             ),
         ),
-        "hosts": keyed("The machines that members are put on; provider linux only.", _HOST, by="name", most=_HOSTS),
+        "hosts": keyed("The machines for members; provider linux only.", _HOST, by="name", most=_HOSTS),
         "maxMembers": number(
-            "How many members this machine takes; provider local only.",
+            "The maximum number of members on the operator's machine; provider local only.",
             least=1,
             most=shared.MEMBERS_LIMIT,
             default=8,
         ),
         "directory": text(
-            "Where members are kept, as an absolute path. Cannot change.",
+            "The directory of the members, as an absolute path. Immutable.",
             longest=255,
             pattern=shared.ABSOLUTE_PATH,
             default="/var/lib/shai",
@@ -176,14 +176,14 @@ _SPEC = record(
             ),
         ),
         "image": text(
-            "What members are made from: a directory beneath the operator's --images with bin/shai, runtime/libshai.so "
+            "The programs of the members: a directory in the operator's --images with bin/shai, runtime/libshai.so "
             "and whatever tasks need. Members are replaced one after the other when it changes.",
             longest=253,
             pattern=LABEL.replace("-a-z0-9", "-a-z0-9._"),
             default="default",
         ),
         "data": record(
-            "What a new member's data directory starts with; empty when left out.",
+            "The initial content of a new member's data directory; left out: it is empty.",
             {
                 "source": text(
                     "A directory on the member's host. $(NAME) is replaced.",
@@ -203,7 +203,7 @@ _SPEC = record(
             "The key-value store of each member.",
             {
                 "mode": word(
-                    "None: there is none, or the pipelines name one themselves. Managed: a private Redis beside each "
+                    "None: there is none, or the pipelines name their own. Managed: a private Redis beside each "
                     "monitor, as $(REDIS_SOCKET).",
                     "None",
                     "Managed",
@@ -230,7 +230,7 @@ _SPEC = record(
             {
                 "addresses": text(
                     "The range, as a CIDR; the member with ordinal i has the (i+1)th address that a machine can have. "
-                    "Cannot change.",
+                    "Immutable.",
                     longest=64,
                     default="127.0.10.0/24",
                     rules=(
@@ -247,10 +247,10 @@ _SPEC = record(
             default={},
         ),
         "update": record(
-            "How members are replaced when the pool changes.",
+            "How members are updated when the pool changes.",
             {
                 "maxUnavailable": share(
-                    "How many members may be away at once; a percentage is rounded down, to at least one.",
+                    "How many members may be unavailable at once; a percentage is rounded down, to at least one.",
                     most=shared.MEMBERS_LIMIT,
                     default=1,
                 )
@@ -258,27 +258,29 @@ _SPEC = record(
             default={},
         ),
         "scaleIn": record(
-            "How members go when there are too many.",
+            "How members are removed when there are too many.",
             {
                 "policy": word(
-                    "Which go first. HighestOrdinal: the newest. UnreadyFirst: those that are not ready, then the "
-                    "newest.",
+                    "Which are removed first. HighestOrdinal: the newest. UnreadyFirst: those that are not ready, then "
+                    "the newest.",
                     "HighestOrdinal",
                     "UnreadyFirst",
                     default="HighestOrdinal",
                 ),
                 "drainSeconds": number(
-                    "How long a member's sessions may go on before it is stopped, in seconds.", most=_HOUR, default=30
+                    "How long a member waits for the end of its sessions before it is stopped, in seconds.",
+                    most=_HOUR,
+                    default=30,
                 ),
             },
             default={},
         ),
         "healing": record(
-            "When a member is provisioned anew by itself.",
+            "When a member is repaired, by provisioning it again.",
             {
-                "failureThreshold": number("After how many failed looks in a row.", least=1, most=100, default=3),
+                "failureThreshold": number("After how many consecutive failed checks.", least=1, most=100, default=3),
                 "periodSeconds": number(
-                    "How often each member is looked at, in seconds.", least=1, most=_HOUR, default=10
+                    "How often each member is checked, in seconds.", least=1, most=_HOUR, default=10
                 ),
             },
             default={},
@@ -308,36 +310,36 @@ JAIL_POOL = Resource(
     short="jailp",
     namespaced=False,
     longest_name=_NAME_LENGTH,
-    about="A pool of members that all run the same pipelines, each under a monitor of its own.",
+    about="A pool of members. Each has its own monitor, and all run the same pipelines.",
     spec=_SPEC,
     status={
         "namespace": text(
-            "The namespace whose pipelines the pool runs; empty when it serves nobody.",
+            "The namespace whose pipelines the pool runs; empty when it serves none.",
             longest=LABEL_LENGTH,
             shortest=0,
         ),
-        "replicas": number("How many members there are."),
-        "readyReplicas": number("How many are up and answer."),
-        "availableReplicas": number("How many serve sessions."),
-        "updatedReplicas": number("How many are as spec says."),
+        "replicas": number("The number of members."),
+        "readyReplicas": number("The number of members whose monitors answer and serve their bundle."),
+        "availableReplicas": number("The number of members that serve sessions."),
+        "updatedReplicas": number("The number of members with the desired configuration and release."),
         "selector": text("Selects the members, for the scale subresource.", longest=512, shortest=0),
         "members": keyed("The members, by ordinal.", _MEMBER, by="name", most=shared.MEMBERS_LIMIT),
         "stableRelease": _release("The release on members that take part in no rollout."),
         "candidateRelease": _release("The release that is being rolled out."),
         "rejectedRelease": _release("The release that was rolled back."),
         "rollout": shared.rollout_status(
-            "Where the rollout stands; an operator that starts again goes on from here.",
+            "The state of the rollout; a restarted operator continues from here.",
             {
-                "superseded": _release("An earlier candidate that the canaries have while this one is compared."),
+                "superseded": _release("An earlier candidate that the canaries keep while this one is compared."),
                 "canaries": items(
                     "The members that have the candidate, in the order in which they were chosen.",
                     text("Name of a member.", longest=LABEL_LENGTH),
                     most=shared.MEMBERS_LIMIT,
                 ),
-                "watchedSince": moment("From when on all members of this step have been ready."),
-                "interruptions": number("How often they have stopped being ready since the step began."),
+                "watchedSince": moment("When all members of this step became ready."),
+                "interruptions": number("How often they have stopped being ready since the step started."),
                 "before": record(
-                    "What members without the change did before the last step.",
+                    "The counters of members without the change, before the last step.",
                     {
                         "sessions": number("Sessions that ended."),
                         "decisions": number("Decisions of their monitors."),
@@ -349,9 +351,9 @@ JAIL_POOL = Resource(
         ),
     },
     conditions={
-        "Ready": "Whether all members are up and serve what they should.",
-        "Progressing": "Whether something is under way: provisioning, an update, a rollout.",
-        "Provisioned": "Whether members could be made. Reasons: Provisioned, Provisioning, HostUnreachable, "
+        "Ready": "Whether all members run and serve their bundles.",
+        "Progressing": "Whether provisioning, an update or a rollout is in progress.",
+        "Provisioned": "Whether the members could be provisioned. Reasons: Provisioned, Provisioning, HostUnreachable, "
         "HostKeyMismatch, AuthenticationFailed, PlaybookFailed, TooFewHosts, TimedOut, ImageMissing.",
     },
     columns=(

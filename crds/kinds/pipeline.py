@@ -15,9 +15,9 @@ _EXPECTATION = record(
     {
         "task": name("One of the pipeline's tasks."),
         "from": record(
-            "The facts that they are taken from: one instance for every tuple.",
+            "The facts that define the instances: one for every tuple.",
             {
-                "conduit": text("The conduit that says it.", longest=shared.CONDUIT_LENGTH),
+                "conduit": text("The conduit that says the facts.", longest=shared.CONDUIT_LENGTH),
                 "says": text("The predicate.", longest=shared.PREDICATE_LENGTH),
                 "parameters": distinct(
                     "The task's parameters, in the order of the tuple's values.",
@@ -33,7 +33,7 @@ _EXPECTATION = record(
 )
 
 _LIMITS = record(
-    "When a change is not rolled out, or rolled back.",
+    "Limits beyond which a change is not rolled out, or is rolled back.",
     {
         "denialsPercent": number(
             "Rolled back when the share of denials among the decisions of members with the change is higher by more "
@@ -53,8 +53,8 @@ _LIMITS = record(
             default=50,
         ),
         "minimumSessions": number(
-            "How many sessions members with the change must have served before they are judged; with fewer the rollout "
-            "waits.",
+            "The number of sessions that members with the change must have served before they are judged. With "
+            "fewer, the rollout waits.",
             most=1000000,
             default=20,
         ),
@@ -69,40 +69,44 @@ def _flows(about: str) -> Schema:
         {
             "task": text("The task.", longest=63),
             "instance": text('An instance of it, as an example: "worker(alice, de)".', longest=1024, shortest=0),
-            "instances": number("How many instances have such a flow."),
+            "instances": number("The number of instances with such a flow."),
             "access": shared.access(),
             "conduits": text('The name of the conduits in the pipeline, such as "documents".', longest=63, shortest=0),
             "conduit": text(
                 'A conduit of them, as an example: "/corpus/public/17.txt".', longest=shared.PATH_LENGTH, shortest=0
             ),
             "policy": text("The conduits' policy after the change.", longest=1024, shortest=0),
-            "classes": number("How many classes of conduits; every decision about a class is the same."),
-            "documents": number("How many conduits."),
-            "flows": number("How many flows: pairs of an instance and a conduit."),
+            "classes": number("The number of classes of conduits; every decision about a class is the same."),
+            "documents": number("The number of conduits."),
+            "flows": number("The number of flows: pairs of an instance and a conduit."),
         },
     )
     return items(about, flow, most=_LISTED)
 
 
 _EFFECT = record(
-    "What the change that is waiting or being rolled out would open and close, found before it is enforced anywhere.",
+    "The flows that the pending change would open and close, computed before it is enforced anywhere.",
     {
         "from": text("Hash of the bundle now in force.", longest=64, shortest=0),
         "to": text("Hash of the bundle with the change.", longest=64, shortest=0),
-        "flowsBefore": number("Flows that are open now."),
-        "flowsAfter": number("Flows that would be open."),
+        "flowsBefore": number("The number of open flows now."),
+        "flowsAfter": number("The number of open flows after the change."),
         "opened": _flows("Flows that would be opened, most first."),
-        "openedTotal": number("How many flows would be opened."),
+        "openedTotal": number("The number of flows that would be opened."),
         "closed": _flows("Flows that would be closed, most first."),
-        "closedTotal": number("How many flows would be closed."),
+        "closedTotal": number("The number of flows that would be closed."),
         "wouldClose": _flows("Flows that policies in mode Audit or Warn would close, most first; they stay open."),
-        "wouldCloseTotal": number("How many flows policies in mode Audit or Warn would close."),
-        "users": items("Users whose flows change, some.", text("A user.", longest=1024), most=_LISTED),
-        "usersTotal": number("How many users have a flow that changes."),
-        "documents": items(
-            "Documents whose flows change, some.", text("A conduit.", longest=shared.PATH_LENGTH), most=_LISTED
+        "wouldCloseTotal": number("The number of flows that policies in mode Audit or Warn would close."),
+        "users": items(
+            "Users whose flows change; the list may be incomplete.", text("A user.", longest=1024), most=_LISTED
         ),
-        "documentsTotal": number("How many documents have a flow that changes."),
+        "usersTotal": number("The number of users whose flows change."),
+        "documents": items(
+            "Documents whose flows change; the list may be incomplete.",
+            text("A conduit.", longest=shared.PATH_LENGTH),
+            most=_LISTED,
+        ),
+        "documentsTotal": number("The number of documents whose flows change."),
     },
 )
 
@@ -110,10 +114,9 @@ PIPELINE = Resource(
     kind="Pipeline",
     plural="pipelines",
     short="shpipe",
-    about="Tasks, the conduits between them, and how strictly they are held to the policies. Runs on every member of "
-    "its pool.",
+    about="Tasks, the conduits between them, and the mode of enforcement. Runs on every member of its pool.",
     spec=record(
-        "The pipeline as it should be.",
+        "The desired state of the pipeline.",
         {
             "mode": word(
                 "shai: what the offline analysis has validated runs natively, the monitor decides the rest. dynamic: "
@@ -123,14 +126,14 @@ PIPELINE = Resource(
                 default="shai",
             ),
             "revocation": word(
-                "What a live session loses when facts change. lazy: nothing before it ends. immediate: at once.",
+                "When a live session loses an access after facts change. lazy: when it ends. immediate: at once.",
                 "lazy",
                 "immediate",
                 default="lazy",
             ),
             "pool": name("Name of the JailPool that runs it.", default="default"),
             "rollout": record(
-                "How changes reach the members of the pool.",
+                "How changes are rolled out to the members of the pool.",
                 {
                     "paused": switch(
                         "true holds a rollout where it stands; it goes on when set to false.", default=False
@@ -144,7 +147,7 @@ PIPELINE = Resource(
                 default={},
             ),
             "variables": shared.variables(
-                "Values for $(NAME) in conduits and tasks; those of the pool and of its provider go before them."
+                "Values for $(NAME) in conduits and tasks; those of the pool and of its provider take precedence."
             ),
             "tasks": distinct(
                 "Names of Tasks in this namespace, in the order in which they start.",
@@ -179,18 +182,18 @@ PIPELINE = Resource(
     ),
     status={
         "pool": text("The JailPool that runs it.", longest=63),
-        "bundle": shared.sha256("Hash of the bundle that the pool has in force."),
-        "members": number("How many members run it."),
+        "bundle": shared.sha256("Hash of the pool's bundle in force."),
+        "members": number("The number of members that run it."),
         "effect": _EFFECT,
-        "rollout": shared.rollout_status("Where the rollout of the last change stands."),
+        "rollout": shared.rollout_status("The state of the rollout of the last change."),
     },
     conditions={
-        "Ready": "Whether what spec says runs everywhere. Its reason is that of Accepted or of RolledOut.",
+        "Ready": "Whether all members run it as spec says. Its reason is that of Accepted or of RolledOut.",
         "Accepted": "Whether it can run. Reasons: Accepted, TaskMissing, PolicyMissing, PoolMissing, PathConflict, "
         "Invalid, NamespaceNotAllowed, ModeNotAllowed, AddressNotAllowed, Checking.",
-        "RolledOut": "Where the rollout stands. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
+        "RolledOut": "The state of the rollout. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
         "BlocksFlows.",
-        "Analyzed": "What the last offline analysis said. Reasons: Complete, TasksBlocked, Failed, Pending.",
+        "Analyzed": "The result of the last offline analysis. Reasons: Complete, TasksBlocked, Failed, Pending.",
     },
     columns=(
         Column("Mode", ".spec.mode"),

@@ -25,10 +25,10 @@ POLICY = Resource(
     kind="Policy",
     plural="policies",
     short="shpol",
-    about="A policy: who may read data, who may change it, and what may become of it. Conduits and tasks refer to it "
-    "by name. A changed policy is rolled out over the members of a pool and rolled back when it does harm.",
+    about="A policy: who may read data, who may change it, and how data derived from it is relaxed. Conduits and tasks "
+    "refer to it by name. A changed policy is rolled out over the members of a pool and rolled back if it causes harm.",
     spec=record(
-        "The policy as it should be.",
+        "The desired state of the policy.",
         {
             "text": text(
                 "One policy of the policy language, at most 65,536 bytes. It is declared under this object's name, "
@@ -43,11 +43,11 @@ POLICY = Resource(
                 default="Enforce",
             ),
             "rollout": record(
-                "How changes of this policy are rolled out, where that differs from the pipeline's.",
+                "How changes of this policy are rolled out, if not as the pipeline says.",
                 {"steps": shared.steps("Steps that replace those of the pipeline, in ascending order.")},
             ),
             "revisionHistoryLimit": number(
-                "How many old PolicyRevisions are kept besides those in use.", most=HISTORY_LIMIT, default=10
+                "The number of old PolicyRevisions to keep besides those in use.", most=HISTORY_LIMIT, default=10
             ),
         },
         required=("text",),
@@ -65,8 +65,8 @@ POLICY = Resource(
     },
     conditions={
         "Accepted": "Whether the text is valid. Reasons: Accepted, Invalid, Checking.",
-        "Ready": "Whether what spec says is in force. Reasons: Stable, RollingOut, RolledBack, Invalid, Unused, Held.",
-        "RolledOut": "Where its rollout stands. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
+        "Ready": "Whether the spec is in force. Reasons: Stable, RollingOut, RolledBack, Invalid, Unused, Held.",
+        "RolledOut": "The state of its rollout. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
         "BlocksFlows.",
     },
     columns=(
@@ -86,13 +86,12 @@ POLICY_REVISION = Resource(
     kind="PolicyRevision",
     plural="policyrevisions",
     short="shrev",
-    about="One content that a Policy has had, kept so that a rollout can go back to it. Made and removed by the "
-    "operator.",
+    about="One content of a Policy, kept so that a rollout can roll back to it. Created and deleted by the operator.",
     spec=record(
-        "The content. It never changes.",
+        "The content. Immutable.",
         {
-            "policy": name("The Policy whose content this was."),
-            "revision": number("Counts the policy's contents, from 1.", least=1),
+            "policy": name("The Policy that had this content."),
+            "revision": number("The number of the content, from 1.", least=1),
             "hash": shared.sha256("SHA-256 of mode and text, in lower-case hexadecimal."),
             "text": text("The policy's text, at most 65,536 bytes.", longest=TEXT_LENGTH, rules=(_BYTES,)),
             "mode": word("The policy's mode: Audit, Warn or Enforce.", *_MODES),

@@ -94,13 +94,13 @@ def policy_reference(about: str) -> Schema:
 def steps(about: str) -> Schema:
     """Describe the steps of a rollout."""
     step = record(
-        "One step: so many members get the change, then they are watched.",
+        "One step: this many members get the change, then they are watched.",
         {
             "members": share(
-                "How many members have the change after this step; a percentage is rounded up.", most=MEMBERS_LIMIT
+                "The number of members with the change after this step; a percentage is rounded up.", most=MEMBERS_LIMIT
             ),
             "pauseSeconds": number(
-                "How long they are watched before they are judged and the next step begins, in seconds.",
+                "How long they are watched before they are judged and the next step starts, in seconds.",
                 most=PAUSE_LIMIT,
                 default=60,
             ),
@@ -116,12 +116,12 @@ def rollout_status(about: str, more: Mapping[str, Schema] | None = None) -> Sche
         about,
         {
             "release": text("The release that is being rolled out.", longest=LABEL_LENGTH),
-            "step": number("The step it has reached, counted from 1; 0 before the first."),
-            "steps": number("How many steps there are."),
-            "members": number("How many members have it."),
-            "since": moment("When this step began."),
-            "verdict": text("What the step was last judged: Pending, Promote, Inconclusive or RollBack.", longest=32),
-            "message": text("On which figures the verdict rests.", longest=4096, shortest=0),
+            "step": number("The present step, counted from 1; 0 before the first."),
+            "steps": number("The number of steps."),
+            "members": number("The number of members with the release."),
+            "since": moment("When this step started."),
+            "verdict": text("The last verdict on the step: Pending, Promote, Inconclusive or RollBack.", longest=32),
+            "message": text("The figures on which the verdict is based.", longest=4096, shortest=0),
             **(more or {}),
         },
     )
@@ -134,4 +134,4 @@ def sha256(about: str) -> Schema:
 
 def access() -> Schema:
     """Describe the kind of access of a flow."""
-    return word("What the task does with the data.", "read", "write")
+    return word("The kind of access.", "read", "write")

@@ -13,10 +13,10 @@ TASK = Resource(
     kind="Task",
     plural="tasks",
     short="shtask",
-    about="A program that runs in a sandbox: what it is, what it is made for and what it may be suspected to know. "
+    about="A program that runs in a sandbox, its expected accesses, and the taint of its output. "
     "Pipelines name the tasks that they run.",
     spec=record(
-        "What runs.",
+        "The program and its sandbox.",
         {
             "command": items(
                 "The program, as an absolute path, and its arguments. $(NAME) is replaced.",
@@ -31,21 +31,21 @@ TASK = Resource(
                 most=64,
             ),
             "environment": shared.variables(
-                "All that the program finds in its environment, besides what the monitor sets. $(NAME) is replaced."
+                "The program's environment, besides the variables that the monitor sets. $(NAME) is replaced."
             ),
             "run": word(
-                "Once: a program that ends. Always: one that is started again when it ends.",
+                "Once: a program that ends. Always: a program that is restarted when it ends.",
                 "Once",
                 "Always",
                 default="Always",
             ),
             "parameters": distinct(
-                "Make one task many instances, such as a worker for each user and region.",
+                "Parameters, which give one task many instances, such as a worker for each user and region.",
                 text("Name of a parameter.", longest=64, pattern=VARIABLE),
                 most=8,
             ),
             "taint": shared.policy_reference(
-                "The policy that everything the task writes is taken to be under, whatever it has really read."
+                "The policy of everything that the task writes, whatever it has really read."
             ),
             "reads": distinct(
                 "Names of the pipeline's conduits that the task is expected to read. A mistake costs speed, never "
@@ -60,7 +60,7 @@ TASK = Resource(
                 most=_CONDUITS,
             ),
             "resources": record(
-                "What each of its processes may use at most; what is left out is not bounded.",
+                "The limits for each of its processes; a limit that is left out does not apply.",
                 {
                     "memoryMegabytes": number(
                         "Private writable memory (heap, stacks, copies), in megabytes of 1,048,576 bytes.",
@@ -77,7 +77,7 @@ TASK = Resource(
     ),
     status={
         "usedBy": items("Pipelines that run this task, by name.", name("Name of a Pipeline."), most=16),
-        "usedByTotal": number("How many pipelines run it; the list above is cut short."),
+        "usedByTotal": number("The number of pipelines that run it; the list above may be incomplete."),
     },
     conditions={"Ready": "Whether it can run. Reasons: Accepted, Invalid, Checking."},
     columns=(
