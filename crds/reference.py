@@ -62,7 +62,7 @@ def _section(kind: Resource) -> Iterator[str]:
 def _conditions(kind: Resource) -> Iterator[str]:
     if kind.conditions:
         yield from ["", "| condition | meaning and reasons |", "| --- | --- |"]
-        yield from (f"| `{name}` | {_cell(about)} |" for name, about in kind.conditions.items())
+        yield from (f"| `{name}` | {_cell(str(about))} |" for name, about in kind.conditions.items())
 
 
 def _rows(schema: Schema, path: str) -> Iterator[str]:

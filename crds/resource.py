@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crds import schema
 from crds.schema import Schema, keyed, moment, number, record, rule_at_birth, text, word
+
+if TYPE_CHECKING:
+    from crds.condition import Condition
 
 GROUP = "shai.dev"
 VERSION = "v1alpha1"
@@ -56,13 +59,18 @@ class Resource:
     spec: Schema
     columns: tuple[Column, ...]
     status: dict[str, Schema] | None = field(default_factory=dict)
-    conditions: dict[str, str] = field(default_factory=dict)
-    """Meaning and reasons of each type of condition, for the reference page."""
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    """By type."""
     namespaced: bool = True
     rules: tuple[Schema, ...] = ()
     selectable: tuple[str, ...] = ()
     scale: dict[str, str] | None = None
     longest_name: int = schema.LABEL_LENGTH
+
+    def reasons(self, kind: str) -> frozenset[str]:
+        """Return the reasons that a type of condition of this kind can have."""
+        types = (kind, *self.conditions[kind].others)
+        return frozenset(reason for one in types for reason in self.conditions[one].reasons)
 
     @property
     def file(self) -> str:

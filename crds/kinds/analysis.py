@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from crds import condition
+from crds.condition import Condition
 from crds.kinds import shared
 from crds.resource import Column, Resource, condition_column
 from crds.schema import Schema, immutable, items, keyed, moment, name, number, record, rule, switch, text, word
@@ -92,7 +94,11 @@ OFFLINE_ANALYSIS = Resource(
         "nextScheduleTime": moment("The next scheduled time."),
     },
     conditions={
-        "Ready": "Whether it creates runs. Reasons: Scheduled, Suspended, InvalidSchedule, NeverFires, PipelineMissing."
+        "Ready": Condition(
+            "Whether it creates runs.",
+            true=("Scheduled",),
+            false=("Suspended", "InvalidSchedule", "NeverFires", "PipelineMissing"),
+        )
     },
     columns=(
         Column("Pipeline", ".spec.pipeline"),
@@ -247,7 +253,7 @@ ANALYSIS_RUN = Resource(
         ),
         "warningsTotal": number("The number of all warnings."),
     },
-    conditions={"Succeeded": f"Whether it completed successfully. Reasons: {shared.RUN_REASONS}"},
+    conditions={"Succeeded": condition.run(false=("Superseded",))},
     columns=(
         Column("Pipeline", ".spec.pipeline"),
         condition_column("Reason", "Succeeded", "reason"),

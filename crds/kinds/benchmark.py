@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from crds.kinds import shared
+from crds import condition
 from crds.resource import Column, Resource, condition_column
 from crds.schema import distinct, items, moment, name, number, record, rule, text, word
 
@@ -35,6 +35,9 @@ _ROW = record(
 )
 
 _SUMMARY = 'Throughput overhead from the shortest to the longest sessions, such as "7.21 % … 2.52 %".'
+
+_NOT_ALLOWED = ("NamespaceNotAllowed", "ModeNotAllowed")
+"""Reasons while its pool does not allow it, and when it has waited for too long."""
 
 BENCHMARK = Resource(
     kind="Benchmark",
@@ -95,10 +98,7 @@ BENCHMARK = Resource(
             "The ConfigMap in this namespace with all figures, as results.json and table.txt.", longest=253, shortest=0
         ),
     },
-    conditions={
-        "Succeeded": f"Whether it completed successfully. Reasons: {shared.RUN_REASONS} "
-        "While its pool does not allow it: NamespaceNotAllowed, ModeNotAllowed."
-    },
+    conditions={"Succeeded": condition.run(false=_NOT_ALLOWED, unknown=_NOT_ALLOWED)},
     rules=(
         rule(
             f"self.spec == oldSelf.spec || {_STARTED}",

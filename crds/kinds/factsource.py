@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from crds import condition
 from crds.kinds import shared
 from crds.resource import Column, Resource, condition_column
 from crds.schema import items, keyed, number, record, rule, text, value
 
 _DAY = 24 * 3600
-_READY = "Whether it can be used. Reasons: Accepted, Invalid, Checking."
+_READY = condition.validity("Whether it can be used.")
 
 _ONE_SOURCE = rule(
     "[has(self.inline), has(self.file), has(self.redis), has(self.http)].exists_one(given, given)",

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from crds import condition
+from crds.condition import Condition
 from crds.kinds import shared
 from crds.resource import Column, Resource, condition_column
 from crds.schema import (
@@ -351,10 +353,42 @@ JAIL_POOL = Resource(
         ),
     },
     conditions={
-        "Ready": "Whether all members run and serve their bundles.",
-        "Progressing": "Whether provisioning, an update or a rollout is in progress.",
-        "Provisioned": "Whether the members could be provisioned. Reasons: Provisioned, Provisioning, HostUnreachable, "
-        "HostKeyMismatch, AuthenticationFailed, PlaybookFailed, TooFewHosts, TimedOut, ImageMissing.",
+        "Ready": Condition(
+            "Whether all members run and serve their bundles.",
+            true=("AllReady",),
+            false=(
+                "Unreachable",
+                "MonitorNotReady",
+                "BundlePending",
+                "BundleRefused",
+                "Starting",
+                "TaskFailed",
+                "AnalysisFailed",
+                "Draining",
+            ),
+            others=("Provisioned",),
+        ),
+        "Progressing": Condition(
+            "Whether provisioning, an update or a rollout is in progress.",
+            true=("Provisioning", "Draining", "Updating", "Progressing"),
+            false=("Complete", *condition.ROLLOUT_REASONS[1:]),
+        ),
+        "Provisioned": Condition(
+            "Whether the members could be provisioned.",
+            true=("Provisioned",),
+            false=(
+                "Provisioning",
+                "Deleting",
+                "HostUnreachable",
+                "HostKeyMismatch",
+                "AuthenticationFailed",
+                "PlaybookFailed",
+                "TooFewHosts",
+                "TimedOut",
+                "ImageMissing",
+                "Cancelled",
+            ),
+        ),
     },
     columns=(
         Column("Desired", ".spec.replicas", "integer"),

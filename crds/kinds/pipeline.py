@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from crds import condition
+from crds.condition import Condition
 from crds.kinds import conduit, shared
 from crds.resource import Column, Resource, condition_column
 from crds.schema import Schema, distinct, items, name, number, record, rule, switch, text, word
@@ -188,12 +190,29 @@ PIPELINE = Resource(
         "rollout": shared.rollout_status("The state of the rollout of the last change."),
     },
     conditions={
-        "Ready": "Whether all members run it as spec says. Its reason is that of Accepted or of RolledOut.",
-        "Accepted": "Whether it can run. Reasons: Accepted, TaskMissing, PolicyMissing, PoolMissing, PathConflict, "
-        "Invalid, NamespaceNotAllowed, ModeNotAllowed, AddressNotAllowed, Checking.",
-        "RolledOut": "The state of the rollout. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
-        "BlocksFlows.",
-        "Analyzed": "The result of the last offline analysis. Reasons: Complete, TasksBlocked, Failed, Pending.",
+        "Ready": Condition("Whether all members run it as spec says.", others=("Accepted", "RolledOut")),
+        "Accepted": Condition(
+            "Whether it can run.",
+            true=("Accepted",),
+            false=(
+                "Invalid",
+                "TaskMissing",
+                "PolicyMissing",
+                "PoolMissing",
+                "PathConflict",
+                "NamespaceNotAllowed",
+                "ModeNotAllowed",
+                "AddressNotAllowed",
+            ),
+            unknown=("Checking",),
+        ),
+        "RolledOut": condition.rolled_out("The state of the rollout."),
+        "Analyzed": Condition(
+            "The result of the last offline analysis.",
+            true=("Complete", "TasksBlocked"),
+            false=("Failed",),
+            unknown=("Pending",),
+        ),
     },
     columns=(
         Column("Mode", ".spec.mode"),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from crds import condition
+from crds.condition import Condition
 from crds.kinds import shared
 from crds.resource import Column, Resource, condition_column
 from crds.schema import LABEL, LABEL_LENGTH, immutable, items, name, number, record, rule, rule_at_birth, text, word
@@ -64,10 +66,11 @@ POLICY = Resource(
         "latestRevision": number("The number of the newest PolicyRevision."),
     },
     conditions={
-        "Accepted": "Whether the text is valid. Reasons: Accepted, Invalid, Checking.",
-        "Ready": "Whether the spec is in force. Reasons: Stable, RollingOut, RolledBack, Invalid, Unused, Held.",
-        "RolledOut": "The state of its rollout. Reasons: Complete, Progressing, Paused, Inconclusive, RolledBack, "
-        "BlocksFlows.",
+        "Accepted": condition.validity("Whether the text is valid."),
+        "Ready": Condition(
+            "Whether the spec is in force.", true=("Stable", "Unused"), others=("Accepted", "RolledOut")
+        ),
+        "RolledOut": condition.rolled_out("The state of its rollout."),
     },
     columns=(
         Column("Mode", ".spec.mode"),

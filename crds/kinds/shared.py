@@ -38,8 +38,6 @@ MODES = ("shai", "dynamic", "audit", "baseline")
 
 ABSOLUTE_PATH = r"^(/[^/\x00]+)+$"
 
-RUN_REASONS = "Unknown: Pending, Running. True: Complete. False: Failed, Cancelled, TimedOut, Superseded."
-
 
 _PERCENTAGE = (
     "size(s.members) > 3 ? 100 : size(s.members) == 2 ? int(s.members.charAt(0)) "

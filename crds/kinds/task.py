@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from crds import condition
 from crds.kinds import shared
 from crds.resource import Column, Resource, condition_column
 from crds.schema import VARIABLE, distinct, items, name, number, record, text, word
@@ -79,7 +80,7 @@ TASK = Resource(
         "usedBy": items("Pipelines that run this task, by name.", name("Name of a Pipeline."), most=16),
         "usedByTotal": number("The number of pipelines that run it; the list above may be incomplete."),
     },
-    conditions={"Ready": "Whether it can run. Reasons: Accepted, Invalid, Checking."},
+    conditions={"Ready": condition.validity("Whether it can run.")},
     columns=(
         Column("Run", ".spec.run"),
         Column("Taint", ".spec.taint.name"),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -136,7 +135,7 @@ NAMES = {"AnalysisRun": "nightly-29384756", "PolicyRevision": "search-users-" + 
 
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.kind)
 def test_kubectl_fits_100_columns(kind: Resource) -> None:
-    reasons = max(re.findall(r"[A-Z]\w+(?=[,.])", " ".join(kind.conditions.values())), key=len, default="")
+    reasons = max((reason for one in kind.conditions.values() for reason in one.reasons), key=len, default="")
     cells = [("Name", NAMES.get(kind.kind, "search-service"))]
     for column in (*kind.columns, Column("Age", "", "date")):
         if column.wide:

@@ -3,4 +3,14 @@
 
 Every function can run twice, or again after a crash in the middle, with the same result: it uses only its arguments and
 remembers nothing.
+
+The modules that decide about each kind, and write its conditions:
+
+- Policy, PolicyRevision: `policies`; RolledOut: `rollout`, `rollout_status`
+- Task, FactSource, Principal: `definitions`
+- Pipeline: `definitions`, `tenancy`; RolledOut: `rollout`, `rollout_status`; Analyzed: `runs`
+- JailPool: `pools`, `pool_status`, `pool_deletion`; reasons of members: `members`
+- OfflineAnalysis: `analyses`
+- AnalysisRun: `runs`
+- Benchmark: `benchmarks`
 """

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import members, rollout_state
+from shai_operator.reconcile import conditions, members, rollout_state
 from shai_operator.reconcile.actions import NORMAL, WARNING, Emit
 from shai_operator.reconcile.bundles import POOL_LABEL
-from shai_operator.reconcile.conditions import FALSE, TRUE, Condition, render
+from shai_operator.reconcile.conditions import FALSE, TRUE, Condition
 from shai_operator.reconcile.counts import IS_READY, count
 from shai_operator.reconcile.objects import generation, name
 
@@ -71,7 +71,7 @@ def write(
         "members": rows,
         **{key: value for key, value in releases.items() if value},
         "rollout": describe(kept, decision),
-        "conditions": render(pool, wanted, now),
+        "conditions": conditions.render(pool, wanted, now),
     }
 
 

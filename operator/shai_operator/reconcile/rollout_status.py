@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import policies, references, tenancy
+from shai_operator.reconcile import conditions, policies, references, tenancy
 from shai_operator.reconcile.actions import SetStatus
-from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, find, render
+from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, find
 from shai_operator.reconcile.counts import count
 from shai_operator.reconcile.objects import created, name, namespace, status, uid
 
@@ -60,7 +60,7 @@ def pipeline(obj: Object, outlook: Outlook, now: datetime) -> SetStatus:
             for key in ("release", "step", "steps", "members", "since", "verdict", "message")
             if key in outlook.described
         },
-        "conditions": render(obj, [_pipeline_condition(obj, outlook)], now),
+        "conditions": conditions.render(obj, [_pipeline_condition(obj, outlook)], now),
     }
     bundle = outlook.hash or before.get("bundle")
     if bundle:
@@ -128,7 +128,7 @@ def policy(obj: Object, outlook: Outlook, now: datetime, *, rejected: str = "") 
         WRITER,
         {
             **{key: value for key, value in written.items() if value},
-            "conditions": render(obj, [condition], now),
+            "conditions": conditions.render(obj, [condition], now),
         },
     )
 
