@@ -26,6 +26,17 @@ var (
 	// Java's java.nio makes a socket pair when it opens its first file. The values are
 	// SOCK_STREAM, with SOCK_NONBLOCK and SOCK_CLOEXEC.
 	streamTypes = []uint32{1, 1 | 0x800, 1 | 0x80000, 1 | 0x80800}
+	// Options that say when a socket waits, sends or gives up. Those that put a value of the
+	// task's choice into packets are missing on purpose: in IP_OPTIONS, IP_TOS, SO_RCVBUF
+	// (the window) or TCP_MAXSEG, data would leave without a write.
+	socketOptions = []uint32{
+		7, 9, 13, // SO_SNDBUF, SO_KEEPALIVE, SO_LINGER
+		20, 21, 66, 67, // SO_RCVTIMEO, SO_SNDTIMEO and their 64-bit kin
+	}
+	tcpOptions = []uint32{
+		1, 3, 12, // TCP_NODELAY, TCP_CORK, TCP_QUICKACK
+		4, 5, 6, 18, // TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_USER_TIMEOUT
+	}
 	// PR_SET_DUMPABLE is missing on purpose: the monitor cannot read the memory of a task
 	// that is not dumpable, and so not the paths that it asks for. Nor may a task decide
 	// that others can trace it.
@@ -50,6 +61,8 @@ const (
 	namespaceFlags = 0x7e020000
 	newTime        = 0x80   // CLONE_NEWTIME, for unshare
 	unixDomain     = 1      // AF_UNIX
+	socketLevel    = 1      // SOL_SOCKET
+	tcpLevel       = 6      // IPPROTO_TCP
 	cloneParent    = 0x8000 // would leave the task's process tree
 )
 

@@ -103,6 +103,9 @@ var attacks = []attack{
 	{"pass-descriptor-at 3", syscallFilter, unix.EPERM},
 	{"sendmsg 7", syscallFilter, unix.EPERM},
 	{"recvmsg 7", syscallFilter, unix.EPERM},
+	{"setsockopt 7 0 4", syscallFilter, unix.EPERM}, // IP_OPTIONS
+	{"setsockopt 7 0 1", syscallFilter, unix.EPERM}, // IP_TOS
+	{"setsockopt 7 1 8", syscallFilter, unix.EPERM}, // SO_RCVBUF
 	// Programs.
 	{"exec /bin/true", execRefusal | files, unix.EACCES},
 	{"exec $V", execRefusal, unix.EACCES},
@@ -176,7 +179,7 @@ var twins = []string{
 	"mkdirat-capability new", "renameat-capability old.txt new.txt", "unlinkat-capability old.txt 1",
 	"kill-own", "fork", "socketpair 1", "prctl-name", "death-signal 9", "read-by-gate 96", "read 7", "write 7",
 	"sendto 3", "recvmsg 3", "write 96",
-	"dup 1", "dup2 200",
+	"dup 1", "dup2 200", "setsockopt 7 6 1", "setsockopt 7 1 9",
 }
 
 // world makes a specification for an attempt, with every kind of descriptor and
@@ -230,7 +233,8 @@ func TestUnscopedSignals(t *testing.T) {
 // enforcement off.
 func TestRefusedCallsAreReported(t *testing.T) {
 	for try, call := range map[string]string{"bpf": "bpf", "read 96": "read", "mkdir $S/new": "mkdir",
-		"unknown 5000": "system call 5000"} {
+		"setsockopt 7 0 4": "setsockopt",
+		"unknown 5000":     "system call 5000"} {
 		spec, decider := world(t, try)
 		if attempt(t, spec, decider); !decider.heard(call) {
 			t.Errorf("%s: heard only %v", try, decider.refused)

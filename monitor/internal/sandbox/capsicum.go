@@ -39,7 +39,6 @@ const (
 	capPeerName     = firstWord | 1<<32
 	capSocketName   = firstWord | 1<<33
 	capGetOption    = firstWord | 1<<34
-	capSetOption    = firstWord | 1<<37
 	capShutDown     = firstWord | 1<<38
 	capLinkFrom     = firstWord | 1<<41
 	capRenameTo     = firstWord | 1<<42
@@ -63,9 +62,10 @@ var (
 	changeRights = join(writeRights, rights{capLookUp, capMap, capCreate, capMakeDir, capUnlink,
 		capRenameTo, capLinkTo})
 	// A file is moved and linked only from where the task may read it, too.
-	moveRights   = rights{capRenameFrom, capLinkFrom}
-	socketRights = rights{capStatus, capControl, capPoll, capGetOption, capSetOption, capPeerName, capSocketName,
-		capShutDown}
+	moveRights = rights{capRenameFrom, capLinkFrom}
+	// Without CAP_SETSOCKOPT: options of IP put data into packets without a write, and
+	// Capsicum does not tell options apart.
+	socketRights = rights{capStatus, capControl, capPoll, capGetOption, capPeerName, capSocketName, capShutDown}
 	streamRights = join(socketRights, rights{capRead, capWrite})
 )
 

@@ -61,6 +61,10 @@ func TestCapsicumPlan(t *testing.T) {
 		if has(capExecute) || has(capMapExecute) {
 			t.Errorf("%d: may be executed", test.number)
 		}
+		const setOption = firstWord | 1<<37 // CAP_SETSOCKOPT
+		if has(setOption) {
+			t.Errorf("%d: may set socket options", test.number)
+		}
 	}
 }
 

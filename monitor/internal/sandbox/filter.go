@@ -179,6 +179,9 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 		return equals(0, []uint32{0}, allow, ask)
 	case pairing:
 		return equals(0, []uint32{unixDomain}, equals(1, streamTypes, allow, ask), ask)
+	case socketOption:
+		return equals(1, []uint32{socketLevel}, equals(2, socketOptions, allow, ask),
+			equals(1, []uint32{tcpLevel}, equals(2, tcpOptions, allow, ask), ask))
 	}
 	// accepting, refused and unclassified: the supervisor answers.
 	return ask

@@ -152,6 +152,16 @@ func TestFilterArguments(t *testing.T) {
 		{"socketpair", elsewhere, []uint64{1, 1}, allow},
 		{"socketpair", elsewhere, []uint64{1, 2}, notify},
 		{"socketpair", elsewhere, []uint64{16, 3}, notify},
+		{"setsockopt", elsewhere, []uint64{7, 1, 9}, allow},         // SO_KEEPALIVE
+		{"setsockopt", elsewhere, []uint64{7, 6, 1}, allow},         // TCP_NODELAY
+		{"setsockopt", elsewhere, []uint64{7, 1<<32 | 6, 1}, allow}, // the kernel ignores the high word
+		{"setsockopt", elsewhere, []uint64{7, 0, 4}, notify},        // IP_OPTIONS
+		{"setsockopt", elsewhere, []uint64{7, 0, 1}, notify},        // IP_TOS
+		{"setsockopt", elsewhere, []uint64{7, 41, 9}, notify},       // of IPv6
+		{"setsockopt", elsewhere, []uint64{7, 1, 8}, notify},        // SO_RCVBUF
+		{"setsockopt", elsewhere, []uint64{7, 1, 26}, notify},       // SO_ATTACH_FILTER
+		{"setsockopt", elsewhere, []uint64{7, 6, 2}, notify},        // TCP_MAXSEG
+		{"setsockopt", elsewhere, []uint64{7, 6, 9}, notify},        // an option's number at another level
 		{"kill", elsewhere, []uint64{1}, allow},
 		{"execve", elsewhere, nil, notify},
 		{"accept4", elsewhere, []uint64{6}, notify},

@@ -42,6 +42,7 @@ const (
 	cloning       // clone: the same; in other tasks no new namespaces
 	ownLimits     // prlimit64: only on oneself
 	pairing       // socketpair: only streams, which are pipes once messages are refused
+	socketOption  // setsockopt: an allow-list of options by level
 )
 
 // classification lists every system call under its treatment. Numbers in parentheses are
@@ -49,7 +50,7 @@ const (
 var classification = map[treatment]string{
 	native: `close fstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
 		pipe select sched_yield mremap msync mincore madvise pause nanosleep getitimer alarm setitimer getpid
-		shutdown getsockname getpeername setsockopt getsockopt exit wait4 uname flock fsync fdatasync
+		shutdown getsockname getpeername getsockopt exit wait4 uname flock fsync fdatasync
 		ftruncate getdents getcwd fchdir umask gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid
 		getegid getppid getpgrp getgroups getresuid getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait
 		rt_sigsuspend sigaltstack fstatfs getpriority sched_getparam sched_getscheduler sched_get_priority_max
@@ -90,6 +91,7 @@ var classification = map[treatment]string{
 	cloning:       `clone`,
 	ownLimits:     `prlimit64`,
 	pairing:       `socketpair`,
+	socketOption:  `setsockopt`,
 
 	// Landlock does not confine chdir, changes of metadata and the like, so these calls
 	// are refused by path. Those by descriptor would change the metadata of files that a

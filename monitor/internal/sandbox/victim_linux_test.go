@@ -6,6 +6,7 @@ package sandbox
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,14 +70,13 @@ func confinedVictim(t *testing.T, try string) Spec {
 }
 
 // channels adds a descriptor channel with one message to read at its native
-// number and at its checked twin, and a checked connection.
+// number and at its checked twin, a connection and a checked one.
 func channels(t *testing.T, spec *Spec) {
 	t.Helper()
 	spec.Descriptors = map[int]*os.File{}
 	for number, kind := range map[int]int{
 		wire.FDChannel: unix.SOCK_SEQPACKET, wire.FDChannelChecked: unix.SOCK_SEQPACKET,
-		wire.FDConnectionChecked: unix.SOCK_STREAM, wire.FDConnection: unix.SOCK_STREAM,
-		wire.FDMonitor: unix.SOCK_SEQPACKET,
+		wire.FDConnectionChecked: unix.SOCK_STREAM, wire.FDMonitor: unix.SOCK_SEQPACKET,
 	} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 		check(t, err)
@@ -86,6 +86,28 @@ func channels(t *testing.T, spec *Spec) {
 		check(t, err)
 		spec.Descriptors[number] = far
 	}
+	spec.Descriptors[wire.FDConnection] = connection(t)
+}
+
+// connection is the task's end of a TCP connection, with one message to read.
+func connection(t *testing.T) *os.File {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	check(t, err)
+	t.Cleanup(func() { client.Close() })
+	_, err = client.Write([]byte("message!"))
+	check(t, err)
+	accepted, err := listener.Accept()
+	check(t, err)
+	defer accepted.Close()
+	file, err := accepted.(*net.TCPConn).File()
+	check(t, err)
+	t.Cleanup(func() { file.Close() })
+	file.Fd() // makes it blocking
+	return file
 }
 
 // bystander is a process outside the sandbox, with a readable address.

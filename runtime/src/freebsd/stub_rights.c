@@ -65,7 +65,7 @@ int
 stub_for_receiving(int descriptor)
 {
 	static const uint64_t rights[] = {CAP_READ, CAP_EVENT, CAP_FSTAT, CAP_FCNTL, CAP_GETSOCKOPT,
-	    CAP_SETSOCKOPT, CAP_GETPEERNAME, CAP_GETSOCKNAME, CAP_SHUTDOWN};
+	    CAP_GETPEERNAME, CAP_GETSOCKNAME, CAP_SHUTDOWN};
 
 	return limit(copy(descriptor), rights, COUNT(rights));
 }

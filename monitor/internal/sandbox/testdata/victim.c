@@ -186,6 +186,11 @@ by_path(const char *attempt, char **a)
 	if (IS("creat")) return syscall(SYS_creat, a[0], 0600);
 	if (IS("openat")) return show(syscall(SYS_openat, AT_FDCWD, a[0], O_RDONLY, 0));
 	if (IS("openat-capability")) return show(syscall(SYS_openat, SHAI_FD_CAPABILITY, a[0], O_RDONLY, 0));
+	if (IS("setsockopt")) {
+		int value = 0;
+
+		return syscall(SYS_setsockopt, number(a[0]), number(a[1]), number(a[2]), &value, sizeof(value));
+	}
 	if (IS("openat-capability-at-once"))
 		return syscall(SYS_openat, SHAI_FD_CAPABILITY, a[0], O_RDONLY | O_NONBLOCK, 0);
 	if (IS("create-capability")) return syscall(SYS_openat, SHAI_FD_CAPABILITY + 1, a[0], O_WRONLY | O_CREAT, 0600);
