@@ -5,30 +5,30 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 
-# How much the demo does: smoke, quick, standard, paper.
+# Size of the demo: smoke, quick, standard, paper.
 SIZE ?= quick
 # KEEP=1 leaves the demo running until Ctrl-C.
 KEEP ?=
-# What bench measures.
+# The measurement of bench.
 NAME ?=
-# V=1 shows each command and what it prints.
+# V=1 shows each command and its output.
 export V ?=
-# CI=true (as CI services set it) makes a skipped test a failure where a suite
-# can tell; see CONTRIBUTING.md.
+# CI=true (as CI services set it) makes a skipped test a failure in suites that
+# report skips; see CONTRIBUTING.md.
 export CI ?=
 
 PYTHON := .venv/bin/python
 GO_MODULES := monitor devcluster
-# Programs for FreeBSD are looked at as such, here too.
+# Checks of programs for FreeBSD use its operating system, here too.
 FREEBSD_GO_MODULES := monitor freebsd/init
 UV := build/uv/bin/uv
 UV_VERSION := 0.13.8
 
 STEP := @scripts/step.sh
-# files FOLDER: what a program is built from.
+# files FOLDER: the sources of a program.
 files = $(shell find $(1) -name target -prune -o -type f ! -name '*_test.go' -print)
-# part FOLDER,TARGET,STEP: makes the target of a folder that has a makefile; it
-# knows best whether there is anything to do.
+# part FOLDER,TARGET,STEP: makes the target with the folder's own makefile, which
+# knows what is up to date.
 part = @$(MAKE) -q -C $(1) $(2) >/dev/null 2>&1 || scripts/step.sh '$(3)' $(MAKE) -C $(1) $(2)
 
 .PHONY: help
@@ -43,7 +43,7 @@ setup: ## Check tool chains, install missing packages, make the Python environme
 .PHONY: build
 build: build-image build-devcluster ## Build everything into build/
 
-# What a member of a pool is installed from.
+# The image from which a pool's members are installed.
 .PHONY: build-image
 build-image: build/bin/shai build-runtime build-frontend build/syse/syse.jar
 	@scripts/image.sh build/images/default
@@ -71,7 +71,7 @@ build/syse/syse.jar: $(call files,syse/java) scripts/maven.sh | setup
 	$(STEP) syse.jar scripts/maven.sh -DskipTests package
 	@touch $@
 
-# Compiled, and linked but for the module, whose symbols only a kernel has.
+# The module is compiled but not linked, because only a kernel has its symbols.
 .PHONY: freebsd
 freebsd: build/freebsd/x86_64/shai build/freebsd/aarch64/shai ## Cross-build module objects, libshai, front end and monitor for FreeBSD
 	$(call part,kernel,freebsd,module objects for FreeBSD)
@@ -91,10 +91,10 @@ demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP
 	@exec $(PYTHON) -m demo --size $(SIZE) $(if $(KEEP),--keep)
 
 .PHONY: bench
-bench: ## List what can be measured, or measure it (NAME=...)
+bench: ## List the measurements, or run one (NAME=...)
 	@scripts/bench.sh $(NAME)
 
-# The devcluster's tests run a program that Go's cache of results does not see.
+# The devcluster's tests run a program that Go's test cache does not track.
 .PHONY: test
 test: build ## Run every test of every language
 	@scripts/suites.sh test \
@@ -135,10 +135,10 @@ $(UV):
 	$(STEP) uv bash -c 'python3 -m venv build/uv && build/uv/bin/python -m pip --quiet install uv==$(UV_VERSION)'
 
 .PHONY: lock
-lock: $(UV) ## Pin the Python packages anew from requirements.in
+lock: $(UV) ## Pin the Python packages again from requirements.in
 	$(STEP) requirements.lock $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --output-file requirements.lock requirements.in
 
 .PHONY: clean
-clean: ## Remove what was built and measured (keeps .venv)
+clean: ## Remove build and measurement results (keeps .venv)
 	@rm -rf build out syse/java/target

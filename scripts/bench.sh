@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Lists what can be measured, or runs one of these measurements. Results go to
-# standard output, those of the operator and the demo to out/ as well.
+# Lists the measurements, or runs one of them. Results go to standard output;
+# those of the operator and the demo also go to out/.
 #
 # Usage: scripts/bench.sh [NAME]
 set -euo pipefail
@@ -24,7 +24,7 @@ paper|Sys-E's overhead, 1,000,000 documents, measured for 5 hours|make demo SIZE
 "
 
 list() {
-  echo 'What can be measured, by make bench NAME=... or its command:'
+  echo 'Measurements, started by make bench NAME=... or their commands:'
   local name what command
   while IFS='|' read -r name what command; do
     [[ -z $name ]] || printf '\n  %-10s %s\n  %10s %s\n' "$name" "$what" '' "$command"
@@ -37,7 +37,7 @@ list() {
 }
 command=$(awk -F '|' -v name="$1" '$1 == name { print $3 }' <<<"$MEASUREMENTS")
 [[ -n $command ]] || {
-  echo "bench: no measurement is called $1: make bench lists them" >&2
+  echo "bench: there is no measurement $1; make bench lists them" >&2
   exit 2
 }
 echo "$command"

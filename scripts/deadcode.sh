@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Fails when no program reaches a Go function on any system: what only tests call
-# belongs in a _test.go file. A library's exported functions need no caller here, so
-# monitor/policy is left out; golangci-lint finds what it leaves unused itself.
+# Fails when no program reaches a Go function on any system: functions that only tests
+# call belong in a _test.go file. A library's exported functions need no caller here,
+# so monitor/policy is left out; golangci-lint finds its unused functions.
 #
 # Usage: scripts/deadcode.sh
 set -euo pipefail
@@ -24,7 +24,7 @@ export CGO_ENABLED=0
   mv "$work/deadcode" "$tools/deadcode-$VERSION"
 }
 
-# A function is dead when it is so on every system that compiles its file.
+# A function is dead if it is dead on every system that compiles its file.
 status=0
 for entry in "${MODULES[@]}"; do
   read -r -a systems <<<"$entry"

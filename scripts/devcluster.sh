@@ -17,7 +17,7 @@ if [[ -e $BINARY && -z $(find devcluster scripts/devcluster.sh -newer "$BINARY" 
   exit
 fi
 
-# A Kubernetes that does not know its version confuses clients.
+# Without a version number, Kubernetes would confuse clients.
 version=$(awk '$1 == "k8s.io/kubernetes" { print $2; exit }' devcluster/go.mod)
 IFS=. read -r major minor _ <<<"${version#v}"
 flags="-s -w"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Makes what the front end is linked against for FreeBSD here: the libraries'
-# headers as this system has them, and in place of the libraries shared objects
-# that define the same names and nothing else. A name that a library does not
-# have is an error of the link, as it should be; the result is not for running.
+# Makes headers and libraries with which the front end can be linked for FreeBSD:
+# this system's headers, and shared objects that only define the libraries'
+# names. An unknown name is therefore an error of the link. The result cannot be
+# run.
 #
 # Usage: scripts/freebsd-libraries.sh MACHINE DIRECTORY
 set -euo pipefail

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The tests of a Go module, a line that counts tests, failures and skips, and the
-# ten slowest of them. In CI (CI=true) a skipped test is a failure:
-# there everything has to be there.
+# ten slowest of them. In CI (CI=true) a skipped test is a failure: everything that
+# tests need has to be present there.
 #
 # Usage: scripts/go-test.sh MODULE [GO TEST ARGUMENT...]
 #   MODULE is the module's folder; without an argument all its packages are tested.
@@ -29,8 +29,8 @@ echo "slowest tests:"
 gotestsum tool slowest --num 10 --jsonfile "$PWD/$RECORD"
 [[ $status -eq 0 ]] || exit "$status"
 
-# A package without tests is a skip without a test's name.
+# go test reports a package without tests as a skip without a test's name.
 if [[ ${CI:-} == true ]] && grep '"Action":"skip"' "$RECORD" | grep '"Test":'; then
-  echo "go-test: the tests above were skipped; what they need is missing on this machine" >&2
+  echo "go-test: the tests above were skipped, because this machine lacks what they need" >&2
   exit 1
 fi

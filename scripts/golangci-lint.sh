@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Lints a Go module as .golangci.yaml says, for an operating system. Builds the linter at its first use.
+# Lints a Go module with .golangci.yaml, for an operating system. Builds the linter when it is first used.
 #
 # Usage: scripts/golangci-lint.sh MODULE [GOOS]
 set -euo pipefail

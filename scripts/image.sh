@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 image=$1
 
 # install_file SOURCE TARGET: replaces the file in one step, so that a program
-# which runs goes on with the one that it started as.
+# that runs keeps its own file.
 install_file() {
   cmp -s "$1" "$image/$2" && return
   mkdir -p "$image/$(dirname "$2")"

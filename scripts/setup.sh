@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Brings a machine to the state in which everything builds and runs: checks the
-# tool chains, installs missing Debian packages where it may, and makes the
-# Python environment. Safe to run again; a run that finds everything in place
-# changes nothing and needs no network.
+# Prepares a machine for building and running everything: checks the tool chains,
+# installs missing Debian packages if it may, and makes the Python environment.
+# It can be run again; if nothing is missing, it changes nothing and needs no
+# network.
 #
 # Usage: scripts/setup.sh [--check]
 #   --check  only look; say what is missing and exit 1

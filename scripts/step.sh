@@ -26,13 +26,13 @@ readonly name=$1
 shift
 started=${EPOCHREALTIME/[.,]/}
 
-# took: the time since the start, in seconds.
+# took: prints the time since the start, in seconds.
 took() {
   local tenths=$(((${EPOCHREALTIME/[.,]/} - started) / 100000))
   printf '%d.%d' $((tenths / 10)) $((tenths % 10))
 }
 
-# quoted ARGUMENT...: as one would type it.
+# quoted ARGUMENT...: prints the arguments as a user would type them.
 quoted() {
   local argument words=()
   for argument in "$@"; do
@@ -44,7 +44,7 @@ quoted() {
 
 report() { printf '%-32s %7s s%s\n' "$name" "$(took)" "${1:-}"; }
 
-# progress LOG: says every second what goes on, in one line of the terminal.
+# progress LOG: shows the progress every second, in one line of the terminal.
 progress() {
   local columns last
   while sleep 1; do

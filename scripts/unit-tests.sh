@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Runs test programs written with cmocka and prints how many tests passed. The
-# output of a program that fails is shown, and no other is run.
+# Runs test programs written with cmocka and prints how many tests passed. After
+# a failure, it shows the program's output and runs no other program.
 #
 # Usage: scripts/unit-tests.sh PROGRAM...
 set -euo pipefail

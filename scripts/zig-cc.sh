@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Compiles and links for FreeBSD 15 with Zig, which carries its C library.
+# Compiles and links for FreeBSD 15 with Zig, which contains its C library.
 #
 # Usage: scripts/zig-cc.sh MACHINE ARGUMENTS...
 #   MACHINE is x86_64 or aarch64.
