@@ -9,7 +9,10 @@
 
 #include "check.h"
 
-/* The monitor opens for the confined: with its own credentials, into the other's table. */
+/*
+ * The monitor opens for the confined context: with its own credentials, into the
+ * other's table.
+ */
 static void
 open_on_behalf(void)
 {
@@ -31,7 +34,10 @@ open_on_behalf(void)
 	context = event.descriptor;
 	REQUIRE_EQUAL(lwc_switch(context, 0, LWC_CALL, &event), 0);
 	REQUIRE_EQUAL(event.call, SYS_open);
-	/* With its credentials it is refused as it was; its memory has the path. */
+	/*
+	 * With the context's credentials the call is refused as before. The path is in
+	 * its memory.
+	 */
 	REQUIRE_EQUAL(lwc_syscall(LWC_CALLER, LWC_USE_MEMORY | LWC_USE_CREDENTIALS, SYS_open,
 			  (long)event.arguments[0], O_RDONLY, 0),
 	    -ECAPMODE);
@@ -60,7 +66,7 @@ memory_on_behalf(void)
 	    lwc_syscall(event.descriptor, LWC_USE_MEMORY, SYS_write, ends[1], (long)page, 1), 1);
 	REQUIRE_EQUAL(CALL3(SYS_read, ends[0], page, 1), 1);
 	REQUIRE_EQUAL(page[0], 'a');
-	/* Into its memory, and unmapping there: ours stays. */
+	/* Map into the other's memory and unmap there: our memory stays. */
 	REQUIRE_EQUAL(
 	    lwc_syscall(event.descriptor, LWC_USE_MEMORY, SYS_munmap, (long)page, 4096, 0), 0);
 	REQUIRE_EQUAL(page[0], 'a');
@@ -98,8 +104,8 @@ refused_on_behalf(void)
 }
 
 /*
- * The call closes the last descriptor of the context whose memory it uses, and
- * which has ours meanwhile: that context goes when the call is over, not before.
+ * The call closes the last descriptor of the context whose memory it uses, and which
+ * has ours in the meantime: that context is discarded after the call, not before.
  */
 static void
 target_closed_on_behalf(void)
@@ -124,7 +130,7 @@ target_closed_on_behalf(void)
 	REQUIRE_EQUAL(lwc_answer(LWC_CALLER, 0, 0, &event), -ESRCH);
 }
 
-/* What is redirected cannot be done through another context instead. */
+/* A redirected call cannot be made through another context instead. */
 static void
 no_way_around_the_monitor(void)
 {
@@ -152,7 +158,7 @@ nothing(int number)
 	(void)number;
 }
 
-/* A signal ends a call that waits, without SA_RESTART making it again. */
+/* A signal ends a call that waits; SA_RESTART does not repeat it. */
 static void
 interrupted_on_behalf(void)
 {
@@ -175,7 +181,7 @@ interrupted_on_behalf(void)
 		leave(1);
 	child = CALL0(SYS_fork);
 	if (child == 0) {
-		/* Again and again: the first may come before the call. */
+		/* Repeatedly, since the first signal may come before the call. */
 		for (int i = 0; i < 20; i++) {
 			(void)CALL2(SYS_nanosleep, &delay, NULL);
 			if (CALL2(SYS_kill, self, SIGUSR1) != 0)
@@ -225,7 +231,7 @@ overlay_follows(void)
 	REQUIRE_EQUAL(lwc_switch(context, 0, LWC_CALL, &event), 0);
 	REQUIRE_EQUAL(here[8192], 'f');
 	REQUIRE_EQUAL(page[8192], 0);
-	/* It stays mapped when the context is gone. */
+	/* The mapping stays when the context is discarded. */
 	REQUIRE_EQUAL(CALL1(SYS_close, context), 0);
 	REQUIRE_EQUAL(here[8192], 'f');
 }
@@ -263,7 +269,7 @@ overlay_errors(void)
 	REQUIRE_EQUAL(lwc_overlay(context, &bad), -EEXIST);
 	REQUIRE_EQUAL(lwc_overlay(context, &overlay), 0);
 	REQUIRE_EQUAL(lwc_overlay(context, &overlay), -EEXIST);
-	/* Not for running, and not for writing unless asked. */
+	/* Not executable, and not writable unless requested. */
 	REQUIRE_EQUAL(CALL3(SYS_mprotect, overlay.here, 4096, PROT_READ | PROT_WRITE), -EACCES);
 	REQUIRE_EQUAL(CALL3(SYS_mprotect, overlay.here, 4096, PROT_READ | PROT_EXEC), -EACCES);
 }
@@ -285,7 +291,7 @@ overlay_is_read_only(void)
 	leave(0);
 }
 
-/* A copy of the context that has an overlay does not have it. */
+/* A copy of a context with an overlay does not have the overlay. */
 static void
 overlay_is_not_inherited(void)
 {

@@ -14,7 +14,7 @@
 
 #include "check.h"
 
-/* Opens a file of that name with one letter in it, and names its conduit. */
+/* Opens a file of that name with one letter in it, and gets its conduit. */
 static int
 open_conduit(const char *path, int flags, struct shai_conduit *conduit)
 {
@@ -44,7 +44,10 @@ transfer(void)
 	sent[1] = open_conduit("/tmp/2", O_RDONLY, &two);
 	sent[2] = open_conduit("/tmp/3", O_RDONLY, &three);
 	REQUIRE_EQUAL(shai_channel(ends), 0);
-	/* Nothing granted, nothing delivered: in a process without contexts, and with. */
+	/*
+	 * Without grants nothing is delivered: in a process without contexts, and with
+	 * contexts.
+	 */
 	REQUIRE_EQUAL(shai_send(ends[1], sent, 3, 5), 0);
 	REQUIRE_EQUAL(shai_receive(ends[0], received, 4, &delivery), 0);
 	REQUIRE(delivery.delivered == 0 && delivery.withheld == 3 && delivery.tag == 5);
@@ -59,7 +62,7 @@ transfer(void)
 		REQUIRE_EQUAL(CALL4(SYS_pread, received[i], &byte, 1, 0), 1);
 		REQUIRE_EQUAL(byte, i == 0 ? '1' : '3');
 	}
-	/* None is a transfer too. */
+	/* A transfer may be empty. */
 	REQUIRE_EQUAL(shai_send(ends[1], sent, 0, 7), 0);
 	REQUIRE_EQUAL(shai_receive(ends[0], received, 0, &delivery), 0);
 	REQUIRE(delivery.delivered == 0 && delivery.withheld == 0 && delivery.tag == 7);
@@ -86,7 +89,7 @@ rights_of_a_conduit(void)
 	REQUIRE_EQUAL(delivery.delivered, 1);
 }
 
-/* Capsicum rights of a descriptor travel with it. */
+/* A descriptor keeps its Capsicum rights in a transfer. */
 static void
 limits_travel(void)
 {
@@ -120,7 +123,7 @@ no_data(void)
 	REQUIRE(CALL3(SYS_read, ends[0], &byte, 1) < 0);
 	REQUIRE(CALL3(SYS_write, ends[0], &byte, 1) < 0);
 	REQUIRE(CALL3(SYS_read, ends[1], &byte, 1) < 0);
-	/* Regular files and nothing else: no pipe, no directory, no channel. */
+	/* Only regular files: no pipe, no directory, no channel. */
 	REQUIRE_EQUAL(CALL2(SYS_pipe2, other, 0), 0);
 	REQUIRE_EQUAL(shai_send(ends[1], other, 1, 0), -EOPNOTSUPP);
 	REQUIRE_EQUAL(shai_send(ends[1], ends, 1, 0), -EOPNOTSUPP);
@@ -161,12 +164,12 @@ full_empty_closed(void)
 	REQUIRE_EQUAL(shai_receive(ends[0], received, 1, &delivery), -EMSGSIZE); /* it stays */
 	REQUIRE_EQUAL(shai_receive(ends[0], received, 2, &delivery), 0);
 	REQUIRE(delivery.tag == 0 && delivery.withheld == 2);
-	/* What cannot be told is not delivered: no descriptor remains. */
+	/* A delivery that cannot be reported does not happen: no descriptor remains. */
 	REQUIRE_EQUAL(shai_grant(LWC_SELF, &one, 1), 0);
 	REQUIRE_EQUAL(shai_receive(ends[0], NULL, 2, &delivery), -EFAULT);
 	REQUIRE_EQUAL(shai_receive(ends[0], received, 2, NULL), -EFAULT);
 	REQUIRE_EQUAL(CALL2(SYS_fcntl, ends[1] + 1, F_GETFD), -EBADF);
-	/* The sender goes: the rest is still there, then there is the end. */
+	/* After the sender has closed, the rest can be received, and then the end. */
 	REQUIRE_EQUAL(CALL1(SYS_close, ends[1]), 0);
 	for (int i = 3; i < 16; i++) {
 		REQUIRE_EQUAL(shai_receive(ends[0], received, 2, &delivery), 0);
@@ -197,7 +200,7 @@ too_many_descriptors(void)
 	REQUIRE_EQUAL(CALL2(SYS_setrlimit, RLIMIT_NOFILE, &limit), 0);
 	first = open_file("/dev/null", O_RDONLY, 0);
 	REQUIRE_EQUAL(shai_receive(ends[0], received, 20, &delivery), -EMFILE);
-	/* All that were installed have been closed. */
+	/* All descriptors that were installed have been closed. */
 	REQUIRE_EQUAL(open_file("/dev/null", O_RDONLY, 0), first + 1);
 }
 
@@ -237,7 +240,7 @@ polled_and_watched(void)
 	REQUIRE_EQUAL(CALL3(SYS_write, ends[0], "x", 1) < 0, 1);
 }
 
-/* Engine and worker: separate processes, the worker in a confined context. */
+/* A search engine and a worker: separate processes, the worker in a confined context. */
 static void
 between_processes(void)
 {
@@ -264,7 +267,7 @@ between_processes(void)
 	REQUIRE_EQUAL(CALL1(SYS_close, sent[1]), 0);
 	spec.flags = LWC_MONITORED | LWC_CAPABILITY_MODE;
 	if (create(&spec, &event)) {
-		/* It cannot help itself. */
+		/* The worker cannot grant itself anything. */
 		REQUIRE_EQUAL(shai_grant(LWC_SELF, &bob, 1), -EPERM);
 		for (int i = 0; i < 200; i++) {
 			REQUIRE_EQUAL(shai_receive(ends[0], received, 2, &delivery), 0);
@@ -308,7 +311,7 @@ many_conduits(void)
 	REQUIRE_EQUAL(shai_send(ends[1], &sent, 1, 0), 0);
 	REQUIRE_EQUAL(shai_receive(ends[0], &received, 1, &delivery), 0);
 	REQUIRE_EQUAL(delivery.delivered, 1);
-	/* Granted again, one counts once; at the limit nothing is added. */
+	/* A conduit that is granted again counts once; at the limit nothing is added. */
 	REQUIRE_EQUAL(
 	    write_variable("shai.limit.conduits_per_context", 20 * SHAI_GRANT_MAX + 1), 0);
 	one.file = 1;

@@ -18,7 +18,7 @@ struct check {
 #define STRINGIFY_(x) #x
 #define STRINGIFY(x) STRINGIFY_(x)
 
-/* Ends the check's process with a message when the condition does not hold. */
+/* Ends the check's process with a message if the condition does not hold. */
 #define REQUIRE(condition)                                                                         \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
@@ -41,16 +41,16 @@ extern const struct check process_checks[];
 extern const struct check channel_checks[];
 extern const struct check stress_checks[];
 
-/* A specification with nothing but its version and source. */
+/* Returns a specification with nothing but its version and source. */
 struct lwc_spec plain_spec(void);
 
-/* Creates a context; returns true in the new one. *event says which. */
+/* Creates a context. Returns true in the new one, and fills in *event. */
 bool create(const struct lwc_spec *spec, struct lwc_event *event);
 
 /* Waits for a child. Returns its exit status, or 256 + the signal that ended it. */
 int wait_for(long child);
 
-/* What the program does when a check executes it with an argument: its exit status. */
+/* Returns the exit status of the program when a check executes it with an argument. */
 int executed(const char *argument);
 
 void print_figures(void);

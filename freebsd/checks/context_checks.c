@@ -61,7 +61,7 @@ memory_is_copied(void)
 	REQUIRE_EQUAL(shared_looking, 4);
 }
 
-/* A clean context serves as a template: each session starts where it stood. */
+/* A clean context is a template: each session starts in its state. */
 static void
 snapshot_and_roll_back(void)
 {
@@ -100,7 +100,7 @@ callers_are_forgotten(void)
 
 	REQUIRE_EQUAL(lwc_switch(3, 0, 0, &event), -ESRCH); /* no contexts at all */
 	if (create(&spec, &event)) {
-		/* Not a call: there is nobody to go back to. */
+		/* Not a call, so there is no context to return to. */
 		REQUIRE_EQUAL(lwc_switch(LWC_CALLER, 0, 0, &event), -ESRCH);
 		leave(0);
 	}
@@ -147,7 +147,7 @@ create_errors(void)
 	spec.flags = LWC_MONITORED;
 	spec.monitor = 77;
 	REQUIRE_EQUAL(lwc_create(&spec, &event), -EBADF);
-	/* Nothing to write the event to: no context and no descriptor remain. */
+	/* The event cannot be written: no context and no descriptor remain. */
 	spec = plain_spec();
 	REQUIRE_EQUAL(lwc_create(&spec, NULL), -EFAULT);
 	REQUIRE_EQUAL(CALL2(SYS_fcntl, 3, F_GETFD), -EBADF);
@@ -175,7 +175,7 @@ switch_errors(void)
 	REQUIRE_EQUAL(CALL3(calls.switch_to, descriptor, &message, &event), -EINVAL);
 }
 
-/* The event's address is bad where it is resumed: its call fails there. */
+/* The event's address is invalid when the context is resumed: its call fails there. */
 static void
 unwritable_event(void)
 {
@@ -221,7 +221,7 @@ rights_only_shrink(void)
 	REQUIRE_EQUAL(lwc_restrict(descriptor, &restriction), -ENOTCAPABLE);
 }
 
-/* Closing a chain: each context has the only descriptor of the next. */
+/* Closes a chain: each context has the only descriptor of the next. */
 static void
 chain_is_closed(void)
 {
@@ -247,7 +247,10 @@ chain_is_closed(void)
 	REQUIRE_EQUAL(read_variable("shai.count.contexts"), 1);
 }
 
-/* The current context goes on after its last descriptor is closed, and goes when it is left. */
+/*
+ * The current context continues after its last descriptor is closed, and is discarded
+ * when it is left.
+ */
 static void
 current_is_closed(void)
 {

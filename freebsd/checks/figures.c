@@ -28,7 +28,7 @@ print_ratio(const char *what, uint64_t of, uint64_t to)
 	say("\n");
 }
 
-/* Nanoseconds for one round trip: two switches. */
+/* Returns the nanoseconds for one round trip: two switches. */
 static uint64_t
 time_switches(void)
 {
@@ -49,7 +49,7 @@ time_switches(void)
 	return begun / ROUNDS;
 }
 
-/* A byte to another process and one back. */
+/* Sends a byte to another process and one back. */
 static uint64_t
 time_pipes(void)
 {
@@ -133,7 +133,10 @@ trapped(int number)
 	(void)number;
 }
 
-/* The same refused call as a SIGTRAP that a handler returns from. In a child: it is for good. */
+/*
+ * The same refused call as a SIGTRAP that a handler returns from. In a child, because
+ * it is irrevocable.
+ */
 static uint64_t
 time_traps(void)
 {
@@ -152,7 +155,7 @@ time_traps(void)
 	return (nanoseconds() - begun) / ROUNDS;
 }
 
-/* One descriptor sent and received by a context that holds so many capabilities. */
+/* Sends and receives one descriptor in a context with so many capabilities. */
 static uint64_t
 time_transfers(int capabilities)
 {
@@ -184,7 +187,7 @@ time_transfers(int capabilities)
 	return (nanoseconds() - begun) / ROUNDS;
 }
 
-/* Measures in a process of its own, the least of five. */
+/* Measures in a process of its own, and returns the least of five. */
 static uint64_t
 measure(uint64_t (*what)(void))
 {

@@ -56,7 +56,10 @@ limit_of_a_user(void)
 			(void)CALL2(SYS_sigsuspend, &(sigset_t){{0}}, 0);
 	}
 	REQUIRE_EQUAL(CALL3(SYS_read, go[0], &byte, 1), 1);
-	/* Three there, so one here: the one that the process is in. */
+	/*
+	 * There are three contexts there, so one is allowed here: the one that the
+	 * process is in.
+	 */
 	REQUIRE_EQUAL(lwc_create(&spec, &event), -EAGAIN);
 	REQUIRE_EQUAL(CALL2(SYS_kill, other, SIGKILL), 0);
 	REQUIRE_EQUAL(wait_for(other), 256 + SIGKILL);
@@ -97,7 +100,7 @@ fork_with_contexts(void)
 	long child;
 
 	if (create(&spec, &event)) {
-		/* The child starts where the context stands, as an ordinary process. */
+		/* The child starts in the context's state, as an ordinary process. */
 		child = CALL0(SYS_fork);
 		if (child == 0) {
 			REQUIRE_EQUAL(lwc_switch(3, 0, 0, &event), -ESRCH);
@@ -110,7 +113,7 @@ fork_with_contexts(void)
 	if (child == 0) {
 		REQUIRE_EQUAL(lwc_switch(event.descriptor, 0, 0, &event), -ESRCH);
 		REQUIRE_EQUAL(CALL2(SYS_fcntl, event.descriptor, F_GETFD), -EBADF);
-		/* And may have contexts of its own. */
+		/* It may have contexts of its own. */
 		if (create(&spec, &event))
 			leave(7);
 		(void)lwc_switch(event.descriptor, 0, 0, &event);
@@ -128,7 +131,7 @@ fork_with_contexts(void)
 
 #define KEPT 50 /* a context's descriptor that outlives execve(2) */
 
-/* The module stays while a descriptor of a context, dead though it is, can be closed. */
+/* The module stays while a descriptor of a context, even a dead one, can be closed. */
 static int
 executed_with_descriptor(void)
 {
@@ -196,7 +199,7 @@ exec_with_contexts(void)
 		}
 		REQUIRE_EQUAL(wait_for(child), 11);
 	}
-	/* One that fails leaves everything as it is. */
+	/* After a failure everything is as before. */
 	if (create(&spec, &event)) {
 		(void)lwc_switch(LWC_CALLER, 12, 0, &event);
 		leave(1);
@@ -207,7 +210,7 @@ exec_with_contexts(void)
 	REQUIRE_EQUAL(event.argument, 12);
 }
 
-/* Not by a function that returns twice: the child would overwrite its frame. */
+/* Always inlined: if a function returned twice, the child would overwrite its frame. */
 static inline __attribute__((always_inline)) long
 vfork_here(void)
 {
@@ -292,7 +295,7 @@ no_contexts_with_threads(void)
 	REQUIRE_EQUAL(lwc_create(&spec, &event), -EBUSY);
 	REQUIRE_EQUAL(lwc_restrict(LWC_SELF, &(struct lwc_restriction){0}), -EBUSY);
 	thread_state = 2;
-	/* It is gone some time after it says so. */
+	/* The thread ends some time after it says so. */
 	while (lwc_create(&spec, &event) == -EBUSY)
 		(void)CALL0(SYS_sched_yield);
 	REQUIRE_EQUAL(thread_state, 3);
@@ -361,11 +364,11 @@ unload_is_refused(void)
 		leave(1);
 	REQUIRE_EQUAL(CALL1(SYS_close, event.descriptor), 0);
 	REQUIRE_EQUAL(CALL1(SYS_kldunload, module), -EBUSY);
-	/* Not even by force: LINKER_UNLOAD_FORCE. */
+	/* Not even with LINKER_UNLOAD_FORCE. */
 	REQUIRE(CALL2(SYS_kldunloadf, module, 1) < 0);
 }
 
-/* dup2(2) takes off close-on-exec. */
+/* dup2(2) clears close-on-exec. */
 static void
 unload_is_refused_for_a_descriptor(void)
 {

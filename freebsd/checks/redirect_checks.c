@@ -60,7 +60,10 @@ open_is_redirected(void)
 	leave(1);
 }
 
-/* With a result of two registers, vector registers and flags across the redirected call. */
+/*
+ * With a result of two registers, and with vector registers and flags across the
+ * redirected call.
+ */
 static void
 registers_survive(void)
 {
@@ -114,8 +117,8 @@ set_is_redirected(void)
 	set_bit(&spec, SYS_getpid);
 	if (create(&spec, &event)) {
 		REQUIRE_EQUAL(CALL0(SYS_getpid), 4711);
-		REQUIRE_EQUAL(CALL0(SYS_getppid), 4712); /* added meanwhile */
-		/* Through the indirect call too. */
+		REQUIRE_EQUAL(CALL0(SYS_getppid), 4712); /* added in the meantime */
+		/* Through the indirect call, too. */
 		REQUIRE_EQUAL(CALL1(SYS_syscall, SYS_getpid), 4713);
 		leave(0);
 	}
@@ -160,7 +163,7 @@ processes_are_redirected(void)
 	leave(1);
 }
 
-/* The wrong number of a call is nobody's to grant: it ends the process, as ever. */
+/* An invalid call number cannot be granted: it ends the process, as always. */
 static void
 unknown_call(void)
 {
@@ -173,7 +176,10 @@ unknown_call(void)
 	leave(0);
 }
 
-/* A monitor that is itself redirected cannot be asked: the call fails as it would have. */
+/*
+ * A monitor whose own call is redirected cannot be asked: the call fails with its own
+ * error.
+ */
 static void
 monitor_is_busy(void)
 {
@@ -182,7 +188,7 @@ monitor_is_busy(void)
 	struct lwc_event event;
 	int inner, middle;
 
-	/* middle, monitored by the root, gets inner, of which it is the monitor. */
+	/* middle, monitored by the root, creates inner and is its monitor. */
 	if (create(&spec, &event)) {
 		int result = open_file("/", O_RDONLY, 0);
 
@@ -201,7 +207,7 @@ monitor_is_busy(void)
 	inner = event.descriptor;
 	REQUIRE_EQUAL(lwc_switch(middle, 0, LWC_CALL, &event), 0);
 	REQUIRE_EQUAL(event.kind, LWC_EVENT_REDIRECTED);
-	/* middle stands in its call; inner asks for something. */
+	/* middle is in its call; inner makes one. */
 	REQUIRE_EQUAL(lwc_switch(inner, 0, LWC_CALL, &event), 0);
 	REQUIRE_EQUAL(event.argument, 17);
 }
@@ -231,7 +237,7 @@ copies_keep_the_monitor(void)
 	leave(1);
 }
 
-/* The monitor may give up on a context in the middle of a call. */
+/* The monitor may discard a context in the middle of a call. */
 static void
 closed_in_a_call(void)
 {
@@ -248,7 +254,7 @@ closed_in_a_call(void)
 		context = event.descriptor;
 		REQUIRE_EQUAL(lwc_switch(context, 0, LWC_CALL, &event), 0);
 		REQUIRE_EQUAL(event.kind, LWC_EVENT_REDIRECTED);
-		/* A context in a call is no source: its copy would answer twice. */
+		/* A context in a call cannot be copied: the copy would answer twice. */
 		REQUIRE_EQUAL(
 		    lwc_create(
 			&(struct lwc_spec){.version = LWC_VERSION, .source = context}, &event),

@@ -32,7 +32,10 @@ shared_range(void)
 	descriptor = event.descriptor;
 	REQUIRE_EQUAL(lwc_switch(descriptor, 0, LWC_CALL, &event), 0);
 	REQUIRE(pages[0] == 'a' && pages[4096] == 'b' && pages[8192] == 'a');
-	/* Shared it stays when the context is copied again, without being named. */
+	/*
+	 * Shared memory stays shared in another copy of the context, without being
+	 * named.
+	 */
 	spec.range_count = 0;
 	if (create(&spec, &event))
 		leave(1);
@@ -86,7 +89,7 @@ descriptors_shared_copied_omitted(void)
 	spec.descriptor_count = 2;
 	if (create(&spec, &event)) {
 		REQUIRE_EQUAL(offset(3), 10);
-		REQUIRE_EQUAL(offset(4), 0); /* opened anew */
+		REQUIRE_EQUAL(offset(4), 0); /* opened again */
 		REQUIRE_EQUAL(offset(5), -EBADF);
 		REQUIRE_EQUAL(offset(6), -EBADF);
 		REQUIRE_EQUAL(CALL3(SYS_lseek, 3, 1, SEEK_SET), 1);
@@ -118,7 +121,7 @@ no_copy_of_a_pipe(void)
 	REQUIRE_EQUAL(read_variable("shai.count.contexts"), 1);
 }
 
-/* The last writer of a pipe is a context: its end is the pipe's. */
+/* The last writer of a pipe is a context: its end closes the pipe. */
 static void
 closing_closes_files(void)
 {
@@ -174,7 +177,7 @@ credentials(void)
 		REQUIRE_EQUAL(lwc_switch(context, 0, LWC_CALL, &event), 0);
 		REQUIRE_EQUAL(CALL0(SYS_getuid), 0);
 		REQUIRE_EQUAL(CALL1(SYS_seteuid, 0), 0);
-		/* A child now shares the credentials that are given back and forth. */
+		/* A child now shares the credentials that are exchanged. */
 		child = CALL0(SYS_fork);
 		if (child == 0)
 			leave(0);
@@ -232,7 +235,7 @@ capability_mode(void)
 	REQUIRE_EQUAL(CALL1(SYS_cap_getmode, &mode), 0);
 	REQUIRE_EQUAL(mode, 0);
 	REQUIRE(open_file("/dev/null", O_RDONLY, 0) >= 0);
-	/* Of itself, for good; what it creates is in it too. */
+	/* Of itself, irrevocably; the contexts that it creates are in it too. */
 	REQUIRE_EQUAL(
 	    lwc_restrict(LWC_SELF, &(struct lwc_restriction){.flags = LWC_CAPABILITY_MODE}), 0);
 	REQUIRE_EQUAL(open_file("/dev/null", O_RDONLY, 0), -ECAPMODE);
@@ -295,7 +298,10 @@ signal_actions(void)
 	REQUIRE_EQUAL(handled, 1);
 }
 
-/* What one context blocks is delivered as soon as one that does not is current. */
+/*
+ * A signal that one context blocks is delivered as soon as a context is current that
+ * does not block it.
+ */
 static void
 signal_masks(void)
 {

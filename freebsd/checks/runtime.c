@@ -8,7 +8,10 @@
 
 struct call_numbers calls;
 
-/* What makes the kernel take this for a program of its own: the note that start-up code has. */
+/*
+ * The note by which the kernel recognises its own programs, which is otherwise part of
+ * the start-up code.
+ */
 __asm__(".pushsection .note.tag, \"a\", %note\n"
 	"	.balign 4\n"
 	"	.long 8, 4, 1\n"

@@ -28,7 +28,7 @@ long raw_call(long number, long a, long b, long c, long d, long e, long f);
 #define CALL6(n, a, b, c, d, e, f)                                                                 \
 	raw_call((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-/* The module's numbers, by lookup_calls(). */
+/* The numbers of the module's calls, from lookup_calls(). */
 struct call_numbers {
 	long create, switch_to, restrict_rights, overlay, on_behalf, grant, channel, send, receive;
 };
@@ -46,7 +46,7 @@ long shai_channel(int ends[2]);
 long shai_send(int channel, const int *descriptors, int count, uint64_t tag);
 long shai_receive(int channel, int *descriptors, int count, struct shai_delivery *delivery);
 
-/* An unsigned integer of 4 or 8 bytes by name; -1 when there is none. */
+/* Returns an unsigned integer of 4 or 8 bytes by name, -1 if there is none. */
 int64_t read_variable(const char *name);
 long write_variable(const char *name, uint32_t value);
 

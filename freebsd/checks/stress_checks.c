@@ -30,7 +30,7 @@ next_random(uint32_t *state)
 	return *state;
 }
 
-/* Sessions without end: a monitor, a clean template, and copies that ask it things. */
+/* Endless sessions: a monitor, a clean template, and copies that make requests to it. */
 static void
 serve_sessions(char *page)
 {
@@ -96,7 +96,7 @@ count_signal(int number)
 	signals++;
 }
 
-/* Signals arrive all the while; each is handled once, in whatever context is current. */
+/* Signals arrive all the time; each is handled once, in the current context. */
 static void
 signals_meanwhile(void)
 {
@@ -147,7 +147,7 @@ look_at(int pid)
 	}
 }
 
-/* What procstat(1) looks at, looked at while it is switched. */
+/* Reads what procstat(1) reads, while the process switches. */
 static void
 looked_at_meanwhile(void)
 {
@@ -171,7 +171,7 @@ looked_at_meanwhile(void)
 	}
 }
 
-/* Objects of the kernel, by its own count, before and after many lives of contexts. */
+/* Compares the kernel's own counts of its objects before and after many contexts. */
 static void
 nothing_leaks(void)
 {
@@ -195,7 +195,10 @@ nothing_leaks(void)
 			REQUIRE(now > 0);
 			if (round == 1)
 				before[i] = now;
-			/* Other processes and caches come and go; a leak would be hundreds. */
+			/*
+			 * Other processes and caches change the counts; a leak would be
+			 * hundreds.
+			 */
 			if (round > 1 && now > before[i] + 40)
 				require_equal(now, before[i], "nothing_leaks", zones[i]);
 		}

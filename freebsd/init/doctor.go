@@ -16,7 +16,7 @@ const (
 	jailName = "doctor"
 )
 
-// machineReport is what `shai doctor --output json` says of a machine.
+// machineReport is the output of `shai doctor --output json`.
 type machineReport struct {
 	Backend     string `json:"backend"`
 	Enforcement string `json:"enforcement"`
@@ -26,7 +26,7 @@ type machineReport struct {
 	} `json:"features"`
 }
 
-// runDoctor checks what `shai doctor` says of this machine, in a jail and outside,
+// runDoctor checks the output of `shai doctor` on this machine, in a jail and outside,
 // if the program is there.
 func runDoctor(result *tally, loaded bool) {
 	if _, err := os.Stat(doctor); os.IsNotExist(err) {
@@ -40,8 +40,8 @@ func runDoctor(result *tally, loaded bool) {
 	result.check(fmt.Sprintf("shai doctor in a jail, the module loaded: %v", loaded), err)
 }
 
-// checkDoctor runs the doctor in a jail, if the number of one is given. Capsicum
-// alone and a missing jail make enforcement partial.
+// checkDoctor runs the doctor, in a jail if a jail's number is given. Capsicum alone,
+// or a missing jail, makes enforcement partial.
 func checkDoctor(loaded bool, jail int) error {
 	command := exec.Command(doctor, "doctor", "--output", "json")
 	command.SysProcAttr = &syscall.SysProcAttr{Jail: jail}

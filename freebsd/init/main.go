@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Command init is the first process of a bare FreeBSD kernel. It loads shai.ko,
-// runs the checks, unloads it, does so a second time, and powers the machine off.
+// Command init is the first process of a bare FreeBSD kernel. It loads shai.ko, runs the
+// checks, unloads the module, does all this a second time, and powers the machine off.
 //
-// It expects two files in the root folder: itself as /init and the module as
-// /shai.ko; and empty folders /dev and /tmp. If they are there, it also runs the
-// checks of the module, /lwc_checks, the programs that /programs lists (programs.go),
-// /shai doctor, and the compiled Go tests below /tests. Every check is a line; the
-// last line says how many passed and failed in all.
+// It expects two files in the root folder, itself as /init and the module as /shai.ko, and
+// the empty folders /dev and /tmp. If they are there, it also runs the checks of the
+// module, /lwc_checks, the programs that /programs lists (programs.go), /shai doctor, and
+// the compiled Go tests below /tests. Every check is a line. The last line says how many
+// passed and failed in all.
 package main
 
 import (
@@ -70,9 +70,9 @@ func (t *tally) check(name string, err error) {
 	fmt.Printf("ok      %s\n", name)
 }
 
-// runRound loads the module, runs the checks and the programs, and unloads it, with
-// a count of the module's own allocations in between and of our descriptors around
-// it all.
+// runRound loads the module, runs the checks and the programs, and unloads it. In
+// between it counts the module's own allocations, and before and after it our
+// descriptors.
 func runRound(result *tally, programs []string) {
 	descriptors := openDescriptors()
 	id, err := loadModule(module)
@@ -103,8 +103,8 @@ func runRound(result *tally, programs []string) {
 	result.check("as many descriptors as before", err)
 }
 
-// vectorsAtMost is how many allocations the module keeps until it is unloaded: a
-// copy of the system call vector of each kind of program that has used it.
+// vectorsAtMost is the number of allocations that the module keeps until it is
+// unloaded: a copy of the system call vector of each kind of program that has used it.
 const vectorsAtMost = 2
 
 // runChecks runs the program of checks, if there is one, and counts its lines.

@@ -11,8 +11,8 @@ import (
 const (
 	loopback = "lo0"
 
-	// SIOCAIFADDR, which the syscall package has as FreeBSD 9 defined it, is
-	// _IOW('i', 43, struct ifaliasreq).
+	// SIOCAIFADDR is _IOW('i', 43, struct ifaliasreq). The syscall package has the
+	// value of FreeBSD 9.
 	addAddress = 1<<31 | unsafe.Sizeof(aliasRequest{})<<16 | 'i'<<8 | 43
 )
 
@@ -23,8 +23,8 @@ type aliasRequest struct {
 	host                     int32
 }
 
-// localAddresses are what the tests listen at and connect from. FreeBSD, unlike
-// Linux, has no address of 127.0.0.0/8 that no interface was given.
+// localAddresses are the addresses that the tests use. Unlike Linux, FreeBSD has only
+// those addresses of 127.0.0.0/8 that an interface was given.
 var localAddresses = []struct{ address, mask [4]byte }{
 	{[4]byte{127, 0, 0, 1}, [4]byte{255, 0, 0, 0}},
 	{[4]byte{127, 0, 1, 1}, [4]byte{255, 255, 255, 255}},

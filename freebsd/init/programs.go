@@ -20,10 +20,10 @@ const (
 	programTimeout = 15 * time.Minute
 )
 
-// agenda is what /programs says: one command line per line, words separated by
-// spaces, the first ones of the form NAME=VALUE for the environment. Lines that
-// begin with "bare:" run before the module is loaded, the others while it is; empty
-// lines and those that begin with # are left out.
+// agenda is the content of /programs: one command line per line, words separated by
+// spaces, the first ones of the form NAME=VALUE for the environment. Lines that begin
+// with "bare:" run before the module is loaded, the others while it is. Empty lines and
+// lines that begin with # are ignored.
 type agenda struct {
 	bare, loaded []string
 }
@@ -49,16 +49,15 @@ func readAgenda() (agenda, error) {
 	return result, err
 }
 
-// runPrograms runs command lines one after the other; their output goes to the
-// console.
+// runPrograms runs command lines one after the other. Their output goes to the console.
 func runPrograms(result *tally, prefix string, lines []string) {
 	for _, line := range lines {
 		result.check(prefix+line, runProgram(line))
 	}
 }
 
-// runProgram runs one command line in the folder its program is in, so that a Go
-// test finds its package's testdata.
+// runProgram runs one command line in its program's folder, so that a Go test finds its
+// package's testdata.
 func runProgram(line string) error {
 	words := strings.Fields(line)
 	environment := []string{"TMPDIR=/tmp", "HOME=/tmp", "PATH=/bin"}
@@ -82,7 +81,7 @@ func runProgram(line string) error {
 func runGoTests(result *tally) {
 	_ = filepath.WalkDir(tests, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".test") {
-			return nil //nolint:nilerr // without the folder there is nothing to run
+			return nil //nolint:nilerr // without the folder there are no tests
 		}
 		result.check("Go tests of "+strings.TrimPrefix(filepath.Dir(path), tests+"/"),
 			runProgram(path+" -test.timeout=10m"))

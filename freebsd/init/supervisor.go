@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// superviseChecks is what the first process does: it runs this program again for
-// the checks, and meanwhile waits for every process that lost its parent, so that
-// a program that watches such a process sees it go. It returns when the checks end.
+// superviseChecks runs in the first process: it runs this program again for the checks.
+// In the meantime it waits for every process that has lost its parent, so that a
+// program that watches such a process sees its end. It returns when the checks end.
 func superviseChecks() {
 	child, err := syscall.ForkExec(os.Args[0], os.Args, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
 	if err != nil {

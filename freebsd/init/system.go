@@ -24,7 +24,7 @@ const (
 	jailCreate = 0x1
 )
 
-// attachConsole makes the console our output: the kernel starts init without.
+// attachConsole makes the console our output: the kernel starts init without one.
 func attachConsole() {
 	console, err := os.OpenFile("/dev/console", os.O_RDWR, 0)
 	if err != nil {
@@ -40,7 +40,7 @@ func attachConsole() {
 	}
 }
 
-// powerOff does not return. Nothing on the root file system is worth a sync.
+// powerOff does not return. The root file system needs no sync.
 func powerOff() {
 	_, _, _ = syscall.Syscall(syscall.SYS_REBOOT, rebootPowerOff|rebootNoSync, 0, 0)
 	select {}
@@ -100,8 +100,8 @@ func removeJail(id int) error {
 	return nil
 }
 
-// parameters makes the vectors that nmount(2) and jail_set(2) take, of names and
-// values in turn.
+// parameters makes the vectors for nmount(2) and jail_set(2), from alternating names
+// and values.
 func parameters(texts ...string) ([]syscall.Iovec, error) {
 	var vectors []syscall.Iovec
 	for _, text := range texts {
@@ -114,8 +114,8 @@ func parameters(texts ...string) ([]syscall.Iovec, error) {
 	return vectors, nil
 }
 
-// openDescriptors counts this process's descriptors, with those that Go's
-// run-time library opens when it first waits: opening a pipe makes it do so now.
+// openDescriptors counts this process's descriptors, including those that Go's run-time
+// library opens when it first waits: the pipe makes it do so now.
 func openDescriptors() int {
 	if reader, writer, err := os.Pipe(); err == nil {
 		_ = reader.Close()
