@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What comparison sees, and, as twins, what it must not claim. The first rule stands
-// on x, the second on y.
+// Comparisons that must succeed, and, as twins, those that must not. The first rule is
+// that of x, the second that of y.
 func TestRuleAtLeast(t *testing.T) {
 	denied := []string{"denied"}
 	tests := []struct {

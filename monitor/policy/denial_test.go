@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What people are told of a denial, over the standard policies and those that readers'
-// taints usually are.
+// The sentences of denials, for the standard policies and for the usual taints of
+// readers.
 func TestDenialsInPlainWords(t *testing.T) {
 	bob := mustLibrary(t, "private", "bob")
 	carol := mustBind(t, `policy worker(user, region) { read :- sKeyIs(user), sRegionIs(region). declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor). }`, "carol", "de")

@@ -42,7 +42,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		// Whatever a worker for this user writes is for the user alone: that is its taint.
+		// All output of a worker for this user is for the user alone: that is its taint.
 		decision := policy.Decide(policy.Read, holds.Label("worker"), diary, state, policy.Environment{})
 		fmt.Println(user, decision.Allowed, cmp.Or(decision.Sentence, decision.Reason))
 		for _, condition := range decision.Conditions {

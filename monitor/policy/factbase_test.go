@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A fact base answers as a list of facts would, whatever came and went before.
+// A fact base answers like a list of facts, whatever was added and removed before.
 func TestFactBaseAgreesWithList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base, list := NewFactBase(), map[string]Fact{}

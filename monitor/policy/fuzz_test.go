@@ -33,7 +33,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// Whatever the text: no panic, errors have places in it, and what parses survives
+// For any text: no panic, errors have positions in it, and a text that parses survives
 // formatting.
 func FuzzParse(f *testing.F) {
 	seeds(f)
@@ -66,8 +66,8 @@ func checkErrors(t *testing.T, err error, text []byte) {
 	}
 }
 
-// Whatever compiles can be bound, evaluated and compared with itself and others, in
-// bounded steps and without a panic.
+// A text that compiles can be bound, evaluated and compared with itself and others, in a
+// limited number of steps and without a panic.
 func FuzzDecide(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -131,7 +131,7 @@ func TestLibraryUpdateRules(t *testing.T) {
 	}
 }
 
-// What leaves the protection of a policy by its exits, and what does not.
+// The flows that leave the protection of a policy by its exits, and those that do not.
 func TestLibraryExits(t *testing.T) {
 	anybody := mustLibrary(t, "descriptor-only") // read by all, written where it is a descriptor
 	open := mustBind(t, `read :- true. update :- true.`)

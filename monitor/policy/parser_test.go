@@ -81,7 +81,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// One mistake does not hide the next, and does not make up others.
+// One mistake does not hide the next, and does not cause others.
 func TestSeveralMistakes(t *testing.T) {
 	_, err := Parse("t.pol", []byte("policy p {\n  read :- isAsRestrictive(read this.read), true.\n  read :- true.\n  upate :- true.\n}\npolicy q { read :- ; }\n"))
 	var mistakes Errors

@@ -163,9 +163,9 @@ func TestLabelComparisonIsSound(t *testing.T) {
 	})
 }
 
-// What is written into a conduit stays protected there: if a taint without exits may
-// write a conduit, whoever may read the conduit, or what a task derives from it, may
-// read what the taint stands for.
+// Data in a conduit stays protected: if a taint without exits may write a conduit, then
+// everybody who may read the conduit, or data that a task derives from it, may read the
+// data that the taint protects.
 func TestWritesKeepObligations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inner, outer := rulePair(t)

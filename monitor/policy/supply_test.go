@@ -79,7 +79,8 @@ func checkRefusal(t *testing.T, name, text, named string, refused bool) {
 	}
 }
 
-// Facts have no offsets: whoever asks for one is refused, whoever does not is served.
+// Facts have no offsets: a policy that uses one is refused, its twin without one is
+// accepted.
 func TestOffsetsAreRefused(t *testing.T) {
 	tests := map[string]bool{
 		`"c" says t(X)`:   false,
@@ -130,7 +131,8 @@ func TestGrantsWithoutADecisionWithholdValues(t *testing.T) {
 	}
 }
 
-// What is refused in the standard library is known, and the page says so.
+// The policies of the standard library that are refused are known, and the page lists
+// them.
 func TestLibraryPoliciesThatAreNotLive(t *testing.T) {
 	page, err := os.ReadFile("../../docs/policies.md")
 	if err != nil {

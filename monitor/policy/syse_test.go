@@ -113,8 +113,8 @@ func TestSysEReads(t *testing.T) {
 	}
 }
 
-// The indexer and the search engine keep everything from everybody, and so may read
-// whatever may end as a descriptor.
+// The indexer and the search engine may pass data to nobody, and so may read everything
+// that may end as a descriptor.
 func TestSysEIndexerReadsEverything(t *testing.T) {
 	policies := sysePolicies(t)
 	taint := mustBindTemplate(t, policies["index"]).Label("indexer")
@@ -206,7 +206,7 @@ func TestSysEWrites(t *testing.T) {
 }
 
 // A tuple that its owner may read only at home can be written by the owner's worker
-// there: the comparison goes case by case over the home facts.
+// there: the comparison splits into cases over the home facts.
 func TestWriteToHomeRegion(t *testing.T) {
 	policies := sysePolicies(t)
 	const text = `

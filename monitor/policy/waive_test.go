@@ -13,7 +13,7 @@ func waiving(names ...string) func(*Policy) bool {
 	return func(p *Policy) bool { return slices.Contains(names, p.Template().File()) }
 }
 
-// What is asked for by a policy that is waived is not checked; by another one, it is.
+// The demands of a waived policy are not checked; those of other policies are.
 func TestWaivedPoliciesForbidNothing(t *testing.T) {
 	named := func(file, text string) *Policy {
 		template, err := CompileText(file, []byte(text))

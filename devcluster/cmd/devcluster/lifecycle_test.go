@@ -167,7 +167,7 @@ func TestAKilledOneIsSaidSoAndComesBack(t *testing.T) {
 	}
 }
 
-// What a file says about a process is no reason to signal it.
+// A process id in a file is not enough to signal the process.
 func TestAStrangersProcessIsLeftAlone(t *testing.T) {
 	d := newDevcluster(t)
 	stranger := exec.Command("cat")

@@ -88,7 +88,7 @@ func newDevcluster(t *testing.T) *devcluster {
 	return d
 }
 
-// A result is what a command did.
+// A result is the outcome of a command.
 type result struct {
 	command        string
 	stdout, stderr string

@@ -96,8 +96,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// impure is what a package that does no input or output never imports, with what is in
-// those folders; harmless is what it may of these.
+// impure lists the packages that a package without input or output never imports,
+// including those beneath them. harmless lists the exceptions.
 var (
 	impure = []string{"os", "net", "syscall", "log", "io/ioutil", "math/rand", "crypto/rand", "golang.org/x/sys",
 		"golang.org/x/net"}

@@ -57,7 +57,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs a transcript's commands and renders it anew. A line "// enforcement none"
+// play runs a transcript's commands and renders it again. A line "// enforcement none"
 // makes the machine one that cannot confine.
 func play(t *testing.T, transcript string) string {
 	service := new(apitest.Service)
@@ -89,7 +89,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// What differs from run to run.
+// volatile lists the parts of the output that differ from run to run.
 var volatile = []struct {
 	pattern *regexp.Regexp
 	stands  string

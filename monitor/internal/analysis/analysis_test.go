@@ -108,7 +108,7 @@ func TestStoredResult(t *testing.T) {
 	}
 }
 
-// exit is what the taints allow as well: without it nothing could be read.
+// exit is allowed by the taints as well: without it nothing could be read.
 const exit = `declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).`
 
 // A policy zoo: what the generated bundles are made of.

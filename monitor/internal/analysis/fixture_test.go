@@ -41,7 +41,7 @@ func sysE(t testing.TB) (*Plan, catalog.Bundle) {
 	return plan, catalogBundle(t, bundle, plan)
 }
 
-// catalogBundle is what the monitor makes of manifests.
+// catalogBundle turns manifests into a bundle, as the monitor does.
 func catalogBundle(t testing.TB, bundle *manifest.Bundle, plan *Plan) catalog.Bundle {
 	t.Helper()
 	out := catalog.Bundle{Hash: bundle.Hash()}
@@ -89,8 +89,8 @@ func fact(conduit, relation string, values ...string) policy.Fact {
 	return f
 }
 
-// village is Sys-E with a few users: alice and bob are friends, carol is nobody's;
-// dave is bob's friend. One public document is blocked in de.
+// village is Sys-E with a few users: alice and bob are friends, dave is bob's friend,
+// carol has no friends. One public document is blocked in de.
 func village(t testing.TB) (*Plan, *catalog.Catalog) {
 	t.Helper()
 	plan, bundle := sysE(t)

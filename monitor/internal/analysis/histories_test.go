@@ -72,8 +72,8 @@ func TestHistoriesCannotReachTheIndex(t *testing.T) {
 	}
 }
 
-// The pipeline does its work all the same: everything that is expected of its tasks but
-// for documents, which are for some users and not for others, is granted.
+// The pipeline still does its work: all expected accesses of its tasks are granted,
+// except those to documents, which are granted to some users only.
 func TestSysEFlowsAreValidated(t *testing.T) {
 	plan, c := village(t)
 	for _, one := range run(t, plan, c).Report(now).Accesses {

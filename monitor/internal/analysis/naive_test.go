@@ -10,9 +10,9 @@ import (
 	"shai.dev/monitor/internal/catalog"
 )
 
-// runNaive decides every instance against every class of its sets, one after the
-// other, as the paper's Algorithm 1 is written. It is what Run must equal, and what
-// its speed is compared with.
+// runNaive decides every instance against every class of its sets, one after the other,
+// as in the paper's Algorithm 1. Run must give the same result, and its speed is compared
+// with it.
 func runNaive(ctx context.Context, plan *Plan, state *catalog.State, options Options) (*Result, error) {
 	e := prepared(plan, state, options)
 	var all []*Capabilities

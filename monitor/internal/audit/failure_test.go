@@ -156,7 +156,7 @@ func TestStuckDiskDoesNotBlockDecisions(t *testing.T) {
 
 const writerVariable = "SHAI_TEST_AUDIT_WRITER"
 
-// TestMain lets the test program stand in for a monitor that is killed.
+// TestMain makes the test program a monitor that is killed, if a test asks for it.
 func TestMain(m *testing.M) {
 	if directory := os.Getenv(writerVariable); directory != "" {
 		writeForever(directory)

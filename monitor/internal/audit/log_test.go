@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// clock stands still until it is told to move.
+// clock shows the same time until a test moves it.
 type clock struct {
 	mutex sync.Mutex
 	now   time.Time
@@ -90,7 +90,7 @@ func decision(conduit string) Event {
 		Facts: []string{`"friends/bob" says friend("alice")`}, LatencyMicroseconds: 41}
 }
 
-// The format is a promise to whoever reads old logs: this test changes with it.
+// The format must stay readable for readers of old logs: this test changes with it.
 func TestLineFormat(t *testing.T) {
 	directory := t.TempDir()
 	l := openLog(t, Options{Directory: directory, clock: newClock().read})
@@ -178,7 +178,7 @@ func writeFile(t testing.TB, path string, content []byte) {
 	}
 }
 
-// Whatever is removed or moved, Verify says so, and Open still goes on after it.
+// If anything is removed or moved, Verify reports it, and Open still continues after it.
 func TestRemovedRecordsAreFound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		directory, err := os.MkdirTemp(t.TempDir(), "log")
@@ -214,8 +214,8 @@ func TestRemovedRecordsAreFound(t *testing.T) {
 	})
 }
 
-// A line that was being written when the machine stopped is set aside, wherever it
-// was cut, and the chain goes on as if it had never been begun.
+// A line that was being written when the machine stopped is set aside, wherever it was
+// cut, and the chain continues as if it had never been begun.
 func TestTornLineIsSetAside(t *testing.T) {
 	source := t.TempDir()
 	l := openLog(t, Options{Directory: source})
@@ -274,8 +274,8 @@ func TestSecondWriterIsRefused(t *testing.T) {
 	}
 }
 
-// A lock that is about to be given back, as that of a monitor that has just been killed,
-// keeps nobody from writing.
+// A lock that is about to be released, such as that of a monitor that was just killed,
+// does not prevent writing.
 func TestALockThatIsGivenBackIsWaitedFor(t *testing.T) {
 	directory := t.TempDir()
 	l := openLog(t, Options{Directory: directory})

@@ -22,7 +22,7 @@ const (
 	childDir  = "SHAI_CATALOG_DIR"
 )
 
-// childTasks are what it does then; none of them returns.
+// childTasks are the tasks of the child process. None of them returns.
 var childTasks = map[string]func(directory string){"change": changeForever, "swap": swapForever}
 
 func TestMain(m *testing.M) {

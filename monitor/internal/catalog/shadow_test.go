@@ -53,8 +53,8 @@ func stored(t *testing.T, c *Catalog) string {
 	return out.String()
 }
 
-// A shadow is what an apply would lead to, and leaves nothing behind: not in the state,
-// not in the file, not for whoever opens it next.
+// A shadow is the result of an apply, and has no effect: not on the state, not on the
+// file, not after it is opened again.
 func TestShadowLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
@@ -105,7 +105,8 @@ func TestRevertRestores(t *testing.T) {
 		t.Fatal(err)
 	}
 	register(t, c, "/corpus/public/1", "/corpus/private/alice/1")
-	// A fact of the bundle goes, and one that the next bundle has comes, otherwise.
+	// In addition, a fact of the bundle is removed, and one that the next bundle has is
+	// added.
 	if _, err := c.ChangeFacts(testBundle("1").Facts,
 		[]policy.Fact{fact("blacklist/de", "blocked", "/corpus/public/1"), fact("x", "y", "z")}); err != nil {
 		t.Fatal(err)

@@ -137,8 +137,8 @@ func TestStepsAndPositionAreOne(t *testing.T) {
 	}
 }
 
-// Whatever sources and bundle say, in whatever order, the facts that stand are all that
-// one of them says.
+// Whatever sources and bundle say, and in whatever order, the facts are exactly those
+// that one of them says.
 func TestFactsAreThoseThatSomebodySays(t *testing.T) {
 	facts := []policy.Fact{fact("a", "r", "1"), fact("a", "r", "2"), fact("a", "r", "1", "2"), fact("b", "r", "1"),
 		fact("a", "q", "1")}

@@ -151,7 +151,7 @@ func TestHTTPSChecksTheServer(t *testing.T) {
 	}
 }
 
-// The environment's proxy is not asked: whoever sets it could say what is true.
+// The environment's proxy is not used: it could forge facts.
 func TestHTTPUsesNoProxy(t *testing.T) {
 	source, err := newAddress(*at("http://facts.example/", "").HTTP)
 	if err != nil {

@@ -244,8 +244,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A fetch that waits for an entry ends with its context, and gets an entry that comes
-// meanwhile.
+// A fetch that waits for an entry ends with its context, and gets an entry that is added
+// in the meantime.
 func TestStreamWaits(t *testing.T) {
 	store, socket := startStore(t)
 	entry(t, store, "add", "a", `["1"]`)

@@ -85,7 +85,7 @@ var aliceGrants = []Grant{
 	{Access: Write, Commands: []string{"LPUSH", "LTRIM"}, Keys: []string{"history:alice"}},
 }
 
-// connectAs is what a task sees: a socket whose first reply is the one pending.
+// connectAs returns a connection as a task gets it: a socket with one pending reply.
 func connectAs(t *testing.T, store *Store, name string) redis.Conn {
 	t.Helper()
 	file, err := store.Connect(name)
@@ -151,7 +151,7 @@ func TestWorkerConnection(t *testing.T) {
 		// a command of one grant on the key of another, a read through a write
 		"SET history:alice x", "GET history:alice", "LPUSH profile:alice x", `SET odd*key?[a-z]\"' x`,
 		"SET profile:alice x GET",
-		// commands nobody was given
+		// commands that no user was granted
 		"DEL profile:alice", "STRLEN profile:alice", "COPY profile:bob profile:alice",
 		"RENAME profile:bob profile:alice",
 		"SORT history:alice BY nosort GET profile:bob", "DUMP profile:alice", "MIGRATE h 1 profile:alice 0 1",
@@ -354,7 +354,8 @@ func FuzzKeyIsGrantedExactly(f *testing.F) {
 	})
 }
 
-// users are those of the key-value store, but for the administrator and the default.
+// users returns those of the key-value store, except for the administrator and the
+// default.
 func users(t *testing.T, store *Store) []string {
 	t.Helper()
 	names, err := redis.Strings(store.admin.Do("ACL", "USERS"))

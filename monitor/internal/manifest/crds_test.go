@@ -72,7 +72,7 @@ func specSchema(t *testing.T, kind string) node {
 	return node{}
 }
 
-// rules are what a schema says, a line for each field.
+// rules are the rules of a schema, a line for each field.
 type rules map[string]string
 
 func (r rules) add(path, form string, required bool, fallback any, enum []string, low, high string) {

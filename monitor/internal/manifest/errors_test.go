@@ -200,7 +200,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// textAt is what stands at a place such as "f:3:7".
+// textAt returns the text at a place such as "f:3:7".
 func textAt(text, place string) string {
 	var line, column int
 	if _, err := fmt.Sscanf(place, "f:%d:%d", &line, &column); err != nil {
@@ -215,7 +215,7 @@ func TestKeyMayHaveTwoPlaceholders(t *testing.T) {
 	}
 }
 
-// One mistake of these makes several errors, each of them true.
+// Each of these mistakes causes several errors, all of them correct.
 func TestErrorsWithConsequences(t *testing.T) {
 	for _, test := range []struct {
 		name, old, new string

@@ -33,7 +33,8 @@ status:
   conditions: [{type: Ready, status: "True", reason: Stable}]
 `
 
-// What Kubernetes and the operator add neither disturbs nor changes the bundle.
+// The fields that Kubernetes and the operator add neither cause errors nor change the
+// bundle.
 func TestObjectsAsReadFromKubernetes(t *testing.T) {
 	got := bundle(t, asRead)
 	plain := bundle(t, "apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: everyone}\n"+

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What nobody supplies is refused: in every policy, and on conduits that are given to
-// tasks as a whole. The twin of each, where the value is known, is accepted.
+// A policy with a value that nobody supplies is refused: in every policy, and on conduits
+// that tasks get as a whole. The twin of each, with a known value, is accepted.
 func TestPoliciesThatCannotBeEnforced(t *testing.T) {
 	const directory = "      ingress: true\n      directory: true\n"
 	for _, test := range []struct{ name, rule, documents, want string }{

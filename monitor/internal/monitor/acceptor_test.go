@@ -83,7 +83,7 @@ func TestDeadWaiterLosesNoConnection(t *testing.T) {
 	}
 }
 
-// threadsIn says whether a goroutine is in a method of the acceptor.
+// threadsIn reports whether a goroutine is in a method of the acceptor.
 func threadsIn(method string) bool {
 	stacks := make([]byte, 1<<20)
 	return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "(*acceptor)."+method+"(")
@@ -106,7 +106,7 @@ func TestAcceptorCloses(t *testing.T) {
 	}
 }
 
-// Nothing is accepted for nobody: the kernel's queue is the pipeline's limit.
+// No connection is accepted without a worker: the kernel's queue is the pipeline's limit.
 func TestAcceptorWaitsForAWorker(t *testing.T) {
 	a, address := listening(t)
 	defer a.close()

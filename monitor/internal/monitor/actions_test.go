@@ -16,8 +16,8 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// actions are the lines of a transcript that are not a user's: what stands before the
-// monitor's start, and what its operator does.
+// actions are the lines of a transcript that are not a user's: those before the monitor's
+// start, and those of its operator.
 var actions map[string]func(p *player, arguments string) string
 
 func init() { // the functions refer to the table's type by way of player.do

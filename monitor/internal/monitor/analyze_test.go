@@ -15,8 +15,8 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// A run that fails, or that somebody gives up, leaves the result in force that was
-// there, and status says what became of it.
+// A run that fails, or that is cancelled, leaves the previous result in force, and status
+// says how the run ended.
 func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -92,8 +92,8 @@ func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 	}
 }
 
-// The scope active analyses the instances of open sessions and nobody else; what was
-// known of the others stays while it is of the same state.
+// The scope active analyses only the instances of open sessions. The results about the
+// others are kept if they are of the same state.
 func TestOnlyActiveInstancesAreAnalyzedAgain(t *testing.T) {
 	s := wireStack(t)
 	p := s.pipeline()
@@ -113,7 +113,7 @@ func TestOnlyActiveInstancesAreAnalyzedAgain(t *testing.T) {
 		t.Errorf("scope %s, %d instances; alice is new: %v, bob is new: %v", report.Scope, report.Instances,
 			p.sets["worker(alice, de)"] != alice, p.sets["worker(bob, de)"] != bob)
 	}
-	// What is known of bob is not to be used: he is left out.
+	// The result about bob must not be used: he is left out.
 	report = active(true)
 	if report.Instances != 2 || p.sets["worker(bob, de)"] != nil {
 		t.Errorf("in full: %d instances; bob: %v", report.Instances, p.sets["worker(bob, de)"])

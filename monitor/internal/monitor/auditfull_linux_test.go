@@ -31,8 +31,8 @@ func (s *stack) decides(name string, mode wire.Mode) bool {
 	return p.decide(holds.subject, policy.Read, conduit, mode).Allowed
 }
 
-// What would be allowed and cannot be recorded is refused; a denial stays one. The
-// monitor's own log is on a file system that fills up.
+// An access that would be allowed but cannot be recorded is refused; a denial stays one.
+// The monitor's own log is on a file system that becomes full.
 func TestAuditLogIsFull(t *testing.T) {
 	s := newStack(t)
 	s.document("/corpus/private/alice/1.txt")

@@ -183,7 +183,7 @@ func classOf(t *testing.T, m *Monitor, name string) uint32 {
 	return m.state().ClassOf(id)
 }
 
-// bareTask stands for a started task.
+// bareTask represents a started task.
 type bareTask struct {
 	sandbox.Task
 	name string

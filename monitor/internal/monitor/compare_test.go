@@ -16,7 +16,7 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// answers are what explain says about every expected instance and document: who may
+// answers returns explain's answers about every expected instance and document: who may
 // read what.
 func answers(t *testing.T, m *Monitor) map[string]bool {
 	t.Helper()
@@ -44,8 +44,8 @@ func compareText(m *Monitor, text string) (api.Comparison, error) {
 		Sources: []manifest.Source{{Name: "bare.yaml", Text: text}}}, func(api.Progress) {})
 }
 
-// What a comparison says and what becomes of explain's answers when the candidate is
-// applied are the same; and until then nothing has changed.
+// A comparison shows the same changes as explain's answers when the candidate is applied.
+// Until then nothing has changed.
 func TestCompareForetellsAnApply(t *testing.T) {
 	replace := func(old, with string) func(*testing.T, string) string {
 		return func(t *testing.T, text string) string {
@@ -174,7 +174,7 @@ func TestComparisonsThatFail(t *testing.T) {
 	}
 }
 
-// A pipeline that comes or goes opens and closes all of its flows.
+// A pipeline that is added or removed opens or closes all of its flows.
 func TestComparePipelinesThatComeAndGo(t *testing.T) {
 	m, _ := bareMonitor(t)
 	twin := bareManifest + "---\napiVersion: shai.dev/v1alpha1\nkind: Pipeline\nmetadata: {name: twin}\nspec: {tasks: [collector], conduits: [" +

@@ -13,8 +13,8 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-// Whoever has been told that facts have changed finds every session that begins
-// afterwards in the new state, whatever else goes on meanwhile.
+// After the answer that facts have changed, every session that begins is in the new
+// state, whatever else happens at the same time.
 func TestFactsChangeInOneStep(t *testing.T) {
 	s := newStack(t)
 	s.document("/corpus/friends/bob/1.txt")
@@ -61,8 +61,8 @@ func TestFactsChangeInOneStep(t *testing.T) {
 	}
 }
 
-// A set that no analysis keeps in step does not outlive a change of facts; one that
-// the change does not touch does.
+// A set that no analysis updates does not survive a change of facts; one that the change
+// does not concern does.
 func TestUnforeseenSetsAreMadeAnew(t *testing.T) {
 	s := wireStack(t)
 	p := s.pipeline()

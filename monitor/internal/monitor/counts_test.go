@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever a worker writes: the count never falls, and is bounded by the session's time.
+// Whatever a worker writes, the count never falls, and the session's time limits it.
 func TestCountsAreBounded(t *testing.T) {
 	begun := time.Unix(0, 0)
 	counts, err := newSessionCounts("probe", begun)
@@ -42,8 +42,8 @@ func TestCountsAreBounded(t *testing.T) {
 	}
 }
 
-// A page keeps its size, whatever is tried with it: a reader could be made to fault, or
-// the machine to run out of memory.
+// Nobody can change the size of a page: otherwise a reader could be made to fault, or the
+// machine to run out of memory.
 func TestCountersKeepTheirSize(t *testing.T) {
 	counts, err := newSessionCounts("probe", time.Now())
 	if err != nil {

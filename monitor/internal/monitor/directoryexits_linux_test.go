@@ -58,9 +58,9 @@ spec:
     - {name: leak, kind: file, directory: true, paths: [{path: "/leak/**", policy: {name: open}}]}
 `
 
-// A directory is given for every name beneath it. So an exit that asks for the conduit's
-// name or number stays closed for it, whatever name it asks for, and other exits open:
-// at the start of the task, in the analysis and in explanations.
+// A directory is granted for every name beneath it. So an exit that depends on the
+// conduit's name or number stays closed for it, with any name, and other exits open: at
+// the start of the task, in the analysis and in explanations.
 func TestExitsByNameStayClosedForDirectories(t *testing.T) {
 	for _, test := range []struct {
 		name, exit string
@@ -101,8 +101,8 @@ func TestExitsByNameStayClosedForDirectories(t *testing.T) {
 	}
 }
 
-// copies runs the task, and says whether the document has been copied. A task that has
-// not started has been refused its directory.
+// copies runs the task, and returns whether the document was copied. A task that did not
+// start was refused its directory.
 func (s *stack) copies() bool {
 	s.t.Helper()
 	_, err := s.monitor.StartTask(s.t.Context(), "leaking", "copy")

@@ -23,7 +23,7 @@ func bareSet(t *testing.T, p *pipeline) *capabilitySet {
 	return holds
 }
 
-// What a policy limits in time leaves the capability sets when its time has come,
+// An access that a policy limits in time leaves the capability sets when it expires,
 // without any other change.
 func TestWhatTimeEndsLeavesTheCapabilitySets(t *testing.T) {
 	m, p := bareMonitor(t)

@@ -53,7 +53,7 @@ func TestCommandsForFactsOfAnyType(t *testing.T) {
 	}
 }
 
-// A task that may not do what its manifest says is told so in plain words.
+// A task that may not do what its manifest says gets the reason in plain words.
 func TestRefusedStartsSayWhy(t *testing.T) {
 	m, p := bareMonitor(t)
 	conduit, _ := m.conduitNamed("/diary/alice/1.txt")

@@ -23,8 +23,8 @@ func bareFact(conduit, says string, tuple ...string) api.Fact {
 	return api.Fact{Conduit: conduit, Says: says, Tuple: policy.NewTuple(values...)}
 }
 
-// A pipeline whose analysis cannot be brought in step must not keep another one from
-// hearing of a change.
+// If the analysis of one pipeline cannot be updated, the other pipelines must still
+// follow the change.
 func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 	m, p := bareMonitor(t)
 	analyzeBare(t, m)
@@ -46,7 +46,8 @@ func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 	}
 }
 
-// An analysis of a pipeline that has been made anew since names tasks that may be gone.
+// An analysis from before the pipeline was made again names tasks that may no longer
+// exist.
 func TestAnAnalysisOfAnEarlierPlanIsNotFollowed(t *testing.T) {
 	m, p := bareMonitor(t)
 	analyzeBare(t, m)

@@ -168,8 +168,8 @@ func TestFactsFromKeys(t *testing.T) {
 	}
 }
 
-// A bundle whose facts nobody knows is refused: what its policies allow in the absence
-// of a fact would be allowed. Nothing of it is in force.
+// A bundle whose facts are unknown is refused: its policies would allow what they allow
+// in the absence of a fact. No part of it is in force.
 func TestABundleWithUnknownFactsIsRefused(t *testing.T) {
 	var broken atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -212,8 +212,8 @@ func TestABundleWithUnknownFactsIsRefused(t *testing.T) {
 	}
 }
 
-// Entries of a stream are applied once, across restarts: what was added and removed long
-// ago never stands again, not for a moment.
+// Entries of a stream are applied once, across restarts: a fact that was added and
+// removed long ago never returns, not even for a moment.
 func TestAStreamIsAppliedOnceAcrossRestarts(t *testing.T) {
 	store := newFactStore(t)
 	add := func(op, friend string) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The sandbox does not let a worker fork. If it did, nobody would be served by what
-// came of it.
+// The sandbox does not allow a worker to fork. If it did, the monitor would give the new
+// process no session.
 func TestOnlyTheZygoteMakesWorkers(t *testing.T) {
 	worker := exec.Command("sh", "-c", "sleep 1000 & echo $!; wait")
 	output, err := worker.StdoutPipe()

@@ -104,7 +104,7 @@ func (b *browser) ask(method, path string, body []byte, answer any) int {
 	return status
 }
 
-// webSession is what the front end says of a session.
+// webSession is the front end's description of a session.
 type webSession struct {
 	Nonce, Principal, Region, Mode, Instance, Error string
 }
@@ -132,7 +132,7 @@ type result struct {
 	Error    string
 }
 
-// has says whether these documents are shown, in any order, and no others.
+// has reports whether exactly these documents are shown, in any order.
 func (r result) has(titles ...string) bool {
 	var shown []string
 	for _, one := range r.Results {
@@ -170,7 +170,7 @@ func (b *browser) search(engine func(query uint32)) result {
 	return found
 }
 
-// isAsked says whether there is a query of the only session for the search engine.
+// isAsked reports whether there is a query of the only session for the search engine.
 func (s *stack) isAsked() bool {
 	poll := []unix.PollFd{{Fd: int32(s.queries().Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, 0)

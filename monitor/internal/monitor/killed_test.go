@@ -25,15 +25,15 @@ import (
 // monitor of its own, with the options and manifests of a file there.
 const monitorDirectory = "SHAI_TEST_MONITOR"
 
-// played is what a monitor in a process of its own is given.
+// played is the input of a monitor in a process of its own.
 type played struct {
 	Options Options
 	Request api.ApplyRequest
 	Swap    []api.ApplyRequest // applied in turn, for ever, once it serves
 }
 
-// playMonitor applies, analyses, starts the front end, says so, and goes on until it
-// is killed.
+// playMonitor applies, analyses, starts the front end, reports this, and runs until it is
+// killed.
 func playMonitor(file string) int {
 	err := func() error {
 		var given played
@@ -107,9 +107,9 @@ func descendants(t *testing.T, of int) []int {
 	return found
 }
 
-// The monitor is killed while sessions live: nothing of any task survives, nothing
-// more is answered, and a monitor on the same state goes on from what was
-// acknowledged.
+// The monitor is killed while sessions live: no process of any task survives, no request
+// is answered any more, and a monitor on the same state continues with the acknowledged
+// changes.
 func TestMonitorIsKilled(t *testing.T) {
 	s := newStack(t)
 	s.document("/corpus/private/alice/1.txt")

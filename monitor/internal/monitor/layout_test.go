@@ -72,8 +72,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// What does not fit the reserved numbers is an error that names the remedy, and
-// never a number that means something else.
+// A conduit that does not fit the reserved numbers is an error that names the remedy; it
+// never gets a number that means something else.
 func TestLayoutLimits(t *testing.T) {
 	directory := manifest.Conduit{Name: "index", Kind: manifest.KindFile, Directory: true}
 	for i := range 16 {

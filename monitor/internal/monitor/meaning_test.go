@@ -112,7 +112,7 @@ func TestMeaning(t *testing.T) {
 			}
 		})
 	}
-	// With a policy that asks for the policies of others, every other one counts.
+	// For a policy that asks about the policies of others, every other one counts.
 	asking := strings.Replace(meaningManifest, `spec: {text: "read :- true."}`,
 		`spec: {text: "read :- cIdIs(I), hasPol(I, P)."}`, 1)
 	if name(asking) == name(strings.Replace(asking, `sKeyIs(\"x\")`, `sKeyIs(\"y\")`, 1)) {

@@ -94,9 +94,8 @@ func mistakenRequest(manifests string) *rapid.Generator[*http.Request] {
 	})
 }
 
-// Whatever users write and send is never a bug, which would end the monitor: each
-// request has an answer, and the program that gives it says of no answer that it is at
-// fault itself.
+// Nothing that users write or send is a bug, which would end the monitor: each request
+// has an answer, and no answer says that the program itself is at fault.
 func TestMistakesAreNoBugs(t *testing.T) {
 	m, _ := bareMonitor(t)
 	analyzeBare(t, m)

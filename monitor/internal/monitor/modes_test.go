@@ -60,8 +60,9 @@ func (s *stack) recordsThat(says string) []audit.Record {
 	return slices.DeleteFunc(s.records(), func(r audit.Record) bool { return !strings.Contains(r.Reason, says) })
 }
 
-// What a policy in mode Audit or Warn forbids is allowed, recorded and counted; what an
-// enforced one forbids is denied as ever, and what nobody forbids leaves no trace.
+// An access that a policy in mode Audit or Warn forbids is allowed, recorded and counted.
+// One that an enforced policy forbids is still denied. One that no policy forbids is not
+// recorded.
 func TestPolicyModes(t *testing.T) {
 	for _, test := range []struct {
 		name, mode string
@@ -118,8 +119,8 @@ func TestPolicyModes(t *testing.T) {
 	}
 }
 
-// What a policy that is being tried out forbids is in no capability set, and the
-// analysis says that it is refused for the record only.
+// An access that a policy in mode Audit or Warn forbids is in no capability set, and the
+// analysis says that the refusal is only recorded.
 func TestRelaxedFlowsTakeTheSlowPath(t *testing.T) {
 	m, _ := bareMonitor(t)
 	// bob is alice's friend no more; both are expected.

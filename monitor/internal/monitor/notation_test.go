@@ -12,9 +12,8 @@ import (
 	"shai.dev/monitor/internal/audit"
 )
 
-// isReference says whether this is the system whose own outcomes the transcripts
-// have. What is a system's own stands after a "~" there: an error's name, a count, a
-// record.
+// isReference reports whether this is the system whose own outcomes the transcripts
+// contain. They follow a "~" there: an error's name, a count, a record.
 const isReference = runtime.GOOS == "linux"
 
 var (
@@ -35,8 +34,8 @@ func differs(answer string) string {
 	return strings.TrimSpace(strings.Replace(answer, "error ", "error ~", 1))
 }
 
-// ofSystemCall says whether a record is about a call that the kernel refused by
-// itself: not every kernel tells of it, and calls differ.
+// ofSystemCall reports whether a record is about a call that the kernel refused by
+// itself: not every kernel reports them, and calls differ.
 func ofSystemCall(r audit.Record) bool {
 	return r.Operation == "accept4" || strings.HasPrefix(r.Reason, "system call refused with ")
 }

@@ -12,9 +12,9 @@ import (
 	"shai.dev/monitor/internal/sandbox"
 )
 
-// A task without a user runs on while policies change. What appears meanwhile was not
-// decided on, so the view as a whole is never granted, not even where the task may
-// read all there is.
+// A task without a user keeps running while policies change. A class that appears in the
+// meantime was not decided on, so the view as a whole is never granted, even if the task
+// may read all of it.
 func TestATaskIsGrantedClassesAndNeverTheView(t *testing.T) {
 	for _, test := range []struct{ name, taint string }{
 		{"a part", "taint: {name: open}"},

@@ -38,9 +38,9 @@ func parents(t *testing.T) map[int]int {
 	return list
 }
 
-// hasGone says whether the process of a session that is over has gone. With
-// light-weight contexts it stays, and only its session is new: there the transcripts'
-// questions to the next session have to do.
+// hasGone reports whether the process of a session that is over has ended. With
+// light-weight contexts it stays, and only its session is new: there the transcripts
+// check the next session instead.
 func hasGone(pid int) bool {
 	_, err := unix.SysctlUint32("shai.version")
 	return err == nil || errors.Is(unix.Kill(pid, 0), unix.ESRCH)

@@ -44,6 +44,6 @@ func parents(t *testing.T) map[int]int {
 	return list
 }
 
-// hasGone says whether the process of a session that is over has gone: a worker
+// hasGone reports whether the process of a session that is over has ended: a worker
 // serves one user.
 func hasGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

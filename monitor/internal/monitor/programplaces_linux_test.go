@@ -14,7 +14,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 )
 
-// snoop reads a file by its physical path, with all of its runtime at hand.
+// snoop reads a file by its physical path, with all of its runtime available.
 const snoop = `
 apiVersion: shai.dev/v1alpha1
 kind: Policy
@@ -103,8 +103,8 @@ func TestRuntimeThatReachesDataIsRefused(t *testing.T) {
 	}
 }
 
-// What a path leads to may change after the bundle was applied: it is looked at again
-// when the task starts, and the refusal is on record.
+// A path may lead elsewhere after the bundle was applied: it is checked again when the
+// task starts, and the refusal is recorded.
 func TestRuntimeIsCheckedAgainAtTheStart(t *testing.T) {
 	s, root := snooping(t)
 	moving := filepath.Join(root, "moving")

@@ -162,8 +162,8 @@ func (b *wireSession) dies() {
 	})
 }
 
-// Whatever has no place in the table of requests ends the session, and kills the
-// worker that sent it.
+// A message that is not in the table of requests ends the session, and kills the worker
+// that sent it.
 func TestRequestsThatEndTheSession(t *testing.T) {
 	s := wireStack(t)
 	encode := func(message wire.Message) []byte {

@@ -15,7 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever comes of the sessions, no two have the same slot, and every slot comes back.
+// No two sessions have the same slot, and every slot is released, however the sessions
+// end.
 func TestSlotsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(1, 4).Draw(t, "slots")

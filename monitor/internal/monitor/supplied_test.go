@@ -12,10 +12,10 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// A policy that asks for what nobody supplies is refused before anything is decided
-// with it. Both attacks were open: the length of every conduit was taken for 0, so that
-// what is "to be written while it is empty" could be appended to; facts have no offsets,
-// so that a list of the banned that is read by offset was empty.
+// A policy with a value that nobody supplies is refused before any decision uses it. Both
+// attacks were possible: the length of every conduit was taken for 0, so that a file to
+// "write while it is empty" could be appended to; facts have no offsets, so that a list
+// of banned users that is read by offset was empty.
 func TestPoliciesThatNobodySuppliesAreRefused(t *testing.T) {
 	const (
 		banned    = "    - {conduit: banned, says: user, tuples: [[task/collector]]}\n"
@@ -88,7 +88,7 @@ func TestAddressesAreTheConnections(t *testing.T) {
 	}
 }
 
-// What a session's worker may send to other tasks is decided when the session is bound.
+// The flows from a session's worker to other tasks are decided when the session is bound.
 func TestSessionsAreDecidedOnTheirPipes(t *testing.T) {
 	for name, test := range map[string]struct {
 		update  string

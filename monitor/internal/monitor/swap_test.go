@@ -67,8 +67,8 @@ type watcher struct {
 	faults      []string
 }
 
-// serve is one session. What it sees must be the same throughout, and one of the two
-// bundles; that in force, if it was throughout.
+// serve is one session. It must see the same throughout, namely one of the two bundles:
+// the one in force, if that did not change.
 func (w *watcher) serve() {
 	began := w.inForce.Load()
 	u, err := w.stack.connect("127.0.1.1")
@@ -116,8 +116,8 @@ func (w *watcher) fault(format string, arguments ...any) {
 	}
 }
 
-// No session ever has something of one bundle and something of another, however often
-// they change under load. Connections may be refused meanwhile.
+// No session ever sees parts of two bundles, however often they change under load.
+// Connections may be refused in the meantime.
 func TestBundlesAreSwappedWholeUnderLoad(t *testing.T) {
 	s := beginPair(t)
 	w := &watcher{stack: s, left: s.id("/left/1.txt"), right: s.id("/right/1.txt"), inForce: new(atomic.Int64)}
@@ -199,7 +199,7 @@ func TestUnchangedPipelinesAreNotDisturbed(t *testing.T) {
 	if !s.monitor.analyses["other"].result.Current(s.monitor.state()) {
 		t.Error("the analysis is of the bundle before")
 	}
-	// A fact that goes with a bundle goes for sessions that begin.
+	// A fact that is removed with a bundle is removed for sessions that begin.
 	s.facts = s.facts[:2]
 	s.fact(regionsConduit, prefixRelation, "127.0.0.0/8", "de")
 	s.apply()
@@ -211,8 +211,8 @@ func TestUnchangedPipelinesAreNotDisturbed(t *testing.T) {
 	}
 }
 
-// What cannot be put in force whole leaves the bundle before in force, with its tasks
-// at work.
+// If a bundle cannot be put in force as a whole, the previous bundle stays in force, with
+// its tasks running.
 func TestAFailingSwapIsRolledBack(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -273,8 +273,8 @@ func TestAFailingSwapIsRolledBack(t *testing.T) {
 	}
 }
 
-// In mode baseline the task listens by itself, at the address that the monitor had
-// before, and has again after: a pipeline goes there and back with its users' address.
+// In mode baseline the task itself listens at the address that the monitor had before and
+// has again afterwards: a pipeline switches to the mode and back with its users' address.
 func TestModeBaselineTakesTheAddressOverAndGivesItBack(t *testing.T) {
 	s := beginPair(t)
 	confined := s.manifests["pipeline.yaml"]

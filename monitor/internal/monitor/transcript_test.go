@@ -56,8 +56,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play carries out a transcript and renders it anew: what happens stands indented
-// under each line.
+// play carries out a transcript and renders it again, with the results indented under
+// each line.
 func play(s *stack, transcript string) string {
 	p := &player{stack: s, users: map[string]*user{}, counts: map[string]uint64{}}
 	var out strings.Builder
@@ -193,8 +193,8 @@ func (p *player) connects(name, address string) string {
 	return strings.Replace(answer, "session region  ", "session region unknown ", 1)
 }
 
-// describes puts a name where a worker says how many descriptors it has: the number is
-// the system's, and that it is the same again is what matters.
+// describes replaces the number of descriptors that a worker prints by a name: the number
+// depends on the system; it must be the same again.
 func (p *player) describes(answer string) string {
 	number, ok := strings.CutPrefix(answer, "descriptors ")
 	if !ok {

@@ -135,8 +135,8 @@ func TestTasksOfEachPipelineHaveAUser(t *testing.T) {
 	}
 }
 
-// Where an earlier monitor's tasks, which were the superuser, have written, today's write
-// on. What else has a name there is left to whom it belongs.
+// Tasks can write on in directories that the tasks of an earlier monitor wrote as the
+// superuser. Files with further names stay with their owner.
 func TestWrittenDirectoriesBelongToTheTasks(t *testing.T) {
 	s := reporting(t, "shai", "one")
 	out := filepath.Join(s.options.Data, "one-out")
@@ -266,7 +266,7 @@ func TestUnlistableDirectoriesAreReported(t *testing.T) {
 	s.report("one")
 }
 
-// What a monitor gives by itself, it does not report.
+// A monitor does not report documents to which it gives access by itself.
 func TestDirectoriesThatWillBeGivenAreNotReported(t *testing.T) {
 	s := reporting(t, "shai", "one")
 	closed := filepath.Join(s.options.Data, "one-in/closed")
@@ -356,8 +356,9 @@ func shell(line string) (string, error) {
 	return string(output), err
 }
 
-// What the administrator has put where only the superuser gets, the monitor opens for a
-// confined task. In mode baseline nobody does, and the task says so instead of starting.
+// If the administrator put a runtime where only the superuser can get, the monitor opens
+// it for a confined task. In mode baseline nobody does, and the task reports this instead
+// of starting.
 func TestRuntimeInAPrivateDirectory(t *testing.T) {
 	for mode, starts := range map[string]bool{"shai": true, "baseline": false} {
 		s := reporting(t, mode, "one")

@@ -49,7 +49,7 @@ func site(t *testing.T) (root string, places []Place) {
 func TestCheck(t *testing.T) {
 	root, places := site(t)
 	for path, want := range map[string]string{
-		// What a task may have.
+		// Allowed.
 		"opt/programs":      "",
 		"opt/programs/tool": "",
 		"lib":               "",
@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 		"etc/ld.so.cache":   "",
 		"pool/images/one":   "",
 		"opt/else":          "", // a link in it leads elsewhere; what is opened is what counts
-		// What holds data or secrets, or leads there.
+		// Places with data or secrets, and paths that lead there.
 		"":                  "contains the data directory",
 		"srv":               "contains the data directory",
 		"srv/data":          "is the data directory",
@@ -118,8 +118,8 @@ func TestMissingPlaces(t *testing.T) {
 	}
 }
 
-// What is mounted in two places is one thing. The table says what is mounted where; no
-// other test can mount anything on every machine.
+// A directory that is mounted in two places has one origin. The table lists the mounts;
+// no other test can mount anything on every machine.
 func TestOrigins(t *testing.T) {
 	mount := func(point, root string, major int) *mountinfo.Info {
 		return &mountinfo.Info{Mountpoint: point, Root: root, Major: major}
@@ -154,7 +154,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// What the kernel shows of itself is nobody's program, by whatever path or mount.
+// The kernel's own files are never a runtime, by whatever path or mount.
 func TestKernelFiles(t *testing.T) {
 	for path, want := range map[string]string{
 		"/proc": "reaches /proc", "/proc/self/status": "reaches /proc",

@@ -13,7 +13,7 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// What the victim asks for, as libshai would.
+// The victim's requests, in the form of libshai's.
 
 // sendRequest sends a record with a fresh socket for the answer, and a directory unless
 // that is -1. The result is this end of the socket.
@@ -161,7 +161,7 @@ func askForked(name string) error {
 	return err
 }
 
-// trapAndOpen has refused calls signalled first, if it is told to.
+// trapAndOpen asks for signals of refused calls first, if its arguments say so.
 func trapAndOpen(arguments []string) error {
 	if arguments[0] == "asked" {
 		if _, err := answerTo(wire.RequestTraps{}, -1); err != nil {

@@ -48,7 +48,7 @@ var attacks = []attack{
 	{"read 96", channelGate, unix.ENOTCAPABLE},
 }
 
-// twins are what the same program may do, confined as it is.
+// twins are the actions that the same program may do under the same confinement.
 var twins = []string{
 	"openat-capability allowed.txt", "openat-capability link", "openat-written old.txt", "list-capability",
 	"write-written old.txt", "create-written new.txt", "unlink-written old.txt", "mkdir-written new",

@@ -160,7 +160,7 @@ var attacks = []attack{
 	{"int80", syscallFilter, killed},
 }
 
-// twins are what the same program may do, confined as it is.
+// twins are the actions that the same program may do under the same confinement.
 var twins = []string{
 	"open $G/allowed.txt", "open $G/link", "openat $W/old.txt", "openat2 $G/allowed.txt", "map $G/allowed.txt",
 	"open-write $W/old.txt", "create $W/new.txt", "creat $W/new.txt",
@@ -198,8 +198,8 @@ func world(t *testing.T, try string) (Spec, *scripted) {
 	return spec, g.decider()
 }
 
-// TestEachLineHolds: where two protections stand in an attack's way, waiving one
-// must not be enough.
+// TestEachLineHolds: if two protections prevent an attack, waiving one must not be
+// enough.
 func TestEachLineHolds(t *testing.T) {
 	for _, attack := range attacks {
 		if attack.off != files {
@@ -217,8 +217,8 @@ func TestEachLineHolds(t *testing.T) {
 	}
 }
 
-// TestUnscopedSignals: where Landlock does not scope signals (here: waived), the
-// supervisor lets a task signal itself and nobody else.
+// TestUnscopedSignals: if Landlock does not scope signals (here: waived), the supervisor
+// allows a task to signal only itself.
 func TestUnscopedSignals(t *testing.T) {
 	for try, want := range map[string]bool{"kill $P": false, "kill-own": true} {
 		spec, decider := world(t, try)

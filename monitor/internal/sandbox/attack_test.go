@@ -43,8 +43,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// reachedHarmlessly: the executed victim has no argument and exits with 2, which
-// is what a successful exec of it looks like.
+// reachedHarmlessly reports whether the exec succeeded: the executed victim has no
+// argument and exits with 2.
 func reachedHarmlessly(attack attack, got outcome) bool {
 	return strings.Contains(attack.try, "exec") && got.err != nil && got.err.Error() == "exited with status 2"
 }

@@ -94,8 +94,8 @@ func TestOpenedRights(t *testing.T) {
 	}
 }
 
-// TestCapsicumLoader: what the run-time linker is told by path becomes files, as far as
-// they are part of the runtime.
+// TestCapsicumLoader: paths for the run-time linker become files, if they are part of the
+// runtime.
 func TestCapsicumLoader(t *testing.T) {
 	todo, err := capsicumPlanOf(capsicumSpec())
 	if err != nil {

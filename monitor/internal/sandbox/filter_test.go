@@ -175,7 +175,7 @@ func TestFilterArguments(t *testing.T) {
 	}
 }
 
-// TestFilterEntries: 32-bit and x32 entries kill, whatever the call.
+// TestFilterEntries: calls by the 32-bit and x32 entries kill the process.
 func TestFilterEntries(t *testing.T) {
 	filter := interpreter(t, FilterSpec{})
 	for _, call := range calls {

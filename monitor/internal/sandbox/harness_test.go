@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scripted is a Decider that answers from functions and records what it heard.
-// What has no function is denied.
+// scripted is a Decider that answers with functions and records its calls. A request
+// without a function is denied.
 type scripted struct {
 	open   func(OpenRequest) Verdict
 	accept func(context.Context, Task, Worker) (*Accepted, error)
@@ -86,7 +86,7 @@ func allowBeneath(roots ...string) func(OpenRequest) Verdict {
 // generous: no test asserts times.
 const patience = 60 * time.Second
 
-// outcome is what a program left behind.
+// outcome is the result of a program.
 type outcome struct {
 	output string
 	err    error
@@ -187,7 +187,7 @@ func (g ground) decider() *scripted {
 	}}
 }
 
-// attempt runs the victim and says whether it succeeded, and with which error it
+// attempt runs the victim. It returns whether it succeeded, and the error with which it
 // failed; -1 is a signal.
 func attempt(t *testing.T, spec Spec, decider Decider) (succeeded bool, errno syscall.Errno, got outcome) {
 	t.Helper()
@@ -218,8 +218,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Errorf("never: %s", what)
 }
 
-// leakFree runs something a few times and checks that no descriptor stays open.
-// The garbage collector is off meanwhile: it would close forgotten files.
+// leakFree runs something a few times and checks that no descriptor stays open. It turns
+// the garbage collector off, which would close forgotten files.
 func leakFree(t *testing.T, round func(t *testing.T)) {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

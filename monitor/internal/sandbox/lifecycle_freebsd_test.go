@@ -29,8 +29,7 @@ func parentsOf(t *testing.T) map[int]int {
 	return parents
 }
 
-// alive says whether any of the processes runs; whose parent has yet to ask how it ended
-// does not.
+// alive reports whether any of the processes runs. A zombie does not.
 func alive(processes []int) bool {
 	for _, process := range processes {
 		found, err := processesOf("kern.proc.pid", process)
@@ -96,7 +95,8 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-// TestDecisionsInMemory: a prepared set is what wire says, and can be changed by nobody.
+// TestDecisionsInMemory: a prepared set has the format of package wire, and nobody can
+// change it.
 func TestDecisionsInMemory(t *testing.T) {
 	root := t.TempDir()
 	var directories []Directory
@@ -129,7 +129,7 @@ func TestDecisionsInMemory(t *testing.T) {
 	}
 }
 
-// TestOneWay: a pipe of FreeBSD works in both directions, but for its rights.
+// TestOneWay: on FreeBSD a pipe works in both directions, unless its rights are limited.
 func TestOneWay(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	check(t, err)

@@ -47,7 +47,7 @@ func openDescriptors(*testing.T) int {
 	return count
 }
 
-// What a victim asks the monitor for.
+// The victim's requests to the monitor.
 const (
 	askSecret  = "ask $S/secret.txt"
 	askAllowed = "ask $G/allowed.txt"

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// runtimeOf is what a dynamically linked program needs, where it exists, by real paths.
+// runtimeOf returns the real paths of what a dynamically linked program needs, if they
+// exist.
 func runtimeOf(more ...string) []string {
 	var present []string
 	for _, path := range append([]string{"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives"},

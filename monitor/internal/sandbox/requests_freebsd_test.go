@@ -17,8 +17,8 @@ import (
 
 const secretText = "secret"
 
-// TestAnswers: what a task asks for by path is decided on by the real path of what the
-// monitor has pinned, and the answer's descriptor can do no more than was decided.
+// TestAnswers: an open by path is decided by the real path of the file that the monitor
+// has pinned, and the descriptor in the answer allows only what was decided.
 func TestAnswers(t *testing.T) {
 	for _, test := range []struct {
 		try   string
@@ -243,8 +243,8 @@ func TestKilledSession(t *testing.T) {
 	})
 }
 
-// TestLeftByASession: what a session forks and leaves is gone when the session is; a task
-// that serves nobody may leave what it likes.
+// TestLeftByASession: processes that a session forked end with the session. A task that
+// serves no users may leave processes.
 func TestLeftByASession(t *testing.T) {
 	for serving, left := range map[bool]int{true: 1, false: 2} {
 		spec, decider := world(t, "serve-leaving")
@@ -266,7 +266,7 @@ func TestLeftByASession(t *testing.T) {
 	}
 }
 
-// TestNoSession: a worker that the monitor has no session for is told so.
+// TestNoSession: a worker for which the monitor has no session is told so.
 func TestNoSession(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
 		spec, decider := world(t, "serve 1")

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meetings are ways to bring two users together. Each of the protections stands in the
-// way by itself; what is refused is one of the calls.
+// meetings are ways to bring two users together. Each of the protections prevents this by
+// itself, by refusing one of the calls.
 var meetings = []struct {
 	try   string
 	lines []protection

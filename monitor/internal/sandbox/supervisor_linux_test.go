@@ -30,8 +30,8 @@ func openDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestRace: another thread rewrites the path all the time. Whatever is opened is
-// what was decided on (trap 1).
+// TestRace: another thread rewrites the path all the time. The opened file is always the
+// one that was decided on (trap 1).
 func TestRace(t *testing.T) {
 	spec, decider := world(t, "race $G/allowed.txt $S/secret.txt 2000")
 	spec.Perimeter = nil // mediation alone
@@ -147,7 +147,7 @@ func TestForks(t *testing.T) {
 	}
 }
 
-// session is what a test's monitor hands a worker, and the far ends.
+// session returns what a test's monitor hands a worker, and the far ends.
 func session(t *testing.T) (*Accepted, *os.File, *os.File) {
 	t.Helper()
 	pair := func() (near, far *os.File) {
@@ -199,8 +199,8 @@ func TestAccept(t *testing.T) {
 	})
 }
 
-// TestAcceptEndsWithTheWorker: a worker is killed while it waits; the monitor's
-// Accept is told, and what it still returns is closed.
+// TestAcceptEndsWithTheWorker: a worker is killed while it waits. The context of the
+// monitor's Accept ends, and the files that it still returns are closed.
 func TestAcceptEndsWithTheWorker(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
 		spec, decider := world(t, "killed-waiting")
@@ -282,8 +282,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestIdentity: decisions are on the name by which a file was reached. A hard
-// link is another name; a replaced file is what the name means now (trap 5).
+// TestIdentity: decisions are about the name by which a file was reached. A hard link is
+// another name; for a replaced file, the decision is about the new one (trap 5).
 func TestIdentity(t *testing.T) {
 	g := newGround(t)
 	check(t, os.Link(g.secret+"/secret.txt", g.granted+"/linked.txt"))

@@ -15,7 +15,7 @@ import (
 // first.
 const otherThreadMarker = "SHAI_TEST_OTHER_THREAD"
 
-// launchMain is LaunchMain as the test at hand wants it.
+// launchMain is LaunchMain in the form that the current test needs.
 func launchMain() {
 	if os.Getenv(otherThreadMarker) == "" {
 		LaunchMain()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// pipelineUser is a user that nobody is.
+// pipelineUser is a user that does not exist.
 var pipelineUser = &User{ID: 70123, Group: 70123}
 
 func needRoot(t *testing.T) {
@@ -22,7 +22,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// statusOf is what the kernel says about a task in a mode, by field.
+// statusOf returns the kernel's status of a task in a mode, by field.
 func statusOf(t *testing.T, spec Spec) map[string]string {
 	t.Helper()
 	spec.Command, spec.Runtime, spec.WorkingDirectory = []string{"/bin/cat", "/proc/self/status"}, runtimeOf(), "/"
@@ -97,8 +97,8 @@ func TestNoTaskIsTheSuperuser(t *testing.T) {
 	}
 }
 
-// What the monitor opens for a task, and what the task opens by itself, reach as far as
-// the task's user: a runtime does not make private files public.
+// The monitor opens for a task only files that the task's user may open: a runtime does
+// not make private files public.
 func TestFilesOfOthers(t *testing.T) {
 	needRoot(t)
 	root := filepath.Join(openGround(t), "runtime")
@@ -175,7 +175,8 @@ func addressesOf(text string) string {
 	return addresses.String()
 }
 
-// What a task makes through the monitor is its own, and so can be opened natively later.
+// A task owns the files that it makes through the monitor, and so can open them natively
+// later.
 func TestMadeFilesAreTheTasks(t *testing.T) {
 	needRoot(t)
 	directory := openGround(t)

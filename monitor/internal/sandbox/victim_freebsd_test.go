@@ -237,8 +237,8 @@ func duplicateAndWrite(text string) error {
 	return err
 }
 
-// forkAndWait runs a function in a forked process, and gives its error. The function
-// may make raw system calls and nothing else, since only this thread goes on there.
+// forkAndWait runs a function in a forked process, and returns its error. The function
+// may only make raw system calls, since only this thread continues there.
 func forkAndWait(do func() syscall.Errno) error {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -369,8 +369,8 @@ func serveAndLeave() error {
 	return stay()
 }
 
-// A stub has one session after the other: it shows what it is handed, and goes on when
-// it reads a byte from its pipe.
+// serveSessions has one session after the other, as a stub has: it shows its descriptors,
+// and continues when it reads a byte from its pipe.
 func serveSessions(arguments []string) error {
 	for range number(arguments[0]) {
 		reply, err := sendRequest(wire.RequestSession{}, -1)

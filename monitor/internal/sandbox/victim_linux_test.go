@@ -57,7 +57,7 @@ func (g ground) spec(t *testing.T, attempt string) Spec {
 	}
 }
 
-// What a victim asks the monitor for.
+// The victim's requests to the monitor.
 const (
 	askSecret  = "open $S/secret.txt"
 	askAllowed = "open $G/allowed.txt"

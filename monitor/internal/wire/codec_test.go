@@ -221,8 +221,8 @@ func TestTruncate(t *testing.T) {
 	})
 }
 
-// FuzzDecode checks that no record crashes a decoder and that whatever is
-// accepted is exactly what Encode makes of it.
+// FuzzDecode checks that no record crashes a decoder, and that Encode makes exactly the
+// same record from an accepted one.
 func FuzzDecode(f *testing.F) {
 	for _, message := range []Message{Register{Instance: "search"}, Authenticate{Principal: "alice"},
 		Open{Conduits: []uint32{1, 2}}, Reset{},
@@ -248,7 +248,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// decodeFromMonitor and decodeAnswer are what a task does.
+// decodeFromMonitor and decodeAnswer decode as a task does.
 func decodeFromMonitor(record []byte) (sequence uint64, message Message, err error) {
 	return Decode(record, TypeRegistered, TypeConnected, TypeBound, TypeOpened)
 }

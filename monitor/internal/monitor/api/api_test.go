@@ -176,7 +176,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// What is not exactly a documented request is refused, and the server lives on.
+// A request that is not exactly a documented one is refused, and the server keeps
+// running.
 func TestBadRequests(t *testing.T) {
 	client, socket := serve(t, new(apitest.Service))
 	plain := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
@@ -314,7 +315,7 @@ func TestUnreachableMonitor(t *testing.T) {
 	}
 }
 
-// Those who follow the log, and those who wait for a task, do not hold up the end.
+// Clients that follow the log or wait for a task do not delay the server's end.
 func TestShutdownEndsFollowers(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	listeners, err := (api.Endpoints{Socket: socket}).Open()

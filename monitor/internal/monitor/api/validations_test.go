@@ -159,7 +159,8 @@ func TestManyMistakes(t *testing.T) {
 	}
 }
 
-// slowBody is a request that says when it is read, and goes on when it is told to.
+// slowBody is a request that reports when it is read, and continues when the test says
+// so.
 type slowBody struct {
 	begun, goOn chan struct{}
 }
@@ -282,7 +283,7 @@ func BenchmarkManyObjects(b *testing.B) {
 	}
 }
 
-// FuzzValidations: whatever is asked, there is an answer, and it is JSON.
+// FuzzValidations checks that every request gets an answer, and that the answer is JSON.
 func FuzzValidations(f *testing.F) {
 	for _, text := range []string{policyAlone, taskAlone, "a: &a [*a]", "{[: !!binary x", "---\n---",
 		"kind: Pipeline\nspec: {conduits: [{paths: [{path: '{'}]}]}"} {
