@@ -13,6 +13,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
 )
@@ -25,6 +27,9 @@ type address struct {
 
 const maxRedirects = 5
 
+// maxCertificatesBytes is several times the size of a system's bundle of all authorities.
+const maxCertificatesBytes = 4 << 20
+
 func newAddress(spec manifest.FactHTTP) (*address, error) {
 	transport := &http.Transport{ // without the environment's proxy, which could forge facts
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
@@ -33,7 +38,7 @@ func newAddress(spec manifest.FactHTTP) (*address, error) {
 		IdleConnTimeout:       time.Minute,
 	}
 	if spec.CAFile != "" {
-		text, err := os.ReadFile(spec.CAFile)
+		text, err := readCertificates(spec.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("read certificate authority: %w", err)
 		}
@@ -44,6 +49,26 @@ func newAddress(spec manifest.FactHTTP) (*address, error) {
 	}
 	return &address{spec: spec, client: &http.Client{Transport: transport, CheckRedirect: sameHost,
 		Timeout: fetchTime}}, nil
+}
+
+// readCertificates reads a file of certificates that a manifest names. It does not wait
+// for a pipe, and does not read a device.
+func readCertificates(name string) ([]byte, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	case info.Size() > maxCertificatesBytes:
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", name, info.Size(), maxCertificatesBytes)
+	}
+	return io.ReadAll(io.LimitReader(file, maxCertificatesBytes))
 }
 
 // sameHost follows redirects only within the host that the manifest trusts.

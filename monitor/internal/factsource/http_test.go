@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/manifest"
 )
@@ -159,5 +160,35 @@ func TestHTTPUsesNoProxy(t *testing.T) {
 	}
 	if transport, _ := source.client.Transport.(*http.Transport); transport.Proxy != nil {
 		t.Error("a proxy is used")
+	}
+}
+
+func TestCertificateFilesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	pipe, large := filepath.Join(directory, "pipe"), filepath.Join(directory, "large")
+	empty := filepath.Join(directory, "empty")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range map[string]int64{large: maxCertificatesBytes + 1, empty: 0} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(name, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		pipe:                                "is not a regular file",
+		"/dev/zero":                         "is not a regular file",
+		directory:                           "is not a regular file",
+		large:                               "at most 4194304 are read",
+		empty:                               "contains no PEM certificate",
+		filepath.Join(directory, "missing"): "no such file",
+	} {
+		if _, err := Open(at("https://127.0.0.1:1", name), Login{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
 	}
 }
