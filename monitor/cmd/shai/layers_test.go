@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"internal/wire", "internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
-	{"internal/pattern"},
+	{"internal/pattern", "internal/kvcommand"},
 	{"policy"},
 	{"internal/bug", "internal/codec"},
 }

@@ -6,7 +6,8 @@
 // receives a socket that is already authenticated as that user.
 //
 // All decisions of this layer are in rules.go (the rights of an instance) and server.go
-// (what no user may do). client.go carries them out.
+// (what no user may do). client.go carries them out. Package kvcommand decides which
+// commands can be granted.
 package kvfilter
 
 import (
@@ -15,52 +16,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// Access is how commands may use the keys of a grant.
-type Access uint8
-
-// The rights that the store distinguishes. The store refuses a command that needs a right
-// that its grant lacks, even if the grant lists the command.
-const (
-	Read Access = 1 << iota
-	Write
+	"shai.dev/monitor/internal/kvcommand"
 )
 
 // Grant allows commands on keys. The commands of one grant never apply to the keys
 // of another.
 type Grant struct {
-	Access   Access
+	Access   kvcommand.Access
 	Commands []string // names as in the manifest, any case
 	Keys     []string // whole keys, never patterns
-}
-
-// grantable are the commands that touch only the keys in their arguments, return at once,
-// and show nothing about the server, each with the access that it needs. No other command
-// can be granted: neither scripting, publish/subscribe, key enumeration, SORT (its BY and
-// GET read other keys), COPY and RENAME, nor blocking calls, transactions and
-// administration.
-var grantable = map[string]Access{
-	"EXISTS": Read, "GET": Read, "GETRANGE": Read, "HEXISTS": Read, "HGET": Read,
-	"HGETALL": Read, "HLEN": Read, "HMGET": Read, "LINDEX": Read, "LLEN": Read,
-	"LRANGE": Read, "MGET": Read, "SCARD": Read, "SISMEMBER": Read, "SMEMBERS": Read,
-	"STRLEN": Read, "TTL": Read, "ZCARD": Read, "ZRANGE": Read, "ZSCORE": Read,
-	"APPEND": Write, "DEL": Write, "EXPIRE": Write, "HDEL": Write, "HSET": Write,
-	"LPUSH": Write, "LREM": Write, "LTRIM": Write, "MSET": Write, "RPUSH": Write,
-	"SADD": Write, "SET": Write, "SETEX": Write, "SREM": Write, "UNLINK": Write,
-	"ZREM": Write,
-	"DECR": Read | Write, "GETDEL": Read | Write, "GETSET": Read | Write,
-	"HINCRBY": Read | Write, "INCR": Read | Write, "INCRBY": Read | Write,
-	"LPOP": Read | Write, "RPOP": Read | Write, "SPOP": Read | Write,
-	"ZADD": Read | Write, // ZADD … INCR 0 answers with a score
-}
-
-// Within leaves out the commands that need more than an access. Those that cannot be
-// granted at all stay, for [ACLRules] to refuse.
-func Within(access Access, commands []string) []string {
-	return slices.DeleteFunc(slices.Clone(commands), func(command string) bool {
-		return grantable[strings.ToUpper(command)]&^access != 0
-	})
 }
 
 // ACLRules returns the arguments of ACL SETUSER that give the user exactly the rights of
@@ -97,7 +62,9 @@ func ACLRules(name, passwordHash string, grants []Grant) ([]string, error) {
 // of commands has a selector of its own, so that the right to SET one key cannot combine
 // with the right to LTRIM another.
 func selector(grant Grant) (head string, patterns []string, err error) {
-	mark := map[Access]string{Read: "%R~", Write: "%W~", Read | Write: "%RW~"}[grant.Access]
+	mark := map[kvcommand.Access]string{
+		kvcommand.Read: "%R~", kvcommand.Write: "%W~", kvcommand.Read | kvcommand.Write: "%RW~",
+	}[grant.Access]
 	if mark == "" {
 		return "", nil, fmt.Errorf("grant on %d keys names no access; use Read, Write or both", len(grant.Keys))
 	}
@@ -106,13 +73,8 @@ func selector(grant Grant) (head string, patterns []string, err error) {
 	}
 	commands := make([]string, 0, len(grant.Commands))
 	for _, command := range grant.Commands {
-		needs, known := grantable[strings.ToUpper(command)]
-		if !known {
-			return "", nil, fmt.Errorf("command %q cannot be granted: it is not known to touch only the keys it names",
-				command)
-		}
-		if needs&^grant.Access != 0 {
-			return "", nil, fmt.Errorf("command %s needs more than the access granted; list it under the access it needs", strings.ToUpper(command))
+		if err := kvcommand.Check(command, grant.Access); err != nil {
+			return "", nil, err
 		}
 		commands = append(commands, "+"+strings.ToLower(command))
 	}

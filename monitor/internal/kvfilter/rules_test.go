@@ -7,15 +7,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"shai.dev/monitor/internal/kvcommand"
 )
 
 var hash = HashPassword("secret")
 
 func TestACLRules(t *testing.T) {
 	grants := []Grant{
-		{Access: Write, Commands: []string{"LTRIM", "LPUSH"}, Keys: []string{"history:alice"}},
-		{Access: Read, Commands: []string{"GET"}, Keys: []string{"profile:bob", "profile:alice"}},
-		{Access: Read, Commands: []string{"get"}, Keys: []string{`odd"*[a]?\`}},
+		{Access: kvcommand.Write, Commands: []string{"LTRIM", "LPUSH"}, Keys: []string{"history:alice"}},
+		{Access: kvcommand.Read, Commands: []string{"GET"}, Keys: []string{"profile:bob", "profile:alice"}},
+		{Access: kvcommand.Read, Commands: []string{"get"}, Keys: []string{`odd"*[a]?\`}},
 	}
 	want := []string{
 		"reset", "resetkeys", "resetchannels", "clearselectors", "-@all", "#" + hash, "on",
@@ -37,7 +39,7 @@ func TestACLRules(t *testing.T) {
 }
 
 func TestACLRulesRefusals(t *testing.T) {
-	grant := func(access Access, command, key string) []Grant {
+	grant := func(access kvcommand.Access, command, key string) []Grant {
 		return []Grant{{Access: access, Commands: []string{command}, Keys: []string{key}}}
 	}
 	cases := []struct {
@@ -50,18 +52,18 @@ func TestACLRulesRefusals(t *testing.T) {
 		{"user with line break", "a\nb", hash, nil, "UserName"},
 		{"plain password", "u", "secret", nil, "SHA-256"},
 		{"upper-case hash", "u", strings.ToUpper(hash), nil, "SHA-256"},
-		{"unlisted command", "u", hash, grant(Read, "EVAL", "k"), `"EVAL"`},
-		{"sort reads other keys", "u", hash, grant(Read, "SORT", "k"), "SORT"},
-		{"category", "u", hash, grant(Read, "@all", "k"), "@all"},
-		{"rule in a command", "u", hash, grant(Read, "get ~*", "k"), "cannot be granted"},
-		{"write command as read", "u", hash, grant(Read, "SET", "k"), "more than the access"},
-		{"read-write command as write", "u", hash, grant(Write, "GETSET", "k"), "more than the access"},
-		{"score of a written set", "u", hash, grant(Write, "ZADD", "k"), "more than the access"},
+		{"unlisted command", "u", hash, grant(kvcommand.Read, "EVAL", "k"), `"EVAL"`},
+		{"sort reads other keys", "u", hash, grant(kvcommand.Read, "SORT", "k"), "SORT"},
+		{"category", "u", hash, grant(kvcommand.Read, "@all", "k"), "@all"},
+		{"rule in a command", "u", hash, grant(kvcommand.Read, "get ~*", "k"), "cannot be granted"},
+		{"write command as read", "u", hash, grant(kvcommand.Read, "SET", "k"), "writes"},
+		{"read-write command as write", "u", hash, grant(kvcommand.Write, "GETSET", "k"), "grant it for reading, too"},
+		{"score of a written set", "u", hash, grant(kvcommand.Write, "ZADD", "k"), "grant it for reading, too"},
 		{"no access", "u", hash, grant(0, "GET", "k"), "no access"},
-		{"no commands", "u", hash, []Grant{{Access: Read, Keys: []string{"k"}}}, "no commands"},
-		{"key with space", "u", hash, grant(Read, "GET", "k ~*"), "white space"},
-		{"key with line break", "u", hash, grant(Read, "GET", "k\n"), "white space"},
-		{"empty key", "u", hash, grant(Read, "GET", ""), "empty"},
+		{"no commands", "u", hash, []Grant{{Access: kvcommand.Read, Keys: []string{"k"}}}, "no commands"},
+		{"key with space", "u", hash, grant(kvcommand.Read, "GET", "k ~*"), "white space"},
+		{"key with line break", "u", hash, grant(kvcommand.Read, "GET", "k\n"), "white space"},
+		{"empty key", "u", hash, grant(kvcommand.Read, "GET", ""), "empty"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

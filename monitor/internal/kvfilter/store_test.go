@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"shai.dev/monitor/internal/kvcommand"
 )
 
 // startServer runs a real redis-server; without is dropped from its configuration
@@ -79,10 +81,10 @@ func startServer(t *testing.T, without ...string) (*Store, string, Secrets) {
 
 // aliceGrants are those of Sys-E's worker(alice, …).
 var aliceGrants = []Grant{
-	{Access: Read, Commands: []string{"GET"}, Keys: []string{"profile:alice", "odd*key?[a-z]\\\"'"}},
-	{Access: Write, Commands: []string{"SET"}, Keys: []string{"profile:alice"}},
-	{Access: Read, Commands: []string{"LRANGE"}, Keys: []string{"history:alice"}},
-	{Access: Write, Commands: []string{"LPUSH", "LTRIM"}, Keys: []string{"history:alice"}},
+	{Access: kvcommand.Read, Commands: []string{"GET"}, Keys: []string{"profile:alice", "odd*key?[a-z]\\\"'"}},
+	{Access: kvcommand.Write, Commands: []string{"SET"}, Keys: []string{"profile:alice"}},
+	{Access: kvcommand.Read, Commands: []string{"LRANGE"}, Keys: []string{"history:alice"}},
+	{Access: kvcommand.Write, Commands: []string{"LPUSH", "LTRIM"}, Keys: []string{"history:alice"}},
 }
 
 // connectAs returns a connection as a task gets it: a socket with one pending reply.
@@ -135,7 +137,7 @@ func words(line string) (string, []any) {
 func TestWorkerConnection(t *testing.T) {
 	store, _, secrets := startServer(t)
 	fill(t, store)
-	bobGrants := []Grant{{Access: Read, Commands: []string{"GET"}, Keys: []string{"profile:bob"}}}
+	bobGrants := []Grant{{Access: kvcommand.Read, Commands: []string{"GET"}, Keys: []string{"profile:bob"}}}
 	if err := store.Install(context.Background(), []User{{"alice", aliceGrants}, {"bob", bobGrants}}); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +241,7 @@ func connectWithBob(t *testing.T, without ...string) (redis.Conn, string) {
 	store, _, _ := startServer(t, without...)
 	fill(t, store)
 	err := store.Install(context.Background(), []User{{"alice", aliceGrants},
-		{"bob", []Grant{{Access: Read, Commands: []string{"GET"}, Keys: []string{"profile:bob"}}}}})
+		{"bob", []Grant{{Access: kvcommand.Read, Commands: []string{"GET"}, Keys: []string{"profile:bob"}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +316,7 @@ func TestInstallInBulk(t *testing.T) {
 	users := make([]User, 3*batchSize+1)
 	for i := range users {
 		key := fmt.Sprintf("profile:user%05d", i)
-		users[i] = User{store.UserName(key), []Grant{{Access: Read | Write, Commands: []string{"GET", "SET"},
+		users[i] = User{store.UserName(key), []Grant{{Access: kvcommand.Read | kvcommand.Write, Commands: []string{"GET", "SET"},
 			Keys: []string{key}}}}
 	}
 	if err := store.Install(context.Background(), users); err != nil {

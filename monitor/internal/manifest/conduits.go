@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"shai.dev/monitor/internal/kvcommand"
 )
 
 // The reserved descriptor numbers of the wire protocol limit the number of ends.
@@ -59,6 +61,7 @@ func (c *checker) conduits(o *object, spec PipelineSpec) map[string]Conduit {
 			continue // reported where the kind was decoded
 		}
 		c.shape(o, at, conduit, shape)
+		c.commands(o, at, conduit.Access)
 		c.ends(o, at, conduit, spec.Tasks)
 		c.reference(o, at+".policy", conduit.Policy, nil)
 		for j, path := range conduit.Paths {
@@ -84,6 +87,24 @@ func (c *checker) shape(o *object, at string, conduit Conduit, s shape) {
 	for _, name := range present {
 		if !contains(s.needs, name) && !contains(s.takes, name) {
 			c.fail(o, at+"."+name, "", "a conduit of kind %s has no %s", conduit.Kind, name)
+		}
+	}
+}
+
+// commands refuses commands of the key-value store that no session could be granted.
+// Those listed under write are granted to the instances that also read, if they need it.
+func (c *checker) commands(o *object, at string, access *Commands) {
+	if access == nil {
+		return
+	}
+	for i, command := range access.Read {
+		if err := kvcommand.Check(command, kvcommand.Read); err != nil {
+			c.fail(o, fmt.Sprintf("%s.access.read[%d]", at, i), "", "%v", err)
+		}
+	}
+	for i, command := range access.Write {
+		if err := kvcommand.Check(command, kvcommand.Read|kvcommand.Write); err != nil {
+			c.fail(o, fmt.Sprintf("%s.access.write[%d]", at, i), "", "%v", err)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"shai.dev/monitor/internal/kvcommand"
 )
 
 func valid(t testing.TB) string {
@@ -31,6 +33,8 @@ func TestValidManifestHasNoErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func ungrantable(command string) string { return kvcommand.Check(command, kvcommand.Read).Error() }
 
 // Each case makes one mistake in the valid manifest. The error says where, what, and
 // what may have been meant; there are no others beside it.
@@ -121,6 +125,12 @@ func TestErrors(t *testing.T) {
 			`Pipeline demo: spec.conduits[3].listen: the field is missing; a conduit of kind connection needs listen, task`},
 		{"no store for tuples", "  keyValue:\n    socket: $(STORE)\n", "", "variables:",
 			`Pipeline demo: spec: keyValue is missing; conduit "profiles" holds tuples`},
+		{"command that no task gets", "[SET]", "[SET, KEYS]", "KEYS]",
+			`Pipeline demo: spec.conduits[1].access.write[1]: ` + ungrantable("KEYS")},
+		{"command with a rule", "[GET]", `["get ~*"]`, `"get ~*"`,
+			`Pipeline demo: spec.conduits[1].access.read[0]: ` + ungrantable("get ~*")},
+		{"command that writes", "[GET]", "[getset]", "getset",
+			`Pipeline demo: spec.conduits[1].access.read[0]: command GETSET writes; list it under write`},
 		{"address", "127.0.0.1:8640", "localhost", `"localhost"`,
 			`Pipeline demo: spec.conduits[3].listen: "localhost" is not an address; expected a form such as 127.0.0.1:8640`},
 		{"relative path", `"/corpus/private`, `"corpus/private`, `"corpus/private/{o`,

@@ -16,6 +16,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/kvcommand"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
@@ -238,14 +239,14 @@ func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 			if access.Set != conduit.Name {
 				continue
 			}
-			grant := kvfilter.Grant{Access: kvfilter.Read, Commands: conduit.Access.Read,
+			grant := kvfilter.Grant{Access: kvcommand.Read, Commands: conduit.Access.Read,
 				Keys: []string{access.Conduit}}
 			if access.Write {
-				grant.Access = kvfilter.Write
+				grant.Access = kvcommand.Write
 				if slices.Contains(accesses, analysis.Other{Set: access.Set, Conduit: access.Conduit}) {
-					grant.Access |= kvfilter.Read
+					grant.Access |= kvcommand.Read
 				}
-				grant.Commands = kvfilter.Within(grant.Access, conduit.Access.Write)
+				grant.Commands = kvcommand.Within(grant.Access, conduit.Access.Write)
 			}
 			if len(grant.Commands) > 0 {
 				grants = append(grants, grant)
