@@ -2,8 +2,8 @@
 package dev.shai.syse;
 
 /**
- * Something that the person who started the program can act on: the message names the thing, the
- * cause and the remedy, and is printed without a stack trace.
+ * A failure that the user of the program can remedy: the message says what failed, why, and what to
+ * do, and is printed without a stack trace.
  */
 public final class CommandFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;

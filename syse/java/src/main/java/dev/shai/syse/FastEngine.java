@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Stands in for the search engine where its cost would hide the cost of everything else. */
+/** Replaces the search engine where its cost would hide the cost of everything else. */
 @Command(
         name = "fast",
         mixinStandardHelpOptions = true,

@@ -100,7 +100,7 @@ public final class Indexer implements Callable<Integer> {
         };
     }
 
-    /** Being stopped here is what the fault is for, so the rest of the index is still made. */
+    /** The fault is expected to be stopped here, so the rest of the index is still made. */
     private void indexHistories(HistoryAttachment histories, IndexBuild build) {
         try {
             int count = histories.addTo(build, keyValue);

@@ -6,7 +6,7 @@ import dev.shai.syse.corpus.People;
 import java.util.List;
 import picocli.CommandLine.Option;
 
-/** The options that say who lives in a corpus. */
+/** The options for the users of a corpus. */
 final class PopulationOptions {
     @Option(
             names = "--users",

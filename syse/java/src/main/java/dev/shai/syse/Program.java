@@ -7,7 +7,7 @@ import java.nio.file.FileSystemException;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
 
-/** How every program of Sys-E starts, fails and exits. */
+/** Start, failures and exit status of every program of Sys-E. */
 final class Program {
     private Program() {}
 

@@ -25,7 +25,7 @@ public final class Progress {
         this.total = total;
     }
 
-    /** Says how many are done; prints when it is time to. */
+    /** Reports how many are done; prints a line if the last one is old enough. */
     public synchronized void update(long done) {
         long now = System.nanoTime();
         if (now - lastPrinted >= INTERVAL_NANOS) {

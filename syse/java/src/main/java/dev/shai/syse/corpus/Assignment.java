@@ -6,7 +6,7 @@ import dev.shai.syse.document.Visibility;
 import java.util.Optional;
 
 /**
- * Whose a document is and who sees it.
+ * The owner and the visibility of a document.
  *
  * @param visibility whom its owner shows it to
  * @param owner a user's name, or {@link DocumentHeader#NO_OWNER}

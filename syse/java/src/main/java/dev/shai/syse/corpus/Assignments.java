@@ -14,7 +14,7 @@ import java.util.Random;
  *
  * <p>Each document's assignment follows from the seed and its number alone, so that a corpus of
  * unknown length can be streamed and resumed; the proportions hold in every block of ten
- * (visibility) and of a thousand (blocked) documents, and owners take their turns.
+ * (visibility) and of a thousand (blocked) documents, and owners take turns.
  */
 public final class Assignments {
     /** The most documents that one region blocks, as in the paper. */

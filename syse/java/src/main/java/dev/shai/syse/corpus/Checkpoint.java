@@ -24,7 +24,7 @@ final class Checkpoint {
         this.parameters = parameters;
     }
 
-    /** How many documents are there. Discards what a run with other parameters has left. */
+    /** Returns the number of documents. Discards those of a run with other parameters. */
     int read(PrintStream log) throws IOException {
         try {
             List<String> lines = Files.readAllLines(directory.resolve(FILE));
@@ -40,7 +40,7 @@ final class Checkpoint {
         return 0;
     }
 
-    /** Says that the first {@code documents} are there. */
+    /** Records that the first {@code documents} are complete. */
     void write(int documents) throws IOException {
         Path fresh = directory.resolve(FILE + ".new");
         Files.writeString(fresh, parameters + "\n" + documents + "\n");

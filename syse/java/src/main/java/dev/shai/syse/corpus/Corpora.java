@@ -16,12 +16,12 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Makes corpora. A corpus directory is made whole or not at all, and left alone when it already is
- * the corpus that was asked for.
+ * Makes corpora. A corpus directory is made completely or not at all. If it already is the
+ * requested corpus, it is not changed.
  */
 public final class Corpora {
     /**
-     * Who there is, and what everything random follows from.
+     * The users, and the seed of everything random.
      *
      * @param users how many, at least {@link People#MINIMUM}
      * @param friends how many each should have
@@ -65,7 +65,7 @@ public final class Corpora {
     }
 
     /**
-     * From a MediaWiki XML dump; after an interruption, the next call goes on.
+     * From a MediaWiki XML dump; after an interruption, the next call continues.
      *
      * @param documents how many at most; 0 for all
      */

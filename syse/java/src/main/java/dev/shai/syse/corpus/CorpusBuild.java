@@ -45,7 +45,7 @@ final class CorpusBuild {
         this.log = log;
     }
 
-    /** Opens a source, if it turns out to be needed. */
+    /** Opens a source, when it is needed. */
     interface Opening {
         DocumentSource open(RandomStreams random) throws IOException;
     }

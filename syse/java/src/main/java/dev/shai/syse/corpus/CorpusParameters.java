@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Everything a corpus follows from: two runs with equal parameters write the same bytes.
+ * The parameters of a corpus: two runs with equal parameters write the same bytes.
  *
- * @param source what the text is made from, as in "gcide"
+ * @param source the source of the text, as in "gcide"
  * @param inputs SHA-256 of the input files, by path
  * @param documents how many; 0 for as many as there are
  * @param users how many

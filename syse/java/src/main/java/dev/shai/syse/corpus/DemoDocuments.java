@@ -13,13 +13,13 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * Makes one search telling: picks a word that several titles have in common and sees to it that
- * those documents are alice's and bob's private and friends-only ones, carol's, and public ones, of
- * which one is blocked where bob lives. Documents swap their assignments for that, so the corpus's
- * proportions stay as they are.
+ * Prepares one instructive search: picks a word that several titles share and assigns these
+ * documents so that they are alice's and bob's private and friends-only ones, carol's, and public
+ * ones, one of which is blocked in bob's region. Documents swap their assignments, so the corpus's
+ * proportions do not change.
  */
 final class DemoDocuments {
-    /** How many titles are looked at. */
+    /** The number of titles that are searched. */
     static final int TITLES_LIMIT = 200_000;
 
     private static final int WANTED_TITLES = 14;
@@ -71,7 +71,7 @@ final class DemoDocuments {
         return Optional.ofNullable(query);
     }
 
-    /** The assignment of a document, with what the demo changed. */
+    /** The assignment of a document, including the demo's changes. */
     Assignment of(int number) {
         Assignment assignment = changed.get(number);
         return assignment == null ? assignments.of(number) : assignment;
@@ -84,7 +84,7 @@ final class DemoDocuments {
         return found;
     }
 
-    /** The documents with the word that comes closest to being in as many titles as wanted. */
+    /** The documents with the word whose number of titles is nearest to the wanted one. */
     private List<Integer> pickWord(List<String> titles) {
         Map<String, List<Integer>> numbersByWord = new TreeMap<>();
         int number = 0;

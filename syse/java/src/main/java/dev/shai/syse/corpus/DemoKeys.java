@@ -12,8 +12,8 @@ import java.security.spec.EdECPoint;
 import java.security.spec.NamedParameterSpec;
 
 /**
- * Ed25519 login keys for the demo. They follow from the corpus seed and the user's name, so anybody
- * can compute them: good for a repeatable demo, never for real users.
+ * Ed25519 login keys for the demo. They are derived from the corpus seed and the user's name, so
+ * anybody can compute them: use them for a repeatable demo, never for real users.
  */
 public final class DemoKeys {
     private static final String DOMAIN = "shai-demo-key\n";

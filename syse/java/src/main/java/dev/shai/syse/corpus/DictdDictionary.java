@@ -20,16 +20,16 @@ import java.util.zip.GZIPInputStream;
  * A dictionary in the format of dictd (dictd(8), "DATABASE FORMAT"): {@code NAME.index} has lines
  * of headword, offset and length in base 64; {@code NAME.dict.dz} is a gzip file of the entries.
  *
- * <p>The same entry can stand under several headwords and a headword can have several entries. One
- * document is made for each headword that some entry begins with, case aside, with all its entries;
- * an entry that begins with none of its headwords goes to the first of them.
+ * <p>An entry can have several headwords, and a headword several entries. One document is made for
+ * each headword that some entry begins with, case aside, with all its entries; an entry that begins
+ * with none of its headwords goes to the first of them.
  */
 final class DictdDictionary {
     private static final String DIGITS =
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     private static final String DATABASE_ENTRY_PREFIX = "00-";
 
-    /** Where an entry lies in the text, in bytes. */
+    /** The position of an entry in the text, in bytes. */
     private record Extent(int offset, int length) {}
 
     private record Article(String title, List<Extent> entries) {}

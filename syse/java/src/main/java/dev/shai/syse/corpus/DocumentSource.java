@@ -11,8 +11,8 @@ interface DocumentSource extends Closeable {
     Document next() throws IOException;
 
     /**
-     * The titles of the first documents, at most {@code limit}, where they can be told without
-     * reading the documents; otherwise empty, and the corpus gets no demo query.
+     * The titles of the first documents, at most {@code limit}, if they are known without reading
+     * the documents; otherwise empty, and the corpus gets no demo query.
      */
     List<String> titles(int limit);
 }

@@ -5,12 +5,13 @@ import java.util.Arrays;
 import java.util.Random;
 
 /**
- * Who is whose friend: a circulant graph. Users sit on a ring in random order, and each is a friend
+ * The friendships, as a circulant graph. Users sit on a ring in random order, and each is a friend
  * of those at a few random distances in both directions. That is symmetric and exactly regular by
  * construction, and needs no memory for edges.
  *
  * <p>An odd number of friends for an odd number of users is impossible in any graph; it is rounded
- * down (1 up to 2). A number that leaves carol no place away from both alice and bob is lowered.
+ * down (1 up to 2). If carol would have no place away from both alice and bob, the number is
+ * reduced.
  */
 public final class FriendGraph {
     private final int users;
@@ -89,7 +90,7 @@ public final class FriendGraph {
         return Arrays.copyOf(found, count);
     }
 
-    /** Somewhere that is next to neither position 0 (alice) nor bob's; -1 when there is no such. */
+    /** A position that is next to neither position 0 (alice) nor bob's; -1 when there is none. */
     private int carolsPosition(int[] steps) {
         boolean[] taken = new boolean[users];
         int bob = steps[0];

@@ -5,7 +5,10 @@ import java.util.AbstractList;
 import java.util.List;
 import java.util.Random;
 
-/** Documents of invented words. Each follows from the seed and its number, so any size streams. */
+/**
+ * Documents of invented words. Each is derived from the seed and its number, so a corpus of any
+ * size can be streamed.
+ */
 final class GeneratedSource implements DocumentSource {
     private static final int VOCABULARY = 50_000;
     private static final int MEDIAN_WORDS = 120;

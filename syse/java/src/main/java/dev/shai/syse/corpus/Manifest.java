@@ -16,11 +16,11 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 
-/** {@code corpus.json}: the parameters of a corpus, what came of them, and what to try. */
+/** {@code corpus.json}: the parameters of a corpus, the resulting numbers, and queries to try. */
 final class Manifest {
     static final String FILE = "corpus.json";
 
-    /** Changed whenever the same parameters begin to give other bytes. */
+    /** Changed whenever the same parameters start to give other bytes. */
     private static final int FORMAT = 1;
 
     private static final JsonFactory FACTORY = new JsonFactory();

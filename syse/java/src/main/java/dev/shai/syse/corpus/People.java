@@ -11,7 +11,10 @@ import java.util.Locale;
  * @param regions where they live, in turn
  */
 public record People(int count, List<String> regions) {
-    /** The fewest users for whom alice can have bob for a friend and carol be nobody's of both. */
+    /**
+     * The smallest number of users with which bob can be alice's friend, and carol a friend of
+     * neither.
+     */
     public static final int MINIMUM = 4;
 
     /** Alice's number; she and bob are friends. */

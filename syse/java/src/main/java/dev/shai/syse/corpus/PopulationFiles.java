@@ -13,7 +13,7 @@ import java.util.Random;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
-/** Writes what is known about people: facts for the monitor, profiles, demo login keys. */
+/** Writes the data about users: facts for the monitor, profiles, demo login keys. */
 final class PopulationFiles {
     private static final int INTERESTS = 3;
 

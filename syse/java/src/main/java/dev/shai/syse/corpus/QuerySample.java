@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * The titles that people search for: all of them in random order of popularity, or of a long stream
+ * The titles for which users search: all of them in random order of popularity, or of a long stream
  * a uniform sample (reservoir sampling, Vitter's algorithm R).
  */
 final class QuerySample {

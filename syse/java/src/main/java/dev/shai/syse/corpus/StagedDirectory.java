@@ -15,8 +15,8 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * A directory that is filled beside its destination and takes its place at once by {@link #commit}.
- * Whatever happens before (a full disk, Ctrl-C) leaves the destination as it was; what was staged
- * is removed, unless it is to be kept for resuming.
+ * A failure before that (a full disk, Ctrl-C) does not change the destination; staged files are
+ * removed, unless they are kept for resuming.
  *
  * <p>Use with try-with-resources, on the thread that fills it; {@link #checkInterrupted} now and
  * then lets Ctrl-C through.
@@ -46,7 +46,8 @@ final class StagedDirectory implements AutoCloseable {
     private boolean committed;
 
     /**
-     * Begins staging, empty unless something unfinished was kept and is to be resumed.
+     * Starts staging, with an empty directory unless unfinished files were kept and are to be
+     * resumed.
      *
      * @param keepUnfinished whether to keep (and begin with) what an unfinished run has staged
      */
@@ -76,7 +77,7 @@ final class StagedDirectory implements AutoCloseable {
         }
     }
 
-    /** Replaces the destination by what has been staged. */
+    /** Replaces the destination by the staged directory. */
     void commit() throws IOException {
         checkInterrupted();
         Path old = destination.resolveSibling("." + destination.getFileName() + ".old");

@@ -60,7 +60,7 @@ final class WikipediaSource implements DocumentSource {
         factory.setProperty(XMLInputFactory.SUPPORT_DTD, false);
         factory.setProperty(XMLInputFactory.IS_SUPPORTING_EXTERNAL_ENTITIES, false);
         // The JDK counts every &lt; of the whole dump against these; without a DTD no entity can
-        // grow, so there is nothing left for the limits to protect from.
+        // grow, so the limits would protect from nothing.
         String limits = "http://www.oracle.com/xml/jaxp/properties/";
         for (String name :
                 List.of(

@@ -6,11 +6,11 @@ import java.io.Reader;
 import java.util.Optional;
 
 /**
- * What a document says about itself before its text: {@code title}, {@code owner} and {@code
+ * The attributes of a document, before its text: {@code title}, {@code owner} and {@code
  * visibility}, one field a line, ended by an empty line.
  *
- * <p>The header is what the <em>search</em> goes by. What enforcement goes by is the policy on the
- * document's path; the two agree only as long as nothing is broken.
+ * <p>The <em>search</em> uses the header. Enforcement uses the policy on the document's path; the
+ * two agree only as long as nothing is broken.
  *
  * @param title one line, not empty
  * @param owner a user's name, or {@link #NO_OWNER} for a public document
@@ -41,7 +41,7 @@ public record DocumentHeader(String title, String owner, Visibility visibility) 
             this.empty = empty;
         }
 
-        /** Whether there was not a single character. */
+        /** Whether the document was empty. */
         public boolean isEmpty() {
             return empty;
         }
@@ -58,7 +58,7 @@ public record DocumentHeader(String title, String owner, Visibility visibility) 
         }
     }
 
-    /** The header as it stands in a file, with the empty line that ends it. */
+    /** The header as written in a file, with the empty line that ends it. */
     public String format() {
         return "title: "
                 + oneLine(title)

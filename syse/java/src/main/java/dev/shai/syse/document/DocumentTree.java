@@ -11,10 +11,10 @@ import java.util.OptionalInt;
 
 /**
  * The documents beneath a folder such as the monitor's view, where a document's file name is its
- * conduit's number in decimal and folders are of no interest.
+ * conduit's number in decimal and folders have no meaning.
  */
 public final class DocumentTree {
-    /** Receives what is found. */
+    /** Receives the documents that are found. */
     public interface Visitor {
         /**
          * A file whose name is a conduit number.
@@ -23,7 +23,7 @@ public final class DocumentTree {
          */
         void document(int conduit, Path file) throws IOException;
 
-        /** A file or folder that cannot be looked at, or whose name is no number. */
+        /** A file or folder that cannot be read, or whose name is not a number. */
         void passedOver(Path path, String reason);
     }
 
@@ -32,7 +32,7 @@ public final class DocumentTree {
     private DocumentTree() {}
 
     /**
-     * Visits every document. What vanishes meanwhile is passed over.
+     * Visits every document. Files that are deleted in the meantime are skipped.
      *
      * @throws IOException when the folder itself cannot be read, or from the visitor
      */

@@ -12,9 +12,9 @@ import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Decodes UTF-8, replaces what is not UTF-8 by U+FFFD and counts the replacements, which the JDK's
- * own reader does not tell. Holds a fixed amount of memory however long a line is, and ends after a
- * given number of characters.
+ * Decodes UTF-8, replaces ill-formed sequences by U+FFFD, and counts the replacements, which the
+ * JDK's own reader does not. Uses a fixed amount of memory, however long a line is, and ends after
+ * a given number of characters.
  */
 public final class Utf8Reader extends Reader {
     private static final int BUFFER_BYTES = 8192;

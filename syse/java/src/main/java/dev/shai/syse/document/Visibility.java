@@ -4,7 +4,7 @@ package dev.shai.syse.document;
 import java.util.Locale;
 import java.util.Optional;
 
-/** Whom a document's owner shows it to, before any region's blacklist. */
+/** The users to whom a document's owner shows it, before any region's blacklist. */
 public enum Visibility {
     /** Everybody; such a document has no owner. */
     PUBLIC,

@@ -4,7 +4,7 @@ package dev.shai.syse.engine;
 import java.io.PrintStream;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Logs what goes wrong without letting a flood of it become a flood of lines. */
+/** Logs errors, but only some of them when there are many. */
 public final class Complaints {
     private static final int IN_FULL = 10;
     private static final int THEN_EVERY = 1000;
@@ -25,7 +25,7 @@ public final class Complaints {
         }
     }
 
-    /** How many there were. */
+    /** The number of complaints. */
     public long count() {
         return count.get();
     }

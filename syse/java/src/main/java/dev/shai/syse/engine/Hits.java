@@ -2,11 +2,11 @@
 package dev.shai.syse.engine;
 
 /**
- * What a search found, best first: higher scores, then lower conduit numbers.
+ * The hits of a search, best first: higher scores, then lower conduit numbers.
  *
  * @param conduits conduit numbers, unsigned
  * @param scores the score of each
- * @param text null, but for the fault that writes text where only conduits may go
+ * @param text null, except for the fault that writes text to a channel for conduits
  */
 @SuppressWarnings("ArrayRecordComponent") // never compared, made for every query
 public record Hits(int[] conduits, float[] scores, byte[] text) {
@@ -25,7 +25,7 @@ public record Hits(int[] conduits, float[] scores, byte[] text) {
         return conduits.length;
     }
 
-    /** The best {@code limit} of two searches. */
+    /** The best {@code limit} hits of two searches. */
     public static Hits merge(Hits first, Hits second, int limit) {
         int count = Math.min(limit, first.count() + second.count());
         int[] conduits = new int[count];

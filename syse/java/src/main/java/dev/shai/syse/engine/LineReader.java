@@ -6,8 +6,8 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /**
- * Reads lines into one buffer that is used again and again. A line that does not fit is skipped to
- * its end. Not for several threads.
+ * Reads lines into one buffer, which is reused. A line that does not fit is skipped to its end. Not
+ * for several threads.
  */
 final class LineReader implements Closeable {
     /** Returned by {@link #next} at the end of the file. */
@@ -39,8 +39,8 @@ final class LineReader implements Closeable {
     /**
      * Waits for a line.
      *
-     * @return its length without the line feed, or {@link #END} or {@link #TOO_LONG}. What follows
-     *     the last line feed of a file is not a line: its writer died.
+     * @return its length without the line feed, or {@link #END} or {@link #TOO_LONG}. Text after
+     *     the last line feed of a file is not a line, because its writer died.
      */
     int next() throws IOException {
         boolean tooLong = false;

@@ -26,7 +26,8 @@ class LuceneEngine implements Engine {
         try {
             Query query = queries.query(request);
             int count = request.count();
-            // Exact totals are of no interest, so documents that cannot get in are skipped.
+            // Exact totals are not needed, so documents that cannot be among the results are
+            // skipped.
             var best = new TopScoreDocCollectorManager(count, null, count);
             return answer(reader, reader.searcher().search(query, best).scoreDocs);
         } finally {
@@ -34,7 +35,7 @@ class LuceneEngine implements Engine {
         }
     }
 
-    /** The answer for what was found, made while the reader is still held. */
+    /** The answer for the hits, made while the reader is still held. */
     protected Hits answer(ShardReader reader, ScoreDoc[] found) throws IOException {
         return reader.hits(found);
     }

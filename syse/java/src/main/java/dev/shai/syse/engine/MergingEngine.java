@@ -4,7 +4,7 @@ package dev.shai.syse.engine;
 import java.io.IOException;
 
 /**
- * Asks both shards at once and merges what they found.
+ * Asks both shards at once and merges their hits.
  *
  * @param own searched on the calling thread
  * @param other searched meanwhile

@@ -13,8 +13,8 @@ import java.util.List;
 
 /**
  * The lines on the engine's pipes. A query: {@code
- * {"query":17,"user":"alice","friends":["bob"],"text":"aback","count":10,"checked":false}}; what
- * one shard found: {@code {"query":17,"hits":[[4711,3.25],[12,1.5]]}} with conduit numbers and
+ * {"query":17,"user":"alice","friends":["bob"],"text":"aback","count":10,"checked":false}}; the
+ * hits of one shard: {@code {"query":17,"hits":[[4711,3.25],[12,1.5]]}} with conduit numbers and
  * scores. Unknown fields are skipped.
  */
 final class Messages {
@@ -38,7 +38,7 @@ final class Messages {
     }
 
     /**
-     * What one shard found.
+     * The hits of one shard.
      *
      * @param query the number of the query
      */
@@ -74,7 +74,7 @@ final class Messages {
                 fields.checked);
     }
 
-    /** Reads what a shard found. */
+    /** Reads the hits of a shard. */
     static Partial readPartial(byte[] line, int length) throws MalformedException {
         Fields fields = read(line, length);
         if (!fields.numbered || fields.hits == null) {
@@ -197,7 +197,7 @@ final class Messages {
         return line.toByteArray();
     }
 
-    /** What a shard found as a line, with its line feed. */
+    /** The hits of a shard as a line, with its line feed. */
     static byte[] line(Partial partial) throws IOException {
         ByteArrayOutputStream line = new ByteArrayOutputStream(256);
         try (JsonGenerator json = FACTORY.createGenerator(line)) {

@@ -15,7 +15,7 @@ import java.util.concurrent.ThreadLocalRandom;
 
 /**
  * Answers with random documents that the user may read, after keeping a core busy for a given time:
- * a search engine whose own cost is known, to show what everything around it costs.
+ * a search engine with a known cost, to show the cost of everything else.
  */
 public final class RandomEngine implements Engine {
     private static final long HEADER_LIMIT = 16 * 4096;
@@ -72,7 +72,7 @@ public final class RandomEngine implements Engine {
         everybodys = open.toArray();
     }
 
-    /** How many documents somebody can be given. */
+    /** The number of documents that a user may read. */
     public int size() {
         return everybodys.length + own.values().stream().mapToInt(numbers -> numbers.length).sum();
     }

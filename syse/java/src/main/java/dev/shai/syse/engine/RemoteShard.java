@@ -15,7 +15,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * The shard behind two pipes: queries go out on one, what it found comes back on the other, in any
- * order. A shard that is gone or silent finds nothing and costs a complaint, never a query.
+ * order. If the shard has ended or does not answer, its hits are missing and a message is logged,
+ * but the query does not fail.
  */
 final class RemoteShard implements Closeable {
     private static final int LINE_LIMIT = 16384;
@@ -68,7 +69,7 @@ final class RemoteShard implements Closeable {
         return new Answer(number, hits);
     }
 
-    /** What the shard will have found. */
+    /** The hits that the shard will find. */
     final class Answer {
         private final int number;
         private final CompletableFuture<Hits> hits;

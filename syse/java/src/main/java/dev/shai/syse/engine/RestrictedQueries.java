@@ -26,8 +26,8 @@ import org.apache.lucene.util.BytesRef;
  * Turns requests into Lucene queries: every word has to occur in title or body, and the document
  * has to be public, the user's own, or friends-only of one of the user's friends.
  *
- * <p>That restriction saves fetching what would be withheld anyway. It protects nothing: see the
- * faulty variants in {@link FaultyQueries}.
+ * <p>This restriction avoids fetching documents that would be withheld anyway. It protects nothing:
+ * see the faulty variants in {@link FaultyQueries}.
  */
 class RestrictedQueries {
     private static final int WORDS_LIMIT = 16;

@@ -7,9 +7,9 @@ import java.util.List;
  * One query of one user.
  *
  * @param query the requester's number for it, an unsigned 32-bit integer; the answer repeats it
- * @param user who asks; what the engine restricts its results by
+ * @param user the user who asks; the engine restricts its results by this
  * @param friends the user's friends as the requester states them
- * @param text what is searched for
+ * @param text the words to search for
  * @param count how many results are wanted, 1 … {@link Hits#LIMIT}
  * @param checked whether the answer goes through the reference monitor
  */

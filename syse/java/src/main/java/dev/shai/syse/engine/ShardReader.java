@@ -70,7 +70,7 @@ final class ShardReader {
                                                 + " run the indexer"));
     }
 
-    /** The current commit if it is another one and complete. */
+    /** The current commit if it is a new one and complete. */
     Optional<ShardReader> reopen(Path shard) throws IOException {
         DirectoryReader changed = DirectoryReader.openIfChanged(own);
         return changed == null ? Optional.empty() : open(shard, changed);
@@ -96,7 +96,7 @@ final class ShardReader {
         int shards = Integer.parseInt(commitData(own, IndexFields.COMMIT_SHARDS));
         for (int number = 0; number < shards; number++) {
             Path sibling = shard.resolveSibling(Integer.toString(number));
-            // A shard that is kept elsewhere: scores then go by the shards that are here.
+            // A shard that is stored elsewhere: scores then use only the shards that are here.
             if (sibling.equals(shard) || !Files.isDirectory(sibling)) {
                 continue;
             }
@@ -147,12 +147,12 @@ final class ShardReader {
         return searcher;
     }
 
-    /** The reader whose life is this one's life. */
+    /** The reader with which this one is closed. */
     DirectoryReader reader() {
         return own;
     }
 
-    /** What Lucene found as conduit numbers. */
+    /** Lucene's hits as conduit numbers. */
     Hits hits(ScoreDoc[] found) {
         int[] conduits = new int[found.length];
         float[] scores = new float[found.length];

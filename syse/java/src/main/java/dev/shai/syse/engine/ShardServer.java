@@ -11,8 +11,8 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Serves another engine: reads queries from one pipe and writes what this shard found to another,
- * in the order in which searches end.
+ * Serves another engine: reads queries from one pipe and writes this shard's hits to another, in
+ * the order in which searches end.
  */
 public final class ShardServer {
     private static final int LINE_LIMIT = 2 * SlotServer.LINE_LIMIT;

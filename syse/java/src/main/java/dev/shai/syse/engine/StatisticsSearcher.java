@@ -14,8 +14,8 @@ import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.TermStatistics;
 
 /**
- * Searches one shard with the statistics of all: a term is as rare as it is in the whole index, so
- * that a merged answer is what one index would have answered.
+ * Searches one shard with the statistics of all: a term is as rare as in the whole index, so that a
+ * merged answer equals the answer of a single index.
  */
 final class StatisticsSearcher extends IndexSearcher {
     private final List<IndexReader> shards;

@@ -18,19 +18,19 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.LongConsumer;
 
 /**
- * Reads documents and adds them to an index build, with several threads. Whatever is wrong with one
- * document is counted, logged (the first few times) and costs only that document.
+ * Reads documents and adds them to an index build, with several threads. A problem with a document
+ * is counted and logged (the first few times), and affects only that document.
  */
 public final class DocumentIndexer {
-    /** What can happen to a document. */
+    /** The outcome for a document. */
     public enum Outcome {
         /** In the index. */
         INDEXED,
         /** No text at all. */
         EMPTY,
-        /** No complete header, so nobody could find it. */
+        /** No complete header, so no search could find it. */
         MALFORMED,
-        /** Gone between listing and reading. */
+        /** Deleted between listing and reading. */
         VANISHED,
         /** Not a document, or not to be opened. */
         UNREADABLE,
@@ -77,7 +77,7 @@ public final class DocumentIndexer {
     /**
      * Indexes every document beneath a folder.
      *
-     * @return how often each thing happened
+     * @return the number of documents with each outcome
      * @throws IOException when the folder cannot be listed or the index cannot be written
      */
     public Map<Outcome, Long> run(Path documents, int threads)
@@ -160,7 +160,7 @@ public final class DocumentIndexer {
         }
     }
 
-    /** The document's text, or null when there is none to be had, which is recorded. */
+    /** The document's text, or null when it cannot be read, which is recorded. */
     private Utf8Reader open(Path file) {
         try {
             return new Utf8Reader(Files.newInputStream(file), TEXT_LIMIT);
@@ -174,7 +174,7 @@ public final class DocumentIndexer {
         return null;
     }
 
-    /** The index itself is broken (a full disk): there is no going on. */
+    /** The index itself is broken (a full disk), so indexing cannot continue. */
     private void failIndex(Exception broken) {
         failure.compareAndSet(
                 null, new IOException("cannot write the index: " + broken.getMessage(), broken));

@@ -12,7 +12,7 @@ import java.util.List;
 /**
  * Fault injection: an indexer misconfigured to index search histories. A history is no document and
  * has no conduit number that results could name, so it is indexed as if it were text of a public
- * document: whoever searches for what somebody else has searched for then finds that document.
+ * document: a user who searches for the words of another user's search then finds that document.
  */
 public final class HistoryAttachment implements DocumentIndexer.Attributes {
     private DocumentHeader publicHeader;

@@ -25,7 +25,7 @@ import org.apache.lucene.store.SingleInstanceLockFactory;
 import org.apache.lucene.util.IOUtils;
 
 /**
- * Builds the shards of an index beneath a folder, in place of those that are there. Readers see the
+ * Builds the shards of an index beneath a folder, in place of the existing ones. Readers see the
  * old index until {@link #commit}; without it {@link #close} leaves the old index as it was.
  *
  * <p>{@link #add} may be called from several threads. Which shard a document goes to follows from
@@ -100,10 +100,10 @@ public final class IndexBuild implements Closeable {
         }
     }
 
-    /** Makes what was built visible to readers: all shards, or after a failure none. */
+    /** Makes the new index visible to readers: all shards, or after a failure none. */
     public void commit() throws IOException {
         for (IndexWriter writer : writers) {
-            writer.prepareCommit(); // everything that can fill a disk happens here
+            writer.prepareCommit(); // only this can fill a disk
         }
         for (IndexWriter writer : writers) {
             writer.commit();

@@ -4,9 +4,7 @@ package dev.shai.syse.index;
 import org.apache.lucene.analysis.Analyzer;
 import org.apache.lucene.analysis.standard.StandardAnalyzer;
 
-/**
- * What a document's entry in the index consists of; the indexer and the engine agree on it here.
- */
+/** The fields of a document in the index, for both the indexer and the engine. */
 public final class IndexFields {
     /** The conduit's number: numeric doc values, also the order of documents in a segment. */
     public static final String CONDUIT = "conduit";

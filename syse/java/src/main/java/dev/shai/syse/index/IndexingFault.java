@@ -3,9 +3,9 @@ package dev.shai.syse.index;
 
 import java.util.Locale;
 
-/** What can be broken in the indexer on purpose, to see it stopped further on. */
+/** Faults that can be injected into the indexer, to show that they are stopped later. */
 public enum IndexingFault {
-    /** Nothing. */
+    /** No fault. */
     NONE,
     /** Documents get the owner and the visibility of a neighbour of the other kind. */
     WRONG_ATTRIBUTES,
