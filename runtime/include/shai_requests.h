@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What takes the place of the kernel's notifications on systems that have none:
- * how a task asks its sandbox for what the kernel has refused, and how a session
- * asks the stub that stands between it and the monitor. Records are as in
- * shai_wire.h.
+ * Requests that replace the kernel's notifications on systems that have none: a task asks
+ * its sandbox for actions that the kernel has refused, and a session asks its stub, which
+ * stands between it and the monitor. Records are as in shai_wire.h.
  *
- * Requests go over SHAI_FD_REQUESTS, which all processes of a task share. Each
- * record brings the socket on which it wants its answer (SOCK_SEQPACKET, one
- * SCM_RIGHTS descriptor), so that threads and processes never see each other's
- * answers; the process that sends the record is the one that asks.
+ * Requests go over SHAI_FD_REQUESTS, which all processes of a task share. Each record
+ * carries the socket for its answer (SOCK_SEQPACKET, one SCM_RIGHTS descriptor), so that
+ * threads and processes never see each other's answers. The process that sends the record
+ * is the one that asks.
  *
- * A worker has two halves. The session serves the user and holds what the user
- * may have. The stub holds what the session may have on demand: the monitor's
- * socket, the view, the reading end of the channel, the decisions. The session
- * sends every record on SHAI_FD_MONITOR to the stub, which answers those of enum
- * shai_stub_type and of enum shai_request_type, and passes the others on. It answers
- * there, or on the socket that a record brings. With shai.ko both halves are contexts
- * of one process, without it they are two processes; the session cannot tell.
+ * A worker has two halves. The session serves the user and holds the descriptors that the
+ * user may have. The stub holds those that the session may have on demand: the monitor's
+ * socket, the view, the reading end of the channel, the decisions. The session sends every
+ * record on SHAI_FD_MONITOR to the stub. The stub answers those of enum shai_stub_type and
+ * of enum shai_request_type, and passes the others on. It answers there, or on the socket
+ * that a record carries. With shai.ko both halves are contexts of one process, without it
+ * they are two processes; the session cannot tell the difference.
  */
 #ifndef SHAI_REQUESTS_H
 #define SHAI_REQUESTS_H

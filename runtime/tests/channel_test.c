@@ -112,7 +112,10 @@ stale_answers_are_discarded(struct fake_monitor *fake, size_t variant)
 	EXPECT(shai_channel_receive(&session, 10, documents, 10) == 0);
 }
 
-/* 0 is nobody's; a class outside the set and ids beyond the table are the monitor's to decide. */
+/*
+ * 0 has no class. The monitor decides about a class outside the set, and about ids
+ * beyond the table.
+ */
 static void
 uncovered_conduits_are_asked_for_once(struct fake_monitor *fake, size_t variant)
 {
@@ -131,7 +134,7 @@ uncovered_conduits_are_asked_for_once(struct fake_monitor *fake, size_t variant)
 	EXPECT(shai_counters()->dropped_transfers == 4 && shai_counters()->slow_opens == 4);
 }
 
-/* What is dropped is made up for by what comes after it. */
+/* Later conduits take the place of those that are dropped. */
 static void
 later_conduits_replace_dropped_ones(struct fake_monitor *fake, size_t variant)
 {

@@ -109,7 +109,10 @@ fake_start(struct fake_monitor *fake)
 	int counters;
 
 	fake->sequence = 1;
-	/* Whatever the test was started with must not be in the reserved numbers' way. */
+	/*
+	 * Descriptors that the test was started with must not occupy the reserved
+	 * numbers.
+	 */
 	EXPECT(close_range(3, FAKE_OWN_NUMBERS * 2, 0) == 0);
 	for (int number = 3; number < SHAI_FD_CONNECTION; number++)
 		EXPECT(open("/dev/null", O_PATH | O_CLOEXEC) == number);

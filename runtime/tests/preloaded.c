@@ -81,7 +81,7 @@ refuse_mediated_calls(void)
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 17, 0, 5),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	    /* whatever is native when relative to a capability */
+	    /* calls that are native relative to a capability */
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
 	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 32, 2, 0),
 	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 16, 0, 1),
@@ -94,7 +94,7 @@ refuse_mediated_calls(void)
 	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
-/* What the C library does by itself after our open: asks for a status by newfstatat. */
+/* The C library asks for a status by newfstatat after our open. */
 static void
 streams_and_listings(void)
 {

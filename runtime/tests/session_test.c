@@ -15,7 +15,7 @@
 static struct shai_session session;
 static const uint8_t signature[SHAI_SIGNATURE_SIZE] = {1, 2, 3};
 
-/* Accepts a session in a mode; the lowest free number is what a monitor would choose. */
+/* Accepts a session in a mode. A monitor would choose the lowest free number. */
 static void
 begin_session(struct fake_monitor *fake, enum shai_mode mode)
 {
@@ -222,7 +222,10 @@ spoiled_bound_breaks(struct fake_monitor *fake, size_t variant)
 	fake_send(fake, &bound, bound.head.header.size, descriptors, count);
 	EXPECT(shai_authenticate(&session, "alice", signature) == -1 && errno != EACCES);
 	EXPECT(session.state == SHAI_SESSION_BROKEN);
-	/* What stood at the view's number is gone; only a view that was taken stays. */
+	/*
+	 * The descriptor at the view's number is closed; only a view that was
+	 * received stays.
+	 */
 	EXPECT(fake_descriptor_count() == before - (variant == 6 ? 0 : 1));
 	EXPECT(shai_open(&session, (uint32_t[]){1}, 1, NULL, 0) == -1 && errno == ENOTCONN);
 }

@@ -51,7 +51,7 @@ rights_add_up(void **state)
 	assert_false(conduits_cover(&tree, 1, 2, SHAI_CONDUIT_WRITE));
 	assert_false(conduits_cover(&tree, 2, 1, SHAI_CONDUIT_READ));
 	assert_false(conduits_cover(&tree, 1, 3, SHAI_CONDUIT_READ));
-	/* A descriptor that can neither read nor write is nobody's to have. */
+	/* A descriptor that can neither read nor write is never granted. */
 	assert_false(conduits_cover(&tree, 1, 2, 0));
 	add(&tree, 1, 2, SHAI_CONDUIT_WRITE);
 	assert_true(conduits_cover(&tree, 1, 2, SHAI_CONDUIT_READ | SHAI_CONDUIT_WRITE));

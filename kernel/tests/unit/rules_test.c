@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the module refuses before it looks at anything of the kernel's.
+ * Arguments that the module refuses before it uses anything of the kernel.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -215,7 +215,7 @@ call_sets(void **state)
 	assert_false(rules_call_in(words, 1));
 	assert_false(rules_call_in(words, LWC_CALLS_MAX - 2));
 	assert_true(rules_call_in(words, LWC_CALLS_MAX - 1));
-	/* What the set cannot name is redirected. */
+	/* A call number that the set cannot contain is redirected. */
 	assert_true(rules_call_in(words, LWC_CALLS_MAX));
 	assert_true(rules_call_in(words, -1));
 }

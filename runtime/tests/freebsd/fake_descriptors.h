@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What starting a task and serving it have in common.
+ * Functions for both starting a task and serving it.
  */
 #ifndef SHAI_TESTS_FAKE_DESCRIPTORS_H
 #define SHAI_TESTS_FAKE_DESCRIPTORS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Sandbox and monitor of one task for tests on FreeBSD, in the process that has
- * forked the task: it serves what the task and its workers ask while it talks to
- * the user's end of a connection.
+ * forked the task. It answers the requests of the task and its workers while it talks
+ * to the user's end of a connection.
  */
 #ifndef SHAI_TESTS_FAKE_SANDBOX_H
 #define SHAI_TESTS_FAKE_SANDBOX_H
@@ -46,11 +46,11 @@ struct fake_sandbox {
 	int channel;
 	int connection; /* for duplicates that may be written to */
 
-	/* What has been asked. */
+	/* The number of requests. */
 	unsigned paths, sends, opens, resets;
 };
 
-/* What the task does, in capability mode and with the library prepared. */
+/* The task's program, in capability mode and with the library prepared. */
 typedef int fake_task(void);
 
 /* Makes files and descriptors and starts the task. */
@@ -66,14 +66,15 @@ void fake_stop(struct fake_sandbox *fake);
 void fake_user(struct fake_sandbox *fake);
 
 /*
- * Says a line to the session and returns its answer, valid until the next; "" when
- * the session hung up instead. Requests are served meanwhile.
+ * Sends a line to the session and returns its answer, which is valid until the next
+ * call. Returns "" if the session closed the connection instead. Serves requests in
+ * the meantime.
  */
 const char *fake_say(struct fake_sandbox *fake, const char *line);
 
 /*
- * Waits until the stub says that the session is over, and forgets it. What the
- * session had must be closed by then, unless its process was killed.
+ * Waits until the stub says that the session is over, and forgets it. The session's
+ * descriptors must be closed by then, unless its process was killed.
  */
 void fake_session_over(struct fake_sandbox *fake, bool killed);
 

@@ -122,7 +122,10 @@ channel_of_a_session(struct fake_sandbox *fake)
 	check_answer(fake, "an old answer is discarded", "receive 9", "opened 1, withheld 0");
 }
 
-/* What is no transfer ends what the session can do; each needs a session of its own. */
+/*
+ * A record that is no transfer breaks the session, so each needs a session of its
+ * own.
+ */
 static void
 odd_transfers(struct fake_sandbox *fake)
 {

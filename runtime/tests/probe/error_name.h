@@ -12,7 +12,7 @@
 	case error:                                                                                \
 		return #error
 
-/* Those that a worker can meet; others are "E?". */
+/* The errors that a worker can get; others are "E?". */
 static inline const char *
 error_name(int error)
 {

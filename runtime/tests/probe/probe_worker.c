@@ -326,7 +326,10 @@ accept_and_answer(void *unused)
 	return (0);
 }
 
-/* A thread as pthread_create(3) makes it, but for what makes threads useful. */
+/*
+ * Makes a thread as pthread_create(3) does, without the parts that make threads
+ * useful.
+ */
 static int
 start_thread(int (*run)(void *))
 {

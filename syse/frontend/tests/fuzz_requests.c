@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Whatever a client sends: the worker answers or closes, and keeps within its
- * memory. The first byte chooses whether somebody is logged in; the rest is what
- * arrives on the connection.
+ * Whatever a client sends, the worker answers or closes the connection, and stays
+ * within its memory. The first byte chooses whether a user is logged in; the rest is
+ * the data of the connection.
  */
 #include <sodium.h>
 #include <stdio.h>

@@ -67,7 +67,7 @@ expect_two(void)
 	assert_int_equal(http_read(&connection, &SHORT, &request), HTTP_GONE);
 }
 
-/* A datagram socket keeps the pieces apart: each is what one read returns. */
+/* A datagram socket keeps the pieces apart: each read returns one. */
 static void
 test_two_requests_cut_anywhere(void **state)
 {

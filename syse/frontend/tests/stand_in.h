@@ -12,7 +12,7 @@
 
 #include "shai.h"
 
-/* What the stand-in answers; set before use. */
+/* The answers of the stand-in; set before use. */
 struct stand_in {
 	enum shai_mode mode;
 	bool refuse_login;            /* shai_authenticate fails with EACCES */

@@ -57,8 +57,10 @@ test_escapes(void **state)
 	}
 }
 
-/* Whatever bytes go in, what comes out is JSON that another implementation reads, and HTML without
- * markup. */
+/*
+ * For any bytes, the result is JSON that another implementation reads, and HTML
+ * without markup.
+ */
 static void
 test_any_bytes_stay_text(void **state)
 {

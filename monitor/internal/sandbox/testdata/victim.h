@@ -11,13 +11,13 @@ long show(long descriptor);
 /* Opens a path that another thread keeps rewriting; shows what it got. */
 long race(const char *good, const char *bad, long rounds);
 
-/* Opens while signals arrive, whose handler does not ask for a restart. */
+/* Opens while signals arrive. Their handler does not restart calls. */
 long open_amid_signals(const char *path);
 
 /* Opens many times; each open gets a descriptor that is free. */
 long open_often(const char *path, long times);
 
-/* A vfork child shares its parent's memory and stops it meanwhile. */
+/* A vfork child shares its parent's memory and suspends the parent in the meantime. */
 long open_in_vfork(const char *path);
 
 /* Opens until no descriptor is left; the last error is the result. */
@@ -26,7 +26,7 @@ long exhaust(const char *path);
 /* Forks workers that outlive the program's interest in them. */
 _Noreturn void breed(long workers);
 
-/* What a process that the program has forked makes in its turn. */
+/* Processes that a process makes which the program has forked. */
 long make_in_fork(const char *what);
 
 /* A worker's idle wait; shows what arrives. */

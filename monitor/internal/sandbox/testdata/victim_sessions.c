@@ -49,7 +49,7 @@ outcome_of(long child)
 	return status == 0 ? 0 : -1;
 }
 
-/* The child's stack, which the parent must not use meanwhile. */
+/* The child's stack, which the parent must not use in the meantime. */
 static char stack[1 << 16] __attribute__((aligned(16)));
 
 long
