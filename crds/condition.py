@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Types of condition: what each means, and the reasons that it has."""
+"""Types of conditions, with their meanings and reasons."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Condition:
     true: tuple[str, ...] = ()
     false: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Reasons of its own, by its status."""
+    """The type's own reasons, by status."""
     others: tuple[str, ...] = ()
-    """Types of the same kind whose reasons it has, too."""
+    """Types of the same kind whose reasons this type also uses."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Its own reasons."""
+        """The type's own reasons."""
         return (*self.true, *self.false, *self.unknown)
 
     def __str__(self) -> str:
-        """Describe it, for the definition and the reference page."""
+        """Return the description for the definition and the reference page."""
         listed = {"Unknown": self.unknown, "True": self.true, "False": self.false}
         parts = [f"{status}: {', '.join(reasons)}." for status, reasons in listed.items() if reasons]
         if self.others:
@@ -35,17 +35,17 @@ class Condition:
 
 
 def validity(about: str) -> Condition:
-    """Describe whether an object is valid."""
+    """Return the condition that says whether an object is valid."""
     return Condition(about, true=("Accepted",), false=("Invalid",), unknown=("Checking",))
 
 
 def rolled_out(about: str) -> Condition:
-    """Describe the condition RolledOut of what a rollout changes."""
+    """Return the condition RolledOut of a kind whose changes are rolled out."""
     return Condition(about, true=("Complete",), false=(*ROLLOUT_REASONS, "RolledBack"), unknown=("Pending",))
 
 
 def run(*, false: tuple[str, ...] = (), unknown: tuple[str, ...] = ()) -> Condition:
-    """Describe the condition Succeeded of what runs once; the arguments are the kind's own reasons."""
+    """Return the condition Succeeded of a kind that runs once; the arguments are the kind's own reasons."""
     return Condition(
         "Whether it completed successfully.",
         true=("Complete",),

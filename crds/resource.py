@@ -70,7 +70,7 @@ class Resource:
     def reasons(self, kind: str) -> frozenset[str]:
         """Return the reasons that a type of condition of this kind can have."""
         types = (kind, *self.conditions[kind].others)
-        return frozenset(reason for one in types for reason in self.conditions[one].reasons)
+        return frozenset(reason for condition in types for reason in self.conditions[condition].reasons)
 
     @property
     def file(self) -> str:

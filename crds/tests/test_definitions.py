@@ -135,7 +135,9 @@ NAMES = {"AnalysisRun": "nightly-29384756", "PolicyRevision": "search-users-" + 
 
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.kind)
 def test_kubectl_fits_100_columns(kind: Resource) -> None:
-    reasons = max((reason for one in kind.conditions.values() for reason in one.reasons), key=len, default="")
+    reasons = max(
+        (reason for condition in kind.conditions.values() for reason in condition.reasons), key=len, default=""
+    )
     cells = [("Name", NAMES.get(kind.kind, "search-service"))]
     for column in (*kind.columns, Column("Age", "", "date")):
         if column.wide:

@@ -17,7 +17,7 @@ NOTHING_TO_DO = {
     "Accepted", "AllReady", "BundlePending", "Cancelled", "Complete", "Deleting", "Draining", "Pending", "Provisioned",
     "Provisioning", "Running", "Scheduled", "Stable", "Starting", "Suspended", "Unused", "Updating",
 }  # fmt: skip
-"""Reasons of what goes well, passes by itself, or was asked for: they need no row."""
+"""Reasons of states that are normal, temporary or requested: they need no row."""
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
@@ -29,20 +29,35 @@ def rows() -> Iterator[tuple[str, str, str]]:
         first, reasons = (cell.strip() for cell in f" {line}".split(" | ")[:2])
         if first.strip("| "):
             pairs = [part.split(": ") for part in first.split("; ")]
-            places = [(kind, one) for names, types in pairs for kind in names.split(", ") for one in types.split(", ")]
-        yield from ((kind, one, reason) for kind, one in places for reason in reasons.split(", "))
+            places = [
+                (kind, condition)
+                for names, types in pairs
+                for kind in names.split(", ")
+                for condition in types.split(", ")
+            ]
+        yield from ((kind, place, reason) for kind, place in places for reason in reasons.split(", "))
 
 
 def test_every_reason_has_a_row() -> None:
     described = {(kind, reason) for kind, _, reason in rows()}
-    listed = {(kind.kind, reason) for kind in kinds.ALL for one in kind.conditions.values() for reason in one.reasons}
+    listed = {
+        (kind.kind, reason)
+        for kind in kinds.ALL
+        for condition in kind.conditions.values()
+        for reason in condition.reasons
+    }
     missing = sorted(pair for pair in listed - described if pair[1] not in NOTHING_TO_DO)
     assert not missing, f"docs/operations.md, Troubleshooting by condition: add rows for {missing}"
 
 
 def test_every_row_is_about_a_reason() -> None:
-    known = {(kind.kind, one, reason) for kind in kinds.ALL for one in kind.conditions for reason in kind.reasons(one)}
-    types = {(kind.kind, one) for kind in kinds.ALL for one in kind.conditions}
+    known = {
+        (kind.kind, condition, reason)
+        for kind in kinds.ALL
+        for condition in kind.conditions
+        for reason in kind.reasons(condition)
+    }
+    types = {(kind.kind, condition) for kind in kinds.ALL for condition in kind.conditions}
     stale = sorted(row for row in rows() if row[:2] in types and row not in known)
     assert not stale, f"docs/operations.md has rows for {stale}, which no kind in crds/kinds lists"
     assert not NOTHING_TO_DO - {reason for *_, reason in known}

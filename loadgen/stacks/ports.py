@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Ports for servers that have to be told theirs before they start."""
+"""Ports for servers that need a port number before they start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import socket
 
 _BELOW_CLIENTS = range(15000, 30000)
-"""Below the ports that the kernel gives to clients: no connection takes one before its server listens.
+"""Below the ports that the kernel gives to clients, so no connection takes one before its server listens.
 
 The kernel's own choice (port 0) is one of the clients' ports.
 """

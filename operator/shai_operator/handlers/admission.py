@@ -29,20 +29,21 @@ if TYPE_CHECKING:
 _REFUSED, _TOO_LARGE, _UNAVAILABLE = 422, 413, 503
 
 _LARGEST_OBJECT = 1 << 20
-"""Bytes of JSON. The API server stores little more, and then refuses without naming a remedy."""
+"""Bytes of JSON. The API server stores little more than this, and its refusal names no remedy."""
 
 _LARGEST_REVIEW = 8 << 20
-"""More than an API server sends: the object and the one that it replaces, 3 MiB each at most."""
+"""More than an API server sends: an object and the one that it replaces, at most 3 MiB each."""
 
 _REMEDIES = {"FactSource": "leave its facts where they are, and name a file, Redis or a URL instead of spec.inline"}
 _REMEDY = "divide it into several"
 
 
 class Webhooks(kopf.WebhookServer):
-    """kopf's own server, which reads any request of an API server.
+    """kopf's own server, without its limit for requests.
 
-    By itself it answers requests above 1 MiB with status 413 before anything is known about the object, and the
-    user reads nothing else. An update of an object half as large is such a request: it holds the object twice.
+    By default it answers requests above 1 MiB with status 413 before anything is known about the object, and the user
+    gets no other message. An update of an object of half that size is such a request, because it contains the object
+    twice.
     """
 
     @staticmethod

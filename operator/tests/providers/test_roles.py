@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A role's defaults stand twice: Ansible takes defaults/main.yml, and documents argument_specs.yml."""
+"""A role's defaults are written twice: Ansible uses defaults/main.yml, and documents argument_specs.yml."""
 
 from __future__ import annotations
 

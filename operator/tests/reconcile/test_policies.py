@@ -181,9 +181,9 @@ def test_a_forged_revision_that_cannot_go_yet_is_waited_for() -> None:
     stuck = forged()
     stuck["metadata"]["deletionTimestamp"] = "2026-11-22T09:00:00Z"
     plan = reconcile(policy(status={"latestRevision": 4}), [stuck])
-    assert not [one for one in plan.actions if isinstance(one, Create | Delete)]
+    assert not [action for action in plan.actions if isinstance(action, Create | Delete)]
     assert status(plan)["latestRevision"] == 4, "or each look would write another status"
-    assert [one.reason for one in plan.actions if isinstance(one, Emit)] == ["RevisionIgnored"]
+    assert [action.reason for action in plan.actions if isinstance(action, Emit)] == ["RevisionIgnored"]
 
 
 def test_what_only_pretends_to_be_a_revision_is_ignored_and_told() -> None:

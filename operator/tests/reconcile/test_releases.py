@@ -283,7 +283,7 @@ NAMES = [policies.revision_name(obj) for obj in (FIRST, SECOND, THIRD)]
         (1, 3, (1, 2, 3), 1),  # rolled back
         (1, 2, (1, 2, 3), 3),  # corrected after that
         (1, "", (1, 2), 1),  # not yet checked: nothing changes
-        (3, "", (1, 2), None),  # somebody has deleted the one in force: no older text comes in its place
+        (3, "", (1, 2), None),  # the revision in force was deleted: no older text replaces it
         (2, 3, (1, 3), None),
         ("", 3, (3,), None),
         ("", "", (), None),

@@ -40,11 +40,11 @@ BASELINE, DYNAMIC, AUDIT = 0, 1, 3
 MODE_NAMES = {BASELINE: "baseline", DYNAMIC: "dynamic", AUDIT: "audit"}
 BOUND_KEYVALUE = 2
 EACCES = 13
-FIRST_PRIVATE = 400  # the harness's own descriptors lie above every reserved number
+FIRST_PRIVATE = 400  # the harness's own descriptors are above every reserved number
 
 
 def key_of(user: str) -> Ed25519PrivateKey:
-    """Make a user's login key, the same one every time."""
+    """Make a user's login key; it is always the same."""
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(f"test\n{user}".encode()).digest())
 
 
@@ -73,7 +73,7 @@ class FrontEnd:
         self.directory = directory
         self.workers = workers
         self.mode = mode
-        self.region = "" if mode == BASELINE else "de"  # which only a monitor knows
+        self.region = "" if mode == BASELINE else "de"  # only a monitor knows the region
         self.options = options
         self.engine = engine
         self.queries: list[dict[str, Any]] = []
@@ -109,7 +109,7 @@ class FrontEnd:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop everything; what the front end said is in errors()."""
+        """Stop everything; errors() has the front end's output."""
         self._running = False
         self.stop()
         self.monitor.close()
@@ -138,7 +138,7 @@ class FrontEnd:
         assert eventually(self._redis_listens, seconds=60), (self.directory / "redis.log").read_text(encoding="utf-8")
 
     def _redis_listens(self) -> bool:
-        # The socket's file is there earlier than somebody who listens on it.
+        # The socket's file exists before the server listens on it.
         with socket.socket(socket.AF_UNIX) as connection:
             return connection.connect_ex(str(self.keyvalue)) == 0
 
@@ -312,7 +312,7 @@ class FrontEnd:
             channel.send(struct.pack(f"<II{len(conduits)}I", query["query"], 0, *conduits))
 
     def answer_again(self, number: int, conduits: list[int]) -> None:
-        """Send what answers the query of this number on the first slot, whenever that was asked."""
+        """Send the answer to the query of this number on the first slot, whenever the query was sent."""
         self._engine_ends[0][1].send(struct.pack(f"<II{len(conduits)}I", number, 0, *conduits))
 
     # ------------------------------------------------------------------- facts
@@ -348,12 +348,12 @@ class FrontEnd:
         return [int(pid) for pid in listed.split()]
 
     def counters(self) -> dict[str, int]:
-        """Return what libshai counted."""
+        """Return libshai's counters."""
         names = ("fast_opens", "slow_opens", "dropped_transfers", "transfers", "sessions")
         return dict(zip(names, struct.unpack_from("<5Q", (self.directory / "counters").read_bytes()), strict=True))
 
     def errors(self) -> str:
-        """Return what the front end wrote to standard error."""
+        """Return the front end's standard error."""
         return (self.directory / "errors").read_text(encoding="utf-8")
 
     def connect(self) -> socket.socket:
@@ -401,7 +401,7 @@ class Client:
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    """Wait until a condition holds; return whether it came to that."""
+    """Wait until a condition holds; return whether it did."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Limits and malformed requests, against the real binary."""
+"""Limits and malformed requests, with the real binary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def exchange(front_end: FrontEnd, data: bytes) -> bytes:
-    """Send bytes and return all that comes back until the server closes."""
+    """Send bytes and return all answers until the server closes."""
     with front_end.connect() as connection:
         connection.sendall(data)
         return until_closed(connection)
@@ -114,7 +114,7 @@ def test_a_body_of_a_gigabyte_is_not_read(front_end: FrontEnd) -> None:
         with contextlib.suppress(OSError):
             while sent < 1 << 30:
                 sent += connection.send(block)
-        # What the kernel buffers on both sides, and what is discarded so that the answer gets through.
+        # The kernel's buffers on both sides, and the data that the server discards so that its answer arrives.
         assert sent < 64 << 20
 
 
@@ -123,7 +123,7 @@ def test_an_answer_arrives_although_the_client_goes_on_sending(front_end: FrontE
         connection.sendall(b"POST /session HTTP/1.1\r\nContent-Length: 1073741824\r\n\r\n")
         for _ in range(10):
             time.sleep(0.01)
-            connection.sendall(bytes(20_000))  # would be an error, had the server simply closed
+            connection.sendall(bytes(20_000))  # would be an error if the server had simply closed
         assert until_closed(connection).startswith(b"HTTP/1.1 413 ")
 
 

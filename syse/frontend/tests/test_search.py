@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a search shows, against the real binary."""
+"""The results of a search, with the real binary."""
 
 from __future__ import annotations
 

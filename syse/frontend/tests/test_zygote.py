@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The zygote keeps exactly as many workers as it was told, whatever happens to them."""
+"""The zygote keeps exactly the requested number of workers, whatever happens to them."""
 
 from __future__ import annotations
 
