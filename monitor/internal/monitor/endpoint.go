@@ -47,7 +47,7 @@ func newEndpoint() (*endpoint, *os.File, error) {
 var errTruncated = errors.New("record is longer than the protocol allows")
 
 // receive reads one record into buffer. It returns io.EOF when no process holds the other
-// end any more. Descriptors that a task sends are refused: no message of a task carries
+// end any more, and os.ErrClosed when the monitor has closed its own. Descriptors that a task sends are refused: no message of a task carries
 // any.
 func (e *endpoint) receive(buffer []byte) (int, error) {
 	var size, flags int
@@ -63,7 +63,7 @@ func (e *endpoint) receive(buffer []byte) (int, error) {
 	})
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, closed(err)
 	case errors.Is(failure, unix.ECONNRESET):
 		return 0, io.EOF
 	case failure != nil:
@@ -77,7 +77,8 @@ func (e *endpoint) receive(buffer []byte) (int, error) {
 }
 
 // send writes one record with its descriptors. It never blocks the monitor on a
-// task that does not read: a full socket buffer is an error.
+// task that does not read: a full socket buffer is an error. It returns os.ErrClosed when
+// the monitor has closed its own end.
 func (e *endpoint) send(record []byte, files ...*os.File) error {
 	var rights []byte
 	if len(files) > 0 {
@@ -92,13 +93,17 @@ func (e *endpoint) send(record []byte, files ...*os.File) error {
 		failure = unix.Sendmsg(int(fd), record, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		return true
 	})
-	if err == nil {
-		err = failure
-	}
 	if err != nil {
-		return fmt.Errorf("send to task: %w", err)
+		return closed(err)
+	}
+	if failure != nil {
+		return fmt.Errorf("send to task: %w", failure)
 	}
 	return nil
 }
+
+// closed wraps what a RawConn returns for a file that was closed, which is not
+// os.ErrClosed. Without deadlines it returns no other error.
+func closed(err error) error { return fmt.Errorf("%w: %w", os.ErrClosed, err) }
 
 func (e *endpoint) close() { e.file.Close() }

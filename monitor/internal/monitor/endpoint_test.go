@@ -7,6 +7,7 @@ package monitor
 import (
 	"errors"
 	"io"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -59,6 +60,35 @@ func TestEndpointReceives(t *testing.T) {
 	}
 	if _, err := mine.receive(buffer); !errors.Is(err, io.EOF) {
 		t.Errorf("a socket that is closed: %v", err)
+	}
+}
+
+// The monitor closes its end when a task's keeper has ended, also while it waits for a
+// record. That is no mistake of the task.
+func TestClosedEndpoint(t *testing.T) {
+	mine, theirs := endpoints(t)
+	received := make(chan error)
+	receive := func() {
+		_, err := mine.receive(make([]byte, 64))
+		received <- err
+	}
+	go receive()
+	if err := mine.send([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	mine.close()
+	if err := <-received; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("receive, closed while it may wait: %v", err)
+	}
+	if err := unix.Sendto(theirs, []byte("x"), unix.MSG_NOSIGNAL, nil); err == nil {
+		t.Error("the task still sends")
+	}
+	go receive()
+	if err := <-received; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("receive: %v", err)
+	}
+	if err := mine.send([]byte("x")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("send: %v", err)
 	}
 }
 

@@ -19,13 +19,13 @@ func (t *runningTask) serveMessages(e *endpoint) {
 	buffer := make([]byte, 1024)
 	for {
 		size, err := e.receive(buffer)
-		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
-				t.pipeline.refused(t.subject, "message", "", err.Error())
-			}
-			return
+		if err == nil {
+			err = t.handle(e, buffer[:size])
 		}
-		if err := t.handle(e, buffer[:size]); err != nil {
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed):
+			return // the task has ended; of a killed keeper's task some processes may still hold the other end
+		case err != nil:
 			t.pipeline.refused(t.subject, "message", "", err.Error())
 			e.close()
 			return
