@@ -125,18 +125,18 @@ func printCauses(w io.Writer, accesses api.Accesses, causes []api.Cause, does st
 		}
 		fmt.Fprintf(w, "  %s %ss %s: policy %s %s %s%s\n", accesses.Task, accesses.Access, accesses.Conduits,
 			either(cause.Policy, "(none)"), does, grouped(cause.Count), mode)
-		fmt.Fprintf(w, "    such as %s of %s by %s\n    %s\n", accesses.Access, cause.Conduit, cause.Instance,
-			cause.Reason)
+		fmt.Fprintf(w, "    such as %s of %s by %s\n    %s\n", accesses.Access, printable(cause.Conduit),
+			printable(cause.Instance), printable(cause.Reason))
 	}
 }
 
 func printWarning(w io.Writer, warning api.Warning) {
-	fmt.Fprintf(w, "\nwarning: %s\n", warning.Message)
+	fmt.Fprintf(w, "\nwarning: %s\n", printable(warning.Message))
 	if warning.Instances > 1 {
 		fmt.Fprintf(w, "  the same holds for %s of the task in all\n", counted(warning.Instances, "instance"))
 	}
 	if warning.Suggestion != "" {
-		fmt.Fprintf(w, "  it would be allowed with: %s\n", warning.Suggestion)
+		fmt.Fprintf(w, "  it would be allowed with: %s\n", printable(warning.Suggestion))
 	}
 }
 

@@ -62,7 +62,7 @@ func (p *program) apply(ctx context.Context, request api.ApplyRequest) error {
 		return err
 	}
 	for _, warning := range result.Warnings {
-		fmt.Fprintf(p.stderr, "warning: %s\n", warning)
+		fmt.Fprintf(p.stderr, "warning: %s\n", printable(warning))
 	}
 	return p.print(result, func(w io.Writer) {
 		suffix := ""

@@ -151,17 +151,6 @@ func printRecord(w io.Writer, r audit.Record) error {
 	return err
 }
 
-// printable escapes control characters: tasks choose the names of files, and a name must
-// not control the terminal of the person who reads it.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '�'
-		}
-		return r
-	}, line)
-}
-
 func (p *program) auditVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [DIRECTORY]",

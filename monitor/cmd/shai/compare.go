@@ -90,7 +90,7 @@ func examples(names []string, total uint64) string {
 	if len(names) == 0 {
 		return ""
 	}
-	text := ": " + strings.Join(names, ", ")
+	text := ": " + printable(strings.Join(names, ", "))
 	if uint64(len(names)) < total {
 		text += ", …"
 	}

@@ -26,7 +26,7 @@ func (p *program) print(value any, text func(w io.Writer)) error {
 	}
 	var built strings.Builder
 	text(&built)
-	_, err := io.WriteString(p.stdout, built.String())
+	_, err := io.WriteString(p.stdout, printableLines(built.String()))
 	return err
 }
 
@@ -63,7 +63,11 @@ func plain(node *yaml.Node) {
 func table(w io.Writer, rows [][]string) {
 	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(aligned, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = printable(cell)
+		}
+		fmt.Fprintln(aligned, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
 	aligned.Flush()
 }

@@ -207,7 +207,7 @@ func printLine(w io.Writer, text string, line, column int) {
 	if column < 1 || column > len(shown)+1 {
 		return
 	}
-	before := []rune(strings.ReplaceAll(shown[:column-1], "\t", "    "))
+	before := []rune(printable(strings.ReplaceAll(shown[:column-1], "\t", "    ")))
 	fmt.Fprintf(w, "      | %s^\n", strings.Repeat(" ", len(before)))
 }
 

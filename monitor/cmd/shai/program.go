@@ -62,11 +62,11 @@ func (p *program) run(ctx context.Context, arguments []string) int {
 		fmt.Fprintf(p.stderr, "shai: %v; see %s --help\n", err, command.CommandPath())
 		return exitUsage
 	}
-	fmt.Fprintf(p.stderr, "shai: %v\n", err)
+	fmt.Fprintf(p.stderr, "shai: %s\n", printableLines(err.Error()))
 	var problem *api.Problem
 	if errors.As(err, &problem) {
 		for _, one := range problem.Errors {
-			fmt.Fprintf(p.stderr, "  %s\n", strings.ReplaceAll(one, "\n", "\n  "))
+			fmt.Fprintf(p.stderr, "  %s\n", strings.ReplaceAll(printableLines(one), "\n", "\n  "))
 		}
 	}
 	return exitFailure

@@ -83,7 +83,7 @@ func printFactSources(w io.Writer, sources []api.FactSourceStatus) {
 		if s.LastSuccess != nil {
 			last = s.LastSuccess.Format(time.RFC3339)
 		}
-		rows = append(rows, []string{s.Name, grouped(s.Tuples), last, printable(s.Message)})
+		rows = append(rows, []string{s.Name, grouped(s.Tuples), last, s.Message})
 	}
 	table(w, rows)
 }

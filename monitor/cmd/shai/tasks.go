@@ -70,7 +70,7 @@ func printTask(w io.Writer, pipeline string, status api.TaskStatus) {
 		fmt.Fprintf(w, ", enforcement %s", status.Enforcement)
 	}
 	if status.Message != "" {
-		fmt.Fprintf(w, ": %s", status.Message)
+		fmt.Fprintf(w, ": %s", printable(status.Message))
 	}
 	fmt.Fprintln(w)
 }
