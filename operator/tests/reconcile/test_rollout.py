@@ -275,6 +275,17 @@ def test_another_change_takes_over_the_canaries_after_its_comparison() -> None:
     assert (begun.state.canaries, begun.state.superseded, begun.stable) == (("m0",), "", "old")
 
 
+def test_canaries_keep_a_change_that_is_wanted_again_while_it_is_compared_again() -> None:
+    members = member(0, "new"), member(1), member(2)
+    other = rollout.decide(situation(*members, desired="newer", state=watched()))
+    again = rollout.decide(situation(*members, desired="new", state=other.state, effect=None))
+    assert again.targets == {"m0": "new", "m1": "old", "m2": "old"}
+    assert again.comparison == NeedComparison("m1", "old", "new")
+    begun = rollout.decide(situation(*members, desired="new", state=again.state))
+    assert begun.targets == again.targets
+    assert (begun.state.step, begun.state.canaries, begun.state.superseded) == (1, ("m0",), "")
+
+
 def test_a_change_superseded_in_its_last_step_leaves_only_the_canaries() -> None:
     members = [member(ordinal, "new") for ordinal in range(3)]
     state = watched(step=2, canaries=("m0", "m1", "m2"))

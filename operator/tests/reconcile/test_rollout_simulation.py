@@ -253,9 +253,12 @@ class World(RuleBasedStateMachine):
             assert set(trying) <= before
 
     def check_shares(self, situation: Situation, decision: Decision, trying: list[str], size: int) -> None:
-        """No more members have a candidate than the step allows; the others have a judged release."""
+        """No more members have a candidate than the step allows; the others have a judged release.
+
+        While a release is compared that is wanted again, canaries keep it.
+        """
         state = decision.state
-        allowed = 0
+        allowed = len(state.canaries) if state.superseded == state.candidate else 0
         if state.step:
             steps = situation.settings.steps
             last = state.step >= len(steps)
