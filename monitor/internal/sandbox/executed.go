@@ -73,7 +73,7 @@ func interpreted(program string) (real, interpreter string, err error) {
 	defer file.Close()
 	line := make([]byte, scriptLine)
 	count, err := file.ReadAt(line, 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return "", "", err
 	}
 	if script, isScript := bytes.CutPrefix(line[:count], []byte("#!")); isScript {

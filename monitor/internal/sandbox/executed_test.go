@@ -28,8 +28,8 @@ func TestExecuted(t *testing.T) {
 	path := func(name string) string { return filepath.Join(directory, name) }
 	for name, text := range map[string]string{
 		"script": "#! /bin/sh -e\nexit 0\n", "unended": "#!\t/bin/sh", "nested": "#!" + path("script") + "\n",
-		"loop": "#!" + path("loop") + "\n", "relative": "#!sh\n", "nobody": "#!\n/bin/sh", "text": "exit 0\n", "empty": "",
-		"absent": "#!" + path("nonexistent") + "\n",
+		"loop": "#!" + path("loop") + "\n", "relative": "#!sh\n", "nobody": "#!\n/bin/sh", "text": "exit 0\n",
+		"empty": "", "absent": "#!" + path("nonexistent") + "\n",
 	} {
 		check(t, os.WriteFile(path(name), []byte(text), 0o755))
 	}
