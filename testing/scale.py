@@ -183,7 +183,7 @@ def world(directory: Path, name: str, policies: int, pipelines: int, *, pool_fir
                 bench.measure("definitions applied", lambda: bench.apply(*objects), bench.defined)
                 bench.measure("pool made", lambda: bench.apply(pool()), bench.accepted)
             bench.measure("one policy changed", lambda: bench.apply(changed(0)), lambda: _second(bench))
-            bench.measure("operator started anew", operator.restart, bench.reconciled)
+            bench.measure("operator restarted", operator.restart, bench.reconciled)
         return bench.steps
 
 

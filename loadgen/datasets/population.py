@@ -110,4 +110,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PopulationError(f"cannot read {path}: {error}; make the corpus anew (make demo does)") from error
+        raise PopulationError(f"cannot read {path}: {error}; make the corpus again (make demo does)") from error

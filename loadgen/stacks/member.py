@@ -128,7 +128,7 @@ def peer(path: Path) -> int:
             connection.connect(str(path))
             answer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         except OSError as error:
-            raise MemberError(f"nobody answers at {path}: {error}") from error
+            raise MemberError(f"no server answers at {path}: {error}") from error
     pid: int = _CREDENTIALS.unpack(answer)[0]
     return pid
 

@@ -51,4 +51,4 @@ def member(tmp_path: Path) -> Iterator[ServingMember]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite", action="store_true", help="write golden files anew instead of comparing")
+    parser.addoption("--rewrite", action="store_true", help="rewrite golden files instead of comparing")

@@ -44,7 +44,7 @@ def private_document(data: Path, owner: str) -> Document:
                 name, _, title = file.readline().strip().partition(": ")
                 if name == "title" and title:
                     return Document(f"/{path.relative_to(data)}", title)
-    raise EnforcementError(f"{folder}: no private document with a title; make the corpus anew with more documents")
+    raise EnforcementError(f"{folder}: no private document with a title; make the corpus again with more documents")
 
 
 def found(answer: dict[str, Any], owner: str, title: str) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--identity",
         default=f"{socket.gethostname()}-{os.getpid()}",
-        help="name in locks on hosts; whoever comes under the same name takes them over at once, and not when they end",
+        help="name in locks on hosts; an operator with the same name takes them over at once, not when they expire",
     )
     run.add_argument("--log-format", choices=_FORMATS, default="text")
     run.add_argument("--verbose", action="store_true", help="log every request")

@@ -138,7 +138,7 @@ async def _watch(registry: kopf.OperatorRegistry, settings: kopf.OperatorSetting
         except Exception as error:
             if getattr(error, "status", None) != _NOT_FOUND:  # kopf's errors are not public
                 raise
-            _LOGGER.warning("a kind is served no longer; watching anew: %s", error)
+            _LOGGER.warning("a kind is no longer served; watching again: %s", error)
             await asyncio.sleep(_AGAIN_SECONDS)
         else:
             return

@@ -9,7 +9,7 @@ module: store_seed
 short_description: Load commands into a confined key-value store, once
 description:
   - Sends a file of commands to a Redis whose configuration and secrets C(shai keyvalue configure) wrote.
-  - Waits for a store that is still starting. A load that was cut off begins anew, so the commands
+  - Waits for a store that is still starting. An interrupted load starts again, so the commands
     should be such that running them twice does no harm.
   - The secrets are read on the host and go to the store's socket only.
 options:
@@ -99,8 +99,8 @@ def load(path, first, source):
             process.stdin.close()
         except BrokenPipeError:
             pass  # its output says why it ended
-        said = process.stdout.read().decode(errors="replace")
-    return process.returncode, said
+        output = process.stdout.read().decode(errors="replace")
+    return process.returncode, output
 
 
 def main():
@@ -125,10 +125,10 @@ def main():
     error = wait_for(wanted["socket"], wanted["wait_seconds"])
     if error is not None:
         module.fail_json(msg=f"the store does not answer at {wanted['socket']}: {error}")
-    status, said = load(wanted["socket"], login(wanted["secrets"]), wanted["source"])
-    counts = re.search(r"errors: (\d+), replies: (\d+)", said)
+    status, output = load(wanted["socket"], login(wanted["secrets"]), wanted["source"])
+    counts = re.search(r"errors: (\d+), replies: (\d+)", output)
     if status != 0 or counts is None or int(counts[1]) > 0:
-        module.fail_json(msg=f"the store refused commands of seed {wanted['source']}: {' '.join(said.split())[-400:]}")
+        module.fail_json(msg=f"the store refused commands of seed {wanted['source']}: {' '.join(output.split())[-400:]}")
     with open(wanted["marker"], "x", encoding="utf-8"):
         pass
     module.exit_json(changed=True, replies=int(counts[2]))

@@ -44,7 +44,7 @@ def test_other_region_is_never_home(people: population.Population) -> None:
         ("keys.jsonl", "", "at least one person"),
         ("facts/population.jsonl", '{"says":"home","tuples":[["alice"]]}', "population.jsonl:1: expected home"),
         ("queries.txt", "", "at least one person and one query"),
-        ("queries.txt", None, "make the corpus anew"),
+        ("queries.txt", None, "make the corpus again"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, name: str, content: str | None, message: str) -> None:

@@ -122,7 +122,7 @@ def test_a_mode_that_somebody_else_switches_is_noticed_and_put_back(member: Serv
         ({"image": "/nowhere"}, {}, "/nowhere/bin/shai is missing or not readable"),
         ({"monitor": {}}, {}, "'address' is missing"),
         ({"variables": {}}, {}, "its front end listens at '$(MEMBER_ADDRESS)"),
-        ({"store": "/nowhere.sock"}, {}, "nobody answers at /nowhere.sock"),
+        ({"store": "/nowhere.sock"}, {}, "no server answers at /nowhere.sock"),
         ({}, {"modes": ["shai", "dynamic"]}, "modes: baseline and another are needed"),
         ({}, {"modes": ["baseline", "slow"]}, "modes: 'slow' is not a mode"),
         ({}, {"rounds": 0}, "rounds: expected a whole number from 1, got 0"),

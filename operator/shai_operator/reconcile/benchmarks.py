@@ -168,7 +168,7 @@ def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: dat
         decision.plan.add(SetStatus(benchmark, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))
         return
     if status(benchmark).get("startTime"):
-        message = "the measurement was cut off with the operator that ran it, and begins anew"
+        message = "the measurement ended with the operator that ran it, and starts again"
         decision.plan.add(Emit(benchmark, WARNING, "Restarted", message))
     condition = Condition(runs.SUCCEEDED, UNKNOWN, "Running", f"starts on member {found.member}")
     values = _values(benchmark, None, condition, now)

@@ -213,7 +213,11 @@ def load(config_map: Object) -> Release:
         found = release(body["pool"], body["namespace"], body["manifests"], body["revisions"])
         whole = called in {found.name, RELEASE_PREFIX + found.hash[:_FORMER_DIGITS]}
     except (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, binascii.Error) as error:
-        raise ReleaseError(f"ConfigMap {called} is not a release: {error!r}; delete it, it is made anew") from error
+        raise ReleaseError(
+            f"ConfigMap {called} is not a release: {error!r}; delete it and the operator makes a new one"
+        ) from error
     if not whole:
-        raise ReleaseError(f"ConfigMap {called} holds another release, {found.name}; delete it, it is made anew")
+        raise ReleaseError(
+            f"ConfigMap {called} holds another release, {found.name}; delete it and the operator makes a new one"
+        )
     return found

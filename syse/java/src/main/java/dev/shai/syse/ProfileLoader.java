@@ -67,10 +67,10 @@ public final class ProfileLoader implements Callable<Integer> {
             }
         } catch (IOException malformed) {
             throw new CommandFailure(
-                    profiles + ":" + number + ": not JSON; make the corpus anew", malformed);
+                    profiles + ":" + number + ": not JSON; make the corpus again", malformed);
         }
         throw new CommandFailure(
-                profiles + ":" + number + ": no field \"user\"; make the corpus anew");
+                profiles + ":" + number + ": no field \"user\"; make the corpus again");
     }
 
     public static void main(String[] arguments) {
