@@ -125,10 +125,10 @@ def main():
     error = wait_for(wanted["socket"], wanted["wait_seconds"])
     if error is not None:
         module.fail_json(msg=f"the store does not answer at {wanted['socket']}: {error}")
-    status, output = load(wanted["socket"], login(wanted["secrets"]), wanted["source"])
-    counts = re.search(r"errors: (\d+), replies: (\d+)", output)
+    status, text = load(wanted["socket"], login(wanted["secrets"]), wanted["source"])
+    counts = re.search(r"errors: (\d+), replies: (\d+)", text)
     if status != 0 or counts is None or int(counts[1]) > 0:
-        module.fail_json(msg=f"the store refused commands of seed {wanted['source']}: {' '.join(output.split())[-400:]}")
+        module.fail_json(msg=f"the store refused commands of seed {wanted['source']}: {' '.join(text.split())[-400:]}")
     with open(wanted["marker"], "x", encoding="utf-8"):
         pass
     module.exit_json(changed=True, replies=int(counts[2]))
