@@ -89,7 +89,8 @@ func (s *supervisor) next() bool {
 		return false
 	}
 	if poll[0].Revents&unix.POLLIN == 0 {
-		return poll[0].Revents == 0
+		// Not POLLERR: a signal that interrupts the kernel's look at the listener causes it, too.
+		return poll[0].Revents&unix.POLLHUP == 0
 	}
 	notification, errno := s.listener.receive()
 	switch errno {

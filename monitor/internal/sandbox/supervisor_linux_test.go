@@ -84,22 +84,23 @@ func TestSignals(t *testing.T) {
 // TestSignalsToTheMonitor: signals to the monitor's own threads, such as those by which Go
 // preempts goroutines, neither lose nor replace what a call gets.
 func TestSignalsToTheMonitor(t *testing.T) {
-	spec, decider := world(t, "open-often $G/allowed.txt 3000")
+	spec, decider := world(t, "open-often $G/allowed.txt 2000")
 	spec.Perimeter = nil // mediation alone
-	done := make(chan struct{})
+	ended, often := make(chan struct{}), time.NewTicker(300*time.Microsecond)
+	defer often.Stop()
 	var storm sync.WaitGroup
 	storm.Go(func() {
 		for {
 			select {
-			case <-done:
+			case <-ended:
 				return
-			default:
+			case <-often.C:
 				signalThreads(t, unix.SIGURG)
 			}
 		}
 	})
 	succeeded, errno, got := attempt(t, spec, decider)
-	close(done)
+	close(ended)
 	storm.Wait()
 	if !succeeded {
 		t.Errorf("errno %v: %v %s", errno, got.err, got.output)
@@ -205,7 +206,8 @@ func TestAcceptEndsWithTheWorker(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
 		spec, decider := world(t, "killed-waiting")
 		told := make(chan error, 1)
-		decider.accept = func(ctx context.Context, _ Task, _ Worker) (*Accepted, error) {
+		decider.accept = func(ctx context.Context, _ Task, worker Worker) (*Accepted, error) {
+			worker.Kill()
 			<-ctx.Done()
 			told <- ctx.Err()
 			accepted, client, server := session(t)

@@ -365,7 +365,7 @@ by_system(const char *attempt, char **a)
 	if (IS("unknown")) return syscall(number(a[0]), 0, 0, 0, 0, 0, 0);
 	if (IS("breed")) breed(number(a[0]));
 	if (IS("serve")) return serve(number(a[0]));
-	if (IS("killed-waiting")) return kill_waiting();
+	if (IS("killed-waiting")) return killed_waiting();
 	if (IS("serve-in-clone")) return serve_in_clone(number(a[0]));
 	if (IS("overhear-memory")) return overhear_memory();
 	if (IS("overhear-vfork")) return overhear_vfork();

@@ -32,8 +32,8 @@ long make_in_fork(const char *what);
 /* A worker's idle wait; shows what arrives. */
 long serve(long workers);
 
-/* Kills a worker that waits for a connection. */
-long kill_waiting(void);
+/* A worker that waits for a connection is killed, not by its parent. */
+long killed_waiting(void);
 
 /* A child made with these flags of clone has a session. */
 long serve_in_clone(long flags);
