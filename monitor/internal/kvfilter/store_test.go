@@ -316,8 +316,8 @@ func TestInstallInBulk(t *testing.T) {
 	users := make([]User, 3*batchSize+1)
 	for i := range users {
 		key := fmt.Sprintf("profile:user%05d", i)
-		users[i] = User{store.UserName(key), []Grant{{Access: kvcommand.Read | kvcommand.Write, Commands: []string{"GET", "SET"},
-			Keys: []string{key}}}}
+		users[i] = User{store.UserName(key), []Grant{{Access: kvcommand.Read | kvcommand.Write,
+			Commands: []string{"GET", "SET"}, Keys: []string{key}}}}
 	}
 	if err := store.Install(context.Background(), users); err != nil {
 		t.Fatal(err)
