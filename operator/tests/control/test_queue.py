@@ -145,7 +145,7 @@ async def test_a_wanted_time_is_kept() -> None:
         await until(lambda: looks == 3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 3)), max_size=40), st.integers(1, 4))
 def test_whatever_is_added_is_looked_at_afterwards(steps: list[tuple[str, int]], workers: int) -> None:
     """The last reconciliation of each object starts after the object was added for the last time."""

@@ -592,7 +592,7 @@ def test_releases_are_forgotten_only_after_the_status_names_others() -> None:
 CRASHES = st.lists(st.tuples(st.integers(0, 12), st.sampled_from([1, 10, 40])), max_size=25)
 
 
-@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(crashes=CRASHES, fault=st.sampled_from(["", "denies", "refuses"]), replicas=st.integers(1, 4))
 def test_a_crash_after_any_action_changes_nothing_in_the_end(
     crashes: list[tuple[int, int]], fault: str, replicas: int

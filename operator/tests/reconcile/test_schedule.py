@@ -122,7 +122,7 @@ def field(top: int) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     minute=field(60),
     hour=field(24),
@@ -180,7 +180,6 @@ def test_a_day_that_never_comes_is_found_out_when_it_is_asked_for(expression: st
     assert caught.value.reason == schedule.NEVER
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="0123456789*/,-#L @JANMON²", max_size=40))
 def test_any_text_is_a_schedule_or_an_explained_error(text: str) -> None:
     found = ""
