@@ -22,7 +22,8 @@ func TestCheck(t *testing.T) {
 		{"GET", Write, "command GET reads"}, {"GET", 0, "command GET reads"},
 		{"KEYS", Read | Write, `command "KEYS" cannot be granted: `},
 		{"SORT", Read, "use APPEND, DECR, DEL, "}, {"", Read, `command ""`}, {"@all", Read, "cannot be granted"},
-		{"get ~*", Read, "cannot be granted"}, {"get|x", Read, "cannot be granted"}, {"EVAL", Write, "cannot be granted"},
+		{"get ~*", Read, "cannot be granted"}, {"get|x", Read, "cannot be granted"},
+		{"EVAL", Write, "cannot be granted"},
 	} {
 		err := Check(test.command, test.access)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

@@ -47,8 +47,8 @@ func newEndpoint() (*endpoint, *os.File, error) {
 var errTruncated = errors.New("record is longer than the protocol allows")
 
 // receive reads one record into buffer. It returns io.EOF when no process holds the other
-// end any more, and os.ErrClosed when the monitor has closed its own. Descriptors that a task sends are refused: no message of a task carries
-// any.
+// end any more, and os.ErrClosed when the monitor has closed its own. Descriptors that a
+// task sends are refused: no message of a task carries any.
 func (e *endpoint) receive(buffer []byte) (int, error) {
 	var size, flags int
 	var failure error

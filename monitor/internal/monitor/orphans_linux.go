@@ -13,7 +13,7 @@ import (
 )
 
 // endOrphans kills what tasks of an earlier monitor have left, if monitor and keepers were
-// killed together: those processes have the rights of a bundle that is no longer in force.
+// killed together: those processes keep the rights that they had, whatever is applied next.
 // Only a superuser's tasks have users by which their processes are known.
 func (m *Monitor) endOrphans() error {
 	if !isSuperuser() {
@@ -26,8 +26,8 @@ func (m *Monitor) endOrphans() error {
 	for user, pipeline := range pipelines {
 		ended, err := taskid.EndOrphans(user, sandbox.IsKeeper)
 		if err != nil {
-			return fmt.Errorf("an earlier task of pipeline %s still runs and cannot be ended: %w; end all processes of user %d (pkill -9 -U %[3]d), and start the monitor again",
-				pipeline, err, user)
+			return fmt.Errorf("end what earlier tasks of pipeline %s have left running: %w; "+
+				"end all processes of user %d (pkill -9 -U %[3]d), and start the monitor again", pipeline, err, user)
 		}
 		if ended == 0 {
 			continue
