@@ -32,7 +32,8 @@ func (m *Monitor) endOrphans() error {
 		if ended == 0 {
 			continue
 		}
-		what := fmt.Sprintf("killed %d processes of earlier tasks, whose monitor and keeper were killed", ended)
+		what := fmt.Sprintf(
+			"processes of earlier tasks still ran, because monitor and keeper were killed, and are ended: %d", ended)
 		m.logger.Warn(what, "pipeline", pipeline, "user", user)
 		m.record(audit.Event{Kind: audit.Task, Pipeline: pipeline, Operation: "end", Allowed: true, Reason: what})
 	}

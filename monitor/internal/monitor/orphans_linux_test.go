@@ -85,9 +85,9 @@ func TestMonitorAndKeeperAreKilled(t *testing.T) {
 			if left := living(t, task); len(left) > 0 {
 				t.Errorf("processes %v run on under the next monitor", left)
 			}
-			want := fmt.Sprintf("killed %d processes of earlier tasks", len(task)-1)
+			want := fmt.Sprintf("and are ended: %d", len(task)-1)
 			if !slices.ContainsFunc(s.records(), func(r audit.Record) bool {
-				return r.Kind == audit.Task && r.Pipeline == "probe" && strings.HasPrefix(r.Reason, want)
+				return r.Kind == audit.Task && r.Pipeline == "probe" && strings.HasSuffix(r.Reason, want)
 			}) {
 				t.Errorf("the audit log does not say %q", want)
 			}
