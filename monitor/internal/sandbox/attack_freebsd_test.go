@@ -46,6 +46,7 @@ var attacks = []attack{
 	{"write 128", reservedNumbers, unix.ENOTCAPABLE},
 	{"read 128", reservedNumbers, unix.ENOTCAPABLE},
 	{"read 96", channelGate, unix.ENOTCAPABLE},
+	{"setsockopt 7", reservedNumbers, unix.ENOTCAPABLE},
 }
 
 // twins are the actions that the same program may do under the same confinement.

@@ -165,7 +165,7 @@ var twins = []string{
 	"open $G/allowed.txt", "open $G/link", "openat $W/old.txt", "openat2 $G/allowed.txt", "map $G/allowed.txt",
 	"open-write $W/old.txt", "create $W/new.txt", "creat $W/new.txt",
 	"openat-capability allowed.txt", "openat2-capability allowed.txt", "openat-capability link",
-	"openat-capability $V", "open $R/text", "openat $R/text", "openat-capability-at-once .",
+	"openat-capability $V", "open $R/allowed.txt", "openat $R/allowed.txt", "openat-capability-at-once .",
 	"create-capability new.txt", "pin allowed.txt", "open /proc/self/maps", "open /proc/thread-self/status",
 	"open /dev/null",
 	"openat /proc/self/task/../status", "open /dev/../$G/./allowed.txt",

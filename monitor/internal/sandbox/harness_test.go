@@ -152,7 +152,7 @@ func newGround(t *testing.T) ground {
 	check(t, os.WriteFile(g.granted+"/allowed.txt", []byte("allowed"), 0o644))
 	check(t, os.WriteFile(g.written+"/old.txt", []byte("old"), 0o644))
 	check(t, os.WriteFile(g.secret+"/secret.txt", []byte("secret"), 0o644))
-	check(t, os.WriteFile(g.runtime+"/text", []byte("text"), 0o644))
+	check(t, os.WriteFile(g.runtime+"/allowed.txt", []byte("allowed"), 0o644))
 	check(t, os.Link(g.secret+"/secret.txt", g.runtime+"/linked.txt"))
 	check(t, unix.Mkfifo(g.runtime+"/pipe", 0o644))
 	check(t, os.Symlink("secret.txt", g.secret+"/link"))

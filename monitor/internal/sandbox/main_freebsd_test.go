@@ -89,7 +89,7 @@ func worldOn(t *testing.T, g ground, try string) (Spec, *scripted) {
 	spec := Spec{
 		Name: "victim", Command: append([]string{program, victimMarker}, g.expand(words)...),
 		WorkingDirectory: g.granted,
-		Runtime:          []string{filepath.Dir(program)},
+		Runtime:          []string{filepath.Dir(program), g.runtime},
 		Perimeter:        []Directory{{g.granted, Read}, {g.written, Read | Write}},
 		Capabilities:     []Capability{{"/shai/view", g.granted}, {"/index", g.written}, {"/others", g.secret}},
 		Descriptors:      map[int]*os.File{}, Confined: true,

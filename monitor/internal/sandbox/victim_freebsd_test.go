@@ -173,6 +173,7 @@ func init() {
 		}),
 		"send":              path(func(text string) error { return unix.Send(number(text), []byte("message!"), 0) }),
 		"dup-write":         path(duplicateAndWrite),
+		"setsockopt":        path(setOption),
 		"nothing":           func([]string) error { return nil },
 		"descriptors":       func([]string) error { return printDescriptors() },
 		"sleep":             func([]string) error { return stay() },
@@ -193,6 +194,10 @@ func init() {
 		"serve-leaving":     func([]string) error { return serveAndLeave() },
 		"exhaust":           exhaust,
 	}
+}
+
+func setOption(socket string) error {
+	return unix.SetsockoptInt(number(socket), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 }
 
 func list(directory int) error {
