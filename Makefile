@@ -104,7 +104,7 @@ test: build ## Run every test of every language
 	  --keep 'passed|^Done' kernel '$(MAKE) -C kernel test' \
 	  --keep 'passed|^Done' syse-frontend '$(MAKE) -C syse/frontend test' \
 	  --keep 'Tests run' syse-java 'scripts/maven.sh test' \
-	  --show python '$(PYTHON) -m pytest --numprocesses 3 --dist loadfile'
+	  --show python '$(PYTHON) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder'
 
 .PHONY: check
 check: setup ## Run formatters and linters of every language

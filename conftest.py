@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fixtures and settings of all tests."""
+"""Fixtures, settings and order of all tests."""
 
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ["testing.fixtures"]
@@ -8,3 +9,10 @@ pytest_plugins = ["testing.fixtures"]
 # A property says nothing about time: on a busy machine any example may exceed a deadline.
 settings.register_profile("shai", deadline=None)
 settings.load_profile("shai")
+
+LONGEST = ("operator/tests/providers/", "operator/tests/running/", "docs/tests/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest: one that began last would keep a single processor busy."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
