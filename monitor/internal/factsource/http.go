@@ -51,15 +51,12 @@ func newAddress(spec manifest.FactHTTP) (*address, error) {
 		Timeout: fetchTime}}, nil
 }
 
-// readCertificates reads a file of certificates that a manifest names. It does not wait
-// for a pipe, and does not read a device.
+// readCertificates reads a file of certificates that a manifest names. It opens only a
+// regular file: opening a device can have an effect, and a pipe would have to be waited
+// for. It reads no more than the size that the file has: files of /proc have none, and
+// some of them do not end.
 func readCertificates(name string) ([]byte, error) {
-	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
+	info, err := os.Stat(name)
 	switch {
 	case err != nil:
 		return nil, err
@@ -68,7 +65,12 @@ func readCertificates(name string) ([]byte, error) {
 	case info.Size() > maxCertificatesBytes:
 		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", name, info.Size(), maxCertificatesBytes)
 	}
-	return io.ReadAll(io.LimitReader(file, maxCertificatesBytes))
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may be a pipe by now
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, info.Size()))
 }
 
 // sameHost follows redirects only within the host that the manifest trusts.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,17 +129,39 @@ func TestApplyThatFails(t *testing.T) {
 // TestStateIsClosedToOthers: who made the state directory beforehand may have left it open,
 // and then everybody on the machine could read the view.
 func TestStateIsClosedToOthers(t *testing.T) {
-	options := bareOptions(t)
-	if err := errors.Join(os.Mkdir(options.State, 0o755), os.Chmod(options.State, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	m, err := Open(context.Background(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	info, err := os.Stat(options.State)
-	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("mode %v, %v; want 0700", info.Mode(), err)
+	for name, test := range map[string]struct {
+		mode  fs.FileMode
+		holds string
+		want  fs.FileMode
+	}{
+		"new":                    {0, "", 0o700},
+		"empty and open":         {0o755, "", 0o700},
+		"a state directory":      {0o750, auditFolder, 0o700},
+		"closed, of other files": {0o700, "other", 0o700},
+		"open, of other files":   {0o777 | fs.ModeSticky, "other", 0o777 | fs.ModeSticky},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := bareOptions(t)
+			if test.mode != 0 {
+				folder := filepath.Join(options.State, test.holds)
+				if err := errors.Join(os.MkdirAll(folder, 0o700), os.Chmod(options.State, test.mode)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m, err := Open(context.Background(), options)
+			if err == nil {
+				defer m.Close()
+			}
+			if refused := test.want != 0o700; (err != nil) != refused {
+				t.Errorf("open: %v", err)
+			}
+			info, err := os.Stat(options.State)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := info.Mode() &^ fs.ModeDir; got != test.want {
+				t.Errorf("mode %v, want %v", got, test.want)
+			}
+		})
 	}
 }

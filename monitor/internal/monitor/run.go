@@ -68,14 +68,11 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 			err = errors.Join(err, m.Close())
 		}
 	}()
-	if err := os.MkdirAll(options.State, 0o700); err != nil {
-		return nil, fmt.Errorf("open state directory: %w", err)
+	if err := makeState(options.State); err != nil {
+		return nil, err
 	}
-	// It may have been made before, open to all: then everybody on the machine could search the view.
-	if err := os.Chmod(options.State, 0o700); err != nil { //nolint:gosec // a directory, which its owner searches
-		return nil, fmt.Errorf("close state directory to other users: %w", err)
-	}
-	m.audit, err = audit.Open(audit.Options{Directory: filepath.Join(options.State, "audit"), RefuseUnrecorded: true})
+	auditLog := filepath.Join(options.State, auditFolder)
+	m.audit, err = audit.Open(audit.Options{Directory: auditLog, RefuseUnrecorded: true})
 	if err != nil {
 		return nil, err
 	}

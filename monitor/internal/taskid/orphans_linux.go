@@ -17,8 +17,8 @@ const endLimit = 10 * time.Second
 // EndOrphans kills the processes of a user that have no keeper, waits until none is left,
 // and returns how many there were. isKeeper reports whether a process is the keeper of a
 // task. Another monitor may have given its tasks the same user. They have keepers, so they
-// are not killed. EndOrphans sees the processes of its own PID namespace and of those
-// within.
+// are not killed. EndOrphans leaves the processes of other PID namespaces alone: in a
+// container anybody may have that number, and tasks cannot make namespaces.
 func EndOrphans(user uint32, isKeeper func(pid int) bool) (ended int, err error) {
 	deadline := time.Now().Add(endLimit)
 	for {
@@ -77,7 +77,7 @@ func orphansOf(user uint32, isKeeper func(pid int) bool) (found []orphan, err er
 	}
 	for _, pid := range all {
 		status, err := statusOf(pid)
-		if hasGone(err) || err == nil && !slices.Contains(status.users, user) {
+		if hasGone(err) || err == nil && (status.depth > 1 || !slices.Contains(status.users, user)) {
 			continue
 		}
 		pidfd, err := unix.PidfdOpen(pid, 0)

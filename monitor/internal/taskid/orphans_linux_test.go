@@ -46,6 +46,27 @@ func TestEndOrphans(t *testing.T) {
 	}
 }
 
+// A number means another user in a container.
+func TestProcessesInContainersAreNoOrphans(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser can make a PID namespace")
+	}
+	contained := exec.Command("/bin/sleep", "1000")
+	contained.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID, Credential: &syscall.Credential{Uid: orphaned + 3, Gid: orphaned + 3},
+	}
+	if err := contained.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := EndOrphans(orphaned+3, noKeeper); err != nil || ended != 0 {
+		t.Errorf("ended %d processes of a container: %v", ended, err)
+	}
+	if err := contained.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = contained.Wait()
+}
+
 // The caller may lack the right to send the signal, as in a container without CAP_KILL.
 func TestOrphansThatCannotBeEnded(t *testing.T) {
 	const powerless = "SHAI_TEST_POWERLESS"

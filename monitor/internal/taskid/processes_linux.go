@@ -17,6 +17,7 @@ import (
 type process struct {
 	parent int      // 0 if it is in another PID namespace
 	users  []uint32 // real, effective, saved, file system user
+	depth  int      // of its PID namespace: 1 if it is the monitor's own, more in a container
 }
 
 // processes lists the numbers of all processes, of those too that nobody has waited for.
@@ -47,6 +48,9 @@ func statusOf(pid int) (process, error) {
 	var status process
 	for line := range strings.Lines(string(text)) {
 		name, list, _ := strings.Cut(line, ":")
+		if name == "NSpid" {
+			status.depth = len(strings.Fields(list))
+		}
 		if name != "PPid" && name != "Uid" {
 			continue
 		}
