@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shai_operator.control.bringup import BringUpError, bring_up
+from shai_operator.control.jobs import CancelledError
 from shai_operator.control.member_observer import failure
 from shai_operator.monitors.client import MonitorError, MonitorUnreachableError
 from shai_operator.reconcile.bundles import Bundle
@@ -43,9 +44,6 @@ class Deployer:
     def apply(self, pool: Object, action: ApplyBundle) -> None:
         """Start to swap a member to a bundle."""
         label, sources = action.bundle.label, action.bundle.sources()
-        kind, superseded = self._members.of(action.member.name).job or ("", None)
-        if kind == "bringUp" and superseded is not None:
-            superseded.cancel.set()
 
         async def work(_: Job) -> None:
             seen = self._members.of(action.member.name)
@@ -76,10 +74,10 @@ class Deployer:
 
             try:
                 client = self._members.client(action.member.name)
-                await bring_up(client, monitor, action.pipelines, tell)
-            except (BringUpError, MonitorError) as error:
+                await job.unless_cancelled(bring_up(client, monitor, action.pipelines, tell))
+            except (BringUpError, MonitorError, CancelledError) as error:
                 if job.cancel.is_set():
-                    return  # another bundle has ended its tasks
+                    return  # another job has superseded this one, and decides what runs
                 reason = error.reason if isinstance(error, BringUpError) else "TaskFailed"
                 seen.bring_up_failed = failure(reason, str(error), seen.bring_up_failed)
             else:
@@ -114,4 +112,4 @@ class Deployer:
 
     def _begin(self, pool: Object, kind: str, member: str, work: Callable[[Job], Awaitable[None]]) -> None:
         key = f"{name(pool)}/{kind}/{member}"
-        self._members.of(member).job = kind, self._services.jobs.start(key, work, self._again(pool))
+        self._members.began(member, kind, self._services.jobs.start(key, work, self._again(pool)))

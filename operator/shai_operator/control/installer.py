@@ -124,7 +124,7 @@ class Installer:
         key = f"{name(pool)}/{kind}/{','.join(place.name for place in places)}"
         job = self._services.jobs.start(key, work, lambda: self._services.loop.queue.add(reference(pool)))
         for place in places:
-            self._members.of(place.name).job = kind, job
+            self._members.began(place.name, kind, job)
 
     async def _on_host(
         self,

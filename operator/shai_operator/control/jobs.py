@@ -10,12 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
 _LOGGER = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class CancelledError(Exception):
+    """A job was ended on request."""
 
 
 @dataclass
@@ -30,6 +35,20 @@ class Job:
     """If set, the job ends itself in good order."""
     ended: Callable[[], None] | None = None
     """Called when the job is done."""
+
+    async def unless_cancelled(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Await ``work``, a part of this job; if the job is cancelled first, end it and raise CancelledError."""
+        request = asyncio.create_task(work)
+        cancelled = asyncio.create_task(self.cancel.wait())
+        try:
+            await asyncio.wait([request, cancelled], return_when=asyncio.FIRST_COMPLETED)
+            if not request.done():
+                raise CancelledError("cancelled")
+            return request.result()
+        finally:
+            request.cancel()
+            cancelled.cancel()
+            await asyncio.gather(request, cancelled, return_exceptions=True)
 
 
 class Jobs:

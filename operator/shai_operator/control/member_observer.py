@@ -109,6 +109,16 @@ class MemberObserver:
             seen.client, seen.connection = MonitorClient(address=endpoint, tls=connection[1]), connection
         return seen.client
 
+    def began(self, name: str, kind: str, job: Job) -> None:
+        """Store the job that works on a member from now on.
+
+        A bringUp that it supersedes is cancelled: its tasks may never end, and are not those of the next bringUp.
+        """
+        seen = self.of(name)
+        if seen.job is not None and seen.job[1] is not job:
+            _supersede(seen)
+        seen.job = kind, job
+
     def cancel(self, kind: str) -> None:
         """Cancel the jobs of this kind."""
         for seen in self._seen.values():
@@ -118,8 +128,10 @@ class MemberObserver:
     def dismiss(self, name: str) -> None:
         """Forget a removed member; its row in the status no longer counts."""
         seen = self._seen.pop(name, None)
-        if seen is not None and seen.client is not None:
-            _dispose(seen.client)
+        if seen is not None:
+            _supersede(seen)
+            if seen.client is not None:
+                _dispose(seen.client)
         self._seen[name] = Seen(gone=True)
 
     async def close(self) -> None:
@@ -187,6 +199,12 @@ def failure(reason: str, message: str, before: Failure | None) -> Failure:
     """Return the failure that follows ``before``."""
     attempts = before.attempts + 1 if before is not None and before.reason == reason else 1
     return Failure(reason, message, datetime.now(UTC), attempts)
+
+
+def _supersede(seen: Seen) -> None:
+    kind, job = seen.job or ("", None)
+    if job is not None and kind == "bringUp":
+        job.cancel.set()
 
 
 def _dispose(client: MonitorClient) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
 PROGRESS_SECONDS = 0.5
 """How long progress may be delayed before it is written: an analysis reports far more often than a status should be
 written."""
-
-
-class CancelledError(Exception):
-    """An analysis was ended on request; the member's last result stays in force."""
 
 
 class PoolMembers(Protocol):
@@ -105,7 +100,8 @@ class RunController:
                 self._loop.queue.add_after(ref, PROGRESS_SECONDS)
 
             client = seen.client(wanted.member)
-            return await _until(client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell), job)
+            request = client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell)
+            return await job.unless_cancelled(request)
 
         self._asked.setdefault(ref, {})[wanted.member] = key
         self._jobs.start(key, work, lambda: self._loop.queue.add(ref))
@@ -152,18 +148,3 @@ def _unready(monitor: Monitor | None, pipeline: str) -> str:
     if not any(name == pipeline for name, _ in monitor.tasks or ()):
         return f"it does not have pipeline {pipeline} in force yet"
     return ""
-
-
-async def _until(work: Any, job: Job) -> Mapping[str, Any]:
-    """Await ``work`` unless the job is cancelled first; a cancelled request ends, which the monitor notices."""
-    request: asyncio.Task[Mapping[str, Any]] = asyncio.create_task(work)
-    cancelled = asyncio.create_task(job.cancel.wait())
-    try:
-        await asyncio.wait([request, cancelled], return_when=asyncio.FIRST_COMPLETED)
-        if not request.done():
-            raise CancelledError("cancelled")
-        return request.result()
-    finally:
-        request.cancel()
-        cancelled.cancel()
-        await asyncio.gather(request, cancelled, return_exceptions=True)

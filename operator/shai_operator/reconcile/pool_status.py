@@ -43,7 +43,7 @@ def write(
     trouble: Condition | None,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return the action that writes the whole status.
+    """Return the whole status.
 
     ``namespace`` is the one that the pool serves; ``trouble`` says why no members can be made.
     """

@@ -96,7 +96,7 @@ class _Reconciliation:
         leaving = upkeep.forget_configuration(leaving, removals)
         leaving_members = [(member, members.standing(member, self._releases, "")) for member in leaving]
         outlook = self._outlook(kept, decision)
-        status_action = pool_status.write(
+        pool_state = pool_status.write(
             self._pool,
             kept,
             leaving_members,
@@ -111,7 +111,7 @@ class _Reconciliation:
             plan.add(SetFinalizer(self._pool, present=True))
         plan.add(*self._unstored(decision))
         plan.add(*rollout_status.rejections(outlook, self._inventory, self._now))
-        plan.add(SetStatus(self._pool, pool_status.WRITER, status_action))
+        plan.add(SetStatus(self._pool, pool_status.WRITER, pool_state))
         plan.add(*moved, *removals, *self._jobs(kept, leaving, decision))
         plan.add(*rollout_status.statuses(outlook, self._definitions, self._inventory, self._now))
         plan.add(*pool_status.events(self._pool, all_members, decision))
@@ -136,8 +136,9 @@ class _Reconciliation:
             place = self._observed.places.get(ordinal)
             member = known.get(ordinal) or Observation(f"{name(self._pool)}-{ordinal}", ordinal)
             member = replace(member, draining_since=None)
-            if place is not None and member.host != place.host and (member.configuration or member.busy()):
-                if not member.busy():
+            busy = member.busy(*upkeep.ENDING_JOBS)
+            if place is not None and member.host != place.host and (member.configuration or busy):
+                if not busy:
                     moved += pool_deletion.give_up(self._pool, member, "its host is no longer in spec.hosts")
                 continue
             staying.append(member if place is None else replace(member, host=place.host, address=place.address))

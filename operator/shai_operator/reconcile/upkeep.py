@@ -30,7 +30,7 @@ _RENEWAL = timedelta(days=29)
 an installation that is started for this reason always renews it."""
 _BACK_OFF_LIMIT = 6
 """How often the delay before a member is repaired again is doubled at most."""
-_ENDING_JOBS = ("provision", "remove", "apply")
+ENDING_JOBS = ("provision", "remove", "apply")
 """Jobs that end by themselves. A bringUp may not: its author's task may never get ready, and must not hold the pool."""
 
 
@@ -145,7 +145,7 @@ _NEW, _CHANGED, _EXPIRING, _DEAD = "new", "changed", "certificate due", "not ans
 
 def _cause(entry: Kept, wanted: Care, now: datetime) -> str:
     member = entry.member
-    if member.busy() or not entry.digest:
+    if member.busy(*ENDING_JOBS) or not entry.digest:
         return ""
     if member.failed is not None and now < member.failed.retry_at():
         return ""
@@ -172,7 +172,7 @@ def remove(leaving: Iterable[Observation], wanted: Care, now: datetime) -> Itera
     due: dict[str, list[Place]] = defaultdict(list)
     for member in leaving:
         waits = member.failed is not None and now < member.failed.retry_at()
-        if not member.busy(*_ENDING_JOBS) and not waits and drained(member, wanted, now):
+        if not member.busy(*ENDING_JOBS) and not waits and drained(member, wanted, now):
             due[member.host].append(member.place)
     for host, places in sorted(due.items()):
         yield RemoveMembers(host, tuple(places))
@@ -187,7 +187,7 @@ def forget_configuration(leaving: Sequence[Observation], removals: Sequence[Remo
 def serve(kept: Kept, now: datetime) -> ApplyBundle | BringUp | None:
     """Return the action that makes a member serve its bundle; None when it does, or cannot yet."""
     member, bundle = kept.member, kept.bundle
-    if member.busy(*_ENDING_JOBS) or bundle is None or member.monitor is None or not member.configuration:
+    if member.busy(*ENDING_JOBS) or bundle is None or member.monitor is None or not member.configuration:
         return None
     if member.monitor.bundle != bundle.label:
         refused = member.refused.get(bundle.label)

@@ -233,6 +233,21 @@ def test_nothing_is_installed_without_need(quiet: Kept) -> None:
     assert provisioned(quiet) == []
 
 
+@pytest.mark.parametrize(
+    ("job", "goes"), [("bringUp", True), ("provision", False), ("remove", False), ("apply", False)]
+)
+@pytest.mark.parametrize(
+    ("due", "cause"),
+    [
+        ({"digest": "c2"}, "changed"),
+        ({"certificate_ends": NOW}, "certificate due"),
+        ({"monitor": None, "failures": 3}, "not answering"),
+    ],
+)
+def test_a_bring_up_that_may_never_end_holds_no_installation(due: Any, cause: str, job: str, *, goes: bool) -> None:
+    assert provisioned(kept(0, job=Job(job), **due)) == ([(cause, "h0", (0,))] if goes else [])
+
+
 def test_a_failed_installation_is_tried_again_in_time() -> None:
     long_ago = replace(failure(), at=NOW - timedelta(seconds=10))
     assert provisioned(kept(0, **NEW, failed=long_ago)) == [("new", "h0", (0,))]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from shai_operator.reconcile import policies, pools
 from shai_operator.reconcile.actions import SetFinalizer, SetStatus
-from shai_operator.reconcile.members import ApplyBundle, ForgetMembers, ProvisionMembers, RemoveMembers
+from shai_operator.reconcile.members import ApplyBundle, ForgetMembers, Job, ProvisionMembers, RemoveMembers
 from shai_operator.reconcile.objects import FINALIZER, Reference, name, reference
 from shai_operator.reconcile.pools import ForgetReleases, StoreRelease
 from tests.reconcile import builders
@@ -345,6 +346,16 @@ def test_a_member_whose_host_left_the_pool_is_given_up_and_made_anew() -> None:
     world.settle(4)
     assert {machine.host for machine in world.machines.values()} == {"h2"}
     assert "/srv/default-0" in next(event.message for event in world.events if event.reason == "MemberGivenUp")
+
+
+@pytest.mark.parametrize(("job", "moved"), [("bringUp", True), ("provision", False)])
+def test_a_bring_up_that_may_never_end_keeps_no_member_on_a_former_host(job: str, *, moved: bool) -> None:
+    world = settled()
+    world.hosts = ("h2",)
+    observed = world.observed()
+    busy = {called: replace(member, job=Job(job)) for called, member in observed.members.items()}
+    plan = pools.reconcile(world.pool, replace(observed, members=busy), world.known, world.now)
+    assert any(isinstance(action, ForgetMembers) for action in plan.actions) == moved
 
 
 # The pool is deleted.

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A bringUp that another job supersedes ends, whether its tasks do or not. The monitor is a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from aiohttp import web
+
+from shai_operator.control.deployer import Deployer
+from shai_operator.control.jobs import Job, Jobs
+from shai_operator.control.loop import Loop
+from shai_operator.control.member_observer import MemberObserver
+from shai_operator.monitors.client import MonitorClient
+from shai_operator.reconcile import bundles
+from shai_operator.reconcile.members import ApplyBundle, BringUp, Monitor, PipelineTasks, Place
+from shai_operator.reconcile.objects import Inventory
+from tests.reconcile.builders import resource
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from shai_operator.control.authority import ClientTLS
+    from shai_operator.control.executor import Executor
+    from shai_operator.control.services import Services
+
+POOL = resource("JailPool", "main", {})
+MEMBER = Place("main-0", 0, "h0", "127.0.10.1")
+READY = Monitor(ready=True, tasks={}, analyzed=frozenset({"p"}))
+APPLY = ApplyBundle(MEMBER, bundles.Bundle(bundles.release("main", "search", (), {}), bundles.facts([])))
+
+
+class Observer(MemberObserver):
+    """Observes a member whose monitor listens on a socket."""
+
+    def __init__(self, client: MonitorClient) -> None:
+        super().__init__(cast("ClientTLS", None), lambda: None)
+        self._monitor = client
+
+    def client(self, name: str) -> MonitorClient:
+        del name
+        return self._monitor
+
+
+class World:
+    """A member, and the requests for its tasks. Waiting for task ``endless`` lasts until ``gate`` is set."""
+
+    def __init__(self, client: MonitorClient) -> None:
+        self.asked: list[str] = []
+        self.gate = asyncio.Event()
+        self.jobs = Jobs()
+        self.members = Observer(client)
+        services = SimpleNamespace(jobs=self.jobs, loop=Loop(Inventory(), cast("Executor", None)))
+        self.deployer = Deployer(cast("Services", services), self.members)
+
+    def bring_up(self, *, once: tuple[str, ...] = (), always: tuple[str, ...] = ()) -> Job:
+        self.deployer.bring_up(POOL, BringUp(MEMBER, (PipelineTasks("p", once, always),)), READY)
+        return self.job()
+
+    def apply(self) -> Job:
+        self.deployer.apply(POOL, APPLY)
+        return self.job()
+
+    def job(self) -> Job:
+        _, job = self.members.of(MEMBER.name).job or ("", None)
+        assert job is not None
+        return job
+
+    async def task(self, request: web.Request) -> web.Response:
+        asked = request.match_info["asked"]
+        self.asked.append(asked)
+        if asked == "endless:wait":
+            await self.gate.wait()
+        return web.json_response({"state": "Running" if asked.startswith("server") else "Succeeded"})
+
+
+async def applied(_: web.Request) -> web.Response:
+    return web.json_response({})
+
+
+@asynccontextmanager
+async def serving(tmp_path: Path) -> AsyncIterator[World]:
+    application = web.Application()
+    runner = web.AppRunner(application, handler_cancellation=True)
+    async with MonitorClient(socket=tmp_path / "monitor.sock") as client:
+        world = World(client)
+        application.router.add_post("/v1/pipelines/p/tasks/{asked}", world.task)
+        application.router.add_post("/v1/bundles", applied)
+        await runner.setup()
+        await web.UnixSite(runner, str(tmp_path / "monitor.sock")).start()
+        try:
+            yield world
+        finally:
+            await world.jobs.close()
+            await runner.cleanup()
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not reached():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_bring_up_ends_when_another_bundle_is_put_in_force(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        before = world.bring_up(once=("endless",), always=("server",))
+        await until(lambda: world.asked == ["endless:start", "endless:wait"])
+        swap = world.apply()
+        await until(lambda: swap.done)
+        after = world.bring_up(once=("other",))
+        assert after is not before, "the next bundle's tasks are started, not the last one's waited for"
+        await until(lambda: after.done)
+        world.gate.set()
+        assert before.done
+        assert world.asked[2:] == ["other:start", "other:wait"]
+        assert world.members.of(MEMBER.name).bring_up_failed is None
+
+
+async def test_a_bring_up_goes_through_its_tasks_when_nothing_supersedes_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        job = world.bring_up(once=("endless",), always=("server",))
+        await until(lambda: "endless:wait" in world.asked)
+        world.gate.set()
+        await until(lambda: job.done)
+        assert world.asked == ["endless:start", "endless:wait", "server:start", "server:wait"]
+
+
+@pytest.mark.parametrize(("kind", "ends"), [("bringUp", True), ("apply", False), ("provision", False)])
+def test_only_a_bring_up_is_superseded(kind: str, *, ends: bool) -> None:
+    def busy() -> tuple[MemberObserver, Job]:
+        members, job = MemberObserver(cast("ClientTLS", None), lambda: None), Job()
+        members.began("a", kind, job)
+        return members, job
+
+    members, job = busy()
+    members.began("a", kind, job)
+    assert not job.cancel.is_set(), "a job does not supersede itself"
+    members.began("a", "provision", Job())
+    assert job.cancel.is_set() == ends
+    members, job = busy()
+    members.dismiss("a")
+    assert job.cancel.is_set() == ends
