@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ROLLOUT_REASONS = ("Progressing", "Paused", "Inconclusive", "BlocksFlows", "TooLarge")
+HOLDING_REASONS = ("Paused", "Inconclusive", "BlocksFlows")
+"""Reasons why a rollout that has begun goes no further."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,12 @@ def validity(about: str) -> Condition:
 
 def rolled_out(about: str) -> Condition:
     """Return the condition RolledOut of a kind whose changes are rolled out."""
-    return Condition(about, true=("Complete",), false=(*ROLLOUT_REASONS, "RolledBack"), unknown=("Pending",))
+    return Condition(
+        about,
+        true=("Complete",),
+        false=("Progressing", *HOLDING_REASONS, "TooLarge", "RolledBack"),
+        unknown=("Pending",),
+    )
 
 
 def run(*, false: tuple[str, ...] = (), unknown: tuple[str, ...] = ()) -> Condition:

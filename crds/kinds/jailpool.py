@@ -371,7 +371,7 @@ JAIL_POOL = Resource(
         "Progressing": Condition(
             "Whether provisioning, an update or a rollout is in progress.",
             true=("Provisioning", "Draining", "Updating", "Progressing"),
-            false=("Complete", *condition.ROLLOUT_REASONS[1:]),
+            false=("Complete", *condition.HOLDING_REASONS),
         ),
         "Provisioned": Condition(
             "Whether the members could be provisioned.",

@@ -68,7 +68,10 @@ POLICY = Resource(
     conditions={
         "Accepted": condition.validity("Whether the text is valid."),
         "Ready": Condition(
-            "Whether the spec is in force.", true=("Stable", "Unused"), others=("Accepted", "RolledOut")
+            "Whether the spec, or during a rollout the text before it, is in force.",
+            true=("Stable", "Unused"),
+            false=("RevisionBlocked",),
+            others=("Accepted", "RolledOut"),
         ),
         "RolledOut": condition.rolled_out("The state of its rollout."),
     },

@@ -58,6 +58,9 @@ def test_every_row_is_about_a_reason() -> None:
         for reason in kind.reasons(condition)
     }
     types = {(kind.kind, condition) for kind in kinds.ALL for condition in kind.conditions}
+    words = {word for row in rows() for word in row[:2]}
+    unknown = sorted(words - {word for pair in types for word in pair})
+    assert not unknown, f"docs/operations.md has rows for {unknown}, which are neither kinds nor conditions"
     stale = sorted(row for row in rows() if row[:2] in types and row not in known)
     assert not stale, f"docs/operations.md has rows for {stale}, which no kind in crds/kinds lists"
     assert not NOTHING_TO_DO - {reason for *_, reason in known}

@@ -123,10 +123,11 @@ def reconcile(
     counted = int(status(policy).get("latestRevision") or 0)
     latest = max([counted, *(int(spec(revision)["revision"]) for revision in revisions)])
     forged = inventory.forged(namespace(policy))
+    taken = any(name(other) == revision_name(policy) and deleting(other) for other in forged)
     if problem == "":
-        taken = any(name(other) == revision_name(policy) and deleting(other) for other in forged)
         latest = _keep_history(plan, policy, revisions, latest, None if taken else seal)
     _put_forged_aside(plan, policy, forged, replace=problem == "")
+    ready = _ready(policy, accepted, used=used, taken=taken)
     if problem:
         plan.add(Emit(policy, WARNING, "Invalid", problem))
     plan.add(
@@ -137,7 +138,7 @@ def reconcile(
                 "observedGeneration": generation(policy),
                 "latestRevision": latest,
                 "parameters": list(parameters),
-                "conditions": conditions.render(policy, [accepted, _ready(policy, accepted, used=used)], now),
+                "conditions": conditions.render(policy, [accepted, ready], now),
             },
         )
     )
@@ -152,9 +153,12 @@ def _accepted(problem: str | None) -> Condition:
     return Condition("Accepted", TRUE, "Accepted", "the policy's text is valid")
 
 
-def _ready(policy: Object, accepted: Condition, *, used: bool) -> Condition:
+def _ready(policy: Object, accepted: Condition, *, used: bool, taken: bool) -> Condition:
     if accepted.status != TRUE:
         return Condition("Ready", accepted.status, accepted.reason, accepted.message)
+    if taken:
+        message = f"{_blocked(policy)}. What was in force before stays in force"
+        return Condition("Ready", FALSE, "RevisionBlocked", message)
     if not used:
         return Condition("Ready", TRUE, "Unused", "no pipeline names this policy")
     rollout = conditions.find(policy, "RolledOut")
@@ -193,11 +197,7 @@ def _put_forged_aside(plan: Plan, policy: Object, forged: Sequence[Object], *, r
     present = revision_name(policy)
     for revision in forged:
         if name(revision) == present and deleting(revision):
-            message = (
-                f"PolicyRevision {present} was not made by this operator, and its finalizers keep it from being "
-                "replaced; remove them"
-            )
-            plan.add(Emit(policy, WARNING, "RevisionIgnored", message))
+            plan.add(Emit(policy, WARNING, "RevisionIgnored", _blocked(policy)))
         elif name(revision) == present and replace:
             plan.actions.insert(0, Delete(reference(revision), uid(revision)))
             message = f"PolicyRevision {present} was not made by this operator; it is replaced"
@@ -205,6 +205,13 @@ def _put_forged_aside(plan: Plan, policy: Object, forged: Sequence[Object], *, r
         elif spec(revision).get("policy") == name(policy):
             message = f"PolicyRevision {name(revision)} was not made by this operator and does not count; delete it"
             plan.add(Emit(policy, WARNING, "RevisionIgnored", message))
+
+
+def _blocked(policy: Object) -> str:
+    return (
+        f"PolicyRevision {revision_name(policy)} was not made by this operator, and its finalizers keep it from being "
+        "replaced; remove them"
+    )
 
 
 def revision(policy: Object, number: int, seal: Seal) -> dict[str, Any]:

@@ -180,9 +180,12 @@ def test_what_stands_in_a_revision_s_place_is_replaced() -> None:
 def test_a_forged_revision_that_cannot_go_yet_is_waited_for() -> None:
     stuck = forged()
     stuck["metadata"]["deletionTimestamp"] = "2026-11-22T09:00:00Z"
-    plan = reconcile(policy(status={"latestRevision": 4}), [stuck])
+    in_force = rolled_out("True", "Stable", stableRevision="x", latestRevision=4)
+    plan = reconcile(policy(status=in_force), [stuck])
     assert not [action for action in plan.actions if isinstance(action, Create | Delete)]
     assert status(plan)["latestRevision"] == 4, "or each look would write another status"
+    assert conditions(plan) == {"Accepted": ("True", "Accepted"), "Ready": ("False", "RevisionBlocked")}
+    assert conditions(reconcile(policy(), [stuck], "line 1"))["Ready"] == ("False", "Invalid")
     assert [action.reason for action in plan.actions if isinstance(action, Emit)] == ["RevisionIgnored"]
 
 
