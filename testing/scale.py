@@ -128,26 +128,26 @@ class Bench:
 
 def definitions(policies: int, pipelines: int) -> list[dict[str, Any]]:
     """Return policies, and pipelines of one task each, which share the policies among them."""
-    made = [_thing("Policy", f"policy-{policy}", text=_text(policy)) for policy in range(policies)]
+    made = [_object("Policy", f"policy-{policy}", text=_text(policy)) for policy in range(policies)]
     runtime = ["/bin", "/lib", "/lib64", "/usr/lib", "/usr/bin"]
     for number in range(pipelines):
         own = list(range(number, policies, pipelines)) or [number % policies]
         paths = [{"path": f"/p{number}/{policy}/**", "policy": {"name": f"policy-{policy}"}} for policy in own]
         conduits = [{"name": f"files-{number}", "kind": "file", "directory": True, "ingress": True, "paths": paths}]
         task = {"command": ["/bin/true"], "runtime": runtime, "run": "Once", "taint": {"name": f"policy-{own[0]}"}}
-        made.append(_thing("Task", f"task-{number}", **task))
-        made.append(_thing("Pipeline", f"pipeline-{number}", pool=POOL, tasks=[f"task-{number}"], conduits=conduits))
+        made.append(_object("Task", f"task-{number}", **task))
+        made.append(_object("Pipeline", f"pipeline-{number}", pool=POOL, tasks=[f"task-{number}"], conduits=conduits))
     return made
 
 
 def pool() -> dict[str, Any]:
     """Return the pool, which has no replicas."""
-    return _thing("JailPool", POOL, allowedNamespaces={"names": [NAMESPACE]}, provider="local", replicas=0)
+    return _object("JailPool", POOL, allowedNamespaces={"names": [NAMESPACE]}, provider="local", replicas=0)
 
 
 def changed(number: int) -> dict[str, Any]:
     """Return a policy with another text."""
-    return _thing("Policy", f"policy-{number}", text=_text(number) + "# changed\n")
+    return _object("Policy", f"policy-{number}", text=_text(number) + "# changed\n")
 
 
 def requests(operator: Operator) -> dict[str, int]:
@@ -221,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.report.write_text(json.dumps({**counts, "steps": written}, indent=1) + "\n")
 
 
-def _thing(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+def _object(kind: str, name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 

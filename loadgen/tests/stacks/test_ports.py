@@ -17,11 +17,14 @@ CLIENTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1"])
 def test_no_client_gets_the_port_before_its_server_listens(host: str) -> None:
     lowest, _ = map(int, CLIENTS.read_text().split())
+    if lowest < 30000:
+        pytest.skip(f"clients of this machine get ports from {lowest}; free_port expects 30000 or more ({CLIENTS})")
     assert free_port(host) < lowest
 
 
 def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken, free = free_port(), free_port()
+    taken = free_port()
+    free = next(port for port in iter(free_port, None) if port != taken)
     with socket.create_server(("127.0.0.1", taken)):
         choices = iter([taken, free])
         monkeypatch.setattr(random, "choice", lambda _: next(choices))

@@ -31,8 +31,9 @@ _REFUSED, _TOO_LARGE, _UNAVAILABLE = 422, 413, 503
 _LARGEST_OBJECT = 1 << 20
 """Bytes of JSON. The API server stores little more than this, and its refusal names no remedy."""
 
-_LARGEST_REVIEW = 8 << 20
-"""More than an API server sends: an object and the one that it replaces, at most 3 MiB each."""
+_LARGEST_REVIEW = 40 << 20
+"""More than an API server sends: an object and the one that it replaces, at most 3 MiB each, in an encoding that
+writes some characters as six bytes."""
 
 _REMEDIES = {"FactSource": "leave its facts where they are, and name a file, Redis or a URL instead of spec.inline"}
 _REMEDY = "divide it into several"
