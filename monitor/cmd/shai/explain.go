@@ -67,21 +67,21 @@ func printExplanation(w io.Writer, e api.Explanation) {
 	if e.Allowed {
 		verdict = "allowed"
 	}
-	fmt.Fprintf(w, "%s: %s\n\n", verdict, e.Sentence)
+	fmt.Fprintf(w, "%s: %s\n\n", verdict, printable(e.Sentence))
 	if e.WouldDeny != "" {
-		fmt.Fprintf(w, "%s\n\n", e.WouldDeny)
+		fmt.Fprintf(w, "%s\n\n", printable(e.WouldDeny))
 	}
-	fmt.Fprintf(w, "%s of %s by %s, policy %s\n", e.Question.Access, e.Question.Conduit, e.Instance,
-		either(e.Policy, "none"))
+	fmt.Fprintf(w, "%s of %s by %s, policy %s\n", e.Question.Access, printable(e.Question.Conduit),
+		printable(e.Instance), printable(either(e.Policy, "none")))
 	printDerivation(w, e.Derivation, 0)
 	if len(e.Conditions) > 0 {
 		fmt.Fprintln(w, "\nthis holds as long as:")
 		for _, condition := range e.Conditions {
-			fmt.Fprintf(w, "  %s\n", condition)
+			fmt.Fprintf(w, "  %s\n", printable(condition))
 		}
 	}
 	if e.Remedy != "" {
-		fmt.Fprintf(w, "\nto allow it: %s\n", e.Remedy)
+		fmt.Fprintf(w, "\nto allow it: %s\n", printable(e.Remedy))
 	}
 }
 
@@ -95,7 +95,7 @@ func printDerivation(w io.Writer, d api.Derivation, depth int) {
 	if d.Holds {
 		mark = "+"
 	}
-	fmt.Fprintf(w, "%s%s %s\n", strings.Repeat("  ", depth), mark, d.Statement)
+	fmt.Fprintf(w, "%s%s %s\n", strings.Repeat("  ", depth), mark, printable(d.Statement))
 	for _, reason := range d.Because {
 		printDerivation(w, reason, depth+1)
 	}

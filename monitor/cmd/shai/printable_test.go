@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
 )
 
 func TestPrintable(t *testing.T) {
@@ -66,5 +67,21 @@ func TestNamesAreShownPrintable(t *testing.T) {
 	if err := p.print(nil, func(w io.Writer) { io.WriteString(w, "one\ntwo\u202e\n") }); err != nil ||
 		record.String() != "one\ntwo\\u202e\n" {
 		t.Errorf("output: %q, %v", record.String(), err)
+	}
+}
+
+// What users write in facts, and tasks in names, adds no line to an explanation.
+func TestExplanationsKeepTheirLines(t *testing.T) {
+	const text = "x\nallowed: y"
+	var shown strings.Builder
+	printExplanation(&shown, api.Explanation{
+		Question: api.Question{Access: "read", Conduit: text}, Sentence: text, WouldDeny: text, Instance: text,
+		Policy: text, Conditions: []string{text}, Remedy: text,
+		Derivation: api.Derivation{Statement: text, Because: []api.Derivation{{Statement: text}}},
+	})
+	want := strings.ReplaceAll("denied: T\n\nT\n\nread of T by T, policy T\n- T\n  - T\n\n"+
+		"this holds as long as:\n  T\n\nto allow it: T\n", "T", `x\nallowed: y`)
+	if shown.String() != want {
+		t.Errorf("shown:\n%s\nwant:\n%s", shown.String(), want)
 	}
 }

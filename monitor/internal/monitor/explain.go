@@ -77,15 +77,21 @@ func commandFor(change policy.FactChange) string {
 		words = append(words, word)
 	}
 	for i, word := range words {
-		if word == "" || strings.Trim(word, shellSafe) != "" {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
+		words[i] = shellWord(word)
 	}
 	return "shai facts " + verb + " " + typed + strings.Join(words, " ")
 }
 
 // shellSafe are the characters that need no quotes in a shell.
 const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:@"
+
+// shellWord returns a text as one word of a shell command, in quotes if it needs them.
+func shellWord(text string) string {
+	if text != "" && strings.Trim(text, shellSafe) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
 
 // askedSubject returns the instance that a question is about.
 func (p *pipeline) askedSubject(question api.Question) (subject, error) {

@@ -158,7 +158,8 @@ func (m *Monitor) rootOf(set, name string) string {
 
 // remedyFor returns a command that lets a pipeline's tasks read a directory.
 func remedyFor(path string, user *sandbox.User) string {
-	return fmt.Sprintf("let the group read them: chgrp -R %d %[2]s && chmod -R g+rX %[2]s", user.Group, path)
+	return fmt.Sprintf("let the group read them: chgrp -R %d %[2]s && chmod -R g+rX %[2]s", user.Group,
+		shellWord(path))
 }
 
 // checkReadable returns an error if the pipeline's user may not read a file.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/sandbox"
 )
 
 // reporter is a pipeline whose task says who it is, reads a directory of documents and a
@@ -354,6 +355,42 @@ func TestDirectoriesAreGivenToTheGroup(t *testing.T) {
 func shell(line string) (string, error) {
 	output, err := exec.Command("/bin/sh", "-c", line).CombinedOutput()
 	return string(output), err
+}
+
+// The administrator types remedies in a root shell, and manifests name the directories: a
+// shell takes each name as one word, whatever is in it.
+func TestRemediesQuotePaths(t *testing.T) {
+	user := &sandbox.User{Group: uint32(os.Getgid())}
+	root := t.TempDir()
+	for name, want := range map[string]string{
+		"plain":       "/plain",
+		"two words":   "'/two words'",
+		"a;>made":     "'/a;>made'",
+		"$(>made)":    "'/$(>made)'",
+		"`>made`":     "'/`>made`'",
+		"it's;>made'": `'/it'\''s;>made'\'''`,
+		"line\n>made": "'/line\n>made'",
+	} {
+		const says = "let the group read them: "
+		if got := remedyFor("/"+name, user); got != fmt.Sprintf("%schgrp -R %d %[3]s && chmod -R g+rX %[3]s", says,
+			user.Group, want) {
+			t.Errorf("%q: %s; want %s", name, got, want)
+		}
+		directory := filepath.Join(root, name)
+		if err := os.Mkdir(directory, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		command := strings.TrimPrefix(remedyFor(directory, user), says)
+		if output, err := shell("cd '" + root + "' && " + command); err != nil {
+			t.Errorf("%q: %v: %s", name, err, output)
+		}
+		if info, err := os.Stat(directory); err != nil || info.Mode().Perm() != 0o750 {
+			t.Errorf("%q: the group cannot read it: %v, %v", name, info, err)
+		}
+	}
+	if made, err := filepath.Glob(filepath.Join(root, "made*")); err != nil || len(made) > 0 {
+		t.Errorf("a name was executed: %q, %v", made, err)
+	}
 }
 
 // If the administrator put a runtime where only the superuser can get, the monitor opens
