@@ -47,9 +47,10 @@ type Store struct {
 	passwords map[string]string // installed users only
 }
 
-// Open connects to the store as its administrator, for a pipeline. It removes the users
-// that an earlier Store of the same pipeline has left there: their tasks have ended, or
-// their monitor was killed. The caller closes the Store.
+// Open connects to the store as its administrator, for a pipeline. It removes all users of
+// pipelines of this name: an earlier Store left them there when its monitor was killed. It
+// cannot tell them from users of a monitor that still runs, so a key-value store serves one
+// monitor. The caller closes the Store.
 func Open(ctx context.Context, socket string, secrets Secrets, pipeline string) (*Store, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	connection, err := dialer.DialContext(ctx, "unix", socket)
@@ -79,7 +80,7 @@ func (s *Store) removeEarlier(prefix string) error {
 }
 
 // UserName returns the user of a task instance. Another Store has another for the same
-// instance, so that neither replaces or removes the users of the other.
+// instance, so that closing one leaves the users of the other.
 func (s *Store) UserName(instance string) string { return s.prefix + shortHash(instance) }
 
 // Close removes the Store's users, which ends their connections, and ends the

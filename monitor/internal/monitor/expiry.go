@@ -62,7 +62,8 @@ func (m *Monitor) nextExpiry() time.Duration {
 	return wait
 }
 
-// expire replaces the analyses with accesses that have expired by now.
+// expire replaces the analyses with accesses that have expired by now, and removes the
+// key-value users of instances that have ended.
 func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
@@ -88,5 +89,6 @@ func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 		m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "expire", Allowed: true,
 			Reason: fmt.Sprintf("%d instances", affected)})
 	}
+	m.retireUsers() // sessions that were the last of their instance may have ended, too
 	return errors.Join(failures...)
 }

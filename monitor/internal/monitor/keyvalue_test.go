@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -58,8 +59,10 @@ func TestKeyValueUsersEndWithTheirInstances(t *testing.T) {
 	}
 	_, _ = carol.say("quit")
 	waitUntil(t, "carol's session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
+	s.must(s.monitor.expire(t.Context(), time.Now()))
+	s.expectUsers("carol has gone", "worker(alice, de)")
 	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("population", "home", "bob", "de")}})
-	s.expectUsers("carol has gone", "worker(alice, de)", "worker(bob, de)")
+	s.expectUsers("bob is back", "worker(alice, de)", "worker(bob, de)")
 
 	s.facts = slices.DeleteFunc(s.facts, func(fact string) bool { return strings.Contains(fact, `["bob","de"]`) })
 	s.apply()
