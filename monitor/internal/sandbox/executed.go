@@ -16,25 +16,33 @@ import (
 )
 
 const (
-	executedMax = 6    // the program and five interpreters, as in Linux
+	executedMax = 6    // the program and five interpreters, as in Linux; a run-time linker does not count
 	scriptLine  = 256  // bytes of a script that Linux examines (BINPRM_BUF_SIZE)
 	linkerMax   = 4096 // bytes of a run-time linker's path, with NUL
 )
 
 // Executed returns the files that the kernel reads to execute a program, by their real
 // paths: the program, the interpreters that lines with "#!" name, and the run-time linker
-// of the last one. The kernel reads them for the task, without anybody's decision.
+// of the last one. The kernel reads them for the task, without anybody's decision. It does
+// not look for a linker of the run-time linker.
 func Executed(program string) ([]string, error) {
 	var files []string
-	for next := program; next != ""; {
-		if len(files) == executedMax {
+	for next, isLinker := program, false; next != ""; {
+		if len(files) == executedMax && !isLinker {
 			return nil, fmt.Errorf("execute %s: more than %d interpreters: %w", program, executedMax-1, syscall.ELOOP)
 		}
-		real, interpreter, err := interpreted(next)
+		one, err := examine(next)
+		if err == nil && isLinker && one.isScript {
+			err = errors.New("a script, not a run-time linker")
+		}
 		if err != nil {
 			return nil, executionError(program, next, err)
 		}
-		files, next = append(files, real), interpreter
+		files = append(files, one.path)
+		if isLinker {
+			break
+		}
+		next, isLinker = one.interpreter, !one.isScript
 	}
 	return files, nil
 }
@@ -50,38 +58,45 @@ func executionError(program, file string, err error) error {
 	return fmt.Errorf("execute %s: %w", program, err)
 }
 
-// interpreted returns a program's real path and the interpreter that it names, "" if it
-// names none.
-func interpreted(program string) (real, interpreter string, err error) {
+// executable is a file that the kernel can execute.
+type executable struct {
+	path        string // the real one
+	isScript    bool
+	interpreter string // of a script; the run-time linker of another program, "" if it names none
+}
+
+// examine reads what a program names as its interpreter.
+func examine(program string) (found executable, err error) {
 	if !filepath.IsAbs(program) {
-		return "", "", errors.New("not an absolute path")
+		return found, errors.New("not an absolute path")
 	}
-	if real, err = filepath.EvalSymlinks(program); err != nil {
-		return "", "", err
+	if found.path, err = filepath.EvalSymlinks(program); err != nil {
+		return found, err
 	}
-	info, err := os.Lstat(real)
+	info, err := os.Lstat(found.path)
 	switch {
 	case err != nil:
-		return "", "", err
+		return found, err
 	case !info.Mode().IsRegular(): // opening a named pipe would block
-		return "", "", fmt.Errorf("not a file: %w", syscall.EACCES)
+		return found, fmt.Errorf("not a file: %w", syscall.EACCES)
 	}
-	file, err := os.Open(real)
+	file, err := os.Open(found.path)
 	if err != nil {
-		return "", "", err
+		return found, err
 	}
 	defer file.Close()
 	line := make([]byte, scriptLine)
 	count, err := file.ReadAt(line, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", "", err
+		return found, err
 	}
-	if script, isScript := bytes.CutPrefix(line[:count], []byte("#!")); isScript {
-		interpreter, err = scriptInterpreter(script)
+	var script []byte
+	if script, found.isScript = bytes.CutPrefix(line[:count], []byte("#!")); found.isScript {
+		found.interpreter, err = scriptInterpreter(script)
 	} else {
-		interpreter, err = linkerOf(file)
+		found.interpreter, err = linkerOf(file)
 	}
-	return real, interpreter, err
+	return found, err
 }
 
 // scriptInterpreter returns the path that follows "#!" in a script's first line.

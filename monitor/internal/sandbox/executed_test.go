@@ -5,6 +5,9 @@
 package sandbox
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,4 +51,60 @@ func TestExecuted(t *testing.T) {
 			t.Errorf("%s executes %q, %v", name, got, err)
 		}
 	}
+}
+
+// TestLinkerOfTheLinker: of a run-time linker the kernel reads nothing but the linker
+// itself, which may name another as libc.so.6 does. A script's interpreter has its linker
+// read.
+func TestLinkerOfTheLinker(t *testing.T) {
+	directory, err := filepath.EvalSymlinks(t.TempDir())
+	check(t, err)
+	path := func(name string) string { return filepath.Join(directory, name) }
+	for name, text := range map[string]string{
+		"last": program(t, ""), "linker": program(t, path("last")), "program": program(t, path("linker")),
+		"script": "#!" + path("program") + "\n", "1": "#!" + path("script"), "2": "#!" + path("1"),
+		"longest": "#!" + path("2"), "longer": "#!" + path("longest"), "too long": "#!" + path("longer"),
+		"by script": program(t, path("script")), "text": "text", "by text": program(t, path("text")),
+		"by nobody": program(t, path("nonexistent")),
+	} {
+		check(t, os.WriteFile(path(name), []byte(text), 0o755))
+	}
+	for name, want := range map[string][]string{
+		"last": {"last"}, "linker": {"linker", "last"}, "program": {"program", "linker"},
+		"script": {"script", "program", "linker"},
+		"longer": {"longer", "longest", "2", "1", "script", "program", "linker"},
+	} {
+		for i := range want {
+			want[i] = path(want[i])
+		}
+		if got, err := Executed(path(name)); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s executes %q, %v; want %q", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"too long", "by script", "by text", "by nobody"} {
+		if got, err := Executed(path(name)); err == nil {
+			t.Errorf("%s executes %q", name, got)
+		}
+	}
+}
+
+// program returns an ELF file that names a run-time linker, or none.
+func program(t *testing.T, linker string) string {
+	t.Helper()
+	header := elf.Header64{
+		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT),
+		Phoff: 64, Ehsize: 64, Phentsize: 56,
+	}
+	text := &bytes.Buffer{}
+	if linker == "" {
+		check(t, binary.Write(text, binary.LittleEndian, header))
+		return text.String()
+	}
+	header.Phnum = 1
+	size := uint64(len(linker)) + 1
+	check(t, binary.Write(text, binary.LittleEndian, header))
+	check(t, binary.Write(text, binary.LittleEndian,
+		elf.Prog64{Type: uint32(elf.PT_INTERP), Off: 64 + 56, Filesz: size, Memsz: size}))
+	return text.String() + linker + "\x00"
 }
