@@ -31,14 +31,15 @@ var grantable = map[string]Access{
 	"HGETALL": Read, "HLEN": Read, "HMGET": Read, "LINDEX": Read, "LLEN": Read,
 	"LRANGE": Read, "MGET": Read, "SCARD": Read, "SISMEMBER": Read, "SMEMBERS": Read,
 	"STRLEN": Read, "TTL": Read, "ZCARD": Read, "ZRANGE": Read, "ZSCORE": Read,
-	"APPEND": Write, "DEL": Write, "EXPIRE": Write, "HDEL": Write, "HSET": Write,
+	"APPEND": Write, "DEL": Write, "HDEL": Write, "HSET": Write,
 	"LPUSH": Write, "LREM": Write, "LTRIM": Write, "MSET": Write, "RPUSH": Write,
 	"SADD": Write, "SET": Write, "SETEX": Write, "SREM": Write, "UNLINK": Write,
 	"ZREM": Write,
 	"DECR": Read | Write, "GETDEL": Read | Write, "GETSET": Read | Write,
 	"HINCRBY": Read | Write, "INCR": Read | Write, "INCRBY": Read | Write,
 	"LPOP": Read | Write, "RPOP": Read | Write, "SPOP": Read | Write,
-	"ZADD": Read | Write, // ZADD … INCR 0 answers with a score
+	"EXPIRE": Read | Write, // EXPIRE … GT and LT compare with the time to live
+	"ZADD":   Read | Write, // ZADD … INCR 0 answers with a score
 }
 
 // Check refuses a command, in any case, that cannot be granted with an access. The error

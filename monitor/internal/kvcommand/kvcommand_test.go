@@ -19,6 +19,8 @@ func TestCheck(t *testing.T) {
 		{"SET", Read, "command SET writes; list it under write"},
 		{"incr", Read, "command INCR writes; list it under write"},
 		{"ZADD", Write, "command ZADD reads; grant it for reading, too"},
+		{"EXPIRE", Read | Write, ""}, {"EXPIRE", Write, "command EXPIRE reads; grant it for reading, too"},
+		{"EXPIRE", Read, "command EXPIRE writes; list it under write"},
 		{"GET", Write, "command GET reads"}, {"GET", 0, "command GET reads"},
 		{"KEYS", Read | Write, `command "KEYS" cannot be granted: `},
 		{"SORT", Read, "use APPEND, DECR, DEL, "}, {"", Read, `command ""`}, {"@all", Read, "cannot be granted"},
