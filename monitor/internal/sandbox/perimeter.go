@@ -84,7 +84,7 @@ func taskPerimeter(on machine, spec Spec) (perimeter, error) {
 // It handles reading only: a layer refuses a right that it handles everywhere it does not
 // grant it again, and what a task may write was settled when it started. Every layer
 // refuses REFER unless it grants it (renames between directories would fail with EXDEV),
-// so writable directories get it again.
+// so directories that are both readable and writable get it again.
 func readPerimeter(directories []Directory) perimeter {
 	layer := perimeter{Files: accessReadFile | accessReadDir, Grants: make([]grant, 0, len(directories))}
 	if slices.ContainsFunc(directories, func(d Directory) bool { return accessOf(d.Rights)&accessRefer != 0 }) {

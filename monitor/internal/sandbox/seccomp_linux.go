@@ -72,7 +72,8 @@ func (l listener) valid(id uint64) bool {
 // The thread takes no signals in the meantime, such as those with which Go preempts
 // goroutines. A signal can interrupt the kernel's wait for the caller. With the flag SEND,
 // the request then counts as answered although the descriptor is not placed: the caller's
-// call returns 0, and the caller takes its standard input for the file.
+// call returns 0, and the caller takes its standard input for the file. What cannot be
+// blocked, SIGSTOP and the cgroup freezer, still does this.
 func (l listener) inject(i injection) (errno unix.Errno) {
 	withoutSignals(func() { errno = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&i)) })
 	return errno
