@@ -117,6 +117,14 @@ def test_a_task_that_never_ends_holds_neither_its_pool_nor_a_mode(
     until(lambda: not processes_with(mark), "what runs in a mode that is no longer allowed is taken out")
     apply(devcluster, pool.namespace, {**line, "spec": {**line["spec"], "mode": "shai"}})
     until(lambda: processes_with(mark), "it runs in a mode that is allowed", PATIENCE_SECONDS)
+    before = {*processes_with(mark), *pool.monitors()}
+    pool.set(allowedModes=["shai"], scaleIn={"drainSeconds": 0}, variables=[{"name": "SEASON", "value": "winter"}])
+
+    def installed_anew() -> bool:
+        task, monitors = processes_with(mark), pool.monitors()
+        return bool(task and monitors) and before.isdisjoint([*task, *monitors])
+
+    until(installed_anew, "its configuration changes, and the task runs again", PATIENCE_SECONDS)
     pool.delete()
     pool.await_gone()
 
