@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HOLDING_REASONS = ("Paused", "Inconclusive", "BlocksFlows")
+HOLDING_REASONS = ("Paused", "Inconclusive", "BlocksFlows", "TooLarge")
 """Reasons why a rollout that has begun goes no further."""
 
 
@@ -45,7 +45,7 @@ def rolled_out(about: str) -> Condition:
     return Condition(
         about,
         true=("Complete",),
-        false=("Progressing", *HOLDING_REASONS, "TooLarge", "RolledBack"),
+        false=("Progressing", *HOLDING_REASONS, "RolledBack"),
         unknown=("Pending",),
     )
 

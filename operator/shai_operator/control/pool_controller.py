@@ -16,7 +16,7 @@ from shai_operator.providers.interface import ConfigurationError, ImageMissingEr
 from shai_operator.reconcile import addresses, definitions, members, pools, releases, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan
 from shai_operator.reconcile.members import Place
-from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec, status
+from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec
 from shai_operator.reconcile.pools import Observed
 from shai_operator.reconcile.rollout_state import NeedComparison
 
@@ -74,16 +74,16 @@ class PoolController:
             return None
         state = self._states.get(ref.name) or self._states.setdefault(ref.name, PoolState(self._services, ref))
         stored = await self._services.releases.named(pools.releases_named(pool))
-        stable = stored.get(str(status(pool).get("stableRelease") or ""))
-        served = tenancy.served_namespace(pool, stable)
+        running = releases.in_force(pool, stored)
+        served = tenancy.served_namespace(pool, running)
         refused = definitions.refused(ref.name, served, self._services.verdicts.found, inventory)
-        # If the pool forbids something that runs, neither verdicts nor the settling time delay its removal.
-        urgent = stable is not None and bool(releases.forbidden(pool, stable))
+        # If the pool forbids something that runs, or is deleted, neither verdicts nor the settling time delay it.
+        urgent = deleting(pool) or releases.withdrawing(pool, stored)
         if refused is None and not urgent:
             return None  # the verdict is pending; when it arrives, the pool is reconciled again
         try:
-            built = releases.build(inventory, pool, refused or {}, stable)
-            changing = deleting(pool) or built.release != stable
+            built = releases.build(inventory, pool, refused, stored)
+            changing = deleting(pool) or built.release != running
             # If a kind is missing, so are its objects, and pipelines are left out for that reason: an event says why.
             await self._services.kinds.check(changing=changing or bool(built.left_out))
         except KindsMissingError as error:

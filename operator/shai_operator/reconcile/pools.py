@@ -152,7 +152,9 @@ class _Reconciliation:
     def _decide(self, staying: Sequence[Observation]) -> Decision:
         known, made = status(self._pool), self._definitions.release
         stable = str(known.get("stableRelease") or "")
-        desired = stable if made is None or self._too_large or self._changes_hands(staying) else made.name
+        running = releases.in_force(self._pool, self._observed.releases)
+        held = stable or (running.name if running else "")
+        desired = held if made is None or self._too_large or self._changes_hands(staying) else made.name
         compared = self._stable is not None and made is not None
         changed = bundles.changed_policies(self._stable, made) if self._stable and made else ()
         decision = rollout.decide(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Chooses the definitions that a pool runs from all objects of the cluster.
 
-A pipeline that cannot run as its spec says keeps running as in the stable release: a typing mistake must stop neither
+A pipeline that cannot run as its spec says keeps running as in the release in force: a typing mistake must stop neither
 it nor the pipelines beside it. A mode that the pool no longer allows is different: a pipeline that runs in it is taken
 out before anything else, whatever its spec says now.
 """
@@ -25,7 +25,7 @@ from shai_operator.reconcile.objects import (
     status,
     uid,
 )
-from shai_operator.reconcile.rollout_state import Settings, Step
+from shai_operator.reconcile.rollout_state import Settings, Step, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,41 +50,42 @@ class Definitions:
     policies: tuple[Object, ...] = ()
     """The Policy objects of the policies in the release, by name."""
     left_out: Mapping[Reference, Condition] = field(default_factory=dict)
-    """Pipelines that are not accepted. If they are in the stable release, they stay in the new release unchanged."""
+    """Pipelines that are not accepted. If they are in the release in force, they stay in the new release unchanged."""
     held: tuple[str, ...] = ()
     """Policies whose newest revision has been rejected, so that an older one is in the release."""
 
 
 def build(
-    inventory: Inventory, pool: Object, refused: Mapping[Reference, Condition], stable: Release | None
+    inventory: Inventory, pool: Object, refused: Mapping[Reference, Condition] | None, stored: Mapping[str, Release]
 ) -> Definitions:
     """Build the definitions of a pool.
 
-    ``refused`` are the pipelines that `definitions.refused` returns; only these can be left out. ``stable`` is the
-    release in force, None when there is none yet. While it belongs to another namespace, the new release is empty: the
-    pool drops the pipelines of one namespace before it runs those of the next. While it contains pipelines that are
-    `forbidden`, the new release is the rest of it. A release that only removes something is not rolled out in steps, so
-    nothing in an author's spec can delay this.
+    ``refused`` are the pipelines that `definitions.refused` returns; only these can be left out. ``stored`` are the
+    releases that the pool's status names. While the release `in_force` belongs to another namespace, the new release is
+    empty: the pool drops the pipelines of one namespace before it runs those of the next. While the pool is
+    `withdrawing` something, or ``refused`` is None, the new release is what the pool allows of the release in force.
+    Such a release only removes something, so it is not rolled out in steps: nothing in an author's spec can delay it.
     """
-    served = tenancy.served_namespace(pool, stable)
-    leaving = stable is not None and stable.namespace != served and bool(stable.of_kind("Pipeline"))
+    running = in_force(pool, stored)
+    served = tenancy.served_namespace(pool, running)
+    leaving = running is not None and running.namespace != served and bool(running.of_kind("Pipeline"))
     known = [] if leaving else inventory.all("Pipeline", served)
     own = [pipeline for pipeline in known if references.pool(pipeline) == name(pool) and not deleting(pipeline)]
     own.sort(key=lambda pipeline: (created(pipeline), uid(pipeline)))
-    chosen = [pipeline for pipeline in own if reference(pipeline) not in refused]
-    left_out = {reference(pipeline): refused[reference(pipeline)] for pipeline in own if reference(pipeline) in refused}
+    problems = refused or {}
+    chosen = [pipeline for pipeline in own if reference(pipeline) not in problems]
+    left_out = {ref: problems[ref] for ref in map(reference, own) if ref in problems}
     present = _Gathered()
-    if stable is not None and not leaving and forbidden(pool, stable):
-        _carry(present, pool, stable, [name(pipeline) for pipeline in stable.of_kind("Pipeline")])
-    else:
-        for pipeline in chosen:
-            present.add_pipeline(pipeline, inventory)
-        if stable is not None and stable.namespace == served:
-            _carry(present, pool, stable, [ref.name for ref in left_out])
+    frozen = refused is None or withdrawing(pool, stored)
+    for pipeline in () if frozen else chosen:
+        present.add_pipeline(pipeline, inventory)
+    if running is not None and running.namespace == served:
+        names = map(name, running.of_kind("Pipeline")) if frozen else (ref.name for ref in left_out)
+        _carry(present, pool, running, names)
     made = None
-    if stable is not None or present.manifests or status(pool).get("candidateRelease"):
+    if running is not None or present.manifests or _begun(pool):
         # A pool that has lost its last pipeline gets a release without pipelines, even during its first rollout.
-        space = stable.namespace if stable is not None and (leaving or not served) else served
+        space = running.namespace if running is not None and (leaving or not served) else served
         made = bundles.release(name(pool), space, present.manifests.values(), present.revisions)
     found = [inventory.find("Policy", served, policy) for policy in present.revisions]
     used = tuple(policy for policy in found if policy is not None)
@@ -98,6 +99,26 @@ def build(
         left_out=left_out,
         held=tuple(sorted(name(policy) for policy in used if policies.is_held(policy))),
     )
+
+
+def in_force(pool: Object, stored: Mapping[str, Release]) -> Release | None:
+    """Return the stable release or, before there is one, the candidate, which all members get at once."""
+    known = status(pool)
+    return stored.get(str(known.get("stableRelease") or known.get("candidateRelease") or ""))
+
+
+def withdrawing(pool: Object, stored: Mapping[str, Release]) -> bool:
+    """Whether members may run something that the pool does not allow: in the stable release or in a candidate."""
+    known = status(pool)
+    named = {known.get("stableRelease"), known.get("candidateRelease"), read(known).superseded}
+    return any(called in named and forbidden(pool, release) for called, release in stored.items())
+
+
+def _begun(pool: Object) -> bool:
+    """Whether a pool without a stable release has a first one under way, or members that run one."""
+    known = status(pool)
+    runs = [known.get("candidateRelease"), *(row.get("release") for row in known.get("members") or ())]
+    return not known.get("stableRelease") and any(runs)
 
 
 def forbidden(pool: Object, release: Release) -> frozenset[str]:
@@ -156,13 +177,13 @@ def _existing(obj: Object | None) -> Object:
     return obj
 
 
-def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[str]) -> None:
-    """Add pipelines that cannot be replaced now as the stable release has them, as far as the pool still allows them.
+def _carry(present: _Gathered, pool: Object, running: Release, names: Iterable[str]) -> None:
+    """Add pipelines that cannot be replaced now as the release in force has them, as far as the pool still allows them.
 
     A task or policy that they share with an accepted pipeline is taken in the version that the accepted pipeline needs.
     If this does not fit together, members refuse the release, and the rollout ends there.
     """
-    known = _inventory(stable)
+    known = _inventory(running)
     for pipeline in names:
         kept = known.find("Pipeline", "", pipeline)
         if kept is None or _refused(pool, kept, known):
@@ -171,9 +192,9 @@ def _carry(present: _Gathered, pool: Object, stable: Release, names: Iterable[st
         needed = [*(("Task", task) for task in references.tasks(kept)), *(("Policy", policy) for policy in used)]
         for key in [("Pipeline", pipeline), *needed]:
             if key not in present.manifests:
-                present.add(stable.objects[key])
+                present.add(running.objects[key])
                 if key[0] == "Policy":
-                    present.revisions[key[1]] = stable.revisions[key[1]]
+                    present.revisions[key[1]] = running.revisions[key[1]]
 
 
 def _inventory(release: Release) -> Inventory:

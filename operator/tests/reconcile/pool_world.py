@@ -75,6 +75,8 @@ class World:
         """Policy texts that monitors refuse."""
         self.denies: set[str] = set()
         """Policy texts under which half of the decisions are denials."""
+        self.unchecked = False
+        """Whether the parser has not yet answered about some pipeline."""
         self.harmful: set[str] = set()
         """Releases with which half of the decisions are denials."""
         self.events: list[Emit] = []
@@ -181,7 +183,7 @@ class World:
     def observed(self) -> Observed:
         named = pools.releases_named(self.pool)
         stored = {key: release for key, release in self.stored.items() if key in named}
-        stable = stored.get(self.status.get("stableRelease", ""))
+        found = None if self.unchecked else refused(self.pool, self.known)
         rows = {
             called: self.failing(self.observation(called, row))
             for called, row in pools.observations(self.pool).items()
@@ -193,7 +195,7 @@ class World:
             host = rows[called].host if called in rows and rows[called].host in self.hosts else self.hosts[0]
             places[ordinal] = Place(called, ordinal, host, f"127.0.10.{ordinal + 1}")
         return Observed(
-            definitions=releases.build(self.known, self.pool, refused(self.pool, self.known), stable),
+            definitions=releases.build(self.known, self.pool, found, stored),
             releases=stored,
             members=rows,
             places=places,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from datetime import timedelta
@@ -543,6 +544,62 @@ def test_canaries_lose_a_candidate_in_a_mode_that_the_pool_allows_no_longer() ->
     world.change("JailPool", "default", allowedModes=["shai"])
     world.settle(2)
     assert running_modes(world) == {"shai"}
+
+
+def first_under_way(**spec: object) -> World:
+    """Return a world whose members have the first release, which is not yet stable."""
+    world = World(allowedModes=["shai", "baseline"])
+    world.change("Pipeline", "syse", **spec)
+    while not running_modes(world):
+        world.look()
+    assert "stableRelease" not in world.status
+    return world
+
+
+def test_definitions_that_are_too_large_keep_no_first_release_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = first_under_way(mode="baseline")
+    monkeypatch.setattr("shai_operator.reconcile.bundles.SIZE_LIMIT", 2000)
+    candidate = world.status["candidateRelease"]
+    world.define("".join(hashlib.sha256(bytes([number])).hexdigest() for number in range(200)))
+    world.look()
+    assert world.condition("Pipeline", "syse", "RolledOut") == ("False", "TooLarge")
+    assert (world.status["candidateRelease"], candidate in world.stored) == (candidate, True)
+    assert running_modes(world) == {"baseline"}, "it is allowed as yet"
+    world.change("JailPool", "default", allowedModes=["shai"])
+    world.settle(3)
+    assert running_modes(world) == set()
+
+
+def test_what_is_forbidden_leaves_a_first_release_though_its_specs_are_not_checked() -> None:
+    world = first_under_way(mode="baseline")
+    world.unchecked = True
+    world.look()
+    assert running_modes(world) == {"baseline"}, "it is allowed as yet"
+    world.change("JailPool", "default", allowedModes=["shai"])
+    world.settle(3)
+    assert running_modes(world) == set()
+
+
+SLIPS = {
+    "a task that does not exist": lambda world: world.change("Pipeline", "syse", tasks=["serach"]),
+    "a text not yet checked": lambda world: world.change("Policy", "public", text="two"),
+    "a deleted revision": lambda world: world.known.remove(Reference("PolicyRevision", "search", revision("one"))),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_during_the_first_rollout_stops_nothing(slip: str) -> None:
+    world = first_under_way()
+    candidate = world.status["candidateRelease"]
+    SLIPS[slip](world)
+    world.settle()
+    assert world.texts() == ["one"] * 3
+    assert world.status["stableRelease"] == candidate
+    world = first_under_way()
+    SLIPS[slip](world)
+    world.known.remove(Reference("Pipeline", "search", "syse"))
+    world.settle()
+    assert world.texts() == [""] * 3, "a pipeline that is deleted goes"
 
 
 def test_whoever_cannot_be_served_does_not_keep_the_former_namespace_in_force() -> None:

@@ -47,8 +47,12 @@ WORLD = [PUBLIC, WORKER, revision(PUBLIC), revision(WORKER), task("search", "wor
 
 def build(*objects: Object, stable: Release | None = None, **problems: Verdict) -> Definitions:
     pool = next((obj for obj in objects if obj["kind"] == "JailPool"), resource("JailPool", "default", FOR_SEARCH))
+    stored = {}
+    if stable is not None:
+        stored[stable.name] = stable
+        pool = {**pool, "status": {**pool["status"], "stableRelease": stable.name}}
     known = inventory(*objects, pool)
-    return releases.build(known, pool, refused(pool, known, **problems), stable)
+    return releases.build(known, pool, refused(pool, known, **problems), stored)
 
 
 def serving(*names: str) -> Object:
@@ -255,6 +259,40 @@ def test_what_a_first_release_has_is_withdrawn_before_it_is_stable() -> None:
     under_way = resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []}, {"candidateRelease": first.name})
     assert objects(build(*WORLD, under_way)) == set()
     assert build(*WORLD, resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []})).release is None
+
+
+@pytest.mark.parametrize("field", ["stableRelease", "candidateRelease", "superseded", "rejectedRelease"])
+def test_whatever_members_run_is_withdrawn(field: str) -> None:
+    baseline = build(*WORLD[:-1], pipeline("syse", mode="baseline"), allowing("baseline")).release
+    assert baseline is not None
+    known = {"rollout": {"superseded": baseline.name}} if field == "superseded" else {field: baseline.name}
+    stored = {baseline.name: baseline}
+    assert releases.withdrawing(allowing("shai", known), stored) is (field != "rejectedRelease")
+    assert not releases.withdrawing(allowing("baseline", known), stored)
+    assert not releases.withdrawing(allowing("shai", known), {})
+
+
+def allowing(mode: str, status: dict[str, Any] | None = None) -> Object:
+    return resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": [mode]}, status)
+
+
+def test_a_forbidden_candidate_leaves_the_stable_release_and_takes_nothing_from_specs_not_yet_checked() -> None:
+    stable = build(*WORLD).release
+    candidate = build(*WORLD[:-1], pipeline("syse", mode="baseline"), allowing("baseline")).release
+    assert stable is not None
+    assert candidate is not None
+    pool = allowing("shai", {"stableRelease": stable.name, "candidateRelease": candidate.name})
+    known = inventory(pipeline("syse", tasks=("unknown",)), pool)
+    assert releases.build(known, pool, None, {r.name: r for r in (stable, candidate)}).release == stable
+    pool = allowing("shai", {"stableRelease": stable.name})
+    assert releases.build(known, pool, None, {stable.name: stable}).release == stable
+
+
+def test_members_that_run_a_release_which_nothing_names_let_go_of_it() -> None:
+    rows = {"members": [{"name": "default-0", "ordinal": 0, "release": "forgotten"}]}
+    assert objects(build(*WORLD, resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []}, rows))) == set()
+    rows["members"][0]["release"] = ""
+    assert build(*WORLD, resource("JailPool", "default", {**FOR_SEARCH, "allowedModes": []}, rows)).release is None
 
 
 def test_a_pool_from_before_there_were_allowed_namespaces_goes_on_and_takes_no_other() -> None:
