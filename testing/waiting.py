@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 POLL_SECONDS = 0.1
+_LOOP_POLL_SECONDS = 0.02
 LONGEST_SECONDS = 900.0
 """The most by which a limit is extended: a condition that never holds is a failure on a busy machine, too."""
 
@@ -61,3 +63,12 @@ def until(condition: Any, what: str, seconds: float = 30.0) -> Any:
             raise AssertionError(f"not within {limit}: {what}")
         time.sleep(POLL_SECONDS)
     return found
+
+
+async def until_async(condition: Callable[[], Any], what: str = "the condition holds", seconds: float = 60.0) -> None:
+    """Wait until ``condition()`` is true, as `until`, while the event loop goes on."""
+    limit = Limit(seconds)
+    while not condition():
+        if limit.reached():
+            raise AssertionError(f"not within {limit}: {what}")
+        await asyncio.sleep(_LOOP_POLL_SECONDS)

@@ -10,14 +10,11 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shai_operator.control.measuring import LocalLoadGenerator, MeasuringError, Results, Slices, Subject
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from testing.waiting import until_async
 
 PROGRAM = """
 import json, os, signal, subprocess, sys, time
@@ -51,12 +48,6 @@ def ignore(_: Slices) -> None: ...
 
 def left(place: Path, pattern: str) -> list[Path]:
     return list(place.glob(pattern))
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not reached():
-            await asyncio.sleep(0.02)
 
 
 def alive(pid: int) -> bool:
@@ -111,7 +102,7 @@ async def test_cancelled_it_is_given_the_time_to_put_things_back(tmp_path: Path,
     seen: list[Slices] = []
     cancel = asyncio.Event()
     task = asyncio.create_task(generator(tmp_path, WAITING).run(subject(tmp_path), {}, seen.append, cancel))
-    await until(lambda: bool(seen))
+    await until_async(lambda: bool(seen))
     if how == "event":
         cancel.set()
         with pytest.raises(MeasuringError, match="put back"):
@@ -121,7 +112,7 @@ async def test_cancelled_it_is_given_the_time_to_put_things_back(tmp_path: Path,
         with pytest.raises(asyncio.CancelledError):
             await task
     assert (tmp_path / "mark").read_text() == "put back"
-    await until(lambda: not alive(int(seen[0].message)))
+    await until_async(lambda: not alive(int(seen[0].message)))
 
 
 async def test_the_event_loop_is_not_held_up(tmp_path: Path) -> None:
@@ -155,7 +146,7 @@ asyncio.run(generator.run(subject, {{}}, lambda slices: print(slices.message, fl
     child = int(await operator.stdout.readline())
     operator.kill()
     await operator.wait()
-    await until((tmp_path / "mark").exists)
+    await until_async((tmp_path / "mark").exists)
     (progress,) = left(tmp_path, "*/output/progress.json")
     assert json.loads(progress.read_text())["state"] == "Cancelled"
     with contextlib.suppress(ProcessLookupError):

@@ -26,6 +26,8 @@ from shai_operator.reconcile import bundles
 from shai_operator.reconcile.actions import Create, Plan, Requeue, SetStatus
 from shai_operator.reconcile.members import Monitor
 from shai_operator.reconcile.objects import Inventory, Reference, reference, status
+from testing.waiting import until_async
+from tests.control.monitor_server import listening
 from tests.control.queues import idle
 from tests.reconcile.builders import FOR_SEARCH, condition, resource
 
@@ -122,24 +124,15 @@ class World:
 
 @asynccontextmanager
 async def serving(tmp_path: Path) -> AsyncIterator[World]:
-    application = web.Application()
-    runner = web.AppRunner(application, handler_cancellation=True)
-    async with MonitorClient(socket=tmp_path / "monitor.sock") as client:
+    socket = tmp_path / "monitor.sock"
+    async with MonitorClient(socket=socket) as client:
         world = World(client)
-        application.router.add_post("/v1/analyses", world.analyses)
-        await runner.setup()
-        await web.UnixSite(runner, str(tmp_path / "monitor.sock")).start()
-        try:
-            yield world
-        finally:
-            await world.jobs.close()
-            await runner.cleanup()
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not reached():
-            await asyncio.sleep(0.01)
+        routes = {"/v1/analyses": world.analyses}
+        async with listening(socket, routes):
+            try:
+                yield world
+            finally:
+                await world.jobs.close()
 
 
 def run(**metadata: Any) -> Object:
@@ -156,14 +149,14 @@ async def test_a_run_asks_the_member_and_ends_with_its_answer(tmp_path: Path) ->
     async with serving(tmp_path) as world:
         controller, ref = runs(world), world.put(run())
         await controller.reconcile(ref)
-        await until(lambda: bool(world.asked))
+        await until_async(lambda: bool(world.asked))
         assert world.asked == [{"pipeline": "syse", "scope": "all", "full": False}]
         await asyncio.sleep(0.05)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("Unknown", "Running")
         assert status(world.inventory.get(ref) or {})["progress"] == {"phase": "views", "done": 3, "total": 4}
         world.gate.set()
-        await until(lambda: idle(world.loop.queue) is False)
+        await until_async(lambda: idle(world.loop.queue) is False)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("True", "Complete")
         assert len(world.asked) == 1
@@ -176,7 +169,7 @@ async def test_a_run_that_is_no_longer_wanted_ends_the_request(tmp_path: Path, h
     async with serving(tmp_path) as world:
         controller, ref = runs(world), world.put(run())
         await controller.reconcile(ref)
-        await until(lambda: bool(world.asked))
+        await until_async(lambda: bool(world.asked))
         if how == "annotation":
             world.put(
                 {
@@ -187,7 +180,7 @@ async def test_a_run_that_is_no_longer_wanted_ends_the_request(tmp_path: Path, h
         else:
             world.inventory.remove(ref)
         await controller.reconcile(ref)
-        await until(world.broken_off.is_set)
+        await until_async(world.broken_off.is_set)
         assert how == "deletion" or world.succeeded(ref)[:2] == ("False", "Cancelled")
 
 
@@ -213,7 +206,7 @@ async def test_a_monitor_that_is_gone_fails_the_run(tmp_path: Path) -> None:
         world.client = gone
         controller, ref = runs(world), world.put(run())
         await controller.reconcile(ref)
-        await until(lambda: not idle(world.loop.queue))
+        await until_async(lambda: not idle(world.loop.queue))
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("False", "Failed")
         assert "gone.sock does not answer" in world.succeeded(ref)[2]
@@ -273,12 +266,12 @@ async def test_a_benchmark_measures_what_the_member_has_in_force(tmp_path: Path)
     async with serving(tmp_path) as world:
         controller, generator, ref = benchmarking(world)
         await controller.reconcile(ref)
-        await until(lambda: bool(generator.subjects))
+        await until_async(lambda: bool(generator.subjects))
         assert [json.loads(text)["kind"] for text in generator.subjects[0].manifests] == ["Policy"]
         await controller.reconcile(ref)
         assert world.succeeded(ref) == ("Unknown", "Running", "slice 1")
         generator.gate.set()
-        await until(lambda: not idle(world.loop.queue))
+        await until_async(lambda: not idle(world.loop.queue))
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("True", "Complete")
         assert status(world.inventory.get(ref) or {})["summary"] == {"shai": "1: 0.1 %"}
@@ -291,17 +284,17 @@ async def test_a_deleted_benchmark_ends_its_measurement(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
         controller, generator, ref = benchmarking(world)
         await controller.reconcile(ref)
-        await until(lambda: bool(generator.subjects))
+        await until_async(lambda: bool(generator.subjects))
         world.inventory.remove(ref)
         await controller.reconcile(ref)
-        await until(lambda: generator.put_back)
+        await until_async(lambda: generator.put_back)
 
 
 async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
         controller, _, ref = benchmarking(world, provider="remote")
         await controller.reconcile(ref)
-        await until(lambda: not idle(world.loop.queue))
+        await until_async(lambda: not idle(world.loop.queue))
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("False", "Failed")
         assert "has provider local, and only members of pools with provider remote" in world.succeeded(ref)[2]

@@ -19,10 +19,12 @@ from shai_operator.monitors.client import MonitorClient
 from shai_operator.reconcile import bundles
 from shai_operator.reconcile.members import ApplyBundle, BringUp, Monitor, PipelineTasks, Place
 from shai_operator.reconcile.objects import Inventory
+from testing.waiting import until_async
+from tests.control.monitor_server import listening
 from tests.reconcile.builders import resource
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from shai_operator.control.authority import ClientTLS
@@ -85,36 +87,26 @@ async def applied(_: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def serving(tmp_path: Path) -> AsyncIterator[World]:
-    application = web.Application()
-    runner = web.AppRunner(application, handler_cancellation=True)
-    async with MonitorClient(socket=tmp_path / "monitor.sock") as client:
+    socket = tmp_path / "monitor.sock"
+    async with MonitorClient(socket=socket) as client:
         world = World(client)
-        application.router.add_post("/v1/pipelines/p/tasks/{asked}", world.task)
-        application.router.add_post("/v1/bundles", applied)
-        await runner.setup()
-        await web.UnixSite(runner, str(tmp_path / "monitor.sock")).start()
-        try:
-            yield world
-        finally:
-            await world.jobs.close()
-            await runner.cleanup()
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not reached():
-            await asyncio.sleep(0.01)
+        routes = {"/v1/pipelines/p/tasks/{asked}": world.task, "/v1/bundles": applied}
+        async with listening(socket, routes):
+            try:
+                yield world
+            finally:
+                await world.jobs.close()
 
 
 async def test_a_bring_up_ends_when_another_bundle_is_put_in_force(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
         before = world.bring_up(once=("endless",), always=("server",))
-        await until(lambda: world.asked == ["endless:start", "endless:wait"])
+        await until_async(lambda: world.asked == ["endless:start", "endless:wait"])
         swap = world.apply()
-        await until(lambda: swap.done)
+        await until_async(lambda: swap.done)
         after = world.bring_up(once=("other",))
         assert after is not before, "the next bundle's tasks are started, not the last one's waited for"
-        await until(lambda: after.done)
+        await until_async(lambda: after.done)
         world.gate.set()
         assert before.done
         assert world.asked[2:] == ["other:start", "other:wait"]
@@ -124,9 +116,9 @@ async def test_a_bring_up_ends_when_another_bundle_is_put_in_force(tmp_path: Pat
 async def test_a_bring_up_goes_through_its_tasks_when_nothing_supersedes_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
         job = world.bring_up(once=("endless",), always=("server",))
-        await until(lambda: "endless:wait" in world.asked)
+        await until_async(lambda: "endless:wait" in world.asked)
         world.gate.set()
-        await until(lambda: job.done)
+        await until_async(lambda: job.done)
         assert world.asked == ["endless:start", "endless:wait", "server:start", "server:wait"]
 
 

@@ -3,27 +3,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testing.waiting import Limit
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from shai_operator.providers.interface import Progress
-
-PATIENCE_SECONDS = 60.0
-
-
-async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition; AssertionError with ``what`` when it does not become true."""
-    limit = Limit(PATIENCE_SECONDS)
-    while not condition():
-        assert not limit.reached(), f"not within {limit}: {what}"
-        await asyncio.sleep(0.05)
 
 
 def arguments(process: int) -> str:

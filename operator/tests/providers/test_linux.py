@@ -17,8 +17,9 @@ from shai_operator.providers.interface import ConfigurationError, Host, Login, M
 from shai_operator.providers.linux import LinuxProvider
 from shai_operator.providers.playbooks import Playbooks
 from testing.ports import free_port
+from testing.waiting import until_async
 from tests.providers import sshd
-from tests.providers.support import processes_with, quiet, until
+from tests.providers.support import processes_with, quiet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -60,7 +61,7 @@ async def test_a_member_comes_and_goes(
     outcomes = await provider.remove(host, members, str(site.directory), progress=quiet, cancel=asyncio.Event())
     assert outcomes["t-0"].failure is None
     assert not site.directory.exists()
-    await until(lambda: not processes_with(str(site.base)), "the connection to the host ends with the run")
+    await until_async(lambda: not processes_with(str(site.base)), "the connection to the host ends with the run")
 
 
 def has_kept(kept: Path, but: set[str]) -> str:

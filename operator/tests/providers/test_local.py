@@ -34,7 +34,8 @@ from shai_operator.providers.interface import (
 )
 from shai_operator.providers.local import LocalProvider, local_host
 from shai_operator.providers.playbooks import Playbooks
-from tests.providers.support import arguments, processes_with, quiet, until
+from testing.waiting import until_async
+from tests.providers.support import arguments, processes_with, quiet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -231,7 +232,7 @@ async def comes_back_when_killed(life: Life) -> None:
     member = life.members[0]
     before = life.processes(member)["monitor"]
     os.kill(before, signal.SIGKILL)
-    await until(lambda: life.processes(member).get("monitor", before) != before, "the monitor is started again")
+    await until_async(lambda: life.processes(member).get("monitor", before) != before, "the monitor is started again")
 
 
 async def restarts_what_a_change_concerns(life: Life, changed: MemberConfiguration) -> None:
@@ -248,7 +249,7 @@ async def switches_to_another_image(life: Life, changed: MemberConfiguration) ->
     """One member gets another image. Before, its supervisor was killed, and its services with it."""
     stays, member = life.members
     os.kill(life.processes(member)["supervisor"], signal.SIGKILL)
-    await until(lambda: life.processes(member) == {}, "the services end with their supervisor")
+    await until_async(lambda: life.processes(member) == {}, "the services end with their supervisor")
     (life.path(member) / "data/mine.txt").write_text("mine")
     old = (life.path(member) / "image").resolve()
     image = await asyncio.to_thread(lambda: life.site.image("next", note="new"))

@@ -17,7 +17,8 @@ import pytest
 from shai_operator.providers import process
 from shai_operator.providers.interface import Host, Progress, Reason
 from shai_operator.providers.playbooks import Job, Playbooks, Report
-from tests.providers.support import processes_with, quiet, until
+from testing.waiting import until_async
+from tests.providers.support import processes_with, quiet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -70,7 +71,9 @@ def run_directories(tmp_path: Path) -> list[Path]:
 
 async def ended(tmp_path: Path, file: Path) -> None:
     """Wait until all processes of a run have ended; after a signal this takes a moment."""
-    await until(lambda: not processes_with(str(file)), f"the processes {processes_with(str(file))} of the run end")
+    await until_async(
+        lambda: not processes_with(str(file)), f"the processes {processes_with(str(file))} of the run end"
+    )
     assert run_directories(tmp_path) == []
 
 
@@ -78,7 +81,7 @@ async def test_cancelled(playbooks: Playbooks, tmp_path: Path) -> None:
     file, cancel, seen = tmp_path / "file", asyncio.Event(), list[Progress]()
     file.touch()
     run = asyncio.create_task(playbooks.run(job("slow.yml", file), seen.append, cancel))
-    await until(lambda: works(file), "the task is at work")
+    await until_async(lambda: works(file), "the task is at work")
     assert seen == [Progress("host 127.0.0.1", "Play", "Work", 1, 1)]
     cancel.set()
     report = await run
@@ -91,7 +94,7 @@ async def test_the_caller_is_cancelled(playbooks: Playbooks, tmp_path: Path) -> 
     file = tmp_path / "file"
     file.touch()
     run = asyncio.create_task(playbooks.run(job("slow.yml", file), quiet, asyncio.Event()))
-    await until(lambda: works(file), "the task is at work")
+    await until_async(lambda: works(file), "the task is at work")
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
@@ -133,10 +136,10 @@ async def test_the_operator_is_killed(playbooks: Playbooks, collection: Path, tm
         env={**os.environ, "PYTHONPATH": str(Path(process.__file__).parents[2])},
         stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    await until(lambda: works(file), "the task is at work")
+    await until_async(lambda: works(file), "the task is at work")
     operator.send_signal(signal.SIGKILL)
     await operator.wait()
-    await until(lambda: not processes_with(str(file)), "the run's processes end with their operator")
+    await until_async(lambda: not processes_with(str(file)), "the run's processes end with their operator")
     assert run_directories(tmp_path) != []
     await playbooks.run(job("nobody.yml", file), quiet, asyncio.Event())
     assert run_directories(tmp_path) == []
@@ -183,7 +186,7 @@ async def test_more_slow_playbooks_than_workers(playbooks: Playbooks, tmp_path: 
     for name, file in files.items():
         file.touch()
         runs[name] = asyncio.create_task(playbooks.run(job("slow.yml", file, hosts[name]), quiet, cancels[name]))
-    await until(lambda: works(files["one"]) and works(files["two"]), "two playbooks are at work")
+    await until_async(lambda: works(files["one"]) and works(files["two"]), "two playbooks are at work")
     assert await asyncio.wait_for(asyncio.to_thread(lambda: "others go on"), 5) == "others go on"
     assert len(run_directories(tmp_path)) == 2
 
@@ -193,7 +196,7 @@ async def test_more_slow_playbooks_than_workers(playbooks: Playbooks, tmp_path: 
     assert waited.failure.reason is Reason.CANCELLED
 
     cancels["two"].set()
-    await until(lambda: works(files["four"]), "a waiting playbook takes the place of one that ended")
+    await until_async(lambda: works(files["four"]), "a waiting playbook takes the place of one that ended")
     assert not processes_with(str(files["same-host"])), "two playbooks run on one host"
 
     await playbooks.close()
