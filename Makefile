@@ -94,12 +94,13 @@ demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP
 bench: ## List the measurements, or run one (NAME=...)
 	@scripts/bench.sh $(NAME)
 
-# The devcluster's tests run a program that Go's test cache does not track.
+# The devcluster's tests run a program that Go's test cache does not track. They wait
+# more than they compute, as the suites after them do.
 .PHONY: test
 test: build ## Run every test of every language
 	@scripts/suites.sh test \
 	  --show monitor 'scripts/go-test.sh monitor' \
-	  --show devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \
+	  --beside --show devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \
 	  --keep passed runtime '$(MAKE) -C runtime test' \
 	  --keep 'passed|^Done' kernel '$(MAKE) -C kernel test' \
 	  --keep 'passed|^Done' syse-frontend '$(MAKE) -C syse/frontend test' \

@@ -5,8 +5,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
+
+import pytest
+
+from testing.waiting import until
 
 SCRIPTS = Path(__file__).resolve().parents[1]
 NOISE = "echo out; echo err >&2; "
@@ -99,6 +104,43 @@ def test_suites_go_on_after_a_failure_and_end_with_a_summary() -> None:
     assert re.fullmatch(r"all: 1 of 2 suites failed, \d+ s", last)
     assert "5 passed" in done.stdout
     assert "noise" not in done.stdout
+
+
+def test_a_suite_beside_the_others_runs_with_them_and_prints_after_them(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    done = run(
+        "suites.sh",
+        "all",
+        "--beside",
+        "--show",
+        "one",
+        f"read -r < {gate}; echo 1; false",
+        "--show",
+        "two",
+        f"echo 2; echo > {gate}",
+    )
+    assert done.returncode == 1
+    *_, first, second, last = done.stdout.splitlines()
+    assert re.fullmatch(r"one +\d+ s  FAILED", first)
+    assert re.fullmatch(r"two +\d+ s  passed", second)
+    assert last.startswith("all: 1 of 2 suites failed")
+    assert done.stdout.index("\n2\n") < done.stdout.index("\n1\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_suite_beside_the_others_ends_with_them(tmp_path: Path, number: signal.Signals) -> None:
+    gate, pids = tmp_path / "gate", (tmp_path / "one", tmp_path / "two")
+    os.mkfifo(gate)
+    blocks = [f"echo $$ > {path}; read -r < {gate}" for path in pids]  # nobody ever writes into the gate
+    command = [str(SCRIPTS / "suites.sh"), "all", "--beside", "one", blocks[0], "two", blocks[1]]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as suites:
+        until(lambda: all(path.exists() and path.read_text() for path in pids), "both suites run")
+        os.killpg(suites.pid, number)  # as a terminal does, which knows only the foreground process group
+        until(lambda: suites.poll() is not None, "suites.sh ended")
+        assert suites.returncode != 0
+    for path in pids:
+        until(lambda path=path: not Path(f"/proc/{path.read_text().strip()}").exists(), f"suite {path.name} ended")
 
 
 def test_suites_that_all_pass_are_a_success() -> None:
