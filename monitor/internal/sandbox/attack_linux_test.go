@@ -93,6 +93,7 @@ var attacks = []attack{
 	{"pidfd_getfd", syscallFilter, unix.EPERM},
 	{"kcmp", syscallFilter, unix.EPERM},
 	{"setsid", syscallFilter, 0},
+	{"overhear-list", syscallFilter, unix.EPERM},
 	// The network, and descriptors by messages.
 	{"connect $N", all, 0},
 	{"socket-unix", syscallFilter, unix.EPERM},

@@ -175,7 +175,7 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 		return choose(spec.decidesForks(), ask, withBits(0, namespaceFlags|cloneParent, ask, allow))
 	case forking:
 		return choose(spec.decidesForks(), ask, allow)
-	case ownLimits:
+	case onOneself:
 		return equals(0, []uint32{0}, allow, ask)
 	case pairing:
 		return equals(0, []uint32{unixDomain}, equals(1, streamTypes, allow, ask), ask)

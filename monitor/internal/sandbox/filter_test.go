@@ -149,6 +149,8 @@ func TestFilterArguments(t *testing.T) {
 		{"ioctl", elsewhere, []uint64{96, 0x541b}, notify},
 		{"prlimit64", elsewhere, []uint64{0}, allow},
 		{"prlimit64", elsewhere, []uint64{1}, notify},
+		{"get_robust_list", elsewhere, []uint64{0}, allow},
+		{"get_robust_list", elsewhere, []uint64{1}, notify},
 		{"socketpair", elsewhere, []uint64{1, 1}, allow},
 		{"socketpair", elsewhere, []uint64{1, 2}, notify},
 		{"socketpair", elsewhere, []uint64{16, 3}, notify},

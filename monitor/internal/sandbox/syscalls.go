@@ -40,7 +40,7 @@ const (
 	processOption // prctl: an allow-list of options, one of them with one value only
 	forking       // fork and vfork: in a task that serves users the supervisor decides
 	cloning       // clone: the same; in other tasks no new namespaces
-	ownLimits     // prlimit64: only on oneself
+	onOneself     // arg 0 is a process: only 0, the caller itself
 	pairing       // socketpair: only streams, which are pipes once messages are refused
 	socketOption  // setsockopt: an allow-list of options by level
 )
@@ -58,7 +58,7 @@ var classification = map[treatment]string{
 		readahead time futex sched_getaffinity epoll_create remap_file_pages getdents64 set_tid_address
 		restart_syscall fadvise64 timer_create timer_settime timer_gettime timer_getoverrun timer_delete
 		clock_gettime clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl mbind set_mempolicy get_mempolicy
-		waitid ioprio_get pselect6 ppoll set_robust_list get_robust_list sync_file_range epoll_pwait signalfd
+		waitid ioprio_get pselect6 ppoll set_robust_list sync_file_range epoll_pwait signalfd
 		timerfd_create eventfd fallocate timerfd_settime timerfd_gettime signalfd4 eventfd2 epoll_create1 pipe2
 		getcpu sched_getattr getrandom membarrier mlock2 pkey_mprotect pkey_alloc pkey_free rseq close_range
 		epoll_pwait2 futex_waitv landlock_restrict_self cachestat map_shadow_stack futex_wake futex_wait
@@ -89,7 +89,7 @@ var classification = map[treatment]string{
 	processOption: `prctl`,
 	forking:       `fork vfork`,
 	cloning:       `clone`,
-	ownLimits:     `prlimit64`,
+	onOneself:     `prlimit64 get_robust_list`,
 	pairing:       `socketpair`,
 	socketOption:  `setsockopt`,
 

@@ -370,6 +370,7 @@ by_system(const char *attempt, char **a)
 	if (IS("overhear-memory")) return overhear_memory();
 	if (IS("overhear-vfork")) return overhear_vfork();
 	if (IS("overhear-descriptor")) return overhear_descriptor();
+	if (IS("overhear-list")) return overhear_list();
 	if (IS("serve-two-at-once")) return serve_two_at_once();
 	if (IS("serve-two-in-turn")) return serve_two_in_turn();
 	if (IS("serve-in-fork-of-worker")) return serve_in_fork_of_worker();

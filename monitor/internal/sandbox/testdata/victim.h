@@ -38,10 +38,11 @@ long killed_waiting(void);
 /* A child made with these flags of clone has a session. */
 long serve_in_clone(long flags);
 
-/* The program overhears the session of a child: by memory that they share, by a descriptor. */
+/* The program overhears a child: by memory that they share, by a descriptor, by a value of the child's choice. */
 long overhear_memory(void);
 long overhear_vfork(void);
 long overhear_descriptor(void);
+long overhear_list(void);
 
 /* One worker has two sessions, or its child has the second. */
 long serve_two_at_once(void);

@@ -86,6 +86,24 @@ overhear_vfork(void)
 	return word[0] != '\0' ? 0 : -1;
 }
 
+/* A process chooses the address of its list of robust futexes; the kernel looks at it at its end. */
+long
+overhear_list(void)
+{
+	void *list;
+	size_t size;
+	long result;
+	pid_t worker = fork();
+
+	if (worker == 0)
+		for (;;)
+			pause();
+	result = syscall(SYS_get_robust_list, worker, &list, &size);
+	if (kill(worker, SIGKILL) < 0 || waitpid(worker, NULL, 0) != worker)
+		return -1;
+	return result;
+}
+
 /* Does something in a worker; its error is the worker's. */
 static long
 in_worker(long (*attempt)(void))
