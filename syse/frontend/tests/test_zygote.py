@@ -43,10 +43,14 @@ def test_a_thousand_sessions_leave_nothing_behind(start: Callable[..., FrontEnd]
         with front_end.client() as client:
             assert client.ask("GET", "/healthz")[0] == 200
     assert eventually(lambda: front_end.resets == 1000)
-    assert descriptors(front_end.pid) == before
-    assert len(front_end.children()) == 1
-    assert threads(front_end.pid) == 1
-    assert front_end.errors() == ""
+    # After a worker's last record the zygote still has to reap it and to fork the next. An open connection
+    # keeps that one, so that nothing changes while the processes are counted.
+    with front_end.client() as client:
+        assert client.ask("GET", "/healthz")[0] == 200
+        assert len(front_end.children()) == 1
+        assert descriptors(front_end.pid) == before
+        assert threads(front_end.pid) == 1
+        assert front_end.errors() == ""
 
 
 def test_baseline_workers_serve_a_thousand_sessions_without_a_fork(start: Callable[..., FrontEnd]) -> None:
