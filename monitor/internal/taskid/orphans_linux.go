@@ -5,6 +5,7 @@ package taskid
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -15,26 +16,55 @@ import (
 const endLimit = 10 * time.Second
 
 // EndOrphans kills the processes of a user that have no keeper, waits until none is left,
-// and returns how many there were. isKeeper reports whether a process is the keeper of a
+// and returns how many it has seen. isKeeper reports whether a process is the keeper of a
 // task. Another monitor may have given its tasks the same user. They have keepers, so they
 // are not killed. EndOrphans leaves the processes of other PID namespaces alone: in a
 // container anybody may have that number, and tasks cannot make namespaces.
 func EndOrphans(user uint32, isKeeper func(pid int) bool) (ended int, err error) {
 	deadline := time.Now().Add(endLimit)
-	for {
-		// A process can fork before it is killed; the next round finds the child.
-		orphans, err := orphansOf(user, isKeeper)
+	for seen := true; ; {
+		orphans, spared, err := orphansOf(user, isKeeper)
+		if err == nil && !spared {
+			err = killAll(user)
+		}
 		for _, one := range orphans {
 			if err == nil {
 				err = one.end(deadline)
 			}
 			unix.Close(one.pidfd)
 		}
-		if err != nil || len(orphans) == 0 {
+		if err != nil || len(orphans) == 0 && !seen {
 			return ended, err
 		}
+		seen = len(orphans) > 0
 		ended += len(orphans)
 	}
+}
+
+// killAll kills all processes of a user in one step, which no fork can escape. A process
+// that forks and ends, as its child does, and so on, may never be seen in a list.
+func killAll(user uint32) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with this goroutine
+		if unix.Gettid() == unix.Getpid() {
+			result <- killAll(user) // the first thread would not end
+			runtime.UnlockOSThread()
+			return
+		}
+		id := uintptr(user)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, id, id, id); errno != 0 {
+			result <- fmt.Errorf("become user %d: %w", user, errno)
+			return
+		}
+		// As this user, the thread may send signals to its processes alone.
+		err := unix.Kill(-1, unix.SIGKILL)
+		if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EPERM) { // the user has none
+			err = nil
+		}
+		result <- err
+	}()
+	return <-result
 }
 
 // orphan is a process. The descriptor still means it if its number has been reused.
@@ -68,16 +98,20 @@ func hasEnded(pidfd int, limit time.Duration) (bool, error) {
 	}
 }
 
-// orphansOf lists the processes of a user that have no keeper. The caller closes their
-// descriptors, after an error too.
-func orphansOf(user uint32, isKeeper func(pid int) bool) (found []orphan, err error) {
+// orphansOf lists the processes of a user that have no keeper, and reports whether there
+// are others to spare. The caller closes the descriptors, after an error too.
+func orphansOf(user uint32, isKeeper func(pid int) bool) (found []orphan, spared bool, err error) {
 	all, err := processes()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, pid := range all {
 		status, err := statusOf(pid)
-		if hasGone(err) || err == nil && (status.depth > 1 || !slices.Contains(status.users, user)) {
+		if hasGone(err) || err == nil && !slices.Contains(status.users, user) {
+			continue
+		}
+		if err == nil && status.depth > 1 {
+			spared = true
 			continue
 		}
 		pidfd, err := unix.PidfdOpen(pid, 0)
@@ -85,22 +119,23 @@ func orphansOf(user uint32, isKeeper func(pid int) bool) (found []orphan, err er
 			continue
 		}
 		if err != nil {
-			return found, fmt.Errorf("hold process %d: %w", pid, err)
+			return found, spared, fmt.Errorf("hold process %d: %w", pid, err)
 		}
 		// Until the process has ended, its number means no other process. So it is this one
 		// that was judged, if it has not ended afterwards.
 		judged, err := isOrphan(pid, user, isKeeper)
 		ended, failure := hasEnded(pidfd, 0)
-		if err = errors.Join(err, failure); err != nil || !judged || ended {
-			unix.Close(pidfd)
-		} else {
+		if err = errors.Join(err, failure); err == nil && judged && !ended {
 			found = append(found, orphan{pid, pidfd})
+			continue
 		}
+		unix.Close(pidfd)
 		if err != nil {
-			return found, err
+			return found, spared, err
 		}
+		spared = spared || !ended
 	}
-	return found, nil
+	return found, spared, nil
 }
 
 // isOrphan looks for the nearest ancestor of another user. It is the keeper, or whoever

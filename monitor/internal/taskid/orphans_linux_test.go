@@ -3,11 +3,15 @@
 package taskid
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 const orphaned = 900004 // no process of the machine has it
@@ -43,6 +47,58 @@ func TestEndOrphans(t *testing.T) {
 	}
 	if err := task.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("the shell: %v", err)
+	}
+}
+
+// successors compiles the program.
+func successors(t *testing.T) string {
+	t.Helper()
+	directory, err := os.MkdirTemp("", "successors") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(directory) })
+	program := filepath.Join(directory, "successors")
+	compile := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-o", program, "testdata/successors.c")
+	output, err := compile.CombinedOutput()
+	if err == nil {
+		err = os.Chmod(directory, 0o755) //nolint:gosec // for the other user
+	}
+	if err != nil {
+		t.Fatalf("compile: %v %s", err, output)
+	}
+	return program
+}
+
+// A list may never show a process whose child goes on in its place.
+func TestEndOrphansThatSucceedEachOther(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser can start a process of another user")
+	}
+	as := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: orphaned + 4, Gid: orphaned + 4}}
+	open, inherited, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	first := exec.Command(successors(t))
+	first.SysProcAttr, first.Stdout = as, inherited
+	err = first.Run()
+	inherited.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := EndOrphans(orphaned+4, noKeeper); err != nil {
+		t.Error(err)
+	}
+	if err := open.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // until the last has ended
+		t.Errorf("the processes run on: %v", err)
+		last := exec.Command("/bin/sh", "-c", "kill -9 -1")
+		last.SysProcAttr = as
+		_ = last.Run()
 	}
 }
 
