@@ -49,6 +49,7 @@ class BenchmarkController:
         self._releases = releases
         self._generators = generators
         self._keys: dict[Reference, str] = {}
+        self._targets: dict[Reference, Target] = {}
 
     async def reconcile(self, ref: Reference) -> float | None:
         """Reconcile one benchmark; when it does not exist any more, end its measurement."""
@@ -57,7 +58,7 @@ class BenchmarkController:
             self._dismiss(ref)
             return None
         job = self._jobs.get(self._key(benchmark))
-        decision = benchmarks.reconcile(benchmark, _measurement(job), self._loop.inventory, datetime.now(UTC))
+        decision = benchmarks.reconcile(benchmark, self._measurement(ref, job), self._loop.inventory, datetime.now(UTC))
         # The start is recorded first, so that a crash after it shows as an interrupted measurement.
         wait = await self._executor.execute(decision.plan)
         if decision.cancel:
@@ -76,9 +77,11 @@ class BenchmarkController:
             subject = await self._subject(benchmark, wanted.target)
             found = await self._generator(wanted.target).run(subject, wanted.plan, tell, job.cancel)
             progress = job.progress or Slices(0, 0, "")
-            return Measurement(progress.done, progress.total, progress.message, found.figures, found.table)
+            return Measurement(
+                progress.done, progress.total, progress.message, found.figures, found.table, pool=wanted.target.pool
+            )
 
-        self._keys[ref] = self._key(benchmark)
+        self._keys[ref], self._targets[ref] = self._key(benchmark), wanted.target
         self._jobs.start(self._keys[ref], work, lambda: self._loop.queue.add(ref))
 
     def _generator(self, target: Target) -> LoadGenerator:
@@ -111,6 +114,17 @@ class BenchmarkController:
             raise MeasuringError(f"JailPool {target.pool} was deleted")
         return pool
 
+    def _measurement(self, ref: Reference, job: Job | None) -> Measurement | None:
+        if job is None:
+            return None
+        if job.result is not None:
+            found: Measurement = job.result
+            return found
+        progress = job.progress or Slices(0, 0, "")
+        error = str(job.error or "the operator is being stopped") if job.done else ""
+        pool = self._targets[ref].pool
+        return Measurement(progress.done, progress.total, progress.message, error=error, pool=pool)
+
     def _key(self, benchmark: Object) -> str:
         return f"benchmark/{uid(benchmark)}"
 
@@ -123,6 +137,7 @@ class BenchmarkController:
         self._jobs.forget(key)
         if not self._jobs.running(key):
             self._keys.pop(ref, None)
+            self._targets.pop(ref, None)
 
 
 def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
@@ -157,14 +172,3 @@ def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
         "seed": str(store.get("seed") or "") if managed else "",
         "variables": {**variables, **own},
     }
-
-
-def _measurement(job: Job | None) -> Measurement | None:
-    if job is None:
-        return None
-    if job.result is not None:
-        found: Measurement = job.result
-        return found
-    progress = job.progress or Slices(0, 0, "")
-    error = str(job.error or "the operator is being stopped") if job.done else ""
-    return Measurement(progress.done, progress.total, progress.message, error=error)

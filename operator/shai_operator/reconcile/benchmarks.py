@@ -57,6 +57,8 @@ class Measurement:
     """The content of results.json: "rows" and "summary" go into the status unchanged."""
     table: str = ""
     error: str = ""
+    pool: str = ""
+    """The JailPool whose member is measured."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inv
     ended = _ended(benchmark, now)
     if ended is None and measurement is not None and measurement.error:
         ended = Condition(runs.SUCCEEDED, FALSE, "Failed", measurement.error)
-    if ended is None and measurement is not None and (refusal := _refusal(benchmark, inventory)) is not None:
-        ended = Condition(runs.SUCCEEDED, FALSE, refusal.reason, refusal.message)
+    if ended is None and measurement is not None:
+        ended = _stopped(benchmark, measurement, inventory)
     if ended is not None:
         decision.cancel = True
         _finish(decision.plan, benchmark, _values(benchmark, measurement, ended, now), ended, now)
@@ -151,6 +153,22 @@ def _refusal(benchmark: Object, inventory: Inventory) -> Condition | None:
     return _waits(why, "ModeNotAllowed") if why else None
 
 
+def _stopped(benchmark: Object, measurement: Measurement, inventory: Inventory) -> Condition | None:
+    """Say why a measurement that runs may not go on; None: it may.
+
+    Its pipeline is what lets it use the pool, so it ends with the pipeline, and when the pipeline names another pool.
+    """
+    refusal = _refusal(benchmark, inventory)
+    if refusal is not None:
+        return Condition(runs.SUCCEEDED, FALSE, refusal.reason, refusal.message)
+    pipeline = inventory.find("Pipeline", namespace(benchmark), spec(benchmark)["pipeline"])
+    pool = references.pool(pipeline) if pipeline else ""
+    if pool == measurement.pool and inventory.find("JailPool", "", pool) is not None:
+        return None
+    message = f"Pipeline {spec(benchmark)['pipeline']} is no longer in JailPool {measurement.pool}; create another one"
+    return Condition(runs.SUCCEEDED, FALSE, "Failed", message)
+
+
 def _host(pool: Object, host: str) -> str:
     """Return a host's address: pools may give the same machine different names."""
     listed = {entry["name"]: str(entry["address"]) for entry in spec(pool).get("hosts") or ()}
@@ -162,7 +180,9 @@ def _begin(decision: Decision, benchmark: Object, inventory: Inventory, now: dat
     if isinstance(found, Target):
         first = _first_on(found.host, benchmark, inventory)
         if first is not None:
-            found = _waits(f"waits for Benchmark {namespace(first)}/{name(first)}, which measures on the same host")
+            own = namespace(first) == namespace(benchmark)
+            other = f"Benchmark {namespace(first)}/{name(first)}" if own else "a Benchmark of another namespace"
+            found = _waits(f"waits for {other}, which measures on the same host")
     if isinstance(found, Condition):
         values = {**_values(benchmark, None, found, now), **_kept(benchmark)}
         decision.plan.add(SetStatus(benchmark, WRITER, values), Requeue(_LOOK_AGAIN_SECONDS))

@@ -50,6 +50,10 @@ def pool(name: str = "main", host: str = "", ready: str = "True") -> Object:
     )
 
 
+def measured(*values: Any, **more: Any) -> Measurement:
+    return Measurement(*values, **{"pool": "main", **more})
+
+
 def world(*objects: Object) -> Inventory:
     return inventory(*(objects or (pipeline(), pool())))
 
@@ -108,10 +112,40 @@ def test_what_its_pool_does_not_allow_is_not_measured(spec: dict[str, Any], reas
     decision = benchmarks.reconcile(benchmark(), None, known, NOW)
     assert (decision.start, succeeded(decision)) == (None, ("Unknown", reason))
     assert says in message(decision)
-    decision = benchmarks.reconcile(running(), Measurement(1, 2), known, NOW)
+    decision = benchmarks.reconcile(running(), measured(1, 2), known, NOW)
     assert (decision.cancel, succeeded(decision)) == (True, ("False", reason)), "one that runs is ended"
     older = benchmark("older", creationTimestamp="2026-06-01T11:00:00Z", spec={"modes": ["audit", "baseline"]})
     assert benchmarks.reconcile(benchmark(), None, world(pipeline(), pool(), older), NOW).start is not None
+
+
+CLOSED = {"spec": {**FOR_SEARCH, "allowedModes": ["shai"]}}
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [{**pool(), **CLOSED}],
+        [pipeline(pool="mine"), pool("mine"), {**pool(), **CLOSED}],
+        [pipeline(pool="nowhere"), {**pool(), **CLOSED}],
+        [pipeline()],
+    ],
+    ids=["its pipeline is deleted", "its pipeline names another pool", "or none", "its pool is gone"],
+)
+def test_no_measurement_outlasts_what_lets_it_use_the_pool(objects: list[Object]) -> None:
+    decision = benchmarks.reconcile(running(), measured(1, 2), inventory(*objects), NOW)
+    assert (decision.cancel, succeeded(decision)) == (True, ("False", "Failed"))
+    assert "Pipeline syse is no longer in JailPool main" in message(decision)
+
+
+def test_a_benchmark_of_another_namespace_is_not_named() -> None:
+    theirs = benchmark("before", namespace="else", creationTimestamp="2026-06-01T11:00:00Z")
+    its = pipeline(pool="away")
+    its["metadata"]["namespace"] = "else"
+    away = pool("away")
+    away["spec"]["allowedNamespaces"] = {"names": ["else"]}
+    decision = benchmarks.reconcile(benchmark(), None, world(pipeline(), pool(), theirs, its, away), NOW)
+    assert decision.start is None
+    assert "waits for a Benchmark of another namespace" in message(decision)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +181,7 @@ def test_one_measurement_at_a_time_on_a_host_oldest_first(first: Object, host: s
 
 
 def test_progress_is_shown() -> None:
-    decision = benchmarks.reconcile(running(), Measurement(3, 12, "slice 4"), world(), NOW)
+    decision = benchmarks.reconcile(running(), measured(3, 12, "slice 4"), world(), NOW)
     assert status_of(decision)["progress"] == {"done": 3, "total": 12, "message": "slice 4"}
     assert status_of(decision)["startTime"] == STARTED
     assert succeeded(decision) == ("Unknown", "Running")
@@ -155,7 +189,7 @@ def test_progress_is_shown() -> None:
 
 
 def test_results_go_into_the_status_and_a_config_map() -> None:
-    done = Measurement(12, 12, "done", RESULTS, "a table")
+    done = measured(12, 12, "done", RESULTS, "a table")
     decision = benchmarks.reconcile(running(), done, world(), NOW)
     create = decision.plan.actions[0]
     assert isinstance(create, Create)
@@ -174,7 +208,7 @@ def test_results_go_into_the_status_and_a_config_map() -> None:
 
 def test_results_that_no_config_map_holds_are_a_failure() -> None:
     for size, good in ((RESULTS_LIMIT - 2, True), (RESULTS_LIMIT - 1, False)):
-        decision = benchmarks.reconcile(running(), Measurement(results={}, table="x" * size), world(), NOW)
+        decision = benchmarks.reconcile(running(), measured(results={}, table="x" * size), world(), NOW)
         assert (succeeded(decision)[0] == "True") == good
         assert any(isinstance(action, Create) for action in decision.plan.actions) == good
 
@@ -182,10 +216,10 @@ def test_results_that_no_config_map_holds_are_a_failure() -> None:
 @pytest.mark.parametrize(
     ("made", "measurement", "reason", "says"),
     [
-        (running(), Measurement(error="no keys.jsonl"), "Failed", "no keys.jsonl"),
-        (running(annotations={"shai.dev/cancel": "true"}), Measurement(1, 2), "Cancelled", "annotation"),
-        (running(generation=2), Measurement(1, 2), "Failed", "spec was changed after the start"),
-        (running(spec={"deadlineSeconds": 30}), Measurement(1, 2), "TimedOut", "raise spec.deadlineSeconds"),
+        (running(), measured(error="no keys.jsonl"), "Failed", "no keys.jsonl"),
+        (running(annotations={"shai.dev/cancel": "true"}), measured(1, 2), "Cancelled", "annotation"),
+        (running(generation=2), measured(1, 2), "Failed", "spec was changed after the start"),
+        (running(spec={"deadlineSeconds": 30}), measured(1, 2), "TimedOut", "raise spec.deadlineSeconds"),
     ],
 )
 def test_a_measurement_that_is_ended_is_cancelled(
@@ -209,5 +243,5 @@ def test_a_finished_one_is_left_alone_and_a_deleted_one_cancelled() -> None:
         benchmark(status={"conditions": [condition("Succeeded", "False")]}),
         benchmark(deletionTimestamp=STARTED),
     ):
-        decision = benchmarks.reconcile(made, Measurement(1, 2), world(), NOW)
+        decision = benchmarks.reconcile(made, measured(1, 2), world(), NOW)
         assert decision == Decision(Plan(), None, cancel=True)
