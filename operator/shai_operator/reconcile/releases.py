@@ -122,10 +122,12 @@ def _begun(pool: Object) -> bool:
 
 
 def forbidden(pool: Object, release: Release) -> frozenset[str]:
-    """Return the pipelines of a release that a pool does not allow: because of a mode, or of an address."""
-    known = _inventory(release)
-    wrong = [pipeline for pipeline in release.of_kind("Pipeline") if _refused(pool, pipeline, known)]
-    return frozenset(name(pipeline) for pipeline in wrong)
+    """Return the pipelines of a release that a pool does not allow: because of the namespace, a mode, or an address."""
+    pipelines = release.of_kind("Pipeline")
+    if release.namespace == tenancy.served_namespace(pool, release):
+        known = _inventory(release)
+        pipelines = tuple(pipeline for pipeline in pipelines if _refused(pool, pipeline, known))
+    return frozenset(name(pipeline) for pipeline in pipelines)
 
 
 def settings(definitions: Definitions, changed: Iterable[str]) -> Settings:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -76,8 +77,8 @@ STATUSES: dict[str, dict[str, Any]] = {
 }
 
 
-async def goes_on(pool: Object, *, checked: bool) -> bool:
-    stored = {made.name: made for made in (SHAI, BASELINE)}
+async def goes_on(pool: Object, *, checked: bool, of: str = "search") -> bool:
+    stored = {made.name: replace(made, namespace=of) for made in (SHAI, BASELINE)}
     verdicts = valid(inventory(TASK, pipeline("shai"))) if checked else {}
     controller = PoolController(cast("Services", Parts(pool, stored, verdicts)))
     try:
@@ -92,6 +93,15 @@ async def test_nothing_delays_the_removal_of_what_a_pool_forbids(runs: str) -> N
     for checked in (False, True):
         assert await goes_on(pool_of(STATUSES[runs]), checked=checked)
     assert not await goes_on(pool_of(STATUSES[runs], ("shai", "baseline")), checked=False), "what is allowed waits"
+
+
+@pytest.mark.parametrize("runs", ["a stable release", "a first release", "canaries"])
+@pytest.mark.parametrize("names", [[], ["search"]])
+async def test_nothing_delays_the_end_of_what_another_namespace_runs(runs: str, names: list[str]) -> None:
+    pool = pool_of(STATUSES[runs], ("shai", "baseline"))
+    pool["spec"]["allowedNamespaces"] = {"names": names}
+    for checked in (False, True):
+        assert await goes_on(pool, checked=checked, of="former")
 
 
 @pytest.mark.parametrize("checked", [False, True])
