@@ -66,7 +66,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_refused_request_is_answered_and_the_connection_closed(start: Callable[..., FrontEnd], name: str) -> None:
     request, status = REFUSED[name]
-    front_end = start(options=("--login-timeout", "1"))
+    front_end = start(options=("--login-timeout", "1" if status == 408 else "60"))
     answer = exchange(front_end, request)
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status} ".encode())
@@ -121,8 +121,8 @@ def test_a_body_of_a_gigabyte_is_not_read(front_end: FrontEnd) -> None:
 def test_an_answer_arrives_although_the_client_goes_on_sending(front_end: FrontEnd) -> None:
     with front_end.connect() as connection:
         connection.sendall(b"POST /session HTTP/1.1\r\nContent-Length: 1073741824\r\n\r\n")
+        assert connection.recv(1, socket.MSG_PEEK) == b"H"
         for _ in range(10):
-            time.sleep(0.01)
             connection.sendall(bytes(20_000))  # would be an error if the server had simply closed
         assert until_closed(connection).startswith(b"HTTP/1.1 413 ")
 
@@ -152,7 +152,8 @@ def test_pipelined_requests_are_answered_in_order(front_end: FrontEnd) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
-def test_a_request_may_arrive_in_pieces(front_end: FrontEnd, size: int) -> None:
+def test_a_request_may_arrive_in_pieces(start: Callable[..., FrontEnd], size: int) -> None:
+    front_end = start(options=("--login-timeout", "60"))
     request = b"POST /session HTTP/1.1\r\nAccept: text/html\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
     with front_end.connect() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -170,20 +171,16 @@ def test_the_slow_one_is_told_and_closed(start: Callable[..., FrontEnd]) -> None
         connection.settimeout(0.1)
         received = b""
         for byte in b"GET / HTTP/1.1\r\nA: " + b"b" * 1000:
-            try:
+            with contextlib.suppress(OSError):  # the answer was sent, and the server has closed
                 connection.sendall(bytes([byte]))
-                received += connection.recv(1000)
-            except TimeoutError:
-                continue
-            except OSError:
-                break
-            if received:
+            with contextlib.suppress(TimeoutError):
+                received = connection.recv(1000)
                 break
     assert received.startswith(b"HTTP/1.1 408 ")
 
 
 def test_the_idle_one_is_closed_without_a_word(start: Callable[..., FrontEnd]) -> None:
-    front_end = start(options=("--login-timeout", "1", "--idle-timeout", "2"))
+    front_end = start(options=("--login-timeout", "1"))
     with front_end.connect() as connection:
         assert until_closed(connection) == b""
     with front_end.client() as client:
