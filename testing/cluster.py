@@ -26,6 +26,8 @@ _KUBECTL_SECONDS = 600
 _STOP_SECONDS = 60
 _GONE_SECONDS = 180
 _ESTABLISHED_SECONDS = 60
+_RESOURCES = "/apis/shai.dev/v1alpha1"
+_WEBHOOKS = "validatingwebhookconfiguration", "shai.dev"
 _REQUEST_SECONDS = 120.0
 
 
@@ -81,6 +83,22 @@ class Cluster:
         until(
             lambda: not self.kubectl("get", kind, name, "--ignore-not-found"), f"{kind} {name} is gone", _GONE_SECONDS
         )
+
+    def asks_webhooks(self) -> bool:
+        """Whether the API server asks Shai's webhooks, while nobody answers them."""
+        policy = {
+            "apiVersion": "shai.dev/v1alpha1",
+            "kind": "Policy",
+            "metadata": {"name": "asked-about"},
+            "spec": {"text": "policy p { read :- true. }"},
+        }
+        answer = self.request("POST", f"{_RESOURCES}/namespaces/default/policies", policy, dryRun="All")
+        return "failed calling webhook" in answer.text
+
+    def remove_webhooks(self) -> None:
+        """Delete Shai's webhooks, and wait until the API server does not ask them: it learns of it a moment later."""
+        self.kubectl("delete", *_WEBHOOKS, "--ignore-not-found")
+        until(lambda: not self.asks_webhooks(), "the API server does not ask the webhooks")
 
     def request(
         self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", **parameters: str
@@ -149,9 +167,11 @@ def running(server: Server) -> Iterator[Cluster]:
 
 
 def install(cluster: Cluster) -> None:
-    """Apply Shai's resources, and wait until they are served."""
-    cluster.kubectl("apply", "--server-side", "-k", str(ROOT / "crds"))
+    """Apply Shai's resources, and wait until they are served and clients find them."""
+    applied = cluster.kubectl("apply", "--server-side", "-k", str(ROOT / "crds"), "-o", "json")
     await_established(cluster)
+    kinds = {definition["spec"]["names"]["kind"] for definition in json.loads(applied)["items"]}
+    until(lambda: kinds <= _found(cluster), "clients find all kinds")
 
 
 def await_established(cluster: Cluster, *names: str) -> None:
@@ -162,6 +182,15 @@ def await_established(cluster: Cluster, *names: str) -> None:
         return cluster.try_kubectl("wait", "--for=condition=Established", "--timeout=5s", *targets).returncode == 0
 
     until(established, "the definitions are served", _ESTABLISHED_SECONDS)
+
+
+def _found(cluster: Cluster) -> set[str]:
+    """Return the kinds that discovery lists and the schemas describe, a moment after they are established."""
+    listed, described = cluster.request("GET", _RESOURCES), cluster.request("GET", f"/openapi/v3{_RESOURCES}")
+    if httpx2.codes.NOT_FOUND in {listed.status_code, described.status_code}:
+        return set()
+    names = {name.rpartition(".")[2] for name in described.json()["components"]["schemas"]}
+    return names & {resource["kind"] for resource in listed.json()["resources"]}
 
 
 def _client(kubeconfig: Path) -> httpx2.Client:

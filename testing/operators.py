@@ -56,7 +56,7 @@ class Operator:
         try:
             self.stop()
         finally:
-            self._cluster.try_kubectl("delete", "validatingwebhookconfiguration", "shai.dev", "--ignore-not-found")
+            self._cluster.remove_webhooks()
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

@@ -13,6 +13,7 @@ from shai_operator.__main__ import parser
 from shai_operator.control.webhooks import NAME, VALIDATED
 from shai_operator.reconcile.objects import PLURALS
 from testing.cluster import ROOT
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from testing.cluster import Cluster
@@ -38,13 +39,14 @@ def test_all_of_it_can_be_applied(devcluster: Cluster) -> None:
     try:
         assert len([line for line in applied if line.startswith("customresourcedefinition")]) == len(PLURALS)
         assert "validatingwebhookconfiguration.admissionregistration.k8s.io/shai.dev serverside-applied" in applied
+        until(devcluster.asks_webhooks, "the API server asks the webhooks")
         refused = devcluster.try_kubectl(
             "create", "-f", str(ROOT / "crds" / "examples" / "kinds" / "policy.yaml"), "--dry-run=server"
         )
         assert refused.returncode != 0, "with the operator away, nothing gets past the parser"
         assert 'failed calling webhook "policies.shai.dev"' in refused.stderr
     finally:
-        devcluster.kubectl("delete", "validatingwebhookconfiguration", NAME)
+        devcluster.remove_webhooks()
 
 
 def test_what_is_on_its_way_out_goes_while_the_operator_is_away(
@@ -60,12 +62,13 @@ def test_what_is_on_its_way_out_goes_while_the_operator_is_away(
     webhooks = find(rendered, "ValidatingWebhookConfiguration")
     devcluster.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump(webhooks))
     try:
+        until(devcluster.asks_webhooks, "the API server asks the webhooks")
         devcluster.kubectl("delete", "policy", "leaving", "-n", namespace, "--wait=false")
         patch = ("--type=merge", "-p", '{"metadata":{"finalizers":null}}')
         devcluster.kubectl("patch", "policy", "leaving", "-n", namespace, *patch)
         assert devcluster.kubectl("get", "policies", "-n", namespace, "-o", "name") == ""
     finally:
-        devcluster.kubectl("delete", "validatingwebhookconfiguration", NAME)
+        devcluster.remove_webhooks()
 
 
 def test_the_pod_keeps_to_the_strictest_standard(deployed: Cluster, rendered: Things) -> None:
@@ -80,8 +83,11 @@ def test_the_pod_keeps_to_the_strictest_standard(deployed: Cluster, rendered: Th
     create = ("create", "-n", "shai-system", "--dry-run=server", "-f", "-")
     deployed.kubectl(*create, stdin=yaml.safe_dump(pod))
     pod["spec"]["containers"][0]["securityContext"]["capabilities"] = {"drop": []}
-    refused = deployed.try_kubectl(*create, stdin=yaml.safe_dump(pod))
-    assert 'violates PodSecurity "restricted' in refused.stderr
+
+    def refused() -> bool:
+        return 'violates PodSecurity "restricted' in deployed.try_kubectl(*create, stdin=yaml.safe_dump(pod)).stderr
+
+    until(refused, "the namespace enforces the standard: admission learns of its labels a moment after they are stored")
     assert container(rendered)["securityContext"]["readOnlyRootFilesystem"] is True
     assert find(rendered, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
     assert find(rendered, "Deployment")["spec"]["replicas"] == 1

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from testing.cluster import Cluster
 
-WEBHOOKS = "validatingwebhookconfiguration"
-
 
 @pytest.fixture
 def operator(deployed: Cluster, rendered: list[dict[str, Any]], tmp_path: Path) -> Iterator[Operator]:
@@ -37,7 +35,7 @@ def operator(deployed: Cluster, rendered: list[dict[str, Any]], tmp_path: Path) 
         with Operator(deployed, tmp_path / "log", kubeconfig=kubeconfig) as running:
             yield running
     finally:
-        deployed.kubectl("delete", WEBHOOKS, webhooks["metadata"]["name"], "--ignore-not-found")
+        deployed.remove_webhooks()
 
 
 def test_its_rights_suffice(deployed: Cluster, namespace: str, operator: Operator) -> None:

@@ -117,7 +117,7 @@ class Launcher:
         name = f"{store.name} ({variant.name})"
         log = self._site.logs / f"store-{variant.name}.log"
         process = self._start(stack, name, store.command, log, variant)
-        self._supervisor.wait_until(store.socket.exists, process, name, log, _START_SECONDS)
+        self._supervisor.wait_until(store.listens, process, name, log, _START_SECONDS)
         if self._site.seed is not None:
             stores.load(store, self._site.seed)
 

@@ -36,6 +36,11 @@ class Store:
     command: list[str]
     login: tuple[str, str, str] | None = None
 
+    def listens(self) -> bool:
+        """Whether it accepts connections; the file of its socket exists a moment earlier."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            return connection.connect_ex(str(self.socket)) == 0
+
 
 def open_store(directory: Path) -> Store:
     """Describe an open store in ``directory``, which other users may search, because tasks run as other users.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -46,8 +47,9 @@ def member(tmp_path: Path) -> Iterator[ServingMember]:
     finally:
         process.terminate()
         process.wait()
-        for pid in left_over(str(tmp_path)):  # after a failed test
-            os.kill(pid, signal.SIGKILL)
+        for pid in left_over(str(tmp_path)):  # tasks that are just ending, or after a failed test
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -23,7 +23,7 @@ while IFS= read -r -d '' command; do
 done
 """
 _LOOK_SECONDS = 0.1
-_END_SECONDS = 300.0
+_END_SECONDS = 1200.0
 
 
 class Terminal:

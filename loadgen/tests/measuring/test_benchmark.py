@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,7 @@ from loadgen.results import samples
 from loadgen.stacks.member import MemberError, peer, read
 from loadgen.tests.harness import ROOT
 from loadgen.tests.serving_member import PLAN
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from loadgen.tests.serving_member import ServingMember
@@ -79,8 +79,7 @@ def test_after_a_kill_the_next_measurement_puts_the_mode_back(member: ServingMem
     member.wait_for(process, lambda _: member.mode() == "dynamic")
     process.kill()
     ended(process)
-    while member.left_over():  # the kernel sends them a signal when their parent has ended
-        time.sleep(0.05)
+    until(lambda: not member.left_over(), "its processes have ended: the kernel tells them that their parent has")
     assert member.mode() == "dynamic"
     process = member.measure()
     ended(process)

@@ -163,12 +163,13 @@ def test_an_ended_task_is_an_error() -> None:
 
 
 def test_pinning_binds_every_thread() -> None:
-    code = "import threading, time; threading.Thread(target=time.sleep, args=(9,)).start(); print(flush=True)"
+    code = "import sys, threading; threading.Thread(target=sys.stdin.read).start(); print(flush=True)"
     core = {min(os.sched_getaffinity(0))}
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         processes.pin([process.pid], core)
         bound = [os.sched_getaffinity(int(path.name)) for path in Path(f"/proc/{process.pid}/task").iterdir()]
-        process.kill()
     assert bound == [core, core]

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import pytest
 
 from loadgen.datasets import commands
 from loadgen.stacks import stores
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,10 +47,8 @@ def test_commands_reach_the_store(
     if lines:
         file.write_text(f"SET profile:bob {json.dumps(json.dumps(BOB))}")
     with subprocess.Popen(store.command, stdout=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 10
-        while not store.socket.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
         try:
+            until(store.listens, "the store listens")
             stores.load(store, file)
             if store.login is not None:
                 with pytest.raises(stores.StoreError, match=r"refuses a command of .*commands: NOAUTH"):
@@ -60,6 +59,17 @@ def test_commands_reach_the_store(
         finally:
             process.terminate()
     assert json.loads(found) == BOB
+
+
+def test_a_store_whose_socket_only_has_its_file_does_not_listen_yet(tmp_path: Path) -> None:
+    store = stores.open_store(tmp_path)
+    assert not store.listens()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(store.socket))
+        assert store.socket.exists()
+        assert not store.listens()
+        server.listen()
+        assert store.listens()
 
 
 def test_damaged_secrets_are_named(tmp_path: Path) -> None:

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Processes of a run that end unexpectedly, and descendants that the kernel makes our children."""
+"""Processes of a run that end unexpectedly, and descendants that the kernel makes our children.
+
+A supervisor ends all descendants of its process, so each has a process of its own here: servers of other tests are
+descendants of this one.
+"""
 
 from __future__ import annotations
 
-import time
+import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from loadgen.stacks.supervisor import ProcessFailedError, Supervisor
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,26 +24,20 @@ if TYPE_CHECKING:
 ORPHAN = "(sh -c 'while [ ! -e end ]; do sleep 0.02; done' & echo $! >pid); exec sleep 600"
 
 
-def await_condition(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def state(pid: int) -> str:
-    """Return a process's state, as in /proc: Z for a zombie, empty when it does not exist."""
+def state(pid: int) -> tuple[str, int]:
+    """Return a process's state, as in /proc (Z for a zombie), and its parent; empty and 0 when it does not exist."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        found, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
     except OSError:
-        return ""
+        return "", 0
+    return found, int(parent)
 
 
-def test_a_process_that_ends_by_itself_is_noticed_with_its_log(tmp_path: Path) -> None:
+def notice_the_end_of_a_process(logs: Path) -> None:
     with Supervisor() as supervisor:
-        stays = supervisor.start("a server", ["sleep", "600"], tmp_path / "stays.log")
+        stays = supervisor.start("a server", ["sleep", "600"], logs / "stays.log")
         supervisor.check()
-        fails = supervisor.start("an operator", ["sh", "-c", "echo no cluster; exit 3"], tmp_path / "fails.log")
+        fails = supervisor.start("an operator", ["sh", "-c", "echo no cluster; exit 3"], logs / "fails.log")
         fails.wait()
         with pytest.raises(ProcessFailedError, match=r"an operator ended with status 3:\n  \| no cluster"):
             supervisor.check()
@@ -45,14 +46,22 @@ def test_a_process_that_ends_by_itself_is_noticed_with_its_log(tmp_path: Path) -
         assert stays.poll() is None
 
 
-def test_an_orphan_that_has_ended_is_gone_for_those_who_wait_for_it(tmp_path: Path) -> None:
+def reap_an_orphan(place: Path) -> None:
+    file = place / "pid"
     with Supervisor() as supervisor:
-        supervisor.start("a parent", ["sh", "-c", ORPHAN], tmp_path / "log", cwd=tmp_path)
-        await_condition(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
-        pid = int((tmp_path / "pid").read_text())
+        supervisor.start("a parent", ["sh", "-c", ORPHAN], place / "log", cwd=place)
+        until(lambda: file.exists() and file.read_text().endswith("\n"), "the orphan runs")
+        pid = int(file.read_text())
+        until(lambda: state(pid)[1] == os.getpid(), "the orphan is a child of the supervisor's process")
         supervisor.check()
-        assert state(pid) not in {"", "Z"}
-        (tmp_path / "end").touch()
-        await_condition(lambda: state(pid) == "Z")
+        assert state(pid)[0] not in {"", "Z"}
+        (place / "end").touch()
+        until(lambda: state(pid)[0] == "Z", "the orphan has ended")
         supervisor.check()
-        assert state(pid) == ""
+        assert state(pid) == ("", 0)
+
+
+@pytest.mark.parametrize("scene", [notice_the_end_of_a_process, reap_an_orphan])
+def test_what_happens_to_processes_is_noticed(tmp_path: Path, scene: Callable[[Path], None]) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
+        apart.submit(scene, tmp_path).result()
