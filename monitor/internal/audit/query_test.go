@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +49,51 @@ func TestQuery(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestQueryHasWhatWasAppendedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{block: make(chan struct{})}
+		l := openLog(t, Options{Directory: t.TempDir(), openFile: d.open})
+		defer l.Close()
+		if err := l.Append(denial("/corpus/1")); err != nil {
+			t.Fatal(err)
+		}
+		found := make(chan int)
+		go func() {
+			count := 0
+			if err := l.Query(t.Context(), Query{}, func(Record) error { count++; return nil }); err != nil {
+				t.Error(err)
+			}
+			found <- count
+		}()
+		synctest.Wait()
+		close(d.block)
+		if got := <-found; got != 1 {
+			t.Errorf("found %d records; one was appended before, and the disk was slow", got)
+		}
+	})
+}
+
+// Records that were stored can be read while the disk takes no others: the twin of the
+// test above.
+func TestQueryWorksWhileNothingCanBeWritten(t *testing.T) {
+	d := new(disk)
+	l := openLog(t, Options{Directory: t.TempDir(), openFile: d.open})
+	record(t, l, denial("/corpus/1"))
+	d.set(true, false)
+	if err := l.Append(denial("/corpus/2")); err != nil {
+		t.Fatal(err)
+	}
+	var conduits []string
+	err := l.Query(t.Context(), Query{}, func(r Record) error { conduits = append(conduits, r.Conduit); return nil })
+	if err != nil || fmt.Sprint(conduits) != "[/corpus/1]" {
+		t.Errorf("found %v: %v", conduits, err)
+	}
+	d.set(false, false)
+	if err := l.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
