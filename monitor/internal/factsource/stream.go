@@ -23,7 +23,8 @@ type stream struct {
 	spec       manifest.FactRedis
 	login      Login
 	block      time.Duration
-	connection redis.Conn // nil between connections
+	replay     time.Duration // how long a replay may take
+	connection redis.Conn    // nil between connections
 	release    func()
 }
 
@@ -72,11 +73,16 @@ func (s *stream) Fetch(ctx context.Context, position string) (update Update, err
 	return Update{Steps: steps, Position: next}, nil
 }
 
-// everything replays the stream from its beginning.
+// everything replays the stream from its beginning. A bundle waits for it, so it ends,
+// also if entries arrive as fast as they are read.
 func (s *stream) everything() (Update, error) {
 	standing := newReplay()
 	position := start
-	for {
+	for deadline := time.Now().Add(s.replay); ; {
+		if time.Now().After(deadline) {
+			return Update{}, fmt.Errorf("its end was not reached within %v; begin a new stream with the facts that "+
+				"hold now, or divide them among several sources", s.replay)
+		}
 		steps, next, err := s.read(position, 0)
 		if err != nil {
 			return Update{}, err
