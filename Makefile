@@ -99,7 +99,7 @@ bench: ## List the measurements, or run one (NAME=...)
 .PHONY: test
 test: build ## Run every test of every language
 	@scripts/suites.sh test \
-	  --show monitor 'scripts/go-test.sh monitor' \
+	  --show monitor 'scripts/go-test.sh monitor -timeout=30m ./...' \
 	  --beside --show devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \
 	  --keep passed runtime '$(MAKE) -C runtime test' \
 	  --keep 'passed|^Done' kernel '$(MAKE) -C kernel test' \

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -277,17 +278,19 @@ func TestSecondWriterIsRefused(t *testing.T) {
 // A lock that is about to be released, such as that of a monitor that was just killed,
 // does not prevent writing.
 func TestALockThatIsGivenBackIsWaitedFor(t *testing.T) {
-	directory := t.TempDir()
-	l := openLog(t, Options{Directory: directory})
-	closed := make(chan error, 1)
-	time.AfterFunc(lockPatience/10, func() { closed <- l.Close() })
-	next, err := Open(Options{Directory: directory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(<-closed, next.Close()); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) { // time passes while all wait, and only then
+		directory := t.TempDir()
+		l := openLog(t, Options{Directory: directory})
+		closed := make(chan error, 1)
+		time.AfterFunc(lockPatience/10, func() { closed <- l.Close() })
+		next, err := Open(Options{Directory: directory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(<-closed, next.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestIdenticalDenialsAreCounted(t *testing.T) {

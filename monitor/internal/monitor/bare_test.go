@@ -138,7 +138,7 @@ func bareOptions(t *testing.T) Options {
 	}
 	options := Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"),
-		TaskIDs: taskid.Registry{Path: filepath.Join(root, "task-ids.json")},
+		TaskIDs: taskUsers(root),
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, name := range documentsOfBare {
@@ -151,6 +151,14 @@ func bareOptions(t *testing.T) Options {
 		}
 	}
 	return options
+}
+
+// taskUsers is a registry in a directory. Other test programs, and other monitors of the
+// machine, give other users: a monitor ends processes of its users that have no keeper.
+func taskUsers(directory string) taskid.Registry {
+	first := 1_000_000 + 100*uint32(os.Getpid())
+	return taskid.Registry{Path: filepath.Join(directory, "task-ids.json"), Range: taskid.Range{First: first,
+		Last: first + 99}}
 }
 
 func applyBare(t *testing.T, m *Monitor, text string) {

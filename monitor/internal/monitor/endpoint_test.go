@@ -104,7 +104,7 @@ func TestEndpointTakesNoDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if after := openDescriptors(t); after != before {
+	if after := openDescriptors(t); after > before { // what earlier tests used may be closed meanwhile
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 }

@@ -55,10 +55,5 @@ func TestExpiryIsWaitedFor(t *testing.T) {
 	p := m.pipelines["bare"]
 	analyzeBare(t, m)
 	offer := classOf(t, m, "/offer/1.txt")
-	for deadline := time.Now().Add(30 * time.Second); bareSet(t,
-		p).holdsClass(offer); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the offer is still in the capability set")
-		}
-	}
+	waitUntil(t, "the offer leaves the capability set", func() bool { return !bareSet(t, p).holdsClass(offer) })
 }

@@ -85,7 +85,10 @@ func (s *stack) startMonitorProcess(swap ...api.ApplyRequest) (*exec.Cmd, *bufio
 	s.must(err)
 	process.Stderr = os.Stderr
 	s.must(process.Start())
-	s.t.Cleanup(func() { _ = process.Process.Kill() })
+	s.t.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait() // it writes into the test's directories until it has ended
+	})
 	lines := bufio.NewReader(output)
 	if line, _ := lines.ReadString('\n'); line != "serving\n" {
 		s.t.Fatalf("the monitor says %q", line)

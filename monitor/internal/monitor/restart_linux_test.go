@@ -12,6 +12,8 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
+// dying says that it is ready when it ends. What it has said before takes the monitor
+// longer to read than the program to write and end.
 const dying = `
 apiVersion: shai.dev/v1alpha1
 kind: Policy
@@ -22,7 +24,7 @@ apiVersion: shai.dev/v1alpha1
 kind: Task
 metadata: {name: dying}
 spec:
-  command: [/bin/sh, -c, "echo ready; exec sleep 0.05"]
+  command: [/bin/sh, -c, "yes | head -n 30000; echo ready"]
   taint: {name: open}
 ---
 apiVersion: shai.dev/v1alpha1

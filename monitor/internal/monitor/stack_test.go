@@ -25,7 +25,6 @@ import (
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
-	"shai.dev/monitor/internal/taskid"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -50,7 +49,7 @@ func newStack(t testing.TB) *stack {
 	s := &stack{t: t, address: freeAddress(t), manifests: map[string]string{}}
 	s.options = Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
-		TaskIDs: taskid.Registry{Path: filepath.Join(root, "task-ids.json")},
+		TaskIDs: taskUsers(root),
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Define:  map[string]string{"PROBE": given.probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
 	}
@@ -250,11 +249,14 @@ func (s *stack) startWorkers() {
 	s.awaitIdle()
 }
 
+// awaitIdle waits until every worker without a session waits for a user, and every slot
+// without a session is free: a session gives its slot back after it has ended.
 func (s *stack) awaitIdle() {
 	s.t.Helper()
 	task := s.pipeline().tasks["worker"]
 	waitUntil(s.t, "workers wait for users", func() bool {
-		return task.idleCount.Load() == int64(3-len(s.pipeline().sessions.live()))
+		idle := 3 - len(s.pipeline().sessions.live())
+		return task.idleCount.Load() == int64(idle) && len(s.freeSlots()) == idle
 	})
 }
 

@@ -60,7 +60,7 @@ func beginPair(t *testing.T) *stack {
 type watcher struct {
 	stack       *stack
 	left, right uint32
-	inForce     *atomic.Int64 // 1: left is open, 2: right is, 0: it is being changed
+	inForce     *atomic.Int64 // the bundle's number: left is open in odd ones; 0 while it is being changed
 	refused     atomic.Int64  // connections without a session
 	sessions    atomic.Int64  // that have read both
 	mu          sync.Mutex
@@ -95,13 +95,13 @@ func (w *watcher) serve() {
 			first = seen
 			w.sessions.Add(1)
 		}
-		want := map[int64]string{1: "text error ", 2: "error text "}
+		want := map[int64]string{1: "text error ", 0: "error text "}
 		switch {
-		case seen != want[1] && seen != want[2]:
+		case seen != want[0] && seen != want[1]:
 			w.fault("half a bundle: %s", seen)
 		case seen != first:
 			w.fault("two bundles in one session: first %s, then %s", first, seen)
-		case began != 0 && w.inForce.Load() == began && seen != want[began]:
+		case began != 0 && w.inForce.Load() == began && seen != want[began%2]:
 			w.fault("bundle %d is in force, and a session sees %s", began, seen)
 		}
 	}
@@ -133,17 +133,17 @@ func TestBundlesAreSwappedWholeUnderLoad(t *testing.T) {
 	}
 	defer clients.Wait()
 	defer done.Store(true)
-	for swap := range 16 {
+	for number := range int64(16) {
 		before := w.sessions.Load()
 		waitUntil(t, "sessions read under the bundle", func() bool { return w.sessions.Load() >= before+2 })
 		w.inForce.Store(0)
-		if swap%2 == 0 {
+		if number%2 == 0 {
 			s.pair(closedText, openText)
 		} else {
 			s.pair(openText, closedText)
 		}
 		s.apply()
-		w.inForce.Store(int64(2 - swap%2))
+		w.inForce.Store(number + 2)
 	}
 	done.Store(true)
 	clients.Wait()

@@ -154,7 +154,11 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 		return fmt.Errorf("make output pipe of task %s: %w", t.name, err)
 	}
 	defer output.Close()
-	go t.follow(log)
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		t.follow(log)
+	}()
 	spec := sandbox.Spec{
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime: roots, RuntimeNames: t.spec.Runtime,
@@ -173,17 +177,25 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 	}
 	t.started, t.launched = started, time.Now()
 	go t.serveMessages(t.endpoint)
-	go t.supervise(started, t.endpoint)
+	go t.supervise(started, t.endpoint, followed)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
 		Reason: fmt.Sprintf("process %d, mode %s", started.PID(), modes[p.currentMode()])})
 	return nil
 }
 
+// outputGrace is how long the output of a program that has ended may take to end, too. A
+// process that the sandbox does not confine and whose keeper was killed can hold it open.
+const outputGrace = 5 * time.Second
+
 // supervise waits for the program's end, and starts it again if the task should always
-// run.
-func (t *runningTask) supervise(started sandbox.Task, e *endpoint) {
+// run. The channel followed is closed when its output has been read.
+func (t *runningTask) supervise(started sandbox.Task, e *endpoint, followed <-chan struct{}) {
 	<-started.Done()
 	e.close()
+	select {
+	case <-followed: // its last words may be that it is ready
+	case <-time.After(outputGrace):
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.started != started {

@@ -24,9 +24,17 @@ import (
 func isSuperuser() bool { return os.Geteuid() == 0 }
 
 // dropGroups removes the monitor's supplementary groups: when it opens a file for a task,
-// it must have no rights but those of the task's user and group.
+// it must have no rights but those of the task's user and group. If it has none, it leaves
+// its threads alone: they change their groups by a signal, for which each is waited for.
 func dropGroups() error {
 	if !isSuperuser() {
+		return nil
+	}
+	groups, err := syscall.Getgroups()
+	if err != nil {
+		return fmt.Errorf("read supplementary groups: %w", err)
+	}
+	if len(groups) == 0 {
 		return nil
 	}
 	if err := syscall.Setgroups(nil); err != nil {

@@ -107,6 +107,42 @@ func TestSignalsToTheMonitor(t *testing.T) {
 	}
 }
 
+// TestWhatEndsSupervision: a poll that reports an error alone, as for a signal that
+// interrupts it, does not end supervision. The end of the task's last process does, and stop.
+func TestWhatEndsSupervision(t *testing.T) {
+	unread, end := pipe(t)
+	check(t, unread.Close()) // its writing end is in error: nobody reads
+	begin, written := pipe(t)
+	check(t, written.Close()) // its reading end has hung up: nobody writes
+	for _, test := range []struct {
+		name     string
+		listener *os.File
+		stopped  bool
+		goesOn   bool
+	}{
+		{"an error", end, false, true}, {"an error and stop", end, true, false}, {"the end", begin, false, false},
+	} {
+		wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		check(t, err)
+		defer unix.Close(wake)
+		s := &supervisor{listener: listener(test.listener.Fd()), wake: wake}
+		if test.stopped {
+			s.stop()
+		}
+		if got := s.next(); got != test.goesOn {
+			t.Errorf("%s: goes on %v, want %v", test.name, got, test.goesOn)
+		}
+	}
+}
+
+func pipe(t *testing.T) (read, write *os.File) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	check(t, err)
+	t.Cleanup(func() { read.Close(); write.Close() })
+	return read, write
+}
+
 // signalThreads sends a signal to every thread of this process. Any goroutine can call it.
 func signalThreads(t *testing.T, signal unix.Signal) {
 	t.Helper()
