@@ -115,7 +115,13 @@ func TestCustomResourcesAreValidated(t *testing.T) {
 			}
 		})
 	}
-	contains(t, runKubectl(t, d, "", "explain", "range.spec").stdout, "What lies between.")
+	// The API server publishes a kind's schema a moment after it serves the kind.
+	eventually(t, "the kind is explained", func() error {
+		if got := runKubectl(t, d, "", "explain", "range.spec"); !strings.Contains(got.stdout, "What lies between.") {
+			return errors.New(got.String())
+		}
+		return nil
+	})
 }
 
 // Both owner and dependent may be of kinds that came up a moment ago.
