@@ -318,3 +318,35 @@ def kinds(actions: list[Any]) -> list[str]:
         f"SetStatus {action.obj['kind']} {name(action.obj)}" if isinstance(action, SetStatus) else type(action).__name__
         for action in actions
     ]
+
+
+def settled(replicas: int = 3, **spec: object) -> World:
+    """Return a world whose pool is ready; what happened until then is forgotten."""
+    world = World(replicas, **spec)
+    world.settle()
+    assert world.condition("JailPool", "default", "Ready") == ("True", "AllReady"), world.status
+    world.trail.clear()
+    world.events.clear()
+    return world
+
+
+def counters(world: World) -> tuple[int, ...]:
+    """Return how many members the pool has, and how many are ready, available and updated."""
+    return tuple(world.status[f"{prefix}eplicas"] for prefix in ("r", "readyR", "availableR", "updatedR"))
+
+
+def running_modes(world: World) -> set[str]:
+    """Return the modes in which members run the pipeline."""
+    bundles = [machine.bundle.release for machine in world.machines.values() if machine.bundle]
+    found = [bundle.objects[key] for bundle in bundles for key in [("Pipeline", "syse")] if key in bundle.objects]
+    return {pipeline["spec"].get("mode", "shai") for pipeline in found}
+
+
+def first_under_way(**spec: object) -> World:
+    """Return a world whose members have the first release, which is not yet stable."""
+    world = World(allowedModes=["shai", "baseline"])
+    world.change("Pipeline", "syse", **spec)
+    while not running_modes(world):
+        world.look()
+    assert "stableRelease" not in world.status
+    return world
