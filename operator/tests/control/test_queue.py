@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shai_operator.control.queue import LAST_RETRY_SECONDS, WorkQueue
 from shai_operator.reconcile.objects import Reference
+from testing.waiting import until_async
 from tests.control.queues import idle
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ async def working(
             await task
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0)
-
-
 async def test_adding_often_is_looking_once() -> None:
     looked = Counter[Reference]()
 
@@ -52,7 +47,7 @@ async def test_adding_often_is_looking_once() -> None:
     async with working(look) as queue:
         for _ in range(10):
             queue.add(ref("a"))
-        await until(lambda: idle(queue))
+        await until_async(lambda: idle(queue))
     assert looked == {ref("a"): 1}
 
 
@@ -75,7 +70,7 @@ async def test_adding_while_it_is_looked_at_is_one_more_look_and_never_two_at_a_
         for _ in range(5):
             queue.add(ref("a"))
         gate.set()
-        await until(lambda: looks == 2 and idle(queue))
+        await until_async(lambda: looks == 2 and idle(queue))
 
 
 async def test_one_slow_thing_does_not_hold_up_the_others() -> None:
@@ -90,7 +85,7 @@ async def test_one_slow_thing_does_not_hold_up_the_others() -> None:
     async with working(look) as queue:
         for name in ("slow", "a", "b", "c"):
             queue.add(ref(name))
-        await until(lambda: len(looked) == 3)
+        await until_async(lambda: len(looked) == 3)
 
 
 async def test_a_failure_is_repeated_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +100,7 @@ async def test_a_failure_is_repeated_and_the_others_go_on(monkeypatch: pytest.Mo
     async with working(look) as queue:
         queue.add(ref("bad"))
         queue.add(ref("good"))
-        await until(lambda: tries[ref("bad")] == 4)
+        await until_async(lambda: tries[ref("bad")] == 4)
     assert tries[ref("good")] == 1
 
 
@@ -129,7 +124,7 @@ async def test_the_earlier_of_two_times_counts() -> None:
         queue.add_after(ref("a"), 3600)
         queue.add_after(ref("b"), 3600)
         queue.add_after(ref("b"), 0.01)
-        await until(lambda: len(looked) == 2)
+        await until_async(lambda: len(looked) == 2)
 
 
 async def test_a_wanted_time_is_kept() -> None:
@@ -142,7 +137,7 @@ async def test_a_wanted_time_is_kept() -> None:
 
     async with working(look) as queue:
         queue.add(ref("a"))
-        await until(lambda: looks == 3)
+        await until_async(lambda: looks == 3)
 
 
 @settings(max_examples=50)
@@ -169,7 +164,7 @@ def test_whatever_is_added_is_looked_at_afterwards(steps: list[tuple[str, int]],
                 queue.add(ref(name))
                 for _ in range(yields):
                     await asyncio.sleep(0)
-            await until(lambda: idle(queue))
+            await until_async(lambda: idle(queue))
         assert {obj for obj in added if looked[obj] <= added[obj]} == set()
 
     asyncio.run(run())

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from shai_operator.control.release_store import ReleaseStore
     from shai_operator.reconcile.objects import Object
 
+ANALYSIS_JOB, BENCHMARK_JOB = "analysis/uid-one/main-0", "benchmark/uid-cost"
 HASH = "ab" * 32
 TASKS = {("syse", "worker"): "Running"}
 ANALYSIS = {"durationMicroseconds": 5000, "conduits": 1, "classes": 1, "instances": 1}
@@ -109,6 +110,11 @@ class World:
         (found,) = status(self.inventory.get(ref) or {})["conditions"]
         return found["status"], found["reason"], found["message"]
 
+    async def ended(self, key: str) -> None:
+        """Wait until a job has ended; then its object is in the queue."""
+        await until_async(lambda: not self.jobs.running(key), f"{key} ends")
+        assert not idle(self.loop.queue)
+
     async def analyses(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(await request.json())
         answer = web.StreamResponse()
@@ -151,17 +157,19 @@ async def test_a_run_asks_the_member_and_ends_with_its_answer(tmp_path: Path) ->
         await controller.reconcile(ref)
         await until_async(lambda: bool(world.asked))
         assert world.asked == [{"pipeline": "syse", "scope": "all", "full": False}]
-        await asyncio.sleep(0.05)
+        job = world.jobs.get(ANALYSIS_JOB)
+        assert job is not None
+        await until_async(lambda: job.progress)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("Unknown", "Running")
         assert status(world.inventory.get(ref) or {})["progress"] == {"phase": "views", "done": 3, "total": 4}
         world.gate.set()
-        await until_async(lambda: idle(world.loop.queue) is False)
+        await world.ended(ANALYSIS_JOB)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("True", "Complete")
         assert len(world.asked) == 1
         await controller.reconcile(ref)
-        assert world.jobs.get("analysis/uid-one/main-0") is None
+        assert world.jobs.get(ANALYSIS_JOB) is None
 
 
 @pytest.mark.parametrize("how", ["annotation", "deletion"])
@@ -206,7 +214,7 @@ async def test_a_monitor_that_is_gone_fails_the_run(tmp_path: Path) -> None:
         world.client = gone
         controller, ref = runs(world), world.put(run())
         await controller.reconcile(ref)
-        await until_async(lambda: not idle(world.loop.queue))
+        await world.ended(ANALYSIS_JOB)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("False", "Failed")
         assert "gone.sock does not answer" in world.succeeded(ref)[2]
@@ -271,7 +279,7 @@ async def test_a_benchmark_measures_what_the_member_has_in_force(tmp_path: Path)
         await controller.reconcile(ref)
         assert world.succeeded(ref) == ("Unknown", "Running", "slice 1")
         generator.gate.set()
-        await until_async(lambda: not idle(world.loop.queue))
+        await world.ended(BENCHMARK_JOB)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("True", "Complete")
         assert status(world.inventory.get(ref) or {})["summary"] == {"shai": "1: 0.1 %"}
@@ -294,7 +302,7 @@ async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -
     async with serving(tmp_path) as world:
         controller, _, ref = benchmarking(world, provider="remote")
         await controller.reconcile(ref)
-        await until_async(lambda: not idle(world.loop.queue))
+        await world.ended(BENCHMARK_JOB)
         await controller.reconcile(ref)
         assert world.succeeded(ref)[:2] == ("False", "Failed")
         assert "has provider local, and only members of pools with provider remote" in world.succeeded(ref)[2]
