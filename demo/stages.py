@@ -68,7 +68,7 @@ def install(place: Workspace, cluster: Cluster, supervisor: Supervisor, tell: Te
 
 
 def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) -> None:
-    """Start the operator on this machine, outside the cluster, and wait until it has seen all objects."""
+    """Start the operator on this machine, outside the cluster, and wait until it checks what is applied."""
     log = place.logs / "operator.log"
     ports = [free_port() for _ in range(2)]
     command: list[str | Path] = [

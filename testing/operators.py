@@ -47,7 +47,7 @@ class Operator:
         cluster.try_kubectl("delete", "jailpools", "--all", "--wait=false")
 
     def __enter__(self) -> Self:
-        """Start it and wait until it has seen all objects."""
+        """Start it and wait until it checks what is applied."""
         self.start()
         return self
 
@@ -81,7 +81,7 @@ class Operator:
             self.await_ready()
 
     def await_ready(self) -> None:
-        """Wait until it has seen all objects; ClusterStartError when it ends before."""
+        """Wait until it checks what is applied; ClusterStartError when it ends before."""
         until(self._is_ready, f"the operator is ready; its log: {self.log}", _READY_SECONDS)
 
     def stop(self) -> None:

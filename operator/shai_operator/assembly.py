@@ -122,19 +122,17 @@ async def _serve(settings: Settings, cluster: Cluster, loop: Loop, validator: Va
             tasks.create_task(freshness.run(), name="freshness"),
             tasks.create_task(tls.renew(), name="renew"),
         ]
-        await _watch(registry, _kopf(settings, cluster, tls), ready)
+        await _watch(registry, _kopf(settings, cluster, tls, ready))
         for task in background:
             task.cancel()
     _LOGGER.info("stopped")
 
 
-async def _watch(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, ready: asyncio.Event) -> None:
+async def _watch(registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings) -> None:
     """Have kopf watch until a signal; kopf gives up when a kind's definition is deleted, and is then started again."""
     while True:
         try:
-            await kopf.operator(
-                registry=registry, settings=settings, clusterwide=True, standalone=True, ready_flag=ready
-            )
+            await kopf.operator(registry=registry, settings=settings, clusterwide=True, standalone=True)
         except Exception as error:
             if getattr(error, "status", None) != _NOT_FOUND:  # kopf's errors are not public
                 raise
@@ -144,7 +142,9 @@ async def _watch(registry: kopf.OperatorRegistry, settings: kopf.OperatorSetting
             return
 
 
-def _kopf(settings: Settings, cluster: Cluster, tls: authority.ServerTLS) -> kopf.OperatorSettings:
+def _kopf(
+    settings: Settings, cluster: Cluster, tls: authority.ServerTLS, ready: asyncio.Event
+) -> kopf.OperatorSettings:
     chosen = kopf.OperatorSettings()
     host, port = settings.webhooks
     chosen.admission.server = admission.Server(
@@ -157,6 +157,8 @@ def _kopf(settings: Settings, cluster: Cluster, tls: authority.ServerTLS) -> kop
             certfile=tls.file,
             pkeyfile=tls.file,
         ),
+        # kopf's own flag is set before it serves admission: what is applied then would be refused, or not be checked.
+        ready,
     )
     chosen.posting.enabled = False  # cluster/events.py records the events
     chosen.watching.server_timeout = WATCH_SECONDS

@@ -19,6 +19,7 @@ from shai_operator.monitors.validator import messages
 from shai_operator.reconcile.objects import GROUP, VERSION
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator
 
     from aiohttp import web
@@ -58,14 +59,16 @@ class Server:
     kopf would need the right to create configurations of both kinds, and deletes them when it ends.
     """
 
-    def __init__(self, cluster: Cluster, server: kopf.WebhookServer) -> None:
+    def __init__(self, cluster: Cluster, server: kopf.WebhookServer, ready: asyncio.Event) -> None:
         self._cluster = cluster
         self._server = server
+        self._ready = ready
 
     async def __call__(self, serve: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
-        """Serve, and publish the address; serve again whenever the certificate changes."""
+        """Serve, publish the address and set ``ready``; serve again whenever the certificate changes."""
         async for client in self._server(serve):
             await publish(self._cluster, client)
+            self._ready.set()
             yield client
 
 

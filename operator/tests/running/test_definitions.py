@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from testing.cluster import path_of
 from testing.operators import Operator
 from testing.waiting import until
 from tests.running.objects import (
@@ -237,6 +238,14 @@ def test_while_the_operator_is_down_nothing_unchecked_gets_in(
         operator.start()
     apply_all(devcluster, namespace, policy("p"))
     await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
+
+
+def test_an_operator_is_ready_when_the_api_server_asks_it(devcluster: Cluster, operator: Operator) -> None:
+    operator.stop()
+    devcluster.kubectl("delete", "validatingwebhookconfiguration", "shai.dev")
+    operator.start()
+    path = path_of("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", name="shai.dev")
+    assert devcluster.request("GET", path).status_code == 200
 
 
 def child(parent: int, word: str) -> int:
