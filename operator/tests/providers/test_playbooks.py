@@ -18,7 +18,7 @@ from shai_operator.providers import process
 from shai_operator.providers.interface import Host, Progress, Reason
 from shai_operator.providers.playbooks import Job, Playbooks, Report
 from testing.waiting import until_async
-from tests.providers.support import processes_with, quiet
+from tests.providers.support import arguments, processes_with, quiet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,7 +62,7 @@ def job(playbook: str, file: Path, host: str = "127.0.0.1") -> Job:
 
 def works(file: Path) -> bool:
     """Whether the slow task of a job runs."""
-    return any(Path(f"/proc/{pid}/comm").read_text() == "tail\n" for pid in processes_with(str(file)))
+    return any(arguments(pid).startswith("tail ") for pid in processes_with(str(file)))
 
 
 def run_directories(tmp_path: Path) -> list[Path]:
@@ -81,7 +81,7 @@ async def test_cancelled(playbooks: Playbooks, tmp_path: Path) -> None:
     file, cancel, seen = tmp_path / "file", asyncio.Event(), list[Progress]()
     file.touch()
     run = asyncio.create_task(playbooks.run(job("slow.yml", file), seen.append, cancel))
-    await until_async(lambda: works(file), "the task is at work")
+    await until_async(lambda: seen and works(file), "the task is at work, and has been told")
     assert seen == [Progress("host 127.0.0.1", "Play", "Work", 1, 1)]
     cancel.set()
     report = await run
@@ -187,11 +187,13 @@ async def test_more_slow_playbooks_than_workers(playbooks: Playbooks, tmp_path: 
         file.touch()
         runs[name] = asyncio.create_task(playbooks.run(job("slow.yml", file, hosts[name]), quiet, cancels[name]))
     await until_async(lambda: works(files["one"]) and works(files["two"]), "two playbooks are at work")
-    assert await asyncio.wait_for(asyncio.to_thread(lambda: "others go on"), 5) == "others go on"
+    other = asyncio.create_task(asyncio.to_thread(lambda: "others go on"))
+    await until_async(other.done, "a thread is free for others")
     assert len(run_directories(tmp_path)) == 2
 
     cancels["three"].set()
-    waited = await asyncio.wait_for(runs["three"], 5)
+    await until_async(runs["three"].done, "the waiting one ends")
+    waited = runs["three"].result()
     assert waited.failure is not None
     assert waited.failure.reason is Reason.CANCELLED
 

@@ -165,7 +165,7 @@ class SmallPool:
 
     def supervisors(self, ordinal: int | None = None) -> list[int]:
         """Return the processes that keep monitors running."""
-        return [pid for pid in self._processes(ordinal) if "supervisord.conf" in arguments(pid)]
+        return [pid for pid in self._processes(ordinal) if "supervisor.supervisord" in arguments(pid)]
 
     def _processes(self, ordinal: int | None) -> list[int]:
         return processes_with(f"{self.directory}/" + ("" if ordinal is None else f"{self.name}-{ordinal}/"))

@@ -16,7 +16,7 @@ from testing.cluster import path_of
 from testing.operators import Operator
 from testing.waiting import until
 from tests.running import small_pools
-from tests.running.objects import API, await_condition, condition, events, message, policy, read
+from tests.running.objects import API, await_condition, events, policy
 from tests.running.objects import apply as apply_all
 from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool
 
@@ -141,7 +141,7 @@ def _assert_single(pool: SmallPool) -> None:
 
 def test_an_operator_that_crashes_makes_one_of_everything(pool: SmallPool, temporary: Path) -> None:
     _assert_single(pool)
-    assert len(_left_in(temporary)) == 1, "keys are left behind by those that were killed"
+    until(lambda: len(_left_in(temporary)) == 1, "no keys are left behind by those that were killed")
 
 
 def test_an_operator_that_crashes_rolls_a_change_out(pool: SmallPool, operator: Operator) -> None:
@@ -180,8 +180,7 @@ def test_members_serve_on_when_a_kind_is_deleted(cluster: Cluster, pool: SmallPo
 
     until(told, "an event says so", PATIENCE_SECONDS)
     assert "apply the definitions again" in told()[0]
-    found = read(cluster, "Pipeline", NAMESPACE, "p")
-    assert condition(found, "Accepted") == ("False", "PolicyMissing"), message(found, "Accepted")
+    await_condition(cluster, "Pipeline", NAMESPACE, "p", "Accepted", ("False", "PolicyMissing"))
     assert pool.monitors() == monitors
     assert pool.stable() == before["stableRelease"]
     assert [row["bundle"] for row in pool.rows()] == [row["bundle"] for row in before["members"]]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,14 +57,14 @@ def test_hosts_out_of_reach_are_named_and_can_be_given_up(
         ]
         pool.make(replicas=2, provider="linux", hosts=hosts)
 
-        def told() -> dict[str, str]:
-            return {event["reason"]: event["message"] for event in events(devcluster, "default", "away")}
+        def told(reason: str, *words: str) -> bool:
+            """Whether an event of this reason has these words; a slow host is also reported as unreachable."""
+            found = [event["message"] for event in events(devcluster, "default", "away") if event["reason"] == reason]
+            return any(all(word in message for word in words) for message in found)
 
-        until(lambda: {"HostUnreachable", "AuthenticationFailed"} <= told().keys(), "both are told", PATIENCE_SECONDS)
-        assert "host closed" in told()["HostUnreachable"]
-        assert "Connection refused" in told()["HostUnreachable"]
-        assert "host locked" in told()["AuthenticationFailed"]
-        assert "authorized_keys" in told()["AuthenticationFailed"]
+        refused = "HostUnreachable", "host closed", "Connection refused"
+        locked = "AuthenticationFailed", "host locked", "authorized_keys"
+        until(lambda: told(*refused) and told(*locked), "both are told", PATIENCE_SECONDS)
         assert condition(pool.read(), "Ready")[0] == "False"
         beside.await_ready(1)
         beside.delete()
@@ -73,7 +74,7 @@ def test_hosts_out_of_reach_are_named_and_can_be_given_up(
         assert pool.read() is not None
         devcluster.kubectl("annotate", "jailpool", "away", "shai.dev/force-delete=true")
         pool.await_gone()
-        until(lambda: "MemberGivenUp" in told(), "an event says what was left")
+        until(lambda: told("MemberGivenUp"), "an event says what was left")
         beside.await_gone()
 
 
@@ -103,7 +104,10 @@ def test_slow_playbooks_hold_up_nothing_else_and_end_with_the_operator(
     assert any("ansible-playbook" in command for command in children.values())
     operator.stop()
     assert operator.process.returncode == 0
-    assert [command for pid, command in children.items() if command and arguments(pid) == command] == []
+    until(
+        lambda: not any(command and arguments(pid) == command for pid, command in children.items()),
+        "the operator's processes end with it",
+    )
     operator.start()
     until(waiting, "the playbook is started again", PATIENCE_SECONDS)
     for pool in pools:
@@ -113,6 +117,8 @@ def test_slow_playbooks_hold_up_nothing_else_and_end_with_the_operator(
 
 
 def _descendants(process: int) -> list[int]:
-    threads = Path(f"/proc/{process}/task").glob("*/children")
-    children = [int(pid) for thread in threads for pid in thread.read_text().split()]
+    children: list[int] = []
+    for thread in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended
+            children += map(int, thread.read_text().split())
     return [*children, *(pid for child in children for pid in _descendants(child))]

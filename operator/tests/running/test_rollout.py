@@ -142,11 +142,10 @@ def test_a_change_that_denies_too_much_is_rolled_back(world: World) -> None:
         )
     untouched = [address for address, seen in visitors.seen.items() if frozenset() not in seen]
     assert len(untouched) == 2, "only the canary had the change"
-    found = world.policy("on-y")
+    found = await_condition(world.cluster, "Policy", world.namespace, "on-y", "Ready", ("False", "RolledBack"))
     assert found["status"]["stableRevision"] == revision
     assert found["status"]["rejectedRevision"] != revision
     assert found["metadata"]["generation"] == generation + 1, "a rollback does not touch the spec"
-    assert condition(found, "Ready") == ("False", "RolledBack")
     text = message(read(world.cluster, "Pipeline", world.namespace, "probe"), "RolledOut")
     assert "denials" in text
     until(

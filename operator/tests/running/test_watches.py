@@ -63,7 +63,7 @@ def test_what_silent_watches_do_not_bring_is_found_and_told(
     pool = f"watched-{namespace}"
     apply(devcluster, namespace, serving(namespace, pool), policy("before"))
     await_condition(devcluster, "Policy", namespace, "before", "Accepted", ("True", "Accepted"))
-    assert operator.get("/healthz").status_code == HEALTHY
+    until(lambda: operator.get("/healthz").status_code == HEALTHY, "the liveness probe succeeds")
     proxy.silence()
     apply(devcluster, namespace, policy("after"), policy("before", OPEN.format(name="before") + "# changed\n"))
     await_condition(devcluster, "Policy", namespace, "after", "Accepted", ("True", "Accepted"))
@@ -85,10 +85,10 @@ def test_what_silent_watches_do_not_bring_is_found_and_told(
     operator.stop()
     proxy.restore()
     operator.start()
-    assert operator.get("/healthz").status_code == HEALTHY
+    until(lambda: operator.get("/healthz").status_code == HEALTHY, "the liveness probe succeeds again")
     apply(devcluster, namespace, policy("after"))
     await_condition(devcluster, "Policy", namespace, "after", "Accepted", ("True", "Accepted"))
-    assert lag() == 0
+    until(lambda: lag() == 0, "no watch is behind any more")
     devcluster.delete("jailpool", pool)
 
 
