@@ -6,6 +6,7 @@ package monitor
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -59,6 +60,20 @@ func living(t *testing.T, processes []int) []int {
 	return slices.DeleteFunc(slices.Clone(processes), func(pid int) bool { _, lives := all[pid]; return !lives })
 }
 
+// hasStopped reports whether every thread of a process is stopped. The signal that stops
+// them reaches one after the other.
+func hasStopped(t *testing.T, pid int) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("threads of process %d: %q, %v", pid, threads, err)
+	}
+	return !slices.ContainsFunc(threads, func(path string) bool {
+		text, err := os.ReadFile(path)
+		return err != nil || !strings.HasPrefix(string(text[strings.LastIndex(string(text), ")")+1:]), " T ")
+	})
+}
+
 // When monitor and keeper are killed together, the task's children run on, with the rights
 // of a bundle that may be replaced next. The next monitor ends them before it serves.
 func TestMonitorAndKeeperAreKilled(t *testing.T) {
@@ -71,11 +86,13 @@ func TestMonitorAndKeeperAreKilled(t *testing.T) {
 			monitor, task := startForking(t, s, mode)
 			family := append(descendants(t, monitor.Process.Pid), monitor.Process.Pid)
 			keepers := slices.DeleteFunc(family, func(pid int) bool { return slices.Contains(task, pid) })
-			// Stopped first, no keeper sees the end of the monitor.
-			for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
-				for _, pid := range keepers {
-					s.must(syscall.Kill(pid, signal))
-				}
+			// Stopped first, neither keeper nor monitor sees the end of the other.
+			for _, pid := range keepers {
+				s.must(syscall.Kill(pid, syscall.SIGSTOP))
+				waitUntil(t, "every thread has stopped", func() bool { return hasStopped(t, pid) })
+			}
+			for _, pid := range keepers {
+				s.must(syscall.Kill(pid, syscall.SIGKILL))
 			}
 			_ = monitor.Wait()
 			waitUntil(t, "monitor, keeper and main process have ended", func() bool {
