@@ -180,12 +180,21 @@ class CorpusBuildTest {
                                 "--out=" + folder.resolve("c"))
                         .redirectErrorStream(true)
                         .start();
-        // The first progress line says that documents are being written.
-        assertTrue(process.inputReader().readLine().startsWith("documents: "));
+        // As few documents as possible: a busy machine takes its time to remove them.
+        while (!writesDocuments()) {
+            assertTrue(process.isAlive(), "it ended before it wrote a document");
+            Thread.sleep(1);
+        }
         process.toHandle().destroy();
         assertEquals(128 + 15, process.waitFor());
         try (Stream<Path> left = Files.list(folder)) {
             assertEquals(List.of(), left.toList());
+        }
+    }
+
+    private boolean writesDocuments() throws IOException {
+        try (Stream<Path> made = Files.walk(folder)) {
+            return made.anyMatch(Files::isRegularFile);
         }
     }
 
