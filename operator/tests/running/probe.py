@@ -62,6 +62,18 @@ def definitions(pool: str, *, x: str, y: str, rollout: dict[str, Any]) -> list[d
         {"name": "web", "kind": "connection", "egress": True, "listen": f"$(MEMBER_ADDRESS):{PORT}", "task": "worker"},
     ]
     return [
+        # First, because objects are applied one by one: a change is not rolled out under earlier settings.
+        resource(
+            "Pipeline",
+            "probe",
+            pool=pool,
+            tasks=["worker"],
+            conduits=conduits,
+            rollout=rollout,
+            expect=[
+                {"task": "worker", "from": {"conduit": "population", "says": "home", "parameters": ["user", "region"]}}
+            ],
+        ),
         policy("on-x", x.format(name="on_x")),
         policy("on-y", y.format(name="on_y")),
         policy("worker", WORKER),
@@ -83,17 +95,6 @@ def definitions(pool: str, *, x: str, y: str, rollout: dict[str, Any]) -> list[d
             taint={"name": "worker", "arguments": {"user": "{user}", "region": "{region}"}},
             reads=["documents"],
             writes=["web"],
-        ),
-        resource(
-            "Pipeline",
-            "probe",
-            pool=pool,
-            tasks=["worker"],
-            conduits=conduits,
-            rollout=rollout,
-            expect=[
-                {"task": "worker", "from": {"conduit": "population", "says": "home", "parameters": ["user", "region"]}}
-            ],
         ),
     ]
 

@@ -110,6 +110,8 @@ def test_a_good_change_reaches_all_members_and_nobody_sees_half_of_it(world: Wor
     before = world.stable()
     with Visitors(world.principal, world.addresses()) as visitors:
         until(lambda: all(seen[ONLY_X] > 3 for seen in visitors.seen.values()), "everybody reads x")
+        world.define(x=CLOSED, y=OPEN, paused=True)  # until both policies are there
+        world.rolled_out("False", "Paused")
         world.define(x=CLOSED, y=OPEN)
         found = until(
             lambda: (read(world.cluster, "Pipeline", world.namespace, "probe") or {})["status"].get("effect"),
