@@ -32,7 +32,8 @@ func serveEndlessly(connection net.Conn) {
 			}
 		}
 		answer := "*1\r\n*2\r\n$7\r\nchanges\r\n*1\r\n*2\r\n"
-		fields := []string{fmt.Sprintf("%d-0", entry), "op", "replace", "conduit", "users", "says", "user", "tuple", "[1]"}
+		fields := []string{fmt.Sprintf("%d-0", entry), "op", "replace", "conduit", "users", "says", "user",
+			"tuple", "[1]"}
 		for i, field := range fields {
 			if i == 1 {
 				answer += fmt.Sprintf("*%d\r\n", len(fields)-1)
