@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,10 @@ func EndOrphans(user uint32, isKeeper func(pid int) bool) (ended int, err error)
 	}
 }
 
+// nobodys is a user that no process has, as far as the machine's administrator has not
+// given it to one: the last number but -1, which means none.
+const nobodys = ^uint32(0) - 1
+
 // killAll kills all processes of a user in one step, which no fork can escape. A process
 // that forks and ends, as its child does, and so on, may never be seen in a list.
 func killAll(user uint32) error {
@@ -52,12 +57,10 @@ func killAll(user uint32) error {
 			runtime.UnlockOSThread()
 			return
 		}
-		id := uintptr(user)
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, id, id, id); errno != 0 {
+		if errno := become(user); errno != 0 {
 			result <- fmt.Errorf("become user %d: %w", user, errno)
 			return
 		}
-		// As this user, the thread may send signals to its processes alone.
 		err := unix.Kill(-1, unix.SIGKILL)
 		if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EPERM) { // the user has none
 			err = nil
@@ -65,6 +68,20 @@ func killAll(user uint32) error {
 		result <- err
 	}()
 	return <-result
+}
+
+// become lets the calling thread send signals to the processes of a user alone. They may
+// send none to the thread, which would end the monitor: that depends on the thread's real
+// and saved user. A user namespace without the number nobodys leaves the thread open.
+func become(user uint32) (errno syscall.Errno) {
+	const same = ^uintptr(0)
+	for _, owner := range []uint32{nobodys, user} {
+		_, _, errno = unix.RawSyscall(unix.SYS_SETRESUID, uintptr(owner), uintptr(user), same)
+		if errno != unix.EINVAL { // no such user
+			break
+		}
+	}
+	return errno
 }
 
 // orphan is a process. The descriptor still means it if its number has been reused.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,16 +51,16 @@ func TestEndOrphans(t *testing.T) {
 	}
 }
 
-// successors compiles the program.
-func successors(t *testing.T) string {
+// compiled compiles a program of testdata.
+func compiled(t *testing.T, name string) string {
 	t.Helper()
-	directory, err := os.MkdirTemp("", "successors") // t.TempDir is closed to other users
+	directory, err := os.MkdirTemp("", name) // t.TempDir is closed to other users
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(directory) })
-	program := filepath.Join(directory, "successors")
-	compile := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-o", program, "testdata/successors.c")
+	program := filepath.Join(directory, name)
+	compile := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-o", program, "testdata/"+name+".c")
 	output, err := compile.CombinedOutput()
 	if err == nil {
 		err = os.Chmod(directory, 0o755)
@@ -81,7 +82,7 @@ func TestEndOrphansThatSucceedEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	first := exec.Command(successors(t))
+	first := exec.Command(compiled(t, "successors"))
 	first.SysProcAttr, first.Stdout = as, inherited
 	err = first.Run()
 	inherited.Close()
@@ -99,6 +100,51 @@ func TestEndOrphansThatSucceedEachOther(t *testing.T) {
 		last := exec.Command("/bin/sh", "-c", "kill -9 -1")
 		last.SysProcAttr = as
 		_ = last.Run()
+	}
+}
+
+// The monitor is not to take the orphans' place as the one that is killed: its thread must not be a process of
+// their user, to which they may send signals.
+func TestOrphansCannotKillTheirEnder(t *testing.T) {
+	const (
+		program = "SHAI_TEST_ASSASSIN"
+		user    = orphaned + 5
+		rounds  = 5
+	)
+	as := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	if os.Getenv(program) == "" {
+		if os.Geteuid() != 0 {
+			t.Skip("only the superuser can start a process of another user")
+		}
+		ender := exec.Command("/proc/self/exe", "-test.run=^TestOrphansCannotKillTheirEnder$")
+		ender.Env = append(os.Environ(), program+"="+compiled(t, "assassin"))
+		if output, err := ender.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, output)
+		}
+		last := exec.Command("/bin/sh", "-c", "kill -9 -1")
+		last.SysProcAttr = as
+		_ = last.Run()
+		return
+	}
+	for range rounds {
+		assassin := exec.Command(os.Getenv(program), strconv.Itoa(os.Getpid()))
+		assassin.SysProcAttr = as
+		output, err := assassin.StdoutPipe()
+		if err == nil {
+			err = assassin.Start()
+		}
+		if err == nil {
+			_, err = output.Read(make([]byte, 8)) // ready
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := EndOrphans(user, noKeeper); err != nil {
+			t.Error(err)
+		}
+		if err := assassin.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("the assassin: %v", err)
+		}
 	}
 }
 
