@@ -94,8 +94,8 @@ demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP
 bench: ## List the measurements, or run one (NAME=...)
 	@scripts/bench.sh $(NAME)
 
-# The devcluster's tests run a program that Go's test cache does not track. They wait
-# more than they compute, as the suites after them do.
+# The devcluster's tests run a program that Go's test cache does not track. Neither
+# they nor the suites of C and Java use all processors.
 .PHONY: test
 test: build ## Run every test of every language
 	@scripts/suites.sh test \

@@ -5,6 +5,8 @@
 package monitor
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -110,6 +112,70 @@ func TestMonitorAndKeeperAreKilled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// chaining is a program of which one process makes a successor outside of its process
+// group and ends, as the successor does, and so on. All of them hold a named pipe open.
+const chaining = `import os, signal
+os.open("PIPE", os.O_WRONLY)
+if os.fork() == 0:
+    os.setsid()
+    while True:
+        if os.fork():
+            os._exit(0)
+signal.pause()`
+
+// In mode baseline a keeper may never find a process that forks and ends. The remedy is to
+// kill the monitor: the next one ends all of them.
+func TestChainsEndWithTheNextMonitor(t *testing.T) {
+	if !isSuperuser() {
+		t.Skip("only the superuser's tasks have users of their own")
+	}
+	s := newStack(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	s.must(syscall.Mkfifo(pipe, 0o600))
+	s.must(os.Chmod(pipe, 0o666))
+	held, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	s.must(err)
+	defer held.Close()
+	program, err := json.Marshal(strings.ReplaceAll(chaining, "PIPE", pipe))
+	s.must(err)
+	text := strings.ReplaceAll(forking, "MODE", "baseline")
+	s.manifests = map[string]string{"pipeline.yaml": strings.ReplaceAll(text,
+		`"import os, signal; os.fork(); os.fork(); signal.pause()"`, string(program))}
+	user, err := s.options.TaskIDs.Of(s.options.Data, "probe")
+	s.must(err)
+	t.Cleanup(func() { // a chain that runs on would never end
+		rest := exec.Command("/bin/sh", "-c", "kill -9 -1")
+		rest.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		_ = rest.Run()
+	})
+	monitor, _ := s.startMonitorProcess()
+	runs := func() bool { // whether any process holds the pipe, which no list might show
+		connection, err := held.SyscallConn()
+		s.must(err)
+		count := -1
+		s.must(connection.Control(func(number uintptr) {
+			count, err = syscall.Read(int(number), make([]byte, 1))
+		}))
+		return count != 0 && errors.Is(err, syscall.EAGAIN)
+	}
+	waitUntil(t, "the task runs", runs)
+	parent := parents(t)
+	keeper := slices.DeleteFunc(descendants(t, monitor.Process.Pid), func(pid int) bool {
+		return parent[pid] != monitor.Process.Pid
+	})
+	for _, pid := range keeper {
+		s.must(syscall.Kill(pid, syscall.SIGSTOP)) // so that it ends nothing
+		defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	}
+	s.must(monitor.Process.Kill())
+	_ = monitor.Wait()
+	if !runs() {
+		t.Error("the task has ended with the monitor")
+	}
+	s.open()
+	waitUntil(t, "nothing of the chain runs", func() bool { return !runs() })
 }
 
 // A benchmark runs several monitors on one data directory, whose tasks have the same user.
