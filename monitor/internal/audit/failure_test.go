@@ -22,6 +22,7 @@ type disk struct {
 	full     bool
 	syncFail bool
 	block    chan struct{} // when set, writes wait for it
+	pause    time.Duration // how long a write takes
 }
 
 func (d *disk) set(full, syncFail bool) {
@@ -44,6 +45,7 @@ func (f *diskFile) Write(p []byte) (int, error) {
 	if f.disk.block != nil {
 		<-f.disk.block
 	}
+	time.Sleep(f.disk.pause)
 	f.disk.mutex.Lock()
 	defer f.disk.mutex.Unlock()
 	if !f.disk.full {

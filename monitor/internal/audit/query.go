@@ -24,8 +24,8 @@ func (q Query) Matches(r Record) bool {
 }
 
 // Query calls each for every matching record, oldest first, of the events that were
-// appended before. With query.Follow it continues with new ones until ctx ends or the log
-// is closed, and returns nil.
+// appended before; how often a denial was repeated is recorded later. With query.Follow it
+// continues with new ones until ctx ends or the log is closed, and returns nil.
 func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) error {
 	_ = l.Flush(ctx) // records that were stored can be read, also while others cannot be written
 	changed := l.change()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,26 @@ func TestQueryHasWhatWasAppendedBefore(t *testing.T) {
 		close(d.block)
 		if got := <-found; got != 1 {
 			t.Errorf("found %d records; one was appended before, and the disk was slow", got)
+		}
+	})
+}
+
+// More bytes wait than the writer takes at a time.
+func TestQueryHasAllThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openLog(t, Options{Directory: t.TempDir(), openFile: (&disk{pause: time.Minute}).open})
+		defer l.Close()
+		const documents = 1000
+		name := "/corpus/" + strings.Repeat("x", maxText/2)
+		for i := range documents {
+			if err := l.Append(denial(fmt.Sprint(name, i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found := 0
+		err := l.Query(t.Context(), Query{}, func(Record) error { found++; return nil })
+		if err != nil || found != documents {
+			t.Errorf("found %d records of %d: %v", found, documents, err)
 		}
 	})
 }

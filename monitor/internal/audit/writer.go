@@ -56,8 +56,7 @@ func (w *writer) run() {
 			w.tick()
 			w.commit(false)
 		case done := <-w.log.flushes:
-			w.drain()
-			done <- w.commit(true)
+			done <- w.flush()
 		case <-w.log.stop:
 			w.end()
 			return
@@ -65,14 +64,26 @@ func (w *writer) run() {
 	}
 }
 
-// drain takes all waiting events, so that one sync serves many.
-func (w *writer) drain() {
-	for len(w.tail) < maxTail {
+// drain takes all waiting events, so that one sync serves many, or as many as the tail
+// has room for. It returns how many it took.
+func (w *writer) drain() (taken int) {
+	for ; len(w.tail) < maxTail; taken++ {
 		select {
 		case e := <-w.log.queue:
 			w.add(e)
 		default:
-			return
+			return taken
+		}
+	}
+	return taken
+}
+
+// flush stores the events that wait now, which may be more than the tail has room for.
+func (w *writer) flush() error {
+	for waiting := len(w.log.queue); ; {
+		waiting -= w.drain()
+		if err := w.commit(true); err != nil || waiting <= 0 {
+			return err
 		}
 	}
 }
