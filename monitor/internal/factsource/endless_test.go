@@ -75,3 +75,23 @@ func TestEndlessStream(t *testing.T) {
 		t.Errorf("fetched: %v", err)
 	}
 }
+
+// TestSilentStream: the time for a first fetch is not the time for each of its replies.
+func TestSilentStream(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "store.sock")
+	listener, err := net.Listen("unix", socket) // accepts connections, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for _, login := range []Login{{}, {Command: "AUTH", User: "monitor", Password: "secret"}} {
+		source := opened(t, streamOf(socket), login)
+		source.(*stream).replay = 100 * time.Millisecond
+		patience, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if _, err := source.Fetch(patience, ""); err == nil || patience.Err() != nil ||
+			!strings.Contains(err.Error(), "within 100ms") {
+			t.Errorf("fetched: %v, %v", err, patience.Err())
+		}
+		cancel()
+	}
+}

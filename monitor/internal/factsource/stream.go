@@ -3,6 +3,7 @@
 package factsource
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,17 +50,27 @@ func (s *stream) Close() {
 
 // Fetch implements [Source].
 func (s *stream) Fetch(ctx context.Context, position string) (update Update, err error) {
+	if position == "" {
+		// A bundle waits for this, so it ends, also if entries arrive as fast as they are read.
+		s.Close()
+		limited, cancel := context.WithTimeoutCause(ctx, s.replay, fmt.Errorf("its end was not reached within %v; "+
+			"begin a new stream with the facts that hold now, or divide them among several sources", s.replay))
+		defer cancel()
+		defer s.Close()
+		ctx = limited
+	}
+	defer func() {
+		if err != nil {
+			s.Close()
+			err = fmt.Errorf("fetch facts from stream %s of %s: %w", s.spec.Stream.Key, s.spec.Socket,
+				cmp.Or(context.Cause(ctx), err))
+		}
+	}()
 	if s.connection == nil {
 		if s.connection, s.release, err = connect(ctx, s.spec.Socket, s.login); err != nil {
 			return Update{}, err
 		}
 	}
-	defer func() {
-		if err != nil {
-			s.Close()
-			err = fmt.Errorf("fetch facts from stream %s of %s: %w", s.spec.Stream.Key, s.spec.Socket, err)
-		}
-	}()
 	if position == "" {
 		return s.everything()
 	}
@@ -73,16 +84,11 @@ func (s *stream) Fetch(ctx context.Context, position string) (update Update, err
 	return Update{Steps: steps, Position: next}, nil
 }
 
-// everything replays the stream from its beginning. A bundle waits for it, so it ends,
-// also if entries arrive as fast as they are read.
+// everything replays the stream from its beginning.
 func (s *stream) everything() (Update, error) {
 	standing := newReplay()
 	position := start
-	for deadline := time.Now().Add(s.replay); ; {
-		if time.Now().After(deadline) {
-			return Update{}, fmt.Errorf("its end was not reached within %v; begin a new stream with the facts that "+
-				"hold now, or divide them among several sources", s.replay)
-		}
+	for {
 		steps, next, err := s.read(position, 0)
 		if err != nil {
 			return Update{}, err
