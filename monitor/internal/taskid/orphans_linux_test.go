@@ -153,9 +153,13 @@ func TestProcessesInContainersAreNoOrphans(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only the superuser can make a PID namespace")
 	}
-	contained := exec.Command("/bin/sleep", "1000")
+	contained := exec.Command("/bin/cat")
 	contained.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID, Credential: &syscall.Credential{Uid: orphaned + 3, Gid: orphaned + 3},
+	}
+	input, err := contained.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := contained.Start(); err != nil {
 		t.Fatal(err)
@@ -163,10 +167,12 @@ func TestProcessesInContainersAreNoOrphans(t *testing.T) {
 	if ended, err := EndOrphans(orphaned+3, noKeeper); err != nil || ended != 0 {
 		t.Errorf("ended %d processes of a container: %v", ended, err)
 	}
-	if err := contained.Process.Kill(); err != nil {
+	if err := input.Close(); err != nil {
 		t.Error(err)
 	}
-	_ = contained.Wait()
+	if err := contained.Wait(); err != nil { // it ends by itself, unless it was killed before
+		t.Errorf("the process of a container: %v", err)
+	}
 }
 
 // The caller may lack the right to send the signal, as in a container without CAP_KILL.
