@@ -180,7 +180,7 @@ func (m *Monitor) StopTask(ctx context.Context, pipelineName, name string) (api.
 	if err := t.stop(ctx); err != nil {
 		return api.TaskStatus{}, api.Conflict(title, "", "%v", err)
 	}
-	return m.waitEnded(ctx, t)
+	return t.status(), nil
 }
 
 // WaitTask implements [api.Service]. It waits until a task that always runs can serve, or

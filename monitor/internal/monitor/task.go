@@ -53,7 +53,7 @@ type runningTask struct {
 	endpoint *endpoint
 	ready    chan struct{} // closed when it can serve or has ended
 	ended    chan struct{} // closed when it has ended and is not restarted
-	stopping bool
+	stopping chan struct{} // closed when stop has been called
 }
 
 func newRunningTask(p *pipeline, task manifest.Task, bind bindFunc) (*runningTask, error) {
@@ -110,7 +110,7 @@ func (t *runningTask) start(ctx context.Context) error {
 	t.cancelRestart()
 	t.deaths = 0
 	t.state, t.message, t.since = stateStarting, "", time.Now()
-	t.ready, t.ended, t.stopping = make(chan struct{}), make(chan struct{}), false
+	t.ready, t.ended, t.stopping = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	err := t.launch(ctx)
 	if err != nil {
 		t.state, t.message = stateFailed, err.Error()
@@ -194,6 +194,7 @@ func (t *runningTask) supervise(started sandbox.Task, e *endpoint, followed <-ch
 	e.close()
 	select {
 	case <-followed: // its last words may be that it is ready
+	case <-t.stopping:
 	case <-time.After(outputGrace):
 	}
 	t.mu.Lock()
@@ -209,7 +210,7 @@ func (t *runningTask) supervise(started sandbox.Task, e *endpoint, followed <-ch
 		close(t.ready)
 	}
 	switch {
-	case t.stopping:
+	case t.isStopping():
 		t.state, t.message = stateStopped, ""
 	case t.spec.Run == "Once" && err == nil:
 		t.state, t.message = stateSucceeded, ""
@@ -232,17 +233,34 @@ func describeEnd(err error) string {
 	return strings.TrimSpace(err.Error())
 }
 
-// stop ends the program and every process that it forked.
+// stop ends the program and every process that it forked. After it the task can be
+// started again.
 func (t *runningTask) stop(ctx context.Context) error {
 	t.mu.Lock()
-	started := t.started
-	t.stopping = true
+	started, ended := t.started, t.ended
 	t.cancelRestart()
+	if started != nil && !t.isStopping() {
+		close(t.stopping)
+	}
 	t.mu.Unlock()
 	if started == nil {
 		return nil
 	}
-	return started.Stop(ctx)
+	if err := started.Stop(ctx); err != nil {
+		return err
+	}
+	<-ended // supervise has seen the end, and waits for no output
+	return nil
+}
+
+// isStopping reports whether a task that was started is being stopped. Called with mu held.
+func (t *runningTask) isStopping() bool {
+	select {
+	case <-t.stopping:
+		return true
+	default:
+		return false
+	}
 }
 
 // status returns the task's status for the API.
