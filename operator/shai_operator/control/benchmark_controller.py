@@ -54,10 +54,12 @@ class BenchmarkController:
     async def reconcile(self, ref: Reference) -> float | None:
         """Reconcile one benchmark; when it does not exist any more, end its measurement."""
         benchmark = self._loop.inventory.get(ref)
-        if benchmark is None:
-            self._dismiss(ref)
-            return None
-        job = self._jobs.get(self._key(benchmark))
+        key = self._key(benchmark) if benchmark is not None else ""
+        if self._keys.get(ref, key) != key:
+            self._dismiss(ref)  # its benchmark was deleted, and another may have the name by now
+        if benchmark is None or self._keys.get(ref, key) != key:
+            return None  # a measurement that has to end adds the name to the queue when it has ended
+        job = self._jobs.get(key)
         decision = benchmarks.reconcile(benchmark, self._measurement(ref, job), self._loop.inventory, datetime.now(UTC))
         # The start is recorded first, so that a crash after it shows as an interrupted measurement.
         wait = await self._executor.execute(decision.plan)

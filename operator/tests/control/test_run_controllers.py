@@ -298,6 +298,25 @@ async def test_a_deleted_benchmark_ends_its_measurement(tmp_path: Path) -> None:
         await until_async(lambda: generator.put_back)
 
 
+async def test_a_benchmark_that_is_made_anew_ends_the_measurement_of_the_former(tmp_path: Path) -> None:
+    async with serving(tmp_path) as world:
+        controller, generator, ref = benchmarking(world)
+        await controller.reconcile(ref)
+        await until_async(lambda: bool(generator.subjects))
+        former = world.inventory.get(ref)
+        assert former is not None
+        world.put({**former, "metadata": {**former["metadata"], "uid": "uid-new"}, "status": {}})
+        await controller.reconcile(ref)
+        job = world.jobs.get(BENCHMARK_JOB)
+        assert job is not None
+        assert job.cancel.is_set()
+        await world.ended(BENCHMARK_JOB)
+        assert (generator.put_back, len(generator.subjects)) == (True, 1), "the former ends first"
+        await controller.reconcile(ref)
+        await until_async(lambda: len(generator.subjects) == 2)
+        assert world.jobs.running("benchmark/uid-new")
+
+
 async def test_a_pool_elsewhere_cannot_be_measured_and_says_so(tmp_path: Path) -> None:
     async with serving(tmp_path) as world:
         controller, _, ref = benchmarking(world, provider="remote")
