@@ -75,7 +75,7 @@ class Health:
 
     async def _readyz(self, _: web.Request) -> web.Response:
         if not self._ready.is_set():
-            return web.Response(status=_UNAVAILABLE, text="the API server does not yet ask for admission\n")
+            return web.Response(status=_UNAVAILABLE, text="the API server has not yet been told to ask for admission\n")
         return web.Response(text="ready\n")
 
     async def _metrics(self, _: web.Request) -> web.Response:

@@ -240,7 +240,9 @@ def test_while_the_operator_is_down_nothing_unchecked_gets_in(
     await_condition(devcluster, "Policy", namespace, "p", "Accepted", ("True", "Accepted"))
 
 
-def test_an_operator_is_ready_when_the_api_server_asks_it(devcluster: Cluster, operator: Operator) -> None:
+def test_an_operator_is_ready_when_it_has_told_the_api_server_to_ask_it(
+    devcluster: Cluster, operator: Operator
+) -> None:
     operator.stop()
     devcluster.kubectl("delete", "validatingwebhookconfiguration", "shai.dev")
     operator.start()
