@@ -65,10 +65,10 @@ func TestEndlessStream(t *testing.T) {
 	}()
 	source := opened(t, streamOf(socket), Login{})
 	endless, isStream := source.(*stream)
-	if !isStream || endless.replay != fetchTime {
+	if !isStream || endless.replayTime != fetchTime {
 		t.Fatalf("%#v", source)
 	}
-	endless.replay = 100 * time.Millisecond
+	endless.replayTime = 100 * time.Millisecond
 	patience, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if _, err := source.Fetch(patience, ""); err == nil || !strings.Contains(err.Error(), "within 100ms") {
@@ -86,7 +86,7 @@ func TestSilentStream(t *testing.T) {
 	defer listener.Close()
 	for _, login := range []Login{{}, {Command: "AUTH", User: "monitor", Password: "secret"}} {
 		source := opened(t, streamOf(socket), login)
-		source.(*stream).replay = 100 * time.Millisecond
+		source.(*stream).replayTime = 100 * time.Millisecond
 		patience, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		if _, err := source.Fetch(patience, ""); err == nil || patience.Err() != nil ||
 			!strings.Contains(err.Error(), "within 100ms") {

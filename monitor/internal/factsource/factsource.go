@@ -65,7 +65,7 @@ type Login struct {
 func Open(spec manifest.FactSourceSpec, login Login) (Source, error) {
 	switch {
 	case spec.Redis != nil && spec.Redis.Stream != nil:
-		return &stream{spec: *spec.Redis, login: login, block: blockTime, replay: fetchTime}, nil
+		return &stream{spec: *spec.Redis, login: login, block: blockTime, replayTime: fetchTime}, nil
 	case spec.Redis != nil:
 		return newKeys(*spec.Redis, login)
 	case spec.HTTP != nil:

@@ -24,7 +24,7 @@ type stream struct {
 	spec       manifest.FactRedis
 	login      Login
 	block      time.Duration
-	replay     time.Duration // how long a replay may take
+	replayTime time.Duration // how long a replay may take
 	connection redis.Conn    // nil between connections
 	release    func()
 }
@@ -53,8 +53,8 @@ func (s *stream) Fetch(ctx context.Context, position string) (update Update, err
 	if position == "" {
 		// A bundle waits for this, so it ends, also if entries arrive as fast as they are read.
 		s.Close()
-		limited, cancel := context.WithTimeoutCause(ctx, s.replay, fmt.Errorf("its end was not reached within %v; "+
-			"begin a new stream with the facts that hold now, or divide them among several sources", s.replay))
+		limited, cancel := context.WithTimeoutCause(ctx, s.replayTime, fmt.Errorf("its end was not reached within %v; "+
+			"begin a new stream with the facts that hold now, or divide them among several sources", s.replayTime))
 		defer cancel()
 		defer s.Close()
 		ctx = limited

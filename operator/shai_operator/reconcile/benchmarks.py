@@ -97,7 +97,7 @@ def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inv
     ended = _ended(benchmark, now)
     if ended is None and measurement is not None and measurement.error:
         ended = Condition(runs.SUCCEEDED, FALSE, "Failed", measurement.error)
-    if ended is None and measurement is not None:
+    if ended is None and measurement is not None and measurement.results is None:
         ended = _stopped(benchmark, measurement, inventory)
     if ended is not None:
         decision.cancel = True

@@ -137,6 +137,11 @@ def test_no_measurement_outlasts_what_lets_it_use_the_pool(objects: list[Object]
     assert "Pipeline syse is no longer in JailPool main" in message(decision)
 
 
+def test_what_is_measured_is_kept_when_the_pipeline_goes() -> None:
+    decision = benchmarks.reconcile(running(), measured(12, 12, "done", RESULTS, "a table"), inventory(pool()), NOW)
+    assert succeeded(decision) == ("True", "Complete")
+
+
 def test_a_benchmark_of_another_namespace_is_not_named() -> None:
     theirs = benchmark("before", namespace="else", creationTimestamp="2026-06-01T11:00:00Z")
     its = pipeline(pool="away")
