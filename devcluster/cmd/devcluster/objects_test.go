@@ -58,7 +58,9 @@ func runKubectl(t *testing.T, d *devcluster, input string, arguments ...string) 
 	return outcome(command)
 }
 
-// useRanges makes the custom resource known, and a namespace to use it in.
+// useRanges makes the custom resource known, and a namespace to use it in. It waits until
+// the API server publishes the kind's schema, which it does a moment after it serves the
+// kind.
 func useRanges(t *testing.T) (d *devcluster, objects dynamic.ResourceInterface, client *kubernetes.Clientset,
 	in string) {
 	t.Helper()
@@ -70,6 +72,12 @@ func useRanges(t *testing.T) (d *devcluster, objects dynamic.ResourceInterface, 
 		patience.String()); got.code != 0 {
 		t.Fatal(got)
 	}
+	eventually(t, "the schema is published", func() error {
+		if got := runKubectl(t, d, "", "explain", "range.spec"); got.code != 0 {
+			return errors.New(got.String())
+		}
+		return nil
+	})
 	client = clientOf(t, config)
 	in = namespace(t, client)
 	return d, dynamicOf(t, config).Resource(ranges).Namespace(in), client, in
@@ -115,13 +123,7 @@ func TestCustomResourcesAreValidated(t *testing.T) {
 			}
 		})
 	}
-	// The API server publishes a kind's schema a moment after it serves the kind.
-	eventually(t, "the kind is explained", func() error {
-		if got := runKubectl(t, d, "", "explain", "range.spec"); !strings.Contains(got.stdout, "What lies between.") {
-			return errors.New(got.String())
-		}
-		return nil
-	})
+	contains(t, runKubectl(t, d, "", "explain", "range.spec").stdout, "What lies between.")
 }
 
 // Both owner and dependent may be of kinds that came up a moment ago.
