@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"internal/manifest"},
 	{"internal/pattern", "internal/kvcommand"},
 	{"policy"},
-	{"internal/bug", "internal/codec"},
+	{"internal/bug", "internal/codec", "internal/waiting"}, // the last for tests
 }
 
 type listed struct {

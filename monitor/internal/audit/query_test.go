@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 func TestQuery(t *testing.T) {
@@ -122,7 +124,7 @@ func TestFollowMissesNothing(t *testing.T) {
 	l := openLog(t, Options{Directory: t.TempDir(), MaxFileSize: 3000})
 	defer l.Close()
 	record(t, l, decision("/corpus/before"))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), waiting.Limit)
 	defer cancel()
 	const count = 300
 	go func() {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // serveEndlessly answers every command as a store would answer XREAD whose stream has
@@ -69,9 +71,9 @@ func TestEndlessStream(t *testing.T) {
 		t.Fatalf("%#v", source)
 	}
 	endless.replayTime = 100 * time.Millisecond
-	patience, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), waiting.Limit)
 	defer cancel()
-	if _, err := source.Fetch(patience, ""); err == nil || !strings.Contains(err.Error(), "within 100ms") {
+	if _, err := source.Fetch(ctx, ""); err == nil || !strings.Contains(err.Error(), "within 100ms") {
 		t.Errorf("fetched: %v", err)
 	}
 }
@@ -87,10 +89,10 @@ func TestSilentStream(t *testing.T) {
 	for _, login := range []Login{{}, {Command: "AUTH", User: "monitor", Password: "secret"}} {
 		source := opened(t, streamOf(socket), login)
 		source.(*stream).replayTime = 100 * time.Millisecond
-		patience, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		if _, err := source.Fetch(patience, ""); err == nil || patience.Err() != nil ||
+		ctx, cancel := context.WithTimeout(t.Context(), waiting.Limit)
+		if _, err := source.Fetch(ctx, ""); err == nil || ctx.Err() != nil ||
 			!strings.Contains(err.Error(), "within 100ms") {
-			t.Errorf("fetched: %v, %v", err, patience.Err())
+			t.Errorf("fetched: %v, %v", err, ctx.Err())
 		}
 		cancel()
 	}

@@ -13,16 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"shai.dev/monitor/internal/kvcommand"
+	"shai.dev/monitor/internal/waiting"
 )
-
-// patience bounds how long a test waits for what should happen at once. It is far longer
-// than a busy machine takes: no test asserts times.
-const patience = 3 * time.Minute
 
 // startServer runs a real redis-server; without is dropped from its configuration
 // line by line, to show what each line is for.
@@ -70,16 +66,13 @@ func startServer(t *testing.T, without ...string) (*Store, string, Secrets) {
 			t.Log(log.String())
 		}
 	})
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		store, err := Open(context.Background(), socket, secrets, "syse")
-		if err == nil {
-			t.Cleanup(func() { _ = store.Close() })
-			return store, socket, secrets
-		}
-		if time.Since(begun) > patience {
-			t.Fatalf("redis-server does not answer: %v", err)
-		}
-	}
+	var store *Store
+	waiting.Until(t, "redis-server answers", func() bool {
+		store, err = Open(context.Background(), socket, secrets, "syse")
+		return err == nil
+	})
+	t.Cleanup(func() { _ = store.Close() })
+	return store, socket, secrets
 }
 
 // aliceGrants are those of Sys-E's worker(alice, …).
@@ -111,7 +104,7 @@ func taskEnd(t *testing.T, file *os.File) redis.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connection := redis.NewConn(socket, patience, patience)
+	connection := redis.NewConn(socket, waiting.Limit, waiting.Limit)
 	t.Cleanup(func() { _ = connection.Close() })
 	return connection
 }

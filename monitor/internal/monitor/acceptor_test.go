@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 func listening(t *testing.T) (*acceptor, string) {
@@ -32,7 +34,7 @@ func dial(t *testing.T, address string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { connection.Close() })
-	_ = connection.SetDeadline(time.Now().Add(patience))
+	_ = connection.SetDeadline(time.Now().Add(waiting.Limit))
 	return connection
 }
 
@@ -56,7 +58,7 @@ func TestDeadWaiterLosesNoConnection(t *testing.T) {
 	defer a.close()
 	dying, die := context.WithCancel(t.Context())
 	_, failures := waits(dying, a)
-	waitUntil(t, "the acceptor has taken the waiter up",
+	waiting.Until(t, "the acceptor has taken the waiter up",
 		func() bool { return len(a.waiting) == 0 && threadsIn("accept") })
 	die()
 	if err := <-failures; !errors.Is(err, context.Canceled) {
@@ -68,7 +70,7 @@ func TestDeadWaiterLosesNoConnection(t *testing.T) {
 	select {
 	case got = <-connections:
 		defer got.connection.Close()
-	case <-time.After(patience):
+	case <-time.After(waiting.Limit):
 		t.Fatal("the connection went to the dead worker")
 	}
 	if got.peer.String() != "127.0.0.1" {
@@ -92,7 +94,7 @@ func threadsIn(method string) bool {
 func TestAcceptorCloses(t *testing.T) {
 	a, address := listening(t)
 	_, failures := waits(t.Context(), a)
-	waitUntil(t, "the acceptor blocks in accept4", func() bool { return len(a.waiting) == 0 && threadsIn("accept") })
+	waiting.Until(t, "the acceptor blocks in accept4", func() bool { return len(a.waiting) == 0 && threadsIn("accept") })
 	a.close()
 	if err := <-failures; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a worker that waited is told %v", err)

@@ -14,6 +14,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // actions are the lines of a transcript that are not a user's: those before the monitor's
@@ -156,7 +157,7 @@ func (p *player) runs(task string) string {
 	status, err := p.monitor.WaitTask(p.t.Context(), "probe", task)
 	p.must(err)
 	var text []byte
-	waitUntil(p.t, "the task's output", func() bool {
+	waiting.Until(p.t, "the task's output", func() bool {
 		text, err = os.ReadFile(filepath.Join(p.options.State, "logs/probe", task+".log"))
 		return err == nil && strings.Count(string(text), "\n") == 3
 	})
@@ -191,7 +192,7 @@ func (p *player) showAudit(arguments string) string {
 	wanted, waits := strings.CutPrefix(arguments, "of ")
 	wanted, own := strings.CutPrefix(wanted, "~")
 	if waits && (isReference || !own) {
-		waitUntil(p.t, "audit record of "+wanted, func() bool {
+		waiting.Until(p.t, "audit record of "+wanted, func() bool {
 			list = append(list, p.records()...)
 			for _, r := range list {
 				if r.Operation == wanted {

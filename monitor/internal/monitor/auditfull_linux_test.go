@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -61,7 +62,7 @@ func TestAuditLogIsFull(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); err == nil {
 		t.Fatal("the file system is larger than it should be")
 	}
-	waitUntil(t, "the log fails", func() bool {
+	waiting.Until(t, "the log fails", func() bool {
 		s.decides(own, wire.ModeShai)
 		_ = m.audit.Flush(context.Background())
 		return m.audit.Failing() != nil
@@ -81,7 +82,7 @@ func TestAuditLogIsFull(t *testing.T) {
 	}
 
 	s.must(os.Remove(filler))
-	waitUntil(t, "the log is written again", func() bool { return m.audit.Flush(context.Background()) == nil })
+	waiting.Until(t, "the log is written again", func() bool { return m.audit.Flush(context.Background()) == nil })
 	if !s.decides(own, wire.ModeShai) {
 		t.Error("refused although there is space again")
 	}

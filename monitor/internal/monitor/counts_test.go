@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // Whatever a worker writes, the count never falls, and the session's time limits it.
@@ -96,14 +98,14 @@ func TestWorkersDoNotShareCounters(t *testing.T) {
 	}
 	// Garbage spoils the count of the session that it is written in, and no other's.
 	bob.must("count 18446744073709551615")
-	if got := allowed() - before; got <= 7 || got > 7+uint64(patience.Seconds())*nativeOpensPerSecond {
+	if got := allowed() - before; got <= 7 || got > 7+uint64(waiting.Limit.Seconds())*nativeOpensPerSecond {
 		t.Errorf("%d decisions are counted", got)
 	}
 	bob.must("count 0")
 	for _, u := range []*user{alice, bob} {
 		_, _ = u.say("quit")
 	}
-	waitUntil(t, "the sessions are over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
+	waiting.Until(t, "the sessions are over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
 	next := s.login("alice", "127.0.1.1")
 	if got := next.must("counted"); got != "counted 0" {
 		t.Errorf("the next session's page: %s", got)

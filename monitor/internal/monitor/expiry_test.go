@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // bareSet is alice's capability set as it is in force.
@@ -55,5 +57,5 @@ func TestExpiryIsWaitedFor(t *testing.T) {
 	p := m.pipelines["bare"]
 	analyzeBare(t, m)
 	offer := classOf(t, m, "/offer/1.txt")
-	waitUntil(t, "the offer leaves the capability set", func() bool { return !bareSet(t, p).holdsClass(offer) })
+	waiting.Until(t, "the offer leaves the capability set", func() bool { return !bareSet(t, p).holdsClass(offer) })
 }

@@ -20,6 +20,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/policy"
 )
 
@@ -58,7 +59,7 @@ func (s *factStore) start() {
 	if err := s.server.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	waitUntil(s.t, "redis-server answers", func() bool {
+	waiting.Until(s.t, "redis-server answers", func() bool {
 		s.Conn, err = redis.Dial("unix", s.socket)
 		return err == nil
 	})
@@ -144,11 +145,11 @@ func TestFactsFromKeys(t *testing.T) {
 		t.Error("bob may not read the diary of his friend")
 	}
 	store.do("SREM friends:alice bob")
-	waitUntil(t, "alice ends the friendship", func() bool { return !bobReads() })
+	waiting.Until(t, "alice ends the friendship", func() bool { return !bobReads() })
 	store.do("SADD friends:alice bob")
-	waitUntil(t, "they are friends again", bobReads)
+	waiting.Until(t, "they are friends again", bobReads)
 	store.stop()
-	waitUntil(t, "the failure shows and is counted", func() bool {
+	waiting.Until(t, "the failure shows and is counted", func() bool {
 		return sourceStatus(t, m).Message != "" && metricOf(t, m, "shai_fact_source_failures_total") >= 1
 	})
 	if !bobReads() {
@@ -162,7 +163,7 @@ func TestFactsFromKeys(t *testing.T) {
 		t.Error("an apply while a known source does not answer has lost its facts")
 	}
 	store.start()
-	waitUntil(t, "an empty store is believed",
+	waiting.Until(t, "an empty store is believed",
 		func() bool { return !areFriends(m, "alice", "bob") && sourceStatus(t, m).Message == "" })
 	applyBare(t, m, bareManifest)
 	if status, _ := m.Status(context.Background()); len(status.FactSources) != 0 {
@@ -207,7 +208,7 @@ func TestABundleWithUnknownFactsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = startedBare(t, options)
-	waitUntil(t, "the failure shows", func() bool { return sourceStatus(t, m).Message != "" })
+	waiting.Until(t, "the failure shows", func() bool { return sourceStatus(t, m).Message != "" })
 	if status := sourceStatus(t, m); !areFriends(m, "alice", "carol") || status.Tuples != 1 ||
 		status.LastSuccess != nil {
 		t.Errorf("after a restart: %+v", status)
@@ -231,7 +232,7 @@ func TestAStreamIsAppliedOnceAcrossRestarts(t *testing.T) {
 	}
 	add("remove", "bob")
 	add("add", "carol")
-	waitUntil(t, "carol is a friend", func() bool { return areFriends(m, "alice", "carol") })
+	waiting.Until(t, "carol is a friend", func() bool { return areFriends(m, "alice", "carol") })
 	if areFriends(m, "alice", "bob") {
 		t.Error("bob still is")
 	}
@@ -240,12 +241,12 @@ func TestAStreamIsAppliedOnceAcrossRestarts(t *testing.T) {
 	}
 	add("replace", "dave")
 	m = startedBare(t, options)
-	waitUntil(t, "what came meanwhile is in force", func() bool { return areFriends(m, "alice", "dave") })
+	waiting.Until(t, "what came meanwhile is in force", func() bool { return areFriends(m, "alice", "dave") })
 	if areFriends(m, "alice", "carol") {
 		t.Error("what was replaced still stands")
 	}
 	// carol and dave; bob came with the bundle. A record follows what it is about.
-	waitUntil(t, "two additions are recorded", func() bool { return len(additions(t, m)) == 2 })
+	waiting.Until(t, "two additions are recorded", func() bool { return len(additions(t, m)) == 2 })
 	for fact, times := range additions(t, m) {
 		if times != 1 {
 			t.Errorf("%s was added %d times", fact, times)

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // Sys-E's own front end serves two users one after the other on one slot; this test
@@ -62,7 +63,7 @@ type browser struct {
 }
 
 func (s *stack) browse(from string) *browser {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: waiting.Limit}
 	connected := false
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if connected {
@@ -72,7 +73,7 @@ func (s *stack) browse(from string) *browser {
 		return dialer.DialContext(ctx, network, address)
 	}}
 	s.t.Cleanup(transport.CloseIdleConnections)
-	return &browser{stack: s, client: http.Client{Transport: transport, Timeout: patience}}
+	return &browser{stack: s, client: http.Client{Transport: transport, Timeout: waiting.Limit}}
 }
 
 // send sends one request and returns the answer.
@@ -160,7 +161,7 @@ func (b *browser) search(engine func(query uint32)) result {
 		}
 		close(answered)
 	}()
-	waitUntil(b.stack.t, "the search engine is asked", func() bool { return len(answered) > 0 || b.stack.isAsked() })
+	waiting.Until(b.stack.t, "the search engine is asked", func() bool { return len(answered) > 0 || b.stack.isAsked() })
 	if len(answered) == 0 {
 		engine(b.stack.nextQuery())
 	}
@@ -266,7 +267,7 @@ func (s *stack) servesTwoUsers(mode string) {
 	if status := alice.ask("DELETE", "/session", nil, nil); status != http.StatusNoContent {
 		s.t.Fatalf("logging out: %d", status)
 	}
-	waitUntil(s.t, "the session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
+	waiting.Until(s.t, "the session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
 	s.awaitIdle()
 
 	bob := s.browse("127.0.1.1")

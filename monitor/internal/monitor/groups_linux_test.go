@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // A monitor that has no groups waits for none of its threads: one that takes no signals, as
@@ -38,7 +40,7 @@ func TestGroupsAreLeftOnce(t *testing.T) {
 		if groups, failure := syscall.Getgroups(); err != nil || failure != nil || len(groups) > 0 {
 			t.Errorf("groups %v: %v, %v", groups, err, failure)
 		}
-	case <-time.After(patience):
+	case <-time.After(waiting.Limit):
 		t.Error("a thread that takes no signals is waited for")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // expectUsers compares the key-value store's users with those of the pipeline's instances.
@@ -58,7 +59,7 @@ func TestKeyValueUsersEndWithTheirInstances(t *testing.T) {
 		t.Errorf("carol, whose set was dropped while her session lasts: %s", answer)
 	}
 	_, _ = carol.say("quit")
-	waitUntil(t, "carol's session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
+	waiting.Until(t, "carol's session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
 	s.must(s.monitor.expire(t.Context(), time.Now()))
 	s.expectUsers("carol has gone", "worker(alice, de)")
 	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("population", "home", "bob", "de")}})

@@ -19,6 +19,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // monitorDirectory names the environment variable that makes this test program a
@@ -136,7 +137,7 @@ func TestMonitorIsKilled(t *testing.T) {
 	s.must(process.Process.Kill())
 	_ = process.Wait()
 	for _, pid := range family {
-		waitUntil(t, fmt.Sprintf("process %d is gone", pid), func() bool {
+		waiting.Until(t, fmt.Sprintf("process %d is gone", pid), func() bool {
 			_, lives := parents(t)[pid]
 			return !lives
 		})

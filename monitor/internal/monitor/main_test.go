@@ -11,14 +11,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"shai.dev/monitor/internal/sandbox"
 )
-
-// patience bounds how long a test waits for what should happen at once. It is far longer
-// than a busy machine takes: no test asserts times.
-const patience = 3 * time.Minute
 
 // idleVariable names the environment variable that makes this test program wait for
 // its end and do nothing else.

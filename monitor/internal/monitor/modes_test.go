@@ -13,6 +13,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -190,7 +191,7 @@ func TestNativelyOpenedDocumentsAreCounted(t *testing.T) {
 	_, _ = u.say("quit")
 	_, err := s.monitor.StopTask(t.Context(), "probe", "worker")
 	s.must(err)
-	waitUntil(t, "the counts are kept when the task has ended", func() bool {
+	waiting.Until(t, "the counts are kept when the task has ended", func() bool {
 		return len(s.monitor.metrics.outcomes.live) == 0 && allowed()-before == 5
 	})
 }

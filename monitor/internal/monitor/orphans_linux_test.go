@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // forking is a pipeline whose task makes processes and waits for ever.
@@ -46,7 +47,7 @@ func startForking(t *testing.T, s *stack, mode string) (monitor *exec.Cmd, task 
 	t.Helper()
 	s.manifests = map[string]string{"pipeline.yaml": strings.ReplaceAll(forking, "MODE", mode)}
 	monitor, _ = s.startMonitorProcess()
-	waitUntil(t, "the task has forked", func() bool {
+	waiting.Until(t, "the task has forked", func() bool {
 		parent := parents(t)
 		task = slices.DeleteFunc(descendants(t, monitor.Process.Pid), func(pid int) bool {
 			return parent[pid] == monitor.Process.Pid
@@ -91,13 +92,13 @@ func TestMonitorAndKeeperAreKilled(t *testing.T) {
 			// Stopped first, neither keeper nor monitor sees the end of the other.
 			for _, pid := range keepers {
 				s.must(syscall.Kill(pid, syscall.SIGSTOP))
-				waitUntil(t, "every thread has stopped", func() bool { return hasStopped(t, pid) })
+				waiting.Until(t, "every thread has stopped", func() bool { return hasStopped(t, pid) })
 			}
 			for _, pid := range keepers {
 				s.must(syscall.Kill(pid, syscall.SIGKILL))
 			}
 			_ = monitor.Wait()
-			waitUntil(t, "monitor, keeper and main process have ended", func() bool {
+			waiting.Until(t, "monitor, keeper and main process have ended", func() bool {
 				return len(living(t, keepers)) == 0 && len(living(t, task)) == len(task)-1
 			})
 			s.open()
@@ -160,7 +161,7 @@ func TestChainsEndWithTheNextMonitor(t *testing.T) {
 		}))
 		return count != 0 && errors.Is(err, syscall.EAGAIN)
 	}
-	waitUntil(t, "the task runs", runs)
+	waiting.Until(t, "the task runs", runs)
 	parent := parents(t)
 	keeper := slices.DeleteFunc(descendants(t, monitor.Process.Pid), func(pid int) bool {
 		return parent[pid] != monitor.Process.Pid
@@ -175,7 +176,7 @@ func TestChainsEndWithTheNextMonitor(t *testing.T) {
 		t.Error("the task has ended with the monitor")
 	}
 	s.open()
-	waitUntil(t, "nothing of the chain runs", func() bool { return !runs() })
+	waiting.Until(t, "nothing of the chain runs", func() bool { return !runs() })
 }
 
 // A benchmark runs several monitors on one data directory, whose tasks have the same user.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // restarted is a pipeline whose task runs a command of the shell without a sandbox.
@@ -57,7 +58,7 @@ func TestRestartsBackOff(t *testing.T) {
 		if _, err := m.StartTask(ctx, "p", "restarted"); err != nil {
 			t.Fatal(err)
 		}
-		waitUntil(t, "the task waits after its second death", waits)
+		waiting.Until(t, "the task waits after its second death", waits)
 		if got := status(); got.State != stateStarting || got.PID != 0 {
 			t.Errorf("while it waits: %+v", got)
 		}
@@ -68,7 +69,7 @@ func TestRestartsBackOff(t *testing.T) {
 	if _, err := m.StartTask(ctx, "p", "restarted"); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "it dies for the third time",
+	waiting.Until(t, "it dies for the third time",
 		func() bool { return strings.Contains(status().Message, "3 times in a row and starts again in 2s") })
 }
 
@@ -97,9 +98,9 @@ func TestOutputThatDoesNotEnd(t *testing.T) {
 	}
 	killKeeper := func() { s.must(syscall.Kill(parents(t)[task.status().PID], syscall.SIGKILL)) }
 
-	waitUntil(t, "the task is ready", runs(0))
+	waiting.Until(t, "the task is ready", runs(0))
 	killKeeper()
-	waitUntil(t, "the task is started again", runs(1))
+	waiting.Until(t, "the task is started again", runs(1))
 	killKeeper()
 	s.must(s.monitor.pipelines["p"].quiesce(t.Context()))
 	if got := task.status(); got.State != stateStopped {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -110,7 +111,7 @@ func (b *wireSession) say(message wire.Message) {
 func (b *wireSession) answer() wire.Message {
 	b.t.Helper()
 	buffer, rights := make([]byte, wire.MaxRecord), make([]byte, 4096)
-	timeout := unix.NsecToTimeval(patience.Nanoseconds())
+	timeout := unix.NsecToTimeval(waiting.Limit.Nanoseconds())
 	_ = unix.SetsockoptTimeval(int(b.socket.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
 	size, rightsSize, _, _, err := unix.Recvmsg(int(b.socket.Fd()), buffer, rights, unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
@@ -153,10 +154,10 @@ func (b *wireSession) dies() {
 		if err == nil || !strings.Contains(err.Error(), "killed") {
 			b.t.Errorf("the worker ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(waiting.Limit):
 		b.t.Error("the worker lives on")
 	}
-	waitUntil(b.t, "the slot is free", func() bool {
+	waiting.Until(b.t, "the slot is free", func() bool {
 		return len(b.pipeline.slots.vacancies) == cap(b.pipeline.slots.vacancies) &&
 			b.pipeline.sessions.of(b.PID()) == nil
 	})
@@ -310,7 +311,7 @@ func TestManySessionsLeakNothing(t *testing.T) {
 		round(i)
 	}
 	settle := func() int {
-		waitUntil(t, "every session is over", func() bool {
+		waiting.Until(t, "every session is over", func() bool {
 			return len(s.pipeline().sessions.live()) == 0 && len(s.freeSlots()) == 3
 		})
 		s.awaitIdle()
@@ -320,7 +321,7 @@ func TestManySessionsLeakNothing(t *testing.T) {
 	for i := range 200 {
 		round(i)
 	}
-	waitUntil(t, "descriptors are closed", func() bool { return settle() <= before+2 })
+	waiting.Until(t, "descriptors are closed", func() bool { return settle() <= before+2 })
 	if err := syscall.Kill(s.pipeline().tasks["worker"].started.PID(), 0); err != nil {
 		t.Errorf("the zygote: %v", err)
 	}

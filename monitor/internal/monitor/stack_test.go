@@ -19,12 +19,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -169,23 +169,13 @@ func (s *stack) startKeyValue() {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	})
-	waitUntil(s.t, "redis-server answers", func() bool {
+	waiting.Until(s.t, "redis-server answers", func() bool {
 		store, err := kvfilter.Open(context.Background(), s.options.Define["KEYVALUE"], secrets, "none")
 		if err == nil {
 			_ = store.Close()
 		}
 		return err == nil
 	})
-}
-
-// waitUntil waits for what should happen at once.
-func waitUntil(t testing.TB, what string, happened func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !happened(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
 }
 
 // open opens the monitor. Every denial is recorded by itself: a test must not
@@ -254,7 +244,7 @@ func (s *stack) startWorkers() {
 func (s *stack) awaitIdle() {
 	s.t.Helper()
 	task := s.pipeline().tasks["worker"]
-	waitUntil(s.t, "workers wait for users", func() bool {
+	waiting.Until(s.t, "workers wait for users", func() bool {
 		idle := 3 - len(s.pipeline().sessions.live())
 		return task.idleCount.Load() == int64(idle) && len(s.freeSlots()) == idle
 	})

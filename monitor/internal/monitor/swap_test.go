@@ -18,6 +18,7 @@ import (
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 const (
@@ -135,7 +136,7 @@ func TestBundlesAreSwappedWholeUnderLoad(t *testing.T) {
 	defer done.Store(true)
 	for number := range int64(16) {
 		before := w.sessions.Load()
-		waitUntil(t, "sessions read under the bundle", func() bool { return w.sessions.Load() >= before+2 })
+		waiting.Until(t, "sessions read under the bundle", func() bool { return w.sessions.Load() >= before+2 })
 		w.inForce.Store(0)
 		if number%2 == 0 {
 			s.pair(closedText, openText)

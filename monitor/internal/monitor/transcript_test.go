@@ -22,6 +22,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what happens into the transcripts")
@@ -161,7 +162,7 @@ const connectionEnded = "the connection has ended"
 // awaitEnd waits until the monitor, which is done with a session a little later than
 // its user, has freed the session's slot.
 func (p *player) awaitEnd(u *user) {
-	waitUntil(p.t, "the session is over", func() bool {
+	waiting.Until(p.t, "the session is over", func() bool {
 		return p.sessionIn(u.slot) == nil && slices.Contains(p.freeSlots(), u.slot)
 	})
 }
@@ -224,8 +225,8 @@ func (p *player) leaves(name, how string) string {
 		return "yes"
 	}
 	delete(p.users, name)
-	waitUntil(p.t, "the slot is another's", func() bool { return p.sessionIn(u.slot) == nil })
-	waitUntil(p.t, "the worker has gone", func() bool { return hasGone(u.process) })
+	waiting.Until(p.t, "the slot is another's", func() bool { return p.sessionIn(u.slot) == nil })
+	waiting.Until(p.t, "the worker has gone", func() bool { return hasGone(u.process) })
 	p.awaitIdle()
 	return "the session is over"
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/waiting"
 )
 
 func TestConnectionWithoutAUserEnds(t *testing.T) {
@@ -28,7 +29,7 @@ func TestConnectionWithoutAUserEnds(t *testing.T) {
 	silent, err := s.connect("127.0.1.1")
 	s.elapseUnbound()
 	if err == nil {
-		_ = silent.connection.SetDeadline(time.Now().Add(patience))
+		_ = silent.connection.SetDeadline(time.Now().Add(waiting.Limit))
 		_, err = silent.answers.line()
 	}
 	if !errors.Is(err, io.EOF) {
@@ -46,7 +47,7 @@ func TestConnectionWithoutAUserEnds(t *testing.T) {
 // elapseUnbound lets the time be over that sessions may be without a user.
 func (s *stack) elapseUnbound() {
 	s.t.Helper()
-	waitUntil(s.t, "a session without a user", func() bool {
+	waiting.Until(s.t, "a session without a user", func() bool {
 		found := false
 		for _, one := range s.pipeline().sessions.live() {
 			one.mu.Lock()

@@ -14,6 +14,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // keyOf is a principal's key pair, the same in every run.
@@ -40,7 +42,7 @@ type user struct {
 
 // connect connects from an address of the loopback network.
 func (s *stack) connect(from string) (*user, error) {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: waiting.Limit}
 	connection, err := dialer.Dial("tcp", s.address)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func (s *stack) connect(from string) (*user, error) {
 
 // say sends one command and returns its answer; io.EOF when the session has ended.
 func (u *user) say(command string) (string, error) {
-	_ = u.connection.SetDeadline(time.Now().Add(patience))
+	_ = u.connection.SetDeadline(time.Now().Add(waiting.Limit))
 	if _, err := fmt.Fprintln(u.connection, command); err != nil {
 		return "", io.EOF
 	}
@@ -109,7 +111,7 @@ func (r *lineReader) line() (string, error) {
 		}
 		var failure net.Error
 		if errors.As(err, &failure) && failure.Timeout() {
-			return "", fmt.Errorf("no answer within %v", patience)
+			return "", fmt.Errorf("no answer within %v", waiting.Limit)
 		}
 		return "", io.EOF // a reset connection has ended, too
 	}

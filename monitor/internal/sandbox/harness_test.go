@@ -14,9 +14,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // scripted is a Decider that answers with functions and records its calls. A request
@@ -82,10 +83,6 @@ func allowBeneath(roots ...string) func(OpenRequest) Verdict {
 	}
 }
 
-// patience bounds how long a test waits for what should happen at once. It is far longer
-// than a busy machine takes: no test asserts times.
-const patience = 3 * time.Minute
-
 // outcome is the result of a program.
 type outcome struct {
 	output string
@@ -104,7 +101,7 @@ func run(t *testing.T, spec Spec, decider Decider) outcome {
 	if spec.Name == "" {
 		spec.Name = t.Name()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waiting.Limit)
 	defer cancel()
 	task, err := New().Start(ctx, spec, decider)
 	write.Close()
@@ -207,17 +204,6 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// eventually waits for a condition that other processes bring about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	t.Errorf("never: %s", what)
-}
-
 // leakFree runs something a few times and checks that no descriptor stays open. It turns
 // the garbage collector off, which would close forgotten files.
 func leakFree(t *testing.T, round func(t *testing.T)) {
@@ -229,7 +215,7 @@ func leakFree(t *testing.T, round func(t *testing.T)) {
 	for range 3 {
 		once()
 	}
-	eventually(t, "as many descriptors as before", func() bool { return openDescriptors(t) <= before })
+	waiting.Until(t, "as many descriptors as before", func() bool { return openDescriptors(t) <= before })
 }
 
 // monitorMarker makes this test binary play a monitor that starts one task, so

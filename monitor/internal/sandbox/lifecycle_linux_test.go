@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -66,7 +67,7 @@ func TestLeftGroup(t *testing.T) {
 	}
 	check(t, unix.Kill(task.PID(), unix.SIGKILL))
 	<-task.Done()
-	eventually(t, "all processes are gone", func() bool { return !alive(processes) })
+	waiting.Until(t, "all processes are gone", func() bool { return !alive(processes) })
 }
 
 // TestLaunchErrors: a start that fails says why, leaves nothing running and

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // members are the processes that descend from root, root included, that are alive.
@@ -74,7 +76,7 @@ func TestNothingOutlivesATask(t *testing.T) {
 					}
 					end(t, task)
 					<-task.Done()
-					eventually(t, "all processes are gone", func() bool { return !alive(processes) })
+					waiting.Until(t, "all processes are gone", func() bool { return !alive(processes) })
 					if task.Err() == nil {
 						t.Error("no word of how it ended")
 					}
@@ -121,7 +123,7 @@ func TestMonitorDies(t *testing.T) {
 			// To the group, as a terminal does it.
 			check(t, unix.Kill(-monitor.Process.Pid, signal))
 			_ = monitor.Wait()
-			eventually(t, "all processes are gone", func() bool { return !alive(processes) })
+			waiting.Until(t, "all processes are gone", func() bool { return !alive(processes) })
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -285,5 +286,5 @@ func TestOddRequests(t *testing.T) {
 	if succeeded, _, got := attempt(t, spec, decider); !succeeded {
 		t.Errorf("%v %s", got.err, got.output)
 	}
-	eventually(t, "the request is reported", func() bool { return decider.heard("request") })
+	waiting.Until(t, "the request is reported", func() bool { return decider.heard("request") })
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // meetings are ways to bring two users together. Each of the protections prevents this by
@@ -125,7 +127,7 @@ func TestReservation(t *testing.T) {
 		t.Errorf("a number that was another's: %v", err)
 	}
 	check(t, second.Process.Kill())
-	eventually(t, "nobody is reserved any more", func() bool {
+	waiting.Until(t, "nobody is reserved any more", func() bool {
 		workers.mutex.Lock()
 		defer workers.mutex.Unlock()
 		return len(workers.held) == 0

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -213,12 +214,12 @@ func TestAccept(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
 		spec, decider := world(t, "serve 100")
 		release := make(chan struct{})
-		var waiting atomic.Int32
+		var asking atomic.Int32
 		decider.accept = func(ctx context.Context, task Task, worker Worker) (*Accepted, error) {
 			if worker.PID() == task.PID() {
 				t.Errorf("accept asked for the program, not for a worker")
 			}
-			waiting.Add(1)
+			asking.Add(1)
 			<-release
 			accepted, client, server := session(t)
 			go func() {
@@ -233,7 +234,7 @@ func TestAccept(t *testing.T) {
 		}
 		task, err := New().Start(t.Context(), spec, decider)
 		check(t, err)
-		eventually(t, "all workers wait", func() bool { return waiting.Load() == workers })
+		waiting.Until(t, "all workers wait", func() bool { return asking.Load() == workers })
 		close(release)
 		<-task.Done()
 		if task.Err() != nil {
@@ -262,7 +263,7 @@ func TestAcceptEndsWithTheWorker(t *testing.T) {
 		}
 		select {
 		case <-told:
-		case <-time.After(patience):
+		case <-time.After(waiting.Limit):
 			t.Error("the monitor was not told")
 		}
 	})

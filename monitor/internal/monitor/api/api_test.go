@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,6 +21,7 @@ import (
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/monitor/api/apitest"
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/policy"
 )
 
@@ -162,7 +162,7 @@ func TestAudit(t *testing.T) {
 	if err != nil || v.Fault != "" || v.Records != 3 {
 		t.Errorf("%v: %+v", err, v)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), waiting.Limit)
 	defer cancel()
 	count := 0
 	err = client.Query(ctx, audit.Query{Follow: true}, func(audit.Record) error {
