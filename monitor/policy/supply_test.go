@@ -50,7 +50,12 @@ func TestEveryPredicateIsSuppliedOrRefused(t *testing.T) {
 					t.Error("a refusal needs a remedy")
 				}
 				inside := policiesWith(`each in "list" says t(Y) { ` + useOf[op] + `, neq(Y, 1) }`)[rule]
-				for name, text := range map[string]string{"alone": text, "inside an each": inside} {
+				texts := map[string]string{"alone": text, "inside an each": inside}
+				if rule == declassifyRule {
+					texts["behind an exit"] = policiesWith("(cKindIs(descriptor), isAsRestrictive(read, this.read) until " +
+						useOf[op] + ")")[rule]
+				}
+				for name, text := range texts {
 					checkRefusal(t, name, text,
 						"`"+signatures[op].name+"` cannot be enforced in the "+rule.String()+" rule",
 						known.by[rule] == "")

@@ -260,6 +260,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 		"key":         func(b *Bundle) { b.Principals[0].PublicKey = "00" },
 		"fact":        func(b *Bundle) { b.Facts = append(b.Facts, fact("", "r")) },
 		"given twice": func(b *Bundle) { b.Policies = append(b.Policies, b.Policies[0]) },
+		"not live":    func(b *Bundle) { b.Policies[0].Text = "policy public { read :- cCurrLenIs(0). }" },
 	}
 	for name, damage := range breaks {
 		bundle := testBundle("2")

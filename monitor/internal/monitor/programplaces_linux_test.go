@@ -54,18 +54,22 @@ func snooping(t *testing.T) (s *stack, root string) {
 	s.options.Socket = filepath.Join(root, "run", "monitor.sock")
 	s.options.Define["FILE"] = filepath.Join(s.options.Data, "inbox/bob/1.txt")
 	s.options.Key = filepath.Join(root, "tls", "monitor.key")
-	for _, directory := range []string{"run", "tls", "programs", "pool/other"} {
+	s.options.Secrets = filepath.Join(root, "kv", "secrets.json")
+	for _, directory := range []string{"run", "tls", "kv", "store", "programs", "pool/other"} {
 		s.must(os.MkdirAll(filepath.Join(root, directory), 0o755))
 	}
 	s.must(os.WriteFile(s.options.Key, nil, 0o600))
+	s.must(os.WriteFile(s.options.Secrets, nil, 0o600))
 	s.must(os.WriteFile(filepath.Join(root, "pool/other/.shai-member"), nil, 0o600))
 	s.must(os.Symlink(filepath.Join(s.options.Data, "inbox"), filepath.Join(root, "into-data")))
 	s.open()
 	return s, root
 }
 
-func (s *stack) applyRuntime(roots string) error {
-	s.manifests = map[string]string{"pipeline.yaml": strings.Replace(snoop, "runtime: [", "runtime: ["+roots+", ", 1)}
+func (s *stack) applyRuntime(roots string) error { return s.applyWithRuntime(snoop, roots) }
+
+func (s *stack) applyWithRuntime(text, roots string) error {
+	s.manifests = map[string]string{"pipeline.yaml": strings.Replace(text, "runtime: [", "runtime: ["+roots+", ", 1)}
 	_, err := s.monitor.Apply(s.t.Context(), s.sources())
 	return err
 }
@@ -85,6 +89,8 @@ func TestRuntimeThatReachesDataIsRefused(t *testing.T) {
 		filepath.Join(root, "run"):              "contains the monitor's socket",
 		filepath.Join(root, "tls"):              "contains the monitor's private key",
 		s.options.Key:                           "is the monitor's private key",
+		filepath.Join(root, "kv"):               "is the directory of the key-value store's secrets",
+		s.options.Secrets:                       "lies in the directory of the key-value store's secrets",
 		filepath.Join(root, "pool/other"):       "lies in the directory of a pool's member",
 		root + "/programs/../data":              `has the segment ".."`,
 		root + "/programs/":                     `has the segment ""`,
@@ -129,6 +135,29 @@ func TestRuntimeIsCheckedAgainAtTheStart(t *testing.T) {
 			strings.Contains(r.Reason, want)
 	}) {
 		t.Error("the audit log has no record of it")
+	}
+}
+
+// A store's socket leads to its tuples, when the bundle is applied and when the task
+// starts.
+func TestRuntimeThatReachesAStoreIsRefused(t *testing.T) {
+	s, root := snooping(t)
+	store, moving := filepath.Join(root, "store"), filepath.Join(root, "moving")
+	text := snoop + "  keyValue: {socket: " + store + "/socket}\n"
+	const want = "contains the socket of a key-value store"
+	if err := s.applyWithRuntime(text, store); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("runtime %s: %v, want %q", store, err, want)
+	}
+	s.must(os.Symlink(filepath.Join(root, "programs"), moving))
+	s.must(s.applyWithRuntime(text, moving))
+	task := s.monitor.pipelines["snoop"].tasks["snoop"]
+	if _, err := task.runtime(); err != nil {
+		t.Errorf("a runtime beside the store: %v", err)
+	}
+	s.must(os.Remove(moving))
+	s.must(os.Symlink(store, moving))
+	if _, err := task.runtime(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the task starts with the store in its runtime: %v", err)
 	}
 }
 

@@ -167,6 +167,15 @@ func TestKernelFiles(t *testing.T) {
 		}
 	}
 	disk := &mountinfo.Info{Mountpoint: "/", FSType: "ext4"}
+	// In a container they may be on another file system than the kernel's.
+	for path, refused := range map[string]bool{
+		"/": true, "/proc": true, "/proc/keys": true, "/sys/kernel": true, "/dev": true, "/dev/shm": true,
+		"/devices": false, "/usr/dev": false,
+	} {
+		if err := checkKernelFiles([]*mountinfo.Info{disk}, path, ascent{path: path}); (err != nil) != refused {
+			t.Errorf("%s on the disk: %v, want it to be refused: %v", path, err, refused)
+		}
+	}
 	for path, refused := range map[string]bool{
 		"/opt/root": true, "/opt/root/proc": true, "/opt/root/proc/keys": true,
 		"/opt/root/usr": false, "/opt/root/processor": false,

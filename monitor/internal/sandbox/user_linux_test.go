@@ -38,10 +38,28 @@ func statusOf(t *testing.T, spec Spec) map[string]string {
 	return fields
 }
 
+// joinGroup puts this process into one supplementary group, until the test ends.
+func joinGroup(t *testing.T, group int) {
+	t.Helper()
+	before, err := syscall.Getgroups()
+	if err == nil {
+		err = syscall.Setgroups([]int{group})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Setgroups(before); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A task is the user that it is given, is in no other group, and can get privileges by
 // nothing that it executes.
 func TestTasksHaveNoPrivileges(t *testing.T) {
 	needRoot(t)
+	joinGroup(t, 70124)
 	const none = "0000000000000000"
 	want := map[string]string{
 		"Uid": "70123 70123 70123 70123", "Gid": "70123 70123 70123 70123", "Groups": "", "NoNewPrivs": "1",
@@ -57,15 +75,30 @@ func TestTasksHaveNoPrivileges(t *testing.T) {
 				}
 			}
 			spec.waived = noPrivileges
-			if twin := statusOf(t, spec); twin["Uid"] != "0 0 0 0" || twin["CapEff"] == none {
-				t.Errorf("without the protection it is user %s with %s: nothing was taken away", twin["Uid"],
-					twin["CapEff"])
+			twin := statusOf(t, spec)
+			if twin["Uid"] != "0 0 0 0" || twin["Groups"] != "70124" || twin["CapEff"] == none {
+				t.Errorf("without the protection it is user %s in groups %q with %s: nothing was taken away", twin["Uid"],
+					twin["Groups"], twin["CapEff"])
 			}
 			spec.User, spec.waived = nil, 0
 			if own := statusOf(t, spec); own["CapEff"] != none || own["CapBnd"] != none {
 				t.Errorf("as the monitor's user it has capabilities: %s, %s", own["CapEff"], own["CapBnd"])
 			}
 		})
+	}
+}
+
+// Nothing that a task executes as root, or with another user, gives capabilities back.
+func TestSecurebitsAreLocked(t *testing.T) {
+	needRoot(t)
+	for waived, want := range map[protection]string{
+		0: "noroot,noroot_locked,no_setuid_fixup_locked,keep_caps_locked", noPrivileges: "[none]",
+	} {
+		got := run(t, Spec{Command: []string{"/usr/bin/setpriv", "--dump"}, WorkingDirectory: "/", User: pipelineUser,
+			waived: waived}, &scripted{})
+		if got.err != nil || !strings.Contains(got.output, "Securebits: "+want) {
+			t.Errorf("with protections %#x off: %v, %s; want securebits %s", waived, got.err, got.output, want)
+		}
 	}
 }
 
