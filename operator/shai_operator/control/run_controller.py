@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,6 +34,15 @@ class PoolMembers(Protocol):
         """Return the observations of a pool's members, None before the first one."""
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The members that were asked for a run, until their jobs have ended and are forgotten."""
+
+    uid: str
+    """The run's: one that is deleted and made anew has the same name."""
+    members: set[str] = field(default_factory=set)
+
+
 class RunController:
     """The controller of AnalysisRuns."""
 
@@ -42,27 +51,30 @@ class RunController:
         self._executor = executor
         self._jobs = jobs
         self._pools = pools
-        self._asked: dict[Reference, dict[str, str]] = {}
-        """By run: the key of each member's job."""
+        self._asked: dict[Reference, _Asked] = {}
 
     async def reconcile(self, ref: Reference) -> float | None:
         """Reconcile one run; when it does not exist any more, end its jobs."""
         run = self._loop.inventory.get(ref)
+        asked = self._asked.get(ref)
+        if asked is not None and (run is None or uid(run) != asked.uid):
+            self._dismiss(ref)  # the run was deleted, and another may have its name by now
+            if ref in self._asked:
+                return None  # when a job has ended, it adds the name to the queue
         if run is None:
-            self._dismiss(ref)
             return None
-        decision = runs.reconcile(run, self._members(ref, run), self._loop.inventory, datetime.now(UTC))
+        decision = runs.reconcile(run, self._members(run), self._loop.inventory, datetime.now(UTC))
         for request in decision.requests:
             if isinstance(request, runs.StartAnalysis):
                 self._start(ref, run, request)
             else:
-                self._cancel(ref, request.member)
+                self._cancel(uid(run), request.member)
         wait = await self._executor.execute(decision.plan)
         if runs.finished(self._loop.inventory.get(ref) or run):
             self._dismiss(ref)
         return wait
 
-    def _members(self, ref: Reference, run: Object) -> list[MemberRun]:
+    def _members(self, run: Object) -> list[MemberRun]:
         inventory = self._loop.inventory
         pipeline = inventory.find("Pipeline", namespace(run), spec(run)["pipeline"])
         if pipeline is None:
@@ -70,20 +82,17 @@ class RunController:
         name = references.pool(pipeline)
         pool = inventory.find("JailPool", "", name)
         seen = self._pools.members(name)
-        return [
-            self._member(ref, str(row["name"]), seen, spec(run)["pipeline"])
-            for row in status(pool or {}).get("members") or ()
-        ]
+        return [self._member(run, str(row["name"]), seen) for row in status(pool or {}).get("members") or ()]
 
-    def _member(self, ref: Reference, name: str, seen: MemberObserver | None, pipeline: str) -> MemberRun:
+    def _member(self, run: Object, name: str, seen: MemberObserver | None) -> MemberRun:
         known = None if seen is None else seen.of(name)
         monitor = None if known is None else known.monitor
         bundle = monitor.hash if monitor else ""
-        job = self._jobs.get(self._asked.get(ref, {}).get(name, ""))
+        job = self._jobs.get(_key(uid(run), name))
         if job is not None:
             return _followed(name, bundle, job)
         unready = "" if known is None else known.unreachable
-        reason = unready or _unready(monitor, pipeline)
+        reason = unready or _unready(monitor, spec(run)["pipeline"])
         return MemberRun(name, State.UNREADY if reason else State.PENDING, bundle, error=reason)
 
     def _start(self, ref: Reference, run: Object, wanted: StartAnalysis) -> None:
@@ -92,7 +101,6 @@ class RunController:
         seen = self._pools.members(references.pool(pipeline)) if pipeline else None
         if seen is None:
             return  # the next observation of the member reports it
-        key = f"analysis/{uid(run)}/{wanted.member}"
 
         async def work(job: Job) -> Mapping[str, Any]:
             def tell(progress: Mapping[str, Any]) -> None:
@@ -103,23 +111,32 @@ class RunController:
             request = client.analyze(wanted.pipeline, wanted.scope, full=wanted.full, progress=tell)
             return await job.unless_cancelled(request)
 
-        self._asked.setdefault(ref, {})[wanted.member] = key
-        self._jobs.start(key, work, lambda: self._loop.queue.add(ref))
+        self._asked.setdefault(ref, _Asked(uid(run))).members.add(wanted.member)
+        self._jobs.start(_key(uid(run), wanted.member), work, lambda: self._loop.queue.add(ref))
 
-    def _cancel(self, ref: Reference, member: str) -> None:
-        job = self._jobs.get(self._asked.get(ref, {}).get(member, ""))
+    def _cancel(self, run: str, member: str) -> None:
+        job = self._jobs.get(_key(run, member))
         if job is not None:
             job.cancel.set()
 
     def _dismiss(self, ref: Reference) -> None:
         """End the jobs of a run, and forget their results."""
-        for member, key in list(self._asked.get(ref, {}).items()):
-            self._cancel(ref, member)
+        asked = self._asked.get(ref)
+        if asked is None:
+            return
+        for member in list(asked.members):
+            key = _key(asked.uid, member)
+            self._cancel(asked.uid, member)
             self._jobs.forget(key)
             if not self._jobs.running(key):
-                del self._asked[ref][member]
-        if not self._asked.get(ref):
-            self._asked.pop(ref, None)
+                asked.members.remove(member)
+        if not asked.members:
+            del self._asked[ref]
+
+
+def _key(run: str, member: str) -> str:
+    """Return the key of the job that asks a member for the run with this uid."""
+    return f"analysis/{run}/{member}"
 
 
 def _followed(name: str, bundle: str, job: Job) -> MemberRun:

@@ -192,6 +192,33 @@ async def test_a_run_that_is_no_longer_wanted_ends_the_request(tmp_path: Path, h
         assert how == "deletion" or world.succeeded(ref)[:2] == ("False", "Cancelled")
 
 
+@pytest.mark.parametrize("former", ["runs", "has ended"])
+async def test_a_run_that_is_made_anew_asks_by_itself(tmp_path: Path, former: str) -> None:
+    async with serving(tmp_path) as world:
+        controller, ref = runs(world), world.put(run())
+        await controller.reconcile(ref)
+        await until_async(lambda: bool(world.asked))
+        if former == "has ended":
+            world.gate.set()
+            await world.ended(ANALYSIS_JOB)
+        world.put(run(uid="uid-new"))
+        await controller.reconcile(ref)
+        if former == "runs":
+            job = world.jobs.get(ANALYSIS_JOB)
+            assert job is not None
+            assert job.cancel.is_set()
+            await world.ended(ANALYSIS_JOB)
+            assert len(world.asked) == 1, "the former ends first"
+            await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("Unknown", "Running"), "the former's result is not its own"
+        assert world.jobs.get(ANALYSIS_JOB) is None
+        await until_async(lambda: len(world.asked) == 2)
+        world.gate.set()
+        await world.ended("analysis/uid-new/main-0")
+        await controller.reconcile(ref)
+        assert world.succeeded(ref)[:2] == ("True", "Complete")
+
+
 @pytest.mark.parametrize(
     ("monitor", "says"),
     [
