@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,16 @@ PROGRESS_SECONDS = 1.0
 """How long progress may be delayed before it is written to the status."""
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """A measurement, until it has ended and is forgotten."""
+
+    uid: str
+    """The benchmark's: one that is deleted and made anew has the same name."""
+    target: Target
+    job: Job
+
+
 class BenchmarkController:
     """The controller of Benchmarks. ``generators`` are by provider of the pool."""
 
@@ -48,19 +59,19 @@ class BenchmarkController:
         self._pools = pools
         self._releases = releases
         self._generators = generators
-        self._keys: dict[Reference, str] = {}
-        self._targets: dict[Reference, Target] = {}
+        self._measured: dict[Reference, _Measured] = {}
 
     async def reconcile(self, ref: Reference) -> float | None:
         """Reconcile one benchmark; when it does not exist any more, end its measurement."""
         benchmark = self._loop.inventory.get(ref)
-        key = self._key(benchmark) if benchmark is not None else ""
-        if self._keys.get(ref, key) != key:
-            self._dismiss(ref)  # its benchmark was deleted, and another may have the name by now
-        if benchmark is None or self._keys.get(ref, key) != key:
-            return None  # a measurement that has to end adds the name to the queue when it has ended
-        job = self._jobs.get(key)
-        decision = benchmarks.reconcile(benchmark, self._measurement(ref, job), self._loop.inventory, datetime.now(UTC))
+        measured = self._measured.get(ref)
+        if measured is not None and (benchmark is None or uid(benchmark) != measured.uid):
+            self._dismiss(ref)  # the benchmark was deleted, and another may have its name by now
+            if ref in self._measured:
+                return None  # when the measurement has ended, it adds the name to the queue
+        if benchmark is None:
+            return None
+        decision = benchmarks.reconcile(benchmark, self._measurement(ref), self._loop.inventory, datetime.now(UTC))
         # The start is recorded first, so that a crash after it shows as an interrupted measurement.
         wait = await self._executor.execute(decision.plan)
         if decision.cancel:
@@ -83,8 +94,8 @@ class BenchmarkController:
                 progress.done, progress.total, progress.message, found.figures, found.table, pool=wanted.target.pool
             )
 
-        self._keys[ref], self._targets[ref] = self._key(benchmark), wanted.target
-        self._jobs.start(self._keys[ref], work, lambda: self._loop.queue.add(ref))
+        job = self._jobs.start(_key(uid(benchmark)), work, lambda: self._loop.queue.add(ref))
+        self._measured[ref] = _Measured(uid(benchmark), wanted.target, job)
 
     def _generator(self, target: Target) -> LoadGenerator:
         provider = str(spec(self._pool(target)).get("provider"))
@@ -116,30 +127,32 @@ class BenchmarkController:
             raise MeasuringError(f"JailPool {target.pool} was deleted")
         return pool
 
-    def _measurement(self, ref: Reference, job: Job | None) -> Measurement | None:
-        if job is None:
+    def _measurement(self, ref: Reference) -> Measurement | None:
+        measured = self._measured.get(ref)
+        if measured is None:
             return None
+        job = measured.job
         if job.result is not None:
             found: Measurement = job.result
             return found
         progress = job.progress or Slices(0, 0, "")
         error = str(job.error or "the operator is being stopped") if job.done else ""
-        pool = self._targets[ref].pool
-        return Measurement(progress.done, progress.total, progress.message, error=error, pool=pool)
-
-    def _key(self, benchmark: Object) -> str:
-        return f"benchmark/{uid(benchmark)}"
+        return Measurement(progress.done, progress.total, progress.message, error=error, pool=measured.target.pool)
 
     def _dismiss(self, ref: Reference) -> None:
         """End the measurement of a benchmark, and forget its results."""
-        key = self._keys.get(ref, "")
-        job = self._jobs.get(key)
-        if job is not None:
-            job.cancel.set()
-        self._jobs.forget(key)
-        if not self._jobs.running(key):
-            self._keys.pop(ref, None)
-            self._targets.pop(ref, None)
+        measured = self._measured.get(ref)
+        if measured is None:
+            return
+        measured.job.cancel.set()
+        self._jobs.forget(_key(measured.uid))
+        if measured.job.done:
+            del self._measured[ref]
+
+
+def _key(benchmark: str) -> str:
+    """Return the key of the job that measures for the benchmark with this uid."""
+    return f"benchmark/{benchmark}"
 
 
 def description(pool: Object, member: str, pipeline: str) -> dict[str, Any]:
