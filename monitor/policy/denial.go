@@ -113,23 +113,13 @@ func (p *prover) mismatch(reader, otherwise string) string {
 	if f.literal == nil {
 		return otherwise
 	}
-	d := &description{clause: f.clause, this: f.owner.this}
-	value := func(term Value) (string, bool) {
-		if term.kind == kindVariable && int(term.number) < len(f.bindings) {
-			term = f.bindings[term.number]
-		}
-		if term.kind == kindThis {
-			return "it", true
-		}
-		return d.plain(term), term.concrete()
-	}
 	switch l := f.literal; l.op {
 	case opKey:
-		if name, known := value(l.arguments[0]); known && reader != "" {
+		if name, known := f.named(l.arguments[0]); known && reader != "" {
 			return reader + " is not " + name
 		}
 	case opRegion:
-		if region, known := value(l.arguments[0]); known && reader != "" {
+		if region, known := f.named(l.arguments[0]); known && reader != "" {
 			return reader + " is not known to be in region " + region
 		}
 		if reader != "" {
@@ -137,19 +127,16 @@ func (p *prover) mismatch(reader, otherwise string) string {
 		}
 		return "the region is not known"
 	case opSays:
-		conduit, known := value(l.content.conduit)
-		if len(l.arguments) == 1 && known {
-			if name, known := value(l.arguments[0]); known {
-				return `"` + conduit + `" does not list ` + name + " as " + l.content.relation
+		if len(l.arguments) == 1 {
+			if said := f.entry(l.arguments[0], "does not list"); said != "" {
+				return said
 			}
 		}
 		return "there is no fact " + f.text()
 	case opEach:
 		if excluded := l.excludes(); excluded != nil {
-			conduit, known := value(l.content.conduit)
-			name, bound := value(*excluded)
-			if known && bound {
-				return `"` + conduit + `" lists ` + name + " as " + l.content.relation
+			if said := f.entry(*excluded, "lists"); said != "" {
+				return said
 			}
 		}
 	case opLt, opLe, opGt, opGe:
@@ -162,6 +149,30 @@ func (p *prover) mismatch(reader, otherwise string) string {
 		return "this is another conduit"
 	}
 	return otherwise
+}
+
+// named returns a term's value in plain words, and whether it is known.
+func (f *failure) named(term Value) (string, bool) {
+	if term.kind == kindVariable && int(term.number) < len(f.bindings) {
+		term = f.bindings[term.number]
+	}
+	if term.kind == kindThis {
+		return "it", true
+	}
+	d := &description{clause: f.clause, this: f.owner.this}
+	return d.plain(term), term.concrete()
+}
+
+// entry says that the literal's conduit lists a term, or does not list it. It returns ""
+// if one of them is not known.
+func (f *failure) entry(term Value, verb string) string {
+	content := f.literal.content
+	conduit, known := f.named(content.conduit)
+	name, bound := f.named(term)
+	if !known || !bound {
+		return ""
+	}
+	return `"` + conduit + `" ` + verb + " " + name + " as " + content.relation
 }
 
 // untimely returns, for a comparison with the clock, that it is too late or too early. It

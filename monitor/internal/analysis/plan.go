@@ -213,27 +213,6 @@ func (t *Task) values(instance Instance) map[string]string {
 	return values
 }
 
-// fillPlaceholders replaces {name} by its value. An unknown name stays as it is.
-func fillPlaceholders(text string, values map[string]string) string {
-	var out strings.Builder
-	for {
-		before, after, opened := strings.Cut(text, "{")
-		out.WriteString(before)
-		if !opened {
-			return out.String()
-		}
-		name, following, closed := strings.Cut(after, "}")
-		value, known := values[name]
-		if !closed || !known {
-			out.WriteByte('{')
-			text = after
-			continue
-		}
-		out.WriteString(value)
-		text = following
-	}
-}
-
 // fillAny gives every placeholder of a path the same value.
 func fillAny(path, value string) string {
 	var out strings.Builder

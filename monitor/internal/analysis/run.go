@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
 
@@ -347,7 +348,7 @@ func (e *engine) singles(who *subject, set *Set) []*target {
 func (e *engine) tuples(who *subject, set *Set) []*target {
 	var out []*target
 	for _, path := range set.Paths {
-		name := fillAny(fillPlaceholders(path, who.values), who.session.Principal)
+		name := fillAny(pattern.Substitute(path, who.values), who.session.Principal)
 		conduit, ok := e.state.ConduitNamed(name)
 		if ok && conduit.Kind == policy.TupleConduit {
 			out = append(out, &target{conduit: conduit, name: name})

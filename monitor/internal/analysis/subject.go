@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/pattern"
 	"shai.dev/monitor/policy"
 )
 
@@ -27,11 +28,9 @@ func newSubject(plan *Plan, state *catalog.State, instance Instance) (*subject, 
 			plan.Pipeline, len(instance.Arguments))
 	}
 	values := task.values(instance)
-	arguments := make(map[string]string, len(task.Taint.Arguments))
-	for parameter, value := range task.Taint.Arguments {
-		arguments[parameter] = fillPlaceholders(value, values)
-	}
-	bound, err := state.Bind(catalog.Reference{Policy: task.Taint.Policy, Arguments: arguments})
+	bound, err := state.Bind(catalog.Reference{
+		Policy: task.Taint.Policy, Arguments: pattern.Fill(task.Taint.Arguments, values),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("taint of %s: %w", instance.Name(), err)
 	}

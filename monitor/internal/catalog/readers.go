@@ -89,7 +89,7 @@ func (v *View) give(set string, parent int, base string, names uint64) error {
 	}
 	isFile := info.Mode&unix.S_IFMT == unix.S_IFREG
 	if !isFile || uint64(info.Nlink) > names ||
-		v.readers.CanRead(set, info.Uid, info.Gid, uint32(info.Mode)) { //nolint:unconvert // narrower on some systems
+		v.readers.CanRead(set, info.Uid, info.Gid, uint32(info.Mode)) {
 		return nil
 	}
 	group := int(v.readers.Group(set))

@@ -39,27 +39,12 @@ func Run(ctx context.Context, options Options) (err error) {
 // Open recovers a monitor's state and prepares its pipelines. It starts no task. The
 // caller must call Close.
 func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
-	if options.Logger == nil {
-		options.Logger = slog.Default()
-	}
-	m := &Monitor{
-		services: &services{
-			options: options, logger: options.Logger, context: ctx, backend: sandbox.New(), metrics: newMetrics(),
-			shared: &sharedFiles{data: options.Data},
-		},
-		started: time.Now(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{},
-		analyses: map[string]*analyzed{},
-		runs:     map[string]api.AnalysisRun{},
-	}
-	m.guarded = m.guardedNow
-	m.sources = newFollowed(m)
 	if len(options.CPUs) > 0 {
 		// The monitor serves only these tasks: more threads than the tasks have
 		// processors would only take turns.
 		runtime.GOMAXPROCS(len(options.CPUs))
 	}
-	m.machine = m.backend.Probe()
-	m.options.TaskIDs = m.options.TaskIDs.OrDefault()
+	m := newMonitor(ctx, options)
 	if err := dropGroups(); err != nil {
 		return nil, err
 	}
@@ -71,35 +56,16 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if err := makeState(options.State); err != nil {
 		return nil, err
 	}
-	auditLog := filepath.Join(options.State, auditFolder)
-	m.audit, err = audit.Open(audit.Options{Directory: auditLog, RefuseUnrecorded: true})
-	if err != nil {
+	if err := m.openAuditLog(); err != nil {
 		return nil, err
-	}
-	if recovered := m.audit.Recovery(); recovered != "" {
-		m.logger.Warn("audit log was repaired", "what", recovered)
 	}
 	if err := m.endOrphans(); err != nil {
 		return nil, err
 	}
-	if m.catalog, err = catalog.Open(filepath.Join(options.State, "catalog")); err != nil {
+	if err := m.openCatalog(); err != nil {
 		return nil, err
 	}
-	root, err := viewDirectory(options.State)
-	if err != nil {
-		return nil, err
-	}
-	if m.view, err = m.catalog.AttachView(options.Data, root); err != nil {
-		return nil, err
-	}
-	m.view.ReadBy(m.readers())
-	if m.nothing, err = m.backend.PrepareRuleset(nil); err != nil {
-		return nil, err
-	}
-	if m.viewRoot, err = sandbox.ViewOf(m.view.Path()); err != nil {
-		return nil, err
-	}
-	if m.filler, err = sandbox.ViewOf(os.DevNull); err != nil {
+	if err := m.prepareBinding(); err != nil {
 		return nil, err
 	}
 	if err := m.recover(ctx); err != nil {
@@ -110,6 +76,68 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	m.stopWatch = stop
 	m.watching.Go(func() { m.watchExpiry(watch) })
 	return m, nil
+}
+
+// newMonitor returns a monitor whose files are not open yet.
+func newMonitor(ctx context.Context, options Options) *Monitor {
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	options.TaskIDs = options.TaskIDs.OrDefault()
+	backend := sandbox.New()
+	m := &Monitor{
+		services: &services{
+			options: options, logger: options.Logger, context: ctx, backend: backend, machine: backend.Probe(),
+			metrics: newMetrics(), shared: &sharedFiles{data: options.Data},
+		},
+		started: time.Now(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{},
+		analyses: map[string]*analyzed{},
+		runs:     map[string]api.AnalysisRun{},
+	}
+	m.guarded = m.guardedNow
+	m.sources = newFollowed(m)
+	return m
+}
+
+func (m *Monitor) openAuditLog() (err error) {
+	m.audit, err = audit.Open(audit.Options{
+		Directory: filepath.Join(m.options.State, auditFolder), RefuseUnrecorded: true,
+	})
+	if err != nil {
+		return err
+	}
+	if recovered := m.audit.Recovery(); recovered != "" {
+		m.logger.Warn("audit log was repaired", "what", recovered)
+	}
+	return nil
+}
+
+// openCatalog opens the catalog and the view of its documents.
+func (m *Monitor) openCatalog() (err error) {
+	if m.catalog, err = catalog.Open(filepath.Join(m.options.State, "catalog")); err != nil {
+		return err
+	}
+	root, err := viewDirectory(m.options.State)
+	if err != nil {
+		return err
+	}
+	if m.view, err = m.catalog.AttachView(m.options.Data, root); err != nil {
+		return err
+	}
+	m.view.ReadBy(m.readers())
+	return nil
+}
+
+// prepareBinding opens what sessions get when they are bound.
+func (m *Monitor) prepareBinding() (err error) {
+	if m.nothing, err = m.backend.PrepareRuleset(nil); err != nil {
+		return err
+	}
+	if m.viewRoot, err = sandbox.ViewOf(m.view.Path()); err != nil {
+		return err
+	}
+	m.filler, err = sandbox.ViewOf(os.DevNull)
+	return err
 }
 
 // viewDirectory finds or makes the directory of the view. Its name is random, because it

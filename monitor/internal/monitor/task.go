@@ -149,29 +149,18 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	log, output, err := os.Pipe()
+	output, followed, err := t.followOutput()
 	if err != nil {
-		return fmt.Errorf("make output pipe of task %s: %w", t.name, err)
+		return err
 	}
 	defer output.Close()
-	followed := make(chan struct{})
-	go func() {
-		defer close(followed)
-		t.follow(log)
-	}()
-	spec := sandbox.Spec{
+	started, err := p.services.backend.Start(ctx, sandbox.Spec{
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime: roots, RuntimeNames: t.spec.Runtime,
 		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors, User: p.user,
 		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0,
-		CPUs: p.services.options.CPUs,
-	}
-	if resources := t.spec.Resources; resources != nil {
-		spec.Limits = sandbox.Limits{Memory: uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
-
-			OpenFiles: uint64(resources.OpenFiles)} //nolint:gosec // never negative
-	}
-	started, err := p.services.backend.Start(ctx, spec, p)
+		Limits: t.limits(), CPUs: p.services.options.CPUs,
+	}, p)
 	if err != nil {
 		return fmt.Errorf("start task %s/%s: %w", p.name, t.name, err)
 	}
@@ -181,6 +170,34 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
 		Reason: fmt.Sprintf("process %d, mode %s", started.PID(), modes[p.currentMode()])})
 	return nil
+}
+
+// followOutput returns a pipe for the program's output, and follows it. The channel is
+// closed when all ends of the pipe are closed and its content has been read.
+func (t *runningTask) followOutput() (output *os.File, followed <-chan struct{}, err error) {
+	log, output, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make output pipe of task %s: %w", t.name, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		t.follow(log)
+	}()
+	return output, ended, nil
+}
+
+// limits returns the resources that each process of the task may use. Manifests bound
+// them, and they are never negative.
+func (t *runningTask) limits() sandbox.Limits {
+	resources := t.spec.Resources
+	if resources == nil {
+		return sandbox.Limits{}
+	}
+	return sandbox.Limits{
+		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // see above
+		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // see above
+	}
 }
 
 // outputGrace is how long the output of a program that has ended may take to end, too. A

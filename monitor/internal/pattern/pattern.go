@@ -221,13 +221,13 @@ func MostSpecific(patterns []Pattern, name string) (int, map[string]string) {
 func Fill(arguments, bound map[string]string) map[string]string {
 	filled := make(map[string]string, len(arguments))
 	for parameter, value := range arguments {
-		filled[parameter] = substitute(value, bound)
+		filled[parameter] = Substitute(value, bound)
 	}
 	return filled
 }
 
-// substitute replaces {name} in a text by the values of the holes.
-func substitute(value string, bound map[string]string) string {
+// Substitute replaces each {name} in a text by its value. An unknown name stays as it is.
+func Substitute(value string, bound map[string]string) string {
 	var out strings.Builder
 	for {
 		before, after, opened := strings.Cut(value, "{")
@@ -257,7 +257,7 @@ func (p Pattern) CheckReferences(arguments map[string]string) error {
 		}
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(arguments)) {
-		if value := substitute(arguments[parameter], known); strings.ContainsAny(value, "{}") {
+		if value := Substitute(arguments[parameter], known); strings.ContainsAny(value, "{}") {
 			return fmt.Errorf("path pattern %q: argument %s: %q refers to a name that the pattern does not have",
 				p.text, parameter, arguments[parameter])
 		}
