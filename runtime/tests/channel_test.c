@@ -381,14 +381,6 @@ limits_are_checked(struct fake_monitor *fake, size_t variant)
 	expect_not_asked(fake);
 }
 
-#define RUN(scenario, variants)                                                                    \
-	static void test_##scenario(void **state)                                                  \
-	{                                                                                          \
-		(void)state;                                                                       \
-		for (size_t variant = 0; variant < (variants); variant++)                          \
-			assert_int_equal(fake_run(scenario, variant), 0);                          \
-	}
-
 RUN(covered_conduits_open_natively, 2)
 RUN(stale_answers_are_discarded, 1)
 RUN(uncovered_conduits_are_asked_for_once, 1)

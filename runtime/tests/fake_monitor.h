@@ -79,4 +79,13 @@ size_t fake_descriptor_count(void);
 typedef void fake_scenario(struct fake_monitor *fake, size_t variant);
 int fake_run(fake_scenario *scenario, size_t variant);
 
+/* Defines a test of cmocka that runs the variants of a scenario. */
+#define RUN(scenario, variants)                                                                    \
+	static void test_##scenario(void **state)                                                  \
+	{                                                                                          \
+		(void)state;                                                                       \
+		for (size_t variant = 0; variant < (variants); variant++)                          \
+			assert_int_equal(fake_run(scenario, variant), 0);                          \
+	}
+
 #endif

@@ -274,14 +274,6 @@ workers_get_their_slot_in_baseline(struct fake_monitor *fake, size_t variant)
 	EXPECT(waitpid(child, &status, 0) == child && status == 0);
 }
 
-#define RUN(scenario, variants)                                                                    \
-	static void test_##scenario(void **state)                                                  \
-	{                                                                                          \
-		(void)state;                                                                       \
-		for (size_t variant = 0; variant < (variants); variant++)                          \
-			assert_int_equal(fake_run(scenario, variant), 0);                          \
-	}
-
 RUN(accept_fills_the_session, 2)
 RUN(a_worker_serves_once, 1)
 RUN(spoiled_connected_breaks, CONNECTED_SPOILS + 1 + 19)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shai_operator.reconcile import definitions, policies, tenancy
 from shai_operator.reconcile.actions import SetStatus
@@ -14,6 +14,14 @@ from shai_operator.reconcile.seals import Seal
 if TYPE_CHECKING:
     from shai_operator.reconcile.actions import Plan
     from shai_operator.reconcile.conditions import Condition
+
+
+class Decision(Protocol):
+    """A decision of `runs` or `benchmarks`."""
+
+    @property
+    def plan(self) -> Plan: ...
+
 
 CREATED = "2026-06-01T12:00:00Z"
 SEAL = Seal(b"the operator's secret")
@@ -88,3 +96,19 @@ def only_condition(plan: Plan) -> dict[str, Any]:
     """Return the one condition of the one status that a plan writes."""
     (found,) = written(plan)["conditions"]
     return dict(found)
+
+
+def status_of(decision: Decision) -> dict[str, Any]:
+    """Return the one status that a decision writes."""
+    return written(decision.plan)
+
+
+def succeeded(decision: Decision) -> tuple[str, str]:
+    """Return status and reason of the one condition that a decision writes."""
+    found = only_condition(decision.plan)
+    return found["status"], found["reason"]
+
+
+def message(decision: Decision) -> str:
+    """Return the message of the one condition that a decision writes."""
+    return str(only_condition(decision.plan)["message"])

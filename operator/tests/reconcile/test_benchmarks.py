@@ -11,7 +11,16 @@ from shai_operator.reconcile import benchmarks
 from shai_operator.reconcile.actions import Create, Emit, Plan
 from shai_operator.reconcile.benchmarks import RESULTS_LIMIT, Decision, Measurement, StartMeasurement, Target
 from shai_operator.reconcile.conditions import timestamp
-from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, resource, written
+from tests.reconcile.builders import (
+    CREATED,
+    FOR_SEARCH,
+    condition,
+    inventory,
+    message,
+    resource,
+    status_of,
+    succeeded,
+)
 
 if TYPE_CHECKING:
     from shai_operator.reconcile.objects import Inventory, Object
@@ -56,19 +65,6 @@ def measured(*values: Any, **more: Any) -> Measurement:
 
 def world(*objects: Object) -> Inventory:
     return inventory(*(objects or (pipeline(), pool())))
-
-
-def status_of(decision: Decision) -> dict[str, Any]:
-    return written(decision.plan)
-
-
-def succeeded(decision: Decision) -> tuple[str, str]:
-    found = only_condition(decision.plan)
-    return found["status"], found["reason"]
-
-
-def message(decision: Decision) -> str:
-    return str(only_condition(decision.plan)["message"])
 
 
 def test_the_first_ready_member_is_measured() -> None:

@@ -11,8 +11,18 @@ from shai_operator.reconcile.actions import Emit, Plan
 from shai_operator.reconcile.conditions import timestamp
 from shai_operator.reconcile.objects import Inventory, Object
 from shai_operator.reconcile.results import ACCESSES_LISTED, TALLY, WARNINGS_LISTED, MemberRun, State
-from shai_operator.reconcile.runs import CancelAnalysis, Decision, StartAnalysis
-from tests.reconcile.builders import CREATED, FOR_SEARCH, condition, inventory, only_condition, resource, written
+from shai_operator.reconcile.runs import CancelAnalysis, StartAnalysis
+from tests.reconcile.builders import (
+    CREATED,
+    FOR_SEARCH,
+    condition,
+    inventory,
+    message,
+    only_condition,
+    resource,
+    status_of,
+    succeeded,
+)
 
 NOW = datetime(2026, 6, 1, 12, 0, 30, tzinfo=UTC)
 STARTED = CREATED
@@ -74,19 +84,6 @@ def warning(number: int) -> dict[str, Any]:
 def member(number: int, state: State, **more: Any) -> MemberRun:
     found = analysis() if state == State.COMPLETE else None
     return MemberRun(**{"name": f"main-{number}", "state": state, "bundle": HASH, "analysis": found, **more})
-
-
-def status_of(decision: Decision) -> dict[str, Any]:
-    return written(decision.plan)
-
-
-def succeeded(decision: Decision) -> tuple[str, str]:
-    found = only_condition(decision.plan)
-    return found["status"], found["reason"]
-
-
-def message(decision: Decision) -> str:
-    return str(only_condition(decision.plan)["message"])
 
 
 def events(plan: Plan) -> list[tuple[str, str]]:
