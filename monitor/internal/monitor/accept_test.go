@@ -5,6 +5,7 @@
 package monitor
 
 import (
+	"context"
 	"net"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // childWorker is a process that this one has forked.
@@ -29,6 +31,7 @@ func (c childWorker) Kill()                 {}
 
 // Users connect to one task. Another one of the pipeline, which may have read
 // everybody's documents, is given none of their connections, though it asks the same way.
+// A worker of the task gets one.
 func TestOnlyTheTaskOfTheConnectionServes(t *testing.T) {
 	m, p := bareMonitor(t)
 	address := freeAddress(t)
@@ -46,16 +49,21 @@ func TestOnlyTheTaskOfTheConnectionServes(t *testing.T) {
 		_ = child.Wait()
 		close(gone)
 	}()
-	for task, want := range map[string]bool{"collector": false, "worker": true} {
+	ctx, cancel := context.WithTimeout(t.Context(), waiting.Limit)
+	defer cancel()
+	for _, attempt := range []struct{ task, refused string }{
+		{"collector", "do not connect to task collector"}, {"worker", ""}, {"worker", "has served a user"},
+	} {
 		connection, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer connection.Close()
 		worker := childWorker{pid: child.Process.Pid, gone: gone}
-		given, err := p.Accept(t.Context(), bareTask{name: task, pid: os.Getpid()}, worker)
-		if (err == nil) != want {
-			t.Errorf("task %s: %v", task, err)
+		given, err := p.Accept(ctx, bareTask{name: attempt.task, pid: os.Getpid()}, worker)
+		if err == nil && attempt.refused != "" || err != nil && (attempt.refused == "" ||
+			!strings.Contains(err.Error(), attempt.refused)) {
+			t.Errorf("task %s: %v, want: %s", attempt.task, err, attempt.refused)
 		}
 		if given != nil {
 			for _, file := range given.Descriptors {

@@ -16,7 +16,8 @@ import (
 const sealSize = 1 | 2 | 4
 
 // SealedMemory makes a file of zeros that exists in memory only. No process can change
-// its size, not even one that may write to it. The caller closes it.
+// its size, not even one that may write to it. Nobody but the superuser can open it anew:
+// a process of the same user would find it in /proc. The caller closes it.
 func SealedMemory(name string, size int) (*os.File, error) {
 	file, err := memory(name)
 	if err != nil {
@@ -24,6 +25,9 @@ func SealedMemory(name string, size int) (*os.File, error) {
 	}
 	if err = file.Truncate(int64(size)); err == nil {
 		_, err = unix.FcntlInt(file.Fd(), addSeals, sealSize)
+	}
+	if err == nil {
+		err = file.Chmod(0)
 	}
 	if err != nil {
 		file.Close()

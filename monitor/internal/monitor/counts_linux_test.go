@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"strings"
+	"testing"
+)
+
+// A worker whose user is not known yet may look into the descriptors of others, and opens
+// paths natively beside the number of a capability. It does not get their pages.
+func TestPagesAreNotOpenedAnew(t *testing.T) {
+	s := newStack(t)
+	s.principal("alice", "de")
+	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.start()
+	alice := s.login("alice", "127.0.1.1")
+	_, process, _ := strings.Cut(alice.must("session"), "process ")
+	somebody, err := s.connect("127.0.1.1")
+	s.must(err)
+	for _, owner := range []string{process, "self"} {
+		page := "/proc/" + owner + "/fd/5"
+		if got, err := somebody.say("beneath " + page); err != nil || got != "error EACCES " {
+			t.Errorf("%s: %s, %v", page, got, err)
+		}
+	}
+	alice.must("count 7")
+	if got := alice.must("counted"); got != "counted 7" {
+		t.Errorf("alice's own page: %s", got)
+	}
+}
