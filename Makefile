@@ -95,15 +95,16 @@ bench: ## List the measurements, or run one (NAME=...)
 	@scripts/bench.sh $(NAME)
 
 # The devcluster's tests run a program that Go's test cache does not track. Neither
-# they nor the suites of C and Java use all processors.
+# they nor the suites of C and Java use all processors. Suites call make by its name:
+# make -n executes lines that contain its variable.
 .PHONY: test
 test: build ## Run every test of every language
 	@scripts/suites.sh test \
 	  --show monitor 'scripts/go-test.sh monitor -timeout=30m ./...' \
 	  --beside --show devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \
-	  --keep passed runtime '$(MAKE) -C runtime test' \
-	  --keep 'passed|^Done' kernel '$(MAKE) -C kernel test' \
-	  --keep 'passed|^Done' syse-frontend '$(MAKE) -C syse/frontend test' \
+	  --keep passed runtime 'make -C runtime test' \
+	  --keep 'passed|^Done' kernel 'make -C kernel test' \
+	  --keep 'passed|^Done' syse-frontend 'make -C syse/frontend test' \
 	  --keep 'Tests run' syse-java 'scripts/maven.sh test' \
 	  --show python '$(PYTHON) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder'
 
@@ -116,11 +117,11 @@ check: setup ## Run formatters and linters of every language
 	  golangci-lint 'for module in $(GO_MODULES); do scripts/golangci-lint.sh $$module; done' \
 	  golangci-lint-freebsd 'for module in $(FREEBSD_GO_MODULES); do scripts/golangci-lint.sh $$module freebsd; done' \
 	  deadcode 'scripts/deadcode.sh' \
-	  runtime '$(MAKE) -C runtime check' \
-	  kernel '$(MAKE) -C kernel check' \
-	  freebsd-format '$(MAKE) -C freebsd check' \
-	  freebsd '$(MAKE) freebsd' \
-	  syse-frontend '$(MAKE) -C syse/frontend check' \
+	  runtime 'make -C runtime check' \
+	  kernel 'make -C kernel check' \
+	  freebsd-format 'make -C freebsd check' \
+	  freebsd 'make freebsd' \
+	  syse-frontend 'make -C syse/frontend check' \
 	  syse-java 'scripts/maven.sh -DskipTests verify' \
 	  ruff '$(PYTHON) -m ruff check .' \
 	  ruff-format '$(PYTHON) -m ruff format --check .' \

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from demo import overlay
+from demo import overlay, workspace
 from demo.kubernetes import Cluster, KubernetesError
 from loadgen.datasets import population
 from loadgen.driving import addresses
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m demo.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pool", default=overlay.POOL, help="name of the JailPool")
-    parser.add_argument("--data", type=Path, default=_newest_data(), help="data directory of the demo")
+    parser.add_argument("--data", type=Path, default=newest_data(workspace.default_output(_ROOT)), help="data directory of the demo")
     parser.add_argument("--users", type=int, default=2, help="users at a time on each member")
     options = parser.parse_args(arguments)
     try:
@@ -142,10 +142,9 @@ def _search(host: tuple[str, int], people: Population, tally: Tally, user: int, 
             stop.wait(_FAILED_WAIT_SECONDS)
 
 
-def _newest_data() -> Path:
-    """Return the data directory that the demo made last."""
-    found = sorted((_ROOT / "out" / "demo").glob("*/data"), key=os.path.getmtime)
-    return found[-1] if found else _ROOT / "out" / "demo" / "quick" / "data"
+def newest_data(output: Path) -> Path:
+    """Return the data directory that the demo made last in its output directory."""
+    return max(output.glob("*/data"), key=os.path.getmtime, default=output / "quick" / "data")
 
 
 if __name__ == "__main__":
