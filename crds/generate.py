@@ -56,7 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stale = {path: text for path, text in files().items() if not path.exists() or path.read_text() != text}
     for path, text in stale.items():
         if options.check:
-            print(f"{path.relative_to(ROOT)} is not what crds/kinds says: run python -m crds.generate", file=sys.stderr)
+            print(
+                f"{path.relative_to(ROOT)} is not what crds/kinds says: run .venv/bin/python -m crds.generate",
+                file=sys.stderr,
+            )
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)

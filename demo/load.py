@@ -98,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m demo.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pool", default=overlay.POOL, help="name of the JailPool")
-    parser.add_argument("--data", type=Path, default=newest_data(workspace.default_output(_ROOT)), help="data directory of the demo")
+    output = workspace.default_output(_ROOT)
+    parser.add_argument("--data", type=Path, default=newest_data(output), help="data directory of the demo")
     parser.add_argument("--users", type=int, default=2, help="users at a time on each member")
     options = parser.parse_args(arguments)
     try:

@@ -25,7 +25,7 @@ def check_root() -> None:
     if os.geteuid() != 0:
         raise MachineError(
             "the demo needs root: it installs a member of a pool on this machine, and removes it at the end; "
-            "run `sudo make demo`"
+            'run `sudo env "PATH=$PATH" make demo`'
         )
 
 

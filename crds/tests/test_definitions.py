@@ -51,7 +51,7 @@ def fields() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_files_are_what_the_schemas_say() -> None:
-    assert generate.main(["--check"]) == 0, "run python -m crds.generate"
+    assert generate.main(["--check"]) == 0, "run .venv/bin/python -m crds.generate"
     assert {path.name for path in BASES.iterdir()} == {kind.file for kind in kinds.ALL}
     listed = yaml.safe_load((ROOT / "crds" / "kustomization.yaml").read_text())["resources"]
     assert sorted(listed) == sorted(f"bases/{kind.file}" for kind in kinds.ALL)

@@ -85,5 +85,5 @@ def test_only_root_can_run_it(monkeypatch: pytest.MonkeyPatch, user: int) -> Non
     if user == 0:
         machine.check_root()
         return
-    with pytest.raises(machine.MachineError, match=r"needs root: .*sudo make demo"):
+    with pytest.raises(machine.MachineError, match=r"needs root: .*sudo env .* make demo"):
         machine.check_root()

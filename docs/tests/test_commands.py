@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Every command of a page is executed, in a checkout in which nothing ran before."""
+"""Every command of a page is executed, in a checkout in which nothing but `make build` ran before."""
 
 import subprocess
 import sys
@@ -38,6 +38,13 @@ def test_its_commands_do_what_the_page_says(page: str) -> None:
         [sys.executable, "-m", "testing.documents", page], cwd=pages.ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", with_commands())
+def test_it_begins_with_what_builds_its_programs(page: str) -> None:
+    """The copy of the checkout has them already, and a reader's clone has not."""
+    first = next(commands.of(pages.load(page)))
+    assert first.text.startswith("make "), f"{page}:{first.line}: begin with make build"
 
 
 @pytest.mark.parametrize(("place", "reason"), not_run().items())

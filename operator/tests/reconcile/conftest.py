@@ -32,7 +32,7 @@ def listed_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
             assert condition.type in kind.conditions, f"{condition.type} is not listed in {where}"
             assert condition.reason in kind.reasons(condition.type), (
                 f"reason {condition.reason} of {condition.type} is not listed in {where}, "
-                "then run python -m crds.generate, and say in docs/operations.md what to do about it"
+                "then run .venv/bin/python -m crds.generate, and say in docs/operations.md what to do about it"
             )
         return render(obj, wanted, now)
 
