@@ -167,11 +167,11 @@ checks its own log. With a directory, this command checks the log in it, without
 			}
 			err = p.print(verification, func(w io.Writer) {
 				if verification.Fault == "" {
-					fmt.Fprintf(w, "%d records in %s: the chain is complete\n", verification.Records,
+					fmt.Fprintf(w, "%s in %s: the chain is complete\n", counted(verification.Records, "record"),
 						counted(verification.Files, "file"))
 					return
 				}
-				fmt.Fprintf(w, "%d records are correct, then: %s\n", verification.Records, verification.Fault)
+				fmt.Fprintf(w, "correct records: %s, then: %s\n", grouped(verification.Records), verification.Fault)
 			})
 			if err == nil && verification.Fault != "" {
 				return errSaid

@@ -72,8 +72,8 @@ func (p *program) changeFacts(ctx context.Context, change api.FactChange) error 
 		return err
 	}
 	return p.print(result, func(w io.Writer) {
-		fmt.Fprintf(w, "%d added, %d removed; %d instances updated, %d sessions reset, in %s\n", result.Added,
-			result.Removed,
-			result.Instances, result.SessionsReset, time.Duration(result.DurationMicroseconds)*time.Microsecond)
+		fmt.Fprintf(w, "%d added, %d removed; %s updated, %s reset, in %s\n", result.Added, result.Removed,
+			counted(result.Instances, "instance"), counted(result.SessionsReset, "session"),
+			time.Duration(result.DurationMicroseconds)*time.Microsecond)
 	})
 }

@@ -204,7 +204,7 @@ func TestVerifyFindsAFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := execute(t, []string{"audit", "verify", directory}, "", ""); !strings.HasPrefix(got,
-		"0 records are correct, then: audit-00000000000000000001.jsonl:1: record 1: the record is altered") ||
+		"correct records: 0, then: audit-00000000000000000001.jsonl:1: record 1: the record is altered") ||
 		!strings.HasSuffix(got, "exit 1\n") {
 		t.Error(got)
 	}

@@ -51,9 +51,8 @@ func printStatus(w io.Writer, s api.Status) {
 		if s.Bundle.Label != "" {
 			label = ", label " + printable(s.Bundle.Label)
 		}
-		fmt.Fprintf(w, "bundle %d (%.12s), %d objects, applied %s%s\n", s.Bundle.Version, s.Bundle.Hash,
-			s.Bundle.Objects,
-			s.Bundle.Applied.Format(time.RFC3339), label)
+		fmt.Fprintf(w, "bundle %d (%.12s), %s, applied %s%s\n", s.Bundle.Version, s.Bundle.Hash,
+			counted(s.Bundle.Objects, "object"), s.Bundle.Applied.Format(time.RFC3339), label)
 	}
 	printFactSources(w, s.FactSources)
 	if len(s.Pipelines) > 0 {

@@ -295,7 +295,7 @@ func TestStreamWithMissingEntries(t *testing.T) {
 		entry(t, store, "add", "a", `["1"]`)
 		entry(t, store, "add", "a", `["2"]`)
 		do(t, store, "XTRIM", "facts", "MAXLEN", 1)
-		fails(t, opened(t, streamOf(socket), Login{}), "", "1 entries were deleted unread")
+		fails(t, opened(t, streamOf(socket), Login{}), "", "entries that were deleted unread: 1; their changes are lost")
 	})
 	t.Run("trimmed between fetches", func(t *testing.T) {
 		store, socket := startStore(t)

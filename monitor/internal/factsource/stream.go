@@ -119,7 +119,7 @@ func (s *stream) checkNothingMissed(position string) error {
 	}
 	if position == start {
 		if deleted := info.added - info.length; deleted > 0 {
-			return fmt.Errorf("%d entries were deleted unread, and their changes are lost: begin a new stream (DEL), "+
+			return fmt.Errorf("entries that were deleted unread: %d; their changes are lost: begin a new stream (DEL), "+
 				"and do not trim it", deleted)
 		}
 		return nil

@@ -164,7 +164,7 @@ func TestErrors(t *testing.T) {
 		{"variable twice", "{name: FAULT, value: none}", "{name: FAULT, value: none}\n    - {name: FAULT}", "FAULT}",
 			`Pipeline demo: spec.variables[1].name: "FAULT" is given twice; keep one of them`},
 		{"tuple of another length", "[\"127.0.1.0/24\", de]", "[\"127.0.1.0/24\"]", `["127.0.1.0/24"]`,
-			`FactSource regions: spec.inline[0].tuples[1]: the tuple has 1 values; the first of prefix has 2`},
+			`FactSource regions: spec.inline[0].tuples[1]: the number of its values is 1; that of the first tuple of prefix is 2`},
 		{"tuple value", "[\"127.0.1.0/24\", de]", "[\"127.0.1.0/24\", true]", "true]",
 			`FactSource regions: spec.inline[0].tuples[1][1]: expected a text, a whole number of 64 bits or a time, got the truth value true; put a text in quotes`},
 		{"tuple is no list", "[\"127.0.1.0/24\", de]", "de", "de",

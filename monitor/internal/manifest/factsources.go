@@ -49,7 +49,7 @@ func (c *checker) factSource(o *object, source *FactSource) {
 		for j, tuple := range statement.Tuples {
 			if got, want := len(tuple.Values()), len(statement.Tuples[0].Values()); got != want {
 				c.fail(o, fmt.Sprintf("spec.inline[%d].tuples[%d]", i, j), "",
-					"the tuple has %d values; the first of %s has %d", got, statement.Says, want)
+					"the number of its values is %d; that of the first tuple of %s is %d", got, statement.Says, want)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (m *Monitor) analyze(ctx context.Context, p *pipeline, request api.AnalyzeR
 	run := api.AnalysisRun{Bundle: inForce.Version, Hash: inForce.Hash, Scope: request.Scope, Started: begun,
 		Succeeded: err == nil}
 	event := audit.Event{Kind: audit.Analysis, Pipeline: p.name, Operation: "analyze", Allowed: err == nil,
-		Reason: fmt.Sprintf("%d instances in %v", report.Instances, time.Since(begun).Round(time.Microsecond))}
+		Reason: fmt.Sprintf("instances: %d, in %v", report.Instances, time.Since(begun).Round(time.Microsecond))}
 	if err != nil {
 		run.Message, event.Reason = err.Error(), err.Error()
 	}

@@ -87,7 +87,7 @@ func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 			continue
 		}
 		m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "expire", Allowed: true,
-			Reason: fmt.Sprintf("%d instances", affected)})
+			Reason: fmt.Sprintf("instances affected: %d", affected)})
 	}
 	m.retireUsers() // sessions that were the last of their instance may have ended, too
 	return errors.Join(failures...)

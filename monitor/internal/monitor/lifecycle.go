@@ -51,7 +51,7 @@ const sessionsEnd = 30 * time.Second
 // begins until readmit.
 func (p *pipeline) awaitSessions() error {
 	if left := p.slots.stop(time.After(sessionsEnd)); left > 0 {
-		return fmt.Errorf("pipeline %s: %d sessions have not ended", p.name, left)
+		return fmt.Errorf("pipeline %s: sessions that have not ended: %d", p.name, left)
 	}
 	return nil
 }

@@ -235,7 +235,7 @@ func (t *runningTask) supervise(started sandbox.Task, e *endpoint, followed <-ch
 		t.state, t.message = stateFailed, describeEnd(err)
 	}
 	t.pipeline.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "end", Allowed: true,
-		Reason: t.state + " " + t.message})
+		Reason: strings.TrimSpace(t.state + " " + t.message)})
 	if t.state == stateFailed && t.spec.Run == "Always" && ranFor {
 		t.restart()
 		return

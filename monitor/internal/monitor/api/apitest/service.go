@@ -205,7 +205,7 @@ func (s *Service) Explain(_ context.Context, q api.Question) (api.Explanation, e
 
 // ChangeFacts implements [api.Service].
 func (s *Service) ChangeFacts(_ context.Context, change api.FactChange) (api.FactResult, error) {
-	return api.FactResult{Removed: len(change.Remove), Added: len(change.Add), Instances: 2, DurationMicroseconds: 310},
+	return api.FactResult{Removed: len(change.Remove), Added: len(change.Add), Instances: 1, DurationMicroseconds: 310},
 		s.call("facts -%v +%v", change.Remove, change.Add)
 }
 
