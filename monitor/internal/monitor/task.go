@@ -187,16 +187,15 @@ func (t *runningTask) followOutput() (output *os.File, followed <-chan struct{},
 	return output, ended, nil
 }
 
-// limits returns the resources that each process of the task may use. Manifests bound
-// them, and they are never negative.
+// limits returns the resources that each process of the task may use.
 func (t *runningTask) limits() sandbox.Limits {
 	resources := t.spec.Resources
 	if resources == nil {
 		return sandbox.Limits{}
 	}
 	return sandbox.Limits{
-		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // see above
-		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // see above
+		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
+		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // never negative
 	}
 }
 
