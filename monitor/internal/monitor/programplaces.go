@@ -108,19 +108,28 @@ func (t *runningTask) runtime() ([]string, error) {
 		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}
 	roots = append(roots, services.options.Library)
-	if err := errors.Join(t.checkReachable(roots), t.checkProgram()); err != nil {
+	if err := errors.Join(t.checkReachable(roots), t.checkProgram(roots)); err != nil {
 		return nil, fmt.Errorf("task %s/%s: %w", t.pipeline.name, t.name, err)
 	}
 	return roots, nil
 }
 
-// checkProgram refuses a program, or an interpreter of it, that is also a document. The
-// kernel reads these files for the task, and nobody decides on that.
-func (t *runningTask) checkProgram() error {
+// checkProgram refuses a program that is not in the task's runtime, before the monitor
+// reads it with its own rights, and a program, or an interpreter of it, that is also a
+// document. The kernel reads these files for the task, and nobody decides on that.
+func (t *runningTask) checkProgram(roots []string) error {
 	if t.pipeline.currentMode() == wire.ModeBaseline {
 		return nil
 	}
-	files, err := sandbox.Executed(t.spec.Command[0])
+	program := t.spec.Command[0]
+	real, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return fmt.Errorf("find its program: %w", err)
+	}
+	if !slices.ContainsFunc(roots, func(root string) bool { return isBeneath(root, real) }) {
+		return fmt.Errorf("its program %s is not in its runtime; name the program's directory in spec.runtime", program)
+	}
+	files, err := sandbox.Executed(program)
 	if err != nil {
 		return err
 	}

@@ -234,3 +234,25 @@ func TestHardLinksInTheRuntime(t *testing.T) {
 		}
 	}
 }
+
+// The monitor reads what a task executes with its own rights. It looks at nothing that is
+// not in the task's runtime, and errors show nothing of it.
+func TestProgramBesideTheRuntime(t *testing.T) {
+	s, root := snooping(t)
+	outside := filepath.Join(root, "outside")
+	script := []byte("#!confidential words\n")
+	s.must(os.WriteFile(outside, script, 0o755))
+	s.must(os.WriteFile(s.options.Define["FILE"], script, 0o644))
+	for _, program := range []string{outside, s.options.Define["FILE"], "/bin/cat"} {
+		s.manifests = map[string]string{"pipeline.yaml": strings.Replace(snoop, "[/bin/cat", "["+program, 1)}
+		_, err := s.monitor.Apply(t.Context(), s.sources())
+		s.must(err)
+		_, err = s.monitor.StartTask(t.Context(), "snoop", "snoop")
+		if program == "/bin/cat" {
+			s.must(err)
+		} else if err == nil || !strings.Contains(err.Error(), "is not in its runtime") ||
+			strings.Contains(err.Error(), "confidential") {
+			t.Errorf("%s: %v", program, err)
+		}
+	}
+}
