@@ -84,6 +84,24 @@ func TestUsersDoNotMeet(t *testing.T) {
 	}
 }
 
+// TestForksAreCopies: what a program that serves users forks shares nothing with it, has
+// its parent, and is in the same namespaces.
+func TestForksAreCopies(t *testing.T) {
+	fork := func(flags uint64) error {
+		r := &request{notification: notification{PID: 1, Arguments: [6]uint64{flags}}, call: call{name: "clone"},
+			supervisor: &supervisor{arbiter: arbiter{task: &task{pid: 1}}, listener: -1}}
+		return r.fork()
+	}
+	const forCLibraries = unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID | unix.CLONE_CHILD_SETTID
+	for bit := range 32 {
+		flag := uint64(1) << bit
+		isCopy := flag <= 0xff || flag&forCLibraries != 0
+		if err := fork(uint64(unix.SIGCHLD) | flag); (err == nil) != isCopy {
+			t.Errorf("clone with flag %#x: %v, want it to be allowed: %v", flag, err, isCopy)
+		}
+	}
+}
+
 // TestWorkersServeOneAfterTheOther is the allowed twin: what the program forks has one
 // user each.
 func TestWorkersServeOneAfterTheOther(t *testing.T) {

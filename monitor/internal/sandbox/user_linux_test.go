@@ -7,9 +7,12 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // pipelineUser is a user that does not exist.
@@ -55,6 +58,25 @@ func joinGroup(t *testing.T, group int) {
 	})
 }
 
+// leaveCapabilities lets the processes that this goroutine starts inherit capabilities,
+// until the test ends.
+func leaveCapabilities(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	header := capabilityHeader
+	var before [2]unix.CapUserData
+	check(t, unix.Capget(&header, &before[0]))
+	inherited := before
+	for i := range inherited {
+		inherited[i].Inheritable = inherited[i].Permitted
+	}
+	check(t, unix.Capset(&header, &inherited[0]))
+	t.Cleanup(func() {
+		check(t, unix.Capset(&header, &before[0]))
+		runtime.UnlockOSThread()
+	})
+}
+
 // A task is the user that it is given, is in no other group, and can get privileges by
 // nothing that it executes.
 func TestTasksHaveNoPrivileges(t *testing.T) {
@@ -67,6 +89,7 @@ func TestTasksHaveNoPrivileges(t *testing.T) {
 	}
 	for name, spec := range map[string]Spec{"confined": {Confined: true}, "baseline": {}} {
 		t.Run(name, func(t *testing.T) {
+			leaveCapabilities(t)
 			spec.User = pipelineUser
 			got := statusOf(t, spec)
 			for field, value := range want {
@@ -76,13 +99,13 @@ func TestTasksHaveNoPrivileges(t *testing.T) {
 			}
 			spec.waived = noPrivileges
 			twin := statusOf(t, spec)
-			if twin["Uid"] != "0 0 0 0" || twin["Groups"] != "70124" || twin["CapEff"] == none {
-				t.Errorf("without the protection it is user %s in groups %q with %s: nothing was taken away", twin["Uid"],
-					twin["Groups"], twin["CapEff"])
+			if twin["Uid"] != "0 0 0 0" || twin["Groups"] != "70124" || twin["CapEff"] == none || twin["CapInh"] == none {
+				t.Errorf("without the protection it is user %s in groups %q with %s, %s: nothing was taken away", twin["Uid"],
+					twin["Groups"], twin["CapEff"], twin["CapInh"])
 			}
 			spec.User, spec.waived = nil, 0
-			if own := statusOf(t, spec); own["CapEff"] != none || own["CapBnd"] != none {
-				t.Errorf("as the monitor's user it has capabilities: %s, %s", own["CapEff"], own["CapBnd"])
+			if own := statusOf(t, spec); own["CapEff"] != none || own["CapInh"] != none || own["CapBnd"] != none {
+				t.Errorf("as the monitor's user it has capabilities: %s, %s, %s", own["CapEff"], own["CapInh"], own["CapBnd"])
 			}
 		})
 	}

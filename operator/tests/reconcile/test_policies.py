@@ -132,6 +132,7 @@ WITH_SEAL_OF_ANOTHER = resealed(forged(), GENUINE["metadata"]["annotations"][ANN
         resealed(forged(), "\u00e9"),
         Seal(b"another secret").put_on(GENUINE),
         SEAL.put_on(forged()),
+        SEAL.put_on({**GENUINE, "spec": {**GENUINE["spec"], "hash": "0" * 64}}),
         {**GENUINE, "spec": {**GENUINE["spec"], "revision": 99}},
         {**GENUINE, "spec": {**GENUINE["spec"], "policy": "others"}},
         {**GENUINE, "metadata": {**GENUINE["metadata"], "namespace": "elsewhere"}},
