@@ -24,7 +24,7 @@ COMMANDS = {
 }
 _BY_HAND = """
 Load by hand, with Locust's own options and web page:
-  locust -f loadgen/driving/locustfile.py --host http://127.0.10.1:8640 --data out/demo/quick/data
+  .venv/bin/locust -f loadgen/driving/locustfile.py --host http://127.0.10.1:8640 --data out/demo/quick/data
 """
 _INTERRUPTED = 130
 

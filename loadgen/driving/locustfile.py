@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Locust against a running Sys-E, by hand.
 
-locust -f loadgen/driving/locustfile.py --host http://127.0.10.1:8640 --data out/demo/quick/data --session-length 8
+.venv/bin/locust -f loadgen/driving/locustfile.py --host http://127.0.10.1:8640 --data out/demo/quick/data
+  --session-length 8
 """
 
 from __future__ import annotations
