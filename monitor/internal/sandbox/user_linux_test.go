@@ -99,9 +99,10 @@ func TestTasksHaveNoPrivileges(t *testing.T) {
 			}
 			spec.waived = noPrivileges
 			twin := statusOf(t, spec)
-			if twin["Uid"] != "0 0 0 0" || twin["Groups"] != "70124" || twin["CapEff"] == none || twin["CapInh"] == none {
-				t.Errorf("without the protection it is user %s in groups %q with %s, %s: nothing was taken away", twin["Uid"],
-					twin["Groups"], twin["CapEff"], twin["CapInh"])
+			if twin["Uid"] != "0 0 0 0" || twin["Groups"] != "70124" || twin["CapEff"] == none ||
+				twin["CapInh"] == none {
+				t.Errorf("without the protection it is user %s in groups %q with %s, %s: nothing was taken away",
+					twin["Uid"], twin["Groups"], twin["CapEff"], twin["CapInh"])
 			}
 			spec.User, spec.waived = nil, 0
 			if own := statusOf(t, spec); own["CapEff"] != none || own["CapInh"] != none || own["CapBnd"] != none {
