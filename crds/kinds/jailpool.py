@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""JailPool: members, each with a monitor, and their hosts."""
+"""JailPool: members, each with a monitor."""
 
 from __future__ import annotations
 
 from crds import condition
 from crds.condition import Condition
 from crds.kinds import shared
+from crds.kinds.host import HOST
 from crds.resource import Column, Resource, condition_column
 from crds.schema import (
     LABEL,
@@ -26,7 +27,6 @@ from crds.schema import (
 )
 
 _HOSTS = 64
-_MEMBERS_ON_HOST = 64
 _HOUR = 3600
 _NAME_LENGTH = 52
 """A member's name is the pool's with a hyphen and a number, and a host name has at most 63 characters."""
@@ -38,50 +38,6 @@ _PREFIX = f"(cidr({_RANGE}).prefixLength() - (cidr({_RANGE}).ip().family() == 6 
 _RESERVED = rule(
     "!(self.name in ['IMAGE', 'DATA', 'MEMBER_ADDRESS', 'REDIS_SOCKET'])",
     "the provider sets IMAGE, DATA, MEMBER_ADDRESS and REDIS_SOCKET itself; choose another name",
-)
-_MAXIMUM = number("The maximum number of members on it.", least=1, most=_MEMBERS_ON_HOST, default=8)
-
-_HOST = record(
-    "A machine for members, reached by SSH.",
-    {
-        "name": name("Its name in status and events; unique in the pool."),
-        "address": text(
-            "Host name or address for SSH.",
-            longest=253,
-            pattern=r"^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$",
-        ),
-        "port": number("Port of its SSH server.", least=1, most=65535, default=22),
-        "user": text(
-            "The user for SSH: root, or a user with sudo without a password.",
-            longest=32,
-            pattern=r"^[a-z_][a-z0-9_-]*$",
-            default="root",
-        ),
-        "privateKeySecret": record(
-            "The Secret with the private key. The operator needs the right to read it: see the operations guide.",
-            {
-                "namespace": name("Its namespace."),
-                "name": text("Its name.", longest=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
-                "key": text(
-                    "The key in the Secret.", longest=253, pattern=r"^[-._a-zA-Z0-9]+$", default="ssh-privatekey"
-                ),
-            },
-            required=("namespace", "name"),
-        ),
-        "hostKey": text(
-            "The host's public key, as in known_hosts without the host: algorithm and base64. Another key is refused.",
-            longest=2048,
-            rules=(
-                rule(
-                    "self.matches('^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,2}$')",
-                    "not a host key; expected a form such as ssh-ed25519 AAAA…, which ssh-keyscan prints after the "
-                    "host",
-                ),
-            ),
-        ),
-        "maxMembers": _MAXIMUM,
-    },
-    required=("name", "address", "privateKeySecret", "hostKey"),
 )
 
 _MEMBER = record(
@@ -160,7 +116,7 @@ _SPEC = record(
                 ),
             ),
         ),
-        "hosts": keyed("The machines for members; provider linux only.", _HOST, by="name", most=_HOSTS),
+        "hosts": keyed("The machines for members; provider linux only.", HOST, by="name", most=_HOSTS),
         "maxMembers": number(
             "The maximum number of members on the operator's machine; provider local only.",
             least=1,

@@ -59,7 +59,7 @@ func (t *runningTask) register(request wire.Register) wire.Registered {
 	answer := wire.Registered{Mode: t.pipeline.currentMode(), ConduitCount: t.pipeline.services.conduitCount()}
 	if request.Instance != t.name {
 		answer.Status = int32(unix.EACCES)
-		answer.Reason = wire.Truncate(fmt.Sprintf("this is task %s, it cannot register as %s", t.name,
+		answer.Reason = wire.Truncate(fmt.Sprintf("this is task %s; it cannot register as %s", t.name,
 			request.Instance), wire.ReasonMax)
 		t.pipeline.refused(t.subject, "register", request.Instance, answer.Reason)
 		return answer

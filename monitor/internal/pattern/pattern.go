@@ -98,7 +98,7 @@ func parseSegment(text string) (segment, error) {
 		}
 		switch {
 		case opened && between == "":
-			return segment{}, fmt.Errorf("%q: put text between {%s} and what follows, or where one ends is anybody's guess", text, name)
+			return segment{}, fmt.Errorf("%q: put text between {%s} and what follows; without it the end of the value is not known", text, name)
 		case opened:
 			s.inner = append(s.inner, between)
 		default:
