@@ -61,15 +61,19 @@ func plain(node *yaml.Node) {
 
 // table writes rows with aligned columns.
 func table(w io.Writer, rows [][]string) {
-	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var text strings.Builder
+	aligned := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = printable(cell)
 		}
-		fmt.Fprintln(aligned, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+		fmt.Fprintln(aligned, strings.Join(cells, "\t"))
 	}
 	aligned.Flush()
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n")) // only now: the tabs of empty cells align other lines
+	}
 }
 
 // grouped writes a count with a space between thousands.
