@@ -68,6 +68,7 @@ class Server:
         """Serve, publish the address and set ``ready``; serve again whenever the certificate changes."""
         async for client in self._server(serve):
             await publish(self._cluster, client)
+            # Not at the first call: the API server calls through a Service, which leads to ready operators only.
             self._ready.set()
             yield client
 
