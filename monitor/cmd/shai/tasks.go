@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -69,10 +70,21 @@ func printTask(w io.Writer, pipeline string, status api.TaskStatus) {
 	if status.Enforcement != "" {
 		fmt.Fprintf(w, ", enforcement %s", status.Enforcement)
 	}
+	if status.Restarts > 0 {
+		fmt.Fprintf(w, ", restarts %d (last end: %s)", status.Restarts, printable(status.LastEnd))
+	}
 	if status.Message != "" {
 		fmt.Fprintf(w, ": %s", printable(status.Message))
 	}
 	fmt.Fprintln(w)
+}
+
+// messages says what is to be said about a task in a table, whose last column has room.
+func messages(status api.TaskStatus) string {
+	if status.LastEnd == "" {
+		return status.Message
+	}
+	return strings.TrimPrefix(status.Message+"; last end: "+status.LastEnd, "; ")
 }
 
 func (p *program) taskListCommand() *cobra.Command {
@@ -100,7 +112,7 @@ func (p *program) taskListCommand() *cobra.Command {
 						}
 						rows = append(rows, []string{pipeline.Name, t.Name, t.State, t.Run, process,
 							strconv.Itoa(t.Restarts),
-							either(t.Enforcement, "-"), t.Message})
+							either(t.Enforcement, "-"), messages(t)})
 					}
 				}
 				table(w, rows)

@@ -29,8 +29,8 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 		p.refused(who, "accept4", "", err.Error())
 		return nil, err
 	}
-	task.idle(1)
-	defer task.idle(-1)
+	task.idle(started, 1)
+	defer task.idle(started, -1)
 	reserved, err := p.slots.reserve(ctx)
 	if err != nil {
 		return nil, err

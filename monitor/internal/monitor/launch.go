@@ -201,8 +201,8 @@ func (t *runningTask) environment() []string {
 }
 
 // follow copies the program's output to the task's log file and watches for the line that
-// says that the program is ready.
-func (t *runningTask) follow(output *os.File) {
+// says that the program is ready. The channel ready is that of the program's start.
+func (t *runningTask) follow(output *os.File, ready chan struct{}) {
 	defer output.Close()
 	log, err := openTaskLog(filepath.Join(t.pipeline.services.options.State, "logs", t.pipeline.name, t.name+".log"),
 		maxTaskLog)
@@ -216,7 +216,7 @@ func (t *runningTask) follow(output *os.File) {
 	for {
 		line, err := reader.ReadSlice('\n')
 		if bytes.Equal(bytes.TrimSpace(line), []byte(readyLine)) {
-			t.markReady()
+			t.saysReady(ready)
 		}
 		if log != nil && len(line) > 0 {
 			if _, failure := log.Write(line); failure != nil {

@@ -40,20 +40,20 @@ func (t *runningTask) restart() {
 	t.deaths++
 	t.restarts++
 	t.pipeline.services.metrics.restarts.WithLabelValues(t.pipeline.name, t.name).Inc()
+	t.lastEnd, t.message = t.message, ""
 	t.state, t.ready = stateStarting, make(chan struct{})
 	delay := restartDelay(t.deaths)
 	if delay == 0 {
 		t.relaunch()
 		return
 	}
-	died := t.message
-	t.message = fmt.Sprintf("%s; it has died %d times in a row and starts again in %v", t.message, t.deaths, delay)
+	t.message = fmt.Sprintf("it has died %d times in a row and starts again in %v", t.deaths, delay)
 	var timer *time.Timer
 	timer = time.AfterFunc(delay, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.waiting == timer {
-			t.waiting, t.message = nil, died
+			t.waiting, t.message = nil, ""
 			t.relaunch()
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/waiting"
@@ -51,15 +52,17 @@ func TestRestartsBackOff(t *testing.T) {
 	}
 	ctx := context.Background()
 	status := func() api.TaskStatus { return m.pipelines["p"].tasks["restarted"].status() }
+	var got api.TaskStatus
 	waits := func() bool {
-		return strings.Contains(status().Message, "it has died 2 times in a row and starts again in 1s")
+		got = status()
+		return got.Message == "it has died 2 times in a row and starts again in 1s"
 	}
 	for range 2 {
 		if _, err := m.StartTask(ctx, "p", "restarted"); err != nil {
 			t.Fatal(err)
 		}
 		waiting.Until(t, "the task waits after its second death", waits)
-		if got := status(); got.State != stateStarting || got.PID != 0 {
+		if got.State != stateStarting || got.PID != 0 || got.LastEnd != "ended by itself" {
 			t.Errorf("while it waits: %+v", got)
 		}
 	}
@@ -78,32 +81,118 @@ func TestRestartsBackOff(t *testing.T) {
 func TestOutputThatDoesNotEnd(t *testing.T) {
 	s := newStack(t)
 	s.open()
-	gate := filepath.Join(s.options.Data, "gate")
-	s.must(os.MkdirAll(s.options.Data, 0o755))
-	s.must(syscall.Mkfifo(gate, 0o644))
-	closed, err := os.OpenFile(gate, os.O_RDWR, 0) // until it is removed and closed, a reader waits
-	s.must(err)
-	defer closed.Close()
-	defer os.Remove(gate)
-	command := "(setsid sh -c 'read -r line < " + gate + "' &); echo ready; exec sleep 1000"
+	command := "(setsid sh -c 'echo ready; read -r line < " + s.gate().Name() + "' &); exec sleep 1000"
 	s.must(applyText(s.monitor, strings.Replace(restarted, "COMMAND", command, 1)))
-	_, err = s.monitor.StartTask(t.Context(), "p", "restarted")
+	_, err := s.monitor.StartTask(t.Context(), "p", "restarted")
 	s.must(err)
 	task := s.monitor.pipelines["p"].tasks["restarted"]
-	runs := func(restarts int) func() bool {
-		return func() bool {
-			got := task.status()
-			return got.State == stateRunning && got.Restarts == restarts
-		}
-	}
 	killKeeper := func() { s.must(syscall.Kill(parents(t)[task.status().PID], syscall.SIGKILL)) }
 
-	waiting.Until(t, "the task is ready", runs(0))
+	waiting.Until(t, "the task is ready", task.runs(0))
 	killKeeper()
-	waiting.Until(t, "the task is started again", runs(1))
+	waiting.Until(t, "the task is started again", task.runs(1))
 	killKeeper()
 	s.must(s.monitor.pipelines["p"].quiesce(t.Context()))
 	if got := task.status(); got.State != stateStopped {
 		t.Errorf("stopped: %+v", got)
+	}
+}
+
+// The status of a task that was started again describes the present program, and tells
+// apart how the one before had ended.
+func TestStatusOfARestartedTask(t *testing.T) {
+	s := newStack(t)
+	s.open()
+	gate := s.gate()
+	s.must(applyText(s.monitor, strings.Replace(restarted, "COMMAND", "echo ready; read -r line < "+gate.Name()+
+		"; exit 3", 1)))
+	task := s.monitor.pipelines["p"].tasks["restarted"]
+	start := func() {
+		_, err := s.monitor.StartTask(t.Context(), "p", "restarted")
+		s.must(err)
+	}
+	end := func() {
+		_, err := gate.WriteString("\n")
+		s.must(err)
+	}
+	start()
+	waiting.Until(t, "the task is ready", task.runs(0))
+	first := task.status()
+	if first.LastEnd != "" || first.Message != "" {
+		t.Errorf("started once: %+v", first)
+	}
+	end()
+	waiting.Until(t, "the task is started again", task.runs(1))
+	second := task.status()
+	if second.LastEnd != "exited with status 3" || second.Message != "" || !second.Since.After(*first.Since) {
+		t.Errorf("started again: %+v, the first time %+v", second, first)
+	}
+	before := time.Now()
+	end()
+	waiting.Until(t, "the task is started after a delay", task.runs(2))
+	third := task.status()
+	if third.Message != "" || third.Since.Before(before.Add(firstDelay)) {
+		t.Errorf("started after a delay: %+v, it ended after %v", third, before)
+	}
+	_, err := s.monitor.StopTask(t.Context(), "p", "restarted")
+	s.must(err)
+	start()
+	waiting.Until(t, "the task is ready once more", task.runs(0))
+	if got := task.status(); got.LastEnd != "" {
+		t.Errorf("started anew: %+v", got)
+	}
+}
+
+// What a process of an earlier program says does not make the present one ready.
+func TestReadinessOfAnEarlierStart(t *testing.T) {
+	s := newStack(t)
+	s.open()
+	gate, again := s.gate(), filepath.Join(s.options.Data, "again")
+	command := "[ -e " + again + " ] && exec sleep 1000; " +
+		"(setsid sh -c 'echo ready; read -r line < " + gate.Name() + "; echo ready' &); exec sleep 1000"
+	s.must(applyText(s.monitor, strings.Replace(restarted, "COMMAND", command, 1)))
+	_, err := s.monitor.StartTask(t.Context(), "p", "restarted")
+	s.must(err)
+	task := s.monitor.pipelines["p"].tasks["restarted"]
+	waiting.Until(t, "the task is ready", task.runs(0))
+	s.must(os.WriteFile(again, nil, 0o644))
+	s.must(syscall.Kill(parents(t)[task.status().PID], syscall.SIGKILL))
+	waiting.Until(t, "the task is started again", func() bool {
+		got := task.status()
+		return got.Restarts == 1 && got.PID != 0
+	})
+	_, err = gate.WriteString("\n")
+	s.must(err)
+	log := filepath.Join(s.options.State, "logs", "p", "restarted.log")
+	waiting.Until(t, "the earlier program's process says that it is ready", func() bool {
+		said, err := os.ReadFile(log)
+		return err == nil && strings.Count(string(said), readyLine+"\n") == 2
+	})
+	if got := task.status(); got.State != stateStarting {
+		t.Errorf("the present program has not said that it is ready: %+v", got)
+	}
+}
+
+// gate returns a named pipe in the data directory. Those who read a line of it wait until
+// the test writes one, or ends.
+func (s *stack) gate() *os.File {
+	s.t.Helper()
+	path := filepath.Join(s.options.Data, "gate")
+	s.must(os.MkdirAll(s.options.Data, 0o755))
+	s.must(syscall.Mkfifo(path, 0o644))
+	gate, err := os.OpenFile(path, os.O_RDWR, 0)
+	s.must(err)
+	s.t.Cleanup(func() {
+		os.Remove(path)
+		gate.Close()
+	})
+	return gate
+}
+
+// runs returns a condition: the task can serve, after a number of restarts.
+func (t *runningTask) runs(restarts int) func() bool {
+	return func() bool {
+		got := t.status()
+		return got.State == stateRunning && got.Restarts == restarts
 	}
 }

@@ -45,7 +45,8 @@ type runningTask struct {
 	state    string
 	message  string
 	since    time.Time
-	restarts int
+	restarts int         // since start was called
+	lastEnd  string      // how the program ended before the last of them
 	deaths   int         // in a row; see restart.go
 	launched time.Time   // start of the current or last program
 	waiting  *time.Timer // for a restart
@@ -83,16 +84,31 @@ func newRunningTask(p *pipeline, task manifest.Task, bind bindFunc) (*runningTas
 	return t, nil
 }
 
-// idle counts the workers that wait for a connection. The first one makes the task ready.
-func (t *runningTask) idle(change int64) {
-	if t.idleCount.Add(change) > 0 && change > 0 {
+// idle counts the workers that wait for a connection. The first one of the program that
+// was started last makes the task ready.
+func (t *runningTask) idle(started sandbox.Task, change int64) {
+	if t.idleCount.Add(change) <= 0 || change < 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.started == started {
 		t.markReady()
 	}
 }
 
-func (t *runningTask) markReady() {
+// saysReady makes the task ready if this is its last start, of which ready is the channel:
+// processes of an earlier one may still write to their output.
+func (t *runningTask) saysReady(ready chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.ready == ready {
+		t.markReady()
+	}
+}
+
+// markReady notes that the program can serve. Called with mu held.
+func (t *runningTask) markReady() {
 	if t.state == stateStarting {
 		t.state = stateRunning
 		close(t.ready)
@@ -108,7 +124,7 @@ func (t *runningTask) start(ctx context.Context) error {
 		return nil
 	}
 	t.cancelRestart()
-	t.deaths = 0
+	t.deaths, t.restarts, t.lastEnd = 0, 0, ""
 	t.state, t.message, t.since = stateStarting, "", time.Now()
 	t.ready, t.ended, t.stopping = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	err := t.launch(ctx)
@@ -165,6 +181,7 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 		return fmt.Errorf("start task %s/%s: %w", p.name, t.name, err)
 	}
 	t.started, t.launched = started, time.Now()
+	t.since = t.launched
 	go t.serveMessages(t.endpoint)
 	go t.supervise(started, t.endpoint, followed)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
@@ -173,16 +190,17 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 }
 
 // followOutput returns a pipe for the program's output, and follows it. The channel is
-// closed when all ends of the pipe are closed and its content has been read.
+// closed when all ends of the pipe are closed and its content has been read. Called
+// with mu held.
 func (t *runningTask) followOutput() (output *os.File, followed <-chan struct{}, err error) {
 	log, output, err := os.Pipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make output pipe of task %s: %w", t.name, err)
 	}
-	ended := make(chan struct{})
+	ended, ready := make(chan struct{}), t.ready
 	go func() {
 		defer close(ended)
-		t.follow(log)
+		t.follow(log, ready)
 	}()
 	return output, ended, nil
 }
@@ -284,7 +302,7 @@ func (t *runningTask) status() api.TaskStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	status := api.TaskStatus{
-		Name: t.name, Run: t.spec.Run, State: t.state, Restarts: t.restarts, Message: t.message,
+		Name: t.name, Run: t.spec.Run, State: t.state, Message: t.message, Restarts: t.restarts, LastEnd: t.lastEnd,
 		Enforcement: t.pipeline.services.enforcement(t.pipeline.currentMode()),
 	}
 	if t.started != nil {

@@ -103,9 +103,11 @@ type TaskStatus struct {
 	State       string     `json:"state"` // "Stopped", "Starting", "Running", "Succeeded" or "Failed"
 	Enforcement string     `json:"enforcement"`
 	PID         int        `json:"pid,omitempty"`
-	Restarts    int        `json:"restarts,omitempty"`
-	Since       *time.Time `json:"since,omitempty"`
+	Since       *time.Time `json:"since,omitempty"`   // when its program started, or has ended
 	Message     string     `json:"message,omitempty"` // how it ended, or why it does not start
+	// since the task was started: how often its program was started again, and how it had ended the last time
+	Restarts int    `json:"restarts,omitempty"`
+	LastEnd  string `json:"lastEnd,omitempty"`
 }
 
 // SessionStatus is one live session of a worker.

@@ -86,7 +86,8 @@ func (s *Service) Status(context.Context) (api.Status, error) {
 	pipeline := Pipeline("syse", "shai")
 	pipeline.Tasks = []api.TaskStatus{
 		{Name: "indexer", Run: "Once", State: "Succeeded", Enforcement: "full"},
-		{Name: "worker", Run: "Always", State: "Running", Enforcement: "full", PID: 4711, Restarts: 1, Since: &since},
+		{Name: "worker", Run: "Always", State: "Running", Enforcement: "full", PID: 4711, Since: &since,
+			Restarts: 1, LastEnd: "exited with status 3"},
 	}
 	pipeline.Sessions = []api.SessionStatus{{Instance: "worker(alice, de)", Task: "worker", Principal: "alice",
 		Region: "de",
@@ -225,11 +226,15 @@ func (s *Service) StopTask(_ context.Context, pipeline, task string) (api.TaskSt
 	return api.TaskStatus{Name: task, Run: "Always", State: "Stopped"}, s.call("stop %s/%s", pipeline, task)
 }
 
-// WaitTask implements [api.Service]. A task with the name "broken" has failed.
+// WaitTask implements [api.Service]. A task with the name "broken" has failed, and "search" was started again.
 func (s *Service) WaitTask(_ context.Context, pipeline, task string) (api.TaskStatus, error) {
 	status := api.TaskStatus{Name: task, Run: "Once", State: "Succeeded"}
-	if task == "broken" {
+	switch task {
+	case "broken":
 		status.State, status.Message = "Failed", "exit status 3"
+	case "search":
+		status.Run, status.State, status.PID, status.Restarts = "Always", "Running", 4712, 2
+		status.LastEnd = "killed by SIGKILL"
 	}
 	return status, s.call("wait %s/%s", pipeline, task)
 }
