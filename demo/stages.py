@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from functools import partial
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ _PROVISION_SECONDS = 900.0
 _REMOVAL_SECONDS = 300.0
 _CHANGE_SECONDS = 300.0
 _MEASURE_MARGIN_SECONDS = 900.0
+_PROBE_SECONDS = 10.0
 
 
 def make_dataset(place: Workspace, wanted: Dataset, seed: int, supervisor: Supervisor, tell: Tell) -> str:
@@ -79,11 +81,19 @@ def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) 
     ]  # fmt: skip
     process = supervisor.start("the operator", command, log)
 
-    def ready() -> bool:
-        probe = ["curl", "--silent", "--fail", "--output", "/dev/null", f"http://127.0.0.1:{ports[0]}/readyz"]
-        return subprocess.run(probe, check=False).returncode == 0
+    supervisor.wait_until(lambda: is_ready(ports[0]), process, "the operator", log, 60.0)
 
-    supervisor.wait_until(ready, process, "the operator", log, 60.0)
+
+def is_ready(port: int) -> bool:
+    """Whether the operator with its probes at ``port`` says that it is ready."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=_PROBE_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def apply(place: Workspace, plan: Plan, cluster: Cluster, tell: Tell) -> str:

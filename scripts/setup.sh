@@ -41,6 +41,8 @@ redis-server        redis-server
 openssh-client      ssh
 openssh-server      /usr/sbin/sshd
 openssl             openssl
+curl                curl
+iproute2            ip
 dict-gcide          /usr/share/dictd/gcide.dict.dz
 maven               mvn
 libhiredis-dev      /usr/include/hiredis/hiredis.h
