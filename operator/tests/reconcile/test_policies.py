@@ -136,6 +136,10 @@ WITH_SEAL_OF_ANOTHER = resealed(forged(), GENUINE["metadata"]["annotations"][ANN
         {**GENUINE, "spec": {**GENUINE["spec"], "revision": 99}},
         {**GENUINE, "spec": {**GENUINE["spec"], "policy": "others"}},
         {**GENUINE, "metadata": {**GENUINE["metadata"], "namespace": "elsewhere"}},
+        {
+            **GENUINE,
+            "metadata": {**GENUINE["metadata"], "name": f"others-{GENUINE['spec']['hash'][: policies.HASH_DIGITS]}"},
+        },
     ],
 )
 def test_a_revision_counts_only_if_the_operator_made_it_and_its_content_matches(other: dict[str, Any]) -> None:
