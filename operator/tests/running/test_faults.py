@@ -15,7 +15,6 @@ from testing import cluster as clusters
 from testing.cluster import path_of
 from testing.operators import Operator
 from testing.waiting import until
-from tests.running import small_pools
 from tests.running.objects import API, await_condition, events, policy
 from tests.running.objects import apply as apply_all
 from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool
@@ -29,12 +28,6 @@ if TYPE_CHECKING:
 NAMESPACE = "faults"
 KILLS = 3
 """The most crashes for each operation of the operator."""
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with small_pools.site() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from testing.ports import free_port
 from testing.waiting import until
 from tests.providers import sshd
 from tests.providers.support import arguments
-from tests.running import small_pools
 from tests.running.objects import apply, await_condition, condition, events, message, policy
 from tests.running.small_pools import PATIENCE_SECONDS, Site, SmallPool, host
 
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
 
 ADDRESS = "127.0.0.2"
 """The address of the hosts. It is not this machine's, which has a lock of its own."""
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with small_pools.site() as made:
-        yield made
 
 
 @pytest.fixture(scope="module", autouse=True)

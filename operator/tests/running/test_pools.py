@@ -16,7 +16,6 @@ import pytest
 from testing.operators import Operator
 from testing.waiting import until
 from tests.providers.support import processes_with
-from tests.running import small_pools
 from tests.running.objects import (
     apply,
     await_condition,
@@ -34,12 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from testing.cluster import Cluster
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
-    with small_pools.site() as made:
-        yield made
 
 
 @pytest.fixture(scope="module", autouse=True)
