@@ -345,7 +345,8 @@ func TestDirectoriesAreGivenToTheGroup(t *testing.T) {
 			info, err := os.Stat(path)
 			s.must(err)
 			stat := info.Sys().(*syscall.Stat_t)
-			if given := stat.Gid == id && info.Mode().Perm()&0o050 == 0o050; given != want {
+			const shared = os.ModeSetgid | 0o050
+			if given := stat.Gid == id && info.Mode()&shared == shared; given != want {
 				t.Errorf("%s is %v of group %d; given %v, want %v", path, info.Mode(), stat.Gid, given, want)
 			}
 		}
