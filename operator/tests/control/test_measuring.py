@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from shai_operator.control.measuring import LocalLoadGenerator, MeasuringError, Results, Slices, Subject
-from testing.waiting import Limit, until_async
+from testing.waiting import until_async
 
 PROGRAM = """
 import json, os, signal, subprocess, sys, time
@@ -115,18 +115,29 @@ async def test_cancelled_it_is_given_the_time_to_put_things_back(tmp_path: Path,
     await until_async(lambda: not alive(int(seen[0].message)))
 
 
-async def test_the_event_loop_is_not_held_up(tmp_path: Path) -> None:
+SLOW_FILE = """
+from testing.waiting import until
+os.mkfifo(output / "progress.json")
+with (output / "progress.json").open("w") as slow:  # goes on when somebody reads it
+    Path(member["mark"]).with_name("reads").touch()
+    until(Path(member["mark"]).exists, "the event loop goes on while the file is read")
+    tell("Running", "slice 1", 1)
+    slow.write((output / "progress.json").read_text())
+while True: time.sleep(1)
+"""
+
+
+async def test_the_event_loop_goes_on_while_progress_is_read(tmp_path: Path) -> None:
+    seen: list[Slices] = []
     cancel = asyncio.Event()
-    task = asyncio.create_task(generator(tmp_path, WAITING).run(subject(tmp_path), {}, ignore, cancel))
-    held_up = False
-    for _ in range(40):
-        limit = Limit(1.0)
-        await asyncio.sleep(0.02)
-        held_up = held_up or limit.reached()
+    task = asyncio.create_task(generator(tmp_path, SLOW_FILE).run(subject(tmp_path), {}, seen.append, cancel))
+    await until_async((tmp_path / "reads").exists)
+    (tmp_path / "mark").touch()
+    await until_async(lambda: bool(seen) or task.done())
     cancel.set()
-    with contextlib.suppress(MeasuringError):
+    with pytest.raises(MeasuringError, match="put back"):
         await task
-    assert not held_up
+    assert seen[0] == Slices(1, 4, "slice 1")
 
 
 async def test_an_operator_that_is_killed_takes_its_measurement_with_it(tmp_path: Path) -> None:
