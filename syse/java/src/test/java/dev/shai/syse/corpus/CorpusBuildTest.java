@@ -181,12 +181,16 @@ class CorpusBuildTest {
                         .redirectErrorStream(true)
                         .start();
         // As few documents as possible: a busy machine takes its time to remove them.
-        while (!writesDocuments()) {
-            assertTrue(process.isAlive(), "it ended before it wrote a document");
-            Thread.sleep(1);
+        try {
+            while (!writesDocuments()) {
+                assertTrue(process.isAlive(), "it ended before it wrote a document");
+                Thread.sleep(1);
+            }
+            process.toHandle().destroy();
+            assertEquals(128 + 15, process.waitFor());
+        } finally {
+            process.destroyForcibly(); // if the test failed, it would fill the disk
         }
-        process.toHandle().destroy();
-        assertEquals(128 + 15, process.waitFor());
         try (Stream<Path> left = Files.list(folder)) {
             assertEquals(List.of(), left.toList());
         }
