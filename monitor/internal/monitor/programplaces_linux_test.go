@@ -243,15 +243,16 @@ func TestProgramBesideTheRuntime(t *testing.T) {
 	script := []byte("#!confidential words\n")
 	s.must(os.WriteFile(outside, script, 0o755))
 	s.must(os.WriteFile(s.options.Define["FILE"], script, 0o644))
-	for _, program := range []string{outside, s.options.Define["FILE"], "/bin/cat"} {
+	away := filepath.Join(root, "away")
+	s.must(os.Symlink(s.options.State, away))
+	for _, program := range []string{outside, s.options.Define["FILE"], away + "/nothing", "/bin/cat"} {
 		s.manifests = map[string]string{"pipeline.yaml": strings.Replace(snoop, "[/bin/cat", "["+program, 1)}
 		_, err := s.monitor.Apply(t.Context(), s.sources())
 		s.must(err)
 		_, err = s.monitor.StartTask(t.Context(), "snoop", "snoop")
 		if program == "/bin/cat" {
 			s.must(err)
-		} else if err == nil || !strings.Contains(err.Error(), "is not in its runtime") ||
-			strings.Contains(err.Error(), "confidential") {
+		} else if err == nil || strings.Contains(err.Error(), "confidential") || strings.Contains(err.Error(), s.options.State) {
 			t.Errorf("%s: %v", program, err)
 		}
 	}

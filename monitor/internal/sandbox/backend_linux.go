@@ -20,7 +20,7 @@ func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, err
 	here := machine{landlock: landlockABI(), notification: notificationAvailable() && filterFlagAvailable()}
 	if spec.Confined && len(spec.Command) > 0 {
 		var err error
-		if here.executed, err = Executed(spec.Command[0]); err != nil {
+		if here.executed, err = Executed(spec.Command[0], spec.Runtime); err != nil {
 			return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
 		}
 	}

@@ -21,17 +21,21 @@ const (
 	linkerMax   = 4096 // bytes of a run-time linker's path, with NUL
 )
 
+// errBeside is the error of a file that is not in the task's runtime.
+var errBeside = errors.New("not in the task's runtime; name its directory in spec.runtime")
+
 // Executed returns the files that the kernel reads to execute a program, by their real
 // paths: the program, the interpreters that lines with "#!" name, and the run-time linker
 // of the last one. The kernel reads them for the task, without anybody's decision. It does
-// not look for a linker of the run-time linker.
-func Executed(program string) ([]string, error) {
+// not look for a linker of the run-time linker. Executed reads files with the caller's
+// rights, and only files that are beneath the runtime, which are real paths.
+func Executed(program string, runtime []string) ([]string, error) {
 	var files []string
 	for next, isLinker := program, false; next != ""; {
 		if len(files) == executedMax && !isLinker {
 			return nil, fmt.Errorf("execute %s: more than %d interpreters: %w", program, executedMax-1, syscall.ELOOP)
 		}
-		one, err := examine(next)
+		one, err := examine(next, runtime)
 		if err == nil && isLinker && one.isScript {
 			err = errors.New("a script, not a run-time linker")
 		}
@@ -47,6 +51,8 @@ func Executed(program string) ([]string, error) {
 	return files, nil
 }
 
+// executionError names files as the task's author and its files do. The path in err is
+// where links of the machine lead.
 func executionError(program, file string, err error) error {
 	var ofPath *fs.PathError
 	if errors.As(err, &ofPath) {
@@ -66,12 +72,15 @@ type executable struct {
 }
 
 // examine reads what a program names as its interpreter.
-func examine(program string) (found executable, err error) {
+func examine(program string, runtime []string) (found executable, err error) {
 	if !filepath.IsAbs(program) {
 		return found, errors.New("not an absolute path")
 	}
 	if found.path, err = filepath.EvalSymlinks(program); err != nil {
 		return found, err
+	}
+	if !beneathAny(found.path, runtime) {
+		return found, errBeside
 	}
 	info, err := os.Lstat(found.path)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// everything is a runtime that contains every program.
+var everything = []string{"/"}
+
 // TestExecuted: the files that the kernel reads to execute a program are those that it
 // names, at each step by their real paths.
 func TestExecuted(t *testing.T) {
@@ -24,7 +28,7 @@ func TestExecuted(t *testing.T) {
 	check(t, err)
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	check(t, err)
-	ofShell, err := Executed("/bin/sh")
+	ofShell, err := Executed("/bin/sh", everything)
 	if err != nil || len(ofShell) != 2 || ofShell[0] != shell || !strings.Contains(ofShell[1], "ld-") {
 		t.Fatalf("/bin/sh executes %q, %v", ofShell, err)
 	}
@@ -42,14 +46,56 @@ func TestExecuted(t *testing.T) {
 		"script": {path("script")}, "link": {path("script")}, "unended": {path("unended")},
 		"nested": {path("nested"), path("script")},
 	} {
-		if got, err := Executed(path(name)); err != nil || !slices.Equal(got, slices.Concat(want, ofShell)) {
+		got, err := Executed(path(name), everything)
+		if err != nil || !slices.Equal(got, slices.Concat(want, ofShell)) {
 			t.Errorf("%s executes %q, %v", name, got, err)
 		}
 	}
 	for _, name := range []string{"loop", "relative", "nobody", "text", "empty", "absent", "nonexistent", "pipe", "."} {
-		if got, err := Executed(path(name)); err == nil || !strings.Contains(err.Error(), "execute "+path(name)) {
+		got, err := Executed(path(name), everything)
+		if err == nil || !strings.Contains(err.Error(), "execute "+path(name)) {
 			t.Errorf("%s executes %q, %v", name, got, err)
 		}
+	}
+}
+
+// TestExecutedInRuntime: nothing beside the runtime is read, neither a program nor an
+// interpreter, and no error tells where a link leads.
+func TestExecutedInRuntime(t *testing.T) {
+	directory, err := filepath.EvalSymlinks(t.TempDir())
+	check(t, err)
+	path := func(names ...string) string { return filepath.Join(append([]string{directory}, names...)...) }
+	for _, name := range []string{"runtime", "runtime and more", "secret"} {
+		check(t, os.Mkdir(path(name), 0o755))
+	}
+	files := map[string]string{
+		path("runtime", "program"): program(t, ""), path("runtime", "script"): "#!" + path("runtime", "program"),
+		path("runtime", "script of others"): "#!" + path("secret", "words"),
+		path("runtime", "linked by others"): program(t, path("secret", "words")),
+		path("runtime and more", "program"): program(t, ""), path("secret", "words"): "#!confidential",
+	}
+	for name, text := range files {
+		check(t, os.WriteFile(name, []byte(text), 0o755))
+	}
+	check(t, os.Symlink(path("secret"), path("runtime", "away")))
+	for _, name := range []string{"program", "script"} {
+		if _, err := Executed(path("runtime", name), []string{path("runtime")}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{
+		path("secret", "words"), path("runtime and more", "program"), path("runtime", "away", "words"),
+		path("runtime", "script of others"), path("runtime", "linked by others"),
+	} {
+		if got, err := Executed(name, []string{path("runtime")}); !errors.Is(err, errBeside) ||
+			strings.Contains(err.Error(), "confidential") {
+			t.Errorf("%s executes %q, %v", name, got, err)
+		}
+	}
+	dangling := path("runtime", "away", "nothing")
+	if _, err := Executed(dangling, []string{path("runtime")}); !errors.Is(err, unix.ENOENT) ||
+		strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error tells where the link leads: %v", err)
 	}
 }
 
@@ -77,12 +123,12 @@ func TestLinkerOfTheLinker(t *testing.T) {
 		for i := range want {
 			want[i] = path(want[i])
 		}
-		if got, err := Executed(path(name)); err != nil || !slices.Equal(got, want) {
+		if got, err := Executed(path(name), everything); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s executes %q, %v; want %q", name, got, err, want)
 		}
 	}
 	for _, name := range []string{"too long", "by script", "by text", "by nobody"} {
-		if got, err := Executed(path(name)); err == nil {
+		if got, err := Executed(path(name), everything); err == nil {
 			t.Errorf("%s executes %q", name, got)
 		}
 	}

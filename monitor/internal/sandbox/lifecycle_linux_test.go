@@ -76,7 +76,7 @@ func TestLaunchErrors(t *testing.T) {
 	launchErrors(t, "fork", map[string]launchError{
 		"no program": {func(s *Spec) { s.Command = []string{"/nonexistent"} },
 			"execute /nonexistent: no such file"},
-		"program not runtime": {func(s *Spec) { s.Runtime = nil }, "permission denied"},
+		"program not runtime": {func(s *Spec) { s.Runtime = nil }, "not in the task's runtime"},
 		"relative program":    {func(s *Spec) { s.Command = []string{"cat"} }, "absolute path"},
 		"no working directory": {func(s *Spec) { s.WorkingDirectory = "/nonexistent" },
 			"working directory /nonexistent"},
