@@ -105,7 +105,7 @@ type TaskStatus struct {
 	PID         int        `json:"pid,omitempty"`
 	Since       *time.Time `json:"since,omitempty"`   // when its program started, or has ended
 	Message     string     `json:"message,omitempty"` // how it ended, or why it does not start
-	// since the task was started: how often its program was started again, and how it had ended the last time
+	// since the task was started: how often its program ended and was to start again, and how it ended the last time
 	Restarts int    `json:"restarts,omitempty"`
 	LastEnd  string `json:"lastEnd,omitempty"`
 }
