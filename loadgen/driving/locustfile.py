@@ -2,7 +2,8 @@
 """Locust against a running Sys-E, by hand.
 
 .venv/bin/locust -f loadgen/driving/locustfile.py --host http://127.0.10.1:8640 --data out/demo/quick/data
-  --session-length 8
+
+--help lists the options of these users, such as --session-length.
 """
 
 from __future__ import annotations
