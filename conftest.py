@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Fixtures, settings and order of all tests."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -9,6 +11,10 @@ pytest_plugins = ["testing.fixtures"]
 # A property says nothing about time: on a busy machine any example may exceed a deadline.
 settings.register_profile("shai", deadline=None)
 settings.load_profile("shai")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So it is in a job that a script has put into the background. Programs that tests interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST = ("operator/tests/providers/", "operator/tests/running/", "docs/tests/")
 

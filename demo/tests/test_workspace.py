@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def checkout() -> Iterator[Path]:
-    """Make a folder whose parents other users can search, which is not the case with pytest's."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Make a folder whose parents other users can search, as not in pytest's and in some users' $TMPDIR."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         yield Path(folder)
 
 
