@@ -94,11 +94,13 @@ def reconcile(benchmark: Object, measurement: Measurement | None, inventory: Inv
     if deleting(benchmark) or runs.finished(benchmark):
         decision.cancel = True
         return decision
-    ended = _ended(benchmark, now)
+    ended = _ended(benchmark)
     if ended is None and measurement is not None and measurement.error:
         ended = Condition(runs.SUCCEEDED, FALSE, "Failed", measurement.error)
-    if ended is None and measurement is not None and measurement.results is None:
-        ended = _stopped(benchmark, measurement, inventory)
+    if ended is None and (measurement is None or measurement.results is None):
+        ended = _late(benchmark, now)
+        if ended is None and measurement is not None:
+            ended = _stopped(benchmark, measurement, inventory)
     if ended is not None:
         decision.cancel = True
         _finish(decision.plan, benchmark, _values(benchmark, measurement, ended, now), ended, now)
@@ -213,18 +215,21 @@ def _age(benchmark: Object) -> tuple[str, str, str]:
     return created(benchmark), namespace(benchmark), name(benchmark)
 
 
-def _ended(benchmark: Object, now: datetime) -> Condition | None:
+def _ended(benchmark: Object) -> Condition | None:
     """Return the status with which a benchmark ends independently of its measurement; None: it continues."""
     if (benchmark["metadata"].get("annotations") or {}).get(runs.CANCEL) == "true":
         return Condition(runs.SUCCEEDED, FALSE, "Cancelled", f"cancelled by the annotation {runs.CANCEL}")
-    started = status(benchmark).get("startTime")
-    if not started:
-        return None
-    if status(benchmark).get("observedGeneration") != generation(benchmark):
+    if status(benchmark).get("startTime") and status(benchmark).get("observedGeneration") != generation(benchmark):
         message = "its spec was changed after the start, so that the results would be of neither; create another one"
         return Condition(runs.SUCCEEDED, FALSE, "Failed", message)
+    return None
+
+
+def _late(benchmark: Object, now: datetime) -> Condition | None:
+    """Return the status of a benchmark that has no results at its deadline; None: it continues."""
+    started = status(benchmark).get("startTime")
     seconds = int(spec(benchmark).get("deadlineSeconds", _DEFAULT_DEADLINE_SECONDS))
-    if now >= datetime.fromisoformat(started) + timedelta(seconds=seconds):
+    if started and now >= datetime.fromisoformat(started) + timedelta(seconds=seconds):
         message = f"not done after {seconds} s; raise spec.deadlineSeconds, or measure fewer rounds"
         return Condition(runs.SUCCEEDED, FALSE, "TimedOut", message)
     return None

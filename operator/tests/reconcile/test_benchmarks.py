@@ -207,6 +207,12 @@ def test_results_go_into_the_status_and_a_config_map() -> None:
     assert again == decision, "the ConfigMap's name says its content"
 
 
+def test_results_that_come_at_the_deadline_are_kept() -> None:
+    late = running(spec={"deadlineSeconds": 30})
+    assert succeeded(benchmarks.reconcile(late, measured(results={}), world(), NOW))[1] == "Complete"
+    assert succeeded(benchmarks.reconcile(late, None, world(), NOW))[1] == "TimedOut"
+
+
 def test_results_that_no_config_map_holds_are_a_failure() -> None:
     for size, good in ((RESULTS_LIMIT - 2, True), (RESULTS_LIMIT - 1, False)):
         decision = benchmarks.reconcile(running(), measured(results={}, table="x" * size), world(), NOW)
