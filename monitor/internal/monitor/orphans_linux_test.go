@@ -133,7 +133,7 @@ func TestChainsEndWithTheNextMonitor(t *testing.T) {
 		t.Skip("only the superuser's tasks have users of their own")
 	}
 	s := newStack(t)
-	pipe := filepath.Join(t.TempDir(), "pipe")
+	pipe := filepath.Join(openDirectory(t), "pipe")
 	s.must(syscall.Mkfifo(pipe, 0o600))
 	s.must(os.Chmod(pipe, 0o666))
 	held, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)

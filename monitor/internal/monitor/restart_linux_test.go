@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/waiting"
 )
 
@@ -143,6 +144,26 @@ func TestStatusOfARestartedTask(t *testing.T) {
 	}
 }
 
+// Workers of an earlier program do not make the present one ready.
+func TestWorkersOfAnEarlierStart(t *testing.T) {
+	present := &sandboxedTask{}
+	task := &runningTask{state: stateStarting, ready: make(chan struct{}), started: present}
+	task.idle(&sandboxedTask{}, 1)
+	if task.state != stateStarting {
+		t.Error("ready by a worker of an earlier program")
+	}
+	task.idle(present, 1)
+	if task.state != stateRunning {
+		t.Errorf("not ready by its own worker: %s", task.state)
+	}
+}
+
+// sandboxedTask stands for one start of a program.
+type sandboxedTask struct {
+	sandbox.Task
+	_ byte // so that each has an address of its own
+}
+
 // What a process of an earlier program says does not make the present one ready.
 func TestReadinessOfAnEarlierStart(t *testing.T) {
 	s := newStack(t)
@@ -179,7 +200,9 @@ func (s *stack) gate() *os.File {
 	s.t.Helper()
 	path := filepath.Join(s.options.Data, "gate")
 	s.must(os.MkdirAll(s.options.Data, 0o755))
+	s.must(os.Chmod(s.options.Data, 0o755)) // whatever the umask
 	s.must(syscall.Mkfifo(path, 0o644))
+	s.must(os.Chmod(path, 0o644))
 	gate, err := os.OpenFile(path, os.O_RDWR, 0)
 	s.must(err)
 	s.t.Cleanup(func() {

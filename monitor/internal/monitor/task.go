@@ -87,7 +87,8 @@ func newRunningTask(p *pipeline, task manifest.Task, bind bindFunc) (*runningTas
 // idle counts the workers that wait for a connection. The first one of the program that
 // was started last makes the task ready.
 func (t *runningTask) idle(started sandbox.Task, change int64) {
-	if t.idleCount.Add(change) <= 0 || change < 0 {
+	t.idleCount.Add(change)
+	if change < 0 {
 		return
 	}
 	t.mu.Lock()
@@ -233,9 +234,6 @@ func (t *runningTask) supervise(started sandbox.Task, e *endpoint, followed <-ch
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.started != started {
-		return
-	}
 	t.started = nil
 	err := started.Err()
 	t.since = time.Now()
