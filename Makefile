@@ -96,7 +96,7 @@ bench: ## List the measurements, or run one (NAME=...)
 
 # The devcluster's tests run a program that Go's test cache does not track. Neither
 # they nor the suites of C and Java use all processors. Suites call make by its name:
-# make -n executes lines that contain its variable.
+# make -n executes lines that contain its variable. So -j does not reach them.
 .PHONY: test
 test: build ## Run every test of every language
 	@scripts/suites.sh test \

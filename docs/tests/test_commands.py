@@ -44,7 +44,8 @@ def test_its_commands_do_what_the_page_says(page: str) -> None:
 def test_it_begins_with_what_builds_its_programs(page: str) -> None:
     """The copy of the checkout has them already, and a reader's clone has not."""
     first = next(commands.of(pages.load(page)))
-    assert first.text.startswith("make "), f"{page}:{first.line}: begin with make build"
+    builds = first.text.split()[:2] in (["make", "build"], ["make", "build-devcluster"], ["make", "demo"])
+    assert builds, f"{page}:{first.line}: begin with make build"
 
 
 @pytest.mark.parametrize(("place", "reason"), not_run().items())
