@@ -73,7 +73,7 @@ func newMetrics() *metrics {
 		}),
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shai_task_restarts_total",
-			Help: "Tasks that ended unexpectedly and were started again.",
+			Help: "Tasks that ended unexpectedly and were to be started again.",
 		}, []string{"pipeline", "task"}),
 		fetchFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shai_fact_source_failures_total",

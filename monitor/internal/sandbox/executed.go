@@ -51,15 +51,16 @@ func Executed(program string, runtime []string) ([]string, error) {
 	return files, nil
 }
 
-// executionError names files as the task's author and its files do. The path in err is
-// where links of the machine lead.
+// executionError names the program as the task's author does. The path in err is where
+// links of the machine lead, and the task's user need not be able to read the file that
+// names an interpreter.
 func executionError(program, file string, err error) error {
 	var ofPath *fs.PathError
 	if errors.As(err, &ofPath) {
 		err = ofPath.Err
 	}
 	if file != program {
-		err = fmt.Errorf("interpreter %s: %w", file, err)
+		err = fmt.Errorf("an interpreter or run-time linker that it needs: %w", err)
 	}
 	return fmt.Errorf("execute %s: %w", program, err)
 }
