@@ -26,8 +26,7 @@ TASK = Resource(
                 least=1,
             ),
             "runtime": items(
-                "Directories that the program may read and execute from: its interpreter and libraries. $(NAME) is "
-                "replaced.",
+                "Directories that the program may read: its own, its interpreter's and its libraries'. $(NAME) is replaced.",
                 text("An absolute path.", longest=shared.PATH_LENGTH),
                 most=64,
             ),
