@@ -26,7 +26,8 @@ TASK = Resource(
                 least=1,
             ),
             "runtime": items(
-                "Directories that the program may read: its own, its interpreter's and its libraries'. $(NAME) is replaced.",
+                "Directories that the program may read: its own, its interpreter's and its libraries'. $(NAME) is "
+                "replaced.",
                 text("An absolute path.", longest=shared.PATH_LENGTH),
                 most=64,
             ),

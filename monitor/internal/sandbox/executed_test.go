@@ -71,7 +71,8 @@ func TestExecutedInRuntime(t *testing.T) {
 	}
 	files := map[string]string{
 		path("runtime", "program"): program(t, ""), path("runtime", "script"): "#!" + path("runtime", "program"),
-		path("runtime", "script of others"): "#!" + path("secret", "words"), path("runtime", "words"): "#!/confidential",
+		path("runtime", "script of others"): "#!" + path("secret", "words"),
+		path("runtime", "words"):            "#!/confidential",
 		path("runtime", "linked by others"): program(t, path("secret", "words")),
 		path("runtime and more", "program"): program(t, ""), path("secret", "words"): "#!confidential",
 	}
