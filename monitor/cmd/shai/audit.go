@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,8 +31,8 @@ func (p *program) auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Show and verify what the monitor decided",
 		Long: `Show audit records, oldest first: slow-path decisions, denials, session bindings, and
-changes of bundles, facts and modes. Records form a chain of hashes; "shai audit
-verify" finds the first one that is altered or missing.`,
+changes of bundles, facts and modes. Records form a chain that is sealed with the
+monitor's key; "shai audit verify" finds the first one that is altered or missing.`,
 		Example: `  shai audit --kind denial --principal bob
   shai audit --conduit /corpus/private/ --since 10m
   shai audit --follow --output json`,
@@ -152,38 +153,56 @@ func printRecord(w io.Writer, r audit.Record) error {
 }
 
 func (p *program) auditVerifyCommand() *cobra.Command {
-	return &cobra.Command{
+	var key string
+	command := &cobra.Command{
 		Use:   "verify [DIRECTORY]",
 		Short: "Check the chain of records; fails at the first altered or missing one",
 		Long: `Check that no audit record was altered or removed. Without a directory, the monitor
-checks its own log. With a directory, this command checks the log in it, without a monitor.`,
+checks its own log. With a directory, this command checks the log in it, without a monitor.
+It needs the key that the monitor has made beside the log: a copy of STATE/audit.key.
+Whoever has the key can also make records that pass this check.`,
 		Example: `  shai audit verify
-  shai audit verify /var/lib/shai/audit`,
+  shai audit verify /var/lib/shai/audit
+  shai audit verify copy/audit --audit-key copy/audit.key`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: p.does(func(ctx context.Context, arguments []string) error {
-			verification, err := p.verification(ctx, arguments)
+			verification, err := p.verification(ctx, arguments, key)
 			if err != nil {
 				return err
 			}
-			err = p.print(verification, func(w io.Writer) {
-				if verification.Fault == "" {
-					fmt.Fprintf(w, "%s in %s: the chain is complete\n", counted(verification.Records, "record"),
-						counted(verification.Files, "file"))
-					return
-				}
-				fmt.Fprintf(w, "correct records: %s, then: %s\n", grouped(verification.Records), verification.Fault)
-			})
+			err = p.print(verification, func(w io.Writer) { printVerification(w, verification) })
 			if err == nil && verification.Fault != "" {
 				return errSaid
 			}
 			return err
 		}),
 	}
+	command.Flags().StringVar(&key, "audit-key", "", "file with the log's key; default: DIRECTORY.key")
+	_ = command.MarkFlagFilename("audit-key")
+	return command
 }
 
-func (p *program) verification(ctx context.Context, arguments []string) (audit.Verification, error) {
+func printVerification(w io.Writer, v audit.Verification) {
+	if v.Fault != "" {
+		fmt.Fprintf(w, "correct records: %s, then: %s\n", grouped(v.Records), v.Fault)
+		return
+	}
+	fmt.Fprintf(w, "%s in %s: the chain is complete\n", counted(v.Records, "record"), counted(v.Files, "file"))
+	if v.First > 1 {
+		fmt.Fprintf(w, "records 1 to %d were removed by the monitor, to keep the log within its size\n", v.First-1)
+	}
+	if v.Unkeyed > 0 {
+		fmt.Fprintf(w, "%s of them are older than the log's key: somebody may have replaced them before it was made\n",
+			grouped(v.Unkeyed))
+	}
+}
+
+func (p *program) verification(ctx context.Context, arguments []string, key string) (audit.Verification, error) {
 	if len(arguments) == 1 {
-		return audit.Verify(ctx, arguments[0])
+		return audit.Verify(ctx, arguments[0], key)
+	}
+	if key != "" {
+		return audit.Verification{}, errors.New("--audit-key is for the log in a directory; the monitor has its own key")
 	}
 	client, err := p.client()
 	if err != nil {

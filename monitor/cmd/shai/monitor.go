@@ -27,6 +27,7 @@ type monitorFlags struct {
 	logFormat                     string
 	taskIDs, taskRegistry         string
 	giveData                      bool
+	auditSize                     string
 }
 
 func (p *program) monitorCommand() *cobra.Command {
@@ -69,6 +70,8 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.BoolVar(&flags.giveData, "give-data", false,
 		"give documents that tasks cannot read to the group of the pipeline's tasks; "+
 			"without it, apply and status name them")
+	f.StringVar(&flags.auditSize, "audit-size", "4GiB",
+		"size of the audit log, such as 500MiB; the monitor removes its oldest records when it has more")
 	f.StringVar(&flags.logFormat, "log-format", "text", "text or json")
 	_ = command.MarkFlagRequired("data")
 	_ = command.MarkFlagRequired("state")
@@ -108,6 +111,9 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 		return options, err
 	}
 	if options.TaskIDs, err = taskRegistry(flags); err != nil {
+		return options, err
+	}
+	if options.AuditSize, err = auditSize(flags.auditSize); err != nil {
 		return options, err
 	}
 	if options.CPUs, err = processors(flags.cpus); err != nil {
@@ -181,6 +187,30 @@ func taskRegistry(flags monitorFlags) (taskid.Registry, error) {
 		}
 	}
 	return registry.OrDefault(), nil
+}
+
+// minAuditSize leaves the log room for a few files.
+const minAuditSize = 16 << 20
+
+var sizePattern = regexp.MustCompile(`^([0-9]{1,6})(MiB|GiB)$`)
+
+// auditSize reads a size such as "500MiB".
+func auditSize(text string) (int64, error) {
+	parts := sizePattern.FindStringSubmatch(text)
+	if parts == nil {
+		return 0, fmt.Errorf("--audit-size %q: expected a size such as 500MiB or 4GiB", text)
+	}
+	size, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("--audit-size %q: %w", text, err)
+	}
+	if size <<= 20; parts[2] == "GiB" {
+		size <<= 10
+	}
+	if size < minAuditSize {
+		return 0, fmt.Errorf("--audit-size %q: expected at least %dMiB", text, minAuditSize>>20)
+	}
+	return size, nil
 }
 
 // maxProcessor is the largest processor number (the kernel's CPU_SETSIZE - 1).

@@ -36,7 +36,8 @@ func TestMonitorOptions(t *testing.T) {
 	base := []string{"monitor", "--data", root + "/link", "--state", root + "/state", "--socket", root + "/s",
 		"--library", root + "/lib"}
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
-		Define: map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), Version: version()}
+		Define: map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
+		Version: version()}
 	for _, test := range []struct {
 		name   string
 		words  []string
@@ -67,6 +68,10 @@ func TestMonitorOptions(t *testing.T) {
 			fails: `--define "A": expected NAME=VALUE`},
 		{name: "definition twice", words: []string{"--define", "A=1", "--define", "A=2"},
 			fails: "--define A is given twice"},
+		{name: "size of the audit log", words: []string{"--audit-size", "500MiB"},
+			change: func(o *monitor.Options) { o.AuditSize = 500 << 20 }},
+		{name: "a size without a unit", words: []string{"--audit-size", "500"}, fails: `--audit-size "500": expected`},
+		{name: "a size that is too small", words: []string{"--audit-size", "15MiB"}, fails: "expected at least 16MiB"},
 		{name: "processors backwards", words: []string{"--cpus", "3-1"}, fails: `--cpus "3-1"`},
 		{name: "too many processors", words: []string{"--cpus", "0-99999999"}, fails: "--cpus"},
 		{name: "no such data", words: []string{"--data", root + "/x"}, fails: "--data: "},

@@ -183,7 +183,7 @@ func (w *watcher) Write(p []byte) (int, error) {
 }
 
 func TestVerifyFindsAFault(t *testing.T) {
-	directory := t.TempDir()
+	directory := filepath.Join(t.TempDir(), "audit")
 	log, err := audit.Open(audit.Options{Directory: directory})
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +196,18 @@ func TestVerifyFindsAFault(t *testing.T) {
 	}
 	if got := execute(t, []string{"audit", "verify", directory}, "",
 		""); got != "3 records in 1 file: the chain is complete\n" {
+		t.Error(got)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.CopyFS(elsewhere, os.DirFS(directory)); err != nil {
+		t.Fatal(err)
+	}
+	if got := execute(t, []string{"audit", "verify", elsewhere, "--audit-key", directory + ".key"}, "",
+		""); got != "3 records in 1 file: the chain is complete\n" {
+		t.Error(got)
+	}
+	if got := execute(t, []string{"audit", "verify", elsewhere}, "", ""); !strings.Contains(got,
+		"give the key's file with --audit-key") {
 		t.Error(got)
 	}
 	file := filepath.Join(directory, "audit-00000000000000000001.jsonl")

@@ -108,7 +108,7 @@ func TestFullDisk(t *testing.T) {
 			if got := fmt.Sprint(conduits); got != "[/corpus/1 /corpus/2 /corpus/4 /corpus/5]" {
 				t.Errorf("recorded %s", got)
 			}
-			if v := verify(t, directory); v.Fault != "" {
+			if v := verified(t, directory); v.Fault != "" {
 				t.Error(v.Fault)
 			}
 		})
@@ -208,7 +208,7 @@ func TestKilledWriterLosesNothingFlushed(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if v := verify(t, directory); v.Fault != "" {
+		if v := verified(t, directory); v.Fault != "" {
 			t.Fatalf("round %d: %s", round, v.Fault)
 		}
 		got := search(t, directory, Query{Conduit: fmt.Sprintf("/corpus/%d/%d", command.Process.Pid, acknowledged)})

@@ -15,11 +15,8 @@ import (
 )
 
 // The log is a directory. It contains records, in files named after the first record in
-// each, and "head", which holds the end of the log at the last flush.
-const (
-	filePattern = "audit-%020d.jsonl"
-	headName    = "head"
-)
+// each, and a head, which names the last record in stable storage.
+const filePattern = "audit-%020d.jsonl"
 
 // maxLine is the longest line that is read, in bytes; a longer one is a fault.
 const maxLine = 1 << 20

@@ -4,6 +4,7 @@ package audit
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,14 +16,17 @@ import (
 	"unicode/utf8"
 )
 
-// A line is a record as JSON, its hash last. The hash covers every byte before it,
-// so that it can be checked without knowing how the JSON was made:
+// A line is a record as JSON, its seal last. The seal covers every byte before it, so that
+// it can be checked without knowing how the JSON was made:
 //
-//	{"sequence":1,…,"allowed":false,"hash":"<SHA-256 of {"sequence":1,…,"allowed":false}>"}
+//	{"sequence":1,…,"allowed":false,"mac":"<HMAC-SHA256 of {"sequence":1,…,"allowed":false}>"}
+//
+// Monitors without a key have written "hash", the SHA-256, in place of "mac".
 const (
+	macPrefix  = `,"mac":"`
 	hashPrefix = `,"hash":"`
-	hashSuffix = `"}`
-	hashLength = len(hashPrefix) + 2*sha256.Size + len(hashSuffix)
+	sealLength = 2 * sha256.Size
+	lineEnd    = `"}`
 )
 
 // origin is the "previous" of the first record.
@@ -35,7 +39,7 @@ const (
 	maxFacts = 32   // facts of a decision
 )
 
-// unsealed is a record without its hash. Its fields are those of Record, in order.
+// unsealed is a record without its seal. Its fields are those of Record, in order.
 type unsealed struct {
 	Sequence uint64    `json:"sequence"`
 	Time     time.Time `json:"time"`
@@ -43,38 +47,62 @@ type unsealed struct {
 	Event
 }
 
-// seal renders a record and returns its line, newline included, and its hash.
-func seal(u unsealed) (line []byte, hash string, err error) {
+// seal renders a record and returns its line, newline included, and its seal.
+func (k *Key) seal(u unsealed) (line []byte, seal string, err error) {
 	body, err := json.Marshal(u)
 	if err != nil {
 		return nil, "", fmt.Errorf("render audit record %d: %w", u.Sequence, err)
 	}
-	sum := sha256.Sum256(body)
-	hash = hex.EncodeToString(sum[:])
-	line = append(body[:len(body)-1], hashPrefix...)
-	line = append(line, hash...)
-	line = append(line, hashSuffix...)
-	return append(line, '\n'), hash, nil
+	seal = k.mac(body)
+	line = append(body[:len(body)-1], macPrefix...)
+	line = append(line, seal...)
+	line = append(line, lineEnd...)
+	return append(line, '\n'), seal, nil
 }
 
-// open reads a line without its newline and checks its hash.
-func open(line []byte) (Record, error) {
-	cut := len(line) - hashLength
-	if cut < 1 || !bytes.HasPrefix(line[cut:], []byte(hashPrefix)) || !bytes.HasSuffix(line, []byte(hashSuffix)) {
-		return Record{}, errors.New("the line does not end in a hash")
+// open reads a line without its newline and checks its seal. It accepts lines with a hash:
+// the caller decides where these may be.
+func (k *Key) open(line []byte) (Record, error) {
+	body, said, keyed, err := unseal(line)
+	if err != nil {
+		return Record{}, err
 	}
-	digest := sha256.New()
-	digest.Write(line[:cut])
-	digest.Write([]byte{'}'})
-	want := hex.EncodeToString(digest.Sum(nil))
-	if got := string(line[cut+len(hashPrefix) : len(line)-len(hashSuffix)]); got != want {
-		return Record{}, fmt.Errorf("the record is altered: its content has the hash %s and it says %s", want, got)
+	switch {
+	case keyed && k == nil:
+		return Record{}, errNoKey
+	case keyed && !hmac.Equal([]byte(said), []byte(k.mac(body))):
+		return Record{}, errors.New("the record is altered, or was written with another key")
+	case !keyed:
+		sum := sha256.Sum256(body)
+		if want := hex.EncodeToString(sum[:]); said != want {
+			return Record{}, fmt.Errorf("the record is altered: its content has the hash %s and it says %s", want, said)
+		}
 	}
 	var record Record
 	if err := json.Unmarshal(line, &record); err != nil {
 		return Record{}, fmt.Errorf("the record is not JSON: %w", err)
 	}
+	record.MAC, record.Hash = said, "" // from the end of the line, whatever else the line holds
+	if !keyed {
+		record.MAC, record.Hash = "", said
+	}
 	return record, nil
+}
+
+// unseal divides a line into what the seal covers and the seal.
+func unseal(line []byte) (body []byte, seal string, keyed bool, err error) {
+	rest, ends := bytes.CutSuffix(line, []byte(lineEnd))
+	if !ends || len(rest) < sealLength {
+		return nil, "", false, errors.New("the line does not end in a seal")
+	}
+	rest, seal = rest[:len(rest)-sealLength], string(rest[len(rest)-sealLength:])
+	content, keyed := bytes.CutSuffix(rest, []byte(macPrefix))
+	if !keyed {
+		if content, ends = bytes.CutSuffix(rest, []byte(hashPrefix)); !ends {
+			return nil, "", false, errors.New("the line does not end in a seal")
+		}
+	}
+	return append(bytes.Clone(content), '}'), seal, keyed, nil
 }
 
 // bounded returns the event with every text valid and of limited length. File names are

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,10 +28,14 @@ var (
 	ErrClosed = errors.New("the audit log is closed")
 )
 
+// defaultMaxSize is enough for eleven days of a task that is denied accesses all the time.
+const defaultMaxSize = 4 << 30
+
 // Options configure a log. Zero fields have usable defaults.
 type Options struct {
 	Directory    string        // made when it does not exist, mode 0700
-	MaxFileSize  int64         // size at which a new file is begun; 64 MiB
+	MaxSize      int64         // size of the log at which its oldest files are removed; 4 GiB
+	MaxFileSize  int64         // size at which a new file is begun; an eighth of MaxSize, at most 64 MiB
 	Queue        int           // events that may wait for the disk; 8192
 	MaxWait      time.Duration // how long Append waits when the queue is full; 5 ms
 	SyncInterval time.Duration // time limit for a decision to reach stable storage; 100 ms
@@ -52,8 +57,11 @@ type file interface {
 }
 
 func (o Options) withDefaults() Options {
+	if o.MaxSize <= 0 {
+		o.MaxSize = defaultMaxSize
+	}
 	if o.MaxFileSize <= 0 {
-		o.MaxFileSize = 64 << 20
+		o.MaxFileSize = min(64<<20, o.MaxSize/8)
 	}
 	if o.Queue <= 0 {
 		o.Queue = 8192
@@ -81,6 +89,7 @@ func (o Options) withDefaults() Options {
 // Log is an open audit log. Its methods may be called concurrently.
 type Log struct {
 	options  Options
+	key      *Key
 	repeats  *repeats
 	queue    chan entry
 	flushes  chan chan error
@@ -111,12 +120,13 @@ func Open(options Options) (*Log, error) {
 	if err := os.MkdirAll(options.Directory, 0o700); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	head, err := lockHead(options.Directory)
+	kept, err := openHeads(options.Directory)
 	if err != nil {
 		return nil, err
 	}
 	l := &Log{
 		options: options,
+		key:     kept.key,
 		repeats: newRepeats(options.RepeatWindow),
 		queue:   make(chan entry, options.Queue),
 		flushes: make(chan chan error),
@@ -124,13 +134,32 @@ func Open(options Options) (*Log, error) {
 		stopped: make(chan struct{}),
 		changed: make(chan struct{}),
 	}
-	w, err := l.begin(head)
+	w, err := l.begin(kept)
 	if err != nil {
-		head.Close()
+		kept.close()
 		return nil, err
 	}
 	go w.run()
 	return l, nil
+}
+
+// openHeads locks the log, and opens its heads and its key.
+func openHeads(directory string) (heads, error) {
+	inside, err := lockHead(directory)
+	if err != nil {
+		return heads{}, err
+	}
+	key, err := ownKey(directory)
+	if err != nil {
+		inside.Close()
+		return heads{}, err
+	}
+	witness, err := os.OpenFile(witnessFile(directory), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		inside.Close()
+		return heads{}, fmt.Errorf("open audit log: %w", err)
+	}
+	return heads{key, inside, witness}, nil
 }
 
 // lockPatience limits the wait for a lock that another process holds. If a monitor is
@@ -159,28 +188,29 @@ func lockHead(directory string) (*os.File, error) {
 }
 
 // begin finds the end of the log and makes the writer that continues there.
-func (l *Log) begin(head *os.File) (*writer, error) {
+func (l *Log) begin(kept heads) (*writer, error) {
 	directory := l.options.Directory
-	covered, headError := readHead(directory)
-	found, err := findEnd(directory)
+	found, err := findEnd(directory, l.key)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{log: l, head: head, last: found.last, size: found.size}
+	w := &writer{log: l, heads: kept, last: found.last, size: found.size}
+	var repairs []string
 	if len(found.torn) > 0 {
 		name, err := found.setAside(directory, l.options.clock())
 		if err != nil {
 			return nil, err
 		}
-		l.recovery = fmt.Sprintf("%d bytes after record %d were not a record; they are in %s", len(found.torn),
-			found.last.sequence, name)
+		repairs = append(repairs, fmt.Sprintf("%d bytes after record %d were not a record; they are in %s",
+			len(found.torn), found.last.sequence, name))
 	}
-	if headError != nil {
-		l.recovery += fmt.Sprintf("; %v", headError)
-	} else if covered.sequence > found.last.sequence {
-		// The missing numbers stay missing, so that Verify keeps reporting them.
-		w.last = covered
-		l.recovery += fmt.Sprintf("; records %d to %d are missing", found.last.sequence+1, covered.sequence)
+	last, contradictions, err := l.compare(found)
+	if err != nil {
+		return nil, err
+	}
+	w.last = last
+	if repairs = append(repairs, contradictions...); len(repairs) > 0 {
+		l.recovery = strings.Join(repairs, "; ")
 	}
 	path := found.file
 	if path == "" {
@@ -192,10 +222,48 @@ func (l *Log) begin(head *os.File) (*writer, error) {
 	if err := syncDirectory(directory); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	if l.recovery = strings.TrimPrefix(l.recovery, "; "); l.recovery != "" {
-		w.add(entry{Event{Kind: Recovery, Reason: boundedText(l.recovery, maxText)}, l.options.clock()})
+	if found.last.sequence > 0 && !found.keyed {
+		w.note("the records up to here have no seal with a key; those that follow have one")
+	}
+	if l.recovery != "" {
+		w.note(l.recovery)
+	}
+	w.retain()
+	if len(w.tail) > 0 {
+		_ = w.commit(true) // a failure is kept, and the writer tries again
+		return w, nil
+	}
+	if err := errors.Join(w.file.Sync(), w.heads.write(w.last)); err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
 	}
 	return w, nil
+}
+
+// compare returns where the chain continues, and what its heads say that is not in the log.
+// Numbers that are missing stay missing, and a record that was replaced leaves a gap, so
+// that Verify keeps reporting them.
+func (l *Log) compare(found end) (last mark, contradictions []string, err error) {
+	directory := l.options.Directory
+	inside, insideError := readHead(filepath.Join(directory, headName), l.key)
+	witness, witnessError := readWitness(directory, l.key)
+	last = found.last
+	for _, failure := range []error{insideError, witnessError} {
+		if failure != nil {
+			contradictions = append(contradictions, failure.Error())
+		}
+	}
+	for _, said := range []head{inside, witness} {
+		what, err := found.contradiction(directory, l.key, said.mark)
+		if err != nil {
+			return last, nil, err
+		}
+		if what == "" || slices.Contains(contradictions, what) {
+			continue
+		}
+		contradictions = append(contradictions, what)
+		last = mark{max(last.sequence+1, said.sequence), said.seal}
+	}
+	return last, contradictions, nil
 }
 
 // Recovery describes what was repaired when the log was opened, "" if nothing was.

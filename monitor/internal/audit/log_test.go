@@ -62,7 +62,11 @@ func record(t testing.TB, l *Log, events ...Event) {
 func search(t testing.TB, directory string, query Query) []Record {
 	t.Helper()
 	var records []Record
-	_, err := backlog(context.Background(), directory, query, func(r Record) error {
+	from := source{directory: directory}
+	if key, err := ReadKey(KeyFile(directory)); err == nil {
+		from.key = key
+	}
+	_, err := backlog(context.Background(), from, query, func(r Record) error {
 		records = append(records, r)
 		return nil
 	})
@@ -72,9 +76,9 @@ func search(t testing.TB, directory string, query Query) []Record {
 	return records
 }
 
-func verify(t testing.TB, directory string) Verification {
+func verified(t testing.TB, directory string) Verification {
 	t.Helper()
-	v, err := Verify(context.Background(), directory)
+	v, err := Verify(context.Background(), directory, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +111,9 @@ func TestLineFormat(t *testing.T) {
 		`"kind":"denial","pipeline":"syse","task":"worker","instance":"worker(bob, us)","principal":"bob",` +
 		`"operation":"open","conduit":"/corpus/private/alice/3.txt","policy":"private(owner: \"alice\")",` +
 		`"allowed":false,"reason":"no read clause holds",` +
-		`"hash":"HASH"}` + "\n"
-	hash := search(t, directory, Query{})[0].Hash
-	if diff := cmp.Diff(strings.Replace(want, "HASH", hash, 1), string(got)); diff != "" {
+		`"mac":"MAC"}` + "\n"
+	mac := search(t, directory, Query{})[0].MAC
+	if diff := cmp.Diff(strings.Replace(want, "MAC", mac, 1), string(got)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -128,7 +132,7 @@ func TestChainContinuesAcrossFilesAndReopening(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := verify(t, directory)
+	v := verified(t, directory)
 	if v.Fault != "" || v.Records != 30 || v.Files < 3 {
 		t.Errorf("verification: %+v", v)
 	}
@@ -150,7 +154,7 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = append(files, filepath.Join(directory, headName))
+	files = append(files, filepath.Join(directory, headName), witnessFile(directory))
 	for _, file := range files {
 		whole, err := os.ReadFile(file)
 		if err != nil {
@@ -160,14 +164,14 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 			altered := append([]byte{}, whole...)
 			altered[i] ^= 1 << (i % 7)
 			writeFile(t, file, altered)
-			if v := verify(t, directory); v.Fault == "" {
+			if v := verified(t, directory); v.Fault == "" {
 				t.Fatalf("%s: byte %d changed from %q to %q and nothing was found", filepath.Base(file), i, whole[i],
 					altered[i])
 			}
 		}
 		writeFile(t, file, whole)
 	}
-	if v := verify(t, directory); v.Fault != "" {
+	if v := verified(t, directory); v.Fault != "" {
 		t.Fatalf("the unchanged twin has a fault: %s", v.Fault)
 	}
 }
@@ -201,7 +205,7 @@ func TestRemovedRecordsAreFound(t *testing.T) {
 		cut := rapid.IntRange(0, len(lines)-1).Draw(rt, "line")
 		rest := append(append([]string{}, lines[:cut]...), lines[cut+1:]...)
 		writeFile(t, file, []byte(strings.Join(rest, "")))
-		if v := verify(t, directory); v.Fault == "" {
+		if v := verified(t, directory); v.Fault == "" {
 			rt.Fatalf("line %d of %s removed and nothing was found", cut+1, file)
 		}
 		l = openLog(t, Options{Directory: directory})
@@ -209,7 +213,7 @@ func TestRemovedRecordsAreFound(t *testing.T) {
 		if err := l.Close(); err != nil {
 			rt.Fatal(err)
 		}
-		if v := verify(t, directory); v.Fault == "" {
+		if v := verified(t, directory); v.Fault == "" {
 			rt.Fatal("opening the log hid the fault")
 		}
 	})
@@ -226,6 +230,7 @@ func TestTornLineIsSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	one, _ := os.ReadFile(fileName(source, 1))
+	key, _ := os.ReadFile(KeyFile(source))
 	record(t, l, denial("/corpus/2"))
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -235,12 +240,13 @@ func TestTornLineIsSetAside(t *testing.T) {
 		directory := t.TempDir()
 		writeFile(t, fileName(directory, 1), two[:cut])
 		writeFile(t, filepath.Join(directory, headName), head)
+		writeFile(t, KeyFile(directory), key)
 		l := openLog(t, Options{Directory: directory})
 		record(t, l, decision("/corpus/3"))
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if v := verify(t, directory); v.Fault != "" || v.Records != 3 {
+		if v := verified(t, directory); v.Fault != "" || v.Records != 3 {
 			t.Fatalf("cut at %d: %+v", cut, v)
 		}
 		if got := search(t, directory, Query{Kinds: []Kind{Recovery}}); len(got) != 1 ||

@@ -4,6 +4,8 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 )
@@ -29,7 +31,7 @@ func (q Query) Matches(r Record) bool {
 func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) error {
 	_ = l.Flush(ctx) // records that were stored can be read, also while others cannot be written
 	changed := l.change()
-	at, err := backlog(ctx, l.options.Directory, query, each)
+	at, err := backlog(ctx, l.source(), query, each)
 	for err == nil && query.Follow {
 		select {
 		case <-ctx.Done():
@@ -39,7 +41,7 @@ func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) e
 		case <-changed:
 		}
 		changed = l.change() // taken before reading, so that later writes wake us again
-		at, err = advance(ctx, l.options.Directory, at, query, each)
+		at, err = advance(ctx, l.source(), at, query, each)
 	}
 	if query.Follow && ctx.Err() != nil {
 		return nil //nolint:nilerr // a following reader ends with its context
@@ -49,8 +51,16 @@ func (l *Log) Query(ctx context.Context, query Query, each func(Record) error) e
 
 // Verify checks the whole chain.
 func (l *Log) Verify(ctx context.Context) (Verification, error) {
-	return Verify(ctx, l.options.Directory)
+	return verify(ctx, l.options.Directory, l.key)
 }
+
+// source is a log that is read: its directory, and the key of its records.
+type source struct {
+	directory string
+	key       *Key
+}
+
+func (l *Log) source() source { return source{l.options.Directory, l.key} }
 
 // place is a reader's position.
 type place struct {
@@ -60,11 +70,11 @@ type place struct {
 
 // backlog passes on the log's records and returns the end of the log. With a limit, it
 // reads files from the newest back, and no more of them than it needs.
-func backlog(ctx context.Context, directory string, query Query, each func(Record) error) (place, error) {
+func backlog(ctx context.Context, from source, query Query, each func(Record) error) (place, error) {
 	if query.Limit <= 0 {
-		return advance(ctx, directory, place{}, query, each)
+		return advance(ctx, from, place{}, query, each)
 	}
-	files, err := list(directory)
+	files, err := list(from.directory)
 	if err != nil {
 		return place{}, err
 	}
@@ -72,7 +82,7 @@ func backlog(ctx context.Context, directory string, query Query, each func(Recor
 	var at place
 	for i := len(files) - 1; i >= 0 && len(found) < query.Limit; i-- {
 		var part []Record
-		offset, err := scan(ctx, files[i], 0, query, func(r Record) error {
+		offset, err := from.scan(ctx, files[i], 0, query, func(r Record) error {
 			if part = append(part, r); len(part) > 2*query.Limit {
 				part = slices.Clone(part[len(part)-query.Limit:])
 			}
@@ -96,8 +106,8 @@ func backlog(ctx context.Context, directory string, query Query, each func(Recor
 
 // advance passes on the records that were written since a place, and returns the new
 // place.
-func advance(ctx context.Context, directory string, at place, query Query, each func(Record) error) (place, error) {
-	files, err := list(directory)
+func advance(ctx context.Context, from source, at place, query Query, each func(Record) error) (place, error) {
+	files, err := list(from.directory)
 	if err != nil {
 		return at, err
 	}
@@ -108,7 +118,7 @@ func advance(ctx context.Context, directory string, at place, query Query, each 
 		if file != at.file {
 			at = place{file: file}
 		}
-		if at.offset, err = scan(ctx, file, at.offset, query, each); err != nil {
+		if at.offset, err = from.scan(ctx, file, at.offset, query, each); err != nil {
 			return at, err
 		}
 	}
@@ -117,18 +127,22 @@ func advance(ctx context.Context, directory string, at place, query Query, each 
 
 // scan passes on the matching records of one file from an offset on, and returns the end
 // of its last complete line.
-func scan(ctx context.Context, file string, offset int64, query Query, each func(Record) error) (int64, error) {
-	return lines(file, offset, func(line []byte, _ int64, complete bool) error {
+func (s source) scan(ctx context.Context, file string, offset int64, query Query, each func(Record) error) (int64, error) {
+	end, err := lines(file, offset, func(line []byte, _ int64, complete bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if !complete {
 			return nil
 		}
-		record, err := open(line)
+		record, err := s.key.open(line)
 		if err != nil || !query.Matches(record) {
 			return nil //nolint:nilerr // Verify reports damaged lines; a query shows the others
 		}
 		return each(record)
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return offset, nil // retention removed it since the files were listed
+	}
+	return end, err
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package audit keeps the monitor's append-only, hash-chained record of its decisions:
-// one JSON object a line, each with the SHA-256 of the previous line.
+// Package audit keeps the monitor's append-only, chained record of its decisions: one JSON
+// object a line, each with the seal of the previous line and sealed with the monitor's key.
 package audit
 
 import "time"
@@ -21,11 +21,14 @@ const (
 	Mode     Kind = "mode"     // a pipeline's mode was switched
 	Task     Kind = "task"     // a task started or ended
 	Analysis Kind = "analysis" // an analysis came into force
-	Recovery Kind = "recovery" // a torn line was set aside, or records were lost
+	Recovery Kind = "recovery" // of the log itself: its key, what was repaired or lost
+
+	// Retention says which records, the oldest, were removed.
+	Retention Kind = "retention"
 )
 
 // Kinds lists all kinds.
-var Kinds = []Kind{Decision, Denial, Binding, Session, Taint, Bundle, Fact, Mode, Task, Analysis, Recovery}
+var Kinds = []Kind{Decision, Denial, Binding, Session, Taint, Bundle, Fact, Mode, Task, Analysis, Recovery, Retention}
 
 // Event is a report of the monitor. Empty fields are left out of the record.
 type Event struct {
@@ -46,17 +49,34 @@ type Event struct {
 	// Repeated counts the identical denials, beyond the first, that this record
 	// represents.
 	Repeated uint64 `json:"repeated,omitempty"`
+	// Removed is set in records of the kind Retention.
+	Removed *Removal `json:"removed,omitempty"`
+}
+
+// Removal commits to the records that were removed from the beginning of the log. It is
+// written before they are removed.
+type Removal struct {
+	Through uint64 `json:"through"` // the last of them
+	Seal    string `json:"seal"`    // its mac, or hash; empty if it is unknown, since the next record is damaged
+	Files   int    `json:"files"`
+	Bytes   int64  `json:"bytes"`
 }
 
 // Record is an event at its position in the chain.
 type Record struct {
 	Sequence uint64    `json:"sequence"` // counted from 1, without gaps
 	Time     time.Time `json:"time"`     // UTC
-	Previous string    `json:"previous"` // SHA-256 of the previous record's line, lower-case hex
+	Previous string    `json:"previous"` // the previous record's seal
 	Event
-	// Hash is the SHA-256 of the record's line without this field.
-	Hash string `json:"hash"`
+	// MAC is the record's seal: the HMAC-SHA256 of its line without this field, in
+	// lower-case hexadecimal.
+	MAC string `json:"mac,omitempty"`
+	// Hash is the seal of records of monitors without a key: the SHA-256.
+	Hash string `json:"hash,omitempty"`
 }
+
+// mark returns the record's position in the chain.
+func (r Record) mark() mark { return mark{r.Sequence, r.MAC + r.Hash} }
 
 // Query selects records. Zero fields select all.
 type Query struct {
@@ -74,7 +94,12 @@ type Query struct {
 type Verification struct {
 	Records uint64 `json:"records"` // checked, up to the first fault
 	Files   int    `json:"files"`
-	Last    string `json:"last"` // hash of the last good record
+	// First is the number of the first record, and more than 1 if older ones were removed
+	// to keep the log within its size.
+	First uint64 `json:"first"`
+	Last  string `json:"last"` // seal of the last good record
+	// Unkeyed counts the records at the beginning that have a hash, and no seal with a key.
+	Unkeyed uint64 `json:"unkeyed,omitempty"`
 	// Fault names the first altered or missing record: file, line and what is wrong.
 	// Empty if the chain is complete.
 	Fault string `json:"fault,omitempty"`

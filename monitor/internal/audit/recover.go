@@ -11,22 +11,23 @@ import (
 
 // end is the end of a log.
 type end struct {
-	file string // the last file; empty when there is none
-	size int64  // of its undamaged part, in bytes
-	last mark
-	torn []byte // the bytes after the undamaged part
+	file  string // the last file; empty when there is none
+	size  int64  // of its undamaged part, in bytes
+	last  mark
+	keyed bool   // the last record is sealed with the key
+	torn  []byte // the bytes after the undamaged part
 }
 
 // findEnd reads the last records, back to the first file that has a good one. Only the
 // last file can end in a torn line: an older file was complete before the next was begun.
-func findEnd(directory string) (end, error) {
+func findEnd(directory string, key *Key) (end, error) {
 	files, err := list(directory)
 	if err != nil {
 		return end{}, err
 	}
-	found := end{last: mark{hash: origin}}
+	found := end{last: start}
 	for i := len(files) - 1; i >= 0; i-- {
-		size, last, err := goodPart(files[i])
+		size, last, keyed, err := goodPart(files[i], key)
 		if err != nil {
 			return end{}, err
 		}
@@ -37,7 +38,7 @@ func findEnd(directory string) (end, error) {
 			}
 		}
 		if last.sequence > 0 {
-			found.last = last
+			found.last, found.keyed = last, keyed
 			break
 		}
 	}
@@ -46,20 +47,55 @@ func findEnd(directory string) (end, error) {
 
 // goodPart returns the size of a file up to the end of its last undamaged record. A
 // damaged record in the middle is kept, for Verify to report.
-func goodPart(path string) (int64, mark, error) {
-	var size int64
-	last := mark{hash: origin}
-	_, err := lines(path, 0, func(line []byte, at int64, complete bool) error {
+func goodPart(path string, key *Key) (size int64, last mark, keyed bool, err error) {
+	last = start
+	_, err = lines(path, 0, func(line []byte, at int64, complete bool) error {
 		if !complete {
 			return nil
 		}
-		if record, err := open(line); err == nil {
-			last = mark{record.Sequence, record.Hash}
+		if record, err := key.open(line); err == nil {
+			last, keyed = record.mark(), record.MAC != ""
 			size = at + int64(len(line)) + 1
 		}
 		return nil
 	})
-	return size, last, err
+	return size, last, keyed, err
+}
+
+// contradiction returns what a log lacks of what one of its heads says, "" if nothing.
+func (e end) contradiction(directory string, key *Key, said mark) (string, error) {
+	if said.sequence > e.last.sequence {
+		return fmt.Sprintf("records %d to %d are missing", e.last.sequence+1, said.sequence), nil
+	}
+	if said.sequence == 0 || said == e.last {
+		return "", nil
+	}
+	files, err := list(directory)
+	if err != nil {
+		return "", err
+	}
+	from := 0
+	for i, file := range files {
+		if file <= fileName(directory, said.sequence) {
+			from = i
+		}
+	}
+	found := false
+	for _, file := range files[from:] {
+		_, err = lines(file, 0, func(line []byte, _ int64, complete bool) error {
+			if record, err := key.open(line); complete && err == nil && record.mark() == said {
+				found = true
+			}
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	if found {
+		return "", nil
+	}
+	return fmt.Sprintf("record %d is not the one that was written", said.sequence), nil
 }
 
 func remainder(path string, from int64) ([]byte, error) {

@@ -4,7 +4,6 @@ package audit
 
 import (
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -18,7 +17,7 @@ const maxTail = 1 << 20
 type writer struct {
 	log     *Log
 	file    file
-	head    *os.File
+	heads   heads
 	size    int64 // of the file's synced part
 	tail    []byte
 	written int // bytes of tail that are written to the file
@@ -36,7 +35,7 @@ func urgent(k Kind) bool { return k != Decision && k != Session && k != Binding 
 
 func (w *writer) run() {
 	defer close(w.log.stopped)
-	defer w.head.Close()
+	defer w.heads.close()
 	ticks := time.NewTicker(w.log.options.SyncInterval)
 	defer ticks.Stop()
 	w.commit(true)
@@ -92,9 +91,7 @@ func (w *writer) flush() error {
 func (w *writer) tick() {
 	w.summarise(false)
 	if lost := w.log.lost.Load(); lost > w.told && w.log.Failing() == nil {
-		w.add(entry{Event{Kind: Recovery, Reason: fmt.Sprintf("%d events were not recorded: the queue was full",
-			lost-w.told)},
-			w.log.options.clock()})
+		w.note(fmt.Sprintf("%d events were not recorded: the queue was full", lost-w.told))
 		w.told = lost
 	}
 }
@@ -121,10 +118,15 @@ func (w *writer) end() {
 	w.file.Close()
 }
 
+// note adds a record about the log itself.
+func (w *writer) note(what string) {
+	w.add(entry{Event{Kind: Recovery, Reason: boundedText(what, maxText)}, w.log.options.clock()})
+}
+
 // add puts an event at the end of the chain.
 func (w *writer) add(e entry) {
 	w.rotate()
-	line, hash, err := seal(unsealed{Sequence: w.last.sequence + 1, Time: e.time.UTC(), Previous: w.last.hash,
+	line, seal, err := w.log.key.seal(unsealed{Sequence: w.last.sequence + 1, Time: e.time.UTC(), Previous: w.last.seal,
 		Event: e.event})
 	if err != nil {
 		// Rendering fails only for a time outside of years 0 to 9999.
@@ -134,7 +136,7 @@ func (w *writer) add(e entry) {
 	if len(w.tail) == 0 {
 		w.oldest = e.time
 	}
-	w.last = mark{w.last.sequence + 1, hash}
+	w.last = mark{w.last.sequence + 1, seal}
 	w.tail = append(w.tail, line...)
 	w.count++
 	w.urgent = w.urgent || urgent(e.event.Kind)
@@ -161,7 +163,7 @@ func (w *writer) commit(force bool) error {
 	if err := w.file.Sync(); err != nil {
 		return w.fail("sync", err)
 	}
-	if err := writeHead(w.head, w.last); err != nil {
+	if err := w.heads.write(w.last); err != nil {
 		return w.fail("write head of", err)
 	}
 	w.size += int64(len(w.tail))
@@ -204,6 +206,7 @@ func (w *writer) rotate() {
 	}
 	w.file.Close()
 	w.file, w.size = next, 0
+	w.retain()
 }
 
 // announce wakes the readers that follow the log.

@@ -86,7 +86,7 @@ func TestAuditLogIsFull(t *testing.T) {
 	if !s.decides(own, wire.ModeShai) {
 		t.Error("refused although there is space again")
 	}
-	if checked, err := audit.Verify(t.Context(), s.auditDirectory()); err != nil || checked.Fault != "" {
+	if checked, err := audit.Verify(t.Context(), s.auditDirectory(), ""); err != nil || checked.Fault != "" {
 		t.Errorf("the chain: %s, %v", checked.Fault, err)
 	}
 }

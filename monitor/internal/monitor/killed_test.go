@@ -159,7 +159,7 @@ func TestMonitorIsKilled(t *testing.T) {
 	if opens := s.interceptions()["open"]; opens != 0 {
 		t.Errorf("%d opens took the slow path: the analysis is lost", opens)
 	}
-	checked, err := audit.Verify(t.Context(), s.auditDirectory())
+	checked, err := audit.Verify(t.Context(), s.auditDirectory(), "")
 	if err != nil || checked.Fault != "" {
 		t.Errorf("the audit log's chain: %s, %v", checked.Fault, err)
 	}

@@ -101,7 +101,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 
 func (m *Monitor) openAuditLog() (err error) {
 	m.audit, err = audit.Open(audit.Options{
-		Directory: filepath.Join(m.options.State, auditFolder), RefuseUnrecorded: true,
+		Directory: filepath.Join(m.options.State, auditFolder), MaxSize: m.options.AuditSize, RefuseUnrecorded: true,
 	})
 	if err != nil {
 		return err

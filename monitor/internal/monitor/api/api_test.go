@@ -155,7 +155,7 @@ func TestAudit(t *testing.T) {
 		Since:   apitest.Began.AddDate(-10, 0, 0), Allowed: &no, Limit: 5}
 	var got []audit.Record
 	err := client.Query(context.Background(), query, func(r audit.Record) error { got = append(got, r); return nil })
-	if err != nil || len(got) != 1 || got[0].Conduit != "/corpus/private/alice/3.txt" || got[0].Hash == "" {
+	if err != nil || len(got) != 1 || got[0].Conduit != "/corpus/private/alice/3.txt" || got[0].MAC == "" {
 		t.Errorf("%v: %+v", err, got)
 	}
 	v, err := client.Verify(context.Background())
