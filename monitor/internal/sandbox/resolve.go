@@ -13,6 +13,7 @@ import (
 
 const (
 	linksMax = 40   // symbolic links followed in one path, as in the kernel
+	stepsMax = 256  // components of one path and of the links in it
 	pathMax  = 4096 // with NUL, as in the kernel
 	pinFlags = openPath | unix.O_NOFOLLOW | unix.O_CLOEXEC
 )
@@ -51,20 +52,24 @@ func (p *pinned) close() { unix.Close(p.descriptor) }
 // It walks component by component, since the kernel would resolve in the monitor's
 // context. Links that jump (/proc/<pid>/fd, cwd, root, exe) are refused.
 //
+// Each component costs the monitor several system calls, and a task chooses the path: with
+// links that have long targets, one call of the task would cost 80,000 steps. A walk of
+// more than stepsMax components ends with ENAMETOOLONG.
+//
 // If a name is missing, resolve says so before anybody decides whether the task may
 // know; the existence of names is not protected.
 func resolve(from surroundings, path string, how resolution) (*pinned, error) {
 	if path == "" {
 		return nil, unix.ENOENT
 	}
-	w := &walk{from: from, how: how, rest: components(path), parent: -1}
-	defer w.leaveParent()
+	w := &walk{from: from, how: how, rest: components(path), parent: -1, root: -1}
+	defer w.leave()
 	if strings.HasSuffix(path, "/") {
 		w.how.follow, w.needDirectory = true, true
 	}
 	var err error
 	if path[0] == '/' {
-		w.current, err = from.root()
+		w.current, err = w.atRoot()
 	} else {
 		w.current, err = from.start(how.directory)
 	}
@@ -82,7 +87,7 @@ func components(path string) []string {
 	return strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
 }
 
-// walk is a resolution in progress. It owns current and parent.
+// walk is a resolution in progress. It owns current, parent and root.
 type walk struct {
 	from          surroundings
 	how           resolution
@@ -90,7 +95,8 @@ type walk struct {
 	current       int
 	parent        int    // the directory of current, -1 unless current is a file
 	name          string // of current in parent
-	links         int
+	root          int    // the root of the process that asks, -1 until it is needed
+	links, steps  int
 	missing       string
 	needDirectory bool
 }
@@ -99,6 +105,9 @@ func (w *walk) run() error {
 	for len(w.rest) > 0 {
 		name := w.rest[0]
 		w.rest = w.rest[1:]
+		if w.steps++; w.steps > stepsMax {
+			return unix.ENAMETOOLONG
+		}
 		var err error
 		switch name {
 		case ".":
@@ -129,6 +138,22 @@ func (w *walk) requireDirectory() error {
 	return nil
 }
 
+// needRoot opens the root once for the whole walk.
+func (w *walk) needRoot() (err error) {
+	if w.root < 0 {
+		w.root, err = w.from.root()
+	}
+	return err
+}
+
+// atRoot returns a descriptor of the root that the caller owns.
+func (w *walk) atRoot() (int, error) {
+	if err := w.needRoot(); err != nil {
+		return -1, err
+	}
+	return unix.FcntlInt(uintptr(w.root), unix.F_DUPFD_CLOEXEC, 0)
+}
+
 // replace makes descriptor the current place.
 func (w *walk) replace(descriptor int) {
 	unix.Close(w.current)
@@ -137,17 +162,14 @@ func (w *walk) replace(descriptor int) {
 
 // up goes to the parent directory, but not above the caller's root.
 func (w *walk) up() error {
-	root, err := w.from.root()
-	if err != nil {
+	if err := w.needRoot(); err != nil {
 		return err
 	}
 	var here, top unix.Stat_t
-	err = errors.Join(unix.Fstat(w.current, &here), unix.Fstat(root, &top))
+	err := errors.Join(unix.Fstat(w.current, &here), unix.Fstat(w.root, &top))
 	if err != nil || here.Dev == top.Dev && here.Ino == top.Ino {
-		unix.Close(root)
 		return err
 	}
-	unix.Close(root)
 	parent, err := unix.Openat(w.current, "..", openPath|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		w.replace(parent)
@@ -189,6 +211,13 @@ func (w *walk) enter(name string) error {
 	return nil
 }
 
+func (w *walk) leave() {
+	w.leaveParent()
+	if w.root >= 0 {
+		unix.Close(w.root)
+	}
+}
+
 func (w *walk) leaveParent() {
 	if w.parent >= 0 {
 		unix.Close(w.parent)
@@ -212,7 +241,7 @@ func (w *walk) jump(target string) error {
 	if target[0] != '/' {
 		return nil
 	}
-	root, err := w.from.root()
+	root, err := w.atRoot()
 	if err == nil {
 		w.replace(root)
 	}
