@@ -71,6 +71,9 @@ func (p *program) changeFacts(ctx context.Context, change api.FactChange) error 
 	if err != nil {
 		return err
 	}
+	for _, warning := range result.Warnings {
+		fmt.Fprintf(p.stderr, "warning: %s\n", printable(warning))
+	}
 	return p.print(result, func(w io.Writer) {
 		fmt.Fprintf(w, "%d added, %d removed; %s updated, %s reset, in %s\n", result.Added, result.Removed,
 			counted(result.Instances, "instance"), counted(result.SessionsReset, "session"),

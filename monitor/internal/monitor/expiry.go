@@ -38,8 +38,7 @@ func (m *Monitor) watchExpiry(ctx context.Context) {
 			timer.Stop()
 		case <-timer.C:
 			if err := m.expire(ctx, time.Now()); err != nil {
-				m.logger.Error("an expired access could not be revoked alone; capability sets are dropped",
-					"error", err)
+				m.logger.Error("the analysis did not follow an expiry as it should", "error", err)
 			}
 		}
 	}

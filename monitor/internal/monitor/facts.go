@@ -27,8 +27,9 @@ func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.F
 	})
 }
 
-// changeFacts changes the catalog's facts and updates everything that depends on them.
-// Called with changing held.
+// changeFacts changes the catalog's facts and updates everything that depends on them. An
+// error means that nothing has changed. What could not follow a change that is in force is
+// a warning of the result. Called with changing held.
 func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Change, error)) (api.FactResult, error) {
 	m.binding.Lock()
 	defer m.binding.Unlock()
@@ -49,7 +50,7 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 		p.dropUnforeseen()
 	}
 	// If one pipeline fails, the capability sets of the others must still be updated.
-	var failures []error
+	failures := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		affected, reset, err := m.follow(ctx, name, done)
 		failures = append(failures, err)
@@ -60,7 +61,13 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 	took := time.Since(begun)
 	m.metrics.factChange.Observe(took.Seconds())
 	result.DurationMicroseconds = took.Microseconds()
-	return result, errors.Join(failures...)
+	for _, failure := range failures {
+		if failure != nil {
+			m.logger.Warn("facts have changed, with a problem", "error", failure)
+			result.Warnings = append(result.Warnings, failure.Error())
+		}
+	}
+	return result, nil
 }
 
 func factsFrom(facts []api.Fact) []policy.Fact {

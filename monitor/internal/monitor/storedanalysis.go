@@ -20,7 +20,7 @@ func (m *Monitor) analysisPath(pipeline string) string {
 // storeAnalysis replaces the stored result. A crash leaves the old file or the new one.
 func storeAnalysis(path string, result *analysis.Result) error {
 	if err := replaceFile(path, result.Encode()); err != nil {
-		return fmt.Errorf("store analysis %s: %w", path, err)
+		return fmt.Errorf("store analysis %s: %w; it is in force, but a restart of the monitor forgets it", path, err)
 	}
 	return nil
 }

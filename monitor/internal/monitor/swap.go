@@ -169,8 +169,7 @@ func (s *swap) follow(change *catalog.Change) {
 			return result.Follow(m.context, change, analysis.Options{Now: time.Now()})
 		})
 		if err != nil {
-			m.logger.Error("capability sets could not be updated and are dropped", "pipeline", name, "error",
-				err)
+			m.logger.Error("the analysis did not follow the bundle as it should", "pipeline", name, "error", err)
 		}
 		p.retireUsers()
 	}

@@ -176,4 +176,6 @@ type FactResult struct {
 	Instances            int   `json:"instances"`
 	SessionsReset        int   `json:"sessionsReset"`
 	DurationMicroseconds int64 `json:"durationMicroseconds"`
+	// Warnings say what could not follow the change. The change itself is in force.
+	Warnings []string `json:"warnings,omitempty"`
 }
