@@ -9,12 +9,14 @@ import (
 	"os/signal"
 	"syscall"
 
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/sandbox"
 )
 
 func main() {
 	sandbox.LaunchMain()
+	catalog.CheckMain()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)

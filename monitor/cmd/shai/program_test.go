@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/monitor"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/monitor/api/apitest"
@@ -27,6 +28,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the commands print into th
 
 func TestMain(m *testing.M) {
 	sandbox.LaunchMain()
+	catalog.CheckMain()
 	os.Exit(m.Run())
 }
 

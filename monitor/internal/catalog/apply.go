@@ -81,7 +81,7 @@ func (c *Catalog) Shadow(bundle Bundle) (*Change, error) {
 	defer c.writing.Unlock()
 	d := newDraft(c.state.Load())
 	err = c.database.Update(func(tx *bbolt.Tx) error {
-		d.tx = tx
+		d.writeTo(tx)
 		if err := errors.Join(d.apply(rules), d.finish()); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (d *draft) storeBundle() error {
 	if err != nil {
 		return err
 	}
-	return d.tx.Bucket(bucketMeta).Put([]byte("bundle"), text)
+	return d.ledger.bucket(bucketMeta).Put([]byte("bundle"), text)
 }
 
 // replace puts rules in force, and their facts with them.

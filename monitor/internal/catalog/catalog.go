@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -47,7 +48,12 @@ var (
 	bucketPredictions = []byte("predictions") // task, NUL, parameters as JSON -> nothing
 )
 
-const schema = "1"
+// The database's schemas. Records of the first have no digest; they get it when a catalog
+// is opened.
+const (
+	schema       = "2"
+	schemaBefore = "1"
+)
 
 // Catalog is the durable state of one monitor. It is safe for concurrent use.
 type Catalog struct {
@@ -60,18 +66,19 @@ type Catalog struct {
 }
 
 // Open opens the catalog in a directory, which it makes if it is missing. It fails with
-// ErrInUse if another process has it open.
+// ErrInUse if another process has it open. A damaged catalog can end the program, so call
+// [Check] first.
 func Open(dir string) (*Catalog, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
-	file := filepath.Join(dir, "catalog.db")
-	database, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType})
-	if errors.Is(err, bbolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("open catalog %s: %w; stop the other monitor first", file, ErrInUse)
+	file := filepath.Join(dir, databaseName)
+	if err := create(file); err != nil {
+		return nil, fmt.Errorf("make catalog %s: %w", file, diskFull(err))
 	}
+	database, err := openDatabase(file)
 	if err != nil {
-		return nil, fmt.Errorf("open catalog %s: %w", file, diskFull(err))
+		return nil, fmt.Errorf("open catalog %s: %w", file, err)
 	}
 	c := &Catalog{database: database}
 	if err := c.recover(dir); err != nil {
@@ -79,6 +86,33 @@ func Open(dir string) (*Catalog, error) {
 		return nil, fmt.Errorf("open catalog %s: %w", file, err)
 	}
 	return c, nil
+}
+
+// create makes an empty catalog if there is none. It gets its name when it is whole: an
+// empty file with this name is always damage.
+func create(file string) error {
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Remove(file + unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	database, err := openDatabase(file + unfinished)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(database.Update(prepare), database.Close()); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(file+unfinished, file), syncDirectory(filepath.Dir(file)))
+}
+
+func openDatabase(file string) (*bbolt.DB, error) {
+	database, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType})
+	if errors.Is(err, bbolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("%w; stop the other monitor first", ErrInUse)
+	}
+	return database, diskFull(err)
 }
 
 // Close ends all use of the catalog. States obtained from it must not be used afterwards.
@@ -95,7 +129,7 @@ func (c *Catalog) State() *State { return c.state.Load() }
 func (c *Catalog) ClassTable() *ClassTable { return c.table }
 
 func (c *Catalog) recover(dir string) error {
-	if err := c.database.Update(createBuckets); err != nil {
+	if err := c.database.Update(prepare); err != nil {
 		return diskFull(err)
 	}
 	var state *State
@@ -106,7 +140,7 @@ func (c *Catalog) recover(dir string) error {
 	if err != nil {
 		return err
 	}
-	c.table, err = openClassTable(filepath.Join(dir, "classes"), state.conduits)
+	c.table, err = openClassTable(filepath.Join(dir, classTableName), state.conduits)
 	if err != nil {
 		return diskFull(err)
 	}
@@ -114,22 +148,29 @@ func (c *Catalog) recover(dir string) error {
 	return nil
 }
 
-func createBuckets(tx *bbolt.Tx) error {
+// prepare makes the buckets of a new database and brings one of the earlier schema up to
+// date.
+func prepare(tx *bbolt.Tx) error {
 	for _, name := range [][]byte{bucketMeta, bucketFacts, bucketConduits, bucketNames, bucketClasses, bucketSources,
 		bucketPredictions} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
 	}
-	meta := tx.Bucket(bucketMeta)
-	switch found := meta.Get([]byte("schema")); {
-	case found == nil:
-		return meta.Put([]byte("schema"), []byte(schema))
-	case string(found) != schema:
-		return fmt.Errorf("the catalog has schema %s and this program knows %s; use the program that wrote it", found,
+	found := string(tx.Bucket(bucketMeta).Get([]byte("schema")))
+	if found == schema {
+		return nil
+	}
+	if found != "" && found != schemaBefore {
+		return fmt.Errorf("the catalog has schema %.20q and this program knows %s; use the program that wrote it", found,
 			schema)
 	}
-	return nil
+	sum, err := digestAll(tx)
+	if err != nil {
+		return err
+	}
+	l := &ledger{tx: tx, sum: sum}
+	return errors.Join(l.bucket(bucketMeta).Put([]byte("schema"), []byte(schema)), l.close())
 }
 
 // load reads everything that is kept in memory.
@@ -138,7 +179,7 @@ func (c *Catalog) load(tx *bbolt.Tx) (*State, error) {
 	var bundle Bundle
 	if text := tx.Bucket(bucketMeta).Get([]byte("bundle")); text != nil {
 		if err := json.Unmarshal(text, &bundle); err != nil {
-			return nil, fmt.Errorf("read bundle: %w; restore the catalog from a copy", err)
+			return nil, fmt.Errorf("read bundle: %w", err)
 		}
 	}
 	if text := tx.Bucket(bucketMeta).Get([]byte("version")); len(text) == 8 {
@@ -165,7 +206,7 @@ func loadClasses(bucket *bbolt.Bucket, rules *ruleset) ([]ClassInfo, *classIndex
 		var record classRecord
 		number := binary.BigEndian.Uint32(key)
 		if err := json.Unmarshal(value, &record); err != nil || int(number) != len(classes) {
-			return fmt.Errorf("read class %d: malformed (%w); restore the catalog from a copy", number, err)
+			return fmt.Errorf("read class %d: malformed (%w)", number, err)
 		}
 		classes = append(classes, ClassInfo{Class: record.class(number, binder)})
 		index.add(record.key(), number, record.Set, record.Reference.Policy, classes[number].Policy)
@@ -192,7 +233,7 @@ func loadConduits(bucket *bbolt.Bucket, classes []ClassInfo) (*conduitTable, err
 		id := binary.BigEndian.Uint32(key)
 		conduit, err := decodeConduit(value)
 		if err != nil || id != table.last+1 || int(conduit.class) >= len(classes) {
-			return fmt.Errorf("read conduit %d: malformed; restore the catalog from a copy", id)
+			return fmt.Errorf("read conduit %d: malformed", id)
 		}
 		for int(id/pageSize) >= len(table.pages) {
 			table.pages = append(table.pages, new([pageSize]uint32))

@@ -32,6 +32,7 @@ type Change struct {
 // draft is the next state under construction.
 type draft struct {
 	tx     *bbolt.Tx
+	ledger *ledger
 	change *Change
 	next   *State
 	binder *binder
@@ -47,7 +48,7 @@ func (c *Catalog) commit(operation string, work func(*draft) error) (*Change, er
 	defer c.writing.Unlock()
 	d := newDraft(c.state.Load())
 	err := c.database.Update(func(tx *bbolt.Tx) error {
-		d.tx = tx
+		d.writeTo(tx)
 		if err := work(d); err != nil {
 			return err
 		}
@@ -68,6 +69,8 @@ func newDraft(previous *State) *draft {
 		keys: make(map[string]uint32), touch: make(map[uint32]bool), moves: make(map[uint32]Move),
 	}
 }
+
+func (d *draft) writeTo(tx *bbolt.Tx) { d.tx, d.ledger = tx, openLedger(tx) }
 
 // publish turns the draft into a state.
 func (d *draft) publish() *Change {
@@ -107,15 +110,18 @@ func (d *draft) finish() error {
 		d.elect()
 	}
 	for _, key := range sortedKeys(d.keys) {
-		if err := d.tx.Bucket(bucketClasses).Put(numberKey(d.keys[key]), []byte(key)); err != nil {
+		if err := d.ledger.bucket(bucketClasses).Put(numberKey(d.keys[key]), []byte(key)); err != nil {
 			return err
 		}
 	}
-	if len(d.change.Added)+len(d.change.Removed)+len(d.change.Classes) == 0 && !d.change.Bundle {
-		return nil
+	if len(d.change.Added)+len(d.change.Removed)+len(d.change.Classes) > 0 || d.change.Bundle {
+		d.next.factsVersion++
+		version := binary.BigEndian.AppendUint64(nil, d.next.factsVersion)
+		if err := d.ledger.bucket(bucketMeta).Put([]byte("version"), version); err != nil {
+			return err
+		}
 	}
-	d.next.factsVersion++
-	return d.tx.Bucket(bucketMeta).Put([]byte("version"), binary.BigEndian.AppendUint64(nil, d.next.factsVersion))
+	return d.ledger.close()
 }
 
 // elect gives another representative to each class that lost its own.
@@ -178,7 +184,7 @@ func (d *draft) move(id uint32, record conduitRecord, to uint32) error {
 	} else if from != to {
 		d.moves[id] = Move{ID: id, From: from, To: to}
 	}
-	return d.tx.Bucket(bucketConduits).Put(numberKey(id), record.encode())
+	return d.ledger.bucket(bucketConduits).Put(numberKey(id), record.encode())
 }
 
 // count updates the number of a class's members. A class that becomes empty, or is no
@@ -207,7 +213,7 @@ func (d *draft) facts(remove, add []policy.Fact) error {
 	if len(added)+len(removed) == 0 {
 		return nil
 	}
-	bucket := d.tx.Bucket(bucketFacts)
+	bucket := d.ledger.bucket(bucketFacts)
 	for _, change := range groupChanges(removed, added) {
 		if err := storeFacts(bucket, change); err != nil {
 			return err

@@ -26,6 +26,7 @@ const (
 var childTasks = map[string]func(directory string){"change": changeForever, "swap": swapForever}
 
 func TestMain(m *testing.M) {
+	CheckMain()
 	if task := childTasks[os.Getenv(childTask)]; task != nil {
 		task(os.Getenv(childDir))
 	}

@@ -81,7 +81,7 @@ func splitChunk(value []byte, arity int) ([][]byte, error) {
 			decodeValue(r)
 		}
 		if r.Broken() {
-			return nil, fmt.Errorf("read facts: a chunk of %d bytes is malformed after %d tuples; restore the catalog from a copy", len(value), len(tuples))
+			return nil, fmt.Errorf("read facts: a chunk of %d bytes is malformed after %d tuples", len(value), len(tuples))
 		}
 		tuples = append(tuples, before[:len(before)-len(r.Rest())])
 	}
@@ -90,15 +90,15 @@ func splitChunk(value []byte, arity int) ([][]byte, error) {
 
 // storeFacts writes one group's change. Added tuples may be there already, removed tuples
 // may be missing.
-func storeFacts(bucket *bbolt.Bucket, change *groupChange) error {
+func storeFacts(bucket *records, change *groupChange) error {
 	prefix := encodeGroup(change.key)
 	pending := make(map[string][][]byte) // by chunk key
-	fresh := isFresh(bucket, prefix)
+	fresh := isFresh(bucket.Bucket, prefix)
 	locate := func(tuple []byte) string {
 		if fresh {
 			return string(prefix)
 		}
-		return string(chunkOf(bucket, prefix, tuple))
+		return string(chunkOf(bucket.Bucket, prefix, tuple))
 	}
 	keep := make(map[string]bool, len(change.add))
 	for _, tuple := range change.add {
@@ -152,7 +152,7 @@ func chunkOf(bucket *bbolt.Bucket, prefix, tuple []byte) []byte {
 	return prefix
 }
 
-func rewriteChunk(bucket *bbolt.Bucket, prefix, key []byte, add [][]byte, drop map[string]bool, arity int) error {
+func rewriteChunk(bucket *records, prefix, key []byte, add [][]byte, drop map[string]bool, arity int) error {
 	var tuples [][]byte
 	if value := bucket.Get(key); value != nil {
 		old, err := splitChunk(value, arity)
@@ -206,7 +206,7 @@ func loadFacts(bucket *bbolt.Bucket) (*factIndex, error) {
 		r := codec.NewReader(key).Share(intern)
 		group := decodeGroup(r)
 		if r.Broken() {
-			return fmt.Errorf("read facts: key %x is malformed; restore the catalog from a copy", key)
+			return fmt.Errorf("read facts: key %x is malformed", key)
 		}
 		if len(changes) == 0 || changes[len(changes)-1].key != group {
 			changes = append(changes, &groupChange{key: group})

@@ -26,7 +26,8 @@ const maxPredictions = 1 << 20
 // million.
 func (c *Catalog) AddPredictions(predictions ...Prediction) error {
 	err := c.database.Batch(func(tx *bbolt.Tx) error {
-		bucket := tx.Bucket(bucketPredictions)
+		ledger := openLedger(tx)
+		bucket := ledger.bucket(bucketPredictions)
 		for _, prediction := range predictions {
 			if prediction.Task == "" || strings.ContainsRune(prediction.Task, 0) {
 				return fmt.Errorf("prediction of a task named %q", prediction.Task)
@@ -45,7 +46,7 @@ func (c *Catalog) AddPredictions(predictions ...Prediction) error {
 				return err
 			}
 		}
-		return nil
+		return ledger.close()
 	})
 	if err != nil {
 		return fmt.Errorf("remember instances: %w", diskFull(err))

@@ -78,7 +78,7 @@ func (d *draft) register(names []string) ([]uint32, error) {
 		}
 	}
 	for _, name := range sortedKeys(fresh) {
-		if err := d.tx.Bucket(bucketNames).Put([]byte(name), numberKey(fresh[name])); err != nil {
+		if err := d.ledger.bucket(bucketNames).Put([]byte(name), numberKey(fresh[name])); err != nil {
 			return nil, err
 		}
 	}

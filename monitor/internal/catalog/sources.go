@@ -90,7 +90,7 @@ func (c *Catalog) ChangeSource(source, position string, steps []Step) (*Change, 
 func (c *Catalog) changeSource(source, position string, work func(*owned) error) (*Change, error) {
 	return c.commit("change facts of source "+source, func(d *draft) error {
 		bundle := d.next.rules.bundle
-		bucket := d.tx.Bucket(bucketSources).Bucket([]byte(source))
+		bucket := d.ledger.bucket(bucketSources).within([]byte(source))
 		if bucket == nil || !slices.Contains(bundle.Sources, source) {
 			return errors.New("the bundle in force has no such source")
 		}
@@ -109,7 +109,7 @@ func (c *Catalog) changeSource(source, position string, work func(*owned) error)
 // turnSources returns the facts that are removed and added with the sources of the next
 // bundle.
 func (d *draft) turnSources(old Bundle, next *ruleset) (remove, add []policy.Fact, err error) {
-	root := d.tx.Bucket(bucketSources)
+	root := d.ledger.bucket(bucketSources)
 	var left [][]byte // of a bundle before the old one, or of one that was reverted
 	_ = root.ForEach(func(name, _ []byte) error {
 		if !slices.Contains(old.Sources, string(name)) {
@@ -118,7 +118,7 @@ func (d *draft) turnSources(old Bundle, next *ruleset) (remove, add []policy.Fac
 		return nil
 	})
 	for _, name := range left {
-		if err := root.DeleteBucket(name); err != nil {
+		if err := root.remove(name); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -130,7 +130,7 @@ func (d *draft) turnSources(old Bundle, next *ruleset) (remove, add []policy.Fac
 		if !there {
 			return nil, nil, fmt.Errorf("facts of source %s were never fetched", source)
 		}
-		bucket, err := root.CreateBucket([]byte(source))
+		bucket, err := root.create([]byte(source))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -145,7 +145,7 @@ func (d *draft) turnSources(old Bundle, next *ruleset) (remove, add []policy.Fac
 	}
 	next.bundle.Fetched = nil // it is on disk, and would stay in memory here
 	for _, source := range old.Sources {
-		if bucket := root.Bucket([]byte(source)); bucket != nil && !slices.Contains(next.bundle.Sources, source) {
+		if bucket := root.within([]byte(source)); bucket != nil && !slices.Contains(next.bundle.Sources, source) {
 			remove = append(remove, ownedBy(bucket).all()...)
 		}
 	}
@@ -175,13 +175,13 @@ func (d *draft) unsaid(facts []policy.Fact, sources []string, except string) []p
 
 // owned holds the facts of a source that is being changed.
 type owned struct {
-	bucket *bbolt.Bucket
-	facts  *bbolt.Bucket
+	bucket *records
+	facts  *records
 	before map[string]bool // for the keys that were touched: whether they existed
 }
 
-func ownedBy(bucket *bbolt.Bucket) *owned {
-	return &owned{bucket: bucket, facts: bucket.Bucket(bucketOwnFacts), before: make(map[string]bool)}
+func ownedBy(bucket *records) *owned {
+	return &owned{bucket: bucket, facts: bucket.within(bucketOwnFacts), before: make(map[string]bool)}
 }
 
 // set adds or removes a fact.
@@ -203,7 +203,7 @@ func (o *owned) set(key string, stands bool) error {
 func (o *owned) become(facts []policy.Fact) error {
 	if o.facts == nil {
 		var err error
-		if o.facts, err = o.bucket.CreateBucket(bucketOwnFacts); err != nil {
+		if o.facts, err = o.bucket.create(bucketOwnFacts); err != nil {
 			return err
 		}
 	}

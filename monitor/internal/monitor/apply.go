@@ -54,6 +54,7 @@ func (m *Monitor) Apply(ctx context.Context, request api.ApplyRequest) (api.Appl
 		return api.ApplyResult{}, err
 	}
 	result.Warnings = slices.Concat(result.Warnings, s.unreadable, m.analyzeAgain(m.context))
+	m.requestSnapshot()
 	inForce := m.state().Bundle()
 	result.Version, result.Hash = inForce.Version, inForce.Hash
 	return result, nil

@@ -24,6 +24,9 @@ func bareFact(conduit, says string, tuple ...string) api.Fact {
 	return api.Fact{Conduit: conduit, Says: says, Tuple: policy.NewTuple(values...)}
 }
 
+var bobIsAFriend = policy.Pattern{Conduit: "friends/alice", Relation: "friend",
+	Arguments: []policy.Value{policy.String("bob")}}
+
 // If the analysis of one pipeline cannot be updated, the other pipelines must still
 // follow the change. The change is in force, so it is no error.
 func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
@@ -39,8 +42,7 @@ func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 	}
 	bob := []api.Fact{bareFact("friends/alice", "friend", "bob")}
 	done, err := m.ChangeFacts(context.Background(), api.FactChange{Remove: bob})
-	if err != nil || done.Removed != 1 || m.state().Has(policy.Pattern{Conduit: "friends/alice", Relation: "friend",
-		Arguments: []policy.Value{policy.String("bob")}}) {
+	if err != nil || done.Removed != 1 || m.state().Has(bobIsAFriend) {
 		t.Errorf("the fact is removed, and the answer is %+v, %v", done, err)
 	}
 	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "store analysis") {

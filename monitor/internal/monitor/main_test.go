@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/sandbox"
 )
 
@@ -21,6 +22,7 @@ const idleVariable = "SHAI_TEST_IDLE"
 
 func TestMain(m *testing.M) {
 	sandbox.LaunchMain()
+	catalog.CheckMain()
 	if os.Getenv(idleVariable) != "" {
 		idle()
 	}

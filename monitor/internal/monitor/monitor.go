@@ -42,9 +42,10 @@ type Monitor struct {
 	*services
 	started time.Time
 
-	expiring  chan struct{} // tells watchExpiry that analyses have changed
-	stopWatch context.CancelFunc
-	watching  sync.WaitGroup
+	expiring     chan struct{} // tells watchExpiry that analyses have changed
+	snapshotting chan struct{} // asks watchSnapshots for one
+	stopWatch    context.CancelFunc
+	watching     sync.WaitGroup
 
 	sources *followed // sources of facts that are fetched
 

@@ -37,7 +37,7 @@ func Run(ctx context.Context, options Options) (err error) {
 }
 
 // Open recovers a monitor's state and prepares its pipelines. It starts no task. The
-// caller must call Close.
+// caller must call Close. The program must call [catalog.CheckMain] first.
 func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if len(options.CPUs) > 0 {
 		// The monitor serves only these tasks: more threads than the tasks have
@@ -62,7 +62,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if err := m.endOrphans(); err != nil {
 		return nil, err
 	}
-	if err := m.openCatalog(); err != nil {
+	if err := m.openCatalog(ctx); err != nil {
 		return nil, err
 	}
 	if err := m.prepareBinding(); err != nil {
@@ -75,6 +75,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	watch, stop := context.WithCancel(ctx)
 	m.stopWatch = stop
 	m.watching.Go(func() { m.watchExpiry(watch) })
+	m.watching.Go(func() { m.watchSnapshots(watch) })
 	return m, nil
 }
 
@@ -90,7 +91,8 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 			options: options, logger: options.Logger, context: ctx, backend: backend, machine: backend.Probe(),
 			metrics: newMetrics(), shared: &sharedFiles{data: options.Data},
 		},
-		started: time.Now(), expiring: make(chan struct{}, 1), pipelines: map[string]*pipeline{},
+		started: time.Now(), expiring: make(chan struct{}, 1),
+		snapshotting: make(chan struct{}, 1), pipelines: map[string]*pipeline{},
 		analyses: map[string]*analyzed{},
 		runs:     map[string]api.AnalysisRun{},
 	}
@@ -113,8 +115,11 @@ func (m *Monitor) openAuditLog() (err error) {
 }
 
 // openCatalog opens the catalog and the view of its documents.
-func (m *Monitor) openCatalog() (err error) {
-	if m.catalog, err = catalog.Open(filepath.Join(m.options.State, "catalog")); err != nil {
+func (m *Monitor) openCatalog(ctx context.Context) (err error) {
+	if err := checkCatalog(ctx, m.options.State); err != nil {
+		return err
+	}
+	if m.catalog, err = catalog.Open(filepath.Join(m.options.State, catalogFolder)); err != nil {
 		return err
 	}
 	root, err := viewDirectory(m.options.State)

@@ -13,8 +13,11 @@ import (
 	"shai.dev/monitor/internal/catalog"
 )
 
+// analysisPrefix begins the names of stored analyses in the state directory.
+const analysisPrefix = "analysis-"
+
 func (m *Monitor) analysisPath(pipeline string) string {
-	return filepath.Join(m.options.State, "analysis-"+pipeline)
+	return filepath.Join(m.options.State, analysisPrefix+pipeline)
 }
 
 // storeAnalysis replaces the stored result. A crash leaves the old file or the new one.
