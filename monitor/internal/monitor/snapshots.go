@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,7 +86,7 @@ func Restore(ctx context.Context, state, snapshot string) (kept string, err erro
 	if _, err := os.Stat(filepath.Join(state, catalogFolder)); err != nil {
 		return "", fmt.Errorf("restore: %w; name the state directory of a monitor", err)
 	}
-	log, err := audit.Open(audit.Options{Directory: filepath.Join(state, auditFolder)})
+	log, err := audit.Open(audit.Options{Directory: filepath.Join(state, auditFolder), MaxSize: math.MaxInt64})
 	if err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
