@@ -14,13 +14,16 @@ import (
 var (
 	duplicatingCommands = []uint32{0, 1030} // F_DUPFD, F_DUPFD_CLOEXEC
 	descriptorCommands  = []uint32{
-		1, 2, 3, 4, // F_GETFD, F_SETFD, F_GETFL, F_SETFL
-		6, 7, 37, 38, // F_SETLK, F_SETLKW and their open-file-description kin; F_GETLK would tell what others lock
-		1031, 1032, 1033, 1034, // F_SETPIPE_SZ, F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS
+		1, 2, 3, // F_GETFD, F_SETFD, F_GETFL
+		1032, 1033, 1034, // F_GETPIPE_SZ, F_ADD_SEALS, F_GET_SEALS
 	}
-	deviceRequests = []uint32{
+	// These change an end of a pipe or socket for whoever holds it next, too.
+	settingCommands = []uint32{4, 1031}      // F_SETFL, F_SETPIPE_SZ
+	settingRequests = []uint32{0x5421}       // FIONBIO
+	lockCommands    = []uint32{6, 7, 37, 38} // F_SETLK, F_SETLKW and their open-file-description kin
+	deviceRequests  = []uint32{
 		0x5401, 0x5413, // TCGETS (isatty), TIOCGWINSZ
-		0x541b, 0x5421, // FIONREAD, FIONBIO
+		0x541b,         // FIONREAD
 		0x5450, 0x5451, // FIONCLEX, FIOCLEX
 	}
 	// Java's java.nio makes a socket pair when it opens its first file. The values are
@@ -37,6 +40,13 @@ var (
 		1, 3, 12, // TCP_NODELAY, TCP_CORK, TCP_QUICKACK
 		4, 5, 6, 18, // TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_USER_TIMEOUT
 	}
+	// Beyond what a task may set: kind, error and buffers of a socket. TCP_INFO, SO_MEMINFO,
+	// SO_COOKIE, SO_PEERCRED and the tables of IP (IPT_SO_GET_INFO) are missing on purpose:
+	// they tell of the peer and of the machine.
+	queriedSocketOptions = slices.Concat(socketOptions, []uint32{
+		2, 3, 4, 8, // SO_REUSEADDR, SO_TYPE, SO_ERROR, SO_RCVBUF
+		30, 38, 39, // SO_ACCEPTCONN, SO_PROTOCOL, SO_DOMAIN
+	})
 	// PR_SET_DUMPABLE is missing on purpose: the monitor cannot read the memory of a task
 	// that is not dumpable, and so not the paths that it asks for. Nor may a task decide
 	// that others can trace it.
@@ -122,6 +132,28 @@ func capabilities(indices []int, yes, no code) code {
 	return result
 }
 
+const (
+	sharedMapping    = 0x01 // MAP_SHARED, and part of MAP_SHARED_VALIDATE
+	anonymousMapping = 0x20 // MAP_ANONYMOUS: the kernel ignores the descriptor
+	writableMapping  = 0x02 // PROT_WRITE
+	closeOnExecRange = 0x04 // CLOSE_RANGE_CLOEXEC
+)
+
+// sharing tests for a mapping through which the task's processes could write to each
+// other. The class table is read-only, and the counters are a page of one session.
+func sharing(yes, no code) code {
+	table := equals(4, []uint32{wire.FDClasses}, withBits(2, writableMapping, yes, no),
+		equals(4, []uint32{wire.FDCounters}, no, yes))
+	return withBits(3, sharedMapping, withBits(3, anonymousMapping, yes, table), no)
+}
+
+// owned tests for a descriptor whose settings concern nobody else: a connection, or one
+// that the task has opened. Numbers below low are the task's, too.
+func owned(index int, low uint32, yes, no code) code {
+	return argument(index, within(low, wire.FDReservedEnd,
+		within(wire.FDConnection, wire.FDKeyValue+1, yes, no), yes))
+}
+
 // channel tests for an end of a descriptor channel. The checked descriptors are ends of
 // the same two-way sockets, so reads from them are restricted in the same way.
 func channel(index int, yes, no code) code {
@@ -134,11 +166,11 @@ func checked(index int, yes, no code) code {
 		within(wire.FDChannelChecked, wire.FDReservedEnd, yes, no)))
 }
 
-// reserved tests whether any of the arguments is a reserved number.
-func reserved(indices []int, yes, no code) code {
+// reserved tests whether any of the arguments is a reserved number from low on.
+func reserved(indices []int, low uint32, yes, no code) code {
 	result := no
 	for _, index := range slices.Backward(indices) {
-		result = argument(index, within(wire.FDMonitor, wire.FDReservedEnd, yes, result))
+		result = argument(index, within(low, wire.FDReservedEnd, yes, result))
 	}
 	return result
 }
@@ -149,4 +181,10 @@ func fromGate(yes, no code) code {
 		branch(bpf.JumpEqual, uint32(wire.GateReturn&0xffffffff), yes, no))
 	return slices.Concat(code{bpf.LoadAbsolute{Off: offsetPointerHigh, Size: 4}},
 		branch(bpf.JumpEqual, uint32(wire.GateReturn>>32), low, no))
+}
+
+// socketOptionOf tests level and option of a socket against the lists.
+func socketOptionOf(options []uint32, yes, no code) code {
+	return equals(1, []uint32{socketLevel}, equals(2, options, yes, no),
+		equals(1, []uint32{tcpLevel}, equals(2, tcpOptions, yes, no), no))
 }

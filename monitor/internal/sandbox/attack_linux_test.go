@@ -101,12 +101,29 @@ var attacks = []attack{
 	{"socketpair 5", syscallFilter, unix.EPERM},
 	{"bind", syscallFilter, unix.EPERM},
 	{"pass-descriptor", syscallFilter, unix.EPERM},
-	{"pass-descriptor-at 3", syscallFilter, unix.EPERM},
+	{"pass-descriptor-at 3", syscallFilter, unix.EBUSY},
 	{"sendmsg 7", syscallFilter, unix.EPERM},
 	{"recvmsg 7", syscallFilter, unix.EPERM},
 	{"setsockopt 7 0 4", syscallFilter, unix.EPERM}, // IP_OPTIONS
 	{"setsockopt 7 0 1", syscallFilter, unix.EPERM}, // IP_TOS
 	{"setsockopt 7 1 8", syscallFilter, unix.EPERM}, // SO_RCVBUF
+	{"set-flags 96", syscallFilter, unix.EPERM},
+	{"set-nonblocking 96", syscallFilter, unix.ENOTTY},
+	{"setsockopt 96 1 9", syscallFilter, unix.EPERM},
+	{"getsockopt 7 6 11", syscallFilter, unix.EPERM},  // TCP_INFO
+	{"getsockopt 7 1 55", syscallFilter, unix.EPERM},  // SO_MEMINFO
+	{"getsockopt 96 1 17", syscallFilter, unix.EPERM}, // SO_PEERCRED
+	{"shutdown 96", syscallFilter, unix.EPERM},
+	// Traces at files that others see.
+	{"flock $W/old.txt", syscallFilter, unix.EPERM},
+	{"lock-read $G/allowed.txt", lockMediation, unix.EPERM},
+	{"lock-write $D/box.txt", lockMediation, unix.EPERM},
+	{"lock-description $D/box.txt", lockMediation, unix.EPERM},
+	{"look-for-lock $W/old.txt", syscallFilter, unix.EPERM},
+	{"cachestat $G/allowed.txt", cacheHiding, unix.ENOSYS},
+	{"mincore $G/allowed.txt", cacheHiding, unix.ENOSYS},
+	{"preadv2-nowait $G/allowed.txt", cacheHiding, unix.EOPNOTSUPP},
+	{"pwritev2 $D/box.txt", cacheHiding, unix.EOPNOTSUPP},
 	// Programs.
 	{"exec /bin/true", execRefusal | files, unix.EACCES},
 	{"exec $V", execRefusal, unix.EACCES},
@@ -128,6 +145,11 @@ var attacks = []attack{
 	{"dup3 128", reservedNumbers, unix.EPERM},
 	{"dup2 10", reservedNumbers, unix.EPERM},
 	{"dupfd 96", reservedNumbers, unix.EPERM},
+	{"close 3", reservedNumbers, unix.EBUSY},
+	{"close 16", reservedNumbers, unix.EBUSY},
+	{"close 159", reservedNumbers, unix.EBUSY},
+	{"close-range 3", reservedNumbers, unix.EBUSY},
+	{"close-range 159", reservedNumbers, unix.EBUSY},
 	{"setown 7", syscallFilter, unix.EPERM},
 	{"write 8", syscallFilter, unix.EPERM},
 	{"writev 8", syscallFilter, unix.EPERM},
@@ -180,6 +202,8 @@ var twins = []string{
 	"mkdirat-capability new", "renameat-capability old.txt new.txt", "unlinkat-capability old.txt 1",
 	"kill-own", "fork", "socketpair 1", "prctl-name", "death-signal 9", "read-by-gate 96", "read 7", "write 7",
 	"sendto 3", "recvmsg 3", "write 96",
+	"lock $W/old.txt", "contend $W/old.txt", "preadv2-plain $G/allowed.txt", "close 1", "close-range 160", "closefrom",
+	"set-flags 7", "set-flags 1", "set-nonblocking 7", "getsockopt 7 6 1", "getsockopt 96 1 3", "shutdown 7", "shutdown 3",
 	"dup 1", "dup2 200", "setsockopt 7 6 1", "setsockopt 7 1 9",
 }
 

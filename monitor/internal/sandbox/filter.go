@@ -38,8 +38,11 @@ const (
 	archX8664     = 0xc000003e // AUDIT_ARCH_X86_64
 	x32Bit        = 0x40000000 // __X32_SYSCALL_BIT
 	errnoEPERM    = 1
+	errnoESPIPE   = 29
 	errnoENOSYS   = 38
 	linuxOpenPath = 0x200000 // O_PATH
+	// EOPNOTSUPP is what file systems answer to flags that they do not know.
+	errnoEOPNOTSUPP = 95
 )
 
 // hotCalls are tested before the binary search. Unconditionally native calls need no
@@ -131,6 +134,8 @@ func (spec FilterSpec) rule(call call) code {
 		return allow
 	case absent:
 		return answer(answerErrno | errnoENOSYS)
+	case watchingCache:
+		return choose(waived(cacheHiding), allow, answer(answerErrno|errnoENOSYS))
 	case mediated, refusedPath:
 		return choose(waived(pathMediation), allow, ask)
 	case beneathCapability:
@@ -141,20 +146,24 @@ func (spec FilterSpec) rule(call call) code {
 	case execution:
 		return choose(waived(execRefusal), allow, ask)
 	case signalling:
-		return choose(spec.SignalsScoped, allow, ask)
+		return choose(spec.SignalsScoped && !spec.isolatesWorkers(), allow, ask)
 	case gatedRead:
-		return choose(waived(channelGate), allow, channel(call.arguments[0], fromGate(allow, ask), allow))
+		return spec.unread(call.arguments[0], fromGate(allow, ask), allow)
 	case reading:
-		return choose(waived(channelGate), allow, channel(call.arguments[0], ask, allow))
+		return spec.unread(call.arguments[0], ask, allow)
+	case flaggedReading, flaggedWriting:
+		return spec.withoutFlags(call)
 	case writing, bulkWriting:
 		return checked(call.arguments[0], ask, allow)
 	case copying:
 		target := checked(call.arguments[1], ask, allow)
-		return choose(waived(channelGate), target, channel(call.arguments[0], ask, target))
+		return spec.unread(call.arguments[0], ask, target)
 	case messaging:
 		return equals(call.arguments[0], []uint32{wire.FDMonitor}, allow, ask)
 	case duplicating:
-		return choose(waived(reservedNumbers), allow, reserved(call.arguments, ask, allow))
+		return choose(waived(reservedNumbers), allow, reserved(call.arguments, spec.firstReserved(), ask, allow))
+	case closing, closingRange, seeking:
+		return spec.keepingRule(call, allow, ask)
 	}
 	return spec.valueRule(call, allow, ask)
 }
@@ -162,11 +171,13 @@ func (spec FilterSpec) rule(call call) code {
 // valueRule is the part of rule for calls that have allow-lists of argument values.
 func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	switch call.treatment {
+	case mapping:
+		return choose(spec.isolatesWorkers(), sharing(ask, allow), allow)
 	case controlling:
-		duplication := choose(spec.waived&reservedNumbers != 0, allow, reserved(call.arguments, ask, allow))
-		return equals(1, duplicatingCommands, duplication, equals(1, descriptorCommands, allow, ask))
+		return spec.controlRule(call, allow, ask)
 	case deviceControl:
-		listed := equals(1, deviceRequests, allow, ask)
+		listed := equals(1, deviceRequests, allow,
+			equals(1, settingRequests, owned(0, spec.firstReserved(), allow, ask), ask))
 		return choose(spec.waived&channelGate != 0, listed, channel(call.arguments[0], ask, listed))
 	case processOption:
 		return equals(0, []uint32{setDeathSignal}, equals(1, []uint32{killSignal}, allow, ask),
@@ -180,11 +191,79 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	case pairing:
 		return equals(0, []uint32{unixDomain}, equals(1, streamTypes, allow, ask), ask)
 	case socketOption:
-		return equals(1, []uint32{socketLevel}, equals(2, socketOptions, allow, ask),
-			equals(1, []uint32{tcpLevel}, equals(2, tcpOptions, allow, ask), ask))
+		return owned(0, wire.FDMonitor, socketOptionOf(socketOptions, allow, ask), ask)
+	case socketQuery:
+		return socketOptionOf(queriedSocketOptions, allow, ask)
+	case socketEnd:
+		return equals(0, []uint32{wire.FDMonitor}, allow, owned(0, wire.FDMonitor, allow, ask))
 	}
 	// accepting, refused and unclassified: the supervisor answers.
 	return ask
+}
+
+// controlRule is the rule of fcntl. The supervisor sets locks.
+func (spec FilterSpec) controlRule(call call, allow, ask code) code {
+	waived := func(p protection) bool { return spec.waived&p != 0 }
+	duplication := choose(waived(reservedNumbers), allow, reserved(call.arguments, spec.firstReserved(), ask, allow))
+	setting := owned(0, spec.firstReserved(), allow, ask)
+	locks := equals(1, lockCommands, choose(waived(lockMediation), allow, ask), ask)
+	return equals(1, duplicatingCommands, duplication,
+		equals(1, settingCommands, setting, equals(1, descriptorCommands, allow, locks)))
+}
+
+// keepingRule keeps reserved numbers occupied and their offsets where they are. Closing a
+// reserved number seems to succeed: after an error closefrom(3) tries for ever, and
+// programs that close their output before they exit report a failure.
+func (spec FilterSpec) keepingRule(call call, allow, ask code) code {
+	if spec.waived&reservedNumbers != 0 {
+		return allow
+	}
+	first, kept := spec.firstReserved(), answer(answerErrno)
+	switch call.treatment {
+	case closingRange:
+		overlapping := argument(1, branch(bpf.JumpGreaterOrEqual, first,
+			withBits(2, closeOnExecRange, allow, kept), allow))
+		return argument(0, branch(bpf.JumpGreaterOrEqual, wire.FDReservedEnd, allow, overlapping))
+	case seeking:
+		return choose(spec.isolatesWorkers(),
+			reserved(call.arguments, first, answer(answerErrno|errnoESPIPE), allow), allow)
+	}
+	// A worker makes place for its view, which the kernel puts at the lowest free number.
+	view := choose(spec.Serving, equals(0, []uint32{wire.FDCapability}, ask, kept), kept)
+	return reserved(call.arguments, first, view, allow)
+}
+
+// withoutFlags is the rule of calls with flags (RWF_…) in argument 5. With RWF_NOWAIT a
+// task would see what others have read.
+func (spec FilterSpec) withoutFlags(call call) code {
+	allow, ask := answer(answerAllow), answer(answerNotify)
+	plain := checked(call.arguments[0], ask, allow)
+	if call.treatment == flaggedReading {
+		plain = spec.unread(call.arguments[0], ask, allow)
+	}
+	return choose(spec.waived&cacheHiding != 0, plain,
+		equals(5, []uint32{0}, plain, answer(answerErrno|errnoEOPNOTSUPP)))
+}
+
+// unread tests for descriptors that a task does not read: channels, and in a task that
+// serves users the class table, whose offset its processes share.
+func (spec FilterSpec) unread(index int, ofChannel, other code) code {
+	if spec.isolatesWorkers() {
+		other = equals(index, []uint32{wire.FDClasses}, answer(answerNotify), other)
+	}
+	return choose(spec.waived&channelGate != 0, other, channel(index, ofChannel, other))
+}
+
+// isolatesWorkers reports whether the task's processes must share nothing.
+func (spec FilterSpec) isolatesWorkers() bool { return spec.Serving && spec.waived&nothingShared == 0 }
+
+// firstReserved returns the lowest reserved number. In a task that serves users standard
+// input and output are reserved, too: its forks inherit what is there.
+func (spec FilterSpec) firstReserved() uint32 {
+	if spec.isolatesWorkers() {
+		return 0
+	}
+	return wire.FDMonitor
 }
 
 // decidesForks reports whether the supervisor decides on every new process and thread.

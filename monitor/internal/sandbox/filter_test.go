@@ -63,6 +63,10 @@ const (
 	notify = uint32(answerNotify)
 	kill   = uint32(answerKill)
 	enosys = uint32(answerErrno | errnoENOSYS)
+	// untouched says that the call succeeded, though it did nothing.
+	untouched  = uint32(answerErrno)
+	eopnotsupp = uint32(answerErrno | errnoEOPNOTSUPP)
+	espipe     = uint32(answerErrno | errnoESPIPE)
 )
 
 func TestFilterArguments(t *testing.T) {
@@ -119,7 +123,46 @@ func TestFilterArguments(t *testing.T) {
 		{"fcntl", elsewhere, []uint64{200, 0}, allow},
 		{"fcntl", elsewhere, []uint64{200, 8}, notify}, // F_SETOWN
 		{"fcntl", elsewhere, []uint64{200, 5}, notify}, // F_GETLK
-		{"fcntl", elsewhere, []uint64{200, 6}, allow},
+		{"fcntl", elsewhere, []uint64{200, 6}, notify}, // F_SETLK
+		{"fcntl", elsewhere, []uint64{200, 37}, notify},
+		{"fcntl", elsewhere, []uint64{200, 4}, allow}, // F_SETFL
+		{"fcntl", elsewhere, []uint64{7, 4}, allow},
+		{"fcntl", elsewhere, []uint64{1, 4}, allow},
+		{"fcntl", elsewhere, []uint64{32, 4}, notify},
+		{"fcntl", elsewhere, []uint64{96, 1031}, notify}, // F_SETPIPE_SZ
+		{"ioctl", elsewhere, []uint64{200, 0x5421}, allow},
+		{"ioctl", elsewhere, []uint64{32, 0x5421}, notify}, // FIONBIO
+		{"close", elsewhere, []uint64{200}, allow},
+		{"close", elsewhere, []uint64{1}, allow},
+		{"close", elsewhere, []uint64{16}, untouched},
+		{"close", elsewhere, []uint64{159}, untouched},
+		{"close_range", elsewhere, []uint64{160, 0xffffffff}, allow},
+		{"close_range", elsewhere, []uint64{0, 2}, allow},
+		{"close_range", elsewhere, []uint64{0, 3}, untouched},
+		{"close_range", elsewhere, []uint64{159, 0xffffffff}, untouched},
+		{"close_range", elsewhere, []uint64{3, 0xffffffff, 4}, allow}, // CLOSE_RANGE_CLOEXEC
+		{"lseek", elsewhere, []uint64{4}, allow},
+		{"mmap", elsewhere, []uint64{0, 4096, 3, 0x21, 0xffffffff}, allow},
+		{"preadv2", elsewhere, []uint64{200, 0, 1, 0, 0, 8}, eopnotsupp}, // RWF_NOWAIT
+		{"pwritev2", elsewhere, []uint64{200, 0, 1, 0, 0, 0}, allow},
+		{"pwritev2", elsewhere, []uint64{200, 0, 1, 0, 0, 128}, eopnotsupp},
+		{"cachestat", elsewhere, nil, enosys},
+		{"mincore", elsewhere, nil, enosys},
+		{"flock", elsewhere, []uint64{200, 2}, notify},
+		{"remap_file_pages", elsewhere, nil, notify},
+		{"shutdown", elsewhere, []uint64{7, 1}, allow},
+		{"shutdown", elsewhere, []uint64{3, 2}, allow},
+		{"shutdown", elsewhere, []uint64{6, 2}, notify},
+		{"shutdown", elsewhere, []uint64{96, 0}, notify},
+		{"getsockopt", elsewhere, []uint64{96, 1, 3}, allow}, // SO_TYPE
+		{"getsockopt", elsewhere, []uint64{7, 6, 1}, allow},
+		{"getsockopt", elsewhere, []uint64{7, 6, 11}, notify}, // TCP_INFO
+		{"getsockopt", elsewhere, []uint64{7, 0, 64}, notify}, // IPT_SO_GET_INFO
+		{"getsockopt", elsewhere, []uint64{7, 1, 55}, notify}, // SO_MEMINFO
+		{"getsockopt", elsewhere, []uint64{7, 1, 17}, notify}, // SO_PEERCRED
+		{"getsockopt", elsewhere, []uint64{7, 1, 42}, notify}, // SO_PEEK_OFF
+		{"setsockopt", elsewhere, []uint64{96, 1, 20}, notify},
+		{"setsockopt", elsewhere, []uint64{200, 1, 20}, allow},
 		{"openat", elsewhere, []uint64{16, 0, 0}, allow},
 		{"openat", elsewhere, []uint64{31, 0, 0}, allow},
 		{"openat", elsewhere, []uint64{16, 0, linuxOpenPath}, notify},
@@ -204,10 +247,14 @@ func TestFilterTable(t *testing.T) {
 		switch call.treatment {
 		case native:
 			want = allow
-		case absent:
+		case absent, watchingCache:
 			want = enosys
-		case writing, bulkWriting, cloning, forking:
-			continue // 100 is right for these, and forks are native unless somebody is served
+		case flaggedReading, flaggedWriting:
+			want = eopnotsupp
+		case closing:
+			want = untouched
+		case writing, bulkWriting, cloning, forking, mapping, seeking, closingRange:
+			continue // 100 is right for these, or they are native unless somebody is served
 		}
 		if got := evaluate(t, filter, x86, call.number, elsewhere, wrong...); got != want {
 			t.Errorf("%s: %#x, want %#x", call.name, got, want)
@@ -247,6 +294,7 @@ func TestFilterWaivers(t *testing.T) {
 		name      string
 		arguments []uint64
 	}{
+		lockMediation:   {"fcntl", []uint64{200, 6}},
 		pathMediation:   {"open", nil},
 		channelGate:     {"read", []uint64{96}},
 		reservedNumbers: {"dup", []uint64{8}},
@@ -267,21 +315,40 @@ func TestFilterWaivers(t *testing.T) {
 }
 
 // TestFilterServing: in a task that serves users the supervisor is asked about every
-// process and thread.
+// process, thread and signal, and nothing that workers inherit can be changed.
 func TestFilterServing(t *testing.T) {
-	filter := interpreter(t, FilterSpec{Serving: true})
+	filter := interpreter(t, FilterSpec{Serving: true, SignalsScoped: true})
+	const noFile = 0xffffffff
 	for _, test := range []struct {
-		name  string
-		flags uint64
-		want  uint32
+		name      string
+		arguments []uint64
+		want      uint32
 	}{
-		// as posix_spawn does
-		{"fork", 0, notify}, {"vfork", 0, notify}, {"clone", 17, notify}, {"clone", 0x4111, notify},
-		{"clone", 0x003d0f00, notify}, {"clone", 0x003d0f00 | 0x8000, notify}, {"clone", 0x10000000, notify},
-		{"clone3", 0, enosys},
+		{"fork", nil, notify}, {"vfork", nil, notify}, {"clone", []uint64{17}, notify},
+		{"clone", []uint64{0x4111}, notify}, // as posix_spawn does
+		{"clone", []uint64{0x003d0f00}, notify}, {"clone", []uint64{0x003d0f00 | 0x8000}, notify},
+		{"clone", []uint64{0x10000000}, notify}, {"clone3", nil, enosys},
+		{"kill", []uint64{1}, notify}, {"tkill", []uint64{1}, notify}, {"tgkill", []uint64{1}, notify},
+		{"rt_sigqueueinfo", []uint64{1}, notify}, {"rt_tgsigqueueinfo", []uint64{1}, notify},
+		{"mmap", []uint64{0, 4096, 3, 0x22, noFile}, allow}, // MAP_PRIVATE|MAP_ANONYMOUS
+		{"mmap", []uint64{0, 4096, 3, 0x02, 200}, allow},
+		{"mmap", []uint64{0, 4096, 3, 0x21, noFile}, notify},
+		{"mmap", []uint64{0, 4096, 1, 0x01, 200}, notify},
+		{"mmap", []uint64{0, 4096, 1, 0x03, 200}, notify}, // MAP_SHARED_VALIDATE
+		{"mmap", []uint64{0, 4096, 1, 0x01, 4}, allow},
+		{"mmap", []uint64{0, 4096, 3, 0x01, 4}, notify},
+		{"mmap", []uint64{0, 4096, 1, 0x21, 4}, notify}, // anonymous, whatever the descriptor
+		{"mmap", []uint64{0, 4096, 3, 0x01, 5}, allow},
+		{"mmap", []uint64{0, 4096, 3, 0x21, 5}, notify},
+		{"close", []uint64{1}, untouched}, {"close", []uint64{16}, notify}, {"close", []uint64{17}, untouched},
+		{"close", []uint64{160}, allow}, {"close_range", []uint64{0, 0}, untouched},
+		{"dup2", []uint64{200, 1}, notify}, {"fcntl", []uint64{1, 4}, notify}, {"fcntl", []uint64{7, 4}, allow},
+		{"lseek", []uint64{4}, espipe}, {"lseek", []uint64{200}, allow},
+		{"read", []uint64{4}, notify}, {"read", []uint64{7}, allow}, {"preadv2", []uint64{4}, notify},
+		{"sendfile", []uint64{200, 4}, notify}, {"splice", []uint64{4, 0, 200}, notify},
 	} {
-		if got := evaluate(t, filter, x86, numberOf(test.name), elsewhere, test.flags); got != test.want {
-			t.Errorf("%s(%#x): %#x, want %#x", test.name, test.flags, got, test.want)
+		if got := evaluate(t, filter, x86, numberOf(test.name), elsewhere, test.arguments...); got != test.want {
+			t.Errorf("%s%v: %#x, want %#x", test.name, test.arguments, got, test.want)
 		}
 	}
 }

@@ -131,9 +131,9 @@ func run(t *testing.T, spec Spec, decider Decider) outcome {
 	return outcome{output.String(), task.Err()}
 }
 
-// ground is a small world for a victim: what it is granted, what it may write,
-// a secret, and a runtime in which the secret has another name.
-type ground struct{ granted, written, secret, runtime string }
+// ground is a small world for a victim: what it is granted, what it may write, what it
+// may write but not read, a secret, and a runtime in which the secret has another name.
+type ground struct{ granted, written, dropped, secret, runtime string }
 
 func newGround(t *testing.T) ground {
 	t.Helper()
@@ -141,13 +141,14 @@ func newGround(t *testing.T) ground {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := ground{filepath.Join(root, "granted"), filepath.Join(root, "written"), filepath.Join(root, "secret"),
-		filepath.Join(root, "runtime")}
-	for _, directory := range []string{g.granted, g.written, g.secret, g.secret + "/empty", g.runtime} {
+	g := ground{filepath.Join(root, "granted"), filepath.Join(root, "written"), filepath.Join(root, "dropped"),
+		filepath.Join(root, "secret"), filepath.Join(root, "runtime")}
+	for _, directory := range []string{g.granted, g.written, g.dropped, g.secret, g.secret + "/empty", g.runtime} {
 		check(t, os.Mkdir(directory, 0o755))
 	}
 	check(t, os.WriteFile(g.granted+"/allowed.txt", []byte("allowed"), 0o644))
 	check(t, os.WriteFile(g.written+"/old.txt", []byte("old"), 0o644))
+	check(t, os.WriteFile(g.dropped+"/box.txt", []byte("box"), 0o644))
 	check(t, os.WriteFile(g.secret+"/secret.txt", []byte("secret"), 0o644))
 	check(t, os.WriteFile(g.runtime+"/allowed.txt", []byte("allowed"), 0o644))
 	check(t, os.Link(g.secret+"/secret.txt", g.runtime+"/linked.txt"))
@@ -165,9 +166,9 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// expand replaces $G, $W, $S and $R by the directories.
+// expand replaces $G, $W, $D, $S and $R by the directories.
 func (g ground) expand(words []string) []string {
-	replacer := strings.NewReplacer("$G", g.granted, "$W", g.written, "$S", g.secret, "$R", g.runtime)
+	replacer := strings.NewReplacer("$G", g.granted, "$W", g.written, "$D", g.dropped, "$S", g.secret, "$R", g.runtime)
 	expanded := make([]string, len(words))
 	for i, word := range words {
 		expanded[i] = replacer.Replace(word)
@@ -180,7 +181,7 @@ func (g ground) decider() *scripted {
 		if request.Flags&(accessMode|changing) == unix.O_RDONLY || request.Flags&openPath != 0 {
 			return allowBeneath(g.granted, g.written)(request)
 		}
-		return allowBeneath(g.written)(request)
+		return allowBeneath(g.written, g.dropped)(request)
 	}}
 }
 

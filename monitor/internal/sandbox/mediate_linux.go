@@ -7,16 +7,9 @@ package sandbox
 import (
 	"encoding/binary"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// copyFlags are the flags of clone with which a child shares nothing with its parent: the
-// exit signal, and CLONE_PARENT_SETTID, CHILD_CLEARTID and CHILD_SETTID, which C
-// libraries use to fork. It excludes CLONE_VM, FS, FILES, SIGHAND, VFORK, THREAD, SYSVSEM
-// and IO.
-const copyFlags = 0xff | 0x00100000 | 0x00200000 | 0x01000000
 
 // handlers answer the calls that are not always refused. A handler that succeeds has
 // answered the request itself; otherwise it returns the reason.
@@ -54,7 +47,10 @@ func init() {
 		"write":           (*request).send,
 		"writev":          (*request).send,
 		"sendto":          (*request).send,
+		"close":           (*request).makeRoom,
+		"fcntl":           (*request).lock,
 		"kill":            (*request).signal,
+		"tkill":           (*request).signal,
 		"tgkill":          (*request).signal,
 		"rt_sigqueueinfo": (*request).signal, "rt_tgsigqueueinfo": (*request).signal,
 	}
@@ -76,36 +72,6 @@ func (r *request) execute() error {
 	}
 	return errRefused
 }
-
-// fork decides about new processes and threads in tasks that serve users. Only the
-// program itself may fork, and only copies of itself: a thread, or a process that shares
-// memory (as with vfork) or a descriptor table, could mix the sessions of two users. In
-// other tasks, only calls that are refused come here. The flags are a value, so the call
-// may proceed. Most notifications come from single-threaded programs, whose thread number
-// is the process number.
-func (r *request) fork() error {
-	if r.call.name == "vfork" || r.call.name == "clone" && uint32(r.Arguments[0])&^copyFlags != 0 {
-		return errShares
-	}
-	process := int(r.PID)
-	if process != r.supervisor.task.pid {
-		var err error
-		if process, err = r.process(); err != nil {
-			return err
-		}
-	}
-	if process == r.supervisor.task.pid {
-		return r.proceed()
-	}
-	return errForks
-}
-
-// errShares and errForks are the reasons for which a task that serves users may not make
-// a thread or process.
-const (
-	errShares = refusal("a process of a task that serves users may not share memory or descriptors with another")
-	errForks  = refusal("only the task's program may fork; a worker's child would outlive the session")
-)
 
 // permit decides on a pinned file for the caller. See [arbiter.permit].
 func (r *request) permit(file *pinned, flags int, pin bool) error {
@@ -219,18 +185,4 @@ func (r *request) give(descriptor, closeOnExec int) error {
 		return nil
 	}
 	return errno
-}
-
-// signal is for kernels whose Landlock does not scope signals. A task may signal only its
-// own processes. The target is a scalar, so the call may proceed.
-func (r *request) signal() error {
-	target := r.descriptor(0)
-	if target < -1 {
-		target = -target
-	}
-	group, err := syscall.Getpgid(target)
-	if target == 0 || target != -1 && err == nil && group == r.supervisor.task.pid {
-		return r.proceed()
-	}
-	return errRefused
 }

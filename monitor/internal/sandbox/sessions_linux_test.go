@@ -8,13 +8,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/waiting"
+	"shai.dev/monitor/internal/wire"
 )
 
 // meetings are ways to bring two users together. Each of the protections prevents this by
@@ -36,11 +39,42 @@ var meetings = []struct {
 	{fmt.Sprint("serve-in-clone ", unix.CLONE_VFORK), []protection{separateWorkers}, []string{"clone"}},
 }
 
+// sharings are ways in which the workers of a program could share something, the
+// protection that prevents each, and how it fails.
+var sharings = []attack{
+	{"share-memory anonymous", nothingShared, unix.EPERM},
+	{"share-memory table", nothingShared, unix.EPERM},
+	{"share-memory device /dev/zero", nothingShared, unix.EPERM},
+	{"share-memory file $W/old.txt", nothingShared, unix.EPERM},
+	{"share-memory validated $W/old.txt", nothingShared, unix.EPERM},
+	{"share-descriptor pipe", nothingShared, unix.EPERM},
+	{"share-descriptor socketpair", nothingShared, unix.EPERM},
+	{"share-descriptor eventfd", nothingShared, unix.EPERM},
+	{"share-descriptor offset $G/allowed.txt", nothingShared, unix.EPERM},
+	{"share-descriptor pipe-in-place 0", reservedNumbers, unix.EPERM},
+	{"share-descriptor pipe-in-place 16", reservedNumbers, unix.EPERM},
+	{"share-descriptor table-offset", nothingShared, unix.ESPIPE},
+	{"share-descriptor table-read", nothingShared, unix.EACCES},
+	{"share-descriptor flags 1", nothingShared, unix.EPERM},
+	{"share-signal process", nothingShared, unix.EPERM},
+	{"share-signal thread", nothingShared, unix.EPERM},
+	{"share-signal any-thread", nothingShared, unix.EPERM},
+	{"share-signal queue", nothingShared, unix.EPERM},
+	{"share-signal queue-thread", nothingShared, unix.EPERM},
+	{"share-signal group", nothingShared, unix.EPERM},
+	{"share-signal everybody", nothingShared, unix.EPERM},
+	{"share-signal worker 10", nothingShared, unix.EPERM}, // SIGUSR1
+}
+
 // servingWorld is a world in which users connect as often as somebody accepts.
 func servingWorld(t *testing.T, try string) (Spec, *scripted) {
 	t.Helper()
 	spec, decider := world(t, try)
 	spec.Serving = true
+	table, err := os.Open(filepath.Join(spec.Perimeter[0].Path, "allowed.txt"))
+	check(t, err)
+	t.Cleanup(func() { table.Close() })
+	spec.Descriptors[wire.FDClasses] = table
 	var users atomic.Int32
 	decider.accept = func(context.Context, Task, Worker) (*Accepted, error) {
 		accepted, client, server := session(t)
@@ -107,6 +141,34 @@ func TestForksAreCopies(t *testing.T) {
 func TestWorkersServeOneAfterTheOther(t *testing.T) {
 	for _, flags := range []int{0, unix.CLONE_CHILD_CLEARTID | unix.CLONE_CHILD_SETTID} {
 		try := fmt.Sprint("serve-in-clone ", flags)
+		spec, decider := servingWorld(t, try)
+		if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
+			t.Errorf("%s: errno %v, %v %s, refused %v", try, errno, got.err, got.output, decider.refused)
+		}
+	}
+}
+
+// TestWorkersShareNothing: what a worker leaves behind, no other process of the task finds.
+func TestWorkersShareNothing(t *testing.T) {
+	for _, sharing := range sharings {
+		t.Run(sharing.try, func(t *testing.T) {
+			spec, decider := servingWorld(t, sharing.try)
+			if succeeded, errno, got := attempt(t, spec, decider); succeeded || errno != sharing.errno {
+				t.Errorf("succeeded %v, errno %v, want %v: %v %s", succeeded, errno, sharing.errno, got.err, got.output)
+			}
+			spec, decider = servingWorld(t, sharing.try)
+			spec.waived = sharing.off
+			if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
+				t.Errorf("without the protection: errno %v, %v %s", errno, got.err, got.output)
+			}
+		})
+	}
+}
+
+// TestProgramsEndTheirWorkers is the allowed twin, with what a worker does to itself.
+func TestProgramsEndTheirWorkers(t *testing.T) {
+	for _, try := range []string{"share-signal worker 15", "share-signal worker 9", "share-signal self", "closefrom",
+		"set-flags 7"} {
 		spec, decider := servingWorld(t, try)
 		if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
 			t.Errorf("%s: errno %v, %v %s, refused %v", try, errno, got.err, got.output, decider.refused)

@@ -23,6 +23,8 @@ type supervisor struct {
 	arbiter
 	listener listener
 	workers  reservations
+	// isolates says that the task serves users: its processes must share nothing.
+	isolates bool
 	// mayExecute permits the launcher's one exec. It is used up before the task's program
 	// runs an instruction.
 	mayExecute atomic.Bool
@@ -41,9 +43,9 @@ func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervi
 	}
 	l.wakeSynchronously()
 	s := &supervisor{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User},
-		listener: l,
-		workers:  reservations{repeated: spec.waived&oneSession != 0, held: map[int]*worker{}},
-		slots:    make(chan struct{}, requestsAtATime), wake: wake}
+		listener: l, isolates: spec.Serving && spec.waived&nothingShared == 0,
+		workers: reservations{repeated: spec.waived&oneSession != 0, held: map[int]*worker{}},
+		slots:   make(chan struct{}, requestsAtATime), wake: wake}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.mayExecute.Store(true)
 	return s, nil

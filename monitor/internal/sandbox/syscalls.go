@@ -21,52 +21,63 @@ const (
 	refused                     // refused by the supervisor, which reports it
 	refusedPath                 // the same; belongs to path mediation, for waivers
 	absent                      // ENOSYS from the filter itself
+	watchingCache               // the same
 	mediated                    // takes a path: the supervisor does it on the task's behalf
 	execution                   // execve and execveat: allowed once, by the supervisor
 	accepting                   // answered by the monitor on FDListen, otherwise refused
 	signalling                  // native where Landlock scopes signals, else the supervisor checks the target
 	gatedRead                   // args: descriptor; channels only from libshai's instruction
 	reading                     // args: descriptors read from; never a channel
+	flaggedReading              // preadv2: as reading, without flags
 	writing                     // args: descriptor; a checked one asks the monitor
 	bulkWriting                 // args: descriptors written to; never a checked one
+	flaggedWriting              // pwritev2: as bulkWriting, without flags
 	copying                     // args: descriptor read from, descriptor written to
 	messaging                   // args: descriptor; messages, which can carry descriptors, come on FDMonitor only
 	duplicating                 // args: numbers that must not be reserved
+	closing                     // close: without effect on reserved numbers
+	closingRange                // close_range: the same for ranges that overlap them
+	seeking                     // args: descriptor; never one that workers inherit
 	beneathCapability           // args: directory descriptors; native when all are capabilities, else refused
 	// The others depend on values of arguments.
 	opening       // openat: native beneath a capability without O_PATH, else mediated
-	controlling   // fcntl: an allow-list of commands, duplication as duplicating
+	mapping       // mmap: in a task that serves users, no shared memory
+	controlling   // fcntl: an allow-list of commands, duplication as duplicating; the supervisor locks
 	deviceControl // ioctl: an allow-list of requests
 	processOption // prctl: an allow-list of options, one of them with one value only
 	forking       // fork and vfork: in a task that serves users the supervisor decides
 	cloning       // clone: the same; in other tasks no new namespaces
 	onOneself     // arg 0 is a process: only 0, the caller itself
 	pairing       // socketpair: only streams, which are pipes once messages are refused
-	socketOption  // setsockopt: an allow-list of options by level
+	socketOption  // setsockopt: an allow-list of options by level, on the task's own sockets
+	socketQuery   // getsockopt: an allow-list of options by level
+	socketEnd     // shutdown: of the task's own sockets
 )
 
 // classification lists every system call under its treatment. Numbers in parentheses are
 // the arguments that the treatment examines.
 var classification = map[treatment]string{
-	native: `close fstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
-		pipe select sched_yield mremap msync mincore madvise pause nanosleep getitimer alarm setitimer getpid
-		shutdown getsockname getpeername getsockopt exit wait4 uname flock fsync fdatasync
+	native: `fstat poll mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
+		pipe select sched_yield mremap msync madvise pause nanosleep getitimer alarm setitimer getpid
+		getsockname getpeername exit wait4 uname fsync fdatasync
 		ftruncate getdents getcwd fchdir umask gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid
 		getegid getppid getpgrp getgroups getresuid getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait
 		rt_sigsuspend sigaltstack fstatfs getpriority sched_getparam sched_getscheduler sched_get_priority_max
 		sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall arch_prctl setrlimit gettid
-		readahead time futex sched_getaffinity epoll_create remap_file_pages getdents64 set_tid_address
+		readahead time futex sched_getaffinity epoll_create getdents64 set_tid_address
 		restart_syscall fadvise64 timer_create timer_settime timer_gettime timer_getoverrun timer_delete
 		clock_gettime clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl mbind set_mempolicy get_mempolicy
 		waitid ioprio_get pselect6 ppoll set_robust_list sync_file_range epoll_pwait signalfd
 		timerfd_create eventfd fallocate timerfd_settime timerfd_gettime signalfd4 eventfd2 epoll_create1 pipe2
-		getcpu sched_getattr getrandom membarrier mlock2 pkey_mprotect pkey_alloc pkey_free rseq close_range
-		epoll_pwait2 futex_waitv landlock_restrict_self cachestat map_shadow_stack futex_wake futex_wait
+		getcpu sched_getattr getrandom membarrier mlock2 pkey_mprotect pkey_alloc pkey_free rseq
+		epoll_pwait2 futex_waitv landlock_restrict_self map_shadow_stack futex_wake futex_wait
 		futex_requeue mseal vmsplice`,
 
 	// The flags of clone3 are in memory, which the filter cannot read. Libraries fall
 	// back to clone after ENOSYS, but after no other error.
 	absent: `clone3`,
+	// They tell which pages of a file somebody has read.
+	watchingCache: `mincore cachestat`,
 
 	mediated: `open stat lstat access creat readlink statfs newfstatat readlinkat faccessat statx openat2 faccessat2`,
 	opening:  `openat(0)`,
@@ -76,14 +87,20 @@ var classification = map[treatment]string{
 	signalling: `kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo`,
 
 	gatedRead:         `read(0) recvfrom(0)`,
-	reading:           `readv(0) pread64(0) preadv(0) preadv2(0)`,
+	reading:           `readv(0) pread64(0) preadv(0)`,
+	flaggedReading:    `preadv2(0)`,
 	writing:           `write(0) writev(0) sendto(0)`,
-	bulkWriting:       `pwrite64(0) pwritev(0) pwritev2(0)`,
+	bulkWriting:       `pwrite64(0) pwritev(0)`,
+	flaggedWriting:    `pwritev2(0)`,
 	copying:           `sendfile(1,0) splice(0,2) tee(0,1) copy_file_range(0,2)`,
 	messaging:         `recvmsg(0)`,
 	duplicating:       `dup(0) dup2(0,1) dup3(0,1)`,
+	closing:           `close(0)`,
+	closingRange:      `close_range`,
+	seeking:           `lseek(0)`,
 	beneathCapability: `mkdirat(0) mknodat(0) unlinkat(0) renameat(0,2) renameat2(0,2) linkat(0,2) symlinkat(1)`,
 
+	mapping:       `mmap`,
 	controlling:   `fcntl(0)`,
 	deviceControl: `ioctl(0)`,
 	processOption: `prctl`,
@@ -91,7 +108,9 @@ var classification = map[treatment]string{
 	cloning:       `clone`,
 	onOneself:     `prlimit64 get_robust_list`,
 	pairing:       `socketpair`,
-	socketOption:  `setsockopt`,
+	socketOption:  `setsockopt(0)`,
+	socketQuery:   `getsockopt`,
+	socketEnd:     `shutdown(0)`,
 
 	// Landlock does not confine chdir, changes of metadata and the like, so these calls
 	// are refused by path. Those by descriptor would change the metadata of files that a
@@ -102,7 +121,8 @@ var classification = map[treatment]string{
 		listxattrat removexattrat inotify_init inotify_init1 inotify_add_watch inotify_rm_watch file_getattr
 		file_setattr`,
 
-	refused: `shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink
+	// A lock tells whoever may open the file that another has opened it.
+	refused: `flock remap_file_pages shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink
 		mq_timedsend mq_timedreceive mq_notify mq_getsetattr
 		socket connect bind listen recvmmsg sendmmsg sendmsg
 		ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd
@@ -175,7 +195,7 @@ func refusalOf(refused call) syscall.Errno {
 	switch refused.treatment {
 	case unclassified:
 		return syscall.ENOSYS
-	case mediated, opening, refusedPath, beneathCapability, gatedRead, reading, execution:
+	case mediated, opening, refusedPath, beneathCapability, gatedRead, reading, flaggedReading, execution:
 		return syscall.EACCES
 	case deviceControl:
 		return syscall.ENOTTY

@@ -28,7 +28,8 @@ var victimPath = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(directory, "victim")
 	compile := exec.Command("gcc", "-static", "-pthread", "-O1", "-Wall", "-Werror", "-I", "../../../runtime/include",
 		"-o", path,
-		"testdata/victim.c", "testdata/victim_processes.c", "testdata/victim_sessions.c")
+		"testdata/victim.c", "testdata/victim_processes.c", "testdata/victim_sessions.c",
+		"testdata/victim_sharing.c", "testdata/victim_traces.c")
 	if output, err := compile.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the victim: %w\n%s", err, output)
 	}
@@ -51,7 +52,7 @@ func (g ground) spec(t *testing.T, attempt string) Spec {
 	return Spec{
 		Name: "victim", Command: append([]string{program}, g.expand(strings.Fields(attempt))...), WorkingDirectory: "/",
 		Runtime:      []string{filepath.Dir(program), g.runtime},
-		Perimeter:    []Directory{{g.granted, Read}, {g.written, Read | Write}},
+		Perimeter:    []Directory{{g.granted, Read}, {g.written, Read | Write}, {g.dropped, Write}},
 		Capabilities: []Capability{{"/shai/view", g.granted}, {"/index", g.written}},
 		Confined:     true,
 	}

@@ -101,8 +101,10 @@ pass_descriptor(int number)
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(header), &passed, sizeof(int));
-	if (number >= 0 && (close(number) < 0 || fcntl(pair[0], F_DUPFD, number) != number))
+	if (number >= 0 && (close(number) < 0 || fcntl(pair[0], F_DUPFD, number) != number)) {
+		errno = EBUSY;
 		return -1;
+	}
 	return syscall(SYS_sendmsg, number < 0 ? pair[0] : number, &message, 0);
 }
 
@@ -374,8 +376,11 @@ by_system(const char *attempt, char **a)
 	if (IS("serve-two-at-once")) return serve_two_at_once();
 	if (IS("serve-two-in-turn")) return serve_two_in_turn();
 	if (IS("serve-in-fork-of-worker")) return serve_in_fork_of_worker();
+	if (IS("share-memory")) return share_memory(a[0], a[1]);
+	if (IS("share-descriptor")) return share_descriptor(a[0], a[1]);
+	if (IS("share-signal")) return share_signal(a[0], a[1]);
 	if (IS("ignore-term")) { signal(SIGTERM, SIG_IGN); breed(2); }
-	return NOT_MINE;
+	return trace(attempt, a, NOT_MINE);
 }
 
 /*

@@ -49,4 +49,12 @@ long serve_two_at_once(void);
 long serve_two_in_turn(void);
 long serve_in_fork_of_worker(void);
 
+/* The program's workers share memory, a descriptor or its state, signals. */
+long share_memory(const char *what, const char *path);
+long share_descriptor(const char *what, const char *path);
+long share_signal(const char *what, const char *number);
+
+/* Traces at files and descriptors; returns otherwise if the attempt is none of these. */
+long trace(const char *attempt, char **arguments, long otherwise);
+
 #endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Attempts to leave or find traces at files: locks, the page cache; and to take the
+ * places of reserved descriptors.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "victim.h"
+
+#define IS(name) (strcmp(attempt, name) == 0)
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+static int
+open_for(const char *mode, const char *path)
+{
+	int flags = strcmp(mode, "r") == 0 ? O_RDONLY : strcmp(mode, "w") == 0 ? O_WRONLY : O_RDWR;
+
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+}
+
+static long
+lock(int descriptor, int command, short type)
+{
+	return syscall(SYS_fcntl, descriptor, command, &(struct flock){.l_type = type});
+}
+
+/* A second description sees the lock of the first until that is closed. */
+static long
+contend(const char *path)
+{
+	int first = open_for("rw", path), second = open_for("rw", path);
+
+	if (lock(first, F_SETLK, F_WRLCK) < 0)
+		return -1;
+	if (lock(second, F_SETLK, F_WRLCK) == 0 || errno != EAGAIN || lock(second, F_SETLKW, F_RDLCK) == 0)
+		return -1;
+	if (lock(first, F_SETLK, F_UNLCK) < 0 || lock(second, F_OFD_SETLK, F_WRLCK) < 0)
+		return -1;
+	close(second);
+	return lock(first, F_OFD_SETLKW, F_WRLCK);
+}
+
+static long
+look_into_cache(const char *attempt, const char *path)
+{
+	int descriptor = open_for(IS("pwritev2") ? "w" : "r", path);
+	char byte = 'o';
+	uint64_t range[2] = {0, 4096}, counts[5];
+	unsigned char present;
+
+	if (descriptor < 0)
+		return -1;
+	if (IS("cachestat"))
+		return syscall(SYS_cachestat, descriptor, range, counts, 0);
+	if (IS("mincore"))
+		return mincore(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, descriptor, 0), 4096, &present);
+	if (IS("pwritev2"))
+		return pwritev2(descriptor, &(struct iovec){&byte, 1}, 1, 0, RWF_HIPRI);
+	if (IS("preadv2-plain"))
+		return preadv2(descriptor, &(struct iovec){&byte, 1}, 1, 0, 0);
+	return preadv2(descriptor, &(struct iovec){&byte, 1}, 1, 0, RWF_NOWAIT);
+}
+
+/* Whether a number is free afterwards. */
+static long
+freed(int number)
+{
+	if (fcntl(number, F_GETFD) >= 0) {
+		errno = EBUSY;
+		return -1;
+	}
+	return 0;
+}
+
+long
+trace(const char *attempt, char **a, long otherwise)
+{
+	int value = 0, n = a[0] ? atoi(a[0]) : -1;
+	socklen_t size = sizeof(value);
+
+	if (IS("flock")) return syscall(SYS_flock, open_for("rw", a[0]), 2 /* LOCK_EX */);
+	if (IS("lock-read")) return lock(open_for("r", a[0]), F_SETLK, F_RDLCK);
+	if (IS("lock-write")) return lock(open_for("w", a[0]), F_SETLK, F_WRLCK);
+	if (IS("lock-description")) return lock(open_for("w", a[0]), F_OFD_SETLK, F_WRLCK);
+	if (IS("lock")) return lock(open_for("rw", a[0]), F_SETLK, F_WRLCK);
+	if (IS("look-for-lock")) return lock(open_for("rw", a[0]), F_GETLK, F_WRLCK);
+	if (IS("contend")) return contend(a[0]);
+	if (IS("cachestat") || IS("mincore") || IS("pwritev2") || IS("preadv2-plain") || IS("preadv2-nowait"))
+		return look_into_cache(attempt, a[0]);
+	if (IS("close")) return close(n) < 0 ? -1 : freed(n);
+	if (IS("close-range")) return close_range((unsigned)n, ~0U, 0) < 0 ? -1 : freed(n);
+	if (IS("closefrom")) return closefrom(3), 0;
+	if (IS("set-flags")) return fcntl(n, F_SETFL, O_NONBLOCK);
+	if (IS("set-nonblocking")) return ioctl(n, FIONBIO, &(int){1});
+	if (IS("getsockopt")) return getsockopt(n, atoi(a[1]), atoi(a[2]), &value, &size);
+	if (IS("shutdown")) return shutdown(n, SHUT_RDWR);
+	return otherwise;
+}
