@@ -17,7 +17,8 @@ func New() Backend { return backend{} }
 
 // Start implements [Backend].
 func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
-	here := machine{landlock: landlockABI(), notification: notificationAvailable() && filterFlagAvailable()}
+	here := machine{landlock: landlockABI(), notification: notificationAvailable() && filterFlagAvailable(),
+		hidesReads: canHideReads()}
 	if spec.Confined && len(spec.Command) > 0 {
 		var err error
 		if here.executed, err = Executed(spec.Command[0], spec.Runtime); err != nil {

@@ -25,8 +25,13 @@ type image struct {
 	program int // -1 where there is none
 }
 
-// open builds the Landlock ruleset and pins the program.
+// open builds the Landlock ruleset and pins the program, on the task's own mounts.
 func (p plan) open() (image, error) {
+	if p.HidesReads {
+		if err := hideReads(); err != nil {
+			return image{}, err
+		}
+	}
 	program, err := openHigh(p.Command[0], unix.O_PATH)
 	if err != nil {
 		program = -1 // executing it by its path then gives the right error

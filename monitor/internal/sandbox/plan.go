@@ -31,12 +31,14 @@ type plan struct {
 	Filter       []bpf.RawInstruction // whose notifications the monitor answers; empty: none
 	Baseline     []bpf.RawInstruction // a filter that asks nobody; empty: none
 	Capsicum     *capsicum            // nil: no capability mode
+	HidesReads   bool                 // gives the task mounts of its own
 }
 
 // machine is the part of a plan's input that depends on the machine.
 type machine struct {
 	landlock     int      // ABI
 	notification bool     // seccomp user notification with killable waiting
+	hidesReads   bool     // mounts without times of access
 	executed     []string // what [Executed] returns for the command
 }
 
@@ -80,6 +82,7 @@ func planOf(spec Spec, on machine) (plan, error) {
 	if err != nil {
 		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
 	}
+	result.HidesReads = on.hidesReads && spec.waived&hiddenReads == 0
 	if spec.waived&perimeterDomain == 0 {
 		result.Perimeter = &domain
 	}

@@ -18,5 +18,6 @@ const (
 	noPrivileges                           // a user of its own, no capabilities, no_new_privs
 	nothingShared                          // workers share no memory and no descriptor's state with the zygote or each other, nor signal each other
 	lockMediation                          // record locks: the kernel sets them instead
+	hiddenReads                            // reading changes no time of access
 	cacheHiding                            // no calls that tell what is in the page cache
 )

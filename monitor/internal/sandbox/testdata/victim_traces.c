@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "shai_wire.h"
 #include "victim.h"
 
 #define IS(name) (strcmp(attempt, name) == 0)
@@ -86,6 +87,25 @@ freed(int number)
 	return 0;
 }
 
+/* Reads through memory. */
+static long
+map_and_touch(const char *name)
+{
+	long descriptor = syscall(SYS_openat, SHAI_FD_CAPABILITY, name, O_RDONLY, 0);
+	const volatile char *memory = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, (int)descriptor, 0);
+
+	return memory == MAP_FAILED ? -1 : memory[0];
+}
+
+static long
+list_capability(void)
+{
+	char entries[4096];
+
+	return syscall(SYS_getdents64, syscall(SYS_openat, SHAI_FD_CAPABILITY, ".", O_RDONLY | O_DIRECTORY, 0), entries,
+	    sizeof(entries));
+}
+
 long
 trace(const char *attempt, char **a, long otherwise)
 {
@@ -101,6 +121,8 @@ trace(const char *attempt, char **a, long otherwise)
 	if (IS("contend")) return contend(a[0]);
 	if (IS("cachestat") || IS("mincore") || IS("pwritev2") || IS("preadv2-plain") || IS("preadv2-nowait"))
 		return look_into_cache(attempt, a[0]);
+	if (IS("map-and-touch")) return map_and_touch(a[0]);
+	if (IS("list-capability")) return list_capability();
 	if (IS("close")) return close(n) < 0 ? -1 : freed(n);
 	if (IS("close-range")) return close_range((unsigned)n, ~0U, 0) < 0 ? -1 : freed(n);
 	if (IS("closefrom")) return closefrom(3), 0;
