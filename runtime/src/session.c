@@ -310,6 +310,7 @@ shai_reset(struct shai_session *session)
 		if (shai_exchange_send(&request, sizeof(request)) == 0)
 			shai_backend_end_session();
 	}
+	/* Under a filter the connection's number stays occupied until the worker exits. */
 	if (session->connection >= 0)
 		(void)close(session->connection);
 	if (session->keyvalue >= 0)

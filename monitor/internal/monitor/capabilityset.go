@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -120,8 +121,13 @@ func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabili
 	}
 	files := []*os.File{services.filler, services.nothing.File}
 	if s.mode != wire.ModeDynamic {
+		view, err := s.view()
+		if err != nil {
+			return err
+		}
+		defer view.Close()
 		bound.Classes = holds.classes
-		files = []*os.File{services.viewRoot, holds.ruleset.File}
+		files = []*os.File{view, holds.ruleset.File}
 	}
 	bound.Flags |= wire.BoundRuleset
 	if holds.keyValue != "" {
@@ -135,6 +141,21 @@ func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabili
 	}
 	return s.send(sequence, bound, files...)
 }
+
+// view opens the view for the session's worker, on the worker's mounts.
+func (s *session) view() (*os.File, error) {
+	view, err := sandbox.ViewOf(sandbox.PathFor(s.worker, s.pipeline.services.view.Path()))
+	if err == nil && s.worker.Ended() {
+		view.Close()
+		err = errWorkerEnded
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the view: %w", err)
+	}
+	return view, nil
+}
+
+var errWorkerEnded = errors.New("the worker has ended")
 
 // hasSets reports whether any capability set is prepared.
 func (p *pipeline) hasSets() bool {
@@ -258,25 +279,30 @@ func (p *pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 
 // openConduit opens one document for a session. It decides first, unless the document's
 // class is in the capability set.
-func (p *pipeline) openConduit(who subject, holds *capabilitySet, id uint32, mode wire.Mode) (*os.File, unix.Errno) {
+func (s *session) openConduit(who subject, holds *capabilitySet, id uint32) (*os.File, unix.Errno) {
+	p := s.pipeline
 	document, found := p.services.document(id)
 	if !found {
 		p.refused(who, "open", fmt.Sprintf("conduit %d", id), "there is no conduit with this number")
 		return nil, unix.ENOENT
 	}
-	if mode == wire.ModeDynamic || !holds.holdsClass(document.class) {
-		if decision := p.decide(who, policy.Read, document.conduit, mode); !decision.Allowed {
+	if s.mode == wire.ModeDynamic || !holds.holdsClass(document.class) {
+		if decision := p.decide(who, policy.Read, document.conduit, s.mode); !decision.Allowed {
 			return nil, unix.EACCES
 		}
 	}
-	number, err := unix.Open(document.path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	number, err := unix.Open(sandbox.PathFor(s.worker, document.path), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		p.refused(who, "open", document.conduit.Name, "open the document: "+err.Error())
 		return nil, unix.EIO
 	}
 	file := os.NewFile(uintptr(number), document.path)
 	// The monitor may open files that the task's user may not.
-	if err := p.checkReadable(file); err != nil {
+	err = p.checkReadable(file)
+	if s.worker.Ended() {
+		err = errWorkerEnded // the path may have been through another process
+	}
+	if err != nil {
 		file.Close()
 		p.refused(who, "open", document.conduit.Name, err.Error())
 		return nil, unix.EACCES

@@ -138,9 +138,6 @@ func (m *Monitor) prepareBinding() (err error) {
 	if m.nothing, err = m.backend.PrepareRuleset(nil); err != nil {
 		return err
 	}
-	if m.viewRoot, err = sandbox.ViewOf(m.view.Path()); err != nil {
-		return err
-	}
 	m.filler, err = sandbox.ViewOf(os.DevNull)
 	return err
 }
@@ -239,10 +236,8 @@ func (m *Monitor) Close() error {
 		p.shutdown(ctx)
 	}
 	var failures []error
-	for _, file := range []*os.File{m.viewRoot, m.filler} {
-		if file != nil {
-			failures = append(failures, file.Close())
-		}
+	if m.filler != nil {
+		failures = append(failures, m.filler.Close())
 	}
 	if m.nothing != nil {
 		failures = append(failures, m.nothing.File.Close())

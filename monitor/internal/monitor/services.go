@@ -38,12 +38,11 @@ type services struct {
 	audit   *audit.Log
 	metrics *metrics
 	nothing *sandbox.Ruleset // a perimeter in which nothing can be opened
-	// A bound session gets one of these at wire.FDCapability: the view, or a filler. Both
-	// are O_PATH descriptors.
-	viewRoot, filler *os.File
-	shared           *sharedFiles
-	regions          atomic.Pointer[regionTable]
-	binding          sync.RWMutex // held for reading while a session is bound, for writing while facts change
+	// filler is an O_PATH descriptor that sessions without a view get at wire.FDCapability.
+	filler  *os.File
+	shared  *sharedFiles
+	regions atomic.Pointer[regionTable]
+	binding sync.RWMutex // held for reading while a session is bound, for writing while facts change
 	// guarded returns the places that no task's runtime may reach, including those of
 	// every pipeline.
 	guarded func() ([]runtimeroot.Place, error)

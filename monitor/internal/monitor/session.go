@@ -215,7 +215,7 @@ func (s *session) open(sequence uint64, message wire.Message) error {
 		}
 	}()
 	for i, id := range request.Conduits {
-		file, errno := s.pipeline.openConduit(who, holds, id, s.mode)
+		file, errno := s.openConduit(who, holds, id)
 		answer.Status[i] = int32(errno) //nolint:gosec // a descriptor number of the kernel
 		if errno == 0 {
 			files = append(files, file)

@@ -68,9 +68,8 @@ func (r *request) place(accepted *Accepted) error {
 // send asks the monitor about one write to a checked connection or channel, and lets the
 // kernel execute it. This is safe: the decision is about the descriptor's number, which
 // is a value and not memory. The number cannot come to mean something unchecked: nothing
-// can be duplicated onto a reserved number or away from it, and only the monitor places
-// files there. (If the task closes it, the write fails, or goes to an ordinary file that
-// the task may write without asking.) The decision does not depend on the bytes that are
+// can be duplicated onto a reserved number or away from it, closing it has no effect, and
+// only the monitor places files there. The decision does not depend on the bytes that are
 // written.
 func (r *request) send() error {
 	number := r.descriptor(0)

@@ -32,6 +32,13 @@ func ViewOf(path string) (*os.File, error) {
 	return os.NewFile(uintptr(number), path), nil
 }
 
+// PathFor returns a path by which the monitor opens a file for a worker: on the worker's
+// own mounts, where reading changes no time of access. Before using the file, the caller
+// asks whether the worker has ended in the meantime.
+func PathFor(worker Worker, path string) string {
+	return fmt.Sprintf("/proc/%d/root%s", worker.PID(), path)
+}
+
 // MessagePair makes the two ends of a socket that keeps the boundaries of records, up to
 // wire.MaxRecord bytes. Both are blocking.
 func MessagePair() ([2]int, error) {

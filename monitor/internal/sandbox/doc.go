@@ -19,6 +19,8 @@ package sandbox
 //	supervisor, seccomp        notifications
 //	surroundings, mediate, memory  calls by path
 //	accept, reservations, worker  sessions, and checked writes
+//	isolation                  what the processes of a task must not share
+//	locks, mounts              traces that reading leaves
 //
 // The FreeBSD backend (docs/freebsd.md) filters no calls. In capability mode the kernel
 // refuses every call by name, and a task asks the monitor for what the kernel has refused.
@@ -49,8 +51,7 @@ package sandbox
 // tests, or tests of their own in requests_freebsd_test.go.
 //
 // The sandbox does not prevent the following. A task learns from ENOENT that a name is
-// missing; the existence of names is not secret. Processes of one task share the memory
-// that they mapped as shared before they forked. On FreeBSD a task can also listen on a
+// missing; the existence of names is not secret. On FreeBSD a task can also listen on a
 // port that the kernel chooses: bind(2) and connect(2) are refused, socket(2) and
 // listen(2) are not (a jail without addresses prevents this). On FreeBSD a call that the
 // kernel refuses, and that the task cannot ask the monitor for, is not reported.

@@ -66,7 +66,14 @@ func LaunchMain() {
 		unix.Write(statusDescriptor, []byte(err.Error()))
 		os.Exit(127)
 	}
+	if role, known := roles[os.Args[1]]; known {
+		role()
+		os.Exit(0)
+	}
 }
+
+// roles are what else a process of this same binary can be, by its only argument.
+var roles = map[string]func(){}
 
 // statusDescriptor is where the launcher reports errors.
 var statusDescriptor = statusNumber + launcherOffset
