@@ -54,6 +54,31 @@ func TestUnmodifiedPrograms(t *testing.T) {
 	}
 }
 
+// TestProgramsThatLockAndClose: programs lock the files that they write, and close what
+// they have inherited, also where closing has no effect.
+func TestProgramsThatLockAndClose(t *testing.T) {
+	const python = "/usr/bin/python3"
+	for name, command := range map[string][]string{
+		"lock":        {python, "-c", "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print('done')"},
+		"close all":   {python, "-c", "import os; os.closerange(3, 300); print('done')"},
+		"redirection": {"/bin/sh", "-c", "exec 2>&-; echo text > \"$0\"; echo done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(command[0]); err != nil {
+				t.Skip(err)
+			}
+			directory, err := filepath.EvalSymlinks(t.TempDir())
+			check(t, err)
+			decider := &scripted{open: allowBeneath(directory)}
+			got := run(t, Spec{Command: append(command, filepath.Join(directory, "file")), Runtime: runtimeOf(),
+				Perimeter: []Directory{{directory, Read | Write}}, WorkingDirectory: "/", Confined: true}, decider)
+			if got.err != nil || !strings.Contains(got.output, "done") {
+				t.Errorf("ended with %v, output:\n%s\nrefused: %v", got.err, got.output, decider.refused)
+			}
+		})
+	}
+}
+
 // TestJavaVersion is HotSpot with all its threads, and nothing allowed but its
 // runtime.
 func TestJavaVersion(t *testing.T) {
