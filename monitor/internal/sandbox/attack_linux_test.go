@@ -203,7 +203,8 @@ var twins = []string{
 	"kill-own", "fork", "socketpair 1", "prctl-name", "death-signal 9", "read-by-gate 96", "read 7", "write 7",
 	"sendto 3", "recvmsg 3", "write 96",
 	"lock $W/old.txt", "contend $W/old.txt", "preadv2-plain $G/allowed.txt", "close 1", "close-range 160", "closefrom",
-	"set-flags 7", "set-flags 1", "set-nonblocking 7", "getsockopt 7 6 1", "getsockopt 96 1 3", "shutdown 7", "shutdown 3",
+	"set-flags 7", "set-flags 1", "set-nonblocking 7", "getsockopt 7 6 1", "getsockopt 96 1 3",
+	"shutdown 7", "shutdown 3",
 	"dup 1", "dup2 200", "setsockopt 7 6 1", "setsockopt 7 1 9",
 }
 

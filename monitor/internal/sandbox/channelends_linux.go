@@ -57,7 +57,8 @@ type player struct {
 
 // playChannel obeys commands until there are no more.
 func playChannel() {
-	p := &player{library: os.Getenv(libraryVariable), document: openDocument(), send: func(bool) {}, prepare: func() {}, receive: func() uint64 { return 0 }}
+	p := &player{library: os.Getenv(libraryVariable), document: openDocument(),
+		send: func(bool) {}, prepare: func() {}, receive: func() uint64 { return 0 }}
 	for _, probe := range channelProbes {
 		if probe.name == os.Getenv(channelVariable) {
 			probe.play(p)

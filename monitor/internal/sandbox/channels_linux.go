@@ -61,7 +61,7 @@ func measureChannels(ctx context.Context, directory string, bits int, waived pro
 func furnish(place string) error {
 	for path, size := range map[string]int{"data/" + documentName: 1, "shared/" + libraryName: libraryPages * pageSize} {
 		path = filepath.Join(place, path)
-		if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
 		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {

@@ -16,7 +16,7 @@ const (
 	separateWorkers                        // no threads, shared memory or forks of workers in a task that serves users
 	oneSession                             // a process is given one session
 	noPrivileges                           // a user of its own, no capabilities, no_new_privs
-	nothingShared                          // workers share no memory and no descriptor's state with the zygote or each other, nor signal each other
+	nothingShared                          // workers share no memory, descriptors or signals
 	lockMediation                          // record locks: the kernel sets them instead
 	hiddenReads                            // reading changes no time of access
 	cacheHiding                            // no calls that tell what is in the page cache
