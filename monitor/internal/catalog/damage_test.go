@@ -32,7 +32,7 @@ func wholeCatalog(t *testing.T) string {
 	var facts []policy.Fact
 	for i := range 300 {
 		names = append(names, fmt.Sprintf("/corpus/public/%d", i))
-		facts = append(facts, fact(fmt.Sprintf("friends/%d", i), "friend", "bob", strings.Repeat("x", i)))
+		facts = append(facts, fact(fmt.Sprintf("friends/%d", i), "friend", fmt.Sprintf("bob%d", i), strings.Repeat("x", i)))
 	}
 	if _, _, err := c.Register(names); err != nil {
 		t.Fatal(err)
@@ -159,11 +159,7 @@ func TestOtherRecordIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := bytes.LastIndex(content, []byte("friends/123"))
-	if at < 0 {
-		t.Fatal("the fact is not there")
-	}
-	content[at+len("friends/12")] = '4'
+	content = bytes.ReplaceAll(content, []byte("bob123"), []byte("bob124"))
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,11 @@ type View struct {
 	made       map[string]bool // directories that exist
 	readers    Readers
 	unreadable map[string]*Unreadable // by set
+
+	watch       Watch
+	notifier    *notifier // nil: documents are not watched
+	notified    sync.WaitGroup
+	isUnwatched bool // since the last Verify, some directory could not be watched
 }
 
 // viewBucket determines how many conduits share a directory, as a shift.
@@ -116,7 +121,14 @@ func (v *View) EnsureClassDirectories(classes []uint32) error {
 }
 
 // Close releases the view's directories. The catalog must not change afterwards.
-func (v *View) Close() error { return errors.Join(v.data.Close(), v.root.Close()) }
+func (v *View) Close() error {
+	var err error
+	if v.notifier != nil {
+		err = v.notifier.close()
+		v.notified.Wait()
+	}
+	return errors.Join(err, v.data.Close(), v.root.Close())
+}
 
 func linkPath(class, id uint32) string {
 	return fmt.Sprintf("%d/%d/%d", class, id>>viewBucket, id)
@@ -258,8 +270,15 @@ func (v *View) linkAt(parent int, base string, what document, target string) err
 	return nil
 }
 
-// parent opens the directory of a document.
+// parent opens the directory of a document, which is watched before: a document that
+// changes after it was found is reported.
 func (v *View) parent(name string) (descriptor int, base string, err error) {
+	v.watchDirectory(filepath.Dir(strings.TrimPrefix(name, "/")))
+	return v.open(name)
+}
+
+// open opens the directory of a document.
+func (v *View) open(name string) (descriptor int, base string, err error) {
 	relative := strings.TrimPrefix(name, "/")
 	directory := filepath.Dir(relative)
 	descriptor, err = openBeneath(int(v.data.Fd()), directory)
@@ -298,6 +317,10 @@ func (v *View) Verify(ctx context.Context, progress Progress) (Repairs, error) {
 	}
 	clear(v.made)
 	clear(v.unreadable)
+	if v.notifier != nil {
+		v.notifier.forget(".")
+	}
+	v.isUnwatched = false
 	sweep := &sweep{view: v, state: state, repairs: &repairs}
 	if err := sweep.removeWrong(ctx); err != nil {
 		return repairs, fmt.Errorf("verify view: %w", err)

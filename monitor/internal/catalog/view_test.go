@@ -19,6 +19,13 @@ import (
 func viewed(t *testing.T, names ...string) (*Catalog, *View, string) {
 	t.Helper()
 	root := t.TempDir()
+	c, v := viewedIn(t, root, names...)
+	return c, v, root
+}
+
+// viewedIn makes them in a directory.
+func viewedIn(t *testing.T, root string, names ...string) (*Catalog, *View) {
+	t.Helper()
 	for _, name := range names {
 		file := filepath.Join(root, "data", name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -37,7 +44,7 @@ func viewed(t *testing.T, names ...string) (*Catalog, *View, string) {
 	if _, _, err := c.RegisterFiles(context.Background(), filepath.Join(root, "data"), nil); err != nil {
 		t.Fatal(err)
 	}
-	return c, v, root
+	return c, v
 }
 
 // checkView compares the view with the catalog, link by link and entry by entry.

@@ -35,6 +35,11 @@ func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 		p.services.metrics.refusals.WithLabelValues(p.name, "path").Inc()
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "neither a conduit nor part of the task's runtime"}
 	}
+	if !request.New && !p.services.view.IsCatalogued(conduit.Name, request.Device, request.Inode) {
+		reason := "this file is not the document that was catalogued; apply the manifests again to catalogue it"
+		p.refused(who, "open", conduit.Name, reason)
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: reason}
+	}
 	var reason string
 	for _, what := range operationsOf(request) {
 		decision := p.decide(who, what, conduit, mode)

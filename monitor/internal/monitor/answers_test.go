@@ -6,14 +6,64 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/sandbox"
 )
+
+// openRequest asks for the file that a path leads to.
+func openRequest(t *testing.T, task sandbox.Task, process int, path string, flags int) sandbox.OpenRequest {
+	t.Helper()
+	var file unix.Stat_t
+	if err := unix.Stat(path, &file); err != nil {
+		t.Fatal(err)
+	}
+	return sandbox.OpenRequest{Task: task, PID: process, Path: path, Flags: flags, Device: file.Dev, Inode: file.Ino}
+}
+
+// A file with a document's name is opened only if it is the document that was catalogued.
+func TestOpenOfAnotherFile(t *testing.T) {
+	m, p := bareMonitor(t)
+	path := filepath.Join(m.options.Data, "/open/1.txt")
+	open := func() bool {
+		t.Helper()
+		verdict := p.Open(context.Background(), openRequest(t, bareTask{name: "collector", pid: os.Getpid()}, os.Getpid(),
+			path, unix.O_RDONLY))
+		return verdict.Errno == 0
+	}
+	if !open() {
+		t.Error("the document is refused")
+	}
+	if err := errors.Join(os.WriteFile(path+"x", []byte("other"), 0o600), os.Rename(path+"x", path)); err != nil {
+		t.Fatal(err)
+	}
+	if open() {
+		t.Error("another file is opened under its name")
+	}
+	recorded := 0
+	if err := m.audit.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.audit.Query(t.Context(), audit.Query{Conduit: "/open/1.txt"}, func(record audit.Record) error {
+		if record.Kind == audit.Denial && strings.Contains(record.Reason, "is not the document") {
+			recorded++
+		}
+		return nil
+	}); err != nil || recorded != 1 {
+		t.Errorf("%d records of the refusal, %v", recorded, err)
+	}
+	applyBare(t, m, bareManifest+"# again\n")
+	if !open() {
+		t.Error("the file is refused although it is catalogued now")
+	}
+}
 
 // A file that a task may write and not read must not become readable by being opened
 // for both.
@@ -37,10 +87,8 @@ func TestOpenIsDecidedOnAsEverythingItIsUsedFor(t *testing.T) {
 		{"write a diary", "/diary/alice/1.txt", unix.O_WRONLY, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			verdict := p.Open(context.Background(), sandbox.OpenRequest{
-				Task: bareTask{name: "collector", pid: os.Getpid()}, PID: os.Getpid(),
-				Path: filepath.Join(m.options.Data, test.path), Flags: test.flags,
-			})
+			verdict := p.Open(context.Background(), openRequest(t, bareTask{name: "collector", pid: os.Getpid()},
+				os.Getpid(), filepath.Join(m.options.Data, test.path), test.flags))
 			if allowed := verdict.Errno == 0; allowed != test.allowed {
 				t.Errorf("allowed: %v, want %v (%s)", allowed, test.allowed, verdict.Reason)
 			}
@@ -73,10 +121,8 @@ func TestOpenByAProcessThatAWorkerForked(t *testing.T) {
 		{"a child of a task without users", "collector", worker, self, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			verdict := p.Open(context.Background(), sandbox.OpenRequest{
-				Task: bareTask{name: test.task, pid: test.zygote}, PID: test.pid,
-				Path: filepath.Join(m.options.Data, "/open/1.txt"), Flags: unix.O_WRONLY,
-			})
+			verdict := p.Open(context.Background(), openRequest(t, bareTask{name: test.task, pid: test.zygote}, test.pid,
+				filepath.Join(m.options.Data, "/open/1.txt"), unix.O_WRONLY))
 			if allowed := verdict.Errno == 0; allowed != test.allowed {
 				t.Errorf("allowed: %v, want %v (%s)", allowed, test.allowed, verdict.Reason)
 			}

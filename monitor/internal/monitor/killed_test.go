@@ -129,6 +129,7 @@ func TestMonitorIsKilled(t *testing.T) {
 	if got := alice.must("native /shai/view"); !strings.HasPrefix(got, "error ") {
 		t.Fatalf("the view: %s", got)
 	}
+	s.awaitSnapshot()
 	family := descendants(t, process.Process.Pid)
 	if len(family) < 5 { // keeper, zygote, three workers
 		t.Fatalf("processes of the monitor: %v", family)

@@ -130,7 +130,7 @@ func (m *Monitor) openCatalog(ctx context.Context) (err error) {
 		return err
 	}
 	m.view.ReadBy(m.readers())
-	return nil
+	return m.watchDocuments()
 }
 
 // prepareBinding opens what sessions get when they are bound.
@@ -184,10 +184,13 @@ func (m *Monitor) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if m.pipelines[name], err = newPipeline(m.services, one, means, m.state().Bind); err != nil {
-			delete(m.pipelines, name)
+		p, err := newPipeline(m.services, one, means, m.state().Bind)
+		if err != nil {
 			return fmt.Errorf("recover pipeline %s: %w", name, err)
 		}
+		m.mu.Lock() // documents are watched already
+		m.pipelines[name] = p
+		m.mu.Unlock()
 	}
 	if err := m.assignUsers(m.pipelines); err != nil {
 		return fmt.Errorf("recover bundle: %w", err)

@@ -17,6 +17,15 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
+// awaitSnapshot waits for the snapshot after an apply, which a process of its own examines.
+func (s *stack) awaitSnapshot() {
+	s.t.Helper()
+	waitUntil(s.t, "a snapshot is taken", func() bool {
+		taken, err := filepath.Glob(filepath.Join(s.options.State, catalogFolder, "snapshots/*.db"))
+		return err == nil && len(taken) > 0
+	})
+}
+
 // A monitor refuses a damaged catalog and names the way back, which leads to the state
 // after the last apply. A change since then is lost, and a stored analysis of it too.
 func TestDamagedCatalog(t *testing.T) {

@@ -26,8 +26,7 @@ const (
 	closedText = `update :- sKeyIs("nobody").`
 )
 
-// pair puts two documents with a policy each into the stack, and gives the policies
-// their texts.
+// pair gives the policies of the two documents their texts.
 func (s *stack) pair(left, right string) {
 	s.t.Helper()
 	policies := ""
@@ -35,8 +34,6 @@ func (s *stack) pair(left, right string) {
 		policies += fmt.Sprintf("---\napiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: %s}\nspec: {text: %q}\n", name, text)
 	}
 	s.manifests["pair.yaml"] = policies
-	s.document("/left/1.txt")
-	s.document("/right/1.txt")
 	public := `        - {path: "/corpus/public/**", policy: {name: public}}` + "\n"
 	if text := s.manifests["pipeline.yaml"]; !strings.Contains(text, "/left/**") {
 		s.manifests["pipeline.yaml"] = strings.Replace(text, public,
@@ -51,6 +48,8 @@ func beginPair(t *testing.T) *stack {
 	s := newStack(t)
 	s.principal("alice", "de")
 	s.fact(regionsConduit, prefixRelation, "127.0.0.0/8", "de")
+	s.document("/left/1.txt")
+	s.document("/right/1.txt")
 	s.pair(openText, closedText)
 	s.start()
 	return s
@@ -171,6 +170,8 @@ func TestUnchangedPipelinesAreNotDisturbed(t *testing.T) {
 		strings.NewReplacer("name: probe}", "name: other}", "/corpus/", "/other/", "$(LISTEN)",
 			"$(OTHER)").Replace(only)
 	s.document("/other/friends/bob/1.txt")
+	s.document("/left/1.txt")
+	s.document("/right/1.txt")
 	s.pair(openText, closedText)
 	s.open()
 	s.apply()
@@ -219,27 +220,28 @@ func TestAFailingSwapIsRolledBack(t *testing.T) {
 		name   string
 		breaks func(t *testing.T, s *stack)
 		want   string
+		left   string // what a session sees of the left document afterwards
 	}{
 		{"a task that cannot start", func(_ *testing.T, s *stack) {
 			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "[$(PROBE)/probe_worker]",
 				"[$(PROBE)/missing]", 1)
-		}, "restart task probe/worker"},
+		}, "restart task probe/worker", "text"},
 		{"an address that is taken", func(t *testing.T, s *stack) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			s.must(err)
 			t.Cleanup(func() { listener.Close() })
 			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "$(LISTEN)",
 				listener.Addr().String(), 1)
-		}, "listen on"},
+		}, "listen on", "text"},
 		{"documents that cannot be linked", func(_ *testing.T, s *stack) {
 			s.must(os.RemoveAll(s.options.Data + "/left"))
 			s.must(os.Symlink("/etc", s.options.Data+"/left"))
-		}, "link documents"},
+		}, "link documents", "error"}, // the document is gone
 		{"a taint that does not bind", func(_ *testing.T, s *stack) {
 			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "taint: {name: index}",
 				`taint: {name: until, arguments: {end: soon}}`, 1)
 			s.manifests["until.yaml"] = "apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: until}\nspec: {text: \"policy until(end: time) { read :- timeIs(T), lt(T, end). }\"}\n"
-		}, "taint of search"},
+		}, "taint of search", "text"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := beginPair(t)
@@ -258,7 +260,7 @@ func TestAFailingSwapIsRolledBack(t *testing.T) {
 			u := s.login("alice", "127.0.1.1")
 			left, right := u.must(fmt.Sprintf("read %d", s.id("/left/1.txt"))),
 				u.must(fmt.Sprintf("read %d", s.id("/right/1.txt")))
-			if !strings.HasPrefix(left, "text") || !strings.HasPrefix(right, "error") {
+			if !strings.HasPrefix(left, test.left) || !strings.HasPrefix(right, "error") {
 				t.Errorf("left: %s, right: %s", left, right)
 			}
 			_, _ = u.say("quit")
@@ -338,6 +340,8 @@ func TestKilledDuringASwap(t *testing.T) {
 	s := newStack(t)
 	s.principal("alice", "de")
 	s.fact(regionsConduit, prefixRelation, "127.0.0.0/8", "de")
+	s.document("/left/1.txt")
+	s.document("/right/1.txt")
 	s.pair(openText, closedText)
 	left := s.sources()
 	found := map[string]int{}

@@ -100,7 +100,8 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, process int) error {
 	if pin && a.permits.mayRead(file.path, by) {
 		return nil
 	}
-	question := OpenRequest{Task: a.task, PID: process, Path: file.path, Flags: flags, New: file.missing != ""}
+	question := OpenRequest{Task: a.task, PID: process, Path: file.path, Flags: flags, New: file.missing != "",
+		Device: file.stat.Dev, Inode: file.stat.Ino}
 	switch a.permits.of(file.path, flags, by) {
 	case permitted:
 		if beneathAny(file.path, a.permits.runtime) && !a.reaches(file) {

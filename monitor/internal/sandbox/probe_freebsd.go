@@ -16,7 +16,7 @@ func probe() Report {
 	shai := module()
 	optional := []Feature{shai, jail(), users()}
 	report := Report{System: system(), Backend: "capsicum", Enforcement: judge(needed, optional),
-		Features: slices.Concat(needed, optional)}
+		Features: append(slices.Concat(needed, optional), documentWatch)}
 	if shai.Present {
 		report.Backend = "capsicum+shai.ko"
 	}
@@ -47,6 +47,10 @@ func capsicumFeature() Feature {
 
 // moduleVersion is the version of shai.ko that this monitor is for.
 const moduleVersion = 1
+
+// documentWatch does not concern the confinement of tasks.
+var documentWatch = Feature{Name: "fanotify", Found: "missing", Needed: "Linux 5.13",
+	Effect: "documents changed behind the monitor's back are withheld at once, otherwise at the next apply"}
 
 func module() Feature {
 	feature := Feature{Name: "shai.ko", Found: "not loaded",

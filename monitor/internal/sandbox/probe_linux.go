@@ -40,7 +40,17 @@ func probe() Report {
 		yama(), users(), times(),
 	}
 	return Report{System: system(), Backend: "landlock+seccomp", Enforcement: judge(needed, optional),
-		Features: slices.Concat(needed, optional)}
+		Features: append(slices.Concat(needed, optional), documentWatch())}
+}
+
+// documentWatch does not concern the confinement of tasks.
+func documentWatch() Feature {
+	group, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_DFID_NAME|unix.FAN_CLOEXEC, unix.O_RDONLY)
+	if err == nil {
+		unix.Close(group)
+	}
+	return Feature{Name: "fanotify", Found: found(err == nil, "present"), Needed: "Linux 5.13", Present: err == nil,
+		Effect: "documents changed behind the monitor's back are withheld at once, otherwise at the next apply"}
 }
 
 func found(present bool, text string) string {

@@ -96,6 +96,8 @@ type OpenRequest struct {
 	Path  string // real path of the pinned file; for a creation, of its parent joined with the new name
 	Flags int    // open flags; O_PATH for stat and access checks
 	New   bool   // the last component does not exist and O_CREAT asks for it
+	// Device and Inode identify the pinned file; for a creation, its parent.
+	Device, Inode uint64
 	// Shared is set for a file of the runtime that has other names (hard links). The task
 	// may open it unless one of the names is a conduit.
 	Shared *SharedFile

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
+)
+
+// watchDocuments withholds documents from now on that change behind the monitor's back.
+// Where that is not reported, they are only found when a bundle is applied and when the
+// monitor starts.
+func (m *Monitor) watchDocuments() error {
+	unwatched := func(err error) {
+		m.logger.Warn("documents that change behind the monitor's back are found at the next apply", "error", err)
+	}
+	err := m.view.Watch(catalog.Watch{Written: m.isWritten, Withheld: m.withheld, Failed: unwatched})
+	if errors.Is(err, catalog.ErrUnwatched) {
+		unwatched(err)
+		return nil
+	}
+	return err
+}
+
+// isWritten reports whether tasks write documents of a set ("syse/inbox").
+func (m *Monitor) isWritten(set string) bool {
+	pipeline, conduit, _ := strings.Cut(set, "/")
+	m.mu.RLock()
+	p := m.pipelines[pipeline]
+	m.mu.RUnlock()
+	if p == nil {
+		return false
+	}
+	for _, task := range p.tasks {
+		if slices.Contains(task.spec.Writes, conduit) {
+			return true
+		}
+	}
+	return false
+}
+
+// withheld records a document that was removed from the view.
+func (m *Monitor) withheld(document catalog.Withheld) {
+	m.record(audit.Event{Kind: audit.Denial, Operation: "withhold", Conduit: document.Name,
+		Reason: "the document was " + document.Reason + " behind the monitor's back; apply the manifests again to catalogue it"})
+}
