@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -42,8 +44,11 @@ type diskFile struct {
 }
 
 func (f *diskFile) Write(p []byte) (int, error) {
-	if f.disk.block != nil {
-		<-f.disk.block
+	f.disk.mutex.Lock()
+	block := f.disk.block
+	f.disk.mutex.Unlock()
+	if block != nil {
+		<-block
 	}
 	time.Sleep(f.disk.pause)
 	f.disk.mutex.Lock()
@@ -72,9 +77,12 @@ func TestFullDisk(t *testing.T) {
 		name           string
 		full, syncFail bool
 		want           error
+		records        string // those after the second one, sorted
 	}{
-		{"no space", true, false, syscall.ENOSPC},
-		{"sync fails", false, true, syscall.EIO},
+		{"no space", true, false, syscall.ENOSPC,
+			"[/corpus/1 /corpus/2 /corpus/5 1 omitted 1 omitted friends/alice the disk there is]"},
+		{"sync fails", false, true, syscall.EIO,
+			"[/corpus/1 /corpus/2 /corpus/5 1 omitted 1 omitted friends/alice]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			directory, d := t.TempDir(), new(disk)
@@ -93,25 +101,46 @@ func TestFullDisk(t *testing.T) {
 			if err := l.Append(denial("/corpus/4")); err != nil {
 				t.Errorf("a denial while nothing can be recorded: %v", err)
 			}
-			d.set(false, false)
-			if err := l.Flush(context.Background()); err != nil {
-				t.Errorf("flush after the failure is over: %v", err)
+			if err := l.Append(Event{Kind: Fact, Allowed: true, Conduit: "friends/alice"}); err != nil {
+				t.Errorf("a change that has happened while nothing can be recorded: %v", err)
 			}
+			d.set(false, false)
+			waitUntilWritable(t, l)
 			record(t, l, decision("/corpus/5"))
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
 			var conduits []string
 			for _, r := range search(t, directory, Query{}) {
-				conduits = append(conduits, r.Conduit)
+				switch {
+				case r.Omitted > 0:
+					conduits = append(conduits, fmt.Sprint(r.Omitted, " omitted"))
+				case r.Kind == Recovery:
+					conduits = append(conduits, strings.Fields(r.Reason)[0]+" "+strings.Fields(r.Reason)[1])
+				default:
+					conduits = append(conduits, r.Conduit)
+				}
 			}
-			if got := fmt.Sprint(conduits); got != "[/corpus/1 /corpus/2 /corpus/4 /corpus/5]" {
+			slices.Sort(conduits[2:])
+			if got := fmt.Sprint(conduits); got != test.records {
 				t.Errorf("recorded %s", got)
 			}
 			if v := verified(t, directory); v.Fault != "" {
 				t.Error(v.Fault)
 			}
 		})
+	}
+}
+
+// waitUntilWritable waits until the log writes everything again, which it does by itself.
+func waitUntilWritable(t testing.TB, l *Log) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for ; l.Failing() != nil; time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("still failing: %v", l.Failing())
+		}
 	}
 }
 
@@ -132,12 +161,21 @@ func TestFullDiskMayBeTolerated(t *testing.T) {
 }
 
 func TestStuckDiskDoesNotBlockDecisions(t *testing.T) {
-	directory, d := t.TempDir(), &disk{block: make(chan struct{})}
-	l := openLog(t, Options{Directory: directory, openFile: d.open, Queue: 4, MaxWait: time.Microsecond,
-		RepeatWindow: -1})
+	directory, d := t.TempDir(), new(disk)
+	l := openLog(t, Options{Directory: directory, openFile: d.open, Queue: 4, MaxWait: time.Microsecond})
+	block := make(chan struct{})
+	d.mutex.Lock()
+	d.block = block
+	d.mutex.Unlock()
 	lost := 0
 	for i := range 50 {
-		if err := l.Append(denial(fmt.Sprint("/corpus/", i))); errors.Is(err, ErrQueueFull) {
+		if err := l.Append(denial(fmt.Sprint("/corpus/", i))); err != nil {
+			t.Fatal(err) // counted, not lost
+		}
+		if err := l.Append(Event{Kind: Fact, Conduit: fmt.Sprint("facts/", i)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Append(decision(fmt.Sprint("/corpus/", i))); errors.Is(err, ErrQueueFull) {
 			lost++
 		} else if err != nil {
 			t.Fatal(err)
@@ -146,13 +184,23 @@ func TestStuckDiskDoesNotBlockDecisions(t *testing.T) {
 	if lost == 0 || l.lost.Load() != uint64(lost) {
 		t.Fatalf("%d events given up, counted %d", lost, l.lost.Load())
 	}
-	close(d.block)
+	close(block)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	got := search(t, directory, Query{Kinds: []Kind{Recovery}})
 	if len(got) != 1 || got[0].Reason != fmt.Sprintf("%d events were not recorded: the queue was full", lost) {
 		t.Errorf("the loss is recorded as %+v", got)
+	}
+	if got := search(t, directory, Query{Kinds: []Kind{Fact}}); len(got) != 50 {
+		t.Errorf("%d of 50 changes are recorded", len(got))
+	}
+	var denied uint64
+	for _, r := range search(t, directory, Query{Kinds: []Kind{Denial}}) {
+		denied += max(1, r.Omitted)
+	}
+	if denied != 50 {
+		t.Errorf("%d of 50 denials are recorded or counted", denied)
 	}
 }
 

@@ -39,7 +39,7 @@ type Options struct {
 	Queue        int           // events that may wait for the disk; 8192
 	MaxWait      time.Duration // how long Append waits when the queue is full; 5 ms
 	SyncInterval time.Duration // time limit for a decision to reach stable storage; 100 ms
-	RepeatWindow time.Duration // identical denials within it are counted; 1 s, negative: off
+	RepeatWindow time.Duration // identical denials within it are counted; 1 s
 	// RefuseUnrecorded makes Append fail for allowed events while records cannot be
 	// written. The caller then has to refuse the access.
 	RefuseUnrecorded bool
@@ -72,7 +72,7 @@ func (o Options) withDefaults() Options {
 	if o.SyncInterval <= 0 {
 		o.SyncInterval = 100 * time.Millisecond
 	}
-	if o.RepeatWindow == 0 {
+	if o.RepeatWindow <= 0 {
 		o.RepeatWindow = time.Second
 	}
 	if o.clock == nil {
@@ -90,8 +90,9 @@ func (o Options) withDefaults() Options {
 type Log struct {
 	options  Options
 	key      *Key
-	repeats  *repeats
+	denials  *denials
 	queue    chan entry
+	kept     overflow
 	flushes  chan chan error
 	stop     chan struct{}
 	stopped  chan struct{}
@@ -100,8 +101,9 @@ type Log struct {
 	closing sync.RWMutex // held for reading while an event is put into the queue
 	closed  bool
 
-	failure atomic.Pointer[error]
-	lost    atomic.Uint64
+	failure   atomic.Pointer[error]
+	lost      atomic.Uint64
+	unwritten error // set before stopped is closed
 
 	changeMutex sync.Mutex
 	changed     chan struct{} // closed and replaced when records were written
@@ -127,7 +129,7 @@ func Open(options Options) (*Log, error) {
 	l := &Log{
 		options: options,
 		key:     kept.key,
-		repeats: newRepeats(options.RepeatWindow),
+		denials: newDenials(options.RepeatWindow),
 		queue:   make(chan entry, options.Queue),
 		flushes: make(chan chan error),
 		stop:    make(chan struct{}),
@@ -228,6 +230,9 @@ func (l *Log) begin(kept heads) (*writer, error) {
 	if l.recovery != "" {
 		w.note(l.recovery)
 	}
+	if err := w.makeReserve(); err != nil {
+		w.refuse(err)
+	}
 	w.retain()
 	if len(w.tail) > 0 {
 		_ = w.commit(true) // a failure is kept, and the writer tries again
@@ -269,39 +274,8 @@ func (l *Log) compare(found end) (last mark, contradictions []string, err error)
 // Recovery describes what was repaired when the log was opened, "" if nothing was.
 func (l *Log) Recovery() string { return l.recovery }
 
-// Append records an event. It does not wait for the disk. If the queue is full, it waits
-// for MaxWait and then drops the event. After an error for an Allowed event, the access
-// has to be refused if everything must be recorded. A denial remains one whatever Append
-// returns.
-func (l *Log) Append(e Event) error {
-	if failure := l.Failing(); failure != nil && e.Allowed && l.options.RefuseUnrecorded {
-		return fmt.Errorf("%w: %w", ErrFailing, failure)
-	}
-	l.closing.RLock()
-	defer l.closing.RUnlock()
-	if l.closed {
-		return ErrClosed
-	}
-	now := l.options.clock()
-	e = bounded(e)
-	if e.Kind == Denial && l.repeats.absorb(e, now) {
-		return nil
-	}
-	select {
-	case l.queue <- entry{e, now}:
-		return nil
-	default:
-	}
-	wait := time.NewTimer(l.options.MaxWait)
-	defer wait.Stop()
-	select {
-	case l.queue <- entry{e, now}:
-		return nil
-	case <-wait.C:
-		l.lost.Add(1)
-		return ErrQueueFull
-	}
-}
+// Omitted returns the number of denials that are recorded in summaries only.
+func (l *Log) Omitted() uint64 { return l.denials.total() }
 
 // Flush returns when all events appended before are in stable storage, or the error that
 // prevents this.
@@ -322,7 +296,8 @@ func (l *Log) Flush(ctx context.Context) error {
 	}
 }
 
-// Failing returns why records cannot be written at present, nil if they can.
+// Failing returns why records cannot be written at present, or only those of refusals and
+// changes; nil if all can.
 func (l *Log) Failing() error {
 	if failure := l.failure.Load(); failure != nil {
 		return *failure
@@ -330,8 +305,16 @@ func (l *Log) Failing() error {
 	return nil
 }
 
-// Close writes the waiting events and closes the log. The error says what could not be
-// written.
+func (l *Log) setFailing(err error) {
+	if err == nil {
+		l.failure.Store(nil)
+		return
+	}
+	l.failure.Store(&err)
+}
+
+// Close writes the waiting events and closes the log. The error says why some of them
+// could not be written.
 func (l *Log) Close() error {
 	l.closing.Lock()
 	already := l.closed
@@ -342,5 +325,5 @@ func (l *Log) Close() error {
 	}
 	close(l.stop)
 	<-l.stopped
-	return l.Failing()
+	return l.unwritten
 }

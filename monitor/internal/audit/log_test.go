@@ -323,33 +323,6 @@ func TestIdenticalDenialsAreCounted(t *testing.T) {
 	}
 }
 
-func TestRepeatWindow(t *testing.T) {
-	clock := newClock()
-	r := newRepeats(time.Second)
-	same := denial("/corpus/1")
-	for step, want := range []bool{false, true, true} {
-		if got := r.absorb(same, clock.read()); got != want {
-			t.Fatalf("denial %d: absorbed %t", step, got)
-		}
-	}
-	if due := r.due(clock.read(), false); len(due) != 0 {
-		t.Fatalf("due within the window: %+v", due)
-	}
-	clock.advance(time.Second)
-	if due := r.due(clock.read(), false); len(due) != 1 || due[0].Repeated != 2 {
-		t.Fatalf("due at its end: %+v", due)
-	}
-	if !r.absorb(same, clock.read()) {
-		t.Fatal("a denial that goes on is recorded afresh")
-	}
-	clock.advance(time.Second)
-	r.due(clock.read(), false)
-	clock.advance(time.Second)
-	if due := r.due(clock.read(), false); len(due) != 0 || len(r.open) != 0 {
-		t.Fatalf("a window without denials stays: %+v", due)
-	}
-}
-
 func TestTextsAreBoundedAndValid(t *testing.T) {
 	directory := t.TempDir()
 	l := openLog(t, Options{Directory: directory})

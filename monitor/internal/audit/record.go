@@ -49,6 +49,9 @@ type Event struct {
 	// Repeated counts the identical denials, beyond the first, that this record
 	// represents.
 	Repeated uint64 `json:"repeated,omitempty"`
+	// Omitted counts the denials of the task, different ones too, that this record stands
+	// for and that are not recorded by themselves.
+	Omitted uint64 `json:"omitted,omitempty"`
 	// Removed is set in records of the kind Retention.
 	Removed *Removal `json:"removed,omitempty"`
 }

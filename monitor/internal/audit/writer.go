@@ -26,6 +26,9 @@ type writer struct {
 	urgent  bool   // tail has a record that should not wait
 	oldest  time.Time
 	told    uint64 // lost events already recorded
+
+	refusing error     // why accesses are refused although records may still have space
+	retried  time.Time // last attempt to end that
 }
 
 // urgent reports whether records of a kind are synced at once. Records that come with
@@ -70,16 +73,21 @@ func (w *writer) drain() (taken int) {
 		select {
 		case e := <-w.log.queue:
 			w.add(e)
+			continue
 		default:
+		}
+		e, more := w.log.kept.take()
+		if !more {
 			return taken
 		}
+		w.add(e)
 	}
 	return taken
 }
 
 // flush stores the events that wait now, which may be more than the tail has room for.
 func (w *writer) flush() error {
-	for waiting := len(w.log.queue); ; {
+	for waiting := len(w.log.queue) + w.log.kept.count(); ; {
 		waiting -= w.drain()
 		if err := w.commit(true); err != nil || waiting <= 0 {
 			return err
@@ -89,6 +97,8 @@ func (w *writer) flush() error {
 
 // tick adds records that are due: of counted denials, and of the number of lost events.
 func (w *writer) tick() {
+	w.recover()
+	w.drain()
 	w.summarise(false)
 	if lost := w.log.lost.Load(); lost > w.told && w.log.Failing() == nil {
 		w.note(fmt.Sprintf("%d events were not recorded: the queue was full", lost-w.told))
@@ -98,7 +108,7 @@ func (w *writer) tick() {
 
 func (w *writer) summarise(all bool) {
 	now := w.log.options.clock()
-	for _, event := range w.log.repeats.due(now, all) {
+	for _, event := range w.log.denials.due(now, all, w.log.Failing() != nil) {
 		w.add(entry{event, now})
 	}
 }
@@ -114,7 +124,7 @@ func (w *writer) end() {
 	}
 	w.summarise(true)
 	w.tick()
-	w.commit(true)
+	w.log.unwritten = w.commit(true)
 	w.file.Close()
 }
 
@@ -143,10 +153,18 @@ func (w *writer) add(e entry) {
 }
 
 // commit writes the tail. It syncs it if forced, if it contains an urgent record, or if
-// it has waited long enough.
+// it has waited long enough. On a full disk it does so in the space of the reserve.
 func (w *writer) commit(force bool) error {
+	err := w.store(force)
+	if isFull(err) && w.spend(err) {
+		err = w.store(true)
+	}
+	return err
+}
+
+func (w *writer) store(force bool) error {
 	if len(w.tail) == 0 {
-		return w.log.Failing()
+		return nil
 	}
 	if w.written < len(w.tail) {
 		n, err := w.file.Write(w.tail[w.written:])
@@ -168,7 +186,7 @@ func (w *writer) commit(force bool) error {
 	}
 	w.size += int64(len(w.tail))
 	w.tail, w.written, w.count, w.urgent = w.tail[:0], 0, 0, false
-	w.log.failure.Store(nil)
+	w.log.setFailing(w.refusing) // until there is a reserve again, if it is spent
 	return nil
 }
 
@@ -183,7 +201,7 @@ func (w *writer) fail(operation string, err error) error {
 	}
 	err = fmt.Errorf("%s audit log %s: %w; free space or choose another --state", operation, w.log.options.Directory,
 		err)
-	w.log.failure.Store(&err)
+	w.log.setFailing(err)
 	return err
 }
 
@@ -193,7 +211,7 @@ func (w *writer) rotate() {
 	if w.size+int64(len(w.tail)) < w.log.options.MaxFileSize || w.log.Failing() != nil {
 		return
 	}
-	if w.commit(true) != nil || w.size == 0 {
+	if w.commit(true) != nil || w.log.Failing() != nil || w.size == 0 {
 		return
 	}
 	next, err := w.log.options.openFile(fileName(w.log.options.Directory, w.last.sequence+1))

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"shai.dev/monitor/internal/audit"
 )
 
 // Kinds of interceptions. Each counts how often a task's progress waited for the monitor,
@@ -93,6 +95,24 @@ func newMetrics() *metrics {
 		m.factChange, m.fetchFailures, m.restarts, m.auditFailures, m.outcomes, m.wouldDeny,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watchAudit adds the metrics of the audit log.
+func (m *metrics) watchAudit(log *audit.Log) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shai_audit_refusing",
+			Help: "1 while accesses that need an audit record are refused, since it cannot be written.",
+		}, func() float64 {
+			if log.Failing() != nil {
+				return 1
+			}
+			return 0
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "shai_audit_omitted_total",
+			Help: "Denials that the audit log counts in summaries, and does not record one by one.",
+		}, func() float64 { return float64(log.Omitted()) }))
 }
 
 // decided counts one decision of the monitor.

@@ -108,6 +108,7 @@ func (m *Monitor) openAuditLog() (err error) {
 	if err != nil {
 		return err
 	}
+	m.metrics.watchAudit(m.audit)
 	if recovered := m.audit.Recovery(); recovered != "" {
 		m.logger.Warn("audit log was repaired", "what", recovered)
 	}

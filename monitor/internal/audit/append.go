@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package audit
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Append records an event. It does not wait for the disk. If the queue is full, it waits
+// for MaxWait and then drops the event, unless that reports a change that has happened.
+// After an error for an Allowed event, the access has to be refused if everything must be
+// recorded. A denial remains one whatever Append returns.
+func (l *Log) Append(e Event) error {
+	now := l.options.clock()
+	e = bounded(e)
+	failure := l.Failing()
+	if failure != nil && e.Allowed && l.options.RefuseUnrecorded && !isChange(e.Kind) {
+		e.Allowed, e.Reason = false, boundedText(failure.Error(), maxText)
+		l.denials.summarize(e, now)
+		return fmt.Errorf("%w: %w", ErrFailing, failure)
+	}
+	l.closing.RLock()
+	defer l.closing.RUnlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if e.Kind == Denial {
+		if !e.Allowed && (failure != nil || len(l.queue) > cap(l.queue)/2) {
+			l.denials.summarize(e, now) // leaves the queue to events that nothing counts
+			return nil
+		}
+		if l.denials.absorb(e, now) {
+			return nil
+		}
+	}
+	return l.enqueue(entry{e, now})
+}
+
+func (l *Log) enqueue(e entry) error {
+	select {
+	case l.queue <- e:
+		return nil
+	default:
+	}
+	if isChange(e.event.Kind) {
+		l.kept.put(e)
+		return nil
+	}
+	wait := time.NewTimer(l.options.MaxWait)
+	defer wait.Stop()
+	select {
+	case l.queue <- e:
+		return nil
+	case <-wait.C:
+		l.lost.Add(1)
+		return ErrQueueFull
+	}
+}
+
+// isChange reports whether records of a kind say what has happened already. They are never
+// refused and never dropped. Only people who run the monitor make them, and few.
+func isChange(k Kind) bool {
+	return k == Bundle || k == Fact || k == Task || k == Analysis
+}
+
+// overflow holds changes for which the queue has no place.
+type overflow struct {
+	mutex   sync.Mutex
+	entries []entry
+}
+
+func (o *overflow) put(e entry) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.entries = append(o.entries, e)
+}
+
+func (o *overflow) take() (e entry, more bool) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if len(o.entries) == 0 {
+		return entry{}, false
+	}
+	e, o.entries = o.entries[0], o.entries[1:]
+	return e, true
+}
+
+func (o *overflow) count() int {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return len(o.entries)
+}
