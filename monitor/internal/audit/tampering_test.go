@@ -146,6 +146,23 @@ func forge(t testing.TB, events ...Event) (lines []string, head string) {
 	return lines, fmt.Sprintf(unkeyedFormat, len(events), previous)
 }
 
+// appendUnkeyed puts a record that needs no key after the first few of a log.
+func appendUnkeyed(t *testing.T, directory string, keep int) {
+	t.Helper()
+	kept := content(t, directory)[:keep]
+	last, err := mustKey(t, directory).open([]byte(strings.TrimSuffix(kept[keep-1], "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(unsealed{Sequence: uint64(keep + 1), Time: newClock().now, Previous: last.MAC,
+		Event: decision("/corpus/forged")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf("%s%s%x%s\n", body[:len(body)-1], hashPrefix, sha256.Sum256(body), lineEnd)
+	replace(t, directory, append(kept, line))
+}
+
 func TestReplacedLogIsFound(t *testing.T) {
 	source := written(t, 10)
 	other := written(t, 10)
@@ -176,16 +193,12 @@ func TestReplacedLogIsFound(t *testing.T) {
 			head, _ := os.ReadFile(filepath.Join(other, headName))
 			writeFile(t, filepath.Join(directory, headName), head)
 		}},
-		{"its end by a chain without a key", false, func(t *testing.T, directory string) {
-			kept := content(t, directory)[:5]
-			last, err := (*Key).open(mustKey(t, directory), []byte(strings.TrimSuffix(kept[4], "\n")))
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, _ := json.Marshal(unsealed{Sequence: 6, Time: newClock().now, Previous: last.MAC, Event: decision("/x")})
-			sum := fmt.Sprintf("%x", sha256.Sum256(body))
-			replace(t, directory, append(kept, string(body[:len(body)-1])+hashPrefix+sum+lineEnd+"\n"))
-			writeFile(t, filepath.Join(directory, headName), fmt.Appendf(nil, unkeyedFormat, 6, sum))
+		{"its end by a record without a key", false, func(t *testing.T, directory string) {
+			appendUnkeyed(t, directory, 5)
+			writeFile(t, filepath.Join(directory, headName), nil)
+		}},
+		{"by itself and a record without a key", false, func(t *testing.T, directory string) {
+			appendUnkeyed(t, directory, 10)
 		}},
 		{"by an earlier copy", true, func(t *testing.T, directory string) {
 			earlier := copyLog(t, directory)
