@@ -101,7 +101,7 @@ func TestFullDisk(t *testing.T) {
 			if err := l.Append(denial("/corpus/4")); err != nil {
 				t.Errorf("a denial while nothing can be recorded: %v", err)
 			}
-			if err := l.Append(Event{Kind: Fact, Allowed: true, Conduit: "friends/alice"}); err != nil {
+			if err := l.Append(Event{Kind: Bundle, Allowed: true, Conduit: "friends/alice"}); err != nil {
 				t.Errorf("a change that has happened while nothing can be recorded: %v", err)
 			}
 			d.set(false, false)

@@ -136,7 +136,8 @@ func forge(t testing.TB, events ...Event) (lines []string, head string) {
 	t.Helper()
 	previous := origin
 	for i, event := range events {
-		body, err := json.Marshal(unsealed{Sequence: uint64(i + 1), Time: newClock().now, Previous: previous, Event: event})
+		body, err := json.Marshal(unsealed{Sequence: uint64(i + 1), Time: newClock().now, Previous: previous,
+			Event: event})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,13 +269,15 @@ func TestVerifyingElsewhere(t *testing.T) {
 	if err := os.CopyFS(elsewhere, os.DirFS(source)); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := Verify(context.Background(), elsewhere, KeyFile(source)); err != nil || v.Fault != "" || v.Records != 10 {
+	v, err := Verify(context.Background(), elsewhere, KeyFile(source))
+	if err != nil || v.Fault != "" || v.Records != 10 {
 		t.Errorf("with the key: %+v, %v", v, err)
 	}
-	if _, err := Verify(context.Background(), elsewhere, ""); err == nil || !strings.Contains(err.Error(), "--audit-key") {
+	_, err = Verify(context.Background(), elsewhere, "")
+	if err == nil || !strings.Contains(err.Error(), "--audit-key") {
 		t.Errorf("without the key: %v", err)
 	}
-	v, err := Verify(context.Background(), elsewhere, KeyFile(written(t, 1)))
+	v, err = Verify(context.Background(), elsewhere, KeyFile(written(t, 1)))
 	if err != nil || !strings.Contains(v.Fault, "altered, or was written with another key") {
 		t.Errorf("with another key: %+v, %v", v, err)
 	}

@@ -31,7 +31,7 @@ type Options struct {
 	Secrets                    string            // file with the key-value store's secrets; empty: no confined store
 	TaskIDs                    taskid.Registry   // users of tasks; empty: the default ones
 	GiveData                   bool              // give documents to the group of the tasks that read them
-	AuditSize                  int64             // bytes of the audit log beyond which its oldest records are removed; 0: 4 GiB
+	AuditSize                  int64             // bytes; the audit log removes its oldest records beyond; 0: 4 GiB
 	Version                    string
 	Logger                     *slog.Logger
 }
