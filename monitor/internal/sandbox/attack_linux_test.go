@@ -124,6 +124,7 @@ var attacks = []attack{
 	{"mincore $G/allowed.txt", cacheHiding, unix.ENOSYS},
 	{"preadv2-nowait $G/allowed.txt", cacheHiding, unix.EOPNOTSUPP},
 	{"pwritev2 $D/box.txt", cacheHiding, unix.EOPNOTSUPP},
+	{"count-processes", pathMediation, unix.ESRCH},
 	// Programs.
 	{"exec /bin/true", execRefusal | files, unix.EACCES},
 	{"exec $V", execRefusal, unix.EACCES},

@@ -28,6 +28,7 @@ func init() {
 		"lstat":      func(r *request) error { return r.stat(here, 0, 1, unix.AT_SYMLINK_NOFOLLOW) },
 		"newfstatat": func(r *request) error { return r.stat(r.descriptor(0), 1, 2, r.descriptor(3)) },
 		"statx":      (*request).statx,
+		"sysinfo":    (*request).sysinfo,
 		"statfs":     (*request).statfs,
 		"access":     func(r *request) error { return r.access(here, 0, r.descriptor(1), 0) },
 		"faccessat":  func(r *request) error { return r.access(r.descriptor(0), 1, r.descriptor(2), 0) },

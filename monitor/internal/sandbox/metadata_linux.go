@@ -101,6 +101,18 @@ func (r *request) statfs() error {
 	return r.result(r.Arguments[1], unsafe.Slice((*byte)(unsafe.Pointer(&system)), unsafe.Sizeof(system)))
 }
 
+// sysinfo tells of the machine what does not change: a task would see in its load, free
+// memory and number of processes what others do.
+func (r *request) sysinfo() error {
+	var now unix.Sysinfo_t // the kernel's own layout on this architecture
+	if err := unix.Sysinfo(&now); err != nil {
+		return err
+	}
+	shown := unix.Sysinfo_t{Uptime: now.Uptime, Totalram: now.Totalram, Freeram: now.Totalram,
+		Totalswap: now.Totalswap, Freeswap: now.Totalswap, Procs: 1, Unit: now.Unit}
+	return r.result(r.Arguments[0], unsafe.Slice((*byte)(unsafe.Pointer(&shown)), unsafe.Sizeof(shown)))
+}
+
 func (r *request) result(address uint64, data []byte) error {
 	if err := r.write(address, data); err != nil {
 		return err

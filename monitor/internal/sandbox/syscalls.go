@@ -22,7 +22,7 @@ const (
 	refusedPath                 // the same; belongs to path mediation, for waivers
 	absent                      // ENOSYS from the filter itself
 	watchingCache               // the same
-	mediated                    // takes a path: the supervisor does it on the task's behalf
+	mediated                    // takes a path, or tells of the machine: the supervisor does it on the task's behalf
 	execution                   // execve and execveat: allowed once, by the supervisor
 	accepting                   // answered by the monitor on FDListen, otherwise refused
 	signalling                  // native where Landlock scopes signals, else the supervisor checks the target
@@ -60,7 +60,7 @@ var classification = map[treatment]string{
 	native: `fstat poll mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
 		pipe select sched_yield mremap msync madvise pause nanosleep getitimer alarm setitimer getpid
 		getsockname getpeername exit wait4 uname fsync fdatasync
-		ftruncate getdents getcwd fchdir umask gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid
+		ftruncate getdents getcwd fchdir umask gettimeofday getrlimit getrusage times getuid getgid geteuid
 		getegid getppid getpgrp getgroups getresuid getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait
 		rt_sigsuspend sigaltstack fstatfs getpriority sched_getparam sched_getscheduler sched_get_priority_max
 		sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall arch_prctl setrlimit gettid
@@ -79,7 +79,7 @@ var classification = map[treatment]string{
 	// They tell which pages of a file somebody has read.
 	watchingCache: `mincore cachestat`,
 
-	mediated: `open stat lstat access creat readlink statfs newfstatat readlinkat faccessat statx openat2 faccessat2`,
+	mediated: `sysinfo open stat lstat access creat readlink statfs newfstatat readlinkat faccessat statx openat2 faccessat2`,
 	opening:  `openat(0)`,
 
 	execution:  `execve execveat`,
