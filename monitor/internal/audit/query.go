@@ -127,7 +127,8 @@ func advance(ctx context.Context, from source, at place, query Query, each func(
 
 // scan passes on the matching records of one file from an offset on, and returns the end
 // of its last complete line.
-func (s source) scan(ctx context.Context, file string, offset int64, query Query, each func(Record) error) (int64, error) {
+func (s source) scan(ctx context.Context, file string, offset int64, query Query,
+	each func(Record) error) (int64, error) {
 	end, err := lines(file, offset, func(line []byte, _ int64, complete bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
