@@ -32,7 +32,8 @@ func wholeCatalog(t *testing.T) string {
 	var facts []policy.Fact
 	for i := range 300 {
 		names = append(names, fmt.Sprintf("/corpus/public/%d", i))
-		facts = append(facts, fact(fmt.Sprintf("friends/%d", i), "friend", fmt.Sprintf("bob%d", i), strings.Repeat("x", i)))
+		facts = append(facts, fact(fmt.Sprintf("friends/%d", i), "friend", fmt.Sprintf("bob%d", i),
+			strings.Repeat("x", i)))
 	}
 	if _, _, err := c.Register(names); err != nil {
 		t.Fatal(err)
@@ -82,7 +83,8 @@ func writeRecords(out io.Writer, name []byte, bucket *bbolt.Bucket) error {
 func damages(t *testing.T, whole []byte) map[string][]byte {
 	t.Helper()
 	page := os.Getpagesize()
-	all := map[string][]byte{"empty": {}, "one byte": whole[:1], "half a page": whole[:page/2], "no pages": make([]byte, len(whole))}
+	all := map[string][]byte{"empty": {}, "one byte": whole[:1], "half a page": whole[:page/2],
+		"no pages": make([]byte, len(whole))}
 	for size := page; size < len(whole); size += page {
 		all[fmt.Sprintf("%d pages of %d", size/page, len(whole)/page)] = whole[:size]
 		all[fmt.Sprintf("page %d is zero", size/page)] = slices.Concat(whole[:size], make([]byte, page), whole[size+page:])

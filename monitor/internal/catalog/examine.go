@@ -31,7 +31,8 @@ func examine(file string) (Summary, error) {
 	if err := examineMeta(file); err != nil {
 		return Summary{}, err
 	}
-	database, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: time.Second})
+	database, err := bbolt.Open(file, 0o600,
+		&bbolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: time.Second})
 	if errors.Is(err, bbolterrors.ErrTimeout) {
 		return Summary{}, ErrInUse
 	}

@@ -68,7 +68,7 @@ func (n *notifier) add(directory string) error {
 	}
 	descriptor, err := openBeneath(n.data, directory)
 	if err != nil {
-		return nil //nolint:nilerr // nothing is there that could change; it would have to be moved there, which is reported
+		return nil // nothing is there; it would have to be moved there, which is reported
 	}
 	defer unix.Close(descriptor)
 	err = unix.FanotifyMark(int(n.file.Fd()), unix.FAN_MARK_ADD|unix.FAN_MARK_ONLYDIR, markedEvents, descriptor, ".")

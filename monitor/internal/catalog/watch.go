@@ -115,7 +115,8 @@ func (c *Catalog) eachBeneath(directory string, yield func(id uint32, name strin
 	prefix := strings.TrimSuffix(directory, "/") + "/"
 	_ = c.database.View(func(tx *bbolt.Tx) error {
 		cursor := tx.Bucket(bucketNames).Cursor()
-		for key, value := cursor.Seek([]byte(prefix)); bytes.HasPrefix(key, []byte(prefix)); key, value = cursor.Next() {
+		key, value := cursor.Seek([]byte(prefix))
+		for ; bytes.HasPrefix(key, []byte(prefix)); key, value = cursor.Next() {
 			yield(binary.BigEndian.Uint32(value), string(key))
 		}
 		return nil

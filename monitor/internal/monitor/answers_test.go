@@ -34,8 +34,8 @@ func TestOpenOfAnotherFile(t *testing.T) {
 	path := filepath.Join(m.options.Data, "/open/1.txt")
 	open := func() bool {
 		t.Helper()
-		verdict := p.Open(context.Background(), openRequest(t, bareTask{name: "collector", pid: os.Getpid()}, os.Getpid(),
-			path, unix.O_RDONLY))
+		verdict := p.Open(context.Background(), openRequest(t, bareTask{name: "collector", pid: os.Getpid()},
+			os.Getpid(), path, unix.O_RDONLY))
 		return verdict.Errno == 0
 	}
 	if !open() {
@@ -121,8 +121,8 @@ func TestOpenByAProcessThatAWorkerForked(t *testing.T) {
 		{"a child of a task without users", "collector", worker, self, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			verdict := p.Open(context.Background(), openRequest(t, bareTask{name: test.task, pid: test.zygote}, test.pid,
-				filepath.Join(m.options.Data, "/open/1.txt"), unix.O_WRONLY))
+			verdict := p.Open(context.Background(), openRequest(t, bareTask{name: test.task, pid: test.zygote},
+				test.pid, filepath.Join(m.options.Data, "/open/1.txt"), unix.O_WRONLY))
 			if allowed := verdict.Errno == 0; allowed != test.allowed {
 				t.Errorf("allowed: %v, want %v (%s)", allowed, test.allowed, verdict.Reason)
 			}
