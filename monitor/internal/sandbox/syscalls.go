@@ -79,7 +79,8 @@ var classification = map[treatment]string{
 	// They tell which pages of a file somebody has read.
 	watchingCache: `mincore cachestat`,
 
-	mediated: `sysinfo open stat lstat access creat readlink statfs newfstatat readlinkat faccessat statx openat2 faccessat2`,
+	mediated: `sysinfo open stat lstat access creat readlink statfs newfstatat readlinkat faccessat statx openat2
+		faccessat2`,
 	opening:  `openat(0)`,
 
 	execution:  `execve execveat`,
@@ -122,7 +123,8 @@ var classification = map[treatment]string{
 		file_setattr`,
 
 	// A lock tells whoever may open the file that another has opened it.
-	refused: `flock remap_file_pages shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink
+	refused: `flock remap_file_pages
+		shmget shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink
 		mq_timedsend mq_timedreceive mq_notify mq_getsetattr
 		socket connect bind listen recvmmsg sendmmsg sendmsg
 		ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd
