@@ -81,7 +81,7 @@ var classification = map[treatment]string{
 
 	mediated: `sysinfo open stat lstat access creat readlink statfs newfstatat readlinkat faccessat statx openat2
 		faccessat2`,
-	opening:  `openat(0)`,
+	opening: `openat(0)`,
 
 	execution:  `execve execveat`,
 	accepting:  `accept accept4`,
