@@ -125,7 +125,9 @@ func TestWatch(t *testing.T) {
 	}{
 		"nothing": {do: func(*watched) error { return nil }},
 		"removed": {do: func(w *watched) error { return os.Remove(w.path(aliceFirst)) }, want: "removed"},
-		"moved":   {do: func(w *watched) error { return os.Rename(w.path(aliceFirst), w.path(aliceFirst)+"x") }, want: "removed"},
+		"moved": {do: func(w *watched) error {
+			return os.Rename(w.path(aliceFirst), w.path(aliceFirst)+"x")
+		}, want: "removed"},
 		"replaced": {do: func(w *watched) error {
 			w.must(os.WriteFile(w.path("new"), []byte("other"), 0o600))
 			return os.Rename(w.path("new"), w.path(aliceFirst))
@@ -138,9 +140,15 @@ func TestWatch(t *testing.T) {
 			w.must(os.WriteFile(w.path("new"), []byte("other"), 0o600))
 			return os.Rename(w.path("new"), w.path(aliceFirst))
 		}, want: "replaced"},
-		"changed":           {do: func(w *watched) error { return os.WriteFile(w.path(aliceFirst), []byte("other"), 0o600) }, want: "changed"},
-		"truncated":         {do: func(w *watched) error { return os.Truncate(w.path(aliceFirst), 0) }, want: "changed"},
-		"changed by a task": {written: true, do: func(w *watched) error { return os.WriteFile(w.path(aliceFirst), []byte("other"), 0o600) }},
+		"changed": {do: func(w *watched) error {
+			return os.WriteFile(w.path(aliceFirst), []byte("other"), 0o600)
+		}, want: "changed"},
+		"truncated": {do: func(w *watched) error {
+			return os.Truncate(w.path(aliceFirst), 0)
+		}, want: "changed"},
+		"changed by a task": {written: true, do: func(w *watched) error {
+			return os.WriteFile(w.path(aliceFirst), []byte("other"), 0o600)
+		}},
 		"read": {do: func(w *watched) error {
 			_, err := os.ReadFile(w.path(aliceFirst))
 			return err
@@ -149,8 +157,12 @@ func TestWatch(t *testing.T) {
 		"another document": {do: func(w *watched) error {
 			return os.WriteFile(w.path("/corpus/private/alice/3"), []byte("new"), 0o600)
 		}},
-		"directory moved":         {do: func(w *watched) error { return os.Rename(w.path("corpus/private"), w.path("private")) }, want: "removed"},
-		"directory moved outside": {do: func(w *watched) error { return os.Rename(w.path("corpus/private"), w.path("../private")) }, want: "removed"},
+		"directory moved": {do: func(w *watched) error {
+			return os.Rename(w.path("corpus/private"), w.path("private"))
+		}, want: "removed"},
+		"directory moved outside": {do: func(w *watched) error {
+			return os.Rename(w.path("corpus/private"), w.path("../private"))
+		}, want: "removed"},
 		"directory there and back": {do: func(w *watched) error {
 			w.must(os.Rename(w.path("corpus/private/alice"), w.path("corpus/private/bob")))
 			w.must(os.Rename(w.path("corpus/private/bob"), w.path("corpus/private/alice")))
