@@ -72,7 +72,8 @@ func (d *denials) absorb(e Event, now time.Time) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	key := keyOf(e)
-	if known := d.open[key]; known != nil {
+	known := d.open[key]
+	if known != nil && (known.count > 0 || now.Before(known.until)) {
 		known.count++
 		known.event = e
 		return true
@@ -81,7 +82,7 @@ func (d *denials) absorb(e Event, now time.Time) bool {
 		d.omit(e, 1, now)
 		return true
 	}
-	if len(d.open) < maxRepeats {
+	if known != nil || len(d.open) < maxRepeats {
 		d.open[key] = &repeated{until: now.Add(d.window)}
 	}
 	return false

@@ -96,5 +96,5 @@ func freeSpace(directory string) (uint64, error) {
 	if err := unix.Statfs(directory, &about); err != nil {
 		return 0, fmt.Errorf("read free space of %s: %w", directory, err)
 	}
-	return about.Bfree * uint64(about.Bsize), nil //nolint:gosec // the size of a block is positive
+	return about.Bfree * uint64(about.Bsize), nil //nolint:gosec,nolintlint // the size of a block is positive; an unsigned number on some systems
 }

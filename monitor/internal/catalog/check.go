@@ -90,7 +90,7 @@ func checkFile(ctx context.Context, file string) (summary Summary, err error) {
 		return summary, fmt.Errorf("catalog %s %w: %s", file, ErrDamaged, output)
 	}
 	first, _, _ := strings.Cut(failure.String(), "\n")
-	return summary, fmt.Errorf("catalog %s %w: reading it failed (%v): %.200s", file, ErrDamaged, err, first)
+	return summary, fmt.Errorf("catalog %s %w: reading it failed (%w): %.200s", file, ErrDamaged, err, first)
 }
 
 // CheckMain must be called in main, and in TestMain of every program that uses [Check],
