@@ -232,7 +232,9 @@ struct shai_session {
 	/* Private from here. */
 	enum shai_session_state state;
 	uint32_t class_count;
-	uint32_t classes[SHAI_CLASSES_MAX]; /* strictly ascending */
+	uint32_t directory_count;
+	int directories[SHAI_DIRECTORIES_MAX]; /* of the first classes */
+	uint32_t classes[SHAI_CLASSES_MAX];    /* strictly ascending */
 };
 
 /*
@@ -270,13 +272,9 @@ SHAI_API int shai_accept(struct shai_session *session);
 
 /*
  * Binds the session to a user. Sends the client's signature of shai_signed_text() to
- * the monitor, which verifies it. Then restricts this process to the user's capability
- * set. The session is then BOUND.
- *
- * The restriction is irrevocable. It covers the calling thread and processes that it
- * forks, so call this in a process with one thread. It sets PR_SET_NO_NEW_PRIVS. (On
- * FreeBSD the session is confined from its beginning, and this call extends what it
- * may open to the user's capability set.)
+ * the monitor, which verifies it. The process then gets the user's capability set: it
+ * can open the user's documents natively, which it could not before. The session is
+ * then BOUND.
  *
  * In mode baseline the library verifies nothing and restricts nothing. The caller must
  * verify the signature first, and calls this to mark the session as BOUND.
@@ -290,7 +288,6 @@ SHAI_API int shai_accept(struct shai_session *session);
  *   ENOTCONN           the session is not CONNECTED
  *   EPROTO             the answer is malformed; the session is BROKEN
  *   ECONNRESET         the monitor is gone; the session is BROKEN
- *   others             see landlock_restrict_self(2); the session is BROKEN
  */
 SHAI_API int shai_authenticate(struct shai_session *session, const char *principal,
     const uint8_t signature[SHAI_SIGNATURE_SIZE]);

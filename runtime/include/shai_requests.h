@@ -112,7 +112,7 @@ struct shai_answer {
 
 /*
  * The decisions of a capability set, in shared memory that the monitor has written
- * and that nobody writes any more. It comes with SHAI_BOUND_RULESET. The stub answers
+ * and that nobody writes any more. It comes with SHAI_BOUND_DECISIONS. The stub answers
  * from it without asking the monitor.
  */
 struct shai_decisions {

@@ -58,6 +58,8 @@
 #define SHAI_SIGNATURE_SIZE 64 /* Ed25519 */
 #define SHAI_BATCH_MAX 64      /* conduits in one SHAI_OPEN */
 #define SHAI_CLASSES_MAX 8192  /* classes in one capability set */
+#define SHAI_DIRECTORIES_MAX 240 /* classes whose directories a session gets */
+#define SHAI_DESCRIPTORS_MAX 253 /* descriptors with one record (SCM_MAX_FD) */
 
 /*
  * The text that a client signs: SHAI_SIGNED_PREFIX principal "\n"
@@ -137,25 +139,24 @@ struct shai_authenticate {
 	uint8_t signature[SHAI_SIGNATURE_SIZE];
 };
 
-#define SHAI_BOUND_RULESET 1u  /* Landlock ruleset for the worker to restrict itself with */
-#define SHAI_BOUND_KEYVALUE 2u /* key-value connection */
-/*
- * The descriptor for SHAI_FD_CAPABILITY: the view, or a filler if the session may
- * open nothing natively. A worker holds no view before its user is known. It closes
- * the number before it receives the record: the kernel assigns the lowest free number
- * first, and so puts the first descriptor there.
- */
-#define SHAI_BOUND_VIEW 4u
+#define SHAI_BOUND_DECISIONS 1u /* what a stub answers from (FreeBSD) */
+#define SHAI_BOUND_KEYVALUE 2u  /* key-value connection */
+#define SHAI_BOUND_VIEW 4u      /* the view, or a filler, for a stub (FreeBSD) */
 
 struct shai_bound {
 	struct shai_header header;
 	int32_t status; /* 0 or a positive errno; the session stays unbound on error */
 	uint32_t
-	    flags; /* SHAI_BOUND_*: which descriptors come, in the order view, ruleset, key-value */
+	    flags; /* SHAI_BOUND_*: which descriptors come, in the order view, decisions, key-value */
 	char reason[SHAI_REASON_MAX];
 	char instance[SHAI_NAME_MAX]; /* "worker(alice, de)" */
 	uint32_t class_count;         /* sorted class numbers of the capability set follow */
-	uint32_t reserved;
+	/*
+	 * Of so many classes, the first ones, the descriptors of their directories come last
+	 * in the record: mounts that the session can only read, and cannot leave. The monitor
+	 * opens the documents of the others. 0..SHAI_DIRECTORIES_MAX.
+	 */
+	uint32_t directory_count;
 };
 
 struct shai_open {

@@ -22,10 +22,11 @@ int shai_backend_prepare(void);
 ssize_t shai_backend_gate_read(int descriptor, void *buffer, size_t size);
 
 /*
- * Opens a file of the view, "class/bucket/id", for reading, close-on-exec, without
- * following a final symbolic link. The monitor never answers this call.
+ * Opens a file for reading, close-on-exec, without following a final symbolic link:
+ * "class/bucket/id" beneath SHAI_FD_CAPABILITY, or "bucket/id" beneath a class's
+ * directory. The monitor never answers this call.
  */
-int shai_backend_open_in_view(const char *name);
+int shai_backend_open_in_view(int directory, const char *name);
 
 /*
  * Forks a worker, like fork(2). If a monitor gives the worker several sessions, one
@@ -41,14 +42,10 @@ pid_t shai_backend_fork_worker(void);
 int shai_backend_accept(void);
 
 /*
- * Reports whether a session restricts this process with the descriptors that
- * SHAI_BOUND brings. Otherwise the process was confined from its beginning, and
- * SHAI_BOUND brings neither view nor ruleset.
+ * Reports whether a session holds the directories of its classes, which SHAI_BOUND
+ * brings. Otherwise a stub opens documents for it.
  */
-bool shai_backend_restricts_itself(void);
-
-/* Restricts this thread irrevocably to a prepared ruleset. The descriptor stays open. */
-int shai_backend_restrict(int ruleset);
+bool shai_backend_holds_directories(void);
 
 /* Ends a session of which the monitor was told that it is over; may not return. */
 void shai_backend_end_session(void);

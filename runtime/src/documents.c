@@ -28,15 +28,60 @@ struct round {
 	size_t asked[SHAI_BATCH_MAX]; /* indices of those that the monitor is asked about */
 };
 
-/* Reports whether conduits of this class are to be opened natively. */
-static bool
-covered(const struct shai_session *session, uint32_t class)
+static const struct shai_session *_Atomic holder;
+
+void
+shai_directories_of(const struct shai_session *session)
+{
+	holder = session;
+}
+
+/* Returns the session's directory of a class, or -1 if it holds none. */
+static int
+directory_of(const struct shai_session *session, uint32_t class)
+{
+	size_t position = shai_class_position(session->classes, session->class_count, class);
+
+	return position < session->directory_count ? session->directories[position] : -1;
+}
+
+int
+shai_directory_of(int number, const char **rest)
+{
+	const struct shai_session *session = holder;
+	const char *name;
+	uint32_t class;
+	int directory;
+
+	if (number != SHAI_FD_CAPABILITY || session == NULL || !shai_view_class(*rest, &class, &name))
+		return number;
+	directory = directory_of(session, class);
+	if (directory < 0)
+		return number;
+	*rest = name[0] == '\0' ? "." : name; /* of a path with a slash at its end */
+	return directory;
+}
+
+/*
+ * Finds the place of a conduit of this class for a native open. Returns the directory
+ * and writes the name beneath it, or returns -1 if it is not to be opened natively.
+ */
+static int
+native_place(const struct shai_session *session, uint32_t class, uint32_t conduit,
+    char name[SHAI_VIEW_NAME_SIZE])
 {
 	if (class == 0 || session->mode == SHAI_MODE_DYNAMIC)
-		return false;
+		return -1;
+	shai_view_name(class, conduit, name);
 	if (session->mode == SHAI_MODE_BASELINE)
-		return true;
-	return shai_class_member(session->classes, session->class_count, class);
+		return SHAI_FD_CAPABILITY;
+	if (!shai_backend_holds_directories())
+		return shai_class_position(session->classes, session->class_count, class) <
+				       session->class_count
+			   ? SHAI_FD_CAPABILITY
+			   : -1;
+	shai_view_name_in_class(conduit, name);
+	return directory_of(session, class);
 }
 
 /* Opens natively. Returns a descriptor, or -1 if this is not possible, or no longer. */
@@ -52,12 +97,12 @@ open_natively(const struct shai_session *session, uint32_t conduit)
 	 * meantime.
 	 */
 	for (int attempt = 0; attempt < 2; attempt++) {
+		int directory = native_place(session, class, conduit, name);
 		int descriptor;
 
-		if (class == tried || !covered(session, class))
+		if (class == tried || directory < 0)
 			return -1;
-		shai_view_name(class, conduit, name);
-		descriptor = shai_backend_open_in_view(name);
+		descriptor = shai_backend_open_in_view(directory, name);
 		if (descriptor >= 0)
 			return descriptor;
 		if (errno != ENOENT)

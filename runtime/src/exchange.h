@@ -20,7 +20,7 @@
 struct shai_message {
 	struct shai_bytes bytes;
 	size_t descriptor_count;
-	int descriptor[SHAI_BATCH_MAX];
+	int descriptor[SHAI_DESCRIPTORS_MAX];
 };
 
 /* Returns the sequence number for the next request; never 0, never repeated. */
@@ -35,7 +35,7 @@ int shai_exchange_send(const void *record, size_t length);
 /*
  * Receives one record, and waits for it. Returns 0, or -1 after shai_fail, without
  * keeping a descriptor: ECONNRESET if the monitor is gone, EPROTO for a record longer
- * than SHAI_WIRE_MAX or with more descriptors than SHAI_BATCH_MAX (or than this
+ * than SHAI_WIRE_MAX or with more descriptors than SHAI_DESCRIPTORS_MAX (or than this
  * process can hold).
  */
 int shai_exchange_receive(struct shai_message *message);

@@ -10,7 +10,7 @@
 
 union control {
 	struct cmsghdr aligned;
-	char bytes[CMSG_SPACE(SHAI_BATCH_MAX * sizeof(int))];
+	char bytes[CMSG_SPACE(SHAI_DESCRIPTORS_MAX * sizeof(int))];
 };
 
 int
@@ -56,7 +56,7 @@ collect(struct shai_packet *packet, struct msghdr *header)
 
 		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
 			continue;
-		/* The control buffer has room for exactly SHAI_BATCH_MAX descriptors. */
+		/* The control buffer has room for exactly SHAI_DESCRIPTORS_MAX descriptors. */
 		count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(packet->descriptor + packet->descriptor_count, CMSG_DATA(control),
 		    count * sizeof(int));

@@ -20,14 +20,14 @@ struct shai_packet {
 };
 
 /*
- * Sends the parts as one record, with count descriptors, at most SHAI_BATCH_MAX.
+ * Sends the parts as one record, with count descriptors, at most SHAI_DESCRIPTORS_MAX.
  * Retries after EINTR and raises no SIGPIPE. Returns 0, or -1 with errno.
  */
 int shai_packet_send(
     int socket, const struct iovec *parts, int part_count, const int *descriptors, size_t count);
 
 /*
- * Receives one record, and waits for it. There must be room for SHAI_BATCH_MAX
+ * Receives one record, and waits for it. There must be room for SHAI_DESCRIPTORS_MAX
  * descriptors. Retries after EINTR. Returns its length, 0 if the other end is gone,
  * or -1 with errno.
  */

@@ -159,8 +159,7 @@ shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound
 	if (!padded(head->reason, sizeof(head->reason)) ||
 	    !padded(head->instance, sizeof(head->instance)))
 		return "a text that is not padded with NULs";
-	if (head->reserved != 0 ||
-	    (head->flags & ~(SHAI_BOUND_VIEW | SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE)) != 0)
+	if ((head->flags & ~(SHAI_BOUND_VIEW | SHAI_BOUND_DECISIONS | SHAI_BOUND_KEYVALUE)) != 0)
 		return "unknown flags";
 	if (head->status < 0 ||
 	    (head->status != 0 && ((head->flags & ~SHAI_BOUND_VIEW) | head->class_count) != 0))
@@ -168,6 +167,9 @@ shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound
 	if (head->class_count > SHAI_CLASSES_MAX ||
 	    record.length != sizeof(*head) + head->class_count * sizeof(classes[0]))
 		return "a length that is not its count's";
+	if (head->directory_count > head->class_count ||
+	    head->directory_count > SHAI_DIRECTORIES_MAX)
+		return "more directories than classes";
 	memcpy(classes, record.start + sizeof(*head), record.length - sizeof(*head));
 	return check_classes(classes, head->class_count);
 }

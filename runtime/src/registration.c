@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "classes.h"
+#include "documents.h"
 #include "exchange.h"
 #include "failure.h"
 #include "shai.h"
@@ -58,6 +59,7 @@ shai_path_lookup(const char *path, char *rest, size_t rest_size)
 	char normal[SHAI_PATH_MAX];
 	const struct shai_capability *capability = NULL;
 	const char *found;
+	int number;
 
 	if (shai_path_normalise(path, normal, sizeof(normal)) == 0)
 		capability = shai_table_find(current_table, normal, &found);
@@ -65,8 +67,9 @@ shai_path_lookup(const char *path, char *rest, size_t rest_size)
 		return shai_fail(ENOENT, "path %.200s: no capability covers it", path);
 	if (strlen(found) >= rest_size)
 		return shai_fail(ENAMETOOLONG, "path %.200s: too long", path);
+	number = shai_directory_of(capability->number, &found);
 	memcpy(rest, found, strlen(found) + 1);
-	return capability->number;
+	return number;
 }
 
 /*

@@ -114,29 +114,6 @@ shai_decode_stub_write(
 	return NULL;
 }
 
-/*
- * Written by hand: strtoul would accept signs, blanks and leading zeros, which the
- * name of a class directory never has.
- */
-bool
-shai_view_class(const char *path, uint32_t *class, const char **rest)
-{
-	uint64_t value = 0;
-
-	if (*path < '1' || *path > '9')
-		return false;
-	for (; *path >= '0' && *path <= '9'; path++) {
-		value = value * 10 + (uint64_t)(*path - '0');
-		if (value > UINT32_MAX)
-			return false;
-	}
-	if (*path != '\0' && *path != '/')
-		return false;
-	*class = (uint32_t)value;
-	*rest = *path == '\0' ? "." : path + 1;
-	return true;
-}
-
 bool
 shai_decisions_grant(const struct shai_decisions *decisions, uint32_t class)
 {
@@ -145,7 +122,7 @@ shai_decisions_grant(const struct shai_decisions *decisions, uint32_t class)
 	/* Read once and limited: the memory was written by another process. */
 	if (count > SHAI_CLASSES_MAX)
 		return false;
-	return shai_class_member(decisions == NULL ? NULL : decisions->class, count, class);
+	return shai_class_position(decisions == NULL ? NULL : decisions->class, count, class) < count;
 }
 
 bool

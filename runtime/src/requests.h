@@ -26,12 +26,6 @@ const char *shai_decode_stub_directory(struct shai_bytes record, struct shai_stu
 const char *shai_decode_stub_write(
     struct shai_bytes record, struct shai_stub_write *out, struct shai_bytes *data);
 
-/*
- * Finds the class directory that a path beneath the view begins with: "7/0/12" is in
- * 7. *rest becomes the rest of the path, "." if there is none. Returns false if the
- * path begins with no class.
- */
-bool shai_view_class(const char *path, uint32_t *class, const char **rest);
 
 /* Reports whether the decisions grant a class. NULL grants nothing. */
 bool shai_decisions_grant(const struct shai_decisions *decisions, uint32_t class);

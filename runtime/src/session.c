@@ -181,59 +181,37 @@ shai_accept(struct shai_session *session)
 	return 0;
 }
 
-/*
- * Checks that the answer brings the descriptors that its flags announce, and those
- * needed to confine the session. Returns NULL, or what is wrong.
- */
+/* Checks that the answer brings the descriptors that it announces. Returns NULL, or what is wrong. */
 static const char *
-check_bound(const struct shai_session *session, const struct shai_bound *head,
-    const struct shai_message *message)
+check_bound(const struct shai_bound *head, const struct shai_message *message)
 {
-	size_t expected = (head->flags & SHAI_BOUND_VIEW) != 0;
+	size_t expected = head->directory_count + ((head->flags & SHAI_BOUND_KEYVALUE) != 0);
 
-	expected += (head->flags & SHAI_BOUND_RULESET) != 0;
-	expected += (head->flags & SHAI_BOUND_KEYVALUE) != 0;
+	if ((head->flags & (SHAI_BOUND_VIEW | SHAI_BOUND_DECISIONS)) != 0)
+		return "what only a stub may hold";
+	if (head->directory_count != 0 && !shai_backend_holds_directories())
+		return "directories that the session itself may not hold";
 	if (message->descriptor_count != expected)
 		return "descriptors that do not match its flags";
-	if (!shai_backend_restricts_itself())
-		return (head->flags & (SHAI_BOUND_VIEW | SHAI_BOUND_RULESET)) == 0
-			   ? NULL
-			   : "a perimeter that the session itself may not hold";
-	if ((head->flags & SHAI_BOUND_VIEW) != 0 && message->descriptor[0] != SHAI_FD_CAPABILITY)
-		return "a view that did not arrive at its number";
-	if (head->status == 0 && session->mode == SHAI_MODE_SHAI &&
-	    (head->flags & SHAI_BOUND_RULESET) == 0)
-		return "no ruleset for the session";
 	return NULL;
 }
 
-/* Confines the process to the capability set that the monitor has sent. */
-static int
+/* Takes over the capability set that the monitor has sent. */
+static void
 bind_session(
     struct shai_session *session, const struct shai_bound *head, struct shai_message *message)
 {
 	size_t next = 0;
 
-	if ((head->flags & SHAI_BOUND_VIEW) != 0)
-		(void)shai_message_take(message, next++); /* it is at its number already */
-	if ((head->flags & SHAI_BOUND_RULESET) != 0) {
-		int ruleset = shai_message_take(message, next++);
-		int result = shai_backend_restrict(ruleset);
-		int error = errno;
-
-		(void)close(ruleset);
-		if (result != 0) {
-			shai_message_discard(message);
-			return shai_fail(
-			    error, "confinement to %s: %s", head->instance, strerror(error));
-		}
-	}
 	if ((head->flags & SHAI_BOUND_KEYVALUE) != 0)
 		session->keyvalue = shai_message_take(message, next++);
+	for (uint32_t i = 0; i < head->directory_count; i++)
+		session->directories[i] = shai_message_take(message, next++);
+	session->directory_count = head->directory_count;
 	memcpy(session->instance, head->instance, sizeof(session->instance));
 	session->class_count = head->class_count;
 	session->state = SHAI_SESSION_BOUND;
-	return 0;
+	shai_directories_of(session);
 }
 
 /*
@@ -247,24 +225,19 @@ receive_bound(struct shai_session *session, const char *principal, uint64_t sequ
 	struct shai_bound head;
 	const char *problem;
 
-	if (shai_backend_restricts_itself())
-		(void)close(SHAI_FD_CAPABILITY); /* see SHAI_BOUND_VIEW; EBADF if there was none */
 	if (shai_exchange_receive(&message) != 0)
 		return shai_session_break(session);
 	problem = shai_decode_bound(message.bytes, sequence, &head, session->classes);
 	if (problem == NULL)
-		problem = check_bound(session, &head, &message);
+		problem = check_bound(&head, &message);
 	if (problem != NULL) {
 		(void)shai_exchange_refuse(&message, "SHAI_BOUND", problem);
 		return shai_session_break(session);
 	}
-	if (head.status != 0 && (head.flags & SHAI_BOUND_VIEW) != 0)
-		(void)shai_message_take(&message, 0); /* the filler stays at its number */
 	if (head.status != 0)
 		return shai_fail(head.status, "authentication of %s: refused by the monitor: %s",
 		    principal, head.reason);
-	if (bind_session(session, &head, &message) != 0)
-		return shai_session_break(session);
+	bind_session(session, &head, &message);
 	return 0;
 }
 
@@ -304,6 +277,7 @@ shai_reset(struct shai_session *session)
 	if (session->state == SHAI_SESSION_EMPTY)
 		return;
 	shai_count(sessions, 1);
+	shai_directories_of(NULL);
 	if (session->mode != SHAI_MODE_BASELINE && served) {
 		shai_encode_header(&request, SHAI_RESET, sizeof(request), shai_exchange_sequence());
 		/* If the monitor is gone, no message is needed. */
@@ -315,6 +289,7 @@ shai_reset(struct shai_session *session)
 		(void)close(session->connection);
 	if (session->keyvalue >= 0)
 		(void)close(session->keyvalue);
+	/* A session with directories is that of a process that must exit, which closes them. */
 	/*
 	 * Clears only what was written: the other pages of classes were never
 	 * touched.

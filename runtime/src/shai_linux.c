@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The Linux backend: gate page, Landlock, native opens.
+ * The Linux backend: gate page, native opens.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,10 +76,9 @@ shai_backend_gate_read(int descriptor, void *buffer, size_t size)
  * openat(3).
  */
 int
-shai_backend_open_in_view(const char *name)
+shai_backend_open_in_view(int directory, const char *name)
 {
-	return (int)syscall(
-	    SYS_openat, SHAI_FD_CAPABILITY, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 pid_t
@@ -103,15 +102,9 @@ shai_backend_accept(void)
 }
 
 bool
-shai_backend_restricts_itself(void)
+shai_backend_holds_directories(void)
 {
 	return true;
-}
-
-int
-shai_backend_restrict(int ruleset)
-{
-	return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
 }
 
 /* Does nothing: the process has to exit, and all its resources end with it. */

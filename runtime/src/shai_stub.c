@@ -28,9 +28,9 @@ shai_backend_gate_read(int descriptor, void *buffer, size_t size)
 }
 
 int
-shai_backend_open_in_view(const char *name)
+shai_backend_open_in_view(int directory, const char *name)
 {
-	(void)name;
+	(void)directory, (void)name;
 	return refuse();
 }
 
@@ -47,16 +47,9 @@ shai_backend_accept(void)
 }
 
 bool
-shai_backend_restricts_itself(void)
+shai_backend_holds_directories(void)
 {
 	return true;
-}
-
-int
-shai_backend_restrict(int ruleset)
-{
-	(void)ruleset;
-	return refuse();
 }
 
 void

@@ -24,7 +24,17 @@ void shai_view_name(uint32_t class, uint32_t conduit, char out[SHAI_VIEW_NAME_SI
 /* Writes the name of a class's directory. */
 void shai_view_class_name(uint32_t class, char out[SHAI_VIEW_CLASS_SIZE]);
 
-/* Reports whether class is among count strictly ascending classes. */
-bool shai_class_member(const uint32_t *classes, size_t count, uint32_t class);
+/* Writes "bucket/id", the conduit's name beneath its class's directory. */
+void shai_view_name_in_class(uint32_t conduit, char out[SHAI_VIEW_NAME_SIZE]);
+
+/*
+ * Finds the class directory that a path beneath the view begins with: "7/0/12" is in
+ * 7. *rest becomes the rest of the path, "." if there is none. Returns false if the
+ * path begins with no class.
+ */
+bool shai_view_class(const char *path, uint32_t *class, const char **rest);
+
+/* Returns the position of class among count strictly ascending classes; count if it is not there. */
+size_t shai_class_position(const uint32_t *classes, size_t count, uint32_t class);
 
 #endif

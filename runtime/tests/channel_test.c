@@ -16,17 +16,20 @@
 static struct shai_session session;
 static struct shai_document documents[SHAI_BATCH_MAX];
 
-/* A bound session that holds classes 1..class_count, without the kernel's part. */
+/* A bound session that holds classes 1..class_count and their directories. */
 static void
-bind_session(enum shai_mode mode, uint32_t class_count)
+bind_session(const struct fake_monitor *fake, enum shai_mode mode, uint32_t class_count)
 {
 	session.state = SHAI_SESSION_BOUND;
 	session.mode = mode;
 	session.channel = SHAI_FD_CHANNEL;
 	session.timeout_milliseconds = 5000;
 	session.class_count = class_count;
-	for (uint32_t i = 0; i < class_count; i++)
+	session.directory_count = class_count;
+	for (uint32_t i = 0; i < class_count; i++) {
 		session.classes[i] = i + 1;
+		session.directories[i] = fake_class_directory(fake, i + 1);
+	}
 }
 
 static void
@@ -83,7 +86,7 @@ covered_conduits_open_natively(struct fake_monitor *fake, size_t variant)
 {
 	static const uint32_t conduits[] = {1100, 5, 1024, 1, 1023};
 
-	bind_session(variant == 0 ? SHAI_MODE_SHAI : SHAI_MODE_AUDIT, FAKE_CLASSES);
+	bind_session(fake, variant == 0 ? SHAI_MODE_SHAI : SHAI_MODE_AUDIT, FAKE_CLASSES);
 	fake_transfer(fake, 7, conduits, 5);
 	EXPECT(shai_channel_receive(&session, 7, documents, 4) == 4);
 	for (size_t i = 0; i < 4; i++)
@@ -97,7 +100,7 @@ static void
 stale_answers_are_discarded(struct fake_monitor *fake, size_t variant)
 {
 	(void)variant;
-	bind_session(SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
 	fake_transfer(fake, 6, (uint32_t[]){1, 2, 3}, 3);
 	fake_transfer(fake, 8, (uint32_t[]){4}, 1);
 	fake_transfer(fake, 7, (uint32_t[]){5}, 1);
@@ -122,7 +125,7 @@ uncovered_conduits_are_asked_for_once(struct fake_monitor *fake, size_t variant)
 	static const uint32_t conduits[] = {4, 0, 1, 2000000000, 2, 1023};
 
 	(void)variant;
-	bind_session(SHAI_MODE_SHAI, 2); /* classes 1 and 2: conduits 5, 10, … and 1, 6, … */
+	bind_session(fake, SHAI_MODE_SHAI, 2); /* classes 1 and 2: conduits 5, 10, … and 1, 6, … */
 	queue_opened(fake, 4, (int32_t[]){EACCES, ENOENT, 0, EACCES});
 	fake_transfer(fake, 1, conduits, 6);
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == 2);
@@ -138,10 +141,11 @@ uncovered_conduits_are_asked_for_once(struct fake_monitor *fake, size_t variant)
 static void
 later_conduits_replace_dropped_ones(struct fake_monitor *fake, size_t variant)
 {
-	size_t before = fake_descriptor_count();
+	size_t before;
 
 	(void)variant;
-	bind_session(SHAI_MODE_DYNAMIC, FAKE_CLASSES); /* which are nothing in this mode */
+	bind_session(fake, SHAI_MODE_DYNAMIC, FAKE_CLASSES); /* which are nothing in this mode */
+	before = fake_descriptor_count();
 	queue_opened(fake, 2, (int32_t[]){0, EACCES});
 	queue_opened(fake, 1, (int32_t[]){0});
 	fake_transfer(fake, 1, (uint32_t[]){1, 2, 3, 4}, 4);
@@ -158,10 +162,11 @@ later_conduits_replace_dropped_ones(struct fake_monitor *fake, size_t variant)
 static void
 what_is_not_needed_is_closed(struct fake_monitor *fake, size_t variant)
 {
-	size_t before = fake_descriptor_count();
+	size_t before;
 
 	(void)variant;
-	bind_session(SHAI_MODE_SHAI, 2);
+	bind_session(fake, SHAI_MODE_SHAI, 2);
+	before = fake_descriptor_count();
 	queue_opened(fake, 2, (int32_t[]){0, 0});
 	EXPECT(shai_open(&session, (uint32_t[]){2, 1, 3}, 3, documents, 2) == 2);
 	EXPECT(documents[0].conduit == 2 && documents[1].conduit == 1);
@@ -169,11 +174,25 @@ what_is_not_needed_is_closed(struct fake_monitor *fake, size_t variant)
 	EXPECT(fake_descriptor_count() == before + 2);
 }
 
+/* The monitor opens documents of classes whose directories the session does not hold. */
+static void
+directories_that_are_not_held_are_asked_for(struct fake_monitor *fake, size_t variant)
+{
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
+	session.directory_count = (uint32_t)variant;
+	queue_opened(fake, FAKE_CLASSES - (uint32_t)variant, (int32_t[]){0, 0, 0, 0, 0});
+	EXPECT(shai_open(&session, (uint32_t[]){5, 1, 2, 3, 4}, 5, documents, 5) == 5);
+	for (size_t i = 0; i < variant; i++)
+		expect_document(i, (uint32_t[]){5, 1, 2, 3, 4}[i]);
+	expect_asked(fake, FAKE_CLASSES - (uint32_t)variant, (uint32_t[]){5, 1, 2, 3, 4} + variant);
+	EXPECT(session.withheld == 0 && shai_counters()->fast_opens == variant);
+}
+
 static void
 baseline_never_asks(struct fake_monitor *fake, size_t variant)
 {
 	(void)variant;
-	bind_session(SHAI_MODE_BASELINE, 0);
+	bind_session(fake, SHAI_MODE_BASELINE, 0);
 	fake_transfer(fake, 1, (uint32_t[]){3, 999, 2}, 3); /* 999 has a class and no file */
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == 2);
 	expect_document(0, 3);
@@ -188,7 +207,7 @@ a_moved_conduit_is_found_in_its_new_class(struct fake_monitor *fake, size_t vari
 	uint32_t moved = 2, class = 5;
 	char from[64], to[64];
 
-	bind_session(SHAI_MODE_SHAI, 4); /* not class 5 */
+	bind_session(fake, SHAI_MODE_SHAI, 4); /* not class 5 */
 	/* The table is mapped by a first open, and changes afterwards. */
 	EXPECT(shai_open(&session, &moved, 1, documents, 1) == 1);
 	(void)snprintf(from, sizeof(from), "%s/view/3/0/2", fake->directory);
@@ -217,7 +236,7 @@ a_grown_table_is_mapped_anew(struct fake_monitor *fake, size_t variant)
 	char from[64], to[64];
 
 	(void)variant;
-	bind_session(SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
 	EXPECT(shai_open(&session, &first, 1, documents, 1) == 1);
 	(void)snprintf(from, sizeof(from), "%s/view/2/0/1", fake->directory);
 	(void)snprintf(to, sizeof(to), "%s/view/1/1/%u", fake->directory, added);
@@ -235,7 +254,7 @@ links_are_not_followed(struct fake_monitor *fake, size_t variant)
 	char path[64];
 
 	(void)variant;
-	bind_session(SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
 	(void)snprintf(path, sizeof(path), "%s/view/5/0/999", fake->directory);
 	EXPECT(symlink("/etc/passwd", path) == 0);
 	queue_opened(fake, 1, (int32_t[]){EACCES});
@@ -250,9 +269,10 @@ a_spoiled_transfer_breaks(struct fake_monitor *fake, size_t variant)
 {
 	static const size_t lengths[SPOILED_TRANSFERS] = {7, 9, 13, 265, 4096};
 	uint8_t bytes[4096] = {1};
-	size_t before = fake_descriptor_count();
+	size_t before;
 
-	bind_session(SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
+	before = fake_descriptor_count();
 	EXPECT(write(fake->channel, bytes, lengths[variant]) == (ssize_t)lengths[variant]);
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == -1 && errno == EPROTO);
 	EXPECT(session.state == SHAI_SESSION_BROKEN);
@@ -269,7 +289,7 @@ passed_descriptors_do_not_arrive(struct fake_monitor *fake, size_t variant)
 	size_t before;
 
 	(void)variant;
-	bind_session(SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
 	before = fake_descriptor_count();
 	fake->socket = fake->channel;
 	fake_send(fake, &transfer, 12, &descriptor, 1);
@@ -282,7 +302,7 @@ static void
 a_gone_sender_breaks(struct fake_monitor *fake, size_t variant)
 {
 	(void)variant;
-	bind_session(SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
 	EXPECT(close(fake->channel) == 0);
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == -1 && errno == EPIPE);
 	EXPECT(session.state == SHAI_SESSION_BROKEN);
@@ -298,9 +318,10 @@ a_spoiled_answer_leaves_nothing_open(struct fake_monitor *fake, size_t variant)
 	int descriptors[3] = {fake_descriptor(), fake_descriptor(), fake_descriptor()};
 	size_t length = sizeof(answer);
 	size_t count = 2;
-	size_t before = fake_descriptor_count();
+	size_t before;
 
-	bind_session(SHAI_MODE_SHAI, 2);
+	bind_session(fake, SHAI_MODE_SHAI, 2);
+	before = fake_descriptor_count();
 	memset(&answer, 0, sizeof(answer));
 	shai_encode_header(&answer.header, SHAI_OPENED, sizeof(answer), fake->sequence);
 	answer.count = 2;
@@ -326,10 +347,11 @@ a_spoiled_answer_leaves_nothing_open(struct fake_monitor *fake, size_t variant)
 static void
 a_later_spoiled_answer_leaves_nothing_open(struct fake_monitor *fake, size_t variant)
 {
-	size_t before = fake_descriptor_count();
+	size_t before;
 
 	(void)variant;
-	bind_session(SHAI_MODE_DYNAMIC, 0);
+	bind_session(fake, SHAI_MODE_DYNAMIC, 0);
+	before = fake_descriptor_count();
 	queue_opened(fake, 2, (int32_t[]){0, EACCES});
 	queue_opened(fake, 2, (int32_t[]){0, 0}); /* to a question about one */
 	EXPECT(shai_open(&session, (uint32_t[]){1, 2, 3}, 3, documents, 2) == -1);
@@ -351,7 +373,7 @@ surplus_descriptors_are_refused(struct fake_monitor *fake, size_t variant)
 		conduits[i] = i + 1;
 	for (size_t i = 0; i < SHAI_BATCH_MAX + 6; i++)
 		descriptors[i] = fake_descriptor();
-	bind_session(SHAI_MODE_DYNAMIC, 0);
+	bind_session(fake, SHAI_MODE_DYNAMIC, 0);
 	memset(&answer, 0, sizeof(answer));
 	shai_encode_header(&answer.header, SHAI_OPENED, sizeof(answer), fake->sequence);
 	answer.count = SHAI_BATCH_MAX;
@@ -371,7 +393,7 @@ limits_are_checked(struct fake_monitor *fake, size_t variant)
 	for (uint32_t i = 0; i <= SHAI_BATCH_MAX; i++)
 		conduits[i] = 1 + i % 10;
 	EXPECT(shai_channel_receive(&session, 1, documents, 1) == -1 && errno == ENOTCONN);
-	bind_session(SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
 	EXPECT(shai_open(&session, conduits, SHAI_BATCH_MAX + 1, documents, 1) == -1);
 	EXPECT(errno == EINVAL);
 	EXPECT(shai_open(&session, conduits, SHAI_BATCH_MAX, documents, SHAI_BATCH_MAX) ==
@@ -386,6 +408,7 @@ RUN(stale_answers_are_discarded, 1)
 RUN(uncovered_conduits_are_asked_for_once, 1)
 RUN(later_conduits_replace_dropped_ones, 1)
 RUN(what_is_not_needed_is_closed, 1)
+RUN(directories_that_are_not_held_are_asked_for, FAKE_CLASSES)
 RUN(baseline_never_asks, 1)
 RUN(a_moved_conduit_is_found_in_its_new_class, 3)
 RUN(a_grown_table_is_mapped_anew, 1)
@@ -407,6 +430,7 @@ main(void)
 	    cmocka_unit_test(test_uncovered_conduits_are_asked_for_once),
 	    cmocka_unit_test(test_later_conduits_replace_dropped_ones),
 	    cmocka_unit_test(test_what_is_not_needed_is_closed),
+	    cmocka_unit_test(test_directories_that_are_not_held_are_asked_for),
 	    cmocka_unit_test(test_baseline_never_asks),
 	    cmocka_unit_test(test_a_moved_conduit_is_found_in_its_new_class),
 	    cmocka_unit_test(test_a_grown_table_is_mapped_anew),

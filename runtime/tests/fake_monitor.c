@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <linux/landlock.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -136,7 +135,7 @@ fake_send(struct fake_monitor *fake, const void *record, size_t length, const in
 {
 	union {
 		struct cmsghdr aligned;
-		char bytes[CMSG_SPACE(2 * SHAI_BATCH_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(SHAI_DESCRIPTORS_MAX * sizeof(int))];
 	} control;
 	struct iovec part = {.iov_base = (void *)(uintptr_t)record, .iov_len = length};
 	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
@@ -222,23 +221,12 @@ fake_transfer(
 }
 
 int
-fake_ruleset(const char *directory)
+fake_class_directory(const struct fake_monitor *fake, uint32_t class)
 {
-	struct landlock_ruleset_attr attributes = {
-	    .handled_access_fs = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR};
-	struct landlock_path_beneath_attr beneath = {
-	    .allowed_access = attributes.handled_access_fs};
-	int ruleset = (int)syscall(
-	    SYS_landlock_create_ruleset, &attributes, sizeof(attributes.handled_access_fs), 0);
+	char path[64];
 
-	if (ruleset < 0)
-		return -1;
-	beneath.parent_fd = open(directory, O_PATH | O_CLOEXEC);
-	EXPECT(
-	    syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0);
-	EXPECT(close(beneath.parent_fd) == 0);
-	EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	return aside(ruleset);
+	(void)snprintf(path, sizeof(path), "%s/view/%u", fake->directory, class);
+	return aside(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 int

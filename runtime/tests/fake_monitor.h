@@ -51,8 +51,8 @@ int fake_connect(const struct fake_monitor *fake);
 void fake_transfer(
     const struct fake_monitor *fake, uint32_t query, const uint32_t *conduits, size_t count);
 
-/* A Landlock ruleset that allows reading beneath directory only; -1 where there is no Landlock. */
-int fake_ruleset(const char *directory);
+/* A descriptor of the directory of a class, as sessions get them. */
+int fake_class_directory(const struct fake_monitor *fake, uint32_t class);
 
 /* A descriptor of nothing in particular. */
 int fake_descriptor(void);

@@ -103,7 +103,7 @@ valid_bound(void)
 
 	memset(&record, 0, sizeof(record));
 	shai_encode_header(&record.head.header, SHAI_BOUND, BOUND_LENGTH, SEQUENCE);
-	record.head.flags = SHAI_BOUND_RULESET;
+	record.head.flags = SHAI_BOUND_KEYVALUE;
 	record.head.class_count = ENTRIES;
 	for (uint32_t i = 0; i < ENTRIES; i++)
 		record.classes[i] = 10 * (i + 1);
@@ -263,7 +263,8 @@ spoiled_bound_is_refused(void **state)
 	SPOILED(record.head.status = -1);
 	SPOILED(record.head.status = 13);
 	SPOILED(record.head.flags = 8);
-	SPOILED(record.head.reserved = 1);
+	SPOILED(record.head.directory_count = ENTRIES + 1);
+	SPOILED(record.head.directory_count = SHAI_DIRECTORIES_MAX + 1);
 	SPOILED(record.head.class_count = ENTRIES - 1);
 	SPOILED(record.head.class_count = ENTRIES + 1);
 	SPOILED(record.head.class_count = ENTRIES + (1u << 30));

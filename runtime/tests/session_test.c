@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 /* cmocka needs the headers above. */
 #include <cmocka.h>
@@ -66,17 +67,6 @@ a_worker_serves_once(struct fake_monitor *fake, size_t variant)
 	EXPECT(shai_accept(&session) == -1 && errno == EPERM);
 }
 
-#define ALL_FLAGS (SHAI_BOUND_VIEW | SHAI_BOUND_RULESET | SHAI_BOUND_KEYVALUE)
-
-/* As the launcher does: no number up to the view's is free. */
-static void
-occupy_numbers(void)
-{
-	for (int number = 0; number <= SHAI_FD_CAPABILITY; number++)
-		if (fcntl(number, F_GETFD) == -1)
-			EXPECT(dup2(STDIN_FILENO, number) == number);
-}
-
 static const struct {
 	const char *what;
 	size_t offset; /* of a 32-bit field to change */
@@ -123,61 +113,74 @@ spoiled_connected_breaks(struct fake_monitor *fake, size_t variant)
 	EXPECT(shai_accept(&session) == -1 && errno == EPERM);
 }
 
-static void
-authenticate_confines(struct fake_monitor *fake, size_t variant)
+/* The key-value connection and the directories of some classes, the first ones. */
+static size_t
+bound_descriptors(const struct fake_monitor *fake, uint32_t directories, int *descriptors)
 {
-	int descriptors[3] = {fake_descriptor(), fake_ruleset(fake->directory), fake_descriptor()};
+	size_t count = 0;
+
+	descriptors[count++] = fake_descriptor();
+	for (uint32_t i = 0; i < directories; i++)
+		descriptors[count++] = fake_class_directory(fake, i + 1);
+	return count;
+}
+
+static void
+authenticate_brings_the_capability_set(struct fake_monitor *fake, size_t variant)
+{
+	int descriptors[1 + FAKE_CLASSES];
+	size_t count = bound_descriptors(fake, (uint32_t)variant, descriptors);
 	struct shai_authenticate request;
 	struct fake_bound bound;
 	size_t before;
 
-	(void)variant;
-	EXPECT(descriptors[1] >= 0);
 	begin_session(fake, SHAI_MODE_SHAI);
-	occupy_numbers();
-	bound = fake_bound(fake, ALL_FLAGS, FAKE_CLASSES);
+	bound = fake_bound(fake, SHAI_BOUND_KEYVALUE, FAKE_CLASSES);
+	bound.head.directory_count = (uint32_t)variant;
 	before = fake_descriptor_count();
-	fake_send(fake, &bound, bound.head.header.size, descriptors, 3);
-	EXPECT(close(open("/etc/passwd", O_RDONLY)) == 0);
+	fake_send(fake, &bound, bound.head.header.size, descriptors, count);
 	EXPECT(shai_authenticate(&session, "alice", signature) == 0);
-	EXPECT(open("/etc/passwd", O_RDONLY) == -1 && errno == EACCES);
-	EXPECT(close(open(fake->directory, O_RDONLY)) == 0);
 	EXPECT(session.state == SHAI_SESSION_BOUND && session.class_count == FAKE_CLASSES);
+	EXPECT(session.directory_count == variant);
 	EXPECT(strcmp(session.instance, "worker(alice, de)") == 0);
 	EXPECT(fcntl(session.keyvalue, F_GETFD) == FD_CLOEXEC);
-	EXPECT(fake_descriptor_count() == before + 1); /* keyvalue; the ruleset is closed */
+	EXPECT(fake_descriptor_count() == before + 1 + variant);
+	for (uint32_t i = 0; i < variant; i++) {
+		struct stat wanted, got;
+
+		EXPECT(fcntl(session.directories[i], F_GETFD) == FD_CLOEXEC);
+		EXPECT(fstat(session.directories[i], &got) == 0);
+		EXPECT(fstat(descriptors[1 + i], &wanted) == 0 && got.st_ino == wanted.st_ino);
+	}
 	EXPECT(fake_receive(fake, &request, sizeof(request)) == sizeof(request));
 	EXPECT(request.header.type == SHAI_AUTHENTICATE);
 	EXPECT(strcmp(request.principal, "alice") == 0 && request.signature[2] == 3);
 	shai_reset(&session);
-	EXPECT(fake_descriptor_count() == before - 1); /* and the connection */
+	EXPECT(fake_descriptor_count() == before - 1 + variant); /* without the connection */
 }
 
 static void
 refused_authentication_may_be_repeated(struct fake_monitor *fake, size_t variant)
 {
-	int view = fake_descriptor();
 	struct fake_bound refusal, bound;
 	char name[SHAI_NAME_MAX + 1];
 
 	(void)variant;
 	begin_session(fake, SHAI_MODE_AUDIT);
-	occupy_numbers();
 	memset(name, 'x', sizeof(name));
 	name[SHAI_NAME_MAX] = '\0';
 	EXPECT(shai_authenticate(&session, name, signature) == -1 && errno == ENAMETOOLONG);
 	EXPECT(shai_authenticate(&session, "", signature) == -1 && errno == EINVAL);
 	EXPECT(shai_authenticate(&session, "a\nb", signature) == -1 && errno == EINVAL);
-	refusal = fake_bound(fake, SHAI_BOUND_VIEW, 0);
+	refusal = fake_bound(fake, 0, 0);
 	refusal.head.status = EACCES;
 	strcpy(refusal.head.reason, "wrong signature");
-	fake_send(fake, &refusal, refusal.head.header.size, &view, 1);
+	fake_send(fake, &refusal, refusal.head.header.size, NULL, 0);
 	EXPECT(shai_authenticate(&session, "alice", signature) == -1 && errno == EACCES);
 	EXPECT(strstr(shai_reason(), "wrong signature") != NULL);
 	EXPECT(session.state == SHAI_SESSION_CONNECTED);
-	EXPECT(fcntl(SHAI_FD_CAPABILITY, F_GETFD) >= 0); /* the number stays occupied */
-	bound = fake_bound(fake, SHAI_BOUND_VIEW, 2);    /* audit denies nothing: no ruleset */
-	fake_send(fake, &bound, bound.head.header.size, &view, 1);
+	bound = fake_bound(fake, 0, 2);
+	fake_send(fake, &bound, bound.head.header.size, NULL, 0);
 	EXPECT(shai_authenticate(&session, "alice", signature) == 0);
 	EXPECT(shai_authenticate(&session, "alice", signature) == -1 && errno == ENOTCONN);
 }
@@ -188,45 +191,40 @@ refused_authentication_may_be_repeated(struct fake_monitor *fake, size_t variant
 static void
 spoiled_bound_breaks(struct fake_monitor *fake, size_t variant)
 {
-	int descriptors[4] = {
-	    fake_descriptor(), fake_ruleset(fake->directory), fake_descriptor(), fake_descriptor()};
+	int descriptors[4];
 	struct fake_bound bound;
-	size_t count = 3;
+	size_t count = bound_descriptors(fake, 2, descriptors);
 	size_t before;
 
+	descriptors[3] = fake_descriptor();
 	begin_session(fake, SHAI_MODE_SHAI);
-	occupy_numbers();
-	bound = fake_bound(fake, ALL_FLAGS, 3);
+	bound = fake_bound(fake, SHAI_BOUND_KEYVALUE, 3);
+	bound.head.directory_count = 2;
 	if (variant == 0)
 		bound.head.header.sequence++;
 	else if (variant == 1)
 		bound.classes[2] = 1;
 	else if (variant == 2)
-		bound.head.flags = 15;
+		bound.head.flags |= 8;
 	else if (variant == 3)
-		count = 2; /* fewer descriptors than flags */
+		count = 2; /* fewer descriptors than announced */
 	else if (variant == 4)
 		count = 4;
 	else if (variant == 5)
-		bound.head.flags = SHAI_BOUND_VIEW | SHAI_BOUND_RULESET; /* one too many */
+		bound.head.flags = 0; /* one too many */
 	else if (variant == 6)
-		descriptors[1] = fake_descriptor(); /* no ruleset at all: the kernel refuses */
+		bound.head.directory_count = 4; /* more than classes */
 	else if (variant == 7)
 		bound.head.status = EACCES; /* a refusal with capabilities */
 	else if (variant == 8)
-		bound = fake_bound(fake, SHAI_BOUND_VIEW, 3),
-		count = 1; /* nothing to be confined by */
+		bound.head.directory_count = SHAI_DIRECTORIES_MAX + 1;
 	else
-		EXPECT(close(SHAI_FD_CAPABILITY - 1) == 0); /* the view arrives at a lower number */
+		bound.head.flags = SHAI_BOUND_VIEW; /* what a stub may hold, a session may not */
 	before = fake_descriptor_count();
 	fake_send(fake, &bound, bound.head.header.size, descriptors, count);
 	EXPECT(shai_authenticate(&session, "alice", signature) == -1 && errno != EACCES);
 	EXPECT(session.state == SHAI_SESSION_BROKEN);
-	/*
-	 * The descriptor at the view's number is closed; only a view that was
-	 * received stays.
-	 */
-	EXPECT(fake_descriptor_count() == before - (variant == 6 ? 0 : 1));
+	EXPECT(fake_descriptor_count() == before);
 	EXPECT(shai_open(&session, (uint32_t[]){1}, 1, NULL, 0) == -1 && errno == ENOTCONN);
 }
 
@@ -277,7 +275,7 @@ workers_get_their_slot_in_baseline(struct fake_monitor *fake, size_t variant)
 RUN(accept_fills_the_session, 2)
 RUN(a_worker_serves_once, 1)
 RUN(spoiled_connected_breaks, CONNECTED_SPOILS + 1 + 19)
-RUN(authenticate_confines, 1)
+RUN(authenticate_brings_the_capability_set, FAKE_CLASSES + 1)
 RUN(refused_authentication_may_be_repeated, 1)
 RUN(spoiled_bound_breaks, BOUND_SPOILS)
 RUN(baseline_accepts_again_and_again, 1)
@@ -290,7 +288,7 @@ main(void)
 	    cmocka_unit_test(test_accept_fills_the_session),
 	    cmocka_unit_test(test_a_worker_serves_once),
 	    cmocka_unit_test(test_spoiled_connected_breaks),
-	    cmocka_unit_test(test_authenticate_confines),
+	    cmocka_unit_test(test_authenticate_brings_the_capability_set),
 	    cmocka_unit_test(test_refused_authentication_may_be_repeated),
 	    cmocka_unit_test(test_spoiled_bound_breaks),
 	    cmocka_unit_test(test_baseline_accepts_again_and_again),

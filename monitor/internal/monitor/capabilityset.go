@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -30,9 +29,9 @@ import (
 // sessions of the instance.
 type capabilitySet struct {
 	subject  subject
-	classes  []uint32         // readable, ascending; empty without an analysis
-	ruleset  *sandbox.Ruleset // the perimeter for exactly those classes
-	keyValue string           // user of the key-value store, "" when the instance uses none
+	classes  []uint32       // readable, ascending; empty without an analysis
+	native   sandbox.Native // what its sessions open natively: documents of those classes
+	keyValue string         // user of the key-value store, "" when the instance uses none
 	analyzed bool
 }
 
@@ -42,8 +41,8 @@ func (c *capabilitySet) holdsClass(class uint32) bool {
 }
 
 func (c *capabilitySet) close() {
-	if c.ruleset != nil {
-		c.ruleset.File.Close()
+	if c.native != nil {
+		c.native.Close()
 	}
 }
 
@@ -111,25 +110,27 @@ func (s *session) placements() []placement {
 }
 
 // answerBound sends the capability set that the session's mode grants. In modes shai and
-// audit, its classes are opened natively. In mode dynamic every open asks the monitor, so
-// the perimeter is empty and there is no view.
+// audit, documents of its classes are opened natively. In mode dynamic every open asks the
+// monitor.
 func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabilitySet) error {
 	services := s.pipeline.services
-	bound.Flags = wire.BoundView
 	if holds == nil {
-		return s.send(sequence, bound, services.filler)
+		return s.send(sequence, bound)
 	}
-	files := []*os.File{services.filler, services.nothing.File}
+	native, view := services.nothing, services.filler
 	if s.mode != wire.ModeDynamic {
-		view, err := s.view()
-		if err != nil {
-			return err
-		}
-		defer view.Close()
-		bound.Classes = holds.classes
-		files = []*os.File{view, holds.ruleset.File}
+		native, view, bound.Classes = holds.native, services.viewRoot, holds.classes
 	}
-	bound.Flags |= wire.BoundRuleset
+	grant, err := native.Grant()
+	if err != nil {
+		return fmt.Errorf("grant %s its documents: %w", holds.subject.instance, err)
+	}
+	defer grant.Release()
+	var files []*os.File
+	if grant.Decisions != nil {
+		bound.Flags |= wire.BoundView | wire.BoundDecisions
+		files = append(files, view, grant.Decisions)
+	}
 	if holds.keyValue != "" {
 		connection, err := s.pipeline.keyValue.Connect(holds.keyValue)
 		if err != nil {
@@ -139,23 +140,9 @@ func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabili
 		bound.Flags |= wire.BoundKeyValue
 		files = append(files, connection)
 	}
-	return s.send(sequence, bound, files...)
+	bound.Directories = uint32(len(grant.Directories)) //nolint:gosec // at most wire.DirectoriesMax
+	return s.send(sequence, bound, append(files, grant.Directories...)...)
 }
-
-// view opens the view for the session's worker, on the worker's mounts.
-func (s *session) view() (*os.File, error) {
-	view, err := sandbox.ViewOf(sandbox.PathFor(s.worker, s.pipeline.services.view.Path()))
-	if err == nil && s.worker.Ended() {
-		view.Close()
-		err = errWorkerEnded
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the view: %w", err)
-	}
-	return view, nil
-}
-
-var errWorkerEnded = errors.New("the worker has ended")
 
 // hasSets reports whether any capability set is prepared.
 func (p *pipeline) hasSets() bool {
@@ -213,12 +200,12 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, found *a
 		},
 		classes: classes, analyzed: analyzed,
 	}
-	directories := make([]sandbox.Directory, len(classes))
+	directories := make([]string, len(classes))
 	for i, class := range classes {
-		directories[i] = sandbox.Directory{Path: p.services.view.ClassDirectory(class), Rights: sandbox.Read}
+		directories[i] = p.services.view.ClassDirectory(class)
 	}
-	if holds.ruleset, err = p.services.backend.PrepareRuleset(directories); err != nil {
-		return nil, fmt.Errorf("prepare perimeter of %s: %w", name, err)
+	if holds.native, err = p.services.backend.PrepareNative(directories); err != nil {
+		return nil, fmt.Errorf("prepare the directories of %s: %w", name, err)
 	}
 	grants := p.tupleGrants(found.Others)
 	if len(grants) > 0 && p.keyValue != nil {
@@ -291,18 +278,13 @@ func (s *session) openConduit(who subject, holds *capabilitySet, id uint32) (*os
 			return nil, unix.EACCES
 		}
 	}
-	number, err := unix.Open(sandbox.PathFor(s.worker, document.path), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	file, err := sandbox.OpenDocument(p.services.viewRoot, document.place)
 	if err != nil {
 		p.refused(who, "open", document.conduit.Name, "open the document: "+err.Error())
 		return nil, unix.EIO
 	}
-	file := os.NewFile(uintptr(number), document.path)
 	// The monitor may open files that the task's user may not.
-	err = p.checkReadable(file)
-	if s.worker.Ended() {
-		err = errWorkerEnded // the path may have been through another process
-	}
-	if err != nil {
+	if err := p.checkReadable(file); err != nil {
 		file.Close()
 		p.refused(who, "open", document.conduit.Name, err.Error())
 		return nil, unix.EACCES

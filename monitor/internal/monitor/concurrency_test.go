@@ -48,7 +48,7 @@ func TestFactsChangeInOneStep(t *testing.T) {
 	friend := apiFact("friends/bob", "friend", "alice")
 	open := fmt.Sprintf("beneath %s", (&player{stack: s}).viewed("beneath", "view of /corpus/friends/bob/1.txt"))
 	for i := range 25 {
-		change, want := api.FactChange{Remove: []api.Fact{friend}}, "error EACCES "
+		change, want := api.FactChange{Remove: []api.Fact{friend}}, "error ENOENT "
 		if i%2 == 1 {
 			change, want = api.FactChange{Add: []api.Fact{friend}}, "descriptor"
 		}

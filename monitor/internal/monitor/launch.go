@@ -18,8 +18,8 @@ import (
 )
 
 // directories returns the directory capabilities in the order of their numbers. A task
-// with parameters gets none when it starts: each worker gets the view together with its
-// user (wire.BoundView).
+// with parameters gets none: each worker gets the directories of its user's set together
+// with its user (wire.Bound).
 func (t *runningTask) directories() []sandbox.Capability {
 	var list []sandbox.Capability
 	if len(t.spec.Parameters) > 0 && t.pipeline.currentMode() != wire.ModeBaseline {
@@ -37,11 +37,11 @@ func (t *runningTask) directories() []sandbox.Capability {
 
 // perimeter returns what the kernel allows the task itself to open natively, which is
 // what the policies allow its taint now. A zygote may read no user's data. Each worker
-// gets its user's set, within the zygote's perimeter.
+// gets the directories of its user's set.
 func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
 	services := t.pipeline.services
 	if len(t.spec.Parameters) > 0 {
-		return []sandbox.Directory{{Path: services.directoryPath(viewPrefix), Rights: sandbox.Read}}, nil
+		return nil, nil
 	}
 	var list []sandbox.Directory
 	for _, place := range t.placements {

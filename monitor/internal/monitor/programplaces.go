@@ -127,8 +127,8 @@ func (t *runningTask) checkProgram(roots []string) error {
 	}
 	for _, file := range files {
 		var stat unix.Stat_t
-		if err := unix.Stat(file, &stat); err != nil {
-			return fmt.Errorf("examine %s: %w", file, err)
+		if err := unix.Stat(file.Path, &stat); err != nil {
+			return fmt.Errorf("examine %s: %w", file.Path, err)
 		}
 		if stat.Nlink < 2 {
 			continue
@@ -137,9 +137,9 @@ func (t *runningTask) checkProgram(roots []string) error {
 			Changed: time.Unix(stat.Ctim.Unix())})
 		switch {
 		case err != nil:
-			return fmt.Errorf("cannot check whether %s is a document by another name: %w", file, err)
+			return fmt.Errorf("cannot check whether %s is a document by another name: %w", file.Path, err)
 		case isData:
-			return fmt.Errorf("%s, which it executes, is also a document (a hard link); remove one of the names", file)
+			return fmt.Errorf("%s, which it executes, is also a document (a hard link); remove one of the names", file.Path)
 		}
 	}
 	return nil

@@ -136,7 +136,10 @@ func (m *Monitor) openCatalog(ctx context.Context) (err error) {
 
 // prepareBinding opens what sessions get when they are bound.
 func (m *Monitor) prepareBinding() (err error) {
-	if m.nothing, err = m.backend.PrepareRuleset(nil); err != nil {
+	if m.nothing, err = m.backend.PrepareNative(nil); err != nil {
+		return err
+	}
+	if m.viewRoot, err = sandbox.ViewOf(m.view.Path()); err != nil {
 		return err
 	}
 	m.filler, err = sandbox.ViewOf(os.DevNull)
@@ -240,11 +243,13 @@ func (m *Monitor) Close() error {
 		p.shutdown(ctx)
 	}
 	var failures []error
-	if m.filler != nil {
-		failures = append(failures, m.filler.Close())
+	for _, file := range []*os.File{m.viewRoot, m.filler} {
+		if file != nil {
+			failures = append(failures, file.Close())
+		}
 	}
 	if m.nothing != nil {
-		failures = append(failures, m.nothing.File.Close())
+		m.nothing.Close()
 	}
 	if m.view != nil {
 		failures = append(failures, m.view.Close())

@@ -37,12 +37,13 @@ type services struct {
 	view    *catalog.View
 	audit   *audit.Log
 	metrics *metrics
-	nothing *sandbox.Ruleset // a perimeter in which nothing can be opened
-	// filler is an O_PATH descriptor that sessions without a view get at wire.FDCapability.
-	filler  *os.File
-	shared  *sharedFiles
-	regions atomic.Pointer[regionTable]
-	binding sync.RWMutex // held for reading while a session is bound, for writing while facts change
+	nothing sandbox.Native // with which a session opens nothing natively
+	// viewRoot is the view, from which the monitor opens documents for sessions. The stub of
+	// a bound session gets it, or the filler.
+	viewRoot, filler *os.File
+	shared           *sharedFiles
+	regions          atomic.Pointer[regionTable]
+	binding          sync.RWMutex // held for reading while a session is bound, for writing while facts change
 	// guarded returns the places that no task's runtime may reach, including those of
 	// every pipeline.
 	guarded func() ([]runtimeroot.Place, error)
@@ -72,7 +73,7 @@ func (s *services) bindPolicy(name string, arguments map[string]string) (*policy
 type document struct {
 	conduit policy.Conduit
 	class   uint32
-	path    string // in the view
+	place   string // beneath the view: <class>/<bucket>/<id>
 }
 
 func (s *services) document(id uint32) (document, bool) {
@@ -82,12 +83,7 @@ func (s *services) document(id uint32) (document, bool) {
 	if !found || class == 0 {
 		return document{}, false
 	}
-	return document{conduit: conduit, class: class, path: s.linkPath(class, id)}, true
-}
-
-// linkPath returns the path of a document in the view: <class>/<bucket>/<id>.
-func (s *services) linkPath(class, id uint32) string {
-	return fmt.Sprintf("%s/%d/%d", s.view.ClassDirectory(class), id>>10, id)
+	return document{conduit: conduit, class: class, place: fmt.Sprintf("%d/%d/%d", class, id>>10, id)}, true
 }
 
 // directoryPath returns the real path of a pipeline's directory, or of the view.
@@ -112,7 +108,7 @@ func (s *services) conduitAt(path string) (policy.Conduit, bool) {
 			return policy.Conduit{}, false
 		}
 		document, found := s.document(uint32(id))
-		if !found || document.path != path {
+		if !found || document.place != rest {
 			return policy.Conduit{}, false
 		}
 		return document.conduit, true

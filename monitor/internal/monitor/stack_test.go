@@ -185,7 +185,7 @@ func (s *stack) open() {
 	m, err := Open(context.Background(), s.options)
 	s.must(err)
 	s.must(m.audit.Close())
-	m.audit, err = audit.Open(audit.Options{Directory: s.auditDirectory(), RefuseUnrecorded: true, RepeatWindow: -1})
+	m.audit, err = audit.Open(audit.Options{Directory: s.auditDirectory(), RefuseUnrecorded: true, RepeatWindow: 1})
 	s.must(err)
 	s.monitor = m
 	s.t.Cleanup(s.close)

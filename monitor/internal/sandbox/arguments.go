@@ -154,6 +154,15 @@ func owned(index int, low uint32, yes, no code) code {
 		within(wire.FDConnection, wire.FDKeyValue+1, yes, no), yes))
 }
 
+// descriptors tests that every one of the arguments is a descriptor, and not AT_FDCWD.
+func descriptors(indices []int, yes, no code) code {
+	result := yes
+	for _, index := range slices.Backward(indices) {
+		result = argument(index, branch(bpf.JumpGreaterOrEqual, 1<<31, no, result))
+	}
+	return result
+}
+
 // channel tests for an end of a descriptor channel. The checked descriptors are ends of
 // the same two-way sockets, so reads from them are restricted in the same way.
 func channel(index int, yes, no code) code {

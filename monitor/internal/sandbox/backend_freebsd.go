@@ -77,16 +77,24 @@ func start(ctx context.Context, spec Spec, answering *requests) (*task, error) {
 	return launch.finish(ctx)
 }
 
-// PrepareRuleset implements [Backend]. The ruleset is the list of decisions that a stub
-// answers from. A directory's base name is the number of its class.
-func (backend) PrepareRuleset(directories []Directory) (*Ruleset, error) {
+// decisions are the list that a stub answers from.
+type decisions struct{ file *os.File }
+
+// Grant implements [Native].
+func (d decisions) Grant() (Grant, error) { return Grant{Decisions: d.file, Release: func() {}}, nil }
+
+// Close implements [Native].
+func (d decisions) Close() { d.file.Close() }
+
+// PrepareNative implements [Backend]. A directory's base name is the number of its class.
+func (backend) PrepareNative(directories []string) (Native, error) {
 	classes := make([]uint32, 0, len(directories))
 	for _, directory := range directories {
-		class, err := strconv.ParseUint(filepath.Base(directory.Path), 10, 32)
-		if err != nil || directory.Rights != Read {
-			return nil, fmt.Errorf("prepare decisions: %s is not a class that may be read", directory.Path)
+		class, err := strconv.ParseUint(filepath.Base(directory), 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("prepare decisions: %s is not a class", directory)
 		}
-		if _, err := os.Stat(directory.Path); err != nil {
+		if _, err := os.Stat(directory); err != nil {
 			return nil, fmt.Errorf("prepare decisions: %w", err)
 		}
 		classes = append(classes, uint32(class))
@@ -104,7 +112,7 @@ func (backend) PrepareRuleset(directories []Directory) (*Ruleset, error) {
 		file.Close()
 		return nil, fmt.Errorf("prepare decisions: %w", err)
 	}
-	return &Ruleset{File: file}, nil
+	return decisions{file}, nil
 }
 
 // Probe implements [Backend].

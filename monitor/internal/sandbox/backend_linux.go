@@ -10,15 +10,15 @@ import (
 )
 
 // backend implements [Backend] with Landlock and seccomp.
-type backend struct{}
+type backend struct{ mounts *mounts }
 
 // New returns the backend of this operating system.
-func New() Backend { return backend{} }
+func New() Backend { return backend{newMounts(mountsMax())} }
 
 // Start implements [Backend].
 func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
 	here := machine{landlock: landlockABI(), notification: notificationAvailable() && filterFlagAvailable(),
-		hidesReads: canHideReads()}
+		hidesReads: canHideReads(), mounts: mountsAvailable()}
 	if spec.Confined && len(spec.Command) > 0 {
 		var err error
 		if here.executed, err = Executed(spec.Command[0], spec.Runtime); err != nil {
@@ -36,7 +36,7 @@ func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, err
 	if len(todo.Filter) > 0 {
 		launch.listener = true
 		launch.attend = func(t *task, notify int) (attendance, error) {
-			return attendTo(t, listener(notify), spec, decider)
+			return attendTo(t, listener(notify), spec, todo, decider)
 		}
 	}
 	task, err := launch.finish(ctx)
@@ -46,9 +46,9 @@ func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, err
 	return task, nil
 }
 
-// PrepareRuleset implements [Backend].
-func (backend) PrepareRuleset(directories []Directory) (*Ruleset, error) {
-	return prepareRuleset(directories)
+// PrepareNative implements [Backend].
+func (b backend) PrepareNative(directories []string) (Native, error) {
+	return prepareMounts(b.mounts, directories)
 }
 
 // Probe implements [Backend].

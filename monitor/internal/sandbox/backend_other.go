@@ -28,8 +28,8 @@ func unsupported() error {
 // Start implements [Backend].
 func (backend) Start(context.Context, Spec, Decider) (Task, error) { return nil, unsupported() }
 
-// PrepareRuleset implements [Backend].
-func (backend) PrepareRuleset([]Directory) (*Ruleset, error) { return nil, unsupported() }
+// PrepareNative implements [Backend].
+func (backend) PrepareNative([]string) (Native, error) { return nil, unsupported() }
 
 // Probe implements [Backend].
 func (backend) Probe() Report {

@@ -78,6 +78,12 @@ func executeDescriptor(program int, arguments, environment []string) error {
 
 // execute confines this process and makes it the task. It only returns with an error.
 func (p plan) execute(opened image, control int) error {
+	if len(p.Root) > 0 {
+		root := ownRoot{files: p.Root, directory: p.WorkingDirectory}
+		if err := root.enter(); err != nil {
+			return err
+		}
+	}
 	if err := p.dropPrivileges(); err != nil {
 		return err
 	}

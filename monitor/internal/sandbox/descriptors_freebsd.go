@@ -5,6 +5,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -49,8 +50,10 @@ func ViewOf(path string) (*os.File, error) {
 	return os.NewFile(uintptr(number), path), nil
 }
 
-// PathFor returns a path by which the monitor opens a file for a worker.
-func PathFor(_ Worker, path string) string { return path }
+// OpenDocument opens a file beneath the directory of [ViewOf] for reading.
+func OpenDocument(view *os.File, name string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(view.Name(), name), unix.O_RDONLY|unix.O_NOFOLLOW, 0)
+}
 
 // MessagePair makes the two ends of a socket that keeps the boundaries of records, up to
 // wire.MaxRecord bytes. Both are blocking.

@@ -22,21 +22,28 @@ func memory(name string) (*os.File, error) {
 // addSeals is F_ADD_SEALS of fcntl(2).
 const addSeals = unix.F_ADD_SEALS
 
-// ViewOf returns a descriptor of a directory for a session. Beneath it the session opens
-// what its perimeter allows it to read, and nothing for writing. The caller closes it.
+// ViewOf returns a descriptor of the directory of documents, beneath which the monitor
+// opens them for sessions. Where the monitor can make mounts, reading these documents
+// changes no time of access. The caller closes it.
 func ViewOf(path string) (*os.File, error) {
-	number, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	open := func() (int, error) { return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) }
+	if mountsAvailable() {
+		open = func() (int, error) { return mountOf(path, documentAttributes) }
+	}
+	number, err := open()
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return os.NewFile(uintptr(number), path), nil
 }
 
-// PathFor returns a path by which the monitor opens a file for a worker: on the worker's
-// own mounts, where reading changes no time of access. Before using the file, the caller
-// asks whether the worker has ended in the meantime.
-func PathFor(worker Worker, path string) string {
-	return fmt.Sprintf("/proc/%d/root%s", worker.PID(), path)
+// OpenDocument opens a file beneath the directory of [ViewOf] for reading.
+func OpenDocument(view *os.File, name string) (*os.File, error) {
+	number, err := unix.Openat(int(view.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(number), name), nil
 }
 
 // MessagePair makes the two ends of a socket that keeps the boundaries of records, up to

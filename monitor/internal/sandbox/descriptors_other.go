@@ -7,6 +7,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +25,10 @@ func SealedMemory(string, int) (*os.File, error) { return nil, withoutTasks() }
 // ViewOf returns a descriptor of a directory for a session; the caller closes it.
 func ViewOf(path string) (*os.File, error) { return os.Open(path) }
 
-// PathFor returns a path by which the monitor opens a file for a worker.
-func PathFor(_ Worker, path string) string { return path }
+// OpenDocument opens a file beneath the directory of [ViewOf] for reading.
+func OpenDocument(view *os.File, name string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(view.Name(), name), unix.O_RDONLY|unix.O_NOFOLLOW, 0)
+}
 
 // MessagePair makes the two ends of a socket that keeps the boundaries of records.
 func MessagePair() ([2]int, error) {

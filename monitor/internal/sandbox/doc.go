@@ -39,7 +39,7 @@ package sandbox
 //	4  sibling calls forgotten               TestEveryCallIsClassified, TestUnknownCalls
 //	5  identity against path                 TestIdentity, TestReplacedWhileDeciding
 //	6  io_uring, x32, 32-bit entries         TestAttacks, TestFilterEntries, TestX32
-//	7  stacked layers and REFER              TestRuleset; a worker adds one layer of the 16
+//	7  stacked layers and REFER              TestFilesStayInUnreadableDirectories; a task has one layer of the 16
 //	8  unreadable or dying tasks             PR_SET_DUMPABLE is refused; memory; TestDeathWhileDeciding
 //	9  liveness                              TestSignals, TestVfork, TestSlowDecision; fsync is native
 //	10 order, inheritance, clone3, prctl     launcher; TestInherited, TestJavaVersion; EBUSY is explained

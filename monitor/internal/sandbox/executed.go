@@ -21,16 +21,22 @@ const (
 	linkerMax   = 4096 // bytes of a run-time linker's path, with NUL
 )
 
+// ExecutedFile is a file that the kernel reads to execute a program.
+type ExecutedFile struct {
+	Name string // by which the kernel looks for it
+	Path string // the real one
+}
+
 // errBeside is the error of a file that is not in the task's runtime.
 var errBeside = errors.New("not in the task's runtime; name its directory in spec.runtime")
 
-// Executed returns the files that the kernel reads to execute a program, by their real
-// paths: the program, the interpreters that lines with "#!" name, and the run-time linker
-// of the last one. The kernel reads them for the task, without anybody's decision. It does
-// not look for a linker of the run-time linker. Executed reads files with the caller's
-// rights, and only files that are beneath the runtime, which are real paths.
-func Executed(program string, runtime []string) ([]string, error) {
-	var files []string
+// Executed returns the files that the kernel reads to execute a program: the program, the
+// interpreters that lines with "#!" name, and the run-time linker of the last one. The
+// kernel reads them for the task, without anybody's decision. It does not look for a
+// linker of the run-time linker. Executed reads files with the caller's rights, and only
+// files that are beneath the runtime, which are real paths.
+func Executed(program string, runtime []string) ([]ExecutedFile, error) {
+	var files []ExecutedFile
 	for next, isLinker := program, false; next != ""; {
 		if len(files) == executedMax && !isLinker {
 			return nil, fmt.Errorf("execute %s: more than %d interpreters: %w", program, executedMax-1, syscall.ELOOP)
@@ -42,7 +48,7 @@ func Executed(program string, runtime []string) ([]string, error) {
 		if err != nil {
 			return nil, executionError(program, next, err)
 		}
-		files = append(files, one.path)
+		files = append(files, ExecutedFile{Name: filepath.Clean(next), Path: one.path})
 		if isLinker {
 			break
 		}

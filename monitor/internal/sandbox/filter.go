@@ -13,6 +13,10 @@ type FilterSpec struct {
 	waived protection
 	// Serving is [Spec.Serving]: the supervisor decides which processes are made.
 	Serving bool
+	// OwnRoot says that the task has a root of its own, in which no path leads to a file
+	// that it may not read, and holds only descriptors of directories that contain nothing
+	// else: its opens relative to a descriptor run natively.
+	OwnRoot bool
 	// SignalsScoped says that Landlock confines signals to the task (ABI 6).
 	SignalsScoped bool
 }
@@ -142,7 +146,11 @@ func (spec FilterSpec) rule(call call) code {
 		return choose(waived(pathMediation), allow, capabilities(call.arguments, allow, ask))
 	case opening:
 		withoutPath := withBits(2, linuxOpenPath, ask, allow)
-		return choose(waived(pathMediation), allow, capabilities(call.arguments, withoutPath, ask))
+		isNative := capabilities
+		if spec.OwnRoot {
+			isNative = descriptors
+		}
+		return choose(waived(pathMediation), allow, isNative(call.arguments, withoutPath, ask))
 	case execution:
 		return choose(waived(execRefusal), allow, ask)
 	case signalling:
@@ -186,6 +194,9 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 		return choose(spec.decidesForks(), ask, withBits(0, namespaceFlags|cloneParent, ask, allow))
 	case forking:
 		return choose(spec.decidesForks(), ask, allow)
+	case entering:
+		// The monitor answers relative paths, and it does not follow there.
+		return choose(spec.OwnRoot, ask, allow)
 	case onOneself:
 		return equals(0, []uint32{0}, allow, ask)
 	case pairing:
@@ -228,9 +239,7 @@ func (spec FilterSpec) keepingRule(call call, allow, ask code) code {
 		return choose(spec.isolatesWorkers(),
 			reserved(call.arguments, first, answer(answerErrno|errnoESPIPE), allow), allow)
 	}
-	// A worker makes place for its view, which the kernel puts at the lowest free number.
-	view := choose(spec.Serving, equals(0, []uint32{wire.FDCapability}, ask, kept), kept)
-	return reserved(call.arguments, first, view, allow)
+	return reserved(call.arguments, first, kept, allow)
 }
 
 // withoutFlags is the rule of calls with flags (RWF_…) in argument 5. With RWF_NOWAIT a
@@ -269,7 +278,7 @@ func (spec FilterSpec) firstReserved() uint32 {
 // decidesForks reports whether the supervisor decides on every new process and thread.
 func (spec FilterSpec) decidesForks() bool { return spec.Serving && spec.waived&separateWorkers == 0 }
 
-func choose(condition bool, yes, no code) code {
+func choose[T any](condition bool, yes, no T) T {
 	if condition {
 		return yes
 	}

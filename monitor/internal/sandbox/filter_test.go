@@ -220,6 +220,35 @@ func TestFilterArguments(t *testing.T) {
 	}
 }
 
+// TestFilterWithOwnRoot: a task with a root of its own opens natively relative to every
+// descriptor, and asks for the rest.
+func TestFilterWithOwnRoot(t *testing.T) {
+	filter := interpreter(t, FilterSpec{Serving: true, OwnRoot: true})
+	for _, test := range []struct {
+		name      string
+		arguments []uint64
+		want      uint32
+	}{
+		{"openat", []uint64{16, 0, 0}, allow},
+		{"openat", []uint64{160, 0, 0}, allow},
+		{"openat", []uint64{1<<31 - 1, 0, 0}, allow},
+		{"openat", []uint64{1<<32 | 160, 0, 0}, allow}, // the kernel ignores the high word
+		{"openat", []uint64{160, 0, linuxOpenPath}, notify},
+		{"openat", []uint64{0xffffff9c, 0, 0}, notify}, // AT_FDCWD
+		{"openat", []uint64{0xffffffffffffff9c, 0, 0}, notify},
+		{"open", []uint64{0, 0, 0}, notify},
+		{"openat2", []uint64{160}, notify},
+		{"newfstatat", []uint64{160}, notify},
+		{"unlinkat", []uint64{160}, notify},
+		{"fchdir", []uint64{160}, notify},
+		{"landlock_restrict_self", []uint64{160}, notify},
+	} {
+		if got := evaluate(t, filter, x86, numberOf(test.name), elsewhere, test.arguments...); got != test.want {
+			t.Errorf("%s%v: %#x, want %#x", test.name, test.arguments, got, test.want)
+		}
+	}
+}
+
 // TestFilterEntries: calls by the 32-bit and x32 entries kill the process.
 func TestFilterEntries(t *testing.T) {
 	filter := interpreter(t, FilterSpec{})
@@ -253,7 +282,7 @@ func TestFilterTable(t *testing.T) {
 			want = eopnotsupp
 		case closing:
 			want = untouched
-		case writing, bulkWriting, cloning, forking, mapping, seeking, closingRange:
+		case writing, bulkWriting, cloning, forking, mapping, seeking, closingRange, entering:
 			continue // 100 is right for these, or they are native unless somebody is served
 		}
 		if got := evaluate(t, filter, x86, call.number, elsewhere, wrong...); got != want {
@@ -340,7 +369,7 @@ func TestFilterServing(t *testing.T) {
 		{"mmap", []uint64{0, 4096, 1, 0x21, 4}, notify}, // anonymous, whatever the descriptor
 		{"mmap", []uint64{0, 4096, 3, 0x01, 5}, allow},
 		{"mmap", []uint64{0, 4096, 3, 0x21, 5}, notify},
-		{"close", []uint64{1}, untouched}, {"close", []uint64{16}, notify}, {"close", []uint64{17}, untouched},
+		{"close", []uint64{1}, untouched}, {"close", []uint64{16}, untouched}, {"close", []uint64{17}, untouched},
 		{"close", []uint64{160}, allow}, {"close_range", []uint64{0, 0}, untouched},
 		{"dup2", []uint64{200, 1}, notify}, {"fcntl", []uint64{1, 4}, notify}, {"fcntl", []uint64{7, 4}, allow},
 		{"lseek", []uint64{4}, espipe}, {"lseek", []uint64{200}, allow},

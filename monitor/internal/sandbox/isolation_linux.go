@@ -83,19 +83,6 @@ const (
 	errForks  = refusal("only the task's program may fork; a worker's child would outlive the session")
 )
 
-// makeRoom lets a worker close the number of its view before it receives one. The program
-// itself may not: its forks would inherit what it puts there.
-func (r *request) makeRoom() error {
-	process, err := r.process()
-	if err != nil {
-		return err
-	}
-	if process == r.supervisor.task.pid {
-		return r.succeed(0) // as for the other reserved numbers
-	}
-	return r.proceed()
-}
-
 // errSignals is the reason for which a process of a task that serves users may not send a
 // signal.
 const errSignals = refusal("a process of a task that serves users signals itself only; the program ends its workers (SIGTERM, SIGKILL)")

@@ -6,7 +6,6 @@ package sandbox
 
 import (
 	"fmt"
-	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -81,17 +80,4 @@ func restrictSelf(ruleset int) error {
 		return fmt.Errorf("restrict with Landlock ruleset: %w", errno)
 	}
 	return nil
-}
-
-// prepareRuleset builds the layer of [readPerimeter].
-func prepareRuleset(directories []Directory) (*Ruleset, error) {
-	if abi := landlockABI(); abi < neededLandlock {
-		return nil, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", abi, neededLandlock,
-			ErrUnsupported)
-	}
-	ruleset, err := readPerimeter(directories).createRuleset()
-	if err != nil {
-		return nil, fmt.Errorf("prepare ruleset of %d directories: %w", len(directories), err)
-	}
-	return &Ruleset{File: os.NewFile(uintptr(ruleset), "landlock ruleset")}, nil
 }

@@ -99,31 +99,34 @@ func TestBaseline(t *testing.T) {
 // change it.
 func TestDecisionsInMemory(t *testing.T) {
 	root := t.TempDir()
-	var directories []Directory
+	var directories []string
 	for _, class := range []string{"30", "4"} {
 		check(t, os.Mkdir(root+"/"+class, 0o755))
-		directories = append(directories, Directory{root + "/" + class, Read})
+		directories = append(directories, root+"/"+class)
 	}
-	ruleset, err := New().PrepareRuleset(directories)
+	native, err := New().PrepareNative(directories)
 	check(t, err)
-	defer ruleset.File.Close()
+	defer native.Close()
+	grant, err := native.Grant()
+	check(t, err)
+	defer grant.Release()
 	head := make([]byte, 16)
-	_, err = ruleset.File.ReadAt(head, 0)
+	_, err = grant.Decisions.ReadAt(head, 0)
 	check(t, err)
 	for i, want := range []uint32{2, 0, 4, 30} {
 		if got := binary.LittleEndian.Uint32(head[4*i:]); got != want {
 			t.Errorf("word %d is %d, want %d", i, got, want)
 		}
 	}
-	if _, err := ruleset.File.WriteAt(head, 0); err == nil {
+	if _, err := grant.Decisions.WriteAt(head, 0); err == nil {
 		t.Error("it can be written")
 	}
-	if _, err := unix.Mmap(int(ruleset.File.Fd()), 0, 16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err == nil {
+	writable := unix.PROT_READ | unix.PROT_WRITE
+	if _, err := unix.Mmap(int(grant.Decisions.Fd()), 0, 16, writable, unix.MAP_SHARED); err == nil {
 		t.Error("it can be mapped for writing")
 	}
-	for name, wrong := range map[string]Directory{"missing": {root + "/5", Read},
-		"no class": {filepath.Dir(root), Read}, "write": {root + "/4", Write}} {
-		if _, err := New().PrepareRuleset([]Directory{wrong}); err == nil {
+	for name, wrong := range map[string]string{"missing": root + "/5", "no class": filepath.Dir(root)} {
+		if _, err := New().PrepareNative([]string{wrong}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}

@@ -48,7 +48,6 @@ func init() {
 		"write":           (*request).send,
 		"writev":          (*request).send,
 		"sendto":          (*request).send,
-		"close":           (*request).makeRoom,
 		"fcntl":           (*request).lock,
 		"kill":            (*request).signal,
 		"tkill":           (*request).signal,
@@ -147,6 +146,9 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 		opened, err = r.reopen(file, flags, mode)
 		return err
 	})
+	if err == nil && r.supervisor.root >= 0 && file.missing == "" && file.stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		opened, err = listingOf(opened)
+	}
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,30 @@ func hideReads() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
+	return turnTimesOff(unix.AT_FDCWD, "/", unix.AT_RECURSIVE)
+}
+
+func turnTimesOff(directory int, path string, flags uint) error {
 	quiet := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOATIME, Attr_clr: unix.MOUNT_ATTR__ATIME,
 		Propagation: unix.MS_SLAVE}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &quiet); err != nil {
+	if err := unix.MountSetattr(directory, path, flags, &quiet); err != nil {
 		return fmt.Errorf("turn times of access off: %w", err)
 	}
 	return nil
+}
+
+// quietRoot makes mounts of everything that the monitor sees, on which reading a file does
+// not change its time of access. They are unmounted when the descriptor is closed.
+func quietRoot() (int, error) {
+	root, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return -1, fmt.Errorf("make mounts for a task: %w", err)
+	}
+	if err := turnTimesOff(root, "", unix.AT_RECURSIVE|unix.AT_EMPTY_PATH); err != nil {
+		unix.Close(root)
+		return -1, err
+	}
+	return root, nil
 }
 
 // canHideReads tries it on a thread that ends with it.

@@ -2,10 +2,7 @@
 
 package sandbox
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Landlock's file system rights, from linux/landlock.h, with the ABI that
 // introduced each one.
@@ -61,6 +58,12 @@ func taskPerimeter(on machine, spec Spec) (perimeter, error) {
 			neededLandlock, ErrUnsupported)
 	}
 	domain := perimeter{Files: handledFiles(on.landlock), Network: accessNetwork}
+	ownRoot := on.givesRoot(spec)
+	if ownRoot {
+		// A rule on a directory does not hold beneath a detached mount of another one in it.
+		// The root, the filter and the mounts limit what is read.
+		domain.Files &^= accessReadFile | accessReadDir
+	}
 	if on.landlock >= scopedLandlock {
 		domain.Scope = scopeAbstract | scopeSignal
 	}
@@ -71,32 +74,17 @@ func taskPerimeter(on machine, spec Spec) (perimeter, error) {
 	for _, path := range spec.Runtime {
 		domain.Grants = append(domain.Grants, grant{path, accessOf(runtime)})
 	}
-	for _, path := range on.executed {
-		domain.Grants = append(domain.Grants, grant{path, accessReadFile})
+	for _, file := range on.executed {
+		// In a root of its own, the file is not beneath the runtime.
+		access := choose(ownRoot, accessExecute, accessReadFile)
+		domain.Grants = append(domain.Grants, grant{file.Path, uint64(access)})
 	}
 	for _, directory := range spec.Perimeter {
-		domain.Grants = append(domain.Grants, grant{directory.Path, accessOf(directory.Rights)})
-	}
-	return domain, nil
-}
-
-// readPerimeter computes the layer with which a worker restricts itself to its session.
-// It handles reading only: a layer refuses a right that it handles everywhere it does not
-// grant it again, and what a task may write was settled when it started. Every layer
-// refuses REFER unless it grants it (renames between directories would fail with EXDEV),
-// so directories that are both readable and writable get it again.
-func readPerimeter(directories []Directory) perimeter {
-	layer := perimeter{Files: accessReadFile | accessReadDir, Grants: make([]grant, 0, len(directories))}
-	if slices.ContainsFunc(directories, func(d Directory) bool { return accessOf(d.Rights)&accessRefer != 0 }) {
-		layer.Files |= accessRefer
-	}
-	for _, directory := range directories {
-		access := accessOf(directory.Rights) & layer.Files
-		if access != 0 {
-			layer.Grants = append(layer.Grants, grant{directory.Path, access})
+		if access := accessOf(directory.Rights) & domain.Files; access != 0 {
+			domain.Grants = append(domain.Grants, grant{directory.Path, access})
 		}
 	}
-	return layer
+	return domain, nil
 }
 
 // accessOf translates rights. It never grants making devices, sockets, pipes or symbolic

@@ -20,6 +20,7 @@ func TestTaskPerimeter(t *testing.T) {
 		accessMakeDir)
 	grants := []grant{{"/usr", accessExecute}, {"/usr/bin/python3.11", accessReadFile}, {"/view", read},
 		{"/index", read | write | accessRefer}, {"/summary", write}}
+	executed := []ExecutedFile{{"/usr/bin/python3", "/usr/bin/python3.11"}}
 	tests := map[int]perimeter{
 		4: {Files: 1<<15 - 1, Network: accessNetwork, Grants: grants},
 		5: {Files: 1<<16 - 1, Network: accessNetwork, Grants: grants},
@@ -27,7 +28,7 @@ func TestTaskPerimeter(t *testing.T) {
 		9: {Files: 1<<16 - 1, Network: accessNetwork, Scope: scopeAbstract | scopeSignal, Grants: grants},
 	}
 	for abi, want := range tests {
-		got, err := taskPerimeter(machine{landlock: abi, executed: []string{"/usr/bin/python3.11"}}, spec)
+		got, err := taskPerimeter(machine{landlock: abi, executed: executed}, spec)
 		if difference := cmp.Diff(want, got); difference != "" || err != nil {
 			t.Errorf("ABI %d: %v %s", abi, err, difference)
 		}
@@ -52,12 +53,20 @@ func TestGrantedIsHandled(t *testing.T) {
 	}
 }
 
-func TestReadPerimeter(t *testing.T) {
-	got := readPerimeter([]Directory{{"/view/1", Read}, {"/index", Read | Write}, {"/bin", Execute}, {"/view", List}})
-	want := perimeter{Files: accessReadFile | accessReadDir | accessRefer,
-		Grants: []grant{{"/view/1", accessReadFile | accessReadDir}, {"/index", accessReadFile | accessReadDir | accessRefer}, {"/view", accessReadDir}}}
-	if difference := cmp.Diff(want, got); difference != "" {
-		t.Error(difference)
+// TestPerimeterWithOwnRoot: a task with a root of its own reads what is in it and what it
+// holds; everything else is refused as in other tasks.
+func TestPerimeterWithOwnRoot(t *testing.T) {
+	spec := Spec{Serving: true, Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}}}
+	on := machine{landlock: 4, mounts: true, executed: []ExecutedFile{{"/usr/bin/front", "/usr/bin/front"}}}
+	want := perimeter{Files: (1<<15 - 1) &^ (accessReadFile | accessReadDir), Network: accessNetwork,
+		Grants: []grant{{"/usr", accessExecute}, {"/usr/bin/front", accessExecute}}}
+	got, err := taskPerimeter(on, spec)
+	if difference := cmp.Diff(want, got); difference != "" || err != nil {
+		t.Errorf("%v %s", err, difference)
+	}
+	on.mounts = false
+	if got, err = taskPerimeter(on, spec); err != nil || got.Files != 1<<15-1 {
+		t.Errorf("without mounts: %v %#x", err, got.Files)
 	}
 }
 

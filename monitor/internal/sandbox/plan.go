@@ -27,6 +27,7 @@ type plan struct {
 	Limits       Limits
 	User         *User                // nil: the monitor's
 	Privileged   bool                 // keeps the monitor's privileges; only in tests
+	Root         []ExecutedFile       // of a root of its own; empty: the monitor's root
 	Perimeter    *perimeter           // nil: no Landlock domain
 	Filter       []bpf.RawInstruction // whose notifications the monitor answers; empty: none
 	Baseline     []bpf.RawInstruction // a filter that asks nobody; empty: none
@@ -36,11 +37,17 @@ type plan struct {
 
 // machine is the part of a plan's input that depends on the machine.
 type machine struct {
-	landlock     int      // ABI
-	notification bool     // seccomp user notification with killable waiting
-	hidesReads   bool     // mounts without times of access
-	executed     []string // what [Executed] returns for the command
+	landlock     int            // ABI
+	notification bool           // seccomp user notification with killable waiting
+	hidesReads   bool           // mounts without times of access
+	mounts       bool           // detached mounts, and the privileges to make them
+	executed     []ExecutedFile // what [Executed] returns for the command
 }
+
+// givesRoot reports whether the sessions of a task open documents natively: the task has a
+// root of its own, and its sessions get detached mounts. Otherwise the monitor opens every
+// document for them.
+func (m machine) givesRoot(spec Spec) bool { return spec.Serving && m.mounts }
 
 // commonPlanOf checks a specification and computes the part of the plan that is the same
 // on all systems.
@@ -82,14 +89,18 @@ func planOf(spec Spec, on machine) (plan, error) {
 	if err != nil {
 		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
 	}
-	result.HidesReads = on.hidesReads && spec.waived&hiddenReads == 0
+	// In a root of its own, a task opens on mounts without times of access alone.
+	result.HidesReads = on.hidesReads && !on.givesRoot(spec) && spec.waived&hiddenReads == 0
 	if spec.waived&perimeterDomain == 0 {
 		result.Perimeter = &domain
+	}
+	if on.givesRoot(spec) && spec.waived&emptyRoot == 0 {
+		result.Root = on.executed
 	}
 	if spec.waived&syscallFilter == 0 {
 		scoped := domain.Scope&scopeSignal != 0 && spec.waived&perimeterDomain == 0
 		result.Filter, err = bpf.Assemble(Filter(FilterSpec{waived: spec.waived, Serving: spec.Serving,
-			SignalsScoped: scoped}))
+			OwnRoot: on.givesRoot(spec), SignalsScoped: scoped}))
 	}
 	return result, err
 }

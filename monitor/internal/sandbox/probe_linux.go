@@ -37,6 +37,9 @@ func probe() Report {
 			Present: abi >= 5, Effect: "device ioctls are refused by Landlock, not only by the filter"},
 		{Name: "Landlock scopes", Found: found(abi >= scopedLandlock, "present"), Needed: "ABI 6 (Linux 6.12)",
 			Present: abi >= scopedLandlock, Effect: "signals stay inside the task natively; otherwise the monitor checks each"},
+		{Name: "detached mounts", Found: found(mountsAvailable(), "present"),
+			Needed: "the superuser's rights (Linux 5.12)", Present: mountsAvailable(),
+			Effect: "sessions open their documents natively; otherwise the monitor opens each"},
 		yama(), users(), times(),
 	}
 	return Report{System: system(), Backend: "landlock+seccomp", Enforcement: judge(needed, optional),

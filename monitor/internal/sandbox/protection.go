@@ -20,4 +20,5 @@ const (
 	lockMediation                          // record locks: the kernel sets them instead
 	hiddenReads                            // reading changes no time of access
 	cacheHiding                            // no calls that tell what is in the page cache
+	emptyRoot                              // a root of its own for a task that serves users
 )

@@ -175,9 +175,25 @@ type Task interface {
 	Stop(ctx context.Context) error
 }
 
-// Ruleset is a prepared perimeter to which a running worker restricts itself. The caller
-// passes File to the worker and closes it.
-type Ruleset struct{ File *os.File }
+// Native is what the sessions of one instance open natively, prepared in advance. It is
+// safe for concurrent use.
+type Native interface {
+	// Grant returns what a session gets when its user is known.
+	Grant() (Grant, error)
+	// Close releases what was prepared. Sessions keep what they got.
+	Close()
+}
+
+// Grant is what one session gets to open documents natively.
+type Grant struct {
+	// Directories are descriptors of the first of the prepared directories, in their order.
+	// The monitor opens documents in the others for the session.
+	Directories []*os.File
+	// Decisions are those that a stub answers from, on systems where a session has one.
+	Decisions *os.File
+	// Release is called when the descriptors have been sent. They are not closed.
+	Release func()
+}
 
 // Feature is one of a machine's features and what it enforces.
 type Feature struct {
@@ -205,6 +221,7 @@ type Backend interface {
 	// has begun. If the machine cannot confine the task, it returns an error that wraps
 	// ErrUnsupported. It never starts a confined task without its sandbox.
 	Start(ctx context.Context, spec Spec, decider Decider) (Task, error)
-	// PrepareRuleset builds a perimeter of readable directories in advance.
-	PrepareRuleset(directories []Directory) (*Ruleset, error)
+	// PrepareNative prepares directories in which a session may read all files. They must
+	// exist; their paths have no symbolic links.
+	PrepareNative(directories []string) (Native, error)
 }

@@ -25,6 +25,10 @@ type supervisor struct {
 	workers  reservations
 	// isolates says that the task serves users: its processes must share nothing.
 	isolates bool
+	// The monitor resolves the paths of a task that has a root of its own in this root, -1
+	// without one, with a working directory that never changes.
+	root int
+	home string
 	// mayExecute permits the launcher's one exec. It is used up before the task's program
 	// runs an instruction.
 	mayExecute atomic.Bool
@@ -35,7 +39,7 @@ type supervisor struct {
 }
 
 // newSupervisor takes over the listener.
-func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervisor, error) {
+func newSupervisor(task *task, l listener, spec Spec, todo plan, decider Decider) (*supervisor, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		unix.Close(int(l))
@@ -45,15 +49,23 @@ func newSupervisor(task *task, l listener, spec Spec, decider Decider) (*supervi
 	s := &supervisor{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User},
 		listener: l, isolates: spec.Serving && spec.waived&nothingShared == 0,
 		workers: reservations{repeated: spec.waived&oneSession != 0, held: map[int]*worker{}},
-		slots:   make(chan struct{}, requestsAtATime), wake: wake}
+		slots:   make(chan struct{}, requestsAtATime), wake: wake, root: -1}
+	if len(todo.Root) > 0 {
+		if s.root, err = quietRoot(); err != nil {
+			unix.Close(int(l))
+			unix.Close(wake)
+			return nil, err
+		}
+		s.home = relative(spec.WorkingDirectory)
+	}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.mayExecute.Store(true)
 	return s, nil
 }
 
 // attendTo begins to answer notifications. It takes over the listener.
-func attendTo(task *task, l listener, spec Spec, decider Decider) (attendance, error) {
-	s, err := newSupervisor(task, l, spec, decider)
+func attendTo(task *task, l listener, spec Spec, todo plan, decider Decider) (attendance, error) {
+	s, err := newSupervisor(task, l, spec, todo, decider)
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +84,9 @@ func (s *supervisor) serve() {
 	s.running.Wait()
 	unix.Close(int(s.listener))
 	unix.Close(s.wake)
+	if s.root >= 0 {
+		unix.Close(s.root)
+	}
 }
 
 // stop ends serve. The calls that are waiting for an answer, and all later ones, fail

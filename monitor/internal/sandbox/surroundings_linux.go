@@ -7,6 +7,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"path"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -22,10 +23,18 @@ const (
 var _ surroundings = (*request)(nil)
 
 // root implements [surroundings].
-func (r *request) root() (int, error) { return r.follow("root") }
+func (r *request) root() (int, error) {
+	if r.supervisor.root >= 0 {
+		return r.beneathRoot("")
+	}
+	return r.follow("root")
+}
 
 // start implements [surroundings].
 func (r *request) start(directory int) (int, error) {
+	if directory == unix.AT_FDCWD && r.supervisor.root >= 0 {
+		return r.beneathRoot(r.supervisor.home)
+	}
 	if directory == unix.AT_FDCWD {
 		return r.follow("cwd")
 	}
@@ -33,7 +42,26 @@ func (r *request) start(directory int) (int, error) {
 	if errors.Is(err, unix.ENOENT) {
 		return -1, unix.EBADF
 	}
+	if err == nil && r.supervisor.root >= 0 && !isMounted(start) {
+		unix.Close(start)
+		return -1, errRefused
+	}
 	return start, err
+}
+
+// beneathRoot opens a directory in the root that the supervisor keeps for the task.
+func (r *request) beneathRoot(name string) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
+	return unix.Openat2(r.supervisor.root, path.Join(".", name), &how)
+}
+
+// isMounted reports whether the monitor finds a directory where its path says. The path of
+// a detached mount begins at the mount, and means something else to the monitor.
+func isMounted(directory int) bool {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(directory))
+	var there, here unix.Stat_t
+	return err == nil && unix.Fstat(directory, &there) == nil && unix.Lstat(name, &here) == nil &&
+		there.Dev == here.Dev && there.Ino == here.Ino
 }
 
 // follow opens one of the caller's jumping links, which the kernel resolves to the

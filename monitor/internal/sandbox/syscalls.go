@@ -52,6 +52,7 @@ const (
 	socketOption  // setsockopt: an allow-list of options by level, on the task's own sockets
 	socketQuery   // getsockopt: an allow-list of options by level
 	socketEnd     // shutdown: of the task's own sockets
+	entering      // fchdir: native, except in a root of one's own
 )
 
 // classification lists every system call under its treatment. Numbers in parentheses are
@@ -60,7 +61,7 @@ var classification = map[treatment]string{
 	native: `fstat poll mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
 		pipe select sched_yield mremap msync madvise pause nanosleep getitimer alarm setitimer getpid
 		getsockname getpeername exit wait4 uname fsync fdatasync
-		ftruncate getdents getcwd fchdir umask gettimeofday getrlimit getrusage times getuid getgid geteuid
+		ftruncate getdents getcwd umask gettimeofday getrlimit getrusage times getuid getgid geteuid
 		getegid getppid getpgrp getgroups getresuid getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait
 		rt_sigsuspend sigaltstack fstatfs getpriority sched_getparam sched_getscheduler sched_get_priority_max
 		sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall arch_prctl setrlimit gettid
@@ -70,7 +71,7 @@ var classification = map[treatment]string{
 		waitid ioprio_get pselect6 ppoll set_robust_list sync_file_range epoll_pwait signalfd
 		timerfd_create eventfd fallocate timerfd_settime timerfd_gettime signalfd4 eventfd2 epoll_create1 pipe2
 		getcpu sched_getattr getrandom membarrier mlock2 pkey_mprotect pkey_alloc pkey_free rseq
-		epoll_pwait2 futex_waitv landlock_restrict_self map_shadow_stack futex_wake futex_wait
+		epoll_pwait2 futex_waitv map_shadow_stack futex_wake futex_wait
 		futex_requeue mseal vmsplice`,
 
 	// The flags of clone3 are in memory, which the filter cannot read. Libraries fall
@@ -112,6 +113,7 @@ var classification = map[treatment]string{
 	socketOption:  `setsockopt(0)`,
 	socketQuery:   `getsockopt`,
 	socketEnd:     `shutdown(0)`,
+	entering:      `fchdir`,
 
 	// Landlock does not confine chdir, changes of metadata and the like, so these calls
 	// are refused by path. Those by descriptor would change the metadata of files that a
@@ -136,7 +138,8 @@ var classification = map[treatment]string{
 		unshare setns chroot pivot_root mount umount2 open_tree move_mount fsopen fsconfig fsmount fspick
 		mount_setattr open_tree_attr statmount listmount name_to_handle_at open_by_handle_at
 		fanotify_init fanotify_mark memfd_create memfd_secret userfaultfd perf_event_open bpf seccomp
-		landlock_create_ruleset landlock_add_rule lsm_get_self_attr lsm_set_self_attr lsm_list_modules
+		landlock_create_ruleset landlock_add_rule landlock_restrict_self
+		lsm_get_self_attr lsm_set_self_attr lsm_list_modules
 		add_key request_key keyctl syslog sysfs ustat uselib vhangup modify_ldt _sysctl adjtimex sync syncfs acct
 		settimeofday clock_settime clock_adjtime swapon swapoff reboot sethostname setdomainname iopl ioperm
 		create_module init_module delete_module finit_module get_kernel_syms query_module kexec_load

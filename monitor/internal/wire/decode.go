@@ -110,9 +110,14 @@ func (d *decoder) bound() Message {
 	var layout boundLayout
 	d.take(&layout)
 	message := Bound{Status: layout.Status, Flags: layout.Flags,
-		Reason: d.text("reason", layout.Reason[:]), Instance: d.text("instance", layout.Instance[:])}
-	if layout.ClassCount > ClassesMax || len(d.rest) != 4*int(layout.ClassCount) || layout.Reserved != 0 {
+		Reason: d.text("reason", layout.Reason[:]), Instance: d.text("instance", layout.Instance[:]),
+		Directories: layout.DirectoryCount}
+	if layout.ClassCount > ClassesMax || len(d.rest) != 4*int(layout.ClassCount) {
 		d.fail("%d classes do not fill %d bytes", layout.ClassCount, len(d.rest))
+		return nil
+	}
+	if layout.DirectoryCount > min(layout.ClassCount, DirectoriesMax) {
+		d.fail("%d directories of %d classes", layout.DirectoryCount, layout.ClassCount)
 		return nil
 	}
 	if layout.ClassCount > 0 {

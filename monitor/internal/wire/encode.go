@@ -89,7 +89,8 @@ func (e *encoder) registered(m Registered) (layout, tail any) {
 }
 
 func (e *encoder) bound(m Bound) (layout, tail any) {
-	fixed := boundLayout{Header: e.header, Status: m.Status, Flags: m.Flags, ClassCount: uint32(len(m.Classes))}
+	fixed := boundLayout{Header: e.header, Status: m.Status, Flags: m.Flags, ClassCount: uint32(len(m.Classes)),
+		DirectoryCount: m.Directories}
 	e.text(fixed.Reason[:], "reason", m.Reason)
 	e.text(fixed.Instance[:], "instance", m.Instance)
 	if len(m.Classes) > ClassesMax {
@@ -97,6 +98,9 @@ func (e *encoder) bound(m Bound) (layout, tail any) {
 	}
 	if !slices.IsSorted(m.Classes) {
 		e.fail("classes are not sorted")
+	}
+	if int(m.Directories) > min(len(m.Classes), DirectoriesMax) {
+		e.fail("%d directories of %d classes, at most %d", m.Directories, len(m.Classes), DirectoriesMax)
 	}
 	return fixed, m.Classes
 }

@@ -50,13 +50,13 @@ type authenticateLayout struct {
 }
 
 type boundLayout struct {
-	Header     headerLayout
-	Status     int32
-	Flags      uint32
-	Reason     [ReasonMax]byte
-	Instance   [NameMax]byte
-	ClassCount uint32
-	Reserved   uint32
+	Header         headerLayout
+	Status         int32
+	Flags          uint32
+	Reason         [ReasonMax]byte
+	Instance       [NameMax]byte
+	ClassCount     uint32
+	DirectoryCount uint32
 }
 
 type openLayout struct {

@@ -33,6 +33,7 @@ var constants = map[string]uint64{
 	"SHAI_NAME_MAX": NameMax, "SHAI_PREFIX_MAX": PrefixMax, "SHAI_REASON_MAX": ReasonMax,
 	"SHAI_NONCE_SIZE": NonceSize, "SHAI_SIGNATURE_SIZE": SignatureSize,
 	"SHAI_BATCH_MAX": BatchMax, "SHAI_CLASSES_MAX": ClassesMax,
+	"SHAI_DIRECTORIES_MAX": DirectoriesMax, "SHAI_DESCRIPTORS_MAX": DescriptorsMax,
 	"SHAI_MODE_BASELINE": uint64(ModeBaseline), "SHAI_MODE_DYNAMIC": uint64(ModeDynamic),
 	"SHAI_MODE_SHAI": uint64(ModeShai), "SHAI_MODE_AUDIT": uint64(ModeAudit),
 	"SHAI_REGISTER": uint64(TypeRegister), "SHAI_AUTHENTICATE": uint64(TypeAuthenticate),
@@ -42,7 +43,7 @@ var constants = map[string]uint64{
 	"SHAI_KIND_DIRECTORY": uint64(KindDirectory), "SHAI_KIND_PIPE": uint64(KindPipe),
 	"SHAI_KIND_CHANNEL": uint64(KindChannel),
 	"SHAI_RIGHT_READ":   uint64(RightRead), "SHAI_RIGHT_WRITE": uint64(RightWrite),
-	"SHAI_BOUND_RULESET": uint64(BoundRuleset), "SHAI_BOUND_KEYVALUE": uint64(BoundKeyValue),
+	"SHAI_BOUND_DECISIONS": uint64(BoundDecisions), "SHAI_BOUND_KEYVALUE": uint64(BoundKeyValue),
 	"SHAI_BOUND_VIEW": uint64(BoundView),
 
 	"SHAI_FD_REQUESTS": FDRequests, "SHAI_FD_DELIVERY": FDDelivery,

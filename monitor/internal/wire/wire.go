@@ -41,13 +41,15 @@ const (
 
 // Sizes of fixed fields in bytes, including the NUL of texts.
 const (
-	NameMax       = 96
-	PrefixMax     = 256
-	ReasonMax     = 256
-	NonceSize     = 32
-	SignatureSize = 64
-	BatchMax      = 64   // conduits in one [Open]
-	ClassesMax    = 8192 // classes in one capability set
+	NameMax        = 96
+	PrefixMax      = 256
+	ReasonMax      = 256
+	NonceSize      = 32
+	SignatureSize  = 64
+	BatchMax       = 64   // conduits in one [Open]
+	ClassesMax     = 8192 // classes in one capability set
+	DirectoriesMax = 240  // classes whose directories a session gets
+	DescriptorsMax = 253  // descriptors with one record
 )
 
 // SignedPrefix begins the text that a client signs. It is followed by the principal, a
@@ -98,9 +100,9 @@ const (
 
 // Flags of a [Bound]: the descriptors that come with it, in this order.
 const (
-	BoundRuleset  uint32 = 1 // Landlock ruleset for the worker to restrict itself with
-	BoundKeyValue uint32 = 2 // key-value connection
-	BoundView     uint32 = 4 // for FDCapability: the view, or a filler; comes first
+	BoundDecisions uint32 = 1 // what a stub answers from (FreeBSD)
+	BoundKeyValue  uint32 = 2 // key-value connection
+	BoundView      uint32 = 4 // the view, for a stub; comes first
 )
 
 // ErrMalformed is wrapped by every decoding error. The receiver of a malformed record
@@ -158,6 +160,9 @@ type Bound struct {
 	Reason   string
 	Instance string
 	Classes  []uint32 // ascending
+	// Directories says with how many of the classes, the first ones, a descriptor of their
+	// directory comes, after the descriptors of the flags.
+	Directories uint32
 }
 
 // Opened answers [Open] with one status for each conduit, in the same order. A descriptor

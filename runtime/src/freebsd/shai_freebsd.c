@@ -124,17 +124,9 @@ shai_backend_accept(void)
 }
 
 bool
-shai_backend_restricts_itself(void)
+shai_backend_holds_directories(void)
 {
 	return false;
-}
-
-int
-shai_backend_restrict(int ruleset)
-{
-	(void)ruleset;
-	errno = EOPNOTSUPP;
-	return -1;
 }
 
 void
@@ -217,9 +209,8 @@ directory_of(uint32_t class)
 }
 
 int
-shai_backend_open_in_view(const char *name)
+shai_backend_open_in_view(int directory, const char *name)
 {
-	int directory = SHAI_FD_CAPABILITY;
 	const char *rest = name;
 	uint32_t class;
 

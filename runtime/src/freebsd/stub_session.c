@@ -170,11 +170,11 @@ check_bound(const struct shai_bound *head, const struct stub_record *answer)
 {
 	size_t expected = (head->flags & SHAI_BOUND_VIEW) != 0;
 
-	expected += (head->flags & SHAI_BOUND_RULESET) != 0;
+	expected += (head->flags & SHAI_BOUND_DECISIONS) != 0;
 	expected += (head->flags & SHAI_BOUND_KEYVALUE) != 0;
 	if (answer->descriptor_count != expected)
 		return "descriptors that do not match its flags";
-	if (head->status == 0 && (~head->flags & (SHAI_BOUND_VIEW | SHAI_BOUND_RULESET)) != 0)
+	if (head->status == 0 && (~head->flags & (SHAI_BOUND_VIEW | SHAI_BOUND_DECISIONS)) != 0)
 		return "no perimeter for the session";
 	return NULL;
 }
@@ -199,7 +199,7 @@ keep_perimeter(struct stub *stub, uint64_t sequence, struct stub_record *answer)
 	forget_perimeter(stub);
 	if ((head.flags & SHAI_BOUND_VIEW) != 0)
 		stub->view = answer->descriptor[kept++];
-	if ((head.flags & SHAI_BOUND_RULESET) != 0) {
+	if ((head.flags & SHAI_BOUND_DECISIONS) != 0) {
 		int memory = answer->descriptor[kept++];
 
 		stub->decisions = map_decisions(memory);

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "documents.h"
 #include "preload.h"
 #include "registration.h"
 
@@ -52,15 +53,15 @@ shai_place_path(struct shai_place *place, const char *path)
 	capability = shai_table_find(table, place->buffer, &rest);
 	if (capability == NULL)
 		return;
-	place->descriptor = capability->number;
 	place->rights = capability->rights;
-	place->name = rest;
 	place->placement = SHAI_PLACE_RESERVED;
 	if (capability->kind == SHAI_KIND_DIRECTORY) {
 		place->placement = SHAI_PLACE_DIRECTORY;
 		if (strcmp(rest, ".") != 0)
 			keep_slash(place, path);
 	}
+	place->descriptor = shai_directory_of(capability->number, &rest);
+	place->name = rest;
 }
 
 bool

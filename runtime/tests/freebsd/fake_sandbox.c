@@ -146,7 +146,7 @@ answer_authentication(struct fake_sandbox *fake, uint64_t sequence)
 
 	memset(&record, 0, sizeof(record));
 	shai_encode_header(&record.head.header, SHAI_BOUND, length, sequence);
-	record.head.flags = SHAI_BOUND_VIEW | SHAI_BOUND_RULESET;
+	record.head.flags = SHAI_BOUND_VIEW | SHAI_BOUND_DECISIONS;
 	record.head.class_count = 1;
 	record.class[0] = 1;
 	(void)snprintf(record.head.instance, sizeof(record.head.instance), "worker(alice)");

@@ -11,7 +11,8 @@
  *	receive QUERY              take a transfer from the channel: as open
  *	read ID                    the first line of a conduit, through shai_open
  *	native PATH                open(2) by plain path: "descriptor" or "error E"
- *	beneath PATH               openat(2) relative to the view's descriptor number
+ *	beneath CLASS/PATH         openat(2) relative to the view's descriptor number and to
+ *	                           every directory that the session holds
  *	raw                        readv(2) on the channel without the gate
  *	query TEXT                 write a line to the query pipe
  *	get KEY | push KEY VALUE   a command to the key-value store; its first reply line
@@ -129,6 +130,25 @@ answer_opened(struct shai_document *documents, ssize_t count)
 		close(documents[i].descriptor);
 	}
 	answer("%s, withheld %u", line, session.withheld);
+}
+
+/* Opens a file of the view by the directory of its class, or from another one upwards. */
+static int
+open_beneath(const char *path)
+{
+	int descriptor = openat(SHAI_FD_CAPABILITY, path, O_RDONLY);
+	uint32_t class = (uint32_t)strtoul(path, NULL, 10);
+
+	for (uint32_t i = 0; descriptor == -1 && class != 0 && i < session.directory_count; i++) {
+		char name[LINE];
+
+		if (session.classes[i] == class)
+			snprintf(name, sizeof(name), "%s", strchr(path, '/') + 1);
+		else
+			snprintf(name, sizeof(name), "../%s", path);
+		descriptor = openat(session.directories[i], name, O_RDONLY);
+	}
+	return descriptor;
 }
 
 static size_t
@@ -420,7 +440,7 @@ command(char *line)
 	else if (strcmp(line, "native") == 0)
 		answer_descriptor(open(rest, O_RDONLY));
 	else if (strcmp(line, "beneath") == 0)
-		answer_descriptor(openat(SHAI_FD_CAPABILITY, rest, O_RDONLY));
+		answer_descriptor(open_beneath(rest));
 	else if (strcmp(line, "raw") == 0)
 		read_raw();
 	else if (strcmp(line, "query") == 0)

@@ -76,6 +76,21 @@ to_pipe(int source)
 	return (int)syscall(SYS_splice, source, NULL, ends[1], NULL, 64L, 0L);
 }
 
+/* Finds a name in a listing of a directory, and opens it by the listing's descriptor. */
+static long
+list(const char *path, const char *name)
+{
+	char entries[4096];
+	int directory = (int)syscall(SYS_open, path, O_RDONLY | O_DIRECTORY, 0);
+	long size = syscall(SYS_getdents64, directory, entries, sizeof(entries));
+
+	if (memmem(entries, size < 0 ? 0 : (size_t)size, name, strlen(name)) == NULL)
+		return -1;
+	(void)puts("listed");
+	(void)fflush(stdout);
+	return show(syscall(SYS_openat, directory, name, O_RDONLY, 0));
+}
+
 static long
 open_by_openat2(int directory, const char *path)
 {
@@ -188,6 +203,12 @@ by_path(const char *attempt, char **a)
 	if (IS("creat")) return syscall(SYS_creat, a[0], 0600);
 	if (IS("openat")) return show(syscall(SYS_openat, AT_FDCWD, a[0], O_RDONLY, 0));
 	if (IS("openat-capability")) return show(syscall(SYS_openat, SHAI_FD_CAPABILITY, a[0], O_RDONLY, 0));
+	if (IS("at")) return show(syscall(SYS_openat, SHAI_FD_KEYVALUE, a[0], O_RDONLY, 0));
+	if (IS("at-write")) return syscall(SYS_openat, SHAI_FD_KEYVALUE, a[0], O_WRONLY, 0);
+	if (IS("at-create")) return syscall(SYS_openat, SHAI_FD_KEYVALUE, a[0], O_WRONLY | O_CREAT, 0600);
+	if (IS("at-stat")) return syscall(SYS_newfstatat, SHAI_FD_KEYVALUE, a[0], &(struct stat){0}, 0);
+	if (IS("fchdir")) return syscall(SYS_fchdir, SHAI_FD_KEYVALUE);
+	if (IS("list")) return list(a[0], a[1]);
 	if (IS("setsockopt")) {
 		int value = 0;
 
@@ -383,28 +404,12 @@ by_system(const char *attempt, char **a)
 	return trace(attempt, a, NOT_MINE);
 }
 
-/*
- * Narrows itself to the ruleset in the place of the key-value connection, as
- * workers do with the one that comes with SHAI_BOUND.
- */
-static long
-restrict_self(void)
-{
-	return syscall(SYS_landlock_restrict_self, SHAI_FD_KEYVALUE, 0);
-}
-
 int
 main(int argc, char **argv)
 {
 	long (*const kinds[])(const char *, char **) = {by_path, by_descriptor, by_system};
 	long result = NOT_MINE;
 
-	if (argc > 2 && strcmp(argv[1], "restricted") == 0) {
-		if (restrict_self() < 0)
-			return 3;
-		argv++;
-		argc--;
-	}
 	if (argc < 2)
 		return 2;
 	for (size_t i = 0; i < 3 && result == NOT_MINE; i++)

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFilesStayInUnreadableDirectories: what a task may write and not read it cannot give
+// another name in a directory of another policy.
+func TestFilesStayInUnreadableDirectories(t *testing.T) {
+	for _, test := range []struct {
+		rights Rights
+		want   bool
+	}{{Read | Write, true}, {Write, false}} {
+		for _, try := range []string{"renameat-capability old.txt ../other/new.txt",
+			"linkat-capability ../written/old.txt ../other/new.txt"} {
+			t.Run(fmt.Sprint(test.rights, try), func(t *testing.T) {
+				g := newGround(t)
+				other := filepath.Join(filepath.Dir(g.written), "other")
+				check(t, os.Mkdir(other, 0o755))
+				spec := g.spec(t, try)
+				spec.Perimeter = []Directory{{g.written, test.rights}, {other, test.rights}}
+				succeeded, errno, got := attempt(t, spec, g.decider())
+				if succeeded != test.want || !succeeded && errno != unix.EXDEV {
+					t.Errorf("succeeded %v, errno %v: %v %s", succeeded, errno, got.err, got.output)
+				}
+			})
+		}
+	}
+}
+
+// TestProbe: this machine runs the tests above, so it reports full enforcement.
+func TestProbe(t *testing.T) {
+	report := New().Probe()
+	t.Logf("%+v", report)
+	if report.Enforcement != "full" {
+		t.Errorf("enforcement is %q on a machine that passes the attacks", report.Enforcement)
+	}
+	if !slices.ContainsFunc(report.Features, func(feature Feature) bool {
+		return feature.Name == "seccomp filters" && strings.Contains(feature.Effect, "mode baseline needs them")
+	}) {
+		t.Error("nothing says what mode baseline needs")
+	}
+	if actionAvailable(0x00420000) {
+		t.Error("an answer that no kernel knows is available")
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
+)
+
+// plainDirectory is for a test's session that gets a plain descriptor of the directory
+// instead of a detached mount.
+const plainDirectory protection = 1 << 31
+
+// leavings are ways out of the one directory that a session may read. Each is stopped by
+// each of the protections alone, and succeeds when all of them are off.
+var leavings = []struct {
+	try   string
+	lines []protection
+	errno unix.Errno
+}{
+	{"at ../secret/secret.txt", []protection{plainDirectory}, unix.ENOENT},
+	{"at ../../../../../../../../../..$S/secret.txt", []protection{plainDirectory}, unix.ENOENT},
+	{"at $S/secret.txt", []protection{emptyRoot}, unix.ENOENT},
+	{"at $R/linked.txt", []protection{emptyRoot}, unix.ENOENT},
+	{"at escape", []protection{plainDirectory, emptyRoot}, 0},
+	{"at link", []protection{plainDirectory}, unix.ELOOP},
+	{"at-write allowed.txt", []protection{plainDirectory, perimeterDomain}, 0},
+	{"at-create new.txt", []protection{plainDirectory, perimeterDomain}, 0},
+	{"at-stat ../secret/secret.txt", []protection{pathMediation, plainDirectory}, 0},
+}
+
+// rootedWorld is a world in which a task that serves users holds one directory, as a
+// session does.
+func rootedWorld(t *testing.T, try string, waived protection) (Spec, *scripted) {
+	t.Helper()
+	g := newGround(t)
+	spec := g.spec(t, try)
+	spec.Serving, spec.Perimeter, spec.Capabilities = true, nil, nil
+	spec.waived = waived &^ plainDirectory
+	directory, err := mountOf(g.granted, documentAttributes)
+	if waived&plainDirectory != 0 {
+		directory, err = unix.Open(g.granted, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	check(t, err)
+	file := os.NewFile(uintptr(directory), g.granted)
+	t.Cleanup(func() { file.Close() })
+	spec.Descriptors = map[int]*os.File{wire.FDKeyValue: file}
+	return spec, g.decider()
+}
+
+// TestSessionsStayInTheirDirectories: beneath the directories that a session holds it
+// opens what it likes, and nothing else, although nothing but its root, its filter and
+// the mounts restrict it.
+func TestSessionsStayInTheirDirectories(t *testing.T) {
+	for _, leaving := range leavings {
+		t.Run(leaving.try, func(t *testing.T) {
+			var every protection
+			for _, line := range leaving.lines {
+				every |= line
+			}
+			for _, line := range leaving.lines {
+				spec, decider := rootedWorld(t, leaving.try, every&^line)
+				succeeded, errno, got := attempt(t, spec, decider)
+				if succeeded || leaving.errno != 0 && errno != leaving.errno {
+					t.Errorf("with protection %#x: succeeded %v, errno %v: %v %s", line, succeeded, errno, got.err, got.output)
+				}
+			}
+			spec, decider := rootedWorld(t, leaving.try, every)
+			if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
+				t.Errorf("without the protections: errno %v, %v %s", errno, got.err, got.output)
+			}
+		})
+	}
+	spec, decider := rootedWorld(t, "at allowed.txt", 0)
+	if succeeded, errno, got := attempt(t, spec, decider); !succeeded || got.output != "allowed" {
+		t.Errorf("in its directory: errno %v, %v %q", errno, got.err, got.output)
+	}
+	if len(decider.opens) != 0 {
+		t.Errorf("the monitor was asked about %v", decider.opens)
+	}
+	for _, serving := range []bool{true, false} {
+		spec, decider := rootedWorld(t, "fchdir", 0)
+		spec.Serving = serving
+		if succeeded, errno, got := attempt(t, spec, decider); succeeded == serving {
+			t.Errorf("fchdir, serving %v: errno %v, %v %s", serving, errno, got.err, got.output)
+		}
+	}
+}
+
+// TestGrant: sessions get the first of the prepared directories, as mounts that other
+// sessions share, and no descriptor is lost when mounts are given up.
+func TestGrant(t *testing.T) {
+	leakFree(t, func(t *testing.T) {
+		root := t.TempDir()
+		var directories []string
+		for i := range wire.DirectoriesMax + 10 {
+			directories = append(directories, filepath.Join(root, fmt.Sprint(i)))
+			check(t, os.Mkdir(directories[i], 0o700))
+			check(t, os.WriteFile(filepath.Join(directories[i], "name"), []byte(fmt.Sprint(i)), 0o600))
+		}
+		held := newMounts(10)
+		defer func() { held.max = 0; held.release(nil) }()
+		all, err := prepareMounts(held, directories)
+		check(t, err)
+		few, err := prepareMounts(held, directories[5:8])
+		check(t, err)
+		grants := []Grant{{}, {}}
+		for i, native := range []Native{all, few} {
+			grants[i], err = native.Grant()
+			check(t, err)
+		}
+		if len(grants[0].Directories) != wire.DirectoriesMax || len(held.byPath) != wire.DirectoriesMax ||
+			!slices.Equal(grants[1].Directories, grants[0].Directories[5:8]) {
+			t.Fatalf("%d directories, %d mounts, %v", len(grants[0].Directories), len(held.byPath), grants[1])
+		}
+		for i, directory := range grants[0].Directories {
+			name, err := unix.Openat(int(directory.Fd()), "name", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			check(t, err)
+			text := make([]byte, 16)
+			count, err := unix.Read(name, text)
+			unix.Close(name)
+			if err != nil || string(text[:count]) != fmt.Sprint(i) {
+				t.Fatalf("directory %d holds %q, %v", i, text[:count], err)
+			}
+		}
+		grants[0].Release()
+		if len(held.byPath) != 10 {
+			t.Errorf("%d mounts after the release of most, 10 are allowed", len(held.byPath))
+		}
+		for _, directory := range grants[1].Directories {
+			var stat unix.Stat_t
+			if err := unix.Fstat(int(directory.Fd()), &stat); err != nil {
+				t.Errorf("a mount that is in use was given up: %v", err)
+			}
+		}
+		grants[1].Release()
+		if _, err := prepareMounts(held, []string{filepath.Join(root, "missing")}); err == nil {
+			t.Error("a missing directory is accepted")
+		}
+	})
+}
+
+// TestListing: a task with a root of its own lists directories of its runtime, and opens
+// nothing by the descriptors that it lists them with. Other tasks do.
+func TestListing(t *testing.T) {
+	for _, serving := range []bool{true, false} {
+		spec, decider := rootedWorld(t, "list $R linked.txt", pathMediation&perimeterDomain)
+		spec.Serving = serving
+		succeeded, errno, got := attempt(t, spec, decider)
+		if succeeded || errno != unix.EACCES || !strings.HasPrefix(got.output, "listed") {
+			t.Errorf("serving %v: %v, errno %v, %v %s", serving, succeeded, errno, got.err, got.output)
+		}
+	}
+}
+
+// TestOwnRoot: the root of a task that serves users holds the files that the kernel needs
+// to execute it, whatever names they have, and its working directory, which is empty.
+func TestOwnRoot(t *testing.T) {
+	directory, err := filepath.EvalSymlinks(t.TempDir())
+	check(t, err)
+	script := filepath.Join(directory, "script")
+	check(t, os.WriteFile(script, []byte("#!/bin/sh\npwd\necho $0\n"), 0o755))
+	check(t, os.Symlink("script", filepath.Join(directory, "link")))
+	for _, program := range []string{script, filepath.Join(directory, "link")} {
+		spec := Spec{Command: []string{program}, WorkingDirectory: directory, Confined: true, Serving: true,
+			Runtime: runtimeOf(directory), Environment: []string{"PATH=/usr/bin:/bin"}}
+		got := run(t, spec, &scripted{})
+		if got.err != nil || strings.TrimSpace(got.output) != directory+"\n"+program {
+			t.Errorf("%s: %v %q", program, got.err, got.output)
+		}
+	}
+}
