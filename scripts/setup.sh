@@ -45,6 +45,7 @@ curl                curl
 iproute2            ip
 dict-gcide          /usr/share/dictd/gcide.dict.dz
 maven               mvn
+pkg-config          pkg-config
 libhiredis-dev      /usr/include/hiredis/hiredis.h
 libjansson-dev      /usr/include/jansson.h
 libhttp-parser-dev  /usr/include/http_parser.h
