@@ -30,7 +30,7 @@
 #define SHAI_SLOT_ENDS_MAX 8      /* pipe and channel ends of one slot */
 #define SHAI_REGIONS_MAX 512      /* prefixes in one record */
 #define SHAI_STORE_PATH_MAX 108   /* sockaddr_un.sun_path */
-#define SHAI_STORE_COMMAND_MAX 64 /* a renamed command, with NUL */
+#define SHAI_STORE_COMMAND_MAX 96 /* a renamed command, with NUL */
 #define SHAI_EVENTS_MAX 64        /* events in one record */
 #define SHAI_COUNTERS_COUNT 5     /* fields of struct shai_counters, in its order */
 
@@ -291,6 +291,12 @@ struct shai_control_idle {
  */
 #define SHAI_SESSION_VERSION 2
 
+/*
+ * Supervisor to worker, no answer: a record of one of the session's channels,
+ * struct shai_transfer of its own length, follows the struct shai_header.
+ */
+#define SHAI_TRANSFER 68
+
 struct shai_reset {
 	struct shai_header header;
 	struct shai_counters counters; /* of the session */
@@ -318,7 +324,7 @@ static_assert(sizeof(struct shai_control_end) == 272, "no padding");
 static_assert(sizeof(struct shai_control_bind) == 288, "no padding");
 static_assert(sizeof(struct shai_control_relay) == 16, "no padding");
 static_assert(sizeof(struct shai_control_credits) == 16, "no padding");
-static_assert(sizeof(struct shai_control_store) == 248, "no padding");
+static_assert(sizeof(struct shai_control_store) == 312, "no padding");
 static_assert(sizeof(struct shai_control_started) == 16, "no padding");
 static_assert(sizeof(struct shai_control_ended) == 16, "no padding");
 static_assert(sizeof(struct shai_control_notification) == 96, "no padding");

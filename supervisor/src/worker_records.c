@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "worker_records.h"
+
+#include <string.h>
+
+#include "text.h"
+
+#define FAST_OPENS_PER_SECOND 10000
+
+static const char *
+check_authenticate(const struct worker_record *record)
+{
+	if (!text_valid(record->authenticate->principal, SHAI_NAME_MAX))
+		return "a principal that is not padded UTF-8";
+	return NULL;
+}
+
+static const char *
+check_open(const struct worker_record *record)
+{
+	const struct shai_open *request = record->open;
+
+	if (request->count == 0 || request->count > SHAI_BATCH_MAX)
+		return "a number of conduits out of range";
+	if (request->reserved != 0)
+		return "something in its reserved field";
+	for (uint32_t i = request->count; i < SHAI_BATCH_MAX; i++)
+		if (request->conduit[i] != 0)
+			return "something after its last conduit";
+	return NULL;
+}
+
+static const char *
+check_reset(const struct worker_record *record)
+{
+	(void)record;
+	return NULL;
+}
+
+/* What a worker may say. An unlisted type is refused. */
+static const struct rule {
+	size_t size;
+	bool bound;    /* only once a user has logged in */
+	uint8_t limit; /* how often in one session; 0: any number */
+	const char *(*check)(const struct worker_record *record);
+} rules[] = {
+    [SHAI_AUTHENTICATE] = {sizeof(struct shai_authenticate), false, 3, check_authenticate},
+    [SHAI_OPEN] = {sizeof(struct shai_open), true, 0, check_open},
+    [SHAI_RESET] = {sizeof(struct shai_reset), false, 1, check_reset},
+};
+
+const char *
+worker_decode(
+    struct bytes message, struct worker_conversation *conversation, struct worker_record *out)
+{
+	const struct shai_header *header = message.start;
+	const struct rule *rule;
+
+	if (message.length < sizeof(*header))
+		return "a message shorter than a header";
+	if (header->version != SHAI_SESSION_VERSION)
+		return "a message of another protocol version";
+	if (header->type >= sizeof(rules) / sizeof(rules[0]) || rules[header->type].check == NULL)
+		return "a message of a type that is not allowed in a session";
+	rule = &rules[header->type];
+	if (header->size != message.length || message.length != rule->size)
+		return "a message whose length is not its type's";
+	if (message.descriptors > 0)
+		return "a message with descriptors";
+	if (rule->bound && !conversation->bound)
+		return "a message that is not allowed before the user has authenticated";
+	if (rule->limit > 0 && ++conversation->messages[header->type] > rule->limit)
+		return "a message that came too often in one session";
+	out->type = header->type;
+	out->sequence = header->sequence;
+	out->authenticate = message.start;
+	return rule->check(out);
+}
+
+struct shai_counters
+worker_counters(const struct shai_reset *record, uint64_t seconds)
+{
+	struct shai_counters counters = record->counters;
+	uint64_t limit;
+
+	if (__builtin_mul_overflow(seconds + 1, (uint64_t)FAST_OPENS_PER_SECOND, &limit))
+		limit = UINT64_MAX;
+	if (counters.fast_opens > limit)
+		counters.fast_opens = limit;
+	return counters;
+}
