@@ -33,6 +33,14 @@ func (d *disk) set(full, syncFail bool) {
 	d.full, d.syncFail = full, syncFail
 }
 
+// hold makes writes wait until release is called.
+func (d *disk) hold() (release func()) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.block = make(chan struct{})
+	return sync.OnceFunc(func() { close(d.block) })
+}
+
 func (d *disk) open(path string) (file, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	return &diskFile{File: f, disk: d}, err
@@ -163,10 +171,7 @@ func TestFullDiskMayBeTolerated(t *testing.T) {
 func TestStuckDiskDoesNotBlockDecisions(t *testing.T) {
 	directory, d := t.TempDir(), new(disk)
 	l := openLog(t, Options{Directory: directory, openFile: d.open, Queue: 4, MaxWait: time.Microsecond})
-	block := make(chan struct{})
-	d.mutex.Lock()
-	d.block = block
-	d.mutex.Unlock()
+	release := d.hold()
 	lost := 0
 	for i := range 50 {
 		if err := l.Append(denial(fmt.Sprint("/corpus/", i))); err != nil {
@@ -184,7 +189,7 @@ func TestStuckDiskDoesNotBlockDecisions(t *testing.T) {
 	if lost == 0 || l.lost.Load() != uint64(lost) {
 		t.Fatalf("%d events given up, counted %d", lost, l.lost.Load())
 	}
-	close(block)
+	release()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -57,9 +57,10 @@ func TestQuery(t *testing.T) {
 
 func TestQueryHasWhatWasAppendedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &disk{block: make(chan struct{})}
+		d := new(disk)
 		l := openLog(t, Options{Directory: t.TempDir(), openFile: d.open})
 		defer l.Close()
+		release := d.hold()
 		if err := l.Append(denial("/corpus/1")); err != nil {
 			t.Fatal(err)
 		}
@@ -72,14 +73,14 @@ func TestQueryHasWhatWasAppendedBefore(t *testing.T) {
 			found <- count
 		}()
 		synctest.Wait()
-		close(d.block)
+		release()
 		if got := <-found; got != 1 {
 			t.Errorf("found %d records; one was appended before, and the disk was slow", got)
 		}
 	})
 }
 
-// More bytes wait than the writer takes at a time.
+// More bytes wait than the writer takes at a time. (Denials would exceed their allowance.)
 func TestQueryHasAllThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := openLog(t, Options{Directory: t.TempDir(), openFile: (&disk{pause: time.Minute}).open})
@@ -87,7 +88,7 @@ func TestQueryHasAllThatWaits(t *testing.T) {
 		const documents = 1000
 		name := "/corpus/" + strings.Repeat("x", maxText/2)
 		for i := range documents {
-			if err := l.Append(denial(fmt.Sprint(name, i))); err != nil {
+			if err := l.Append(decision(fmt.Sprint(name, i))); err != nil {
 				t.Fatal(err)
 			}
 		}
