@@ -55,9 +55,9 @@
 #define SHAI_PREFIX_MAX 256 /* path prefixes, with NUL */
 #define SHAI_REASON_MAX 256 /* reasons of refusals, with NUL */
 #define SHAI_NONCE_SIZE 32
-#define SHAI_SIGNATURE_SIZE 64 /* Ed25519 */
-#define SHAI_BATCH_MAX 64      /* conduits in one SHAI_OPEN */
-#define SHAI_CLASSES_MAX 8192  /* classes in one capability set */
+#define SHAI_SIGNATURE_SIZE 64   /* Ed25519 */
+#define SHAI_BATCH_MAX 64        /* conduits in one SHAI_OPEN */
+#define SHAI_CLASSES_MAX 8192    /* classes in one capability set */
 #define SHAI_DIRECTORIES_MAX 240 /* classes whose directories a session gets */
 #define SHAI_DESCRIPTORS_MAX 253 /* descriptors with one record (SCM_MAX_FD) */
 
@@ -146,8 +146,7 @@ struct shai_authenticate {
 struct shai_bound {
 	struct shai_header header;
 	int32_t status; /* 0 or a positive errno; the session stays unbound on error */
-	uint32_t
-	    flags; /* SHAI_BOUND_*: which descriptors come, in the order view, decisions, key-value */
+	uint32_t flags; /* SHAI_BOUND_*; descriptors come in the order view, decisions, key-value */
 	char reason[SHAI_REASON_MAX];
 	char instance[SHAI_NAME_MAX]; /* "worker(alice, de)" */
 	uint32_t class_count;         /* sorted class numbers of the capability set follow */

@@ -12,6 +12,7 @@
 #include "backend.h"
 #include "classes.h"
 #include "counters.h"
+#include "directories.h"
 #include "exchange.h"
 #include "failure.h"
 #include "view.h"
@@ -28,40 +29,6 @@ struct round {
 	size_t asked[SHAI_BATCH_MAX]; /* indices of those that the monitor is asked about */
 };
 
-static const struct shai_session *_Atomic holder;
-
-void
-shai_directories_of(const struct shai_session *session)
-{
-	holder = session;
-}
-
-/* Returns the session's directory of a class, or -1 if it holds none. */
-static int
-directory_of(const struct shai_session *session, uint32_t class)
-{
-	size_t position = shai_class_position(session->classes, session->class_count, class);
-
-	return position < session->directory_count ? session->directories[position] : -1;
-}
-
-int
-shai_directory_of(int number, const char **rest)
-{
-	const struct shai_session *session = holder;
-	const char *name;
-	uint32_t class;
-	int directory;
-
-	if (number != SHAI_FD_CAPABILITY || session == NULL || !shai_view_class(*rest, &class, &name))
-		return number;
-	directory = directory_of(session, class);
-	if (directory < 0)
-		return number;
-	*rest = name[0] == '\0' ? "." : name; /* of a path with a slash at its end */
-	return directory;
-}
-
 /*
  * Finds the place of a conduit of this class for a native open. Returns the directory
  * and writes the name beneath it, or returns -1 if it is not to be opened natively.
@@ -77,11 +44,11 @@ native_place(const struct shai_session *session, uint32_t class, uint32_t condui
 		return SHAI_FD_CAPABILITY;
 	if (!shai_backend_holds_directories())
 		return shai_class_position(session->classes, session->class_count, class) <
-				       session->class_count
+			       session->class_count
 			   ? SHAI_FD_CAPABILITY
 			   : -1;
 	shai_view_name_in_class(conduit, name);
-	return directory_of(session, class);
+	return shai_directory_of_class(session, class);
 }
 
 /* Opens natively. Returns a descriptor, or -1 if this is not possible, or no longer. */

@@ -13,18 +13,6 @@ shai_session_break(struct shai_session *session)
 }
 
 /*
- * From now on the directories of this session are beneath the view. NULL: of none. The
- * session stays in place until then.
- */
-void shai_directories_of(const struct shai_session *session);
-
-/*
- * Returns the descriptor beneath which *rest is, a name beneath number: for a name beneath
- * the view, the session's directory of its class, and *rest then follows the class.
- */
-int shai_directory_of(int number, const char **rest);
-
-/*
  * Does the work of shai_open after its checks: the session is bound, count at most
  * SHAI_BATCH_MAX.
  */

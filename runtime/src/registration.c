@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "classes.h"
-#include "documents.h"
+#include "directories.h"
 #include "exchange.h"
 #include "failure.h"
 #include "shai.h"

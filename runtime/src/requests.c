@@ -122,7 +122,8 @@ shai_decisions_grant(const struct shai_decisions *decisions, uint32_t class)
 	/* Read once and limited: the memory was written by another process. */
 	if (count > SHAI_CLASSES_MAX)
 		return false;
-	return shai_class_position(decisions == NULL ? NULL : decisions->class, count, class) < count;
+	return shai_class_position(decisions == NULL ? NULL : decisions->class, count, class) <
+	       count;
 }
 
 bool

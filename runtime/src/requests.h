@@ -26,7 +26,6 @@ const char *shai_decode_stub_directory(struct shai_bytes record, struct shai_stu
 const char *shai_decode_stub_write(
     struct shai_bytes record, struct shai_stub_write *out, struct shai_bytes *data);
 
-
 /* Reports whether the decisions grant a class. NULL grants nothing. */
 bool shai_decisions_grant(const struct shai_decisions *decisions, uint32_t class);
 

@@ -12,6 +12,7 @@
 
 #include "backend.h"
 #include "counters.h"
+#include "directories.h"
 #include "documents.h"
 #include "exchange.h"
 #include "failure.h"
@@ -181,7 +182,7 @@ shai_accept(struct shai_session *session)
 	return 0;
 }
 
-/* Checks that the answer brings the descriptors that it announces. Returns NULL, or what is wrong. */
+/* Checks that an answer brings what it announces. Returns NULL, or what is wrong. */
 static const char *
 check_bound(const struct shai_bound *head, const struct shai_message *message)
 {

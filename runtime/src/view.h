@@ -34,7 +34,7 @@ void shai_view_name_in_class(uint32_t conduit, char out[SHAI_VIEW_NAME_SIZE]);
  */
 bool shai_view_class(const char *path, uint32_t *class, const char **rest);
 
-/* Returns the position of class among count strictly ascending classes; count if it is not there. */
+/* Returns the position of class among count strictly ascending classes, or count. */
 size_t shai_class_position(const uint32_t *classes, size_t count, uint32_t class);
 
 #endif

@@ -210,25 +210,6 @@ what_follows_an_answer_is_found(void **state)
 }
 
 static void
-a_view_path_begins_with_a_class(void **state)
-{
-	static const char *const wrong[] = {"", ".", "..", "0", "0/1", "01/1", "+1/1", " 1/1",
-	    "1x/1", "x/1", "-1/0", "4294967296/0", "99999999999999999999/0"};
-	const char *rest;
-	uint32_t class;
-
-	(void)state;
-	assert_true(shai_view_class("7/0/12", &class, &rest));
-	assert_int_equal(class, 7);
-	assert_string_equal(rest, "0/12");
-	assert_true(shai_view_class("4294967295", &class, &rest));
-	assert_true(class == UINT32_MAX);
-	assert_string_equal(rest, ".");
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_false(shai_view_class(wrong[i], &class, &rest));
-}
-
-static void
 decisions_cover_their_classes_for_reading(void **state)
 {
 	static struct shai_decisions decisions = {.count = 2, .class = {3, 7, 9}};
@@ -260,7 +241,6 @@ main(void)
 	    cmocka_unit_test(spoiled_fields_are_refused),
 	    cmocka_unit_test(a_refusal_places_nothing),
 	    cmocka_unit_test(what_follows_an_answer_is_found),
-	    cmocka_unit_test(a_view_path_begins_with_a_class),
 	    cmocka_unit_test(decisions_cover_their_classes_for_reading),
 	};
 

@@ -32,9 +32,9 @@ names_are_class_bucket_id(void **state)
 	}
 }
 
-/* Every set of up to 40 even numbers: exactly its own members are found. */
+/* Every set of up to 40 even numbers: exactly its own members are found, each at its place. */
 static void
-members_are_found_and_nothing_else(void **state)
+classes_are_found_at_their_positions(void **state)
 {
 	uint32_t classes[40];
 
@@ -43,8 +43,28 @@ members_are_found_and_nothing_else(void **state)
 		classes[i] = 2 * i + 2;
 	for (uint32_t count = 0; count <= 40; count++)
 		for (uint32_t class = 0; class < 90; class ++)
-			assert_int_equal(shai_class_position(classes, count, class) < count,
-			    class != 0 && class % 2 == 0 && class <= 2 * count);
+			assert_int_equal(shai_class_position(classes, count, class),
+			    class != 0 && class % 2 == 0 && class <= 2 * count ? class / 2 - 1
+									       : count);
+}
+
+static void
+a_view_path_begins_with_a_class(void **state)
+{
+	static const char *const wrong[] = {"", ".", "..", "0", "0/1", "01/1", "+1/1", " 1/1",
+	    "1x/1", "x/1", "-1/0", "4294967296/0", "99999999999999999999/0"};
+	const char *rest;
+	uint32_t class;
+
+	(void)state;
+	assert_true(shai_view_class("7/0/12", &class, &rest));
+	assert_int_equal(class, 7);
+	assert_string_equal(rest, "0/12");
+	assert_true(shai_view_class("4294967295", &class, &rest));
+	assert_true(class == UINT32_MAX);
+	assert_string_equal(rest, ".");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_false(shai_view_class(wrong[i], &class, &rest));
 }
 
 static void
@@ -74,7 +94,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(names_are_class_bucket_id),
-	    cmocka_unit_test(members_are_found_and_nothing_else),
+	    cmocka_unit_test(classes_are_found_at_their_positions),
+	    cmocka_unit_test(a_view_path_begins_with_a_class),
 	    cmocka_unit_test(the_signed_text_is_prefix_principal_nonce),
 	};
 

@@ -20,6 +20,7 @@
 #include "requests.h"
 #include "stub_transports.h"
 #include "trap.h"
+#include "view.h"
 #include "workers.h"
 
 /* Directories of classes, kept open by class. A later one replaces an earlier one. */

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "documents.h"
+#include "directories.h"
 #include "preload.h"
 #include "registration.h"
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SHAI_DIRECTORIES_H
+#define SHAI_DIRECTORIES_H
+
+#include "shai.h"
+
+/* Returns the session's directory of a class, or -1 if it holds none. */
+int shai_directory_of_class(const struct shai_session *session, uint32_t class);
+
+/*
+ * From now on the directories of this session are beneath the view. NULL: of none. The
+ * session stays in place until then.
+ */
+void shai_directories_of(const struct shai_session *session);
+
+/*
+ * Returns the descriptor beneath which *rest is, a name beneath number: for a name beneath
+ * the view, the session's directory of its class, and *rest then follows the class.
+ */
+int shai_directory_of(int number, const char **rest);
+
+#endif
