@@ -24,8 +24,7 @@
  * Reserved descriptor numbers. The launcher fills the numbers that a task does not
  * use with an O_PATH descriptor of /dev/null, so that no ordinary open ever returns
  * one of them. The filter forbids duplicating onto them or away from them, and closing one
- * has no effect; only a worker closes SHAI_FD_CAPABILITY (see SHAI_BOUND_VIEW). In a task
- * that serves users 0, 1 and 2 are reserved, too.
+ * has no effect. In a task that serves users 0, 1 and 2 are reserved, too.
  */
 #define SHAI_FD_MONITOR 3            /* messages to and from the monitor */
 #define SHAI_FD_CLASSES 4            /* uint32_t class[conduit], mapped read-only */
