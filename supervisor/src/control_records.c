@@ -109,8 +109,9 @@ check_set(struct bytes message, struct control *out)
 	if (!TEXT(record->principal) || !TEXT(record->region) || !TEXT(record->instance) ||
 	    !TEXT(record->kv_user) || !TEXT(record->kv_password))
 		return "a text that is not padded UTF-8";
-	for (uint32_t i = 1; i < record->class_count; i++)
-		if (out->classes[i] <= out->classes[i - 1])
+	/* Conduits that are no documents have class 0, which no set may hold. */
+	for (uint32_t i = 0; i < record->class_count; i++)
+		if (out->classes[i] <= (i == 0 ? 0 : out->classes[i - 1]))
 			return "classes that are not ascending";
 	return NULL;
 }

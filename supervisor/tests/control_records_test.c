@@ -61,7 +61,7 @@ fill_set(struct shai_control_set *record)
 	record->flags = SHAI_SET_ANALYZED | SHAI_SET_LEAVES;
 	record->class_count = CLASSES;
 	for (uint32_t i = 0; i < CLASSES; i++)
-		classes[i] = 7 * i;
+		classes[i] = 7 * (i + 1);
 }
 
 static void
@@ -145,7 +145,7 @@ valid_records_are_decoded(void **state)
 		assert_int_equal(out.type, kinds[i].type);
 		assert_ptr_equal(out.set, buffer);
 		if (out.type == SHAI_CONTROL_SET)
-			assert_int_equal(out.classes[2], 14);
+			assert_int_equal(out.classes[2], 21);
 		if (out.type == SHAI_CONTROL_REGIONS)
 			assert_string_equal(out.region[0].region, "de");
 		if (out.type == SHAI_CONTROL_RELAY) {
@@ -266,6 +266,7 @@ static const struct damage {
     {SHAI_CONTROL_SET, AT(shai_control_set, class_count), 0},
     {SHAI_CONTROL_SET, AT(shai_control_set, class_count), 0xff},
     {SHAI_CONTROL_SET, AT(shai_control_set, expires), 0xff},
+    {SHAI_CONTROL_SET, CLASS(0), 0},
     {SHAI_CONTROL_SET, CLASS(1), 0},
     {SHAI_CONTROL_SET, CLASS(1), 0xff},
     {SHAI_CONTROL_FORGET, AT(shai_control_forget, principal), TEXT},
