@@ -13,7 +13,10 @@ import (
 type backend struct{ mounts *mounts }
 
 // New returns the backend of this operating system.
-func New() Backend { return backend{newMounts(mountsMax())} }
+func New() Backend {
+	removeAbandonedCgroups()
+	return backend{newMounts(mountsMax())}
+}
 
 // Start implements [Backend].
 func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {

@@ -28,7 +28,11 @@ type controlMessage struct {
 // It kills them when the program ends, when the monitor says so, and when the monitor's
 // end of the control socket is closed.
 type keeper struct {
-	main    int
+	main      int
+	enclosure interface {
+		kill(program int)
+		killLeaked() map[int]bool
+	}
 	mutex   sync.Mutex
 	mayKill bool // the program is not reaped yet, so its number is still its own
 }
@@ -47,7 +51,7 @@ func keep() int {
 	if err != nil {
 		return giveUp(err)
 	}
-	k := &keeper{mayKill: true}
+	k := &keeper{mayKill: true, enclosure: todo.Enclosure}
 	if k.main, err = startLauncher(len(todo.Numbers)); err != nil {
 		return giveUp(err)
 	}
@@ -67,6 +71,7 @@ func keep() int {
 	send(control, controlMessage{Kind: "started", PID: k.main})
 	go k.obey(control)
 	status := k.reap()
+	todo.Enclosure.remove() // the monitor may have died
 	send(control, controlMessage{Kind: "ended", Status: uint32(status)})
 	return 0
 }
@@ -122,7 +127,7 @@ func (k *keeper) obey(control int) {
 		case err == nil && string(buffer[:count]) == terminateMessage:
 			k.signal(func(program int) { unix.Kill(program, unix.SIGTERM) })
 		default:
-			k.signal(killTask)
+			k.signal(k.enclosure.kill)
 			return
 		}
 	}
@@ -138,8 +143,11 @@ func (k *keeper) signal(do func(program int)) {
 	}
 }
 
-// reap waits for every process of the task and returns the program's status.
+// reap waits for every process of the task and returns the program's status. It looks for
+// processes that have left the enclosure only when all those have ended that it found
+// before: it searches once for each generation, and not for each process.
 func (k *keeper) reap() (status unix.WaitStatus) {
+	var killed map[int]bool
 	for {
 		pid, err := endedChild()
 		if errors.Is(err, unix.EINTR) {
@@ -149,7 +157,7 @@ func (k *keeper) reap() (status unix.WaitStatus) {
 			return status
 		}
 		if pid == k.main {
-			k.signal(killTask)
+			k.signal(k.enclosure.kill)
 			k.mutex.Lock()
 			k.mayKill = false
 			k.mutex.Unlock()
@@ -158,8 +166,9 @@ func (k *keeper) reap() (status unix.WaitStatus) {
 		if _, err := unix.Wait4(pid, &ended, 0, nil); err == nil && pid == k.main {
 			status = ended
 		}
-		if !k.mayKill {
-			killAdopted()
+		delete(killed, pid)
+		if !k.mayKill && len(killed) == 0 {
+			killed = k.enclosure.killLeaked()
 		}
 	}
 }

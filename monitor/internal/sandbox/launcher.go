@@ -152,6 +152,9 @@ func park(files int) (parkedDescriptors, error) {
 
 // prepare does everything that needs paths, while the process can still use them.
 func (p plan) prepare() error {
+	if err := p.Enclosure.enter(); err != nil {
+		return err
+	}
 	if p.WorkingDirectory != "" {
 		if err := unix.Chdir(p.WorkingDirectory); err != nil {
 			return fmt.Errorf("enter working directory %s: %w", p.WorkingDirectory, err)

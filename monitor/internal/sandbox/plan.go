@@ -24,6 +24,7 @@ type plan struct {
 	Numbers      []int
 	Capabilities []string // directories, for FDCapability and up
 	CPUs         []int
+	Enclosure    enclosure // made when the task starts
 	Limits       Limits
 	User         *User                // nil: the monitor's
 	Privileged   bool                 // keeps the monitor's privileges; only in tests

@@ -55,6 +55,17 @@ func ParentOf(pid int) (int, error) {
 	return list[0].parent, nil
 }
 
+// childrenOf returns the children of a process, those too that nobody has waited for.
+func childrenOf(parent int) (children []int) {
+	list, _ := processesOf("kern.proc.proc", 0)
+	for _, one := range list {
+		if one.parent == parent {
+			children = append(children, one.pid)
+		}
+	}
+	return children
+}
+
 // umaskOf returns the file mode creation mask of a process.
 func umaskOf(pid int) (uint32, error) {
 	text, err := unix.SysctlRaw("kern.proc.umask", pid)

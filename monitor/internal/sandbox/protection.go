@@ -21,4 +21,5 @@ const (
 	hiddenReads                            // reading changes no time of access
 	cacheHiding                            // no calls that tell what is in the page cache
 	emptyRoot                              // a root of its own for a task that serves users
+	taskCgroup                             // a cgroup of its own
 )

@@ -68,13 +68,27 @@ type reapKill struct {
 	_           [15]uint32
 }
 
-// killTask kills every descendant of this process, in whichever process group it is. The
+// enclosure holds the processes of one task together: here, the keeper does, which is
+// their reaper.
+type enclosure struct{}
+
+func enclose(Spec, plan) enclosure { return enclosure{} }
+func (enclosure) enter() error     { return nil }
+func (enclosure) remove()          {}
+
+// kill kills every descendant of this process, in whichever process group it is. The
 // kernel finds them.
-func killTask(int) {
+func (enclosure) kill(int) {
 	kill := reapKill{signal: int32(unix.SIGKILL)}
 	// ESRCH: no process is left, as intended.
 	_ = procctl(0, procReapKill, unsafe.Pointer(&kill))
 }
 
-// killAdopted kills the processes that the program left behind.
-func killAdopted() { killTask(0) }
+// killWithoutKeeper kills the program's process group when the keeper was killed.
+func (enclosure) killWithoutKeeper(program int) { _ = unix.Kill(-program, unix.SIGKILL) }
+
+// killLeaked kills the processes that the program left behind. The kernel finds them.
+func (e enclosure) killLeaked() map[int]bool {
+	e.kill(0)
+	return nil
+}

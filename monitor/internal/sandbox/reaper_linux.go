@@ -7,7 +7,6 @@ package sandbox
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -32,24 +31,6 @@ func endedChild() (int, error) {
 // childOf returns si_pid, which x/sys has no field for: the first word after the three
 // common ones and their padding.
 func childOf(info *unix.Siginfo) int { return int(*(*int32)(unsafe.Add(unsafe.Pointer(info), 16))) }
-
-// killTask kills the program's process group, which the task's processes cannot leave
-// because of the filter. This is atomic with respect to fork: a new process already
-// belongs to the group, or its fork fails because of the pending signal.
-func killTask(program int) { unix.Kill(-program, unix.SIGKILL) }
-
-// killAdopted kills the processes that moved out of the group of a program without a
-// filter (mode baseline). They become the keeper's children when their parents die, and
-// reap calls this again for each.
-func killAdopted() {
-	directories, _ := filepath.Glob("/proc/[0-9]*")
-	for _, directory := range directories {
-		pid, err := strconv.Atoi(filepath.Base(directory))
-		if err == nil && parentOf(pid) == os.Getpid() {
-			unix.Kill(pid, unix.SIGKILL)
-		}
-	}
-}
 
 // parentOf returns the parent of a process, 0 if it has none or has ended.
 func parentOf(pid int) int {

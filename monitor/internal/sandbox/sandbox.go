@@ -171,7 +171,8 @@ type Task interface {
 	Done() <-chan struct{}
 	Err() error
 	// Stop sends SIGTERM, and kills the task if ctx ends first. It returns when the
-	// program and every process that it forked have ended.
+	// program and every process that it forked have ended, or with an error that says what
+	// is left if they have not ended 10 seconds after they were killed.
 	Stop(ctx context.Context) error
 }
 

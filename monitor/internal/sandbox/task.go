@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +25,8 @@ import (
 type task struct {
 	name       string
 	pid        int
+	keeper     int
+	enclosure  enclosure
 	control    *net.UnixConn
 	attendance attendance // nil if the sandbox asks nothing
 	done       chan struct{}
@@ -59,8 +62,23 @@ func (t *task) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	t.kill()
-	<-t.done // SIGKILL cannot be ignored
-	return nil
+	select {
+	case <-t.done:
+		return nil
+	case <-time.After(endLimit):
+		return t.unstoppable()
+	}
+}
+
+// endLimit is how long the processes of a task may take to end after they were killed.
+const endLimit = 10 * time.Second
+
+// unstoppable describes a task whose processes have not ended.
+func (t *task) unstoppable() error {
+	const examples = 8
+	left := childrenOf(t.keeper)
+	return fmt.Errorf("task %s has not ended %v after it was killed: its keeper, process %d, has %d children %v; kill the monitor and "+
+		"start it again, which ends them", t.name, endLimit, t.keeper, len(left), left[:min(len(left), examples)])
 }
 
 // kill tells the keeper to kill every process of the task. Closing this side of the
@@ -77,6 +95,7 @@ type attend func(t *task, listener int) (attendance, error)
 // launch is a start in progress.
 type launch struct {
 	spec     Spec
+	todo     plan
 	attend   attend // nil if the sandbox asks nothing
 	listener bool   // whether the launcher sends a seccomp listener
 	keeper   *exec.Cmd
@@ -85,7 +104,13 @@ type launch struct {
 }
 
 // begin starts the keeper.
-func begin(spec Spec, todo plan) (*launch, error) {
+func begin(spec Spec, todo plan) (_ *launch, err error) {
+	todo.Enclosure = enclose(spec, todo)
+	defer func() {
+		if err != nil {
+			todo.Enclosure.remove()
+		}
+	}()
 	self, err := ownProgram()
 	if err != nil {
 		return nil, err
@@ -127,7 +152,7 @@ func begin(spec Spec, todo plan) (*launch, error) {
 		control.Close()
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
-	return &launch{spec: spec, keeper: keeper, control: control, status: statusRead}, nil
+	return &launch{spec: spec, todo: todo, keeper: keeper, control: control, status: statusRead}, nil
 }
 
 // memoryFile holds the plan in memory, so that it is visible neither in a file system nor
@@ -177,7 +202,8 @@ func controlPair() (*net.UnixConn, *os.File, error) {
 func (l *launch) finish(ctx context.Context) (*task, error) {
 	abandon := context.AfterFunc(ctx, func() { _ = l.control.CloseWrite() })
 	defer abandon()
-	t := &task{name: l.spec.Name, control: l.control, done: make(chan struct{})}
+	t := &task{name: l.spec.Name, keeper: l.keeper.Process.Pid, enclosure: l.todo.Enclosure, control: l.control,
+		done: make(chan struct{})}
 	messages := make(chan received)
 	go l.receive(messages)
 	listener := -1
@@ -285,9 +311,10 @@ func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
 	if !reported && t.pid != 0 {
 		// The keeper was killed. The program dies with it (by its death signal), but the
 		// processes that it forked must be killed here.
-		_ = unix.Kill(-t.pid, unix.SIGKILL)
+		t.enclosure.killWithoutKeeper(t.pid)
 	}
 	_ = keeper.Wait()
+	t.enclosure.remove()
 	t.control.Close()
 	if t.attendance != nil {
 		t.attendance.stop()

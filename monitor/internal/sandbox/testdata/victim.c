@@ -400,6 +400,7 @@ by_system(const char *attempt, char **a)
 	if (IS("share-memory")) return share_memory(a[0], a[1]);
 	if (IS("share-descriptor")) return share_descriptor(a[0], a[1]);
 	if (IS("share-signal")) return share_signal(a[0], a[1]);
+	if (IS("chain")) chain();
 	if (IS("ignore-term")) { signal(SIGTERM, SIG_IGN); breed(2); }
 	return trace(attempt, a, NOT_MINE);
 }

@@ -26,6 +26,9 @@ long exhaust(const char *path);
 /* Forks workers that outlive the program's interest in them. */
 _Noreturn void breed(long workers);
 
+/* One process makes a successor outside of the group and ends, as the successor does, and so on. */
+_Noreturn void chain(void);
+
 /* Processes that a process makes which the program has forked. */
 long make_in_fork(const char *what);
 

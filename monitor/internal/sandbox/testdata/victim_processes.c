@@ -131,6 +131,18 @@ breed(long workers)
 		pause();
 }
 
+void
+chain(void)
+{
+	if (fork() == 0) {
+		(void)setsid();
+		for (;;)
+			if (fork() != 0)
+				_exit(0);
+	}
+	breed(0);
+}
+
 static void *
 do_nothing(void *argument)
 {
