@@ -73,6 +73,9 @@ const (
 	unixDomain     = 1      // AF_UNIX
 	socketLevel    = 1      // SOL_SOCKET
 	tcpLevel       = 6      // IPPROTO_TCP
+	seekSet        = 0      // SEEK_SET
+	seekCurrent    = 1      // SEEK_CUR
+	seekEnd        = 2      // SEEK_END
 	cloneParent    = 0x8000 // would leave the task's process tree
 )
 

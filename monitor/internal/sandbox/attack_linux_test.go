@@ -124,6 +124,8 @@ var attacks = []attack{
 	{"mincore $G/allowed.txt", cacheHiding, unix.ENOSYS},
 	{"preadv2-nowait $G/allowed.txt", cacheHiding, unix.EOPNOTSUPP},
 	{"pwritev2 $D/box.txt", cacheHiding, unix.EOPNOTSUPP},
+	{"seek-hole $D/box.txt", holeHiding, unix.EINVAL},
+	{"seek-data $D/box.txt", holeHiding, unix.EINVAL},
 	{"count-processes", pathMediation, unix.ESRCH},
 	// Programs.
 	{"exec /bin/true", execRefusal | files, unix.EACCES},
@@ -203,7 +205,7 @@ var twins = []string{
 	"mkdirat-capability new", "renameat-capability old.txt new.txt", "unlinkat-capability old.txt 1",
 	"kill-own", "fork", "socketpair 1", "prctl-name", "death-signal 9", "read-by-gate 96", "read 7", "write 7",
 	"sendto 3", "recvmsg 3", "write 96",
-	"lock $W/old.txt", "contend $W/old.txt", "preadv2-plain $G/allowed.txt", "close 1", "close-range 160", "closefrom",
+	"lock $W/old.txt", "contend $W/old.txt", "preadv2-plain $G/allowed.txt", "seek-end $D/box.txt", "close 1", "close-range 160", "closefrom",
 	"set-flags 7", "set-flags 1", "set-nonblocking 7", "getsockopt 7 6 1", "getsockopt 96 1 3",
 	"shutdown 7", "shutdown 3",
 	"dup 1", "dup2 200", "setsockopt 7 6 1", "setsockopt 7 1 9",

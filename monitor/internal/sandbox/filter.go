@@ -42,6 +42,7 @@ const (
 	archX8664     = 0xc000003e // AUDIT_ARCH_X86_64
 	x32Bit        = 0x40000000 // __X32_SYSCALL_BIT
 	errnoEPERM    = 1
+	errnoEINVAL   = 22
 	errnoESPIPE   = 29
 	errnoENOSYS   = 38
 	linuxOpenPath = 0x200000 // O_PATH
@@ -170,8 +171,10 @@ func (spec FilterSpec) rule(call call) code {
 		return equals(call.arguments[0], []uint32{wire.FDMonitor}, allow, ask)
 	case duplicating:
 		return choose(waived(reservedNumbers), allow, reserved(call.arguments, spec.firstReserved(), ask, allow))
-	case closing, closingRange, seeking:
+	case closing, closingRange:
 		return spec.keepingRule(call, allow, ask)
+	case seeking:
+		return spec.seekingRule(call, allow)
 	}
 	return spec.valueRule(call, allow, ask)
 }
@@ -222,7 +225,7 @@ func (spec FilterSpec) controlRule(call call, allow, ask code) code {
 		equals(1, settingCommands, setting, equals(1, descriptorCommands, allow, locks)))
 }
 
-// keepingRule keeps reserved numbers occupied and their offsets where they are. Closing a
+// keepingRule keeps reserved numbers occupied. Closing a
 // reserved number seems to succeed: after an error closefrom(3) tries for ever, and
 // programs that close their output before they exit report a failure.
 func (spec FilterSpec) keepingRule(call call, allow, ask code) code {
@@ -230,16 +233,24 @@ func (spec FilterSpec) keepingRule(call call, allow, ask code) code {
 		return allow
 	}
 	first, kept := spec.firstReserved(), answer(answerErrno)
-	switch call.treatment {
-	case closingRange:
+	if call.treatment == closingRange {
 		overlapping := argument(1, branch(bpf.JumpGreaterOrEqual, first,
 			withBits(2, closeOnExecRange, allow, kept), allow))
 		return argument(0, branch(bpf.JumpGreaterOrEqual, wire.FDReservedEnd, allow, overlapping))
-	case seeking:
-		return choose(spec.isolatesWorkers(),
-			reserved(call.arguments, first, answer(answerErrno|errnoESPIPE), allow), allow)
 	}
 	return reserved(call.arguments, first, kept, allow)
+}
+
+// seekingRule allows seeking from the start, the offset and the end. With SEEK_HOLE and
+// SEEK_DATA, a task that may only write a file would see where others have written zeros.
+// The answer is that of kernels without them. What workers inherit keeps its offset.
+func (spec FilterSpec) seekingRule(call call, allow code) code {
+	plain := choose(spec.waived&holeHiding != 0, allow,
+		equals(2, []uint32{seekSet, seekCurrent, seekEnd}, allow, answer(answerErrno|errnoEINVAL)))
+	if !spec.isolatesWorkers() || spec.waived&reservedNumbers != 0 {
+		return plain
+	}
+	return reserved(call.arguments, spec.firstReserved(), answer(answerErrno|errnoESPIPE), plain)
 }
 
 // withoutFlags is the rule of calls with flags (RWF_…) in argument 5. With RWF_NOWAIT a

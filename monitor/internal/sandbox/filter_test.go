@@ -66,6 +66,7 @@ const (
 	// untouched says that the call succeeded, though it did nothing.
 	untouched  = uint32(answerErrno)
 	eopnotsupp = uint32(answerErrno | errnoEOPNOTSUPP)
+	einval     = uint32(answerErrno | errnoEINVAL)
 	espipe     = uint32(answerErrno | errnoESPIPE)
 )
 
@@ -142,6 +143,10 @@ func TestFilterArguments(t *testing.T) {
 		{"close_range", elsewhere, []uint64{159, 0xffffffff}, untouched},
 		{"close_range", elsewhere, []uint64{3, 0xffffffff, 4}, allow}, // CLOSE_RANGE_CLOEXEC
 		{"lseek", elsewhere, []uint64{4}, allow},
+		{"lseek", elsewhere, []uint64{200, 9, 1}, allow}, {"lseek", elsewhere, []uint64{200, 9, 2}, allow},
+		{"lseek", elsewhere, []uint64{200, 9, 3}, einval}, // SEEK_DATA
+		{"lseek", elsewhere, []uint64{200, 9, 4}, einval}, // SEEK_HOLE
+		{"lseek", elsewhere, []uint64{200, 9, 1<<32 | 4}, einval},
 		{"mmap", elsewhere, []uint64{0, 4096, 3, 0x21, 0xffffffff}, allow},
 		{"preadv2", elsewhere, []uint64{200, 0, 1, 0, 0, 8}, eopnotsupp}, // RWF_NOWAIT
 		{"pwritev2", elsewhere, []uint64{200, 0, 1, 0, 0, 0}, allow},
@@ -372,7 +377,7 @@ func TestFilterServing(t *testing.T) {
 		{"close", []uint64{1}, untouched}, {"close", []uint64{16}, untouched}, {"close", []uint64{17}, untouched},
 		{"close", []uint64{160}, allow}, {"close_range", []uint64{0, 0}, untouched},
 		{"dup2", []uint64{200, 1}, notify}, {"fcntl", []uint64{1, 4}, notify}, {"fcntl", []uint64{7, 4}, allow},
-		{"lseek", []uint64{4}, espipe}, {"lseek", []uint64{200}, allow},
+		{"lseek", []uint64{4}, espipe}, {"lseek", []uint64{200}, allow}, {"lseek", []uint64{200, 0, 4}, einval},
 		{"read", []uint64{4}, notify}, {"read", []uint64{7}, allow}, {"preadv2", []uint64{4}, notify},
 		{"sendfile", []uint64{200, 4}, notify}, {"splice", []uint64{4, 0, 200}, notify},
 	} {

@@ -21,5 +21,6 @@ const (
 	hiddenReads                            // reading changes no time of access
 	cacheHiding                            // no calls that tell what is in the page cache
 	emptyRoot                              // a root of its own for a task that serves users
+	holeHiding                             // no seeking for the holes of a file
 	taskCgroup                             // a cgroup of its own
 )

@@ -37,7 +37,7 @@ const (
 	duplicating                 // args: numbers that must not be reserved
 	closing                     // close: without effect on reserved numbers
 	closingRange                // close_range: the same for ranges that overlap them
-	seeking                     // args: descriptor; never one that workers inherit
+	seeking                     // args: descriptor; never one that workers inherit, and never for holes
 	beneathCapability           // args: directory descriptors; native when all are capabilities, else refused
 	// The others depend on values of arguments.
 	opening       // openat: native beneath a capability without O_PATH, else mediated

@@ -134,6 +134,9 @@ trace(const char *attempt, char **a, long otherwise)
 	if (IS("contend")) return contend(a[0]);
 	if (IS("cachestat") || IS("mincore") || IS("pwritev2") || IS("preadv2-plain") || IS("preadv2-nowait"))
 		return look_into_cache(attempt, a[0]);
+	if (IS("seek-hole")) return lseek(open_for("w", a[0]), 0, SEEK_HOLE);
+	if (IS("seek-data")) return lseek(open_for("w", a[0]), 0, SEEK_DATA);
+	if (IS("seek-end")) return lseek(open_for("w", a[0]), 0, SEEK_END);
 	if (IS("map-and-touch")) return map_and_touch(a[0]);
 	if (IS("list-capability")) return list_capability();
 	if (IS("close")) return close(n) < 0 ? -1 : freed(n);
