@@ -129,7 +129,8 @@ func (r *ownRoot) provide(file ExecutedFile) error {
 
 func relative(path string) string { return strings.TrimPrefix(path, "/") }
 
-// directories makes a directory with all above it.
+// directories makes a directory with all above it, which every user can search whatever
+// the monitor's umask is.
 func (r *ownRoot) directories(name string) error {
 	if name == "." || name == "" {
 		return nil
@@ -137,10 +138,13 @@ func (r *ownRoot) directories(name string) error {
 	if err := r.directories(path.Dir(name)); err != nil {
 		return err
 	}
-	if err := unix.Mkdirat(r.descriptor, name, 0o755); !errors.Is(err, unix.EEXIST) {
+	if err := unix.Mkdirat(r.descriptor, name, 0); err != nil {
+		if errors.Is(err, unix.EEXIST) {
+			return nil
+		}
 		return err
 	}
-	return nil
+	return unix.Fchmodat(r.descriptor, name, 0o755, 0)
 }
 
 // attach mounts the file system, and the files in it.

@@ -180,3 +180,16 @@ func TestOwnRoot(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnRootCanBeSearched: tasks are other users than the monitor, whose umask may keep
+// everything to itself. The task keeps that umask.
+func TestOwnRootCanBeSearched(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	for _, serving := range []bool{true, false} {
+		spec := Spec{Command: []string{"/bin/sh", "-c", "umask"}, WorkingDirectory: "/usr", Confined: true,
+			Serving: serving, User: pipelineUser, Runtime: runtimeOf()}
+		if got := run(t, spec, &scripted{}); got.err != nil || got.output != "0077\n" {
+			t.Errorf("serving %v: %v %q", serving, got.err, got.output)
+		}
+	}
+}
