@@ -41,7 +41,7 @@ struct mounts {
 static int
 make(int view, const char *name)
 {
-	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 	    .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
 	struct mount_attr attributes = {
 	    .attr_set = ATTRIBUTES, .attr_clr = MOUNT_ATTR__ATIME, .propagation = MS_PRIVATE};
