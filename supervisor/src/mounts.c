@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/queue.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,10 +19,9 @@
 	(MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC |            \
 	    MOUNT_ATTR_NOSYMFOLLOW | MOUNT_ATTR_NOATIME)
 
-/* In the ring of unused mounts while it has no users. */
 struct mount {
-	struct mount *next, *previous;
-	struct mount *chain; /* of its bucket */
+	TAILQ_ENTRY(mount) unused; /* while it has no users */
+	struct mount *chain;       /* of its bucket */
 	uint32_t class;
 	int descriptor;
 	size_t users;
@@ -32,8 +31,8 @@ struct mounts {
 	int view;
 	bool available;
 	size_t max, count;
-	struct mount unused; /* the ring's head; next was used last */
-	size_t buckets;      /* a power of 2 */
+	TAILQ_HEAD(unused_mounts, mount) unused; /* the first was used last */
+	size_t buckets;                          /* a power of 2 */
 	struct mount *bucket[];
 };
 
@@ -79,7 +78,7 @@ mounts_new(int view, size_t max)
 	mounts->view = view;
 	mounts->max = max;
 	mounts->buckets = buckets;
-	mounts->unused.next = mounts->unused.previous = &mounts->unused;
+	TAILQ_INIT(&mounts->unused);
 	tried = make(view, ".");
 	mounts->available = tried >= 0;
 	if (tried >= 0)
@@ -113,7 +112,7 @@ place_of(struct mounts *mounts, uint32_t class)
 static void
 give_up(struct mounts *mounts, struct mount *mount)
 {
-	remque(mount);
+	TAILQ_REMOVE(&mounts->unused, mount, unused);
 	*place_of(mounts, mount->class) = mount->chain;
 	mounts->count--;
 	close(mount->descriptor);
@@ -125,9 +124,9 @@ release_one(struct mounts *mounts, struct mount *mount)
 {
 	if (--mount->users > 0)
 		return;
-	insque(mount, &mounts->unused);
-	while (mounts->count > mounts->max && mounts->unused.previous != &mounts->unused)
-		give_up(mounts, mounts->unused.previous);
+	TAILQ_INSERT_HEAD(&mounts->unused, mount, unused);
+	while (mounts->count > mounts->max && !TAILQ_EMPTY(&mounts->unused))
+		give_up(mounts, TAILQ_LAST(&mounts->unused, unused_mounts));
 }
 
 /* Makes the mount of a class that has none, in its place. Returns it, or NULL with errno. */
@@ -161,7 +160,7 @@ mounts_hold(struct mounts *mounts, const uint32_t *classes, size_t count, struct
 		if (mount == NULL) {
 			mount = add(mounts, classes[i], place);
 		} else if (mount->users == 0) {
-			remque(mount);
+			TAILQ_REMOVE(&mounts->unused, mount, unused);
 		}
 		if (mount == NULL) {
 			int error = errno;
@@ -188,7 +187,14 @@ mounts_free(struct mounts *mounts)
 {
 	if (mounts == NULL)
 		return;
-	while (mounts->unused.next != &mounts->unused)
-		give_up(mounts, mounts->unused.next);
+	for (size_t i = 0; i < mounts->buckets; i++) {
+		struct mount *next;
+
+		for (struct mount *mount = mounts->bucket[i]; mount != NULL; mount = next) {
+			next = mount->chain;
+			close(mount->descriptor);
+			free(mount);
+		}
+	}
 	free(mounts);
 }

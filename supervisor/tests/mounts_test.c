@@ -141,6 +141,7 @@ a_mount_reads_its_directory_and_nothing_else(void **state)
 	mounts_free(mounts);
 }
 
+/* Both attributes, read-only and without times of access, see to it. */
 static void
 reading_leaves_no_time_of_access(void **state)
 {
