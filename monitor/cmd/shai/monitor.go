@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,6 +29,7 @@ type monitorFlags struct {
 	taskIDs, taskRegistry         string
 	giveData                      bool
 	auditSize                     string
+	sessions                      monitor.SessionLimits
 }
 
 func (p *program) monitorCommand() *cobra.Command {
@@ -72,6 +74,13 @@ where it only answers clients with a certificate by --client-ca.`,
 			"without it, apply and status name them")
 	f.StringVar(&flags.auditSize, "audit-size", "4GiB",
 		"size of the audit log, such as 500MiB; the monitor removes its oldest records when it has more")
+	f.IntVar(&flags.sessions.PerUser, "sessions-per-user", 0,
+		"how many sessions with a pipeline a user may have at a time; default: half of its workers, rounded up")
+	f.IntVar(&flags.sessions.PerPeer, "connections-per-address", 0,
+		"how many connections of an address may be without a user for more than a second; default: half of the workers, rounded up")
+	f.DurationVar(&flags.sessions.Login, "login-time", monitor.DefaultLoginTime,
+		"how long a connection may be without a user")
+	f.DurationVar(&flags.sessions.Lifetime, "session-time", monitor.DefaultLifetime, "how long a session may last")
 	f.StringVar(&flags.logFormat, "log-format", "text", "text or json")
 	_ = command.MarkFlagRequired("data")
 	_ = command.MarkFlagRequired("state")
@@ -84,7 +93,7 @@ where it only answers clients with a certificate by --client-ca.`,
 func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, err error) {
 	options = monitor.Options{
 		Listen: flags.listen, Certificate: p.target.Certificate, Key: p.target.Key, ClientCA: flags.clientCA,
-		Secrets: flags.secrets, GiveData: flags.giveData, Version: version(),
+		Secrets: flags.secrets, Sessions: flags.sessions, GiveData: flags.giveData, Version: version(),
 	}
 	if options.Data, err = realDirectory(flags.data); err != nil {
 		return options, fmt.Errorf("--data: %w; make it, or name another", err)
@@ -115,6 +124,9 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 	}
 	if options.AuditSize, err = auditSize(flags.auditSize); err != nil {
 		return options, err
+	}
+	if s := flags.sessions; s.PerUser < 0 || s.PerPeer < 0 || s.Login <= 0 || s.Lifetime <= 0 {
+		return options, errors.New("--sessions-per-user, --connections-per-address, --login-time and --session-time: expected numbers above 0")
 	}
 	if options.CPUs, err = processors(flags.cpus); err != nil {
 		return options, err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -37,7 +38,8 @@ func TestMonitorOptions(t *testing.T) {
 		"--library", root + "/lib"}
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
 		Define: map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
-		Version: version()}
+		Sessions: monitor.SessionLimits{Login: 10 * time.Second, Lifetime: 12 * time.Hour},
+		Version:  version()}
 	for _, test := range []struct {
 		name   string
 		words  []string
@@ -72,6 +74,12 @@ func TestMonitorOptions(t *testing.T) {
 			change: func(o *monitor.Options) { o.AuditSize = 500 << 20 }},
 		{name: "a size without a unit", words: []string{"--audit-size", "500"}, fails: `--audit-size "500": expected`},
 		{name: "a size that is too small", words: []string{"--audit-size", "15MiB"}, fails: "expected at least 16MiB"},
+		{name: "limits of sessions", words: []string{"--sessions-per-user", "3",
+			"--connections-per-address", "4", "--login-time", "1s", "--session-time", "1h"},
+			change: func(o *monitor.Options) {
+				o.Sessions = monitor.SessionLimits{PerUser: 3, PerPeer: 4, Login: time.Second, Lifetime: time.Hour}
+			}},
+		{name: "sessions that end at once", words: []string{"--session-time", "0s"}, fails: "expected numbers above 0"},
 		{name: "processors backwards", words: []string{"--cpus", "3-1"}, fails: `--cpus "3-1"`},
 		{name: "too many processors", words: []string{"--cpus", "0-99999999"}, fails: "--cpus"},
 		{name: "no such data", words: []string{"--data", root + "/x"}, fails: "--data: "},

@@ -26,7 +26,7 @@ func (l *Log) Append(e Event) error {
 	if l.closed {
 		return ErrClosed
 	}
-	if e.Kind == Denial {
+	if e.Kind == Denial || e.Kind == Binding && !e.Allowed {
 		if !e.Allowed && (failure != nil || len(l.queue) > cap(l.queue)/2) {
 			l.denials.summarize(e, now) // leaves the queue to events that nothing counts
 			return nil

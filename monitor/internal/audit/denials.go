@@ -5,6 +5,7 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -49,7 +50,34 @@ type repeated struct {
 	count uint64
 }
 
-type taskKey struct{ pipeline, task string }
+// taskKey says whose allowance a denial needs: a task's, or, of a login, the peer's, so that
+// one peer does not keep others' logins out of the log.
+type taskKey struct{ pipeline, task, peer string }
+
+// peersMax limits how many peers have allowances of their own at a time. Others share one.
+const peersMax = 4096
+
+func (d *denials) taskOf(e Event) taskKey {
+	key := taskKey{pipeline: e.Pipeline, task: e.Task}
+	if e.Kind != Binding {
+		return key
+	}
+	key.peer = networkOf(e.Conduit)
+	if d.tasks[key] == nil && len(d.tasks) >= peersMax {
+		key.peer = "other addresses"
+	}
+	return key
+}
+
+// networkOf returns an address, or of IPv6 its network of 64 bits, all of which one client
+// may have.
+func networkOf(peer string) string {
+	address, err := netip.ParseAddr(peer)
+	if err != nil || address.Is4() {
+		return peer
+	}
+	return netip.PrefixFrom(address.WithZone(""), 64).Masked().String()
+}
 
 // allowance is what a task's denials may still add to the log. The last record may exceed
 // it, and the next ones then wait longer.
@@ -110,7 +138,7 @@ func (d *denials) total() uint64 {
 }
 
 func (d *denials) allowanceOf(e Event, now time.Time) *allowance {
-	key := taskKey{e.Pipeline, e.Task}
+	key := d.taskOf(e)
 	a := d.tasks[key]
 	if a == nil {
 		a = &allowance{bytes: denialBurst, at: now}
@@ -185,8 +213,12 @@ func (d *denials) summaries(now time.Time, all, failing bool) []Event {
 }
 
 func (a *allowance) summary(key taskKey) Event {
+	what := "denials"
+	if key.peer != "" {
+		what = "refused logins from " + key.peer
+	}
 	example := a.last.Operation + " " + a.last.Conduit + ": " + a.last.Reason
 	return Event{Kind: Denial, Pipeline: key.pipeline, Task: key.task, Omitted: a.omitted,
-		Reason: fmt.Sprintf("%d denials are not recorded one by one; the last one: %s", a.omitted,
+		Reason: fmt.Sprintf("%d %s are not recorded one by one; the last one: %s", a.omitted, what,
 			boundedText(example, maxLast))}
 }

@@ -152,6 +152,58 @@ func record0(t testing.TB, l *Log, e Event) {
 	}
 }
 
+// Refused logins from one address, each with another name, fill no more of the log than its
+// allowance, and leave those from other addresses in it.
+func TestFloodOfLogins(t *testing.T) {
+	login := func(peer string, i int) Event {
+		name := fmt.Sprint("user", i)
+		return Event{Kind: Binding, Pipeline: "syse", Task: "worker", Principal: name, Operation: "authenticate",
+			Conduit: peer, Reason: fmt.Sprintf("principal %q is not known", name)}
+	}
+	for name, flood := range map[string]func(i int) string{
+		"an address":        func(int) string { return "192.0.2.1" },
+		"a network of IPv6": func(i int) string { return fmt.Sprintf("2001:db8::%x", i%60_000+1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory, clock := t.TempDir(), newClock()
+			l := openLog(t, Options{Directory: directory, clock: clock.read})
+			const logins = 20_000
+			for i := range logins {
+				record0(t, l, login(flood(i), i))
+			}
+			for i := range 100 {
+				record0(t, l, login("192.0.2.2", i))
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			var refused, others uint64
+			bytes, summary := 0, ""
+			for _, r := range search(t, directory, Query{}) {
+				if r.Conduit == "192.0.2.2" {
+					others++
+					continue
+				}
+				refused += max(1, r.Repeated, r.Omitted)
+				line, err := json.Marshal(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if bytes += len(line); r.Omitted > 0 {
+					summary = r.Reason
+				}
+			}
+			if refused != logins || others != 100 || bytes > denialBurst+maxSummary {
+				t.Errorf("the records stand for %d of %d refused logins in %d bytes; %d of 100 others", refused, logins,
+					bytes, others)
+			}
+			if !strings.Contains(summary, "refused logins from ") {
+				t.Errorf("the summary says %q", summary)
+			}
+		})
+	}
+}
+
 // Accesses that are allowed although a policy forbids them are all recorded: their record
 // is what allows them.
 func TestAllowedDenialsAreNotOmitted(t *testing.T) {

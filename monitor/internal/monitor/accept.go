@@ -36,6 +36,9 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 		return nil, err
 	}
 	got, err := p.acceptor.next(ctx)
+	for err == nil && !p.admitted(task, got) {
+		got, err = p.acceptor.next(ctx)
+	}
 	if err != nil {
 		reserved.release()
 		return nil, err

@@ -77,16 +77,29 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 		return nil, "", fmt.Errorf("the signature does not match %s's key and this connection's nonce",
 			request.Principal)
 	}
+	return s.bindTo(request.Principal)
+}
+
+// bindTo binds the session to a user whose signature has been verified.
+func (s *session) bindTo(principal string) (_ *capabilitySet, result string, err error) {
+	if err := s.pipeline.sessions.claim(s, principal, s.pipeline.limits().PerUser); err != nil {
+		return nil, "", err
+	}
+	defer func() {
+		if err != nil {
+			s.pipeline.sessions.disclaim(s)
+		}
+	}()
 	s.pipeline.services.binding.RLock()
 	defer s.pipeline.services.binding.RUnlock()
-	holds, err := s.pipeline.capabilities(s.task, parametersOf(request.Principal, s.region))
+	holds, err := s.pipeline.capabilities(s.task, parametersOf(principal, s.region))
 	if err != nil {
 		return nil, "", err
 	}
 	who := s.acting(holds.subject)
 	decision := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
 	if !decision.Allowed {
-		return nil, "", fmt.Errorf("data may not leave to %s: %s", request.Principal, decision.Reason)
+		return nil, "", fmt.Errorf("data may not leave to %s: %s", principal, decision.Reason)
 	}
 	if err := s.task.checkFlows(who, s.placements()); err != nil {
 		return nil, "", err

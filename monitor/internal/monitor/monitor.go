@@ -32,6 +32,7 @@ type Options struct {
 	TaskIDs                    taskid.Registry   // users of tasks; empty: the default ones
 	GiveData                   bool              // give documents to the group of the tasks that read them
 	AuditSize                  int64             // bytes; the audit log removes its oldest records beyond; 0: 4 GiB
+	Sessions                   SessionLimits     // of each pipeline
 	Version                    string
 	Logger                     *slog.Logger
 }

@@ -19,9 +19,6 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// unboundTime is how long a connection may stay open without a user.
-const unboundTime = 30 * time.Second
-
 // maxAttempts limits how often a client may try to authenticate on one connection.
 const maxAttempts = 3
 
@@ -40,6 +37,8 @@ type session struct {
 	endpoint *endpoint
 	counts   *sessionCounts
 	ended    chan struct{} // closed when the worker may begin another session
+	claimed  string        // whose session it counts as; guarded by the pipeline's sessions
+	leaving  bool          // it is being ended for the sake of other addresses; guarded likewise
 
 	mu      sync.Mutex
 	holds   *capabilitySet // nil until the user has authenticated
@@ -83,7 +82,7 @@ func newSession(p *pipeline, task *runningTask, worker sandbox.Worker, peer neti
 // serve answers the worker's messages until the worker has ended.
 func (s *session) serve() {
 	defer s.end()
-	defer s.limitUnbound().Stop()
+	defer s.startTimers()()
 	counts := map[wire.Type]int{}
 	buffer := make([]byte, 1024) // the largest record of a task is 280 bytes
 	for {
@@ -100,24 +99,6 @@ func (s *session) serve() {
 			return
 		}
 	}
-}
-
-// endUnbound ends a session in which nobody has authenticated, whatever its worker is
-// doing: a client that only connects must not keep a slot.
-func (s *session) endUnbound() {
-	if s.bound() == nil {
-		s.pipeline.refused(s.subject(), "authenticate", s.peer.String(),
-			fmt.Sprintf("nobody authenticated within %v", unboundTime))
-		s.worker.Kill()
-	}
-}
-
-// limitUnbound starts the timer for the time that the session may be without a user.
-func (s *session) limitUnbound() *time.Timer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unbound = time.AfterFunc(unboundTime, s.endUnbound)
-	return s.unbound
 }
 
 // handle checks a record against the table of requests and serves it.
@@ -200,6 +181,7 @@ func (s *session) unbind() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holds = nil
+	s.pipeline.sessions.disclaim(s)
 }
 
 // open decides on conduits outside the capability set (in mode dynamic, on all conduits),

@@ -4,9 +4,12 @@ package monitor
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -55,6 +58,65 @@ func (t *sessions) admit(s *session) {
 	defer t.mu.Unlock()
 	t.byProcess[s.worker.PID()] = s
 	t.active.Inc()
+}
+
+// claim counts a session as one of a user's, unless the user has limit others already.
+func (t *sessions) claim(s *session, principal string, limit int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	others := 0
+	for _, other := range t.byProcess {
+		if other != s && other.claimed == principal {
+			others++
+		}
+	}
+	if others >= limit {
+		return fmt.Errorf("%s has %d sessions already, which is the limit; end one of them", principal, others)
+	}
+	s.claimed = principal
+	return nil
+}
+
+// disclaim takes back what claim has done.
+func (t *sessions) disclaim(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.claimed = ""
+}
+
+// waiting counts the sessions without a user from a network that began before a time.
+// Called with mu held.
+func (t *sessions) waiting(network netip.Prefix, before time.Time) (count int) {
+	for _, s := range t.byProcess {
+		if s.claimed == "" && !s.leaving && network.Contains(s.peer) && s.started.Before(before) {
+			count++
+		}
+	}
+	return count
+}
+
+// crowds reports whether more than limit connections from the network of a session are
+// without a user, the session among them. The session then no longer counts, since it will
+// be ended.
+func (t *sessions) crowds(s *session, limit int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.leaving = s.claimed == "" && t.waiting(networkOf(s.peer), time.Now()) > limit
+	return s.leaving
+}
+
+// crowded reports whether limit connections from the network of a peer have been without a
+// user for longer than hurry.
+func (t *sessions) crowded(peer netip.Addr, limit int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting(networkOf(peer), time.Now().Add(-hurry)) >= limit
+}
+
+// networkOf returns what counts as one peer: an address, or of IPv6 a network of 64 bits,
+// all of which one client may have.
+func networkOf(peer netip.Addr) netip.Prefix {
+	return netip.PrefixFrom(peer.WithZone(""), min(peer.BitLen(), 64)).Masked()
 }
 
 // dismiss removes a session that was admitted and whose worker has ended.

@@ -40,7 +40,9 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(newStack(t), string(text))
+			s := newStack(t)
+			s.options.Sessions.PerUser = 3 // of four workers
+			got := play(s, string(text))
 			if *rewrite {
 				if !isReference {
 					t.Fatal("transcripts are written on the system whose own outcomes they have")
