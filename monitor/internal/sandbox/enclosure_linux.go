@@ -41,11 +41,12 @@ func (e enclosure) enter() error {
 
 // kill kills all processes within: those of a cgroup with one write, and those of the
 // program's process group with one signal. Both are atomic with respect to fork: a new
-// process belongs to them already, or its fork fails. The program must not have been
-// waited for, or its number could be another's.
+// process belongs to them already, or its fork fails. It always does both, since the
+// launcher may not have entered the cgroup yet. The program must not have been waited for,
+// or its number could be another's.
 func (e enclosure) kill(program int) {
-	if e.Cgroup != "" && writeWord(killFile(e.Cgroup), "1") == nil && !e.Leaks {
-		return
+	if e.Cgroup != "" {
+		_ = writeWord(killFile(e.Cgroup), "1") // fails only if the cgroup is gone
 	}
 	_ = unix.Kill(-program, unix.SIGKILL)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -74,6 +75,26 @@ func TestLeftGroupWithoutKeeper(t *testing.T) {
 			check(t, unix.Kill(left[0], unix.SIGKILL)) // it runs
 		}
 		eventually(t, "all processes are gone", func() bool { return !alive(append(left, processes...)) })
+	}
+}
+
+// A launcher that has not entered its cgroup yet ends, too: it would become a task that
+// nobody ends.
+func TestKillReachesTheLauncher(t *testing.T) {
+	needCgroup(t)
+	e := enclose(Spec{User: pipelineUser}, plan{})
+	defer e.remove()
+	outside := exec.Command("/bin/sleep", "1000")
+	outside.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	check(t, outside.Start())
+	defer func() { _ = outside.Process.Kill() }()
+	e.kill(outside.Process.Pid)
+	ended := make(chan error, 1)
+	go func() { ended <- outside.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("a launcher outside of its cgroup runs on")
 	}
 }
 
