@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
 	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot",
-		"internal/taskid"},
+		"internal/taskid", "internal/supervision"},
 	{"internal/wire", "internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
