@@ -41,7 +41,7 @@ setup: ## Check tool chains, install missing packages, make the Python environme
 	$(STEP) setup scripts/setup.sh
 
 .PHONY: build
-build: build-image build-devcluster ## Build everything into build/
+build: build-image build-devcluster build-supervisor ## Build everything into build/
 
 # The image from which a pool's members are installed.
 .PHONY: build-image
@@ -61,6 +61,10 @@ build/bin/devcluster: $(call files,devcluster) scripts/devcluster.sh | setup
 .PHONY: build-runtime
 build-runtime: | setup
 	$(call part,runtime,all,libshai)
+
+.PHONY: build-supervisor
+build-supervisor: | setup
+	$(call part,supervisor,all,shai-supervisor)
 
 # The front end links libshai, so it comes after it.
 .PHONY: build-frontend
@@ -103,6 +107,7 @@ test: build ## Run every test of every language
 	  --show monitor 'scripts/go-test.sh monitor -timeout=30m ./...' \
 	  --beside --show devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \
 	  --keep passed runtime 'make -C runtime test' \
+	  --keep passed supervisor 'make -C supervisor test' \
 	  --keep 'passed|^Done' kernel 'make -C kernel test' \
 	  --keep 'passed|^Done' syse-frontend 'make -C syse/frontend test' \
 	  --keep 'Tests run' syse-java 'scripts/maven.sh test' \
@@ -118,6 +123,7 @@ check: setup ## Run formatters and linters of every language
 	  golangci-lint-freebsd 'for module in $(FREEBSD_GO_MODULES); do scripts/golangci-lint.sh $$module freebsd; done' \
 	  deadcode 'scripts/deadcode.sh' \
 	  runtime 'make -C runtime check' \
+	  supervisor 'make -C supervisor check' \
 	  kernel 'make -C kernel check' \
 	  freebsd-format 'make -C freebsd check' \
 	  freebsd 'make freebsd' \

@@ -303,6 +303,13 @@ struct shai_reset {
 };
 
 /*
+ * To the worker: what came on its slot's channel, a struct shai_header and then the bytes of
+ * a struct shai_transfer of its own length. The supervisor has read the channel, which the
+ * worker does not hold.
+ */
+#define SHAI_TRANSFER 68
+
+/*
  * The text that a client signs: SHAI_SESSION_PREFIX service "\n" pipeline "\n" principal
  * "\n" lower-case-hex(nonce).
  */

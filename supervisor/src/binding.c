@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "binding.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "documents.h"
+#include "events.h"
+#include "login.h"
+#include "monitor.h"
+#include "sessions.h"
+#include "slots.h"
+#include "text.h"
+
+static int64_t
+wall_clock(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * SECOND + now.tv_nsec;
+}
+
+/* The set of a session's instance as it is now, held; NULL if there is none. */
+static struct set *
+set_of(struct supervisor *s, const struct session *session)
+{
+	uint32_t parameters = s->settings.parameters;
+
+	return sets_hold(&s->sets,
+	    (parameters & SHAI_PARAMETER_USER) != 0 ? session->principal : "",
+	    (parameters & SHAI_PARAMETER_REGION) != 0 ? session->region : "", wall_clock());
+}
+
+static uint32_t
+latency_of(const struct session *session)
+{
+	return (uint32_t)((loop_now() - session->asked) / 1000);
+}
+
+/* Refuses a login. The session may try again. */
+static void
+refuse(struct supervisor *s, struct session *session, enum shai_event_kind kind, int status,
+    const char *reason)
+{
+	struct shai_control_event *event = monitor_event(kind, session);
+	struct shai_bound answer = {
+	    .header = session_header(SHAI_BOUND, sizeof(answer), session->sequence),
+	    .status = status};
+
+	text_copy(event->reason, sizeof(event->reason), reason);
+	event->latency_us = latency_of(session);
+	text_copy(answer.reason, sizeof(answer.reason), reason);
+	if (session->user != NULL && !session->conversation.bound) {
+		keys_leave(&s->keys, session->user);
+		session->user = NULL;
+	}
+	(void)session_send(s, session, &answer, sizeof(answer), NULL);
+}
+
+/* Asks the monitor whether a session may be bound. */
+static void
+ask(struct supervisor *s, struct session *session)
+{
+	struct shai_control_ask_bind question = {
+	    .header = monitor_header(SHAI_CONTROL_ASK_BIND, sizeof(question)),
+	    .session = session->id,
+	    .sequence = session->sequence,
+	    .slot = session->slot};
+
+	memcpy(question.principal, session->principal, sizeof(question.principal));
+	memcpy(question.peer, session->peer, sizeof(question.peer));
+	memcpy(question.region, session->region, sizeof(question.region));
+	session->state = SESSION_ASKED;
+	if (monitor_send(s, &question, sizeof(question), -1) != 0)
+		session_end(s, session, "the monitor did not read the question about a login");
+}
+
+/* Whether a session can be bound without a question: the monitor has answered it in advance. */
+static bool
+is_decided(struct supervisor *s, const struct session *session)
+{
+	struct set *set = set_of(s, session);
+	bool decided = session->mode != SHAI_MODE_DYNAMIC && set != NULL &&
+		       (set->flags & SHAI_SET_LEAVES) != 0;
+
+	set_release(set);
+	return decided;
+}
+
+/* Verifies who logs in, and counts the session as theirs. Returns whether it was refused. */
+static bool
+verify(struct supervisor *s, struct session *session, const struct shai_authenticate *request)
+{
+	const struct login login = {.service = s->settings.service,
+	    .pipeline = s->settings.pipeline,
+	    .nonce = session->nonce};
+	char reason[SHAI_REASON_MAX];
+	struct principal *user = login_verify(&login, &s->keys, request, reason);
+
+	if (user == NULL) {
+		refuse(s, session, SHAI_EVENT_REFUSED, EACCES, reason);
+		return true;
+	}
+	if (!keys_enter(user, s->settings.per_principal)) {
+		(void)snprintf(reason, sizeof(reason),
+		    "%s already has %u sessions, the limit; end one of them", request->principal,
+		    s->settings.per_principal);
+		refuse(s, session, SHAI_EVENT_LIMIT, EACCES, reason);
+		return true;
+	}
+	session->user = user;
+	return false;
+}
+
+void
+binding_login(struct supervisor *s, struct session *session, const struct worker_record *record)
+{
+	session->sequence = record->sequence;
+	session->asked = loop_now();
+	if (session->state == SESSION_BOUND) {
+		refuse(s, session, SHAI_EVENT_REFUSED, EACCES, LOGIN_BOUND);
+		return;
+	}
+	if (session->state != SESSION_UNBOUND) {
+		session_end(s, session, "the worker sent a login before the last one was answered");
+		return;
+	}
+	memcpy(session->principal, record->authenticate->principal, sizeof(session->principal));
+	if (verify(s, session, record->authenticate))
+		return;
+	if (!is_decided(s, session)) {
+		ask(s, session);
+		return;
+	}
+	session->state = SESSION_WAITING;
+	binding_resume(s, session);
+}
+
+void
+binding_answered(struct supervisor *s, const struct shai_control_bind *answer)
+{
+	struct session *session = session_find(s, answer->session);
+	struct set *set;
+
+	if (session == NULL || session->state != SESSION_ASKED ||
+	    session->sequence != answer->sequence)
+		return; /* the session has ended since */
+	session->state = SESSION_UNBOUND;
+	set = set_of(s, session);
+	if (answer->status != 0)
+		refuse(s, session, SHAI_EVENT_REFUSED, answer->status, answer->reason);
+	else if (set == NULL)
+		refuse(s, session, SHAI_EVENT_REFUSED, EACCES,
+		    "what the session may do has just changed; log in again");
+	else
+		session->state = SESSION_WAITING;
+	set_release(set);
+	if (session->state == SESSION_WAITING)
+		binding_resume(s, session);
+}
+
+/* Tells the worker, with its descriptors. Returns 0, or -1: the session has ended. */
+static int
+tell_worker(struct supervisor *s, struct session *session, int store)
+{
+	static struct {
+		struct shai_bound head;
+		uint32_t classes[SHAI_CLASSES_MAX];
+	} record;
+	struct descriptors with = {.count = 0};
+	struct grant grant;
+	int result;
+	const struct set *set = session->set;
+	size_t count = session->mode == SHAI_MODE_DYNAMIC ? 0 : set->class_count;
+	size_t size = sizeof(record.head) + count * sizeof(record.classes[0]);
+
+	memset(&record.head, 0, sizeof(record.head));
+	record.head.header = session_header(SHAI_BOUND, size, session->sequence);
+	record.head.class_count = (uint32_t)count;
+	memcpy(record.head.instance, set->instance, sizeof(record.head.instance));
+	memcpy(record.classes, set->classes, count * sizeof(record.classes[0]));
+	if (store >= 0) {
+		record.head.flags = SHAI_BOUND_KEYVALUE;
+		with.number[with.count++] = store;
+	}
+	grant = documents_grant(s, set->classes, count, &with);
+	record.head.directory_count = (uint32_t)grant.count;
+	result = session_send(s, session, &record, size, &with);
+	documents_return(s, &grant);
+	return result;
+}
+
+static void
+bind_session(struct supervisor *s, struct session *session, int store)
+{
+	struct shai_control_event *event;
+
+	session->state = SESSION_BOUND;
+	session->conversation.bound = true;
+	memcpy(session->instance, session->set->instance, sizeof(session->instance));
+	s->credits--;
+	/* Recorded before the worker knows: what it does afterwards has a user. */
+	event = monitor_event(SHAI_EVENT_BOUND, session);
+	event->latency_us = latency_of(session);
+	text_copy(event->reason, sizeof(event->reason),
+	    (session->set->flags & SHAI_SET_ANALYZED) != 0 ? "analyzed" : "mispredicted");
+	(void)tell_worker(s, session, store);
+}
+
+void
+binding_resume(struct supervisor *s, struct session *session)
+{
+	int store = -1;
+
+	if (s->credits == 0 || !events_room())
+		return; /* a binding that cannot be recorded does not happen */
+	set_release(session->set);
+	session->set = set_of(s, session);
+	if (session->set == NULL) { /* forgotten while the session waited */
+		ask(s, session);
+		return;
+	}
+	if (session->set->kv_user[0] != '\0') {
+		store = slot_store(s, session);
+		if (store < 0)
+			return; /* the connection is being prepared, or the session has ended */
+	}
+	bind_session(s, session, store);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Binds sessions to their users: who logs in gets the capability set of the instance.
+ */
+#ifndef SUPERVISOR_BINDING_H
+#define SUPERVISOR_BINDING_H
+
+#include "supervisor.h"
+
+/* A worker's SHAI_AUTHENTICATE. */
+void binding_login(
+    struct supervisor *s, struct session *session, const struct worker_record *record);
+
+/* The monitor's answer to a question about a login. */
+void binding_answered(struct supervisor *s, const struct shai_control_bind *answer);
+
+/* Binds a session that waits (SESSION_WAITING), if what it waits for is there now. */
+void binding_resume(struct supervisor *s, struct session *session);
+
+#endif

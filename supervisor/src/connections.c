@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "connections.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "events.h"
+#include "monitor.h"
+#include "notifications.h"
+#include "sessions.h"
+#include "slots.h"
+#include "text.h"
+#include "worker_messages.h"
+#include "workers.h"
+
+#define AT_ONCE 16                       /* connections in one turn: sessions have theirs, too */
+#define ACCEPT_PAUSE (100 * MILLISECOND) /* after an error that may last */
+
+/* Whether a connection could be served now. */
+static bool
+is_ready(struct supervisor *s)
+{
+	return s->running && loop_now() >= s->accept_after && !s->terminating && !s->lost &&
+	       events_room() && workers_in(s, WORKER_IDLE) != NULL && slot_free(s) != NULL;
+}
+
+/* IPv4 in its mapped form; other families are all zero. */
+static void
+address_of(const struct sockaddr_storage *peer, uint8_t address[SHAI_ADDRESS_SIZE])
+{
+	memset(address, 0, SHAI_ADDRESS_SIZE);
+	if (peer->ss_family == AF_INET6) {
+		memcpy(address, &((const struct sockaddr_in6 *)peer)->sin6_addr, SHAI_ADDRESS_SIZE);
+	} else if (peer->ss_family == AF_INET) {
+		memset(address + 10, 0xff, 2);
+		memcpy(address + 12, &((const struct sockaddr_in *)peer)->sin_addr, 4);
+	}
+}
+
+static void
+write_address(const uint8_t address[SHAI_ADDRESS_SIZE], char out[SHAI_NAME_MAX])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (memcmp(address, mapped, sizeof(mapped)) == 0)
+		(void)inet_ntop(AF_INET, address + sizeof(mapped), out, SHAI_NAME_MAX);
+	else
+		(void)inet_ntop(AF_INET6, address, out, SHAI_NAME_MAX);
+}
+
+static void
+report_limit(struct supervisor *s, const uint8_t address[SHAI_ADDRESS_SIZE], uint32_t withheld)
+{
+	struct shai_control_event *event = events_add(SHAI_EVENT_LIMIT);
+
+	memcpy(event->peer, address, sizeof(event->peer));
+	(void)snprintf(event->reason, sizeof(event->reason),
+	    "the peer already has %u connections, the limit; %u events were left out before this",
+	    s->settings.per_peer, withheld);
+}
+
+/* Fills in a session for a connection, in a free slot. */
+static void
+prepare(struct supervisor *s, struct session *session, struct peer *connected,
+    const uint8_t address[SHAI_ADDRESS_SIZE])
+{
+	*session = (struct session){.state = SESSION_UNBOUND,
+	    .supervisor = s,
+	    .slot = session->slot,
+	    .socket.descriptor = -1,
+	    .id = ++s->next_session,
+	    .mode = s->mode,
+	    .began = loop_now(),
+	    .connected = connected};
+	memcpy(session->peer, address, sizeof(session->peer));
+	text_copy(session->region, sizeof(session->region), regions_find(&s->regions, address));
+}
+
+static int
+tell_worker(const struct session *session, int socket)
+{
+	struct shai_connected record = {.header = session_header(SHAI_CONNECTED, sizeof(record), 0),
+	    .mode = session->mode,
+	    .slot = session->slot};
+
+	memcpy(record.nonce, session->nonce, sizeof(record.nonce));
+	memcpy(record.region, session->region, sizeof(record.region));
+	write_address(session->peer, record.peer);
+	return packet_send(socket, &record, sizeof(record), NULL);
+}
+
+/*
+ * Places everything in the worker, the connection last: its accept4 returns with it, so
+ * the worker never sees an incomplete session. Returns 0, or -1 with errno.
+ */
+static int
+place(struct supervisor *s, const struct session *session, int theirs, int connection)
+{
+	const struct slot *slot = &s->slot[session->slot];
+	uint64_t call = session->worker->waiting;
+	int number =
+	    session->mode == SHAI_MODE_DYNAMIC ? SHAI_FD_CONNECTION_CHECKED : SHAI_FD_CONNECTION;
+
+	if (notification_place(s, call, theirs, SHAI_FD_MONITOR, false) != 0)
+		return -1;
+	for (uint32_t i = 0; i < slot->count; i++)
+		if (slot->end[i].descriptor >= 0 &&
+		    notification_place(
+			s, call, slot->end[i].descriptor, slot->end[i].number, false) != 0)
+			return -1;
+	return notification_place(s, call, connection, number, true);
+}
+
+/*
+ * Begins a prepared session with a worker. Returns 0, or -1 with errno; then nothing of it
+ * is left, and the worker gets no other.
+ */
+static int
+begin(struct supervisor *s, struct session *session, struct worker *worker, int connection)
+{
+	int ends[2], result = -1, reason;
+
+	session->worker = worker;
+	if (getrandom(session->nonce, sizeof(session->nonce), 0) != sizeof(session->nonce) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return -1;
+	if (tell_worker(session, ends[0]) == 0)
+		result = place(s, session, ends[1], connection);
+	reason = errno;
+	(void)close(ends[1]);
+	if (result == 0 && worker_messages_watch(s, session, ends[0]) == 0) {
+		worker->state = WORKER_SERVING;
+		worker->session = session;
+		(void)monitor_event(SHAI_EVENT_ACCEPTED, session);
+		return 0;
+	}
+	(void)close(ends[0]);
+	errno = reason;
+	return -1;
+}
+
+/* Gives a connection to the next worker that lives. */
+static void
+serve(struct supervisor *s, int connection, struct peer *connected,
+    const uint8_t address[SHAI_ADDRESS_SIZE])
+{
+	struct session *session = slot_free(s);
+	struct worker *worker;
+
+	prepare(s, session, connected, address);
+	while ((worker = workers_in(s, WORKER_IDLE)) != NULL) {
+		if (begin(s, session, worker, connection) == 0)
+			return;
+		/* It may hold a part of a session; if it is dead already, nothing happens. */
+		worker->state = WORKER_REFUSED;
+		(void)kill(worker->pid, SIGKILL);
+	}
+	limits_leave(connected);
+	session->state = SESSION_NONE;
+}
+
+static void
+connection_ready(struct source *source, uint32_t events)
+{
+	struct supervisor *s = source->owner;
+	struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+	uint8_t address[SHAI_ADDRESS_SIZE];
+
+	(void)events;
+	for (int i = 0; i < AT_ONCE && is_ready(s); i++) {
+		socklen_t size = sizeof(peer);
+		int connection =
+		    accept4(source->descriptor, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC);
+		struct peer *connected;
+		uint32_t withheld;
+
+		if (connection < 0 && (errno == EAGAIN || errno == ECONNABORTED))
+			return;
+		if (connection < 0) { /* too many open files, perhaps */
+			s->accept_after = loop_now() + ACCEPT_PAUSE;
+			break;
+		}
+		address_of(&peer, address);
+		connected = limits_enter(&s->limits, address, s->settings.per_peer, loop_now());
+		if (connected != NULL)
+			serve(s, connection, connected, address);
+		else if (limits_report(&s->limits, address, loop_now(), &withheld))
+			report_limit(s, address, withheld);
+		(void)close(connection);
+	}
+	if (!is_ready(s)) {
+		s->accepts_connections = false;
+		loop_change(source, 0);
+	}
+}
+
+int
+connections_listen(struct supervisor *s, int listening)
+{
+	int flags = fcntl(listening, F_GETFL);
+
+	/* Another process may hold the socket too, and accept a connection first. */
+	if (flags < 0 || fcntl(listening, F_SETFL, flags | O_NONBLOCK) != 0)
+		return -1;
+	s->connections.owner = s;
+	s->connections.ready = connection_ready;
+	return loop_watch(&s->connections, listening, 0);
+}
+
+int64_t
+connections_tend(struct supervisor *s)
+{
+	const struct peer *peer;
+	uint32_t withheld;
+	int64_t next;
+
+	if (!s->accepts_connections && is_ready(s)) {
+		s->accepts_connections = true;
+		loop_change(&s->connections, EPOLLIN);
+	}
+	while (events_room() && (peer = limits_due(&s->limits, loop_now(), &withheld)) != NULL)
+		report_limit(s, peer->address, withheld);
+	next = events_room() ? limits_deadline(&s->limits) : INT64_MAX;
+	return s->accept_after > loop_now() && s->accept_after < next ? s->accept_after : next;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "documents.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "monitor.h"
+#include "sessions.h"
+
+#define BUCKET 1024 /* documents in one directory of a class */
+
+int
+documents_begin(struct supervisor *s, int view, int classes)
+{
+	struct stat table;
+	void *map;
+
+	s->view = view;
+	if (fstat(classes, &table) != 0)
+		return -1;
+	s->class_count = (size_t)table.st_size / sizeof(s->classes[0]);
+	if (s->class_count == 0)
+		return 0;
+	map = mmap(NULL, (size_t)table.st_size, PROT_READ, MAP_SHARED, classes, 0);
+	if (map == MAP_FAILED)
+		return -1;
+	s->classes = map;
+	s->mounts = mounts_new(view, s->settings.mounts_max > 0 ? s->settings.mounts_max : 1);
+	return s->mounts == NULL ? -1 : 0;
+}
+
+struct grant
+documents_grant(
+    struct supervisor *s, const uint32_t *classes, size_t count, struct descriptors *with)
+{
+	struct grant grant = {.count = count < SHAI_DIRECTORIES_MAX ? count : SHAI_DIRECTORIES_MAX};
+
+	/* Without a directory nothing is lost but speed: the worker asks for the document. */
+	if (s->mounts == NULL || !mounts_available(s->mounts) ||
+	    mounts_hold(s->mounts, classes, grant.count, grant.held) != 0)
+		grant.count = 0;
+	for (size_t i = 0; i < grant.count; i++)
+		with->number[with->count++] = mount_descriptor(grant.held[i]);
+	return grant;
+}
+
+void
+documents_return(struct supervisor *s, const struct grant *grant)
+{
+	if (grant->count > 0)
+		mounts_release(s->mounts, grant->held, grant->count);
+}
+
+/* The class of a document, 0 if there is none. Another process writes the table. */
+static uint32_t
+class_of(const struct supervisor *s, uint32_t id)
+{
+	return id < s->class_count ? __atomic_load_n(&s->classes[id], __ATOMIC_RELAXED) : 0;
+}
+
+/*
+ * Opens one document of the session's set. Returns -1 if the monitor has to look at it:
+ * it is not in the set, is not there, or only its owner may read it (this process reads
+ * more than the task's user).
+ */
+static int
+open_document(const struct supervisor *s, const struct session *session, uint32_t id)
+{
+	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+	    .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	uint32_t class = class_of(s, id);
+	struct stat status;
+	char place[48];
+	int file;
+
+	if (class == 0 || !set_has_class(session->set, class))
+		return -1;
+	(void)snprintf(place, sizeof(place), "%u/%u/%u", class, id / BUCKET, id);
+	file = (int)syscall(SYS_openat2, s->view, place, &how, sizeof(how));
+	if (file < 0)
+		return -1;
+	if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & S_IROTH) != 0)
+		return file;
+	(void)close(file);
+	return -1;
+}
+
+/* Opens all documents of a request. Returns false, with none open, if one could not be. */
+static bool
+open_all(const struct supervisor *s, const struct session *session, const struct shai_open *request,
+    struct descriptors *opened)
+{
+	opened->count = 0;
+	while (opened->count < request->count) {
+		int file = open_document(s, session, request->conduit[opened->count]);
+
+		if (file < 0) {
+			descriptors_close(opened);
+			return false;
+		}
+		opened->number[opened->count++] = file;
+	}
+	return true;
+}
+
+static void
+ask(struct supervisor *s, struct session *session, struct bytes message)
+{
+	struct {
+		struct shai_control_relay head;
+		struct shai_open request;
+	} question = {.head = {.header = monitor_header(SHAI_CONTROL_ASK_OPEN, sizeof(question)),
+			  .session = session->id}};
+
+	memcpy(&question.request, message.start, sizeof(question.request));
+	if (monitor_send(s, &question, sizeof(question), -1) != 0)
+		session_end(s, session, "the monitor did not read the question about a document");
+}
+
+void
+documents_open(struct supervisor *s, struct session *session, const struct worker_record *record,
+    struct bytes message)
+{
+	struct shai_opened answer = {
+	    .header = session_header(SHAI_OPENED, sizeof(answer), record->sequence),
+	    .count = record->open->count};
+	struct descriptors opened;
+
+	if (session->mode == SHAI_MODE_DYNAMIC || !open_all(s, session, record->open, &opened)) {
+		ask(s, session, message);
+		return;
+	}
+	(void)session_send(s, session, &answer, sizeof(answer), &opened);
+	descriptors_close(&opened);
+}

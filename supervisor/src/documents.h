@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Users' documents: directories for sessions, and single documents for workers that
+ * cannot open them natively.
+ */
+#ifndef SUPERVISOR_DOCUMENTS_H
+#define SUPERVISOR_DOCUMENTS_H
+
+#include "supervisor.h"
+
+/* Directories that go with a record. */
+struct grant {
+	struct mount *held[SHAI_DIRECTORIES_MAX];
+	size_t count;
+};
+
+/*
+ * Takes over the view's descriptor, and maps the class table, which stays the caller's.
+ * Returns 0, or -1 with errno.
+ */
+int documents_begin(struct supervisor *s, int view, int classes);
+
+/*
+ * Grants the directories of the first of these classes, as many as there can be; none
+ * where there are no detached mounts. Appends their descriptors, which stay the
+ * supervisor's until documents_return.
+ */
+struct grant documents_grant(
+    struct supervisor *s, const uint32_t *classes, size_t count, struct descriptors *with);
+void documents_return(struct supervisor *s, const struct grant *grant);
+
+/*
+ * A bound worker's SHAI_OPEN. Documents of classes in the session's set are opened here.
+ * With any other document the message goes to the monitor, which decides and records.
+ */
+void documents_open(struct supervisor *s, struct session *session,
+    const struct worker_record *record, struct bytes message);
+
+#endif

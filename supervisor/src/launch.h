@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Starts the launcher, which confines itself and becomes the zygote.
+ */
+#ifndef SUPERVISOR_LAUNCH_H
+#define SUPERVISOR_LAUNCH_H
+
+#include <sys/types.h>
+
+#define LAUNCH_PLAN_FD 4   /* the plan; only the launcher reads it */
+#define LAUNCH_STATUS_FD 5 /* why the launch failed, text; closed by a successful exec */
+#define LAUNCH_FIRST_FD 6  /* the task's descriptors, in the plan's order */
+
+struct launch {
+	pid_t pid;   /* of the launcher, leader of a session and a process group of its own */
+	int control; /* where the launcher sends the seccomp listener */
+};
+
+/*
+ * Starts program, the monitor's, as the launcher. It gets the plan, the status pipe, a
+ * control socket and the task's descriptors (count of them), at numbers above the
+ * reserved ones. The launcher is killed when this process ends. After a success, this
+ * process holds none of those descriptors. Returns NULL, or what failed, with errno.
+ */
+const char *launch_start(const char *program, int count, struct launch *launch);
+
+#endif

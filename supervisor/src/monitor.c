@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "monitor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "events.h"
+#include "text.h"
+#include "workers.h"
+
+/* How often the monitor is told of idle workers. */
+#define IDLE_INTERVAL (100 * MILLISECOND)
+
+struct shai_control_header
+monitor_header(enum shai_control_type type, size_t size)
+{
+	return (struct shai_control_header){
+	    .type = (uint16_t)type, .version = SHAI_CONTROL_VERSION, .size = (uint32_t)size};
+}
+
+/* A full socket is watched until the monitor has read. Other errors come with its end. */
+static int
+sent(struct supervisor *s, int result)
+{
+	if (result != 0 && errno == EAGAIN && !s->full) {
+		s->full = true;
+		loop_change(&s->control, EPOLLIN | EPOLLOUT);
+	}
+	return result;
+}
+
+int
+monitor_send(struct supervisor *s, const void *record, size_t size, int descriptor)
+{
+	struct descriptors with = {.number = {descriptor}, .count = descriptor >= 0};
+
+	if (sent(s, events_flush(SHAI_CONTROL_FD)) != 0)
+		return -1;
+	return sent(s, packet_send(SHAI_CONTROL_FD, record, size, &with));
+}
+
+static int
+tell_fenced(struct supervisor *s)
+{
+	struct shai_control_fence record = {
+	    .header = monitor_header(SHAI_CONTROL_FENCED, sizeof(record)), .number = s->fenced};
+
+	if (!s->fencing)
+		return 0;
+	if (monitor_send(s, &record, sizeof(record), -1) != 0)
+		return -1;
+	s->fencing = false;
+	return 0;
+}
+
+/* Tells the number of idle workers when it has become 0, or more. Returns when to ask again. */
+static int64_t
+tell_idle(struct supervisor *s, int64_t now)
+{
+	struct shai_control_idle record = {
+	    .header = monitor_header(SHAI_CONTROL_IDLE, sizeof(record)),
+	    .workers = workers_count(s, WORKER_IDLE)};
+
+	if ((record.workers > 0) == (s->idle_told > 0))
+		return INT64_MAX;
+	if (now < s->idle_after)
+		return s->idle_after;
+	if (monitor_send(s, &record, sizeof(record), -1) == 0) {
+		s->idle_told = record.workers;
+		s->idle_after = now + IDLE_INTERVAL;
+	}
+	return INT64_MAX;
+}
+
+int64_t
+monitor_report(struct supervisor *s)
+{
+	int64_t now = loop_now(), idle, events;
+
+	if (s->full || s->lost)
+		return INT64_MAX;
+	if (events_deadline() <= now && sent(s, events_flush(SHAI_CONTROL_FD)) != 0)
+		return INT64_MAX;
+	if (tell_fenced(s) != 0)
+		return INT64_MAX;
+	idle = tell_idle(s, now);
+	events = s->full ? INT64_MAX : events_deadline();
+	return idle < events ? idle : events;
+}
+
+struct shai_control_event *
+monitor_event(enum shai_event_kind kind, const struct session *session)
+{
+	struct shai_control_event *event = events_add(kind);
+
+	event->session = session->id;
+	event->slot = session->slot;
+	event->worker = session->worker != NULL ? session->worker->pid : 0;
+	memcpy(event->peer, session->peer, sizeof(event->peer));
+	memcpy(event->principal, session->principal, sizeof(event->principal));
+	memcpy(event->instance, session->instance, sizeof(event->instance));
+	return event;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Sessions: one connection of a client, in one slot, with one worker. A session begins
+ * when a worker gets the connection, and its slot is free again when nothing of it is
+ * left: the worker is reaped, the channels are empty, the key-value connection is reset.
+ */
+#ifndef SUPERVISOR_SESSIONS_H
+#define SUPERVISOR_SESSIONS_H
+
+#include "supervisor.h"
+
+/*
+ * Ends sessions whose time is over, and binds those that waited. Returns when to call it
+ * again at the latest.
+ */
+int64_t sessions_tend(struct supervisor *s);
+
+/*
+ * Ends a session: kills its worker. reason is for the monitor, "" if the worker itself
+ * has ended it. Does nothing for a session that is ending already.
+ */
+void session_end(struct supervisor *s, struct session *session, const char *reason);
+
+/* The worker of a session is about to be reaped. how says how it ended. */
+void session_worker_gone(struct supervisor *s, struct session *session, const char *how);
+
+/* The live session with this number, or NULL. */
+struct session *session_find(struct supervisor *s, uint64_t id);
+
+/* Whether the worker of a session may still say something. */
+bool session_lives(const struct session *session);
+
+/* Sends a record to a session's worker. A worker that does not read ends its session. 0 or -1. */
+int session_send(struct supervisor *s, struct session *session, const void *record, size_t size,
+    const struct descriptors *with);
+
+/* A header of a record for a worker. */
+struct shai_header session_header(enum shai_type type, size_t size, uint64_t sequence);
+
+#endif

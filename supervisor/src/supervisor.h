@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The state of a supervisor: of one task, whose program (the zygote) forks a worker for
+ * each session of a user.
+ *
+ * A slot holds what one session at a time uses: ends of pipes and channels, a connection
+ * to the key-value store. A worker serves one session. Sessions, slots and workers live
+ * in arrays of a fixed size.
+ */
+#ifndef SUPERVISOR_SUPERVISOR_H
+#define SUPERVISOR_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "keys.h"
+#include "keyvalue.h"
+#include "limits.h"
+#include "loop.h"
+#include "mounts.h"
+#include "packets.h"
+#include "regions.h"
+#include "sets.h"
+#include "shai_supervision.h"
+#include "worker_records.h"
+
+struct session;
+
+enum worker_state {
+	WORKER_NONE,    /* the entry is free */
+	WORKER_BORN,    /* has not asked for a session */
+	WORKER_IDLE,    /* waits in accept4 for a session */
+	WORKER_SERVING, /* has a session */
+	WORKER_REFUSED  /* may not have one (any more) */
+};
+
+struct worker {
+	enum worker_state state;
+	pid_t pid; /* a child: its number is its own until it is reaped */
+	int64_t born;
+	uint64_t waiting; /* the notification of its accept4 while it is idle */
+	struct session *session;
+};
+
+enum session_state {
+	SESSION_NONE,    /* the slot is free */
+	SESSION_UNBOUND, /* its client may log in */
+	SESSION_ASKED,   /* the monitor decides on the login */
+	SESSION_WAITING, /* permitted; waits for a credit, or for the key-value store */
+	SESSION_BOUND,
+	SESSION_ENDING,  /* its worker is killed, but may run until it is reaped */
+	SESSION_CLEANING /* its worker is gone; its key-value connection is being reset */
+};
+
+/* An end of a pipe or channel: the worker gets it, or the supervisor reads it. */
+struct end {
+	int number;
+	int descriptor;        /* of those that workers get */
+	struct source channel; /* of those that the supervisor reads */
+};
+
+struct slot {
+	bool present;
+	uint32_t count;
+	struct end end[SHAI_SLOT_ENDS_MAX];
+	struct keyvalue *store; /* NULL until the first session that needs it */
+	struct source store_socket;
+};
+
+struct session {
+	enum session_state state;
+	uint32_t slot;
+	uint64_t id;
+	struct supervisor *supervisor;
+	struct worker *worker;
+	struct source socket; /* the supervisor's end of the worker's descriptor 3 */
+	enum shai_mode mode;
+	uint8_t nonce[SHAI_NONCE_SIZE];
+	uint8_t peer[SHAI_ADDRESS_SIZE];
+	char region[SHAI_NAME_MAX];
+	struct peer *connected;        /* counts the connection while it lives */
+	char principal[SHAI_NAME_MAX]; /* of the last login, verified or not */
+	struct principal *user;        /* verified; counted while the session lives */
+	struct set *set;               /* held once bound */
+	char instance[SHAI_NAME_MAX];  /* of the set */
+	int64_t began;                 /* loop_now */
+	int64_t asked;                 /* when the login came */
+	uint64_t sequence;             /* of the login */
+	struct worker_conversation conversation;
+	bool reset;                   /* the worker has said that the session is over */
+	bool store_begun;             /* its login at the key-value store */
+	bool violated;                /* an invalid record of its channel was recorded */
+	char reason[SHAI_REASON_MAX]; /* why it ends; empty: the worker's own doing */
+	struct shai_counters counters;
+};
+
+struct supervisor {
+	struct source control; /* to the monitor */
+	struct source launcher;
+	struct source listener; /* the seccomp listener */
+	struct source signals;
+	struct source connections; /* the listening socket */
+	int64_t accept_after;      /* not before: accepting has failed */
+	bool accepts_connections;  /* the listening socket is being watched for them */
+
+	bool configured;
+	struct shai_control_settings settings;
+	enum shai_mode mode; /* of new sessions */
+	bool running;        /* begun, and not paused */
+	bool terminating;
+	bool lost; /* the monitor has gone or broke the protocol */
+	uint32_t credits;
+	int view; /* O_PATH */
+	const uint32_t *classes;
+	size_t class_count;
+	struct mounts *mounts;
+	bool has_store;
+	struct shai_control_store store;
+
+	pid_t zygote;
+	bool zygote_ended;
+	bool childless; /* no process of the task is left */
+	uint32_t zygote_status;
+	uint64_t fork_waiting; /* the notification of the zygote's clone, 0: none */
+	uint32_t unseen;       /* forks that were permitted, whose workers have not been seen */
+	int64_t forked;        /* when the last one was permitted */
+	int64_t fork_after;    /* not before: the back-off of workers that die early */
+	int64_t back_off;
+
+	bool full; /* the monitor does not read its socket now */
+	uint64_t next_session;
+	uint64_t fenced; /* the number of a fence that is not answered */
+	bool fencing;
+	uint32_t idle_told;
+	int64_t idle_after;
+
+	struct slot slot[SHAI_SLOTS_MAX];
+	struct session session[SHAI_SLOTS_MAX]; /* of the slot with the same index */
+	struct worker worker[SHAI_SLOTS_MAX];
+	struct keys keys;
+	struct sets sets;
+	struct regions regions;
+	struct limits limits;
+};
+
+#endif

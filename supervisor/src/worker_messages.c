@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "worker_messages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "binding.h"
+#include "documents.h"
+#include "monitor.h"
+#include "sessions.h"
+#include "text.h"
+
+#define AT_ONCE 8 /* messages of one worker in one turn: others have theirs, too */
+
+static void
+violate(struct supervisor *s, struct session *session, const char *problem)
+{
+	struct shai_control_event *event = monitor_event(SHAI_EVENT_VIOLATION, session);
+	char reason[SHAI_REASON_MAX];
+
+	(void)snprintf(reason, sizeof(reason), "the worker sent %s", problem);
+	memcpy(event->reason, reason, sizeof(event->reason));
+	session_end(s, session, reason);
+}
+
+static void
+reset(struct supervisor *s, struct session *session, const struct shai_reset *record)
+{
+	uint64_t seconds = (uint64_t)((loop_now() - session->began) / SECOND) + 1;
+
+	session->counters = worker_counters(record, seconds);
+	session->reset = true;
+	session_end(s, session, "");
+}
+
+static void
+obey(struct supervisor *s, struct session *session, struct bytes message)
+{
+	struct worker_record record;
+	const char *problem = worker_decode(message, &session->conversation, &record);
+
+	if (problem != NULL) {
+		violate(s, session, problem);
+		return;
+	}
+	switch (record.type) {
+	case SHAI_AUTHENTICATE:
+		binding_login(s, session, &record);
+		break;
+	case SHAI_OPEN:
+		documents_open(s, session, &record, message);
+		break;
+	default: /* worker_decode lets nothing else through */
+		reset(s, session, record.reset);
+	}
+}
+
+static void
+socket_ready(struct source *source, uint32_t events)
+{
+	struct session *session = source->owner;
+	struct supervisor *s = session->supervisor;
+	/* Larger than any message of a worker. */
+	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
+
+	(void)events;
+	for (int i = 0; i < AT_ONCE && session_lives(session); i++) {
+		ssize_t length = packet_receive(source->descriptor, message, sizeof(message), NULL);
+
+		if (length < 0 && errno == EAGAIN)
+			return;
+		if (length < 0)
+			violate(s, session, "a message that is too long, or has descriptors");
+		else if (length == 0)
+			session_end(s, session, ""); /* its status says how it died */
+		else
+			obey(s, session, (struct bytes){message, (size_t)length, 0});
+	}
+}
+
+int
+worker_messages_watch(struct supervisor *s, struct session *session, int socket)
+{
+	session->supervisor = s;
+	session->socket.owner = session;
+	session->socket.ready = socket_ready;
+	return loop_watch(&session->socket, socket, EPOLLIN);
+}

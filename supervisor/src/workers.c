@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "workers.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "events.h"
+#include "notifications.h"
+#include "sessions.h"
+
+#define BACK_OFF_FIRST (20 * MILLISECOND)
+#define BACK_OFF_MAX (5 * SECOND)
+#define EARLY SECOND  /* a worker that ends sooner may be failing at its start */
+#define UNSEEN SECOND /* after this time it is asked whether a fork has failed */
+
+static int zygote_descriptors = -1; /* /proc/PID/fd, its size is their number (Linux 6.2) */
+static int children = -1;           /* /proc/self/task/PID/children */
+
+const char *
+workers_open(pid_t zygote)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", zygote);
+	zygote_descriptors = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (zygote_descriptors < 0)
+		return "find the launcher in /proc";
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	children = open(path, O_RDONLY | O_CLOEXEC);
+	return children < 0 ? "open the list of its children" : NULL;
+}
+
+uint32_t
+workers_count(const struct supervisor *s, enum worker_state state)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+		count += s->worker[i].state == state;
+	return count;
+}
+
+struct worker *
+workers_in(struct supervisor *s, enum worker_state state)
+{
+	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+		if (s->worker[i].state == state)
+			return &s->worker[i];
+	return NULL;
+}
+
+static struct worker *
+known(struct supervisor *s, pid_t pid)
+{
+	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+		if (s->worker[i].state != WORKER_NONE && s->worker[i].pid == pid)
+			return &s->worker[i];
+	return NULL;
+}
+
+struct worker *
+workers_caller(struct supervisor *s, pid_t pid)
+{
+	struct worker *worker = known(s, pid);
+	siginfo_t ended;
+
+	if (worker != NULL || pid == s->zygote ||
+	    waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) != 0)
+		return worker;
+	worker = workers_in(s, WORKER_NONE);
+	if (worker == NULL)
+		return NULL; /* more than were permitted */
+	*worker = (struct worker){.state = WORKER_BORN, .pid = pid, .born = s->forked};
+	if (s->unseen > 0)
+		s->unseen--;
+	return worker;
+}
+
+bool
+workers_zygote_is_clean(void)
+{
+	struct stat descriptors;
+
+	return fstat(zygote_descriptors, &descriptors) == 0 &&
+	       descriptors.st_size == SHAI_FD_RESERVED_END;
+}
+
+static uint32_t
+workers_alive(const struct supervisor *s)
+{
+	return SHAI_SLOTS_MAX - workers_count(s, WORKER_NONE);
+}
+
+/* Corrects unseen: a fork that was permitted may have failed. */
+static void
+count_unseen(struct supervisor *s)
+{
+	char list[4096];
+	ssize_t length = pread(children, list, sizeof(list) - 1, 0);
+	uint32_t count = 0, expected = workers_alive(s) + !s->zygote_ended;
+
+	for (ssize_t i = 0; i < length; i++)
+		count += list[i] == ' '; /* one after each number */
+	s->unseen = count > expected ? count - expected : 0;
+}
+
+/* Whether the task's limits leave room for one worker more, and few enough wait. */
+static bool
+is_wanted(const struct supervisor *s)
+{
+	uint32_t waiting =
+	    workers_count(s, WORKER_BORN) + workers_count(s, WORKER_IDLE) + s->unseen;
+
+	return workers_alive(s) + s->unseen < s->settings.slots && waiting < s->settings.idle_max;
+}
+
+int64_t
+workers_fork(struct supervisor *s)
+{
+	int64_t now = loop_now();
+
+	if (s->fork_waiting == 0 || !s->configured || s->terminating || s->lost)
+		return INT64_MAX;
+	/* The zygote asks for the next fork, so the last one has happened, or has failed. */
+	if (s->unseen > 0 && now >= s->forked + UNSEEN) {
+		count_unseen(s);
+		s->forked = now;
+	}
+	if (!is_wanted(s))
+		return s->unseen > 0 ? s->forked + UNSEEN : INT64_MAX;
+	if (now < s->fork_after)
+		return s->fork_after;
+	if (notification_continue(s, s->fork_waiting) == 0) {
+		s->unseen++;
+		s->forked = now;
+	}
+	s->fork_waiting = 0;
+	return INT64_MAX;
+}
+
+/* Lengthens the pause before the next fork, or ends it. */
+static void
+back_off(struct supervisor *s, bool failing)
+{
+	if (!failing) {
+		s->back_off = 0;
+		return;
+	}
+	s->back_off = s->back_off == 0 ? BACK_OFF_FIRST : 2 * s->back_off;
+	if (s->back_off > BACK_OFF_MAX)
+		s->back_off = BACK_OFF_MAX;
+	s->fork_after = loop_now() + s->back_off;
+}
+
+static void
+describe(const siginfo_t *ended, char reason[SHAI_REASON_MAX])
+{
+	if (ended->si_code == CLD_EXITED)
+		(void)snprintf(
+		    reason, SHAI_REASON_MAX, "the worker exited with status %d", ended->si_status);
+	else
+		(void)snprintf(reason, SHAI_REASON_MAX, "the worker was killed by signal %d",
+		    ended->si_status);
+}
+
+static void
+worker_ended(struct supervisor *s, const siginfo_t *ended)
+{
+	struct worker *worker = known(s, ended->si_pid);
+	char reason[SHAI_REASON_MAX];
+
+	describe(ended, reason);
+	if (worker != NULL && worker->session != NULL) {
+		struct session *session = worker->session;
+
+		if (session->reset)
+			back_off(s, false);
+		else if (loop_now() - worker->born < EARLY)
+			back_off(s, true);
+		session_worker_gone(s, session, reason);
+	} else if (!s->zygote_ended && !s->lost) {
+		struct shai_control_event *event = events_add(SHAI_EVENT_WORKER);
+
+		event->worker = ended->si_pid;
+		memcpy(event->reason, reason, sizeof(event->reason));
+		back_off(s, true);
+	}
+	if (worker != NULL)
+		worker->state = WORKER_NONE;
+	else if (s->unseen > 0)
+		s->unseen--;
+}
+
+static uint32_t
+status_of(const siginfo_t *ended)
+{
+	if (ended->si_code == CLD_EXITED)
+		return ((uint32_t)ended->si_status & 0xff) << 8;
+	return (uint32_t)ended->si_status | (ended->si_code == CLD_DUMPED ? 0x80u : 0);
+}
+
+bool
+workers_reap(struct supervisor *s)
+{
+	siginfo_t ended;
+
+	for (;;) {
+		memset(&ended, 0, sizeof(ended));
+		if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0)
+			return false; /* ECHILD */
+		if (ended.si_pid == 0)
+			return true;
+		if (ended.si_pid == s->zygote) {
+			workers_kill_all(
+			    s); /* its number is that of the group until it is reaped */
+			s->zygote_ended = true;
+			s->zygote_status = status_of(&ended);
+		} else {
+			worker_ended(s, &ended);
+		}
+		(void)waitid(P_PID, (id_t)ended.si_pid, &ended, WEXITED | WNOHANG);
+	}
+}
+
+void
+workers_kill_all(struct supervisor *s)
+{
+	/*
+	 * The launcher leads the group, which the filter keeps the task's processes in, once it
+	 * has made it. A fork that is under way belongs to it, or fails because of the signal.
+	 */
+	if (!s->zygote_ended) {
+		(void)kill(s->zygote, SIGKILL);
+		(void)kill(-s->zygote, SIGKILL);
+	}
+	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+		if (s->worker[i].state != WORKER_NONE)
+			(void)kill(s->worker[i].pid, SIGKILL);
+}

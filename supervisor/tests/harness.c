@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* After so long without anything the supervisor is taken to hang. */
+#define PATIENCE_MILLISECONDS 20000
+
+static const int ends_of_slot[] = {SHAI_FD_PIPE, SHAI_FD_CHANNEL};
+
+struct shai_control_header
+control_header(enum shai_control_type type, size_t size)
+{
+	return (struct shai_control_header){
+	    .type = (uint16_t)type, .version = SHAI_CONTROL_VERSION, .size = (uint32_t)size};
+}
+
+struct shai_control_settings
+harness_settings(void)
+{
+	return (struct shai_control_settings){
+	    .header = control_header(SHAI_CONTROL_SETTINGS, sizeof(struct shai_control_settings)),
+	    .mode = SHAI_MODE_SHAI,
+	    .slots = 2,
+	    .idle_max = 1,
+	    .parameters = SHAI_PARAMETER_USER,
+	    .mounts_max = 16,
+	    .service = "search",
+	    .pipeline = "syse"};
+}
+
+void
+harness_send(struct harness *h, const void *record, size_t size, const struct descriptors *with)
+{
+	EXPECT(packet_send(h->control, record, size, with) == 0);
+}
+
+void
+harness_order(struct harness *h, enum shai_control_type type)
+{
+	struct shai_control_header record = control_header(type, sizeof(record));
+
+	harness_send(h, &record, sizeof(record), NULL);
+}
+
+static void
+make_directory(const char *format, const char *directory, uint32_t class)
+{
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), format, directory, class);
+	EXPECT(mkdir(path, 0755) == 0);
+}
+
+/* Makes a view with the documents, and the class table. */
+static void
+make_view(struct harness *h, struct descriptors *out)
+{
+	uint32_t table[CLASS_TABLE] = {0};
+	char path[96];
+	int file;
+
+	make_directory("%s/view%.0u", h->directory, 0);
+	for (uint32_t class = 1; class <= 2; class ++) {
+		make_directory("%s/view/%u", h->directory, class);
+		make_directory("%s/view/%u/0", h->directory, class);
+	}
+	for (uint32_t id = 1; id < CLASS_TABLE; id++) {
+		table[id] = id == DOCUMENT_OF_BOB ? 2 : 1;
+		(void)snprintf(path, sizeof(path), "%s/view/%u/0/%u", h->directory, table[id], id);
+		file = open(
+		    path, O_WRONLY | O_CREAT | O_CLOEXEC, id == DOCUMENT_PRIVATE ? 0600 : 0644);
+		EXPECT(dprintf(file, "document %u\n", id) > 0 && close(file) == 0);
+	}
+	(void)snprintf(path, sizeof(path), "%s/view", h->directory);
+	out->number[out->count++] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	file = memfd_create("classes", MFD_CLOEXEC);
+	EXPECT(write(file, table, sizeof(table)) == sizeof(table));
+	out->number[out->count++] = file;
+}
+
+static int
+listen_anywhere(struct harness *h)
+{
+	struct sockaddr_in address = {
+	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+	int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	EXPECT(bind(listening, (struct sockaddr *)&address, size) == 0);
+	EXPECT(listen(listening, 64) == 0);
+	EXPECT(getsockname(listening, (struct sockaddr *)&address, &size) == 0);
+	h->port = ntohs(address.sin_port);
+	return listening;
+}
+
+/* Becomes the supervisor, in the child. */
+static void
+become_supervisor(int control, int plan, int status)
+{
+	char *arguments[] = {(char[]){SUPERVISOR}, (char[]){STAND_IN}, (char[]){"0"}, NULL};
+	int moved[] = {
+	    fcntl(control, F_DUPFD, 50), fcntl(plan, F_DUPFD, 50), fcntl(status, F_DUPFD, 50)};
+
+	for (int i = 0; i < 3; i++)
+		(void)dup2(moved[i], 3 + i);
+	(void)close_range(6, ~0u, 0);
+	/* Looking for leaks takes system calls that the supervisor gives up. */
+	(void)setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
+	(void)execv(SUPERVISOR, arguments);
+	_exit(126);
+}
+
+void
+harness_launch(struct harness *h, enum scenario scenario)
+{
+	char byte = (char)scenario;
+	int plan = memfd_create("plan", MFD_CLOEXEC);
+	int control[2], status[2];
+	struct shai_control_started started;
+
+	memset(h, 0, sizeof(*h));
+	h->listener = -1;
+	(void)snprintf(h->directory, sizeof(h->directory), "/tmp/shai-supervisor-XXXXXX");
+	EXPECT(mkdtemp(h->directory) != NULL && chmod(h->directory, 0755) == 0);
+	EXPECT(write(plan, &byte, 1) == 1 && pipe2(status, O_CLOEXEC) == 0);
+	EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) == 0);
+	h->supervisor = fork();
+	EXPECT(h->supervisor >= 0);
+	if (h->supervisor == 0)
+		become_supervisor(control[1], plan, status[1]);
+	h->control = control[0];
+	h->status = status[0];
+	(void)close(control[1]);
+	(void)close(status[1]);
+	(void)close(plan);
+	(void)harness_receive(h, SHAI_CONTROL_STARTED, &started, sizeof(started));
+	h->zygote = started.pid;
+}
+
+static void
+send_slot(struct harness *h, uint32_t number)
+{
+	struct shai_control_slot record = {
+	    .header = control_header(SHAI_CONTROL_SLOT, sizeof(record)),
+	    .slot = number,
+	    .count = 2};
+	struct descriptors with = {.count = 2};
+	int ends[2], channel[2];
+
+	EXPECT(pipe2(ends, O_CLOEXEC) == 0);
+	EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) == 0);
+	record.end[0] = (struct shai_control_end_of_slot){ends_of_slot[0] + (int)number, 1};
+	record.end[1] = (struct shai_control_end_of_slot){ends_of_slot[1] + (int)number, 0};
+	with.number[0] = ends[1];
+	with.number[1] = channel[0];
+	harness_send(h, &record, sizeof(record), &with);
+	descriptors_close(&with);
+	if (number == 0) {
+		h->pipe = ends[0];
+		h->channel = channel[1];
+	} else {
+		(void)close(ends[0]);
+		(void)close(channel[1]);
+	}
+}
+
+void
+harness_set(struct harness *h, const char *principal, uint32_t class_count, uint32_t flags)
+{
+	struct {
+		struct shai_control_set head;
+		uint32_t classes[2];
+	} record = {.classes = {1, 2}};
+	size_t size = sizeof(record.head) + class_count * sizeof(record.classes[0]);
+
+	record.head.header = control_header(SHAI_CONTROL_SET, size);
+	record.head.class_count = class_count;
+	record.head.flags = flags;
+	(void)snprintf(record.head.principal, sizeof(record.head.principal), "%s", principal);
+	(void)snprintf(record.head.instance, sizeof(record.head.instance), "worker(%s)", principal);
+	harness_send(h, &record, size, NULL);
+}
+
+void
+harness_start_without_credits(
+    struct harness *h, enum scenario scenario, const struct shai_control_settings *settings)
+{
+	struct descriptors with = {.count = 1};
+	uint8_t secret[64];
+
+	harness_launch(h, scenario);
+	with.number[0] = listen_anywhere(h);
+	make_view(h, &with);
+	harness_send(h, settings, sizeof(*settings), &with);
+	descriptors_close(&with);
+	for (uint32_t slot = 0; slot < settings->slots; slot++)
+		send_slot(h, slot);
+	for (int i = 0; i < 2; i++) {
+		struct shai_control_key key = {
+		    .header = control_header(SHAI_CONTROL_KEY, sizeof(key)), .present = 1};
+		const char *principal = i == 0 ? "alice" : "bob";
+
+		(void)snprintf(key.principal, sizeof(key.principal), "%s", principal);
+		client_key(principal, key.key, secret);
+		harness_send(h, &key, sizeof(key), NULL);
+		harness_set(h, principal, i == 0 ? 1 : 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES);
+	}
+	harness_order(h, SHAI_CONTROL_BEGIN);
+}
+
+void
+harness_start(
+    struct harness *h, enum scenario scenario, const struct shai_control_settings *settings)
+{
+	struct shai_control_credits credits = {
+	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 100000};
+
+	harness_start_without_credits(h, scenario, settings);
+	harness_send(h, &credits, sizeof(credits), NULL);
+}
+
+static void
+keep_events(struct harness *h, const void *record)
+{
+	const struct shai_control_events *head = record;
+	const struct shai_control_event *event = (const void *)(head + 1);
+
+	for (uint32_t i = 0; i < head->count && h->events < COUNT(h->event); i++)
+		h->event[h->events++] = event[i];
+}
+
+/* Receives one record of any type. Returns its size, 0 when the supervisor has gone. */
+static size_t
+receive_any(struct harness *h, void *record)
+{
+	struct pollfd ready = {.fd = h->control, .events = POLLIN};
+	struct descriptors received;
+	ssize_t size;
+
+	EXPECT(poll(&ready, 1, PATIENCE_MILLISECONDS) == 1);
+	size = packet_receive(h->control, record, SHAI_CONTROL_MAX, &received);
+	EXPECT(size >= 0);
+	if (received.count > 0)
+		h->listener = descriptors_take(&received, 0);
+	descriptors_close(&received);
+	if (size > 0 && ((struct shai_control_header *)record)->type == SHAI_CONTROL_EVENTS)
+		keep_events(h, record);
+	return (size_t)size;
+}
+
+size_t
+harness_receive(struct harness *h, enum shai_control_type type, void *out, size_t size)
+{
+	static _Alignas(8) uint8_t record[SHAI_CONTROL_MAX];
+
+	for (;;) {
+		size_t got = receive_any(h, record);
+		const struct shai_control_header *header = (const void *)record;
+
+		EXPECT(got >= sizeof(*header) && header->size == got);
+		if (header->type == type) {
+			memcpy(out, record, got < size ? got : size);
+			return got;
+		}
+	}
+}
+
+const struct shai_control_event *
+harness_event(struct harness *h, enum shai_event_kind kind)
+{
+	static _Alignas(8) uint8_t record[SHAI_CONTROL_MAX];
+
+	for (;;) {
+		while (h->read < h->events) {
+			const struct shai_control_event *event = &h->event[h->read++];
+
+			if (event->kind == kind)
+				return event;
+		}
+		EXPECT(receive_any(h, record) > 0);
+	}
+}
+
+void
+harness_fence(struct harness *h)
+{
+	struct shai_control_fence fence = {
+	    .header = control_header(SHAI_CONTROL_FENCE, sizeof(fence)), .number = ++h->fence};
+	struct shai_control_fence fenced;
+
+	harness_send(h, &fence, sizeof(fence), NULL);
+	(void)harness_receive(h, SHAI_CONTROL_FENCED, &fenced, sizeof(fenced));
+	EXPECT(fenced.number == h->fence);
+}
+
+struct shai_control_notification
+harness_call(struct harness *h, int value)
+{
+	struct shai_control_notification call;
+	struct seccomp_notif_resp answer = {
+	    .val = value < 0 ? 0 : value, .error = value < 0 ? value : 0};
+
+	(void)harness_receive(h, SHAI_CONTROL_NOTIFICATION, &call, sizeof(call));
+	answer.id = call.notification.id;
+	EXPECT(ioctl(h->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0);
+	return call;
+}
+
+int
+harness_wait(struct harness *h)
+{
+	int status = -1;
+
+	EXPECT(waitpid(h->supervisor, &status, 0) == h->supervisor);
+	h->supervisor = 0;
+	return status;
+}
+
+static int
+remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+	(void)status, (void)kind, (void)where;
+	return remove(path);
+}
+
+void
+harness_stop(struct harness *h)
+{
+	(void)close(h->control); /* as the monitor's death does */
+	if (h->supervisor != 0)
+		EXPECT(harness_wait(h) == 0);
+	(void)close(h->status);
+	if (h->listener >= 0)
+		(void)close(h->listener);
+	if (h->channel > 0)
+		(void)close(h->channel);
+	if (h->pipe > 0)
+		(void)close(h->pipe);
+	(void)nftw(h->directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Starts the real supervisor with the stand-in for a task. The test is its monitor, and
+ * the clients.
+ */
+#ifndef SUPERVISOR_TESTS_HARNESS_H
+#define SUPERVISOR_TESTS_HARNESS_H
+
+#include "packets.h"
+#include "shai_supervision.h"
+#include "stand_in.h"
+#include "testing.h"
+
+/* Ends the test when a condition does not hold. */
+#define EXPECT(condition)                                                                          \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			fail_msg("%s:%d: not so: %s (errno %m)", __FILE__, __LINE__, #condition);  \
+	} while (0)
+
+/* Documents 1..9 exist; 7 has class 2, the others class 1; 9 only its owner may read. */
+#define DOCUMENT_OF_BOB 7
+#define DOCUMENT_PRIVATE 9
+#define CLASS_TABLE 10
+
+struct harness {
+	pid_t supervisor;
+	int control;
+	int status; /* what the supervisor says when it cannot start */
+	int port;
+	int channel; /* the writing end of slot 0's channel */
+	int pipe;    /* the reading end of slot 0's pipe */
+	pid_t zygote;
+	int listener; /* the monitor's duplicate, -1 before it came */
+	char directory[32];
+	struct shai_control_event event[1024]; /* those that came, in order */
+	size_t events;
+	size_t read; /* of them, by harness_event */
+	uint64_t fence;
+};
+
+/* The settings that tests start from: mode shai, 2 slots, 1 idle worker, no limits. */
+struct shai_control_settings harness_settings(void);
+
+/* Starts a supervisor and sends settings, slots, keys of alice and bob, sets, credits, BEGIN. */
+void harness_start(
+    struct harness *h, enum scenario scenario, const struct shai_control_settings *settings);
+
+/* The same, without credits: no session can be bound. */
+void harness_start_without_credits(
+    struct harness *h, enum scenario scenario, const struct shai_control_settings *settings);
+
+/* Only starts it: no record is sent. */
+void harness_launch(struct harness *h, enum scenario scenario);
+
+/* Waits for the supervisor's end. Returns its wait status. */
+int harness_wait(struct harness *h);
+
+/* Ends everything that is left. */
+void harness_stop(struct harness *h);
+
+void harness_send(
+    struct harness *h, const void *record, size_t size, const struct descriptors *with);
+
+/* A header, and a record that has nothing else. */
+struct shai_control_header control_header(enum shai_control_type type, size_t size);
+void harness_order(struct harness *h, enum shai_control_type type);
+
+/* A set of a principal, of class 1 or of both. */
+void harness_set(struct harness *h, const char *principal, uint32_t class_count, uint32_t flags);
+
+/* Waits until a record of this type comes; events are kept. Returns its size. */
+size_t harness_receive(struct harness *h, enum shai_control_type type, void *record, size_t size);
+
+/* Waits for the next event of a kind; skips ACCEPTED for all others. */
+const struct shai_control_event *harness_event(struct harness *h, enum shai_event_kind kind);
+
+/* Waits until everything that was sent is in force. */
+void harness_fence(struct harness *h);
+
+/* Waits for a call that the monitor answers; answers with a value, or the error -value. */
+struct shai_control_notification harness_call(struct harness *h, int value);
+
+struct client {
+	int socket;
+	struct shai_connected connected;
+};
+
+/* The key pair of a principal. */
+void client_key(const char *principal, uint8_t key[SHAI_KEY_SIZE], uint8_t secret[64]);
+
+/* Connects; begun when the worker has its session. */
+int client_connect(const struct harness *h);
+struct client client_begin(const struct harness *h);
+void client_order(
+    const struct client *client, enum order order, int argument, const void *payload, size_t size);
+
+/* Waits for the next report, with at most size bytes in out. */
+struct report client_report(const struct client *client, void *out, size_t size);
+
+/* Whether a report is there now. */
+bool client_has_report(const struct client *client);
+
+/* Whether the connection ends next. */
+bool client_closed(const struct client *client);
+
+/* Sends a login as alice or bob, whose signature is right unless spoiled. */
+void client_login(const struct client *client, const char *principal, bool spoiled);
+
+/* The answer to it. */
+struct shai_bound client_bound(const struct client *client, struct report *report);
+
+/* Logs in; the test fails if that is refused. */
+struct report client_bind(const struct client *client, const char *principal);
+
+/* Asks for one document. Returns the status; *file is its number in the worker. */
+void client_open(const struct client *client, uint32_t id);
+int client_opened(const struct client *client, int *file);
+
+void client_reset(const struct client *client, uint64_t fast_opens);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The real supervisor's processes: forks, calls that the monitor answers, and the end.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static struct harness h;
+
+static void
+start(enum scenario scenario)
+{
+	const struct shai_control_settings settings = harness_settings();
+
+	harness_start(&h, scenario, &settings);
+}
+
+static int
+stop(void **state)
+{
+	(void)state;
+	harness_stop(&h);
+	return 0;
+}
+
+static bool
+is_gone(pid_t pid)
+{
+	return kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+/* The monitor ends a task by shutting its side down, and still hears of the end. */
+static void
+the_task_ends_with_the_monitor(void **state)
+{
+	struct shai_control_ended ended;
+	struct client client;
+
+	(void)state;
+	start(SERVES);
+	client = client_begin(&h);
+	client_order(&client, COLD_CALL, 0, NULL, 0); /* it waits for an answer when it is killed */
+	assert_int_equal(shutdown(h.control, SHUT_WR), 0);
+	(void)harness_receive(&h, SHAI_CONTROL_ENDED, &ended, sizeof(ended));
+	assert_int_equal(ended.status, SIGKILL);
+	assert_int_equal(harness_wait(&h), 0);
+	assert_true(client_closed(&client));
+	assert_true(is_gone(h.zygote));
+	close(client.socket);
+}
+
+static void
+the_task_ends_when_the_monitor_is_gone(void **state)
+{
+	struct client client;
+
+	(void)state;
+	start(SERVES);
+	client = client_begin(&h);
+	assert_int_equal(close(h.control), 0);
+	assert_int_equal(harness_wait(&h), 0);
+	assert_true(client_closed(&client));
+	assert_true(is_gone(h.zygote));
+	close(client.socket);
+}
+
+static void
+a_record_that_breaks_the_rules_ends_everything(void **state)
+{
+	(void)state;
+	start(SERVES);
+	harness_order(&h, (enum shai_control_type)99);
+	assert_int_equal(harness_wait(&h), 0);
+	assert_true(is_gone(h.zygote));
+}
+
+static void
+tells_how_the_program_ended(void **state)
+{
+	struct shai_control_ended ended;
+
+	(void)state;
+	start(SERVES);
+	(void)client_begin(&h);
+	harness_order(&h, SHAI_CONTROL_TERMINATE);
+	(void)harness_receive(&h, SHAI_CONTROL_ENDED, &ended, sizeof(ended));
+	assert_int_equal(ended.status, SIGTERM);
+	assert_int_equal(harness_wait(&h), 0);
+}
+
+static void
+tells_of_a_launcher_that_fails(void **state)
+{
+	struct shai_control_ended ended;
+
+	(void)state;
+	harness_launch(&h, EXITS);
+	(void)harness_receive(&h, SHAI_CONTROL_ENDED, &ended, sizeof(ended));
+	assert_int_equal(ended.status, 3 << 8);
+}
+
+static void
+the_monitor_answers_other_calls(void **state)
+{
+	struct client client;
+	struct shai_control_notification call;
+
+	(void)state;
+	start(SERVES);
+	client = client_begin(&h);
+	client_order(&client, COLD_CALL, 0, NULL, 0);
+	call = harness_call(&h, 1234);
+	assert_int_equal(call.notification.data.nr, SYS_getppid);
+	assert_int_equal(call.session, 1);
+	assert_int_equal(client_report(&client, NULL, 0).value, 1234);
+	close(client.socket);
+}
+
+/* What would mix two users, or escape: the monitor refuses it, and says why. */
+static void
+the_monitor_answers_forks_and_accepts_of_workers(void **state)
+{
+	static const enum order orders[] = {FORK, ACCEPT_AGAIN};
+	struct client client;
+
+	(void)state;
+	start(SERVES);
+	client = client_begin(&h);
+	for (size_t i = 0; i < COUNT(orders); i++) {
+		client_order(&client, orders[i], 0, NULL, 0);
+		assert_int_equal(harness_call(&h, -EPERM).session, 1);
+		assert_int_equal(client_report(&client, NULL, 0).error, EPERM);
+	}
+	close(client.socket);
+}
+
+static void
+the_monitor_answers_forks_that_share(void **state)
+{
+	static const enum scenario scenarios[] = {HOLDS_A_FILE, FORKS_CHILDREN};
+	struct shai_control_ended ended;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(scenarios); i++) {
+		start(scenarios[i]);
+		assert_int_equal(harness_call(&h, -EPERM).notification.data.nr, SYS_clone);
+		(void)harness_receive(&h, SHAI_CONTROL_ENDED, &ended, sizeof(ended));
+		assert_int_equal(ended.status, 8 << 8);
+		harness_stop(&h);
+	}
+	start(SERVES); /* for the end of the test */
+}
+
+static void
+workers_that_die_are_forked_with_pauses(void **state)
+{
+	const struct shai_control_event *event;
+	int64_t before = 0, pause = 0;
+
+	(void)state;
+	start(WORKERS_EXIT);
+	for (int i = 0; i < 5; i++) {
+		event = harness_event(&h, SHAI_EVENT_WORKER);
+		assert_string_equal(event->reason, "the worker exited with status 5");
+		if (before != 0) {
+			/* At least 20 ms, then 40, ...; how much later depends on the machine. */
+			pause = pause == 0 ? 20000000 : 2 * pause;
+			assert_true(event->when - before >= pause);
+		}
+		before = event->when;
+	}
+}
+
+static void
+forks_as_many_workers_as_may_wait(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct shai_control_idle idle;
+	struct client clients[2];
+
+	(void)state;
+	settings.idle_max = 2;
+	harness_start(&h, SERVES, &settings);
+	(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
+	assert_true(idle.workers > 0);
+	for (int i = 0; i < 2; i++)
+		clients[i] = client_begin(&h);
+	(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
+	assert_int_equal(idle.workers, 0); /* both slots are in use: no worker is forked */
+	client_reset(&clients[0], 0);
+	assert_true(client_closed(&clients[0]));
+	(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
+	assert_true(idle.workers > 0);
+	close(clients[0].socket);
+	close(clients[1].socket);
+}
+
+static void
+no_session_begins_while_it_is_paused(void **state)
+{
+	struct client live, next;
+
+	(void)state;
+	start(SERVES);
+	live = client_begin(&h);
+	harness_order(&h, SHAI_CONTROL_PAUSE);
+	harness_fence(&h);
+	next.socket = client_connect(&h);
+	(void)client_bind(&live, "alice"); /* goes on */
+	harness_fence(&h);
+	assert_false(client_has_report(&next));
+	harness_order(&h, SHAI_CONTROL_BEGIN);
+	assert_int_equal(client_report(&next, &next.connected, sizeof(next.connected)).size,
+	    sizeof(next.connected));
+	close(live.socket);
+	close(next.socket);
+}
+
+/* Whether the hexadecimal value of a line of /proc/PID/status is this. */
+static bool
+status_has(const char *name, unsigned long long expected)
+{
+	char path[64], line[256], format[32];
+	unsigned long long value = ~0ull;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", h.supervisor);
+	(void)snprintf(format, sizeof(format), "%s: %%llx", name);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL && sscanf(line, format, &value) != 1)
+		;
+	(void)fclose(file);
+	return value == expected;
+}
+
+static void
+gives_up_what_it_does_not_need(void **state)
+{
+	const unsigned long long kept =
+	    1ull << CAP_SYS_ADMIN | 1ull << CAP_KILL | 1ull << CAP_DAC_READ_SEARCH;
+
+	(void)state;
+	start(SERVES);
+	harness_fence(&h);
+	assert_true(status_has("CapPrm", kept) && status_has("CapEff", kept));
+	assert_true(status_has("CapBnd", kept));
+	assert_true(status_has("CapInh", 0) && status_has("CapAmb", 0));
+	assert_true(status_has("NoNewPrivs", 1) && status_has("Seccomp", 2));
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, stop)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(the_task_ends_with_the_monitor),
+	    TEST(the_task_ends_when_the_monitor_is_gone),
+	    TEST(a_record_that_breaks_the_rules_ends_everything),
+	    TEST(tells_how_the_program_ended),
+	    TEST(tells_of_a_launcher_that_fails),
+	    TEST(the_monitor_answers_other_calls),
+	    TEST(the_monitor_answers_forks_and_accepts_of_workers),
+	    TEST(the_monitor_answers_forks_that_share),
+	    TEST(workers_that_die_are_forked_with_pauses),
+	    TEST(forks_as_many_workers_as_may_wait),
+	    TEST(no_session_begins_while_it_is_paused),
+	    TEST(gives_up_what_it_does_not_need),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Sessions in the real supervisor: begin, login, documents, transfers, end.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static struct harness h;
+
+static void
+start(void)
+{
+	const struct shai_control_settings settings = harness_settings();
+
+	harness_start(&h, SERVES, &settings);
+}
+
+static int
+stop(void **state)
+{
+	(void)state;
+	harness_stop(&h);
+	return 0;
+}
+
+static void
+a_session_begins_binds_and_ends(void **state)
+{
+	struct client client;
+	struct report report;
+	struct shai_bound bound;
+	const struct shai_control_event *event;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	assert_string_equal(client.connected.peer, "127.0.0.1");
+	assert_int_equal(client.connected.mode, SHAI_MODE_SHAI);
+	client_login(&client, "alice", false);
+	bound = client_bound(&client, &report);
+	assert_int_equal(bound.status, 0);
+	assert_string_equal(bound.instance, "worker(alice)");
+	assert_int_equal(bound.class_count, 1);
+	assert_int_equal(bound.flags, 0);
+	client_reset(&client, UINT64_MAX);
+	assert_true(client_closed(&client));
+	event = harness_event(&h, SHAI_EVENT_BOUND);
+	assert_string_equal(event->principal, "alice");
+	assert_string_equal(event->reason, "analyzed");
+	event = harness_event(&h, SHAI_EVENT_ENDED);
+	assert_string_equal(event->reason, "");
+	assert_true(event->counters[0] > 0 && event->counters[0] <= 10000 * 60);
+	close(client.socket);
+}
+
+/* One after the other, in both slots at a time: nothing of a session is left. */
+static void
+a_slot_serves_many_sessions(void **state)
+{
+	(void)state;
+	start();
+	for (int i = 0; i < 40; i++) {
+		struct client first = client_begin(&h), second = client_begin(&h);
+
+		assert_int_not_equal(first.connected.slot, second.connected.slot);
+		(void)client_bind(&first, "alice");
+		(void)client_bind(&second, "bob");
+		client_reset(&second, 1);
+		client_reset(&first, 1);
+		assert_true(client_closed(&first) && client_closed(&second));
+		close(first.socket);
+		close(second.socket);
+	}
+	for (int i = 0; i < 80; i++)
+		assert_string_equal(harness_event(&h, SHAI_EVENT_ENDED)->reason, "");
+}
+
+static void
+refuses_a_wrong_signature_and_lets_the_user_try_again(void **state)
+{
+	struct client client;
+	struct report report;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	client_login(&client, "alice", true);
+	assert_int_equal(client_bound(&client, &report).status, EACCES);
+	assert_string_equal(harness_event(&h, SHAI_EVENT_REFUSED)->principal, "alice");
+	client_login(&client, "carol", false);
+	assert_int_equal(client_bound(&client, &report).status, EACCES);
+	(void)client_bind(&client, "alice");
+	close(client.socket);
+}
+
+static void
+opens_directories_and_documents_of_the_set_only(void **state)
+{
+	struct client client;
+	struct report bound, report;
+	char text[64];
+	int file;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	bound = client_bind(&client, "alice");
+	assert_int_equal(bound.descriptors, 1); /* its class' directory */
+	client_order(&client, READ, bound.value, "0/3", sizeof("0/3"));
+	report = client_report(&client, text, sizeof(text));
+	assert_int_equal(report.value, strlen("document 3\n"));
+	client_order(&client, READ, bound.value, "../2/0/7", sizeof("../2/0/7"));
+	assert_int_equal(client_report(&client, text, sizeof(text)).error, ENOENT);
+	client_open(&client, 3);
+	assert_int_equal(client_opened(&client, &file), 0);
+	client_order(&client, READ, file, "", 1);
+	assert_int_equal(client_report(&client, text, sizeof(text)).value, strlen("document 3\n"));
+	close(client.socket);
+}
+
+/* Documents that the monitor has to decide on, and those that it has opened. */
+static void
+asks_the_monitor_about_other_documents(void **state)
+{
+	static const uint32_t others[] = {DOCUMENT_OF_BOB, DOCUMENT_PRIVATE, CLASS_TABLE + 5, 0};
+	struct client client;
+	int file;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	for (size_t i = 0; i < COUNT(others); i++) {
+		struct {
+			struct shai_control_relay head;
+			struct shai_open request;
+		} question;
+		struct {
+			struct shai_control_relay head;
+			struct shai_opened record;
+		} answer = {.head.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
+		    .record = {.header = {.version = SHAI_SESSION_VERSION,
+				   .type = SHAI_OPENED,
+				   .size = sizeof(answer.record),
+				   .sequence = 12},
+			.count = 1,
+			.status = {EACCES}}};
+
+		client_open(&client, others[i]);
+		(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+		assert_int_equal(question.request.conduit[0], others[i]);
+		answer.head.session = question.head.session;
+		harness_send(&h, &answer, sizeof(answer), NULL);
+		assert_int_equal(client_opened(&client, &file), EACCES);
+	}
+	close(client.socket);
+}
+
+static void
+in_mode_dynamic_the_monitor_decides_on_everything(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct shai_control_ask_bind question;
+	struct shai_control_bind answer = {
+	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer))};
+	struct client client;
+	struct report report;
+	struct shai_bound bound;
+
+	(void)state;
+	settings.mode = SHAI_MODE_DYNAMIC;
+	harness_start(&h, SERVES, &settings);
+	client = client_begin(&h);
+	for (int status = EPERM; status >= 0; status--) {
+		client_login(&client, "alice", false);
+		(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
+		assert_string_equal(question.principal, "alice");
+		answer.session = question.session;
+		answer.sequence = question.sequence;
+		answer.status = status;
+		harness_send(&h, &answer, sizeof(answer), NULL);
+		bound = client_bound(&client, &report);
+		assert_int_equal(bound.status, status);
+		assert_int_equal(bound.class_count + bound.directory_count + report.descriptors, 0);
+	}
+	client_open(&client, 3);
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	close(client.socket);
+}
+
+static void
+a_login_waits_for_a_credit(void **state)
+{
+	struct shai_control_credits credits = {
+	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
+	struct shai_control_settings settings = harness_settings();
+	struct client client;
+	struct report report;
+
+	(void)state;
+	harness_start_without_credits(&h, SERVES, &settings);
+	client = client_begin(&h);
+	client_login(&client, "alice", false);
+	harness_fence(&h);
+	assert_false(client_has_report(&client));
+	harness_send(&h, &credits, sizeof(credits), NULL);
+	assert_int_equal(client_bound(&client, &report).status, 0);
+	close(client.socket);
+}
+
+static void
+passes_transfers_on_and_drops_others(void **state)
+{
+	struct {
+		struct shai_header header;
+		struct shai_transfer transfer;
+	} message;
+	struct shai_transfer transfer = {.query = 5, .conduit = {3, 4}};
+	struct client client;
+
+	(void)state;
+	start();
+	/* Of nobody, of a session without a user, and not valid: dropped. */
+	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
+	client = client_begin(&h);
+	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
+	harness_fence(&h);
+	(void)client_bind(&client, "alice");
+	assert_int_equal(send(h.channel, &transfer, 15, 0), 15);
+	transfer.query = 6;
+	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
+	assert_int_equal(client_report(&client, &message, sizeof(message)).size, 16 + 16);
+	assert_int_equal(message.header.type, SHAI_TRANSFER);
+	assert_int_equal(message.transfer.query, 6);
+	assert_int_equal(message.transfer.conduit[1], 4);
+	(void)harness_event(&h, SHAI_EVENT_VIOLATION);
+	close(client.socket);
+}
+
+static void
+the_worker_gets_its_slots_pipe(void **state)
+{
+	struct client client;
+	char byte = 0;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	assert_int_equal(client.connected.slot, 0);
+	client_order(&client, WRITE, SHAI_FD_PIPE, "q", 1);
+	assert_int_equal(client_report(&client, &byte, 0).value, 1);
+	assert_int_equal(read(h.pipe, &byte, 1), 1);
+	assert_int_equal(byte, 'q');
+	close(client.socket);
+}
+
+static void
+a_message_that_breaks_the_protocol_ends_the_session(void **state)
+{
+	static const struct {
+		enum order order;
+		uint16_t type, version;
+	} spoils[] = {{SEND, SHAI_OPEN, 2}, /* before a login */
+	    {SEND, SHAI_REGISTER, 2}, {SEND, SHAI_RESET, 1}, {SEND_FILE, SHAI_RESET, 2}};
+
+	(void)state;
+	start();
+	for (size_t i = 0; i < COUNT(spoils); i++) {
+		struct client client = client_begin(&h);
+		struct shai_open record = {.header = {.version = spoils[i].version,
+					       .type = spoils[i].type,
+					       .size = sizeof(record)},
+		    .count = 1};
+		size_t size =
+		    spoils[i].type == SHAI_RESET ? sizeof(struct shai_reset) : sizeof(record);
+
+		record.header.size = (uint32_t)size;
+		client_order(&client, spoils[i].order, 0, &record, size);
+		assert_true(client_closed(&client));
+		(void)harness_event(&h, SHAI_EVENT_VIOLATION);
+		close(client.socket);
+	}
+}
+
+static void
+says_how_a_worker_ended(void **state)
+{
+	static const struct {
+		enum order order;
+		const char *reason;
+	} ends[] = {{EXIT, "the worker exited with status 4"},
+	    {CRASH, "the worker was killed by signal 11"}};
+
+	(void)state;
+	start();
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		struct client client = client_begin(&h);
+
+		client_order(&client, ends[i].order, 4, NULL, 0);
+		assert_true(client_closed(&client));
+		assert_string_equal(harness_event(&h, SHAI_EVENT_ENDED)->reason, ends[i].reason);
+		close(client.socket);
+	}
+}
+
+static void
+the_monitor_ends_sessions(void **state)
+{
+	struct shai_control_forget forget = {
+	    .header = control_header(SHAI_CONTROL_FORGET, sizeof(forget)),
+	    .principal = "alice",
+	    .flags = SHAI_FORGET_END,
+	    .reason = "a policy has changed"};
+	struct shai_control_end end = {
+	    .header = control_header(SHAI_CONTROL_END, sizeof(end)), .reason = "revoked"};
+	struct client alice, bob;
+
+	(void)state;
+	start();
+	alice = client_begin(&h);
+	bob = client_begin(&h);
+	(void)client_bind(&alice, "alice");
+	(void)client_bind(&bob, "bob");
+	harness_send(&h, &forget, sizeof(forget), NULL);
+	assert_true(client_closed(&alice));
+	assert_string_equal(harness_event(&h, SHAI_EVENT_ENDED)->reason, "a policy has changed");
+	client_order(&bob, COLD_CALL, 0, NULL, 0); /* it lives, and says its session's number */
+	end.session = harness_call(&h, 1).session;
+	assert_int_equal(client_report(&bob, &end.reason, 0).value, 1);
+	harness_send(&h, &end, sizeof(end), NULL);
+	assert_true(client_closed(&bob));
+	close(alice.socket);
+	close(bob.socket);
+}
+
+static void
+limits_connections_principals_and_time(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct client first, second;
+	struct report report;
+
+	(void)state;
+	settings.per_principal = 1;
+	settings.per_peer = 2;
+	settings.slots = 3;
+	settings.idle_max = 3;
+	settings.lifetime_s = 1;
+	harness_start(&h, SERVES, &settings);
+	first = client_begin(&h);
+	second = client_begin(&h);
+	assert_true(client_closed(&(struct client){.socket = client_connect(&h)}));
+	(void)harness_event(&h, SHAI_EVENT_LIMIT);
+	(void)client_bind(&first, "alice");
+	client_login(&second, "alice", false);
+	assert_int_equal(client_bound(&second, &report).status, EACCES);
+	(void)client_bind(&second, "bob");
+	assert_true(client_closed(&first) && client_closed(&second)); /* over their lifetime */
+	close(first.socket);
+	close(second.socket);
+}
+
+static void
+ends_a_session_without_a_user(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct client client;
+
+	(void)state;
+	settings.unbound_ms = 50;
+	harness_start(&h, SERVES, &settings);
+	client = client_begin(&h);
+	assert_true(client_closed(&client));
+	assert_string_equal(
+	    harness_event(&h, SHAI_EVENT_ENDED)->reason, "nobody authenticated within 50 ms");
+	close(client.socket);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, stop)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(a_session_begins_binds_and_ends),
+	    TEST(a_slot_serves_many_sessions),
+	    TEST(refuses_a_wrong_signature_and_lets_the_user_try_again),
+	    TEST(opens_directories_and_documents_of_the_set_only),
+	    TEST(asks_the_monitor_about_other_documents),
+	    TEST(in_mode_dynamic_the_monitor_decides_on_everything),
+	    TEST(a_login_waits_for_a_credit),
+	    TEST(passes_transfers_on_and_drops_others),
+	    TEST(the_worker_gets_its_slots_pipe),
+	    TEST(a_message_that_breaks_the_protocol_ends_the_session),
+	    TEST(says_how_a_worker_ended),
+	    TEST(the_monitor_ends_sessions),
+	    TEST(limits_connections_principals_and_time),
+	    TEST(ends_a_session_without_a_user),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
