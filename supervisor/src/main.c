@@ -153,6 +153,18 @@ run(struct supervisor *s)
 	}
 }
 
+/* No session is left. */
+static void
+free_tables(struct supervisor *s)
+{
+	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+		keyvalue_free(s->slot[i].store);
+	mounts_free(s->mounts);
+	regions_free(&s->regions);
+	sets_free(&s->sets);
+	keys_free(&s->keys);
+}
+
 static int
 give_up(int status, const char *problem)
 {
@@ -185,5 +197,6 @@ main(int count, char **arguments)
 	run(s);
 	record.status = s->zygote_status;
 	(void)monitor_send(s, &record, sizeof(record), -1);
+	free_tables(s);
 	return 0;
 }
