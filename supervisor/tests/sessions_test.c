@@ -205,8 +205,12 @@ a_login_waits_for_a_credit(void **state)
 	harness_start_without_credits(&h, SERVES, &settings);
 	client = client_begin(&h);
 	client_login(&client, "alice", false);
-	harness_fence(&h);
-	assert_false(client_has_report(&client));
+	/* An answer to the login would come before the second result. */
+	for (int i = 0; i < 2; i++) {
+		client_order(&client, COLD_CALL, 0, NULL, 0);
+		(void)harness_call(&h, 1);
+		assert_int_equal(client_report(&client, &report, 0).descriptors, RESULT);
+	}
 	harness_send(&h, &credits, sizeof(credits), NULL);
 	assert_int_equal(client_bound(&client, &report).status, 0);
 	close(client.socket);
