@@ -107,7 +107,7 @@ func TestAuditLogIsFull(t *testing.T) {
 	if m.Ready(t.Context()) != nil || refusing(t, m) != 0 {
 		t.Error("the monitor is not ready although there is space again")
 	}
-	waitUntil(t, "the refused accesses are counted in the log", func() bool {
+	waiting.Until(t, "the refused accesses are counted in the log", func() bool {
 		var omitted uint64
 		s.must(m.audit.Query(t.Context(), audit.Query{}, func(r audit.Record) error {
 			omitted += r.Omitted

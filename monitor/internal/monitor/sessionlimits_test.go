@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // recorded reports whether a record of the audit log gives a reason.
@@ -68,7 +69,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	case <-second.gone:
 		left = first
 	}
-	waitUntil(t, "the address is crowded", func() bool { return sessions.crowded(peer, 1) })
+	waiting.Until(t, "the address is crowded", func() bool { return sessions.crowded(peer, 1) })
 	if sessions.crowded(other, 1) {
 		t.Error("another address is crowded, too")
 	}

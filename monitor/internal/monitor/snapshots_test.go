@@ -15,12 +15,13 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // awaitSnapshot waits for the snapshot after an apply, which a process of its own examines.
 func (s *stack) awaitSnapshot() {
 	s.t.Helper()
-	waitUntil(s.t, "a snapshot is taken", func() bool {
+	waiting.Until(s.t, "a snapshot is taken", func() bool {
 		taken, err := filepath.Glob(filepath.Join(s.options.State, catalogFolder, "snapshots/*.db"))
 		return err == nil && len(taken) > 0
 	})
@@ -36,7 +37,7 @@ func TestDamagedCatalog(t *testing.T) {
 	}
 	applyBare(t, m, bareManifest)
 	var snapshots []catalog.Snapshot
-	waitUntil(t, "a snapshot is taken", func() bool {
+	waiting.Until(t, "a snapshot is taken", func() bool {
 		snapshots, err = Snapshots(t.Context(), options.State)
 		return len(snapshots) == 1
 	})

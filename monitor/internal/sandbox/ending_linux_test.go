@@ -19,6 +19,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/waiting"
 )
 
 // needCgroup skips a test on a machine without cgroups for tasks.
@@ -62,7 +64,7 @@ func TestLeftGroupWithoutKeeper(t *testing.T) {
 			Command: []string{"/bin/sh", "-c", "setsid setsid -f sleep 1000; echo ready; sleep 1000"}}
 		task, processes := breeder(t, spec)
 		var left []int
-		eventually(t, "one process has left the group", func() bool {
+		waiting.Until(t, "one process has left the group", func() bool {
 			program := members(t, task.PID())
 			left = slices.DeleteFunc(members(t, keeperOf(task)), func(pid int) bool {
 				return pid == keeperOf(task) || slices.Contains(program, pid)
@@ -74,7 +76,7 @@ func TestLeftGroupWithoutKeeper(t *testing.T) {
 		if waived == taskCgroup {
 			check(t, unix.Kill(left[0], unix.SIGKILL)) // it runs
 		}
-		eventually(t, "all processes are gone", func() bool { return !alive(append(left, processes...)) })
+		waiting.Until(t, "all processes are gone", func() bool { return !alive(append(left, processes...)) })
 	}
 }
 
@@ -93,7 +95,7 @@ func TestKillReachesTheLauncher(t *testing.T) {
 	go func() { ended <- outside.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(waiting.Limit):
 		t.Error("a launcher outside of its cgroup runs on")
 	}
 }
@@ -137,7 +139,7 @@ func TestTasksHaveACgroup(t *testing.T) {
 			if _, err := os.Stat(own); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("confined %v: the cgroup %s is left: %v", confined, own, err)
 			}
-			eventually(t, "all processes are gone", func() bool { return !alive(processes) })
+			waiting.Until(t, "all processes are gone", func() bool { return !alive(processes) })
 		}
 	}
 }

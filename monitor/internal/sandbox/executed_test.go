@@ -36,7 +36,7 @@ func TestExecuted(t *testing.T) {
 	check(t, err)
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	check(t, err)
-	ofShell, err := Executed("/bin/sh", everything)
+	ofShell, err := executedPaths("/bin/sh")
 	if err != nil || len(ofShell) != 2 || ofShell[0] != shell || !strings.Contains(ofShell[1], "ld-") {
 		t.Fatalf("/bin/sh executes %q, %v", ofShell, err)
 	}
