@@ -50,8 +50,10 @@ func newStack(t testing.TB) *stack {
 	s.options = Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
 		TaskIDs: taskUsers(root),
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Define:  map[string]string{"PROBE": given.probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
+		// Of four workers: who connects again at once has a session more until the last one has ended.
+		Sessions: SessionLimits{PerUser: 3},
+		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Define:   map[string]string{"PROBE": given.probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
 	}
 	s.manifests["pipeline.yaml"] = withoutKeyValue(pipelineText(t))
 	s.document("/corpus/public/1.txt")

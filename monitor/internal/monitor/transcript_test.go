@@ -41,7 +41,6 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := newStack(t)
-			s.options.Sessions.PerUser = 3 // of four workers
 			got := play(s, string(text))
 			if *rewrite {
 				if !isReference {
