@@ -27,7 +27,7 @@
 #define SHAI_ADDRESS_SIZE 16      /* IPv6 */
 #define SHAI_KEY_SIZE 32          /* Ed25519 public key */
 #define SHAI_SLOTS_MAX 32         /* sessions at the same time: SHAI_FD_CHANNEL_COUNT */
-#define SHAI_SLOT_ENDS_MAX 8      /* pipe and channel ends of one slot */
+#define SHAI_SLOT_ENDS_MAX 12     /* pipe and channel ends of one slot */
 #define SHAI_REGIONS_MAX 512      /* prefixes in one record */
 #define SHAI_STORE_PATH_MAX 108   /* sockaddr_un.sun_path */
 #define SHAI_STORE_COMMAND_MAX 96 /* a renamed command, with NUL */
@@ -319,7 +319,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are read in pl
 static_assert(sizeof(struct shai_control_header) == 8, "no padding");
 static_assert(sizeof(struct shai_control_settings) == 240, "no padding");
 static_assert(sizeof(struct shai_control_end_of_slot) == 8, "no padding");
-static_assert(sizeof(struct shai_control_slot) == 80, "no padding");
+static_assert(sizeof(struct shai_control_slot) == 112, "no padding");
 static_assert(sizeof(struct shai_control_key) == 144, "no padding");
 static_assert(sizeof(struct shai_control_region) == 120, "no padding");
 static_assert(sizeof(struct shai_control_regions) == 24, "no padding");

@@ -35,8 +35,11 @@ If one that the sandbox has to prevent is open, the exit code is 1.`,
 			if channels {
 				return p.measureChannels(ctx)
 			}
-			report := p.probe()
-			err := p.print(report, func(w io.Writer) { printMachine(w, report) })
+			report, err := p.probe()
+			if err != nil {
+				return err
+			}
+			err = p.print(report, func(w io.Writer) { printMachine(w, report) })
 			if err == nil && report.Enforcement != "full" && report.Enforcement != "partial" {
 				return errSaid
 			}

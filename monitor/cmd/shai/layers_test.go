@@ -29,7 +29,8 @@ var layers = [][]string{
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
 	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot",
-		"internal/taskid", "internal/supervision"},
+		"internal/taskid"},
+	{"internal/supervision"},
 	{"internal/wire", "internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},

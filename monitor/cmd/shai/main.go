@@ -23,8 +23,17 @@ func main() {
 	program := &program{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		environment: os.Getenv,
-		probe:       func() sandbox.Report { return sandbox.New().Probe() },
+		probe:       probe,
 		monitor:     monitor.Run,
 	}
 	os.Exit(program.run(ctx, os.Args[1:]))
+}
+
+// probe examines this machine for the monitor that this program would run.
+func probe() (sandbox.Report, error) {
+	supervisor, err := supervisorProgram("")
+	if err != nil {
+		return sandbox.Report{}, err
+	}
+	return sandbox.New(sandbox.Options{Supervisor: supervisor}).Probe(), nil
 }

@@ -22,6 +22,7 @@ import (
 // monitorFlags are the command-line flags of shai monitor.
 type monitorFlags struct {
 	data, state, library, secrets string
+	supervisor                    string
 	listen, clientCA              string
 	define                        []string
 	cpus                          string
@@ -60,6 +61,8 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.StringArrayVar(&flags.define, "define", nil, "NAME=VALUE for $(NAME) in manifests; may be repeated")
 	f.StringVar(&flags.library, "library", "",
 		"directory with libshai.so; default: searched for beside the program")
+	f.StringVar(&flags.supervisor, "supervisor", "",
+		"the program shai-supervisor, which tasks with sessions need on Linux; default: beside this program")
 	f.StringVar(&flags.secrets, "secrets", "", "file with the key-value store's secrets")
 	f.StringVar(&flags.cpus, "cpus", "", "processors that tasks run on, such as 0,2-3; default: all")
 	f.StringVar(&flags.listen, "listen", "", "address to listen on besides the socket; needs --certificate, --key and --client-ca")
@@ -132,6 +135,9 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 		return options, err
 	}
 	if options.Library, err = libraryDirectory(flags.library); err != nil {
+		return options, err
+	}
+	if options.Supervisor, err = supervisorProgram(flags.supervisor); err != nil {
 		return options, err
 	}
 	options.Logger, err = p.logger(flags.logFormat)
@@ -271,6 +277,19 @@ func libraryDirectory(given string) (string, error) {
 	}
 	return "", fmt.Errorf("find libshai.so: it is not in %s; build it with make build, or give --library",
 		strings.Join(candidates, ", "))
+}
+
+// supervisorProgram returns the path of shai-supervisor: the given one, or that beside the
+// program. Only tasks with sessions need it, so it may be missing.
+func supervisorProgram(given string) (string, error) {
+	if given != "" {
+		return filepath.Abs(given)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find shai-supervisor: %w; give --supervisor", err)
+	}
+	return filepath.Join(filepath.Dir(program), "shai-supervisor"), nil
 }
 
 func (p *program) logger(format string) (*slog.Logger, error) {

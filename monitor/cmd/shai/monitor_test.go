@@ -35,9 +35,10 @@ func TestMonitorOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := []string{"monitor", "--data", root + "/link", "--state", root + "/state", "--socket", root + "/s",
-		"--library", root + "/lib"}
+		"--library", root + "/lib", "--supervisor", root + "/supervisor"}
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
-		Define: map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
+		Supervisor: root + "/supervisor",
+		Define:     map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
 		Sessions: monitor.SessionLimits{Login: 10 * time.Second, Lifetime: 12 * time.Hour},
 		Version:  version()}
 	for _, test := range []struct {
@@ -85,6 +86,8 @@ func TestMonitorOptions(t *testing.T) {
 		{name: "no such data", words: []string{"--data", root + "/x"}, fails: "--data: "},
 		{name: "data is a file", words: []string{"--data", root + "/lib/libshai.so"}, fails: "is not a directory"},
 		{name: "no library", words: []string{"--library", root}, fails: "find libshai.so: it is not in " + root},
+		{name: "supervisor", words: []string{"--supervisor", "/a/../b"},
+			change: func(o *monitor.Options) { o.Supervisor = "/b" }},
 		{name: "log format", words: []string{"--log-format", "xml"}, fails: `--log-format "xml" is not known`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -33,7 +33,7 @@ type program struct {
 	stdout      io.Writer
 	stderr      io.Writer
 	environment func(string) string
-	probe       func() sandbox.Report
+	probe       func() (sandbox.Report, error)
 	monitor     func(context.Context, monitor.Options) error
 
 	target  api.Target

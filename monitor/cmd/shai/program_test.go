@@ -116,7 +116,7 @@ func execute(t *testing.T, words []string, socket, enforcement string) string {
 	p := &program{
 		stdin: stdin, stdout: &stdout, stderr: &stderr,
 		environment: func(name string) string { return map[string]string{"SHAI_SOCKET": socket}[name] },
-		probe:       func() sandbox.Report { return apitest.Machine(enforcement) },
+		probe:       func() (sandbox.Report, error) { return apitest.Machine(enforcement), nil },
 		monitor:     func(context.Context, monitor.Options) error { return nil },
 	}
 	code := p.run(context.Background(), words)

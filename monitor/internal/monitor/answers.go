@@ -96,11 +96,11 @@ func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
 
 // Send decides on one write by which data leaves a task in mode dynamic: to the user's
 // connection, or to a descriptor channel.
-func (p *pipeline) Send(_ context.Context, started sandbox.Task, pid int, number int) sandbox.Verdict {
+func (p *pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.Caller, number int) sandbox.Verdict {
 	begun := time.Now()
 	defer func() { p.intercepted(interceptSend, time.Since(begun)) }()
 	if number == wire.FDConnectionChecked {
-		s := p.sessions.of(pid)
+		s := p.sessions.of(caller.PID)
 		if s == nil {
 			return sandbox.Verdict{Errno: unix.EPERM, Reason: "no session"}
 		}

@@ -71,7 +71,7 @@ func needPrograms(t testing.TB) programs {
 // say why.
 func needSandbox(t testing.TB) {
 	t.Helper()
-	if machine := sandbox.New().Probe(); machine.Enforcement == "none" {
+	if machine := sandbox.New(sandbox.Options{}).Probe(); machine.Enforcement == "none" {
 		t.Skipf("this machine cannot confine tasks: %+v", machine.Features)
 	}
 }

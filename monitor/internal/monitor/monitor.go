@@ -27,6 +27,7 @@ type Options struct {
 	Certificate, Key, ClientCA string            // PEM files, needed with Listen
 	Define                     map[string]string // values for $(NAME) in manifests
 	Library                    string            // directory that holds libshai.so
+	Supervisor                 string            // the program shai-supervisor
 	CPUs                       []int             // processors that tasks are pinned to; empty: all
 	Secrets                    string            // file with the key-value store's secrets; empty: no confined store
 	TaskIDs                    taskid.Registry   // users of tasks; empty: the default ones

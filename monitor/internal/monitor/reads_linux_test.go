@@ -17,7 +17,7 @@ import (
 // Nobody sees in a document's time of access that a session has read it, whether the
 // worker opens it natively or the monitor opens it for the worker.
 func TestReadDocumentsKeepTheirTimeOfAccess(t *testing.T) {
-	if !slices.ContainsFunc(sandbox.New().Probe().Features, func(f sandbox.Feature) bool {
+	if !slices.ContainsFunc(sandbox.New(sandbox.Options{}).Probe().Features, func(f sandbox.Feature) bool {
 		return f.Name == "hidden reads" && f.Present
 	}) {
 		t.Skip("this machine lets nobody make mounts: the time of access stays visible")

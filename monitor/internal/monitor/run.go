@@ -85,7 +85,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 		options.Logger = slog.Default()
 	}
 	options.TaskIDs = options.TaskIDs.OrDefault()
-	backend := sandbox.New()
+	backend := sandbox.New(sandbox.Options{Supervisor: options.Supervisor})
 	m := &Monitor{
 		services: &services{
 			options: options, logger: options.Logger, context: ctx, backend: backend, machine: backend.Probe(),

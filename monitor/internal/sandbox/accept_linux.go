@@ -73,12 +73,12 @@ func (r *request) place(accepted *Accepted) error {
 // written.
 func (r *request) send() error {
 	number := r.descriptor(0)
-	process, err := r.process()
+	from, err := r.caller()
 	if err != nil {
 		return err
 	}
 	err = r.supervisor.decide(func(ctx context.Context, decider Decider) Verdict {
-		return decider.Send(ctx, r.supervisor.task, process, number)
+		return decider.Send(ctx, r.supervisor.task, from, number)
 	})
 	if err != nil {
 		return unix.EPERM

@@ -58,7 +58,7 @@ func (r *request) respond(file *os.File, err error) {
 	switch {
 	case errors.As(err, &why):
 		errno = unix.EACCES
-		r.report(r.process, r.name(), errno, why)
+		r.report(Caller{PID: r.process}, r.name(), errno, why)
 	case err != nil && (!errors.As(err, &errno) || errno == 0):
 		errno = unix.EACCES
 	}
@@ -154,7 +154,7 @@ func (r *request) write(number int) (*os.File, error) {
 		return nil, errRefused
 	}
 	err := r.decide(func(ctx context.Context, decider Decider) Verdict {
-		return decider.Send(ctx, r.task, r.process, number)
+		return decider.Send(ctx, r.task, Caller{PID: r.process}, number)
 	})
 	if err != nil {
 		return nil, unix.EPERM
@@ -214,7 +214,7 @@ func (r *request) path(message wire.RequestPath) (*os.File, error) {
 			return nil, err
 		}
 	}
-	if err := r.permit(file, flags, false, r.process); err != nil {
+	if err := r.permit(file, flags, false, Caller{PID: r.process}); err != nil {
 		return nil, err
 	}
 	if looking {

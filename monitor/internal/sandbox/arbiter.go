@@ -82,25 +82,25 @@ func (a *arbiter) decide(ask func(ctx context.Context, decider Decider) Verdict)
 }
 
 // report tells the monitor about a call that was refused without asking it.
-func (a *arbiter) report(process int, call string, errno syscall.Errno, why refusal) {
+func (a *arbiter) report(caller Caller, call string, errno syscall.Errno, why refusal) {
 	if a.decider == nil {
 		return
 	}
 	defer func() { recovered(recover()) }()
-	a.decider.Refused(RefusedCall{Task: a.task, PID: process, Call: call, Errno: errno, Reason: string(why)})
+	a.decider.Refused(RefusedCall{Task: a.task, Caller: caller, Call: call, Errno: errno, Reason: string(why)})
 }
 
 // permit decides on a pinned file. Flags of O_PATH ask for its metadata only. With pin, a
 // file that the perimeter makes readable anyway needs no further decision.
-func (a *arbiter) permit(file *pinned, flags int, pin bool, process int) error {
+func (a *arbiter) permit(file *pinned, flags int, pin bool, from Caller) error {
 	if !strings.HasPrefix(file.path, "/") {
 		return errRefused // a pipe, a socket or the like has no path to decide on
 	}
-	by := caller{process, process == a.task.pid}
+	by := caller{from.PID, from.PID == a.task.pid}
 	if pin && a.permits.mayRead(file.path, by) {
 		return nil
 	}
-	question := OpenRequest{Task: a.task, PID: process, Path: file.path, Flags: flags, New: file.missing != "",
+	question := OpenRequest{Task: a.task, Caller: from, Path: file.path, Flags: flags, New: file.missing != "",
 		Device: file.stat.Dev, Inode: file.stat.Ino}
 	switch a.permits.of(file.path, flags, by) {
 	case permitted:

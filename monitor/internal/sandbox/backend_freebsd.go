@@ -19,7 +19,7 @@ import (
 type backend struct{}
 
 // New returns the backend of this operating system.
-func New() Backend { return backend{} }
+func New(Options) Backend { return backend{} }
 
 // Start implements [Backend].
 func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
@@ -114,6 +114,9 @@ func (backend) PrepareNative(directories []string) (Native, error) {
 	}
 	return decisions{file}, nil
 }
+
+// Supervises implements [Backend].
+func (backend) Supervises() bool { return false }
 
 // Probe implements [Backend].
 func (backend) Probe() Report { return probe() }

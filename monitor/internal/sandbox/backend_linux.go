@@ -13,7 +13,7 @@ import (
 type backend struct{ mounts *mounts }
 
 // New returns the backend of this operating system.
-func New() Backend {
+func New(Options) Backend {
 	removeAbandonedCgroups()
 	return backend{newMounts(mountsMax())}
 }
@@ -53,6 +53,9 @@ func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, err
 func (b backend) PrepareNative(directories []string) (Native, error) {
 	return prepareMounts(b.mounts, directories)
 }
+
+// Supervises implements [Backend].
+func (backend) Supervises() bool { return false }
 
 // Probe implements [Backend].
 func (backend) Probe() Report { return probe() }

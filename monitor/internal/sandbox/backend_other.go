@@ -15,7 +15,7 @@ import (
 type backend struct{}
 
 // New returns the backend of this operating system.
-func New() Backend { return backend{} }
+func New(Options) Backend { return backend{} }
 
 // LaunchMain does nothing where no launcher is needed.
 func LaunchMain() {}
@@ -30,6 +30,9 @@ func (backend) Start(context.Context, Spec, Decider) (Task, error) { return nil,
 
 // PrepareNative implements [Backend].
 func (backend) PrepareNative([]string) (Native, error) { return nil, unsupported() }
+
+// Supervises implements [Backend].
+func (backend) Supervises() bool { return false }
 
 // Probe implements [Backend].
 func (backend) Probe() Report {

@@ -113,7 +113,7 @@ func startEnd(ctx context.Context, name, place string, rights Rights, waived pro
 	defer theirAnswers.Close()
 	data, library := filepath.Join(place, "data"), filepath.Join(place, "shared", libraryName)
 	e := &confinedEnd{commands: commands, answers: answers}
-	e.task, err = New().Start(ctx, Spec{
+	e.task, err = New(Options{}).Start(ctx, Spec{
 		Name: "channel probe", Command: []string{self, probeName}, WorkingDirectory: "/",
 		Environment:  []string{channelVariable + "=" + name, endVariable + "=" + nameOfEnd(rights), libraryVariable + "=" + library},
 		Runtime:      append(librariesOfSystem(), self, filepath.Dir(library)),

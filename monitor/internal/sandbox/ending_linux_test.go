@@ -154,7 +154,7 @@ func TestAbandonedCgroupsAreRemoved(t *testing.T) {
 	check(t, os.Mkdir(abandoned, 0o755))
 	used, err := makeCgroup()
 	check(t, err)
-	New()
+	New(Options{})
 	if _, err := os.Stat(abandoned); err == nil {
 		t.Error("the cgroup of a monitor that has ended is left")
 	}
@@ -262,7 +262,7 @@ func TestEndingIsReported(t *testing.T) {
 	needCgroup(t)
 	parent, err := ownCgroup()
 	check(t, err)
-	for _, feature := range New().Probe().Features {
+	for _, feature := range New(Options{}).Probe().Features {
 		if feature.Name == "cgroups" {
 			if !feature.Present || feature.Found != "in "+parent {
 				t.Errorf("%+v", feature)

@@ -41,7 +41,7 @@ func TestFilesStayInUnreadableDirectories(t *testing.T) {
 
 // TestProbe: this machine runs the tests above, so it reports full enforcement.
 func TestProbe(t *testing.T) {
-	report := New().Probe()
+	report := New(Options{}).Probe()
 	t.Logf("%+v", report)
 	if report.Enforcement != "full" {
 		t.Errorf("enforcement is %q on a machine that passes the attacks", report.Enforcement)

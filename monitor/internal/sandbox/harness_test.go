@@ -49,7 +49,7 @@ func (d *scripted) Accept(ctx context.Context, task Task, worker Worker) (*Accep
 	return d.accept(ctx, task, worker)
 }
 
-func (d *scripted) Send(_ context.Context, _ Task, _ int, number int) Verdict {
+func (d *scripted) Send(_ context.Context, _ Task, _ Caller, number int) Verdict {
 	if d.send == nil {
 		return Verdict{Errno: unix.EPERM}
 	}
@@ -103,7 +103,7 @@ func run(t *testing.T, spec Spec, decider Decider) outcome {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), waiting.Limit)
 	defer cancel()
-	task, err := New().Start(ctx, spec, decider)
+	task, err := New(Options{}).Start(ctx, spec, decider)
 	write.Close()
 	if err != nil {
 		t.Fatalf("start: %v", err)
@@ -227,7 +227,7 @@ func playMonitor() {
 	spec := Spec{Name: "victim", Command: strings.Fields(os.Getenv(monitorMarker)), WorkingDirectory: "/",
 		Stdout: os.Stdout, Confined: true}
 	spec.Runtime = []string{filepath.Dir(spec.Command[0])}
-	task, err := New().Start(context.Background(), spec, &scripted{})
+	task, err := New(Options{}).Start(context.Background(), spec, &scripted{})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -104,7 +104,7 @@ func TestDecisionsInMemory(t *testing.T) {
 		check(t, os.Mkdir(root+"/"+class, 0o755))
 		directories = append(directories, root+"/"+class)
 	}
-	native, err := New().PrepareNative(directories)
+	native, err := New(Options{}).PrepareNative(directories)
 	check(t, err)
 	defer native.Close()
 	grant, err := native.Grant()
@@ -126,7 +126,7 @@ func TestDecisionsInMemory(t *testing.T) {
 		t.Error("it can be mapped for writing")
 	}
 	for name, wrong := range map[string]string{"missing": root + "/5", "no class": filepath.Dir(root)} {
-		if _, err := New().PrepareNative([]string{wrong}); err == nil {
+		if _, err := New(Options{}).PrepareNative([]string{wrong}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}

@@ -75,11 +75,11 @@ func (r *request) execute() error {
 
 // permit decides on a pinned file for the caller. See [arbiter.permit].
 func (r *request) permit(file *pinned, flags int, pin bool) error {
-	process, err := r.process()
+	from, err := r.caller()
 	if err != nil {
 		return err
 	}
-	return r.supervisor.permit(file, flags, pin, process)
+	return r.supervisor.permit(file, flags, pin, from)
 }
 
 // open2 handles openat2. Of its restrictions on resolution, only RESOLVE_NO_SYMLINKS and

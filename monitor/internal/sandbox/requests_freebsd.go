@@ -145,7 +145,7 @@ func (q *requests) receive() (*request, error) {
 	whole := flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) == 0
 	if err != nil || !whole || process == 0 || len(descriptors) < 1 || len(descriptors) > 2 {
 		closeAll(descriptors)
-		q.report(process, "request", unix.EINVAL, "")
+		q.report(Caller{PID: process}, "request", unix.EINVAL, "")
 		return nil, errMalformed
 	}
 	r.reply = descriptors[0]

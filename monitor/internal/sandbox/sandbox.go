@@ -11,6 +11,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"shai.dev/monitor/internal/supervision"
 )
 
 // ErrUnsupported is wrapped by every error that says that this machine lacks a kernel
@@ -75,7 +77,10 @@ type Spec struct {
 	// On Linux such a task can make no threads, and no processes that share memory or
 	// descriptors.
 	Serving bool
-	waived  protection // by this package's tests
+	// Sessions is the monitor's side of the sessions of a confined task that serves users,
+	// where [Backend.Supervises]. Other tasks have none.
+	Sessions Sessions
+	waived   protection // by this package's tests
 	// CPUs, when not empty, pins the task (sched_setaffinity).
 	CPUs []int
 	// Limits hold for each of the task's processes, in all modes. The processes cannot
@@ -89,10 +94,18 @@ type Limits struct {
 	OpenFiles uint64 // one more than the highest descriptor (RLIMIT_NOFILE); above wire.FDReservedEnd
 }
 
+// Caller is the process that makes a request.
+type Caller struct {
+	PID int
+	// Session is the number that the task's supervisor gave the process's session; 0 if the
+	// process has none, or if the task has no supervisor.
+	Session uint64
+}
+
 // OpenRequest is a path open (or stat) that the kernel does not allow natively.
 type OpenRequest struct {
-	Task  Task
-	PID   int
+	Task Task
+	Caller
 	Path  string // real path of the pinned file; for a creation, of its parent joined with the new name
 	Flags int    // open flags; O_PATH for stat and access checks
 	New   bool   // the last component does not exist and O_CREAT asks for it
@@ -129,21 +142,22 @@ type Accepted struct {
 type Decider interface {
 	// Open decides on an open or stat by path.
 	Open(ctx context.Context, request OpenRequest) Verdict
-	// Accept blocks until there is a connection for the worker. ctx ends when the worker
+	// Accept is called where the backend does not supervise. It blocks until there is a
+	// connection for the worker. ctx ends when the worker
 	// ends. After Accept has succeeded, the worker belongs to the session: whoever began
 	// the session waits until the worker has ended.
 	Accept(ctx context.Context, task Task, worker Worker) (*Accepted, error)
 	// Send decides on one write to a checked connection or channel, which the descriptor
 	// number identifies.
-	Send(ctx context.Context, task Task, pid int, number int) Verdict
+	Send(ctx context.Context, task Task, caller Caller, number int) Verdict
 	// Refused reports a system call that was refused without asking.
 	Refused(refused RefusedCall)
 }
 
 // RefusedCall is a system call that the backend refused by itself.
 type RefusedCall struct {
-	Task   Task
-	PID    int
+	Task Task
+	Caller
 	Call   string
 	Errno  syscall.Errno
 	Reason string // "" where the call's name says it
@@ -161,6 +175,28 @@ type Worker interface {
 	// Ended asks the kernel whether nothing of the session is left. Until it returns
 	// true, PID is this worker's and no other's.
 	Ended() bool
+}
+
+// Sessions is the monitor's side of the sessions of one task that has a supervisor
+// ([Backend.Supervises]). One value serves one start of a task.
+type Sessions interface {
+	// Begin is called once, when the supervisor runs and before the task's program does.
+	// The first record to send is [supervision.Settings]. An error fails the start.
+	Begin(task Task, supervisor Supervisor) error
+	// Receive is called for each record of the supervisor that the backend does not handle
+	// itself: for [supervision.AskBind], AskOpen, Events, Fenced and Idle. The calls come one
+	// after the other, in the order of the records, and all before [Task.Done] is closed.
+	// Receive must not block.
+	Receive(record supervision.Record)
+}
+
+// Supervisor is where the monitor's records for a task's supervisor go. It is safe for
+// concurrent use.
+type Supervisor interface {
+	// Send sends a record, with copies of the files. Records keep their order. After an
+	// error, which includes that the supervisor has not read for 10 seconds, the task is
+	// being ended.
+	Send(record supervision.Record, files ...*os.File) error
 }
 
 // Task is a started, confined program.
@@ -225,4 +261,14 @@ type Backend interface {
 	// PrepareNative prepares directories in which a session may read all files. They must
 	// exist; their paths have no symbolic links.
 	PrepareNative(directories []string) (Native, error)
+	// Supervises reports whether confined tasks that serve users have a supervisor, which
+	// [Spec.Sessions] talks to. Otherwise [Decider.Accept] gives their workers connections.
+	Supervises() bool
+}
+
+// Options say what a backend uses.
+type Options struct {
+	// Supervisor is the path of the program shai-supervisor, where the backend supervises.
+	// Tasks that need it do not start without it.
+	Supervisor string
 }

@@ -165,11 +165,11 @@ func (r *request) handle() {
 // while the caller waits: later its number may be another's.
 func (r *request) refuse(why refusal) {
 	errno := refusalOf(r.call)
-	process, err := r.process()
+	from, err := r.caller()
 	if err != nil {
-		process = int(r.PID)
+		from.PID = int(r.PID)
 	}
-	r.supervisor.report(process, r.call.name, errno, why)
+	r.supervisor.report(from, r.call.name, errno, why)
 	r.fail(errno)
 }
 
@@ -199,6 +199,11 @@ func (r *request) descriptor(index int) int { return int(int32(r.Arguments[index
 
 func (r *request) proc(file string) string {
 	return "/proc/" + strconv.Itoa(int(r.PID)) + "/" + file
+}
+
+func (r *request) caller() (Caller, error) {
+	process, err := r.process()
+	return Caller{PID: process}, err
 }
 
 // process returns the caller's process number. Notifications carry the thread's number.

@@ -232,7 +232,7 @@ func TestAccept(t *testing.T) {
 			}()
 			return accepted, nil
 		}
-		task, err := New().Start(t.Context(), spec, decider)
+		task, err := New(Options{}).Start(t.Context(), spec, decider)
 		check(t, err)
 		waiting.Until(t, "all workers wait", func() bool { return asking.Load() == workers })
 		close(release)

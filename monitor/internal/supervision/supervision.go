@@ -3,8 +3,6 @@
 // Package supervision encodes and decodes the control records between the monitor and the
 // supervisor of a task with sessions. supervisor/include/shai_supervision.h defines them;
 // the layout test compares this package with it.
-//
-// No supervisor is started yet, so no program uses this package.
 package supervision
 
 import (
@@ -21,7 +19,7 @@ const (
 	AddressSize     = 16
 	KeySize         = 32
 	SlotsMax        = 32
-	SlotEndsMax     = 8
+	SlotEndsMax     = 12
 	RegionsMax      = 512
 	StorePathMax    = 108
 	StoreCommandMax = 96
