@@ -19,7 +19,7 @@ _TAKES = {
     "tuple": ("ingress", "egress"),
     "pipe": ("slots",),
     "channel": ("slots",),
-    "connection": ("ingress", "egress"),
+    "connection": ("ingress", "egress", "service"),
 }
 _PIPES, _CHANNELS = 64, 32
 """Descriptor numbers that the wire protocol reserves."""
@@ -146,6 +146,18 @@ _FIELDS: dict[str, Schema] = {
                 "isIP(self.substring(0, self.lastIndexOf(':')).replace('[', '').replace(']', '')) && "
                 "int(self.substring(self.lastIndexOf(':') + 1)) <= 65535)",
                 "not an address; expected a form such as 127.0.0.1:8640",
+            ),
+        ),
+    ),
+    "service": text(
+        "Where users dial the connection, as host:port, such as search.example.org:443; listen when left out. Users sign "
+        "it when they log in, so a login that another service relays is refused. $(NAME) is replaced.",
+        longest=255,
+        rules=(
+            rule(
+                "self.contains('$(') || (self.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?|[[][0-9a-f:.]+[]]):"
+                "[1-9][0-9]{0,4}$') && int(self.substring(self.lastIndexOf(':') + 1)) <= 65535 && size(self) <= 95)",
+                "not a host and a port; expected a form such as search.example.org:443, in lower case",
             ),
         ),
     ),

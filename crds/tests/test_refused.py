@@ -55,6 +55,7 @@ STORE = "expected exactly one of keys and stream"
 URL = "not a URL to fetch facts from"
 PLAIN = "expected a plain path"
 ADDRESS = "not an address; expected a form such as 127.0.0.1:8640"
+SERVICE = "not a host and a port"
 SCHEDULE = "not a schedule; expected five fields"
 
 CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
@@ -162,6 +163,12 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         (ADDRESS, (("conduits.4.listen", "127.0.0.1:65536"),)),
         (ADDRESS, (("conduits.4.listen", "127.0.0.300:80"),)),
         (ADDRESS, (("conduits.4.listen", "::1:80"),)),
+        (SERVICE, (("conduits.4.service", "example.org"),)),
+        (SERVICE, (("conduits.4.service", "Example.org:443"),)),
+        (SERVICE, (("conduits.4.service", "example.org:65536"),)),
+        (SERVICE, (("conduits.4.service", "https://example.org:443"),)),
+        (SERVICE, (("conduits.4.service", "a" * 92 + ":443"),)),
+        ("a conduit of kind file has no access", (("conduits.0.service", "example.org:443"),)),
         ("a path does not begin with /", (conduit("file", paths=paths("b")),)),
         ("paths[0].path in body should match", (conduit("file", paths=paths("/**/b")),)),
         ("paths[0].path in body should match", (conduit("file", paths=paths("/b*")),)),

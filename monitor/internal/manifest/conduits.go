@@ -4,7 +4,6 @@ package manifest
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ var shapes = map[string]shape{
 	KindTuple:      {needs: []string{"paths", "access"}, takes: []string{"ingress", "egress"}},
 	KindPipe:       {needs: []string{"from", "to", "policy"}, takes: []string{"slots"}},
 	KindChannel:    {needs: []string{"from", "to", "policy"}, takes: []string{"slots"}},
-	KindConnection: {needs: []string{"listen", "task"}, takes: []string{"ingress", "egress"}},
+	KindConnection: {needs: []string{"listen", "task"}, takes: []string{"ingress", "egress", "service"}},
 }
 
 // given lists the fields of a conduit that are set, besides name and kind.
@@ -34,7 +33,7 @@ func given(conduit Conduit) []string {
 		"ingress": conduit.Ingress, "egress": conduit.Egress, "directory": conduit.Directory,
 		"paths": len(conduit.Paths) > 0, "access": conduit.Access != nil, "slots": conduit.Slots > 0,
 		"from": conduit.From != "", "to": conduit.To != "", "policy": conduit.Policy != nil,
-		"listen": conduit.Listen != "", "task": conduit.Task != "",
+		"listen": conduit.Listen != "", "service": conduit.Service != "", "task": conduit.Task != "",
 	}
 	var list []string
 	for name, there := range present {
@@ -117,9 +116,9 @@ func (c *checker) ends(o *object, at string, conduit Conduit, tasks []string) {
 	if conduit.From != "" && conduit.From == conduit.To {
 		c.fail(o, at+".to", "", "the conduit begins and ends at %q; expected another task", conduit.To)
 	}
-	if conduit.Listen != "" && !strings.Contains(conduit.Listen, "$(") {
-		if _, err := netip.ParseAddrPort(conduit.Listen); err != nil {
-			c.fail(o, at+".listen", "", "%q is not an address; expected a form such as 127.0.0.1:8640", conduit.Listen)
+	if conduit.Listen != "" && !strings.Contains(conduit.Listen+conduit.Service, "$(") {
+		if _, field, err := service(conduit); err != nil {
+			c.fail(o, at+"."+field, "", "%v", err)
 		}
 	}
 }

@@ -260,7 +260,10 @@ type Conduit struct {
 	Policy *PolicyReference `json:"policy,omitempty"`
 	// Listen is the address ("127.0.0.1:8640") that Task accepts connections on.
 	Listen string `json:"listen,omitempty" rule:"max=255"`
-	Task   string `json:"task,omitempty" rule:"max=63"`
+	// Service is where users dial the connection, as host:port ("search.example.org:443").
+	// They sign it when they log in. Empty: Listen; in a Resolved pipeline it is never empty.
+	Service string `json:"service,omitempty" rule:"max=255"`
+	Task    string `json:"task,omitempty" rule:"max=63"`
 }
 
 // ConduitPath gives a policy to the conduits that match a pattern.

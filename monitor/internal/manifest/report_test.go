@@ -57,7 +57,7 @@ func TestPipelinesThatClaimOneConduit(t *testing.T) {
 		{tuple("profile:{owner}"), tuple("profile:alice"), true},
 		{tuple("profile:{owner}"), tuple("history:{owner}"), false},
 		{listening("127.0.0.1:80"), listening("127.0.0.1:80"), true},
-		{listening("127.0.0.1:80"), listening("0.0.0.0:80"), true},
+		{listening("127.0.0.1:80"), listening("0.0.0.0:80") + `, service: "example.org:80"`, true},
 		{listening("127.0.0.1:80"), listening("127.0.0.2:80"), false},
 		{listening("127.0.0.1:80"), listening("127.0.0.1:81"), false},
 		{listening("127.0.0.1:$(PORT)"), listening("127.0.0.1:80"), true},

@@ -98,9 +98,23 @@ func (r *resolver) pipeline(o *object, spec *PipelineSpec) {
 	}
 	spec.Conduits = slices.Clone(spec.Conduits)
 	for i := range spec.Conduits {
-		at := fmt.Sprintf("spec.conduits[%d].listen", i)
-		spec.Conduits[i].Listen = r.text(o, at, spec.Conduits[i].Listen)
+		if spec.Conduits[i].Kind == KindConnection {
+			r.connection(o, fmt.Sprintf("spec.conduits[%d].", i), &spec.Conduits[i])
+		}
 	}
+}
+
+func (r *resolver) connection(o *object, at string, conduit *Conduit) {
+	conduit.Listen = r.text(o, at+"listen", conduit.Listen)
+	conduit.Service = r.text(o, at+"service", conduit.Service)
+	if r.failed(at+"listen") || r.failed(at+"service") {
+		return
+	}
+	dialled, field, err := service(*conduit)
+	if err != nil {
+		r.errors = append(r.errors, o.error(Malformed, at+field, "", "%v", err))
+	}
+	conduit.Service = dialled
 }
 
 func (r *resolver) task(o *object, spec *TaskSpec) {

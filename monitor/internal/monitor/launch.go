@@ -193,6 +193,7 @@ func (t *runningTask) environment() []string {
 		"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/nonexistent",
 		"LD_PRELOAD=" + library, "LD_LIBRARY_PATH=" + t.pipeline.services.options.Library,
 		"SHAI_INSTANCE=" + t.name, "SHAI_MODE=" + modes[t.pipeline.currentMode()],
+		"SHAI_PIPELINE=" + t.pipeline.name, "SHAI_SERVICE=" + t.pipeline.service(),
 	}
 	for _, variable := range t.spec.Environment {
 		list = append(list, variable.Name+"="+variable.Value)

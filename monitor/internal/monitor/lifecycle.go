@@ -116,12 +116,20 @@ func (p *pipeline) keepDone(old *pipeline) {
 	}
 }
 
-// listens returns the address at which the pipeline's users connect, "" if there is none.
-func (p *pipeline) listens() string {
+// connection returns the conduit by which the pipeline's users connect; the zero value if
+// there is none.
+func (p *pipeline) connection() manifest.Conduit {
 	for _, conduit := range p.spec.Conduits {
 		if conduit.Kind == manifest.KindConnection && conduit.Listen != "" {
-			return conduit.Listen
+			return conduit
 		}
 	}
-	return ""
+	return manifest.Conduit{}
 }
+
+// listens returns the address at which the pipeline's users connect, "" if there is none.
+func (p *pipeline) listens() string { return p.connection().Listen }
+
+// service returns where the users dial, which they sign when they log in; "" if there is no
+// connection.
+func (p *pipeline) service() string { return p.connection().Service }
