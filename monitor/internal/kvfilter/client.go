@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"golang.org/x/sys/unix"
 )
 
 // ErrUnknownUser is returned for a user that was never installed, or was removed.
@@ -61,6 +61,11 @@ func Open(ctx context.Context, socket string, secrets Secrets, pipeline string) 
 	if _, err := admin.Do(secrets.AuthCommand, secrets.Administrator, secrets.Password); err != nil {
 		_ = admin.Close()
 		return nil, fmt.Errorf("authenticate at the key-value store %s: %w; was it started with this monitor's configuration?", socket, err)
+	}
+	if secrets.ResetCommand == "" {
+		_ = admin.Close()
+		return nil, fmt.Errorf("the secrets of the key-value store %s are of an earlier version; run shai keyvalue configure "+
+			"again and restart the store", socket)
 	}
 	store := &Store{socket: socket, secrets: secrets, admin: admin, passwords: make(map[string]string),
 		prefix: userPrefix(pipeline) + randomHex()[:16] + "-"}
@@ -200,43 +205,61 @@ func (s *Store) password(name string) (string, bool) {
 	return password, known
 }
 
-// Connect opens a connection that is about to be authenticated as the user: it sends the
-// request and leaves the one reply for the task to read, so that a session's start does
-// not wait for the store. If the store refuses the request, the connection stays
-// unauthenticated and cannot do anything, since the default user is off. The caller
-// closes the file.
-func (s *Store) Connect(name string) (*os.File, error) {
+// Credentials returns an installed user's password.
+func (s *Store) Credentials(name string) (password string, err error) {
 	password, known := s.password(name)
 	if !known {
-		return nil, fmt.Errorf("connect to the key-value store as %s: %w", name, ErrUnknownUser)
+		return "", fmt.Errorf("authenticate at the key-value store as %s: %w", name, ErrUnknownUser)
 	}
-	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the key-value store as %s: %w", name, err)
-	}
-	file := os.NewFile(uintptr(descriptor), "key-value connection of "+name)
-	if err := connectAndSend(descriptor, s.socket, authentication(s.secrets.AuthCommand, name, password)); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("connect to the key-value store %s as %s: %w", s.socket, name, err)
-	}
-	return file, nil
+	return password, nil
 }
 
-func connectAndSend(descriptor int, socket string, request []byte) error {
-	if err := unix.Connect(descriptor, &unix.SockaddrUnix{Name: socket}); err != nil {
-		return err
-	}
-	// The buffer of a new socket has room for a request of some 300 bytes. If it had not,
-	// the caller would get an error, not a connection with half a request.
-	sent, err := unix.SendmsgN(descriptor, request, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
-	if err != nil {
-		return err
-	}
-	if sent != len(request) {
-		return fmt.Errorf("sent %d of %d bytes of the authentication", sent, len(request))
-	}
-	return nil
+// Access says how a task's supervisor connects users by itself.
+type Access struct {
+	Socket                    string
+	AuthCommand, ResetCommand string // what AUTH and RESET are called in this store
 }
+
+// Access returns how to connect. It never changes.
+func (s *Store) Access() Access {
+	return Access{Socket: s.socket, AuthCommand: s.secrets.AuthCommand, ResetCommand: s.secrets.ResetCommand}
+}
+
+// Connect opens a connection that is authenticated as the user. The caller closes the file.
+func (s *Store) Connect(name string) (_ *os.File, err error) {
+	password, err := s.Credentials(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("connect to the key-value store %s as %s: %w", s.socket, name, err)
+		}
+	}()
+	connection, err := net.DialTimeout("unix", s.socket, dialTimeout)
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(dialTimeout)); err != nil {
+		return nil, err
+	}
+	if _, err := connection.Write(authentication(s.secrets.AuthCommand, name, password)); err != nil {
+		return nil, err
+	}
+	// Not one byte more is read than the reply has: the rest of the connection is the task's.
+	reply := make([]byte, len(authenticated))
+	if _, err := io.ReadFull(connection, reply); err != nil {
+		return nil, err
+	}
+	if string(reply) != authenticated {
+		return nil, fmt.Errorf("the store refused the user: %q", reply)
+	}
+	return connection.(*net.UnixConn).File()
+}
+
+// authenticated is the store's reply to a user that it knows (RESP2).
+const authenticated = "+OK\r\n"
 
 // authentication returns the request in the store's protocol (RESP2).
 func authentication(words ...string) []byte {

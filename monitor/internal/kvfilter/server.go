@@ -16,6 +16,9 @@ type Secrets struct {
 	// cannot authenticate its connection as another user, even with a password that it
 	// has learned.
 	AuthCommand string
+	// ResetCommand is the name of RESET. A supervisor resets a connection with it between
+	// two users.
+	ResetCommand string
 	// Administrator is the monitor's own user.
 	Administrator string
 	Password      string
@@ -23,7 +26,7 @@ type Secrets struct {
 
 // NewSecrets draws new secrets, for one run of the store.
 func NewSecrets() Secrets {
-	return Secrets{AuthCommand: "auth-" + randomHex(), Administrator: "shai-monitor", Password: randomHex()}
+	return Secrets{AuthCommand: "auth-" + randomHex(), ResetCommand: "reset-" + randomHex(), Administrator: "shai-monitor", Password: randomHex()}
 }
 
 // randomHex returns 256 random bits. crypto/rand.Read never fails.
@@ -52,7 +55,8 @@ type Server struct {
 // mode 0600, where no task can read it.
 //
 // AUTH, HELLO, RESET and QUIT bypass access lists in the store (they must work before
-// authentication). Renaming is the only way to take the first three from tasks.
+// authentication). Renaming is the only way to take the first three from tasks. The monitor and
+// supervisors use AUTH and RESET by their new names, and HELLO is not needed.
 func Configuration(server Server, secrets Secrets) (string, error) {
 	for _, path := range []string{server.Socket, server.Directory} {
 		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "\"\\\r\n") {
@@ -87,7 +91,7 @@ func Configuration(server Server, secrets Secrets) (string, error) {
 			HashPassword(secrets.Password)),
 		"rename-command AUTH " + secrets.AuthCommand,
 		`rename-command HELLO ""`,
-		`rename-command RESET ""`,
+		"rename-command RESET " + secrets.ResetCommand,
 	}
 	return strings.Join(lines, "\n") + "\n", nil
 }
