@@ -38,6 +38,32 @@ func (l *Log) Append(e Event) error {
 	return l.enqueue(entry{e, now})
 }
 
+// CanPromise reports whether records can be promised now: whether there is space for events
+// that are allowed.
+func (l *Log) CanPromise() bool {
+	l.closing.RLock()
+	defer l.closing.RUnlock()
+	return !l.closed && l.Failing() == nil
+}
+
+// AppendPromised records an event that was promised to be recorded, and has happened: if
+// the disk has filled up since, the record goes into the space of the reserve, and if the
+// queue is full, it waits besides it. Who promises bounds the number. The error is ErrClosed.
+func (l *Log) AppendPromised(e Event) error {
+	l.closing.RLock()
+	defer l.closing.RUnlock()
+	if l.closed {
+		return ErrClosed
+	}
+	one := entry{bounded(e), l.options.clock()}
+	select {
+	case l.queue <- one:
+	default:
+		l.kept.put(one)
+	}
+	return nil
+}
+
 func (l *Log) enqueue(e entry) error {
 	select {
 	case l.queue <- e:

@@ -140,6 +140,50 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// What was promised is recorded, whatever the disk does afterwards; and nothing more is
+// promised then.
+func TestPromisedRecords(t *testing.T) {
+	directory, d := t.TempDir(), new(disk)
+	l := openLog(t, Options{Directory: directory, openFile: d.open, RefuseUnrecorded: true, Queue: 1})
+	if !l.CanPromise() {
+		t.Error("nothing is promised although the disk has space")
+	}
+	d.set(true, false)
+	if err := l.Append(denial("/corpus/1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Flush(context.Background()); err == nil || l.CanPromise() {
+		t.Errorf("records are promised on a full disk, %v", err)
+	}
+	release := d.hold()
+	var want []string
+	for i := range 8 { // more than the queue holds
+		want = append(want, fmt.Sprint("/corpus/promised/", i))
+		if err := l.AppendPromised(decision(want[i])); err != nil {
+			t.Errorf("a promised record: %v", err)
+		}
+	}
+	release()
+	d.set(false, false)
+	waitUntilWritable(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range search(t, directory, Query{}) {
+		if r.Kind == Decision {
+			got = append(got, r.Conduit)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("recorded %v, want %v", got, want)
+	}
+	if err := l.AppendPromised(decision("late")); !errors.Is(err, ErrClosed) || l.CanPromise() {
+		t.Errorf("a log that is closed: %v", err)
+	}
+}
+
 // waitUntilWritable waits until the log writes everything again, which it does by itself.
 func waitUntilWritable(t testing.TB, l *Log) {
 	t.Helper()
