@@ -79,9 +79,9 @@ struct shai_request_send {
 	uint32_t reserved;
 };
 
-#define SHAI_PLACED_MAX 8
+#define SHAI_PLACED_MAX 10
 
-/* The descriptors that a session begins with, and the reserved number of each. */
+/* The descriptors that a session begins with, and the number of each: reserved, or 1 or 2. */
 struct shai_placed {
 	struct shai_header header;
 	int32_t status;     /* 0 or a positive errno; on error the other fields are ignored */

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "view.h"
 
@@ -14,10 +15,11 @@ _Static_assert(sizeof(struct shai_stub_write) == 24, "no padding");
 _Static_assert(sizeof(struct shai_answer) == 24, "no padding");
 _Static_assert(sizeof(struct shai_decisions) == 8 + 4 * SHAI_CLASSES_MAX, "no padding");
 
+/* A reserved number, standard output or standard error. */
 static bool
-reserved_number(int32_t number)
+placeable(int32_t number)
 {
-	return number >= SHAI_FD_MONITOR && number < SHAI_FD_RESERVED_END;
+	return number >= STDOUT_FILENO && number < SHAI_FD_RESERVED_END;
 }
 
 static const char *
@@ -28,8 +30,8 @@ check_numbers(const struct shai_placed *placed)
 	for (uint32_t i = 0; i < SHAI_PLACED_MAX; i++) {
 		if (i >= placed->count && placed->number[i] != 0)
 			return "an unused number that is not 0";
-		if (i < placed->count && !reserved_number(placed->number[i]))
-			return "a number that is not reserved";
+		if (i < placed->count && !placeable(placed->number[i]))
+			return "a number at which nothing is placed";
 		found = found || (i < placed->count && placed->number[i] == placed->connection);
 	}
 	if (placed->status == 0 && !found)

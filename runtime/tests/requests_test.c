@@ -167,7 +167,7 @@ spoiled_fields_are_refused(void **state)
 	REFUSED(PLACED, record.placed.count = SHAI_PLACED_MAX + 1);
 	REFUSED(PLACED, record.placed.reserved = 1);
 	REFUSED(PLACED, record.placed.number[2] = 32);
-	REFUSED(PLACED, record.placed.number[0] = 2);
+	REFUSED(PLACED, record.placed.number[0] = 0);
 	REFUSED(PLACED, record.placed.number[0] = SHAI_FD_RESERVED_END);
 	REFUSED(PLACED, record.placed.connection = SHAI_FD_CONNECTION_CHECKED);
 	REFUSED(ANSWER, record.answer.status = -1);
@@ -176,6 +176,17 @@ spoiled_fields_are_refused(void **state)
 	REFUSED(WRITE, record.write.head.size = 4);
 	REFUSED(WRITE, record.write.head.size = 6);
 	REFUSED(WRITE, record.write.head.size = 0);
+}
+
+static void
+output_is_placed(void **state)
+{
+	union record record;
+	size_t length = make(PLACED, &record);
+
+	(void)state;
+	record.placed.number[0] = 1;
+	assert_null(decode(PLACED, &record, length));
 }
 
 static void
@@ -239,6 +250,7 @@ main(void)
 	    cmocka_unit_test(other_lengths_are_refused),
 	    cmocka_unit_test(wrong_headers_are_refused),
 	    cmocka_unit_test(spoiled_fields_are_refused),
+	    cmocka_unit_test(output_is_placed),
 	    cmocka_unit_test(a_refusal_places_nothing),
 	    cmocka_unit_test(what_follows_an_answer_is_found),
 	    cmocka_unit_test(decisions_cover_their_classes_for_reading),

@@ -110,7 +110,10 @@ place(struct supervisor *s, const struct session *session, int theirs, int conne
 	int number =
 	    session->mode == SHAI_MODE_DYNAMIC ? SHAI_FD_CONNECTION_CHECKED : SHAI_FD_CONNECTION;
 
-	if (notification_place(s, call, theirs, SHAI_FD_MONITOR, false) != 0)
+	/* The task's log is for those who may read what its program says: nothing of a user. */
+	if (notification_place(s, call, s->silence, STDOUT_FILENO, false) != 0 ||
+	    notification_place(s, call, s->silence, STDERR_FILENO, false) != 0 ||
+	    notification_place(s, call, theirs, SHAI_FD_MONITOR, false) != 0)
 		return -1;
 	for (uint32_t i = 0; i < slot->count; i++)
 		if (slot->end[i].descriptor >= 0 &&

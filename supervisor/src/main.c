@@ -103,6 +103,9 @@ start(struct supervisor *s, const char *program, int count)
 		return "make an epoll instance";
 	if (sodium_init() < 0)
 		return "prepare cryptography";
+	s->silence = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (s->silence < 0)
+		return "open the null device";
 	problem = take_signals(s);
 	if (problem == NULL)
 		problem = launch_start(program, count, &launch);

@@ -111,7 +111,8 @@ struct supervisor {
 	bool terminating;
 	bool lost; /* the monitor has gone or broke the protocol */
 	uint32_t credits;
-	int view; /* O_PATH */
+	int view;    /* O_PATH */
+	int silence; /* the null device: the output of sessions */
 	const uint32_t *classes;
 	size_t class_count;
 	struct mounts *mounts;

@@ -108,12 +108,14 @@ listen_anywhere(struct harness *h)
 
 /* Becomes the supervisor, in the child. */
 static void
-become_supervisor(int control, int plan, int status)
+become_supervisor(int control, int plan, int status, int output)
 {
 	char *arguments[] = {(char[]){SUPERVISOR}, (char[]){STAND_IN}, (char[]){"0"}, NULL};
 	int moved[] = {
 	    fcntl(control, F_DUPFD, 50), fcntl(plan, F_DUPFD, 50), fcntl(status, F_DUPFD, 50)};
 
+	(void)dup2(output, STDOUT_FILENO);
+	(void)dup2(output, STDERR_FILENO);
 	for (int i = 0; i < 3; i++)
 		(void)dup2(moved[i], 3 + i);
 	(void)close_range(6, ~0u, 0);
@@ -128,7 +130,7 @@ harness_launch(struct harness *h, enum scenario scenario)
 {
 	char byte = (char)scenario;
 	int plan = memfd_create("plan", MFD_CLOEXEC);
-	int control[2], status[2];
+	int control[2], status[2], output[2];
 	struct shai_control_started started;
 
 	memset(h, 0, sizeof(*h));
@@ -136,15 +138,18 @@ harness_launch(struct harness *h, enum scenario scenario)
 	(void)snprintf(h->directory, sizeof(h->directory), "/tmp/shai-supervisor-XXXXXX");
 	EXPECT(mkdtemp(h->directory) != NULL && chmod(h->directory, 0755) == 0);
 	EXPECT(write(plan, &byte, 1) == 1 && pipe2(status, O_CLOEXEC) == 0);
+	EXPECT(pipe2(output, O_CLOEXEC) == 0);
 	EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) == 0);
 	h->supervisor = fork();
 	EXPECT(h->supervisor >= 0);
 	if (h->supervisor == 0)
-		become_supervisor(control[1], plan, status[1]);
+		become_supervisor(control[1], plan, status[1], output[1]);
 	h->control = control[0];
 	h->status = status[0];
+	h->output = output[0];
 	(void)close(control[1]);
 	(void)close(status[1]);
+	(void)close(output[1]);
 	(void)close(plan);
 	(void)harness_receive(h, SHAI_CONTROL_STARTED, &started, sizeof(started));
 	h->zygote = started.pid;
@@ -343,6 +348,7 @@ harness_stop(struct harness *h)
 	if (h->supervisor != 0)
 		EXPECT(harness_wait(h) == 0);
 	(void)close(h->status);
+	(void)close(h->output);
 	if (h->listener >= 0)
 		(void)close(h->listener);
 	if (h->channel > 0)

@@ -27,6 +27,7 @@ struct harness {
 	pid_t supervisor;
 	int control;
 	int status; /* what the supervisor says when it cannot start */
+	int output; /* what the task's processes print */
 	int port;
 	int channel; /* the writing end of slot 0's channel */
 	int pipe;    /* the reading end of slot 0's pipe */

@@ -57,6 +57,26 @@ a_session_begins_binds_and_ends(void **state)
 	close(client.socket);
 }
 
+/* Nobody but its user reads what a session's worker prints; what the program prints stays. */
+static void
+the_output_of_a_session_leads_nowhere(void **state)
+{
+	char text[64];
+	struct client client;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	for (int number = STDOUT_FILENO; number <= STDERR_FILENO; number++) {
+		client_order(&client, WRITE, number, "secret\n", 7);
+		assert_int_equal(client_report(&client, NULL, 0).value, 7);
+	}
+	assert_int_equal(read(h.output, text, sizeof(text)), 14);
+	assert_memory_equal(text, "zygote\nzygote\n", 14);
+	close(client.socket);
+}
+
 /* One after the other, in both slots at a time: nothing of a session is left. */
 static void
 a_slot_serves_many_sessions(void **state)
@@ -391,6 +411,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(a_session_begins_binds_and_ends),
+	    TEST(the_output_of_a_session_leads_nowhere),
 	    TEST(a_slot_serves_many_sessions),
 	    TEST(refuses_a_wrong_signature_and_lets_the_user_try_again),
 	    TEST(opens_directories_and_documents_of_the_set_only),

@@ -188,6 +188,8 @@ main(void)
 	    scenario == HOLDS_A_FILE ? SHAI_FD_RESERVED_END + 1 : SHAI_FD_RESERVED_END, ~0u, 0);
 	if (scenario == FORKS_CHILDREN)
 		flags = SIGCHLD;
+	check(write(STDOUT_FILENO, "zygote\n", 7) == 7, "print to standard output");
+	check(write(STDERR_FILENO, "zygote\n", 7) == 7, "print to standard error");
 	for (;;) {
 		long child = syscall(SYS_clone, flags, NULL, NULL, NULL, 0);
 

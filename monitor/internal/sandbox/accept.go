@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"syscall"
 
@@ -46,6 +47,9 @@ func awaitConnection(ctx context.Context, decider Decider, task Task, worker wat
 		if err == nil && accepted == nil {
 			err = syscall.ECONNABORTED
 		}
+		if err == nil {
+			err = accepted.complete()
+		}
 		outcome = result{accepted, err}
 	}()
 	select {
@@ -67,16 +71,37 @@ func (a *Accepted) close() {
 	}
 }
 
-// numbers returns the descriptor numbers in ascending order. It returns an error if one
-// of them is not reserved, or if the connection is not among them.
-func (a *Accepted) numbers() ([]int, error) {
-	numbers := slices.Sorted(maps.Keys(a.Descriptors))
+const (
+	standardOutput = 1
+	standardError  = 2
+)
+
+// complete checks the monitor's descriptors, and adds those that every session gets: the
+// null device as standard output and error, since what a session prints must not get into
+// the task's log. After an error all files are closed.
+func (a *Accepted) complete() (err error) {
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	numbers := a.numbers()
 	if !slices.Contains(numbers, a.Connection) || numbers[0] < wire.FDMonitor ||
 		numbers[len(numbers)-1] >= wire.FDReservedEnd {
-		return nil, fmt.Errorf("descriptors %v with connection %d are not those of a session", numbers, a.Connection)
+		return fmt.Errorf("descriptors %v with connection %d are not those of a session", numbers, a.Connection)
 	}
-	return numbers, nil
+	for _, number := range []int{standardOutput, standardError} {
+		file, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("silence a session: %w", err)
+		}
+		a.Descriptors[number] = file
+	}
+	return nil
 }
+
+// numbers returns the descriptor numbers in ascending order.
+func (a *Accepted) numbers() []int { return slices.Sorted(maps.Keys(a.Descriptors)) }
 
 // cancelWhenGone cancels the wait for a connection when its worker has ended.
 func cancelWhenGone(ctx context.Context, worker Worker, cancel context.CancelFunc) {

@@ -44,10 +44,7 @@ func (r *request) accept() error {
 // If a descriptor cannot be placed, the call fails, the connection is closed, and the
 // worker gets no other connection.
 func (r *request) place(accepted *Accepted) error {
-	numbers, err := accepted.numbers()
-	if err != nil {
-		return errRefused
-	}
+	numbers := accepted.numbers()
 	last := slices.Index(numbers, accepted.Connection)
 	numbers = append(slices.Delete(numbers, last, last+1), accepted.Connection)
 	for i, number := range numbers {

@@ -180,16 +180,11 @@ func (p plan) placeImage(opened *image) (arguments, environment []string, err er
 
 // limit limits the rights of the standard descriptors and of the reserved numbers.
 func (c *capsicum) limit() error {
-	standard := []rights{
-		{capRead, capSeek, capPoll, capStatus, capDevice},
-		{capWrite, capPoll, capStatus, capDevice},
-		{capWrite, capPoll, capStatus, capDevice},
+	if err := limitStandard(0, rights{capRead, capSeek}); err != nil {
+		return err
 	}
-	for number, allowed := range standard {
-		if err := limitRights(number, allowed); err != nil {
-			return err
-		}
-		if err := limitDeviceCalls(number); err != nil {
+	for _, number := range []int{standardOutput, standardError} {
+		if err := limitStandard(number, rights{capWrite}); err != nil {
 			return err
 		}
 	}
@@ -202,6 +197,15 @@ func (c *capsicum) limit() error {
 		}
 	}
 	return nil
+}
+
+// limitStandard limits what becomes a standard descriptor to these rights, to waiting, and
+// to asking what it is.
+func limitStandard(descriptor int, allowed rights) error {
+	if err := limitRights(descriptor, join(allowed, rights{capPoll, capStatus, capDevice})); err != nil {
+		return err
+	}
+	return limitDeviceCalls(descriptor)
 }
 
 // limitRights leaves a descriptor only those of its rights that are allowed.

@@ -130,7 +130,8 @@ type Verdict struct {
 
 // Accepted is what a worker's accept4 returns to it. The backend places all descriptors
 // at their numbers in the worker in one step, and replaces the worker's own descriptors
-// at these numbers. It closes the files afterwards.
+// at these numbers. It does the same with standard output and error, which lead nowhere in
+// a session. It closes the files afterwards.
 type Accepted struct {
 	Descriptors map[int]*os.File // among them wire.FDMonitor
 	Connection  int              // the number accept4 returns: wire.FDConnection or wire.FDConnectionChecked

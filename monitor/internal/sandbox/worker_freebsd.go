@@ -86,15 +86,16 @@ func (w *worker) whileOpen(do func()) {
 
 // place sends the stub the descriptors of its session.
 func (w *worker) place(accepted *Accepted) error {
-	numbers, err := accepted.numbers()
-	if err != nil {
-		return err
-	}
 	placed := wire.Placed{Connection: int32(accepted.Connection)}
 	var files []*os.File
-	for _, number := range numbers {
+	for _, number := range accepted.numbers() {
 		placed.Numbers = append(placed.Numbers, int32(number))
 		files = append(files, accepted.Descriptors[number])
+		if number < wire.FDMonitor {
+			if err := limitStandard(int(accepted.Descriptors[number].Fd()), rights{capWrite}); err != nil {
+				return err
+			}
+		}
 	}
 	return w.send(placed, files)
 }

@@ -21,7 +21,7 @@ const (
 const (
 	RequestPathMax = 1024  // with NUL
 	StubWriteMax   = 32768 // bytes of one checked write
-	PlacedMax      = 8     // descriptors that a session begins with
+	PlacedMax      = 10    // descriptors that a session begins with
 )
 
 // Records between a task and its sandbox, and between a session and its stub.

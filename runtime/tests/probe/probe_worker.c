@@ -27,6 +27,7 @@
  *	resize SIZE                give that page another size: "resized" or "error E"
  *	register NAME              shai_register in the middle of a session
  *	again [in a child|thread]  accept4(2) for another user, behind libshai's back
+ *	print TEXT                 to standard output and error: "printed"
  *	linger                     end the session for the monitor only, and live on
  *	crash                      die with SIGABRT
  *	quit                       end the session
@@ -391,6 +392,15 @@ accept_again(const char *where)
 
 /* Tells the monitor that the session is over and keeps everything it had. */
 static void
+print(const char *text)
+{
+	if (dprintf(STDOUT_FILENO, "%s\n", text) < 0 || dprintf(STDERR_FILENO, "%s\n", text) < 0)
+		answer_error("print");
+	else
+		answer("printed");
+}
+
+static void
 linger(void)
 {
 	struct shai_header reset = {SHAI_WIRE_VERSION, SHAI_RESET, sizeof(reset), 0};
@@ -479,6 +489,8 @@ command(char *line)
 		register_as(rest);
 	else if (strcmp(line, "again") == 0)
 		accept_again(rest);
+	else if (strcmp(line, "print") == 0)
+		print(rest);
 	else if (strcmp(line, "linger") == 0)
 		linger();
 	else if (strcmp(line, "crash") == 0)

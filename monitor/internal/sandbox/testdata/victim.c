@@ -395,6 +395,7 @@ by_system(const char *attempt, char **a)
 	if (IS("overhear-descriptor")) return overhear_descriptor();
 	if (IS("overhear-list")) return overhear_list();
 	if (IS("serve-two-at-once")) return serve_two_at_once();
+	if (IS("print")) return print_word(a[0]);
 	if (IS("serve-two-in-turn")) return serve_two_in_turn();
 	if (IS("serve-in-fork-of-worker")) return serve_in_fork_of_worker();
 	if (IS("share-memory")) return share_memory(a[0], a[1]);

@@ -50,6 +50,7 @@ long overhear_list(void);
 /* One worker has two sessions, or its child has the second. */
 long serve_two_at_once(void);
 long serve_two_in_turn(void);
+long print_word(const char *where);
 long serve_in_fork_of_worker(void);
 
 /* The program's workers share memory, a descriptor or its state, signals. */
