@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 UNLIMITED = 0
 """The session length for one session during the whole slice."""
 
+BARE = -1
+"""The session length for sessions that only log in and end, to measure what a session itself costs."""
+
 BASELINE = "baseline"
 """The mode without enforcement, with which the others are compared."""
+
+CONTROL = "control"
+"""A second stack in mode baseline, equal to the first: what the two differ by is the resolution of a measurement."""
 
 MODES = (BASELINE, "dynamic", "shai")
 KNOWN_MODES = (*MODES, "audit")
@@ -27,7 +33,8 @@ _SLICE_OVERHEAD_SECONDS = 0.8
 
 def sessions(length: int) -> str:
     """Describe sessions of this length."""
-    return {UNLIMITED: "unlimited sessions", 1: "sessions of 1 query"}.get(length, f"sessions of {length} queries")
+    special = {BARE: "bare sessions", UNLIMITED: "unlimited sessions", 1: "sessions of 1 query"}
+    return special.get(length, f"sessions of {length} queries")
 
 
 class PlanError(LoadgenError):
@@ -36,7 +43,7 @@ class PlanError(LoadgenError):
 
 @dataclass(frozen=True)
 class Plan:
-    """One measurement. A round runs every mode once at every session length, ``slice_seconds`` each."""
+    """One measurement. A round runs every mode and the control once at every session length, ``slice_seconds`` each."""
 
     name: str
     rounds: int
@@ -50,14 +57,19 @@ class Plan:
     """The seed for the order of slices, the users and the queries."""
 
     @property
+    def series(self) -> tuple[str, ...]:
+        """What is measured in each round: the modes, and the control."""
+        return (*self.modes, CONTROL)
+
+    @property
     def slices(self) -> int:
         """The number of slices of the whole measurement."""
-        return self.rounds * len(self.session_lengths) * len(self.modes)
+        return self.rounds * len(self.session_lengths) * len(self.series)
 
     @property
     def seconds(self) -> float:
         """The expected time of the measurement."""
-        return 2 * self.warm_up_seconds + self.slices * (self.slice_seconds + _SLICE_OVERHEAD_SECONDS)
+        return 3 * self.warm_up_seconds + self.slices * (self.slice_seconds + _SLICE_OVERHEAD_SECONDS)
 
     @property
     def enforcing(self) -> tuple[str, ...]:

@@ -18,9 +18,9 @@ rulesets|preparing a kernel ruleset of 110 directories|$GO_BENCH -bench=PrepareR
 manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api
 operator|the operator with 500 policies, 50 pipelines: seconds, memory, requests|make build && .venv/bin/python -m testing.scale
 smoke|Sys-E's overhead, 2,000 documents: one round, too few for an answer|make demo SIZE=smoke
-quick|Sys-E's overhead, 25,000 documents, measured for 6 minutes|make demo SIZE=quick
-standard|Sys-E's overhead, 120,000 documents, measured for 27 minutes|make demo SIZE=standard
-paper|Sys-E's overhead, 1,000,000 documents, measured for 5 hours|make demo SIZE=paper
+quick|Sys-E's overhead, 25,000 documents, measured for 9 minutes|make demo SIZE=quick
+standard|Sys-E's overhead, 120,000 documents, measured for 36 minutes|make demo SIZE=standard
+paper|Sys-E's overhead, 1,000,000 documents, measured for 7 hours|make demo SIZE=paper
 "
 
 list() {

@@ -8,7 +8,7 @@ from crds.resource import Column, Resource, condition_column
 from crds.schema import distinct, items, moment, name, number, record, rule, text, word
 
 _DAY = 24 * 3600
-_ROWS = 64
+_ROWS = 80
 
 _STARTED = (
     "!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, "
@@ -16,10 +16,14 @@ _STARTED = (
 )
 
 _ROW = record(
-    "The results of one mode at one session length.",
+    "The results of one mode, or of the control, at one session length.",
     {
         "sessionLength": number("Queries per session; 0 is one session for the whole run."),
-        "mode": text("The mode.", longest=32),
+        "mode": text(
+            "The mode. control is a second installation in mode baseline: what it differs by from the first cannot be "
+            "told from a cost.",
+            longest=32,
+        ),
         "queriesPerSecond": number("Queries per second."),
         "cpuMicrosecondsPerQuery": number("CPU time per query, in microseconds."),
         "cpuMicrosecondsPerSession": number("CPU time per session, in microseconds."),

@@ -35,7 +35,10 @@ def figure(value: float, low: float | None, high: float | None) -> dict[str, Any
 
 
 def results(*overheads: tuple[int, dict[str, Any]]) -> dict[str, Any]:
-    throughput = [{"sessionLength": length, "shai": {"overhead": found}} for length, found in overheads]
+    throughput = [
+        {"sessionLength": length, "shai": {"overhead": found}, "control": {"overhead": found}}
+        for length, found in overheads
+    ]
     return {"size": {"modes": ["baseline", "shai"]}, "throughput": throughput}
 
 

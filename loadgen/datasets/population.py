@@ -54,6 +54,10 @@ class Population:
         """Return the person of that name; KeyError when there is none."""
         return self._by_name[name]
 
+    def named(self, prefix: str) -> Population:
+        """Return the population of those whose names begin with ``prefix``; PopulationError when there is nobody."""
+        return Population([person for person in self.people if person.name.startswith(prefix)], self.queries)
+
     def pick_person(self, source: random.Random) -> Person:
         """Pick uniformly, as in the paper."""
         return source.choice(self.people)

@@ -51,7 +51,9 @@ class Recorder:
 
 def run(order: Order, people: population.Population) -> Outcome:
     """Run one slice: all users start at once, and stop at the end of their sessions."""
-    scenario = Scenario(people, order.session_length, order.mispredicted, order.seed)
+    scenario = Scenario(
+        people.named(order.people), order.session_length, order.mispredicted, order.seed, results=order.results
+    )
     SearchUser.scenario = scenario
     environment = Environment(user_classes=[SearchUser], host=order.host)
     recorder = Recorder()

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """One slice of load. ``session_length`` is in queries, 0 for one session per user."""
+    """One slice of load.
+
+    ``session_length`` is in queries, 0 for one session per user, -1 for sessions that only log in. Sessions are of
+    people whose names begin with ``people``; each query asks for up to ``results`` documents.
+    """
 
     host: str
     session_length: int
@@ -24,6 +28,8 @@ class Order:
     users: int
     seed: int
     mispredicted: float = 0.0
+    people: str = ""
+    results: int = 10
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 class Scenario:
     """The behaviour of all users of a run.
 
-    ``session_length`` is in queries. ``mispredicted`` is the share of sessions (0 … 1) that connect from another region
-    than their user's home. ``stopping`` asks users to stop after their session (an unlimited one: after their query).
+    ``session_length`` is in queries, and ``results`` is how many documents each query asks for. ``mispredicted`` is the
+    share of sessions (0 … 1) that connect from another region than their user's home. ``stopping`` asks users to stop
+    after their session (an unlimited one: after their query).
     """
 
     population: Population
@@ -41,6 +42,7 @@ class Scenario:
     sessions: int = 0
     """Sessions that have logged in."""
     errors: list[str] = field(default_factory=list)
+    results: int = 10
 
     _users: int = 0
 
@@ -75,7 +77,7 @@ class SearchUser(User):
             done = 0
             while not self._finished(done):
                 text = self.scenario.population.pick_query(self._random)
-                self._measured("GET", "/search", partial(session.search, text))
+                self._measured("GET", "/search", partial(session.search, text, self.scenario.results))
                 done += 1
         except (OSError, ProtocolError) as error:
             self._report(error)

@@ -4,7 +4,8 @@
 python -m loadgen benchmark --member member.json --plan plan.json --output DIR
 
 Modes other than baseline are measured on the member itself. Its mode is always restored at the end. Mode baseline is
-measured on a twin beside the member, which is removed afterwards. The command updates progress.json while it runs, adds
+measured on two equal twins beside the member, which are removed afterwards: what the second one, the control, costs
+more or less than the first is what the measurement cannot tell. The command updates progress.json while it runs, adds
 to samples.csv after each slice, and writes results.json and table.txt at the end. It has to run on the member's host,
 as a user who may read the member's files and pin its processes.
 """
@@ -69,12 +70,13 @@ class Benchmark:
         confined.await_service(_ANSWER_SECONDS)
         with (
             self._mode_put_back(confined, supervisor),
-            self._twin(confined, documents, supervisor) as twin,
+            self._twins(confined, documents, supervisor) as pair,
             self._driver(supervisor) as driver,
-            self._pinned([confined, twin], supervisor),
+            self._pinned([confined, *pair.values()], supervisor),
         ):
-            _compare(confined, twin, people)
-            stacks = dict.fromkeys(self._plan.modes, confined) | {plans.BASELINE: twin}
+            for twin in pair.values():
+                _compare(confined, twin, people)
+            stacks = dict.fromkeys(self._plan.modes, confined) | pair
             meter = measurement.Meter(driver, stacks, self._plan)
             self._status.tell("warming up")
             meter.warm_up()
@@ -113,18 +115,22 @@ class Benchmark:
                 note.unlink()
 
     @contextlib.contextmanager
-    def _twin(self, confined: Stack, documents: Sequence[dict[str, Any]], supervisor: Supervisor) -> Iterator[Stack]:
-        self._status.tell("starting a twin in mode baseline")
+    def _twins(
+        self, confined: Stack, documents: Sequence[dict[str, Any]], supervisor: Supervisor
+    ) -> Iterator[dict[str, Stack]]:
+        self._status.tell("starting twins in mode baseline")
         # The same cores as for the member, because programs size themselves by the cores that they find.
-        cores = frozenset(os.sched_getaffinity(confined.tasks()[0]))
+        cores = frozenset(os.sched_getaffinity(next(iter(confined.tasks().values()))))
         with twins.launcher(
             self._member, documents, place=self._scratch, logs=self._logs, cores=cores, supervisor=supervisor
         ) as stacks:
             host = confined.address[0]
-            twin = stacks.launch(launcher.TWIN, (host, free_port(host)))
-            twin.analyze()
-            twin.serve()
-            yield twin
+            started = {}
+            for variant in launcher.TWINS:
+                twin = started[variant.name] = stacks.launch(variant, (host, free_port(host)))
+                twin.analyze()
+                twin.serve()
+            yield started
 
     @contextlib.contextmanager
     def _driver(self, supervisor: Supervisor) -> Iterator[Driver]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadgen.driving.orders import Order
 from loadgen.errors import LoadgenError
-from loadgen.plan import sessions
+from loadgen.plan import BARE, BASELINE, KNOWN_MODES, sessions
 from loadgen.results.samples import Sample
-from loadgen.stacks import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -54,11 +53,11 @@ class Stack(Protocol):
     def interceptions(self) -> dict[str, int]:
         """Return the total number of the monitor's interceptions, by kind."""
 
-    def tasks(self) -> list[int]:
-        """List the process ids of its running tasks."""
+    def tasks(self) -> dict[str, int]:
+        """Return the process ids of its running tasks by name."""
 
-    def shared(self) -> list[int]:
-        """List the process ids of the monitor and the store, which serve the tasks."""
+    def cpu(self, tasks: Mapping[str, int]) -> dict[str, int]:
+        """Return the CPU time so far in nanoseconds, by process."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,15 @@ class Turn:
     round: int
     order: int
     mode: str
+    """What is measured: a key of the meter's stacks."""
     session_length: int
     seed: int
+    people: str = ""
+    results: int = 10
 
 
 def schedule(plan: Plan) -> Iterator[Turn]:
-    """Yield all slices: lengths as blocks in each round, modes in random order within a block.
+    """Yield all slices: lengths as blocks in each round, modes and control in random order within a block.
 
     The modes of a block share a seed, so that they have the same users and queries.
     """
@@ -82,13 +84,13 @@ def schedule(plan: Plan) -> Iterator[Turn]:
     for number in range(plan.rounds):
         for length in plan.session_lengths:
             slice_seed = source.randrange(1 << 31)
-            for mode in source.sample(plan.modes, len(plan.modes)):
+            for mode in source.sample(plan.series, len(plan.series)):
                 yield Turn(number, order, mode, length, slice_seed)
                 order += 1
 
 
 class Meter:
-    """Measures slices. ``stacks`` has the stack for each mode."""
+    """Measures slices. ``stacks`` has the stack for each mode, and for what else is compared with mode baseline."""
 
     def __init__(self, load: Load, stacks: Mapping[str, Stack], plan: Plan) -> None:
         self._load = load
@@ -101,19 +103,18 @@ class Meter:
         Each stack gets the plan's whole time, divided among its modes: a stack with less time would be slower only
         because its compiler had done less.
         """
-        stacks = [self._stacks[mode] for mode in self._plan.modes]
-        for mode in self._plan.modes:
-            stack = self._stacks[mode]
+        stacks = list(self._stacks.values())
+        for mode, stack in self._stacks.items():
             seconds = self._plan.warm_up_seconds / stacks.count(stack)
-            stack.enter(mode)
+            stack.enter(_mode(mode))
             outcome = self._load.run(Order(stack.host, 8, seconds, self._plan.concurrent_users, seed=0))
             _believe(outcome, f"warming up mode {mode}")
 
     def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
         """Run one slice; MeasurementError when it is invalid."""
         stack = self._stacks[turn.mode]
-        stack.enter(turn.mode)
-        tasks, shared = stack.tasks(), stack.shared()
+        stack.enter(_mode(turn.mode))
+        tasks = stack.tasks()
         order = Order(
             stack.host,
             turn.session_length,
@@ -121,15 +122,18 @@ class Meter:
             self._plan.concurrent_users,
             turn.seed,
             mispredicted,
+            turn.people,
+            turn.results,
         )
         before = stack.interceptions()
-        cpu = _cpu(tasks, shared)
+        cpu = stack.cpu(tasks)
         outcome = self._load.run(order)
         time.sleep(SETTLE_SECONDS)
-        cpu = _cpu(tasks, shared) - cpu
+        used = {name: (total - cpu[name]) / 1e9 for name, total in stack.cpu(tasks).items()}
         after = stack.interceptions()
         stack.check()
-        _believe(outcome, f"mode {turn.mode}, {sessions(turn.session_length)}")
+        _believe(outcome, f"mode {turn.mode}, {sessions(turn.session_length)}", bare=turn.session_length == BARE)
+        latency = outcome.login_milliseconds if turn.session_length == BARE else outcome.search_milliseconds
         return Sample(
             round=turn.round,
             order=turn.order,
@@ -141,12 +145,14 @@ class Meter:
             sessions=outcome.sessions,
             failures=outcome.failures,
             seconds=round(outcome.seconds, 6),
-            cpu_seconds=cpu / 1e9,
+            cpu_seconds=sum(used.values()),
             driver_cpu_seconds=round(outcome.driver_cpu_seconds, 6),
-            latency_p50_ms=outcome.search_milliseconds["p50"],
-            latency_p90_ms=outcome.search_milliseconds["p90"],
-            latency_p99_ms=outcome.search_milliseconds["p99"],
+            latency_p50_ms=latency["p50"],
+            latency_p90_ms=latency["p90"],
+            latency_p99_ms=latency["p99"],
             interceptions={kind: after[kind] - before.get(kind, 0) for kind in after},
+            process_cpu_seconds=used,
+            people=turn.people,
         )
 
 
@@ -160,16 +166,14 @@ def run(plan: Plan, meter: Meter, record: Callable[[Sample], None]) -> list[Samp
     return samples
 
 
-def _cpu(tasks: list[int], shared: list[int]) -> int:
-    """Return CPU time in nanoseconds: of the tasks with their workers, and of the shared processes.
-
-    The monitor is the tasks' parent, so only its own time is counted with it.
-    """
-    return sum(map(processes.tree_nanoseconds, tasks)) + sum(map(processes.cpu_nanoseconds, shared))
+def _mode(measured: str) -> str:
+    """Return the mode of what is measured; what is no mode is a variant of mode baseline."""
+    return measured if measured in KNOWN_MODES else BASELINE
 
 
-def _believe(outcome: Outcome, what: str) -> None:
-    requests = outcome.queries + outcome.failures
-    if not outcome.queries or not outcome.sessions or outcome.failures > MAXIMUM_FAILURES * requests:
+def _believe(outcome: Outcome, what: str, *, bare: bool = False) -> None:
+    answered = outcome.sessions if bare else outcome.queries
+    requests = answered + outcome.failures
+    if not answered or not outcome.sessions or outcome.failures > MAXIMUM_FAILURES * requests:
         causes = "; ".join(outcome.errors) or "no request was answered"
         raise MeasurementError(f"{what}: {outcome.failures} of {requests} requests failed: {causes}")

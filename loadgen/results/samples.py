@@ -21,8 +21,9 @@ class Sample:
     order: int
     """Position in the whole run, counted from 0."""
     mode: str
+    """Or what else is compared with mode baseline, as `loadgen.plan.CONTROL`."""
     session_length: int
-    """In queries; 0 for one session per user and slice."""
+    """In queries; 0 for one session per user and slice, -1 for sessions that only log in."""
     mispredicted: float
     seed: int
     queries: int
@@ -30,7 +31,7 @@ class Sample:
     failures: int
     seconds: float
     cpu_seconds: float
-    """User and system time of every process of the pipeline, the monitor and the key-value store."""
+    """User and system time of every process of the pipeline, its supervisors, the monitor and the key-value store."""
     driver_cpu_seconds: float
     """CPU time of the load generator; near ``seconds``, it was the bottleneck."""
     latency_p50_ms: float
@@ -38,6 +39,10 @@ class Sample:
     latency_p99_ms: float
     interceptions: dict[str, int] = field(default_factory=dict)
     """The monitor's interceptions for the pipeline, by kind."""
+    process_cpu_seconds: dict[str, float] = field(default_factory=dict)
+    """``cpu_seconds`` by process: each task with its workers, supervisor, monitor, store."""
+    people: str = ""
+    """Whose sessions these are: users whose names begin with this."""
 
     @property
     def queries_per_second(self) -> float:
@@ -67,7 +72,7 @@ class SampleFile:
     def append(self, sample: Sample) -> None:
         """Write one row."""
         row: dict[str, Any] = asdict(sample)
-        row["interceptions"] = json.dumps(sample.interceptions, sort_keys=True)
+        row.update({name: json.dumps(value, sort_keys=True) for name, value in row.items() if isinstance(value, dict)})
         with self._path.open("a", newline="") as file:
             csv.DictWriter(file, self._names).writerow(row)
 
@@ -82,14 +87,18 @@ def _parse(row: dict[str, str]) -> Sample:
     values: dict[str, Any] = {}
     for entry in fields(Sample):
         text = row[entry.name]
-        if entry.name == "interceptions":
+        if str(entry.type).startswith("dict"):
             values[entry.name] = json.loads(text)
         else:
             values[entry.name] = {"int": int, "float": float, "str": str}[str(entry.type)](text)
     return Sample(**values)
 
 
-def of(samples: Iterable[Sample], mode: str, session_length: int) -> list[Sample]:
+def of(samples: Iterable[Sample], mode: str, session_length: int, people: str = "") -> list[Sample]:
     """Return the samples of one mode and session length, in the order of their rounds."""
-    chosen = (s for s in samples if s.mode == mode and s.session_length == session_length and s.mispredicted == 0)
+    chosen = (
+        s
+        for s in samples
+        if (s.mode, s.session_length, s.people) == (mode, session_length, people) and s.mispredicted == 0
+    )
     return sorted(chosen, key=lambda sample: sample.round)

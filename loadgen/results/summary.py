@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadgen.plan import BASELINE
+from loadgen.plan import BASELINE, CONTROL
 from loadgen.results import estimates, samples
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from loadgen.results.estimates import Estimate
     from loadgen.results.samples import Sample
 
-FORMAT = 2
+FORMAT = 3
 
 PER_SESSION = ("register", "accept", "authenticate", "reset")
 """Kinds of interceptions that belong to a session; every other kind belongs to its queries."""
@@ -39,11 +39,13 @@ def summarise(plan: Plan, dataset: Mapping[str, Any], measured: Sequence[Sample]
         "seed": seed,
         "machine": machine(),
         "throughput": [
-            {"sessionLength": length, **{mode: _mode(measured, mode, length, seed) for mode in plan.modes}}
+            {"sessionLength": length, **{mode: _mode(measured, mode, length, seed) for mode in plan.series}}
             for length in plan.session_lengths
         ],
         "addedPerSession": {
-            mode: _added_per_session(measured, mode, seed) for mode in plan.enforcing if _tells_sessions_apart(plan)
+            mode: _added_per_session(measured, mode, seed)
+            for mode in (*plan.enforcing, CONTROL)
+            if _tells_sessions_apart(plan)
         },
         "interceptions": {mode: _interceptions(measured, mode, plan.session_lengths) for mode in plan.modes},
     }

@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from loadgen.errors import LoadgenError
-from loadgen.plan import BASELINE, sessions
+from loadgen.plan import BASELINE, CONTROL, sessions
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -59,10 +59,10 @@ class TableError(LoadgenError):
 
 def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
     """Return the table's cells."""
-    modes = results["size"]["modes"]
+    series = _series(results)
     return [
         (
-            (_length(entry) if mode == modes[0] else ""),
+            (_length(entry) if mode == series[0] else ""),
             mode,
             f"{entry[mode]['queriesPerSecond']['estimate']:.0f}",
             f"{entry[mode]['cpuMicrosPerQuery']['estimate']:.0f}",
@@ -70,7 +70,7 @@ def rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
             _paper(entry, mode),
         )
         for entry in results["throughput"]
-        for mode in modes
+        for mode in series
     ]
 
 
@@ -78,7 +78,7 @@ def figures(results: dict[str, Any]) -> dict[str, Any]:
     """Return the table in the form of a Benchmark's status: rows of numbers and texts, and a text for each mode."""
     found = []
     for entry in results["throughput"]:
-        for mode in results["size"]["modes"]:
+        for mode in _series(results):
             figure = entry[mode]
             row: dict[str, Any] = {
                 "sessionLength": entry["sessionLength"],
@@ -106,8 +106,10 @@ def headline(results: dict[str, Any]) -> str:
         for entry in ends
         for overhead in (entry[mode]["overhead"],)
     )
+    control = results["throughput"][-1][CONTROL]["overhead"]
+    equal = f" Two equal installations without enforcement differ by {_described(control, _percent)}."
     one_round = "" if any(_overheads(results, "low")) else " One round was measured: do not rely on this."
-    return f"Throughput overhead of mode {mode}: {', '.join(shares)}.{one_round}"
+    return f"Throughput overhead of mode {mode}: {', '.join(shares)}.{one_round}{equal}"
 
 
 def remarks(results: dict[str, Any]) -> list[str]:
@@ -122,7 +124,7 @@ def show(results: dict[str, Any], console: Console) -> None:
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "mode" else "right", no_wrap=True)
     for row in rows(results):
-        table.add_row(*map(escape, row), end_section=row[1] == results["size"]["modes"][-1])
+        table.add_row(*map(escape, row), end_section=row[1] == _series(results)[-1])
     console.print(f"Sys-E, {_size(results)}", highlight=False, markup=False)
     console.print(table, "")
     for line in remarks(results):
@@ -150,7 +152,10 @@ def plain(results: dict[str, Any]) -> str:
 
 def _legend(results: dict[str, Any]) -> list[str]:
     cells = "".join("".join(row) for row in rows(results))
-    lines = ["paper: the throughput overhead in Table I of the paper."]
+    lines = [
+        "paper: the throughput overhead in Table I of the paper.",
+        "control: a second installation in mode baseline; its difference from the first cannot be told from a cost.",
+    ]
     if any(_overheads(results, "low")):
         lines.append("In brackets: the interval that holds the figure with 95 % confidence.")
     else:
@@ -166,16 +171,17 @@ def _costs(results: dict[str, Any]) -> list[str]:
     """Return the absolute cost of enforcement; the cost per query comes from the longest sessions."""
     last = results["throughput"][-1]
     lines = []
-    for mode in _enforcing(results):
+    for mode in (*_enforcing(results), CONTROL):
         query = last[mode]["addedCpuMicrosPerQuery"]
-        line = f"CPU that mode {mode} adds: {_described(query, _micros)} per query"
+        adds = "CPU by which the control differs" if mode == CONTROL else f"CPU that mode {mode} adds"
+        line = f"{adds}: {_described(query, _micros)} per query"
         if mode in results["addedPerSession"]:
             line += f", {_described(results['addedPerSession'][mode], _micros)} per session"
         lines.append(f"{line}.")
     lines += [
         f"Mode {mode} asks the monitor {found['perSession']:.2f} times per session, {found['perQuery']:.2f} per query."
         for mode, found in results["interceptions"].items()
-        if mode != BASELINE
+        if mode in _enforcing(results)
     ]
     base = results["throughput"][0][BASELINE]["cpuMicrosPerQuery"]["estimate"]
     lines.append(
@@ -186,7 +192,7 @@ def _costs(results: dict[str, Any]) -> list[str]:
 
 
 def _doubts(results: dict[str, Any]) -> list[str]:
-    busiest = max(entry[mode]["driverShare"] for entry in results["throughput"] for mode in results["size"]["modes"])
+    busiest = max(entry[mode]["driverShare"] for entry in results["throughput"] for mode in _series(results))
     if busiest <= _SATURATED:
         return []
     return [f"The load generator was busy {busiest:.0%} of a slice and limited the throughput: trust the CPU columns."]
@@ -202,10 +208,15 @@ def _enforcing(results: dict[str, Any]) -> list[str]:
     return [mode for mode in results["size"]["modes"] if mode != BASELINE]
 
 
+def _series(results: dict[str, Any]) -> list[str]:
+    return [*results["size"]["modes"], CONTROL]
+
+
 def _overheads(results: dict[str, Any], end: str) -> Iterator[bool]:
     for entry in results["throughput"]:
-        for mode in _enforcing(results):
-            yield entry[mode]["overhead"][end] is not None
+        for mode in _series(results):
+            if mode != BASELINE:
+                yield entry[mode]["overhead"][end] is not None
 
 
 def _size(results: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadgen.plan import BASELINE
+from loadgen.plan import BASELINE, CONTROL
 from loadgen.stacks import manifests, stores
 from loadgen.stacks.monitor import Monitor
 from loadgen.stacks.stack import Stack
@@ -35,7 +35,8 @@ class Variant:
     fault: str = manifests.NO_FAULT
 
 
-TWIN = Variant("baseline", BASELINE)
+TWINS = (Variant(BASELINE, BASELINE), Variant(CONTROL, BASELINE))
+"""Two equal stacks, whose difference is the resolution of a measurement."""
 BROKEN = Variant("broken", "shai", fault="ignore-attributes")
 BROKEN_BASELINE = Variant("broken-baseline", BASELINE, fault="ignore-attributes")
 

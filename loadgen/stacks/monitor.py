@@ -96,12 +96,12 @@ class Monitor:
         names = ", ".join(entry["name"] for entry in known) or "none"
         raise MonitorError(f"the monitor has no pipeline {name}; it has {names}")
 
-    def task_pids(self, pipeline: str) -> list[int]:
-        """List the process ids of a pipeline's running tasks; MonitorError when there is none."""
-        pids = [task["pid"] for task in self.pipeline(pipeline)["tasks"] if task.get("pid")]
-        if not pids:
+    def tasks(self, pipeline: str) -> dict[str, int]:
+        """Return the process ids of a pipeline's running tasks by name; MonitorError when there is none."""
+        found = {task["name"]: task["pid"] for task in self.pipeline(pipeline)["tasks"] if task.get("pid")}
+        if not found:
             raise MonitorError(f"pipeline {pipeline} has no running task")
-        return pids
+        return found
 
     def interceptions(self, pipeline: str) -> dict[str, int]:
         """Return the number of the monitor's interceptions for a pipeline, by kind."""

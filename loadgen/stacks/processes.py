@@ -9,6 +9,7 @@ sum, so that the error does not grow with the number of workers.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
 from pathlib import Path
@@ -17,12 +18,12 @@ from typing import TYPE_CHECKING
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from collections.abc import Set as AbstractSet
 
 _TICK_NANOSECONDS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers.h: scheduler time of a whole process
-_CUTIME, _CSTIME = 13, 14  # fields of /proc/PID/stat, counted from the end of the command name
+_PPID, _CUTIME, _CSTIME = 1, 13, 14  # fields of /proc/PID/stat, counted from the end of the command name
 
 
 class ProcessGoneError(LoadgenError):
@@ -54,6 +55,31 @@ def tree_nanoseconds(pid: int) -> int:
         with contextlib.suppress(ProcessGoneError):  # it has just ended, and will be in the sum next time
             total += tree_nanoseconds(child)
     return total
+
+
+def task_nanoseconds(pid: int, services: Collection[int]) -> tuple[int, int]:
+    """Return the CPU time of a task and of the process that supervises it, 0 where there is none.
+
+    The supervisor is the child of the monitor, one of ``services``, of which the task descends. Its other descendants,
+    ended ones too, are the task's workers: their parent is the supervisor or the task's first process.
+    """
+    line = [pid, *ancestors(pid)]
+    supervisor = next((below for below, above in itertools.pairwise(line) if above in services), pid)
+    if supervisor == pid:
+        return tree_nanoseconds(pid), 0
+    task = ended_children_nanoseconds(supervisor)
+    for child in children(supervisor):
+        with contextlib.suppress(ProcessGoneError):  # as in tree_nanoseconds
+            task += tree_nanoseconds(child)
+    return task, cpu_nanoseconds(supervisor)
+
+
+def ancestors(pid: int) -> list[int]:
+    """Return the process ids of a live process's parent, the parent's parent, and so on."""
+    found: list[int] = []
+    while (pid := int(_stat_fields(pid)[_PPID])) != 0:
+        found.append(pid)
+    return found
 
 
 def children(pid: int) -> list[int]:

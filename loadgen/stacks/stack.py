@@ -13,10 +13,15 @@ from loadgen.errors import LoadgenError
 from loadgen.stacks import processes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from loadgen.stacks.monitor import Monitor
 
 SERVING = ("search-back", "search", "worker")
 """The tasks that serve searches, in the order in which they start."""
+
+SUPERVISOR = "supervisor"
+"""The processes between the monitor and the tasks, in `Stack.cpu`."""
 
 _READY_SECONDS = 60.0
 
@@ -89,18 +94,29 @@ class Stack:
         """Return the number of the monitor's interceptions for the pipeline, by kind."""
         return self.monitor.interceptions(self.pipeline)
 
-    def tasks(self) -> list[int]:
-        """List the process ids of the running tasks."""
-        return self.monitor.task_pids(self.pipeline)
+    def tasks(self) -> dict[str, int]:
+        """Return the process ids of the running tasks by name."""
+        return self.monitor.tasks(self.pipeline)
 
-    def shared(self) -> list[int]:
-        """List the process ids of the store and the monitor."""
-        return self.services
+    def cpu(self, tasks: Mapping[str, int]) -> dict[str, int]:
+        """Return the CPU time so far in nanoseconds: of each of ``tasks`` with its workers, and of what serves them.
+
+        What serves them are ``supervisor``, ``monitor`` and ``store``. Workers that have ended are counted.
+        """
+        found = {SUPERVISOR: 0}
+        for name, pid in tasks.items():
+            found[name], supervising = processes.task_nanoseconds(pid, self.services)
+            found[SUPERVISOR] += supervising
+        above = set().union(*(processes.ancestors(pid) for pid in tasks.values()))
+        for pid in self.services:
+            name = "monitor" if pid in above else "store"
+            found[name] = found.get(name, 0) + processes.cpu_nanoseconds(pid)
+        return found
 
     def processes(self) -> set[int]:
         """List the process ids of all processes of the stack, including workers."""
-        tasks = self.tasks()
-        return {*self.services, *tasks, *(worker for pid in tasks for worker in processes.descendants(pid))}
+        found = {*self.services, *self.tasks().values()}
+        return found | {below for pid in found for below in processes.descendants(pid)}
 
 
 def _healthy(address: tuple[str, int]) -> bool:

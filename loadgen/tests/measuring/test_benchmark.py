@@ -36,14 +36,14 @@ def test_a_measurement_writes_what_it_promises_and_leaves_the_member_as_it_was(m
     assert process.returncode == 0
     found = json.loads((member.output / "results.json").read_text())
     assert [(row["sessionLength"], row["mode"]) for row in found["rows"]] == [
-        (length, mode) for length in (1, 0) for mode in PLAN["modes"]
+        (length, mode) for length in (1, 0) for mode in [*PLAN["modes"], "control"]
     ]
     assert set(found["summary"]) == {"dynamic", "shai"}
-    assert len(samples.read(member.output / "samples.csv")) == 6
+    assert len(samples.read(member.output / "samples.csv")) == 8
     assert "per session  mode" in (member.output / "table.txt").read_text()
     progress = member.progress()
     assert progress.pop("elapsed") > 5
-    assert progress == {"state": "Complete", "done": 6, "total": 6, "message": "done"}
+    assert progress == {"state": "Complete", "done": 8, "total": 8, "message": "done"}
     assert member.mode() == "shai"
     assert {pid: os.sched_getaffinity(pid) for pid in member.own} == before
     assert not (member.root / ".benchmark").exists()
@@ -63,7 +63,7 @@ def test_interrupted_it_puts_everything_back(member: ServingMember, number: sign
     assert not (member.root / ".benchmark").exists()
 
 
-@pytest.mark.parametrize("point", ["starting a twin", "warming up"])
+@pytest.mark.parametrize("point", ["starting twins", "warming up"])
 def test_interrupted_early_it_leaves_nothing(member: ServingMember, point: str) -> None:
     process = member.measure()
     member.wait_for(process, lambda progress: point in progress["message"])

@@ -19,7 +19,7 @@ from loadgen.plan import PLANS
 from loadgen.stacks import processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 TURN = Turn(round=0, order=0, mode="shai", session_length=8, seed=3)
 OUTCOME = Outcome(
@@ -38,21 +38,21 @@ def test_rounds_run_every_mode_at_every_length_once() -> None:
     assert len(turns) == plan.slices
     assert set(Counter((turn.round, turn.session_length, turn.mode) for turn in turns).values()) == {1}
     assert [turn.order for turn in turns] == list(range(plan.slices))
-    assert len({tuple(turn.mode for turn in turns[i : i + 3]) for i in range(0, len(turns), 3)}) == 6
+    assert len({tuple(turn.mode for turn in turns[i : i + 4]) for i in range(0, len(turns), 4)}) > 6
     assert turns == list(schedule(plan))
     assert turns != list(schedule(replace(plan, seed=6)))
 
 
 def test_only_the_modes_that_are_asked_for_are_run() -> None:
     plan = replace(PLANS["quick"], modes=("baseline", "audit"))
-    assert {turn.mode for turn in schedule(plan)} == {"baseline", "audit"}
+    assert {turn.mode for turn in schedule(plan)} == {"baseline", "audit", "control"}
     assert len(list(schedule(plan))) == plan.slices
 
 
 def test_modes_of_a_block_serve_the_same_users_and_queries() -> None:
     turns = list(schedule(PLANS["quick"]))
-    for start in range(0, len(turns), 3):
-        assert len({turn.seed for turn in turns[start : start + 3]}) == 1
+    for start in range(0, len(turns), 4):
+        assert len({turn.seed for turn in turns[start : start + 4]}) == 1
 
 
 class FakeStack:
@@ -75,11 +75,11 @@ class FakeStack:
         self.count += 20
         return {"accept": self.count}
 
-    def tasks(self) -> list[int]:
-        return self.pids
+    def tasks(self) -> dict[str, int]:
+        return {f"task {pid}": pid for pid in self.pids}
 
-    def shared(self) -> list[int]:
-        return [os.getpid()]
+    def cpu(self, tasks: Mapping[str, int]) -> dict[str, int]:
+        return {name: processes.task_nanoseconds(pid, [os.getpid()])[0] for name, pid in tasks.items()}
 
 
 class FakeLoad:

@@ -21,8 +21,8 @@ PLAN = Plan("test", rounds=3, slice_seconds=1.0, warm_up_seconds=1.0, session_le
 DATASET = {"documents": 100, "users": 10}
 MACHINE = {"system": "Linux 6.8", "processor": "test", "cores": 2, "memoryMegabytes": 1024, "python": "3.11"}
 
-CPU_PER_QUERY = {"baseline": 1000.0, "dynamic": 1100.0, "shai": 1002.0}
-CPU_PER_SESSION = {"baseline": 50.0, "dynamic": 650.0, "shai": 300.0}
+CPU_PER_QUERY = {"baseline": 1000.0, "dynamic": 1100.0, "shai": 1002.0, "control": 1001.0}
+CPU_PER_SESSION = {"baseline": 50.0, "dynamic": 650.0, "shai": 300.0, "control": 50.0}
 
 
 def made_samples() -> list[Sample]:
@@ -30,7 +30,7 @@ def made_samples() -> list[Sample]:
     made: list[Sample] = []
     for number in range(PLAN.rounds):
         for length in PLAN.session_lengths:
-            for mode in ("baseline", "dynamic", "shai"):
+            for mode in PLAN.series:
                 queries = 1000
                 sessions = queries if length == 1 else 24
                 drift = 1 + number / 10
@@ -53,6 +53,7 @@ def made_samples() -> list[Sample]:
                         latency_p90_ms=12.0,
                         latency_p99_ms=15.0,
                         interceptions=intercepted(mode, queries, sessions),
+                        process_cpu_seconds={"worker": micros / 1e6},
                     )
                 )
     return made
@@ -66,7 +67,7 @@ def plain(value: float, low: float, high: float) -> dict[str, Any]:
 
 
 def intercepted(mode: str, queries: int, sessions: int) -> dict[str, int]:
-    if mode == "baseline":
+    if mode in ("baseline", "control"):
         return {}
     found = {"register": sessions, "accept": sessions, "authenticate": sessions, "reset": sessions}
     return {**found, "send": 2 * queries} if mode == "dynamic" else found
@@ -85,6 +86,15 @@ def test_known_costs_come_out(summary: dict[str, Any]) -> None:
     assert unlimited["shai"]["overhead"]["estimate"] == pytest.approx(1 - 1001.2 / 1009.2)
     # 250 µs a session, minus the share per query of what 24 sessions add to 1000 queries, with a drift of a tenth
     assert summary["addedPerSession"]["shai"]["estimate"] == pytest.approx((252 - 8) * 1.1)
+
+
+def test_what_two_equal_stacks_differ_by_is_beside_what_enforcement_adds(summary: dict[str, Any]) -> None:
+    assert summary["throughput"][1]["control"]["addedCpuMicrosPerQuery"]["estimate"] == pytest.approx(1.1)
+    assert summary["addedPerSession"]["control"]["estimate"] == pytest.approx(0.0)
+    assert "control" not in tables.figures(summary)["summary"]
+    remarks = [line for line in tables.remarks(summary) if line.startswith("CPU by which the control differs: 1.10 µs")]
+    assert len(remarks) == 1
+    assert "Two equal installations without enforcement differ by 0.10 %" in tables.headline(summary)
 
 
 def test_interceptions_are_told_apart(summary: dict[str, Any]) -> None:
@@ -157,7 +167,7 @@ def test_the_table_fits_100_columns(summary: dict[str, Any]) -> None:
 
 def test_a_status_has_the_tables_figures(summary: dict[str, Any]) -> None:
     found = tables.figures(summary)
-    assert len(found["rows"]) == 6
+    assert [row["mode"] for row in found["rows"]] == ["baseline", "dynamic", "shai", "control"] * 2
     assert found["rows"][0] == {
         "sessionLength": 1,
         "mode": "baseline",
@@ -181,7 +191,7 @@ def test_sessions_of_one_length_do_not_tell_what_a_session_costs(lengths: tuple[
 def test_two_modes_are_enough() -> None:
     measured = [sample for sample in made_samples() if sample.mode != "dynamic"]
     found = summaries.summarise(replace(PLAN, modes=("shai", "baseline")), DATASET, measured)
-    assert [row[1] for row in tables.rows(found)] == ["shai", "baseline"] * 2
+    assert [row[1] for row in tables.rows(found)] == ["shai", "baseline", "control"] * 2
     assert set(tables.figures(found)["summary"]) == {"shai"}
 
 

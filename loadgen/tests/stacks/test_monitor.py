@@ -29,5 +29,5 @@ def test_a_monitor_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(monitor.MonitorError, match=r"shai\.sock.*is it running"):
         gone.interceptions("syse")
     with pytest.raises(monitor.MonitorError, match=r"shai\.sock"):
-        gone.task_pids("syse")
+        gone.tasks("syse")
     assert not gone.is_ready()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 WRITER = "shai-operator"
 RESULTS_LIMIT = 900 << 10
 """Bytes of a ConfigMap's values; the API server takes 1 MiB for the whole object."""
-ROWS_LISTED = 64
+ROWS_LISTED = 80
 
 _DEFAULT_DEADLINE_SECONDS = 3600
 _LOOK_AGAIN_SECONDS = 5.0
