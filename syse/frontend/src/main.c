@@ -37,6 +37,7 @@ static const char USAGE[] =
     "Used in mode baseline only, where nothing is enforced:\n"
     "  --keys FILE              facts with the principals' public keys; or $SYSE_KEYS\n"
     "  --keyvalue SOCKET        the key-value store's unix socket; or $SYSE_KEYVALUE\n"
+    "  --single-session         end a worker after one session, as in the other modes\n"
     "\n"
     "  --help                   this text\n"
     "\n"
@@ -53,6 +54,7 @@ enum option_code {
 	OPTION_ANSWER_TIMEOUT,
 	OPTION_KEYS,
 	OPTION_KEYVALUE,
+	OPTION_SINGLE_SESSION,
 	OPTION_HELP
 };
 
@@ -67,6 +69,7 @@ static const struct option OPTIONS[] = {
     {"answer-timeout", required_argument, NULL, OPTION_ANSWER_TIMEOUT},
     {"keys", required_argument, NULL, OPTION_KEYS},
     {"keyvalue", required_argument, NULL, OPTION_KEYVALUE},
+    {"single-session", no_argument, NULL, OPTION_SINGLE_SESSION},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -135,6 +138,9 @@ apply_option(struct settings *settings, int code, const char *name)
 		break;
 	case OPTION_KEYVALUE:
 		settings->keyvalue_socket = optarg;
+		break;
+	case OPTION_SINGLE_SESSION:
+		settings->single_session = true;
 		break;
 	case OPTION_HELP:
 		fputs(USAGE, stdout);

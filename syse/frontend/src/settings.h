@@ -5,6 +5,7 @@
 #ifndef SYSE_SETTINGS_H
 #define SYSE_SETTINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct settings {
@@ -12,6 +13,7 @@ struct settings {
 	const char *page;            /* path */
 	const char *keys;            /* path, NULL when not given; mode baseline only */
 	const char *keyvalue_socket; /* path, NULL when not given; mode baseline only */
+	bool single_session;         /* a worker ends after a session in mode baseline, too */
 	uint32_t workers;            /* 1..32: one per slot */
 	uint32_t results;            /* results of a search without n */
 	/* In milliseconds: */

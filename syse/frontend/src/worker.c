@@ -105,6 +105,6 @@ worker_run(struct worker *worker)
 		if (worker->keyvalue.borrowed)
 			keyvalue_release(&worker->keyvalue);
 		shai_reset(&worker->session);
-	} while (shai_mode() == SHAI_MODE_BASELINE);
+	} while (shai_mode() == SHAI_MODE_BASELINE && !worker->settings->single_session);
 	return WORKER_SERVED;
 }

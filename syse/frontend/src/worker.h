@@ -31,8 +31,9 @@ struct worker {
 #define WORKER_FAILED 1 /* could not accept; the reason is on standard error */
 
 /*
- * Accepts one session and serves it. In mode baseline, serves sessions one after the
- * other without end. The zygote's child calls this and exits with the result.
+ * Accepts one session and serves it. In mode baseline, unless settings->single_session is
+ * set, serves sessions one after the other without end. The zygote's child calls this and exits
+ * with the result.
  */
 int worker_run(struct worker *worker);
 

@@ -68,6 +68,20 @@ def test_baseline_workers_serve_a_thousand_sessions_without_a_fork(start: Callab
     assert eventually(lambda: front_end.counters()["sessions"] == 1004)
 
 
+def test_baseline_workers_serve_single_sessions_if_told_to(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(workers=2, options=("--single-session",))
+    number = front_end.document("blue", "blue")
+    front_end.engine = lambda _query: [number]
+    assert eventually(lambda: len(front_end.children()) == 2)
+    before = set(front_end.children())
+    with ExitStack() as sessions:
+        for _ in before:
+            search(sessions.enter_context(front_end.client()), "alice")
+        assert set(front_end.children()) == before
+    assert eventually(lambda: len(front_end.children()) == 2 and not before & set(front_end.children()))
+    assert front_end.errors() == ""
+
+
 def descriptors_while_serving(front_end: FrontEnd) -> dict[int, int]:
     """Count each worker's descriptors while each has a session, and so opens and closes none."""
     with ExitStack() as sessions:
