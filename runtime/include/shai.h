@@ -138,6 +138,8 @@ extern "C" {
 /* Environment variables that the launcher sets. */
 #define SHAI_ENVIRONMENT_INSTANCE "SHAI_INSTANCE" /* what to register as when loaded */
 #define SHAI_ENVIRONMENT_MODE "SHAI_MODE"         /* "baseline", "dynamic", "shai", "audit" */
+#define SHAI_ENVIRONMENT_SERVICE "SHAI_SERVICE"   /* struct shai_session.service in mode baseline */
+#define SHAI_ENVIRONMENT_PIPELINE "SHAI_PIPELINE" /* struct shai_session.pipeline, likewise */
 
 /*
  * Returns a description of the last failure in this thread, for people: what failed,
@@ -225,6 +227,8 @@ struct shai_session {
 	uint8_t nonce[SHAI_NONCE_SIZE]; /* what the client has to sign, see shai_signed_text */
 	char peer[SHAI_NAME_MAX];       /* numeric address */
 	char region[SHAI_NAME_MAX];     /* empty when unknown, and in mode baseline */
+	char service[SHAI_NAME_MAX];    /* what clients call it; a part of the signed text */
+	char pipeline[SHAI_NAME_MAX];   /* its name; a part of the signed text */
 	char instance[SHAI_NAME_MAX];   /* "worker(alice, de)"; empty until authenticated */
 	uint32_t withheld;        /* how many conduits the last receive or open could not open */
 	int timeout_milliseconds; /* of shai_channel_receive; shai_accept sets it to 10000 */
@@ -356,29 +360,28 @@ SHAI_API ssize_t shai_open(struct shai_session *session, const uint32_t *conduit
 
 /* Sizes of the buffers for shai_nonce_hex and shai_signed_text, with the NUL. */
 #define SHAI_NONCE_HEX_SIZE (2 * SHAI_NONCE_SIZE + 1)
-#define SHAI_SIGNED_TEXT_SIZE (sizeof(SHAI_SIGNED_PREFIX) + SHAI_NAME_MAX + SHAI_NONCE_HEX_SIZE)
+#define SHAI_SIGNED_TEXT_SIZE (sizeof(SHAI_SIGNED_PREFIX) + 3 * SHAI_NAME_MAX + SHAI_NONCE_HEX_SIZE)
 
 /* Writes the nonce to out in lower-case hexadecimal, with a NUL. Never fails. */
 SHAI_API void shai_nonce_hex(const uint8_t nonce[SHAI_NONCE_SIZE], char out[SHAI_NONCE_HEX_SIZE]);
 
 /*
- * Writes the text that the client signs to out, with a NUL:
- * SHAI_SIGNED_PREFIX principal "\n" nonce-in-hexadecimal. The client signs it without
- * the NUL, with Ed25519.
+ * Writes the text that the client of a session signs to out, with a NUL:
+ * SHAI_SIGNED_PREFIX service "\n" pipeline "\n" principal "\n" nonce-in-hexadecimal. The
+ * client signs it without the NUL, with Ed25519.
  *
- * Returns the length without the NUL. Returns 0 if principal is empty, is longer than
+ * Returns the length without the NUL. Returns 0 if a name is empty, is longer than
  * SHAI_NAME_MAX - 1 bytes, or contains a line break; errno is not set.
  */
 SHAI_API size_t shai_signed_text(
-    const uint8_t nonce[SHAI_NONCE_SIZE], const char *principal, char out[SHAI_SIGNED_TEXT_SIZE]);
+    const struct shai_session *session, const char *principal, char out[SHAI_SIGNED_TEXT_SIZE]);
 
 /* ------------------------------------------------------------- counters */
 
 /*
- * Returns this process's counters. Under a monitor, from shai_accept on, they count what
- * the session does, and the monitor reads them. Before that, and in mode baseline, only
- * this process sees them. Never NULL. The memory belongs to the library. Read fields
- * with __atomic_load_n(…, __ATOMIC_RELAXED).
+ * Returns this process's counters. Under a monitor shai_reset sends them to it. Never
+ * NULL. The memory belongs to the library. Read fields with
+ * __atomic_load_n(…, __ATOMIC_RELAXED).
  */
 SHAI_API const struct shai_counters *shai_counters(void);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The protocol between a task and the reference monitor, and the descriptor
- * numbers that both sides and the system call filter agree on.
+ * numbers that both sides and the system call filter agree on. On systems where a task
+ * with sessions has a supervisor, a worker's session speaks with the supervisor, in the
+ * same records.
  *
  * This header is the only definition: the monitor's constants and layouts in
  * monitor/internal/wire are tested against it.
@@ -17,7 +19,7 @@
 
 #include <stdint.h>
 
-#define SHAI_WIRE_VERSION 1
+#define SHAI_WIRE_VERSION 2
 #define SHAI_WIRE_MAX 65536 /* largest record, in bytes */
 
 /*
@@ -28,7 +30,6 @@
  */
 #define SHAI_FD_MONITOR 3            /* messages to and from the monitor */
 #define SHAI_FD_CLASSES 4            /* uint32_t class[conduit], mapped read-only */
-#define SHAI_FD_COUNTERS 5           /* struct shai_counters of one session, mapped shared */
 #define SHAI_FD_LISTEN 6             /* the monitor answers accept4 on it */
 #define SHAI_FD_CONNECTION 7         /* the user's connection, native writes */
 #define SHAI_FD_CONNECTION_CHECKED 8 /* the same, every write asks the monitor */
@@ -61,10 +62,12 @@
 #define SHAI_DESCRIPTORS_MAX 253 /* descriptors with one record (SCM_MAX_FD) */
 
 /*
- * The text that a client signs: SHAI_SIGNED_PREFIX principal "\n"
- * lower-case-hex(nonce).
+ * The text that a client signs: SHAI_SIGNED_PREFIX service "\n" pipeline "\n" principal
+ * "\n" lower-case-hex(nonce). The client knows the service and the pipeline that it wants
+ * to speak with, and does not take them from the answer: a nonce that comes from another
+ * service is then of no use to whoever relays it.
  */
-#define SHAI_SIGNED_PREFIX "shai-session-v1\n"
+#define SHAI_SIGNED_PREFIX "shai-session-v2\n"
 
 enum shai_mode {
 	SHAI_MODE_BASELINE = 0, /* nothing is enforced */
@@ -78,12 +81,17 @@ enum shai_type {
 	SHAI_REGISTER = 1,     /* shai_register -> SHAI_REGISTERED */
 	SHAI_AUTHENTICATE = 2, /* shai_authenticate -> SHAI_BOUND; once per session */
 	SHAI_OPEN = 3,         /* shai_open -> SHAI_OPENED */
-	SHAI_RESET = 4,        /* header only, no answer: the session is over */
+	SHAI_RESET = 4,        /* shai_reset, no answer: the session is over */
 	/* monitor to task */
 	SHAI_REGISTERED = 64, /* shai_registered, then capability_count shai_capability */
 	SHAI_CONNECTED = 65,  /* shai_connected, queued before accept4 returns */
 	SHAI_BOUND = 66,      /* shai_bound, then class_count uint32_t; descriptors per flags */
-	SHAI_OPENED = 67      /* shai_opened, with one descriptor per granted conduit, in order */
+	SHAI_OPENED = 67,     /* shai_opened, with one descriptor per granted conduit, in order */
+	/*
+	 * A shai_header, then a record of the session's channel: a shai_transfer of its own
+	 * length. Only where a supervisor reads the channel for the worker (Linux).
+	 */
+	SHAI_TRANSFER = 68
 };
 
 struct shai_header {
@@ -126,10 +134,12 @@ struct shai_registered {
 struct shai_connected {
 	struct shai_header header;
 	uint8_t nonce[SHAI_NONCE_SIZE];
-	char peer[SHAI_NAME_MAX];   /* the peer's numeric address as the monitor saw it */
-	char region[SHAI_NAME_MAX]; /* derived from it; empty when unknown */
-	uint32_t mode;              /* enum shai_mode, for this whole session */
-	uint32_t slot;              /* which pipe and channel pair the session uses */
+	char peer[SHAI_NAME_MAX];     /* the peer's numeric address as the monitor saw it */
+	char region[SHAI_NAME_MAX];   /* derived from it; empty when unknown */
+	char service[SHAI_NAME_MAX];  /* of the signed text */
+	char pipeline[SHAI_NAME_MAX]; /* of the signed text */
+	uint32_t mode;                /* enum shai_mode, for this whole session */
+	uint32_t slot;                /* which pipe and channel pair the session uses */
 };
 
 struct shai_authenticate {
@@ -182,17 +192,18 @@ struct shai_transfer {
 	uint32_t conduit[SHAI_BATCH_MAX];
 };
 
-/*
- * Counts of what a session does without the monitor: one page for each session, which
- * comes with its connection and has a fixed size. Updates are relaxed atomics. The
- * monitor does not trust the values, and limits what it reads.
- */
+/* Counts of what a session has done by itself. The monitor does not trust them. */
 struct shai_counters {
 	uint64_t fast_opens;        /* opens that the kernel allowed natively */
 	uint64_t slow_opens;        /* opens that went to the monitor */
 	uint64_t dropped_transfers; /* conduits received on a channel that could not be opened */
 	uint64_t transfers;         /* conduits received on channels */
 	uint64_t sessions;          /* sessions that ended */
+};
+
+struct shai_reset {
+	struct shai_header header;
+	struct shai_counters counters; /* of the session */
 };
 
 #endif

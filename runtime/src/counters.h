@@ -2,16 +2,9 @@
 #ifndef SHAI_COUNTERS_H
 #define SHAI_COUNTERS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "shai_wire.h"
-
-/*
- * Maps SHAI_FD_COUNTERS if it is a page. Until then, the process counts in its own
- * memory.
- */
-void shai_counters_map(void);
 
 /* Returns the counters to add to; never NULL. */
 struct shai_counters *shai_counters_writable(void);

@@ -11,9 +11,10 @@ _Static_assert(sizeof(struct shai_header) == 16, "no padding");
 _Static_assert(sizeof(struct shai_register) == 112, "no padding");
 _Static_assert(sizeof(struct shai_capability) == 264, "no padding");
 _Static_assert(sizeof(struct shai_registered) == 288, "no padding");
-_Static_assert(sizeof(struct shai_connected) == 248, "no padding");
+_Static_assert(sizeof(struct shai_connected) == 440, "no padding");
 _Static_assert(sizeof(struct shai_authenticate) == 176, "no padding");
 _Static_assert(sizeof(struct shai_bound) == 384, "no padding");
+_Static_assert(sizeof(struct shai_reset) == 56, "no padding");
 _Static_assert(sizeof(struct shai_open) == 280, "no padding");
 _Static_assert(sizeof(struct shai_opened) == 280, "no padding");
 _Static_assert(sizeof(struct shai_transfer) == 264, "no padding");
@@ -124,7 +125,9 @@ shai_decode_connected(struct shai_bytes record, struct shai_connected *out)
 		return problem;
 	if (record.length != sizeof(*out))
 		return "longer than its type";
-	if (!padded(out->peer, sizeof(out->peer)) || !padded(out->region, sizeof(out->region)))
+	if (!padded(out->peer, sizeof(out->peer)) || !padded(out->region, sizeof(out->region)) ||
+	    !padded(out->service, sizeof(out->service)) ||
+	    !padded(out->pipeline, sizeof(out->pipeline)))
 		return "a text that is not padded with NULs";
 	if (out->mode > SHAI_MODE_AUDIT)
 		return "an unknown mode";

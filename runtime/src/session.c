@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -99,6 +100,16 @@ number_of_slot(enum shai_capability_kind kind, uint16_t right, uint32_t slot, in
 	return fallback;
 }
 
+/* Leaves the text empty without a variable that fits: nobody can then sign in. */
+static void
+copy_environment(const char *name, char out[SHAI_NAME_MAX])
+{
+	const char *value = getenv(name);
+
+	if (value != NULL)
+		(void)shai_encode_text(out, SHAI_NAME_MAX, value);
+}
+
 static int
 accept_baseline(struct shai_session *session)
 {
@@ -111,6 +122,8 @@ accept_baseline(struct shai_session *session)
 	if (session->connection < 0)
 		return -1;
 	write_address(&peer, session->peer);
+	copy_environment(SHAI_ENVIRONMENT_SERVICE, session->service);
+	copy_environment(SHAI_ENVIRONMENT_PIPELINE, session->pipeline);
 	session->mode = SHAI_MODE_BASELINE;
 	session->slot = baseline_slot;
 	session->query_pipe = number_of_slot(
@@ -159,6 +172,8 @@ accept_monitored(struct shai_session *session)
 	memcpy(session->nonce, connected.nonce, sizeof(session->nonce));
 	memcpy(session->peer, connected.peer, sizeof(session->peer));
 	memcpy(session->region, connected.region, sizeof(session->region));
+	memcpy(session->service, connected.service, sizeof(session->service));
+	memcpy(session->pipeline, connected.pipeline, sizeof(session->pipeline));
 	return 0;
 }
 
@@ -177,7 +192,6 @@ shai_accept(struct shai_session *session)
 			(void)shai_session_break(session);
 		return -1;
 	}
-	shai_counters_map(); /* the page came with the connection */
 	session->state = SHAI_SESSION_CONNECTED;
 	return 0;
 }
@@ -270,21 +284,25 @@ shai_authenticate(struct shai_session *session, const char *principal,
 	return receive_bound(session, principal, request.header.sequence);
 }
 
+/* Tells the monitor that the session is over. Returns 0, or -1 if the monitor is gone. */
+static int
+say_over(void)
+{
+	struct shai_reset request = {.counters = *shai_counters()};
+
+	shai_encode_header(&request.header, SHAI_RESET, sizeof(request), shai_exchange_sequence());
+	return shai_exchange_send(&request, sizeof(request));
+}
+
 void
 shai_reset(struct shai_session *session)
 {
-	struct shai_header request;
-
 	if (session->state == SHAI_SESSION_EMPTY)
 		return;
 	shai_count(sessions, 1);
 	shai_directories_of(NULL);
-	if (session->mode != SHAI_MODE_BASELINE && served) {
-		shai_encode_header(&request, SHAI_RESET, sizeof(request), shai_exchange_sequence());
-		/* If the monitor is gone, no message is needed. */
-		if (shai_exchange_send(&request, sizeof(request)) == 0)
-			shai_backend_end_session();
-	}
+	if (session->mode != SHAI_MODE_BASELINE && served && say_over() == 0)
+		shai_backend_end_session();
 	/* Under a filter the connection's number stays occupied until the worker exits. */
 	if (session->connection >= 0)
 		(void)close(session->connection);

@@ -17,17 +17,22 @@ shai_nonce_hex(const uint8_t nonce[SHAI_NONCE_SIZE], char out[SHAI_NONCE_HEX_SIZ
 
 size_t
 shai_signed_text(
-    const uint8_t nonce[SHAI_NONCE_SIZE], const char *principal, char out[SHAI_SIGNED_TEXT_SIZE])
+    const struct shai_session *session, const char *principal, char out[SHAI_SIGNED_TEXT_SIZE])
 {
-	const size_t prefix = sizeof(SHAI_SIGNED_PREFIX) - 1;
-	size_t name = strnlen(principal, SHAI_NAME_MAX);
+	const char *line[] = {session->service, session->pipeline, principal};
+	size_t length = sizeof(SHAI_SIGNED_PREFIX) - 1;
 
-	/* With a line break, a principal's name could imitate the line of the nonce. */
-	if (name == 0 || name == SHAI_NAME_MAX || memchr(principal, '\n', name) != NULL)
-		return 0;
-	memcpy(out, SHAI_SIGNED_PREFIX, prefix);
-	memcpy(out + prefix, principal, name);
-	out[prefix + name] = '\n';
-	shai_nonce_hex(nonce, out + prefix + name + 1);
-	return prefix + name + 1 + SHAI_NONCE_HEX_SIZE - 1;
+	memcpy(out, SHAI_SIGNED_PREFIX, length);
+	for (size_t i = 0; i < sizeof(line) / sizeof(line[0]); i++) {
+		size_t size = strnlen(line[i], SHAI_NAME_MAX);
+
+		/* With a line break, a name could imitate the next line. */
+		if (size == 0 || size == SHAI_NAME_MAX || memchr(line[i], '\n', size) != NULL)
+			return 0;
+		memcpy(out + length, line[i], size);
+		length += size;
+		out[length++] = '\n';
+	}
+	shai_nonce_hex(session->nonce, out + length);
+	return length + SHAI_NONCE_HEX_SIZE - 1;
 }

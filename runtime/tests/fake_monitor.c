@@ -105,8 +105,6 @@ make_sockets(struct fake_monitor *fake)
 static void
 fake_start(struct fake_monitor *fake)
 {
-	int counters;
-
 	fake->sequence = 1;
 	/*
 	 * Descriptors that the test was started with must not occupy the reserved
@@ -117,9 +115,6 @@ fake_start(struct fake_monitor *fake)
 		EXPECT(open("/dev/null", O_PATH | O_CLOEXEC) == number);
 	make_sockets(fake);
 	make_view(fake);
-	counters = memfd_create("counters", MFD_CLOEXEC);
-	EXPECT(ftruncate(counters, 4096) == 0);
-	place(counters, SHAI_FD_COUNTERS);
 }
 
 static int
@@ -176,6 +171,8 @@ fake_connected(enum shai_mode mode)
 		record.nonce[i] = (uint8_t)(i * 7);
 	(void)snprintf(record.peer, sizeof(record.peer), "127.0.1.1");
 	(void)snprintf(record.region, sizeof(record.region), "de");
+	(void)snprintf(record.service, sizeof(record.service), "127.0.0.1:8640");
+	(void)snprintf(record.pipeline, sizeof(record.pipeline), "syse");
 	record.mode = mode;
 	record.slot = 3;
 	return record;

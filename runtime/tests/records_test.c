@@ -292,6 +292,8 @@ spoiled_connected_and_opened_are_refused(void **state)
 	SPOILED(CONNECTED, connected->slot = 32);
 	SPOILED(CONNECTED, memset(connected->peer, 'x', sizeof(connected->peer)));
 	SPOILED(CONNECTED, memset(connected->region, 'x', sizeof(connected->region)));
+	SPOILED(CONNECTED, memset(connected->service, 'x', sizeof(connected->service)));
+	SPOILED(CONNECTED, memset(connected->pipeline, 'x', sizeof(connected->pipeline)));
 	SPOILED(OPENED, opened->count = ENTRIES - 1);
 	SPOILED(OPENED, opened->count = UINT32_MAX);
 	SPOILED(OPENED, opened->reserved = 1);

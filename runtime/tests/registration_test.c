@@ -114,7 +114,7 @@ bad_answer_fails_closed(struct fake_monitor *fake, size_t variant)
 		fake_send(fake, oversized, sizeof(oversized), NULL, 0);
 		break;
 	case 2:
-		answer.head.header.version = 2;
+		answer.head.header.version++;
 		fake_send(fake, &answer, sizeof(answer), NULL, 0);
 		break;
 	case 3:

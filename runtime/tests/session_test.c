@@ -42,6 +42,8 @@ accept_fills_the_session(struct fake_monitor *fake, size_t variant)
 	EXPECT(session.keyvalue == -1 && session.instance[0] == '\0');
 	EXPECT(session.nonce[2] == 14);
 	EXPECT(strcmp(session.peer, "127.0.1.1") == 0 && strcmp(session.region, "de") == 0);
+	EXPECT(strcmp(session.service, "127.0.0.1:8640") == 0);
+	EXPECT(strcmp(session.pipeline, "syse") == 0);
 	EXPECT(shai_accept(&session) == -1 && errno == EBUSY);
 }
 
@@ -49,20 +51,16 @@ accept_fills_the_session(struct fake_monitor *fake, size_t variant)
 static void
 a_worker_serves_once(struct fake_monitor *fake, size_t variant)
 {
-	struct shai_header request;
-
-	uint64_t ended = 0;
+	struct shai_reset request;
 
 	(void)variant;
 	begin_session(fake, SHAI_MODE_SHAI);
 	shai_reset(&session);
 	EXPECT(session.state == SHAI_SESSION_EMPTY && session.nonce[2] == 0);
-	EXPECT(pread(SHAI_FD_COUNTERS, &ended, sizeof(ended),
-		   offsetof(struct shai_counters, sessions)) == sizeof(ended));
-	EXPECT(ended == 1);
 	EXPECT(fcntl(SHAI_FD_CONNECTION, F_GETFD) == -1);
 	EXPECT(fake_receive(fake, &request, sizeof(request)) == sizeof(request));
-	EXPECT(request.type == SHAI_RESET && request.size == sizeof(request));
+	EXPECT(request.header.type == SHAI_RESET && request.header.size == sizeof(request));
+	EXPECT(request.counters.sessions == 1);
 	EXPECT(shai_counters()->sessions == 1);
 	EXPECT(shai_accept(&session) == -1 && errno == EPERM);
 }
@@ -72,9 +70,9 @@ static const struct {
 	size_t offset; /* of a 32-bit field to change */
 	uint32_t value;
 } connected_spoils[] = {
-    {"version and type", 0, 0x00410002},
-    {"type", 0, 0x00420001},
-    {"size", 4, 247},
+    {"version", 0, 0x00410001},
+    {"type", 0, 0x00420002},
+    {"size", 4, sizeof(struct shai_connected) - 1},
     {"mode unknown", offsetof(struct shai_connected, mode), 4},
     {"mode baseline under a monitor", offsetof(struct shai_connected, mode), 0},
     {"mode that has another connection number", offsetof(struct shai_connected, mode), 1},
@@ -272,13 +270,31 @@ workers_get_their_slot_in_baseline(struct fake_monitor *fake, size_t variant)
 	EXPECT(waitpid(child, &status, 0) == child && status == 0);
 }
 
+/* Only the environment can tell them, and without it nobody can log in. */
+static void
+baseline_takes_its_names_from_the_environment(struct fake_monitor *fake, size_t variant)
+{
+	char text[SHAI_SIGNED_TEXT_SIZE];
+
+	EXPECT(setenv(SHAI_ENVIRONMENT_MODE, "baseline", 1) == 0);
+	EXPECT(setenv(SHAI_ENVIRONMENT_SERVICE, "127.0.0.1:8640", 1) == 0);
+	if (variant == 0)
+		EXPECT(setenv(SHAI_ENVIRONMENT_PIPELINE, "syse", 1) == 0);
+	(void)fake_connect(fake);
+	EXPECT(shai_accept(&session) == 0);
+	EXPECT(strcmp(session.service, "127.0.0.1:8640") == 0);
+	EXPECT(strcmp(session.pipeline, variant == 0 ? "syse" : "") == 0);
+	EXPECT((shai_signed_text(&session, "alice", text) != 0) == (variant == 0));
+}
+
 RUN(accept_fills_the_session, 2)
 RUN(a_worker_serves_once, 1)
-RUN(spoiled_connected_breaks, CONNECTED_SPOILS + 1 + 19)
+RUN(spoiled_connected_breaks, CONNECTED_SPOILS + 1 + 34)
 RUN(authenticate_brings_the_capability_set, FAKE_CLASSES + 1)
 RUN(refused_authentication_may_be_repeated, 1)
 RUN(spoiled_bound_breaks, BOUND_SPOILS)
 RUN(baseline_accepts_again_and_again, 1)
+RUN(baseline_takes_its_names_from_the_environment, 2)
 RUN(workers_get_their_slot_in_baseline, 1)
 
 int
@@ -292,6 +308,7 @@ main(void)
 	    cmocka_unit_test(test_refused_authentication_may_be_repeated),
 	    cmocka_unit_test(test_spoiled_bound_breaks),
 	    cmocka_unit_test(test_baseline_accepts_again_and_again),
+	    cmocka_unit_test(test_baseline_takes_its_names_from_the_environment),
 	    cmocka_unit_test(test_workers_get_their_slot_in_baseline),
 	};
 

@@ -68,25 +68,46 @@ a_view_path_begins_with_a_class(void **state)
 }
 
 static void
-the_signed_text_is_prefix_principal_nonce(void **state)
+the_signed_text_names_service_pipeline_principal_nonce(void **state)
 {
-	uint8_t nonce[SHAI_NONCE_SIZE] = {0x00, 0x0a, 0xff};
+	static struct shai_session session = {
+	    .nonce = {0x00, 0x0a, 0xff}, .service = "127.0.0.1:8640", .pipeline = "syse"};
 	char text[SHAI_SIGNED_TEXT_SIZE];
-	char longest[SHAI_NAME_MAX + 1];
-	size_t length = shai_signed_text(nonce, "alice", text);
+	size_t length = shai_signed_text(&session, "alice", text);
 
 	(void)state;
 	assert_string_equal(text,
-	    "shai-session-v1\nalice\n"
+	    "shai-session-v2\n127.0.0.1:8640\nsyse\nalice\n"
 	    "000aff0000000000000000000000000000000000000000000000000000000000");
 	assert_int_equal(length, strlen(text));
+}
+
+/* With a line break, or without a name, one text could be that of other names. */
+static void
+the_signed_text_has_no_ambiguous_names(void **state)
+{
+	static const char *const wrong[] = {"", "alice\nbob", "\n"};
+	static struct shai_session session;
+	char *const field[] = {session.service, session.pipeline};
+	char text[SHAI_SIGNED_TEXT_SIZE], longest[SHAI_NAME_MAX + 1];
+
+	(void)state;
 	memset(longest, 'x', sizeof(longest));
 	longest[SHAI_NAME_MAX] = '\0';
-	assert_int_equal(shai_signed_text(nonce, longest, text), 0);
+	memset(session.service, 'x', SHAI_NAME_MAX - 1);
+	memset(session.pipeline, 'x', SHAI_NAME_MAX - 1);
+	assert_int_equal(shai_signed_text(&session, longest, text), 0);
 	longest[SHAI_NAME_MAX - 1] = '\0';
-	assert_int_equal(shai_signed_text(nonce, longest, text), 16 + 95 + 1 + 64);
-	assert_int_equal(shai_signed_text(nonce, "", text), 0);
-	assert_int_equal(shai_signed_text(nonce, "alice\nbob", text), 0);
+	assert_int_equal(shai_signed_text(&session, longest, text), 16 + 3 * 96 + 64);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(shai_signed_text(&session, wrong[i], text), 0);
+		for (size_t f = 0; f < 2; f++) {
+			strcpy(field[f], wrong[i]);
+			assert_int_equal(shai_signed_text(&session, "alice", text), 0);
+			strcpy(field[f], "name");
+			assert_int_not_equal(shai_signed_text(&session, "alice", text), 0);
+		}
+	}
 }
 
 int
@@ -96,7 +117,8 @@ main(void)
 	    cmocka_unit_test(names_are_class_bucket_id),
 	    cmocka_unit_test(classes_are_found_at_their_positions),
 	    cmocka_unit_test(a_view_path_begins_with_a_class),
-	    cmocka_unit_test(the_signed_text_is_prefix_principal_nonce),
+	    cmocka_unit_test(the_signed_text_names_service_pipeline_principal_nonce),
+	    cmocka_unit_test(the_signed_text_has_no_ambiguous_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The control records between the reference monitor and the supervisor of a task with
- * sessions, and what the workers of such a task say to their supervisor where that
- * differs from shai_wire.h.
+ * sessions. The task's workers speak shai_wire.h with their supervisor.
  *
  * This header is the only definition. Transport: one SOCK_SEQPACKET socket at the
  * supervisor's descriptor SHAI_CONTROL_FD; one record is one message; descriptors travel
@@ -283,38 +282,6 @@ struct shai_control_idle {
 	uint32_t reserved;
 };
 
-/* ------------------------------------------------------ worker to supervisor */
-
-/*
- * Workers of a supervisor speak version 2 of shai_wire.h, whose records are those of
- * version 1 but for SHAI_RESET. There is no page of counters at SHAI_FD_COUNTERS.
- */
-#define SHAI_SESSION_VERSION 2
-
-/*
- * Supervisor to worker, no answer: a record of one of the session's channels,
- * struct shai_transfer of its own length, follows the struct shai_header.
- */
-#define SHAI_TRANSFER 68
-
-struct shai_reset {
-	struct shai_header header;
-	struct shai_counters counters; /* of the session */
-};
-
-/*
- * To the worker: what came on its slot's channel, a struct shai_header and then the bytes of
- * a struct shai_transfer of its own length. The supervisor has read the channel, which the
- * worker does not hold.
- */
-#define SHAI_TRANSFER 68
-
-/*
- * The text that a client signs: SHAI_SESSION_PREFIX service "\n" pipeline "\n" principal
- * "\n" lower-case-hex(nonce).
- */
-#define SHAI_SESSION_PREFIX "shai-session-v2\n"
-
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are read in place");
 static_assert(sizeof(struct shai_control_header) == 8, "no padding");
 static_assert(sizeof(struct shai_control_settings) == 240, "no padding");
@@ -339,7 +306,6 @@ static_assert(sizeof(struct shai_control_ask_bind) == 240, "no padding");
 static_assert(sizeof(struct shai_control_event) == 536, "no padding");
 static_assert(sizeof(struct shai_control_events) == 16, "no padding");
 static_assert(sizeof(struct shai_control_idle) == 16, "no padding");
-static_assert(sizeof(struct shai_reset) == 56, "no padding");
 static_assert(sizeof(struct shai_counters) == SHAI_COUNTERS_COUNT * sizeof(uint64_t),
     "an event has room for the counters");
 static_assert(

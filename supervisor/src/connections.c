@@ -86,7 +86,7 @@ prepare(struct supervisor *s, struct session *session, struct peer *connected,
 }
 
 static int
-tell_worker(const struct session *session, int socket)
+tell_worker(const struct supervisor *s, const struct session *session, int socket)
 {
 	struct shai_connected record = {.header = session_header(SHAI_CONNECTED, sizeof(record), 0),
 	    .mode = session->mode,
@@ -94,6 +94,8 @@ tell_worker(const struct session *session, int socket)
 
 	memcpy(record.nonce, session->nonce, sizeof(record.nonce));
 	memcpy(record.region, session->region, sizeof(record.region));
+	memcpy(record.service, s->settings.service, sizeof(record.service));
+	memcpy(record.pipeline, s->settings.pipeline, sizeof(record.pipeline));
 	write_address(session->peer, record.peer);
 	return packet_send(socket, &record, sizeof(record), NULL);
 }
@@ -136,7 +138,7 @@ begin(struct supervisor *s, struct session *session, struct worker *worker, int 
 	if (getrandom(session->nonce, sizeof(session->nonce), 0) != sizeof(session->nonce) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
-	if (tell_worker(session, ends[0]) == 0)
+	if (tell_worker(s, session, ends[0]) == 0)
 		result = place(s, session, ends[1], connection);
 	reason = errno;
 	(void)close(ends[1]);

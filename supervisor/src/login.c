@@ -23,7 +23,7 @@ login_text(const struct login *login, const char *principal, char out[LOGIN_TEXT
 	if (!one_line(login->service) || !one_line(login->pipeline) || !one_line(principal))
 		return 0;
 	sodium_bin2hex(nonce, sizeof(nonce), login->nonce, SHAI_NONCE_SIZE);
-	length = snprintf(out, LOGIN_TEXT_MAX, SHAI_SESSION_PREFIX "%s\n%s\n%s\n%s", login->service,
+	length = snprintf(out, LOGIN_TEXT_MAX, SHAI_SIGNED_PREFIX "%s\n%s\n%s\n%s", login->service,
 	    login->pipeline, principal, nonce);
 	return length > 0 && length < (int)LOGIN_TEXT_MAX ? (size_t)length : 0;
 }

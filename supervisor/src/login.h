@@ -12,7 +12,7 @@
 #include "keys.h"
 #include "shai_supervision.h"
 
-#define LOGIN_TEXT_MAX (sizeof(SHAI_SESSION_PREFIX) + 3 * SHAI_NAME_MAX + 2 * SHAI_NONCE_SIZE)
+#define LOGIN_TEXT_MAX (sizeof(SHAI_SIGNED_PREFIX) + 3 * SHAI_NAME_MAX + 2 * SHAI_NONCE_SIZE)
 
 /* What the signed text of a connection consists of, except for the principal. */
 struct login {

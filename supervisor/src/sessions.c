@@ -20,7 +20,7 @@
 struct shai_header
 session_header(enum shai_type type, size_t size, uint64_t sequence)
 {
-	return (struct shai_header){.version = SHAI_SESSION_VERSION,
+	return (struct shai_header){.version = SHAI_WIRE_VERSION,
 	    .type = (uint16_t)type,
 	    .size = (uint32_t)size,
 	    .sequence = sequence};

@@ -58,7 +58,7 @@ worker_decode(
 
 	if (message.length < sizeof(*header))
 		return "a message shorter than a header";
-	if (header->version != SHAI_SESSION_VERSION)
+	if (header->version != SHAI_WIRE_VERSION)
 		return "a message of another protocol version";
 	if (header->type >= sizeof(rules) / sizeof(rules[0]) || rules[header->type].check == NULL)
 		return "a message of a type that is not allowed in a session";

@@ -85,7 +85,9 @@ client_begin(const struct harness *h)
 
 	EXPECT(report.size == sizeof(client.connected) && report.descriptors == 0);
 	EXPECT(client.connected.header.type == SHAI_CONNECTED);
-	EXPECT(client.connected.header.version == SHAI_SESSION_VERSION);
+	EXPECT(client.connected.header.version == SHAI_WIRE_VERSION);
+	EXPECT(strcmp(client.connected.service, "search") == 0);
+	EXPECT(strcmp(client.connected.pipeline, "syse") == 0);
 	return client;
 }
 
@@ -107,7 +109,7 @@ client_order(
 void
 client_login(const struct client *client, const char *principal, bool spoiled)
 {
-	struct shai_authenticate request = {.header = {.version = SHAI_SESSION_VERSION,
+	struct shai_authenticate request = {.header = {.version = SHAI_WIRE_VERSION,
 						.type = SHAI_AUTHENTICATE,
 						.size = sizeof(request),
 						.sequence = 11}};
@@ -151,7 +153,7 @@ client_bind(const struct client *client, const char *principal)
 void
 client_open(const struct client *client, uint32_t id)
 {
-	struct shai_open request = {.header = {.version = SHAI_SESSION_VERSION,
+	struct shai_open request = {.header = {.version = SHAI_WIRE_VERSION,
 					.type = SHAI_OPEN,
 					.size = sizeof(request),
 					.sequence = 12},
@@ -177,7 +179,7 @@ client_opened(const struct client *client, int *file)
 void
 client_reset(const struct client *client, uint64_t fast_opens)
 {
-	struct shai_reset request = {.header = {.version = SHAI_SESSION_VERSION,
+	struct shai_reset request = {.header = {.version = SHAI_WIRE_VERSION,
 					 .type = SHAI_RESET,
 					 .size = sizeof(request),
 					 .sequence = 13},

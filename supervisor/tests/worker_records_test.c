@@ -26,7 +26,7 @@ valid(const struct kind *kind)
 	struct shai_open *open = (void *)buffer;
 
 	memset(buffer, 0, sizeof(buffer));
-	open->header = (struct shai_header){.version = SHAI_SESSION_VERSION,
+	open->header = (struct shai_header){.version = SHAI_WIRE_VERSION,
 	    .type = kind->type,
 	    .size = (uint32_t)kind->size,
 	    .sequence = SEQUENCE};
@@ -105,7 +105,7 @@ other_types_and_versions_are_refused(void **state)
 
 		header->version = SHAI_WIRE_VERSION;
 		assert_non_null(say_bound(message));
-		header->version = SHAI_SESSION_VERSION;
+		header->version = SHAI_WIRE_VERSION;
 		for (size_t type = 0; type < COUNT(types); type++) {
 			header->type = types[type];
 			assert_non_null(say_bound(message));

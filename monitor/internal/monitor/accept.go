@@ -129,19 +129,11 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 		}
 		return err
 	}
-	if s.counts, err = newSessionCounts(p.name, s.started); err != nil {
-		return descriptors, err
-	}
-	p.services.metrics.outcomes.watch(s.counts)
 	mine, theirs, err := newEndpoint()
 	if place(wire.FDMonitor, theirs, err) != nil {
 		return descriptors, err
 	}
 	s.endpoint = mine
-	page, err := duplicate(s.counts.page)
-	if place(wire.FDCounters, page, err) != nil {
-		return descriptors, err
-	}
 	number := s.slot.occupy()
 	for _, wanted := range s.task.perSession {
 		end, err := duplicate(p.conduits.end(wanted, number, s.mode))
@@ -155,8 +147,8 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 // connected returns the message that tells the worker about its session.
 func (s *session) connected() wire.Connected {
 	return wire.Connected{
-		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Mode: s.mode, Slot: uint32(s.slot.number), //nolint:gosec // slots are fewer than 2^31
-
+		Nonce: s.nonce, Peer: s.peer.String(), Region: s.region, Service: s.pipeline.service(),
+		Pipeline: s.pipeline.name, Mode: s.mode, Slot: uint32(s.slot.number), //nolint:gosec // slots are fewer than 2^31
 	}
 }
 

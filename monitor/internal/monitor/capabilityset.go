@@ -5,7 +5,6 @@ package monitor
 import (
 	"context"
 	"crypto/ed25519"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"slices"
@@ -72,8 +71,8 @@ func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error
 	if !known {
 		return nil, "", fmt.Errorf("principal %q is not known; register its public key", request.Principal)
 	}
-	text := wire.SignedPrefix + request.Principal + "\n" + hex.EncodeToString(s.nonce[:])
-	if !ed25519.Verify(key, []byte(text), request.Signature[:]) {
+	text := wire.SignedText(s.pipeline.service(), s.pipeline.name, request.Principal, s.nonce)
+	if !ed25519.Verify(key, text, request.Signature[:]) {
 		return nil, "", fmt.Errorf("the signature does not match %s's key and this connection's nonce",
 			request.Principal)
 	}

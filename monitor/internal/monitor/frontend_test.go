@@ -118,7 +118,7 @@ func (b *browser) login(principal, signer string) (int, webSession) {
 		b.stack.t.Fatalf("GET /session: %d %+v", status, before)
 	}
 	claim, err := json.Marshal(map[string]string{"principal": principal,
-		"signature": signature(principal, signer, before.Nonce)})
+		"signature": b.stack.signature(principal, signer, before.Nonce)})
 	b.stack.must(err)
 	status := b.ask("POST", "/session", claim, &after)
 	return status, after

@@ -116,7 +116,7 @@ func (m *metrics) watchAudit(log *audit.Log) {
 }
 
 // decided counts one decision of the monitor.
-func (m *metrics) decided(pipeline string, allowed bool) { m.outcomes.add(pipeline, allowed) }
+func (m *metrics) decided(pipeline string, allowed bool) { m.outcomes.add(pipeline, allowed, 1) }
 
 // counters returns every counter and gauge of the monitor, summed over its labels, for
 // status.

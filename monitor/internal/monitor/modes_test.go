@@ -176,7 +176,8 @@ func TestATaskStartsUnderAPolicyThatIsTriedOut(t *testing.T) {
 	}
 }
 
-// Documents that workers open natively count as decisions that were allowed.
+// Documents that workers open natively count as decisions that were allowed, when the
+// session ends.
 func TestNativelyOpenedDocumentsAreCounted(t *testing.T) {
 	s := beginPair(t)
 	allowed := func() uint64 { return s.monitor.metrics.counters()["shai_decisions_total"] }
@@ -185,13 +186,6 @@ func TestNativelyOpenedDocumentsAreCounted(t *testing.T) {
 	for range 5 {
 		u.must("read " + (&player{stack: s}).numbered("/left/1.txt"))
 	}
-	if got := allowed() - before; got != 5 {
-		t.Errorf("%d decisions are counted, want the 5 natively opened documents", got)
-	}
 	_, _ = u.say("quit")
-	_, err := s.monitor.StopTask(t.Context(), "probe", "worker")
-	s.must(err)
-	waiting.Until(t, "the counts are kept when the task has ended", func() bool {
-		return len(s.monitor.metrics.outcomes.live) == 0 && allowed()-before == 5
-	})
+	waiting.Until(t, "the 5 natively opened documents are counted", func() bool { return allowed()-before == 5 })
 }

@@ -35,7 +35,6 @@ type session struct {
 	nonce    [wire.NonceSize]byte
 	started  time.Time
 	endpoint *endpoint
-	counts   *sessionCounts
 	ended    chan struct{} // closed when the worker may begin another session
 	claimed  string        // whose session it counts as; guarded by the pipeline's sessions
 	leaving  bool          // it is being ended for the sake of other addresses; guarded likewise
@@ -125,7 +124,12 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 	return err
 }
 
-func (s *session) reset(uint64, wire.Message) error { return errReset }
+// reset ends the session, and counts what its worker did by itself.
+func (s *session) reset(_ uint64, message wire.Message) error {
+	opens := credibleOpens(message.(wire.Reset).Counters.FastOpens, time.Since(s.started))
+	s.pipeline.services.metrics.outcomes.add(s.pipeline.name, true, opens)
+	return errReset
+}
 
 // subject returns the subject that the session acts for: its user, or an unbound worker.
 func (s *session) subject() subject {
@@ -247,6 +251,5 @@ func (s *session) release() {
 	if s.endpoint != nil {
 		s.endpoint.close()
 	}
-	s.pipeline.services.metrics.outcomes.retire(s.counts)
 	s.slot.release()
 }

@@ -6,7 +6,7 @@ package monitor
 
 import (
 	"crypto/ed25519"
-	"encoding/hex"
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -114,6 +114,9 @@ func (b *wireSession) answer() wire.Message {
 	timeout := unix.NsecToTimeval(waiting.Limit.Nanoseconds())
 	_ = unix.SetsockoptTimeval(int(b.socket.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
 	size, rightsSize, _, _, err := unix.Recvmsg(int(b.socket.Fd()), buffer, rights, unix.MSG_CMSG_CLOEXEC)
+	for errors.Is(err, unix.EINTR) { // a socket with a timeout is not read again by itself
+		size, rightsSize, _, _, err = unix.Recvmsg(int(b.socket.Fd()), buffer, rights, unix.MSG_CMSG_CLOEXEC)
+	}
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -136,8 +139,13 @@ func (b *wireSession) answer() wire.Message {
 }
 
 func (b *wireSession) signed(principal string) wire.Authenticate {
-	text := "shai-session-v1\n" + principal + "\n" + hex.EncodeToString(b.nonce[:])
-	return wire.Authenticate{Principal: principal, Signature: [64]byte(ed25519.Sign(keyOf(principal), []byte(text)))}
+	return b.signedFor(b.pipeline.service(), b.pipeline.name, principal)
+}
+
+// signedFor signs for what the client believes to be connected to.
+func (b *wireSession) signedFor(service, pipeline, principal string) wire.Authenticate {
+	text := wire.SignedText(service, pipeline, principal, b.nonce)
+	return wire.Authenticate{Principal: principal, Signature: [64]byte(ed25519.Sign(keyOf(principal), text))}
 }
 
 func (b *wireSession) authenticate(principal string) wire.Bound {
@@ -254,6 +262,25 @@ func TestSignatureIsOfOneConnection(t *testing.T) {
 	}
 	if bound := second.authenticate("alice"); bound.Status != 0 {
 		t.Errorf("one over its own is refused: %s", bound.Reason)
+	}
+}
+
+// A signature for one service is worth nothing at another one, which may have relayed the
+// nonce.
+func TestSignatureIsForOneService(t *testing.T) {
+	s := wireStack(t)
+	service, pipeline := s.pipeline().service(), s.pipeline().name
+	for _, test := range []struct {
+		service, pipeline string
+		accepted          bool
+	}{
+		{"127.0.0.9:1", pipeline, false}, {service, "other", false}, {"", "", false}, {service, pipeline, true},
+	} {
+		b := s.wireSession(t)
+		b.say(b.signedFor(test.service, test.pipeline, "alice"))
+		if bound := b.answer().(wire.Bound); (bound.Status == 0) != test.accepted {
+			t.Errorf("for service %q, pipeline %q: %d %s", test.service, test.pipeline, bound.Status, bound.Reason)
+		}
 	}
 }
 

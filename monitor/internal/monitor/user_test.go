@@ -24,10 +24,11 @@ func keyOf(principal string) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(seed[:])
 }
 
-// signature is a principal's claim to a connection, which has this nonce, signed with
-// somebody's key; both are in hexadecimal.
-func signature(principal, signer, nonce string) string {
-	return hex.EncodeToString(ed25519.Sign(keyOf(signer), []byte("shai-session-v1\n"+principal+"\n"+nonce)))
+// signature is a principal's claim to a connection to the stack's pipeline, which has this
+// nonce, signed with somebody's key; both are in hexadecimal.
+func (s *stack) signature(principal, signer, nonce string) string {
+	text := "shai-session-v2\n" + s.address + "\nprobe\n" + principal + "\n" + nonce
+	return hex.EncodeToString(ed25519.Sign(keyOf(signer), []byte(text)))
 }
 
 // user is one client of the front end.
@@ -75,7 +76,7 @@ func (u *user) must(command string) string {
 
 // authenticate signs this connection's nonce as a principal with somebody's key.
 func (u *user) authenticate(principal, signer string) (string, error) {
-	return u.say("authenticate " + principal + " " + signature(principal, signer, u.nonce))
+	return u.say("authenticate " + principal + " " + u.stack.signature(principal, signer, u.nonce))
 }
 
 // login connects and authenticates, which is expected to succeed.

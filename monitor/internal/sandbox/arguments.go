@@ -143,10 +143,9 @@ const (
 )
 
 // sharing tests for a mapping through which the task's processes could write to each
-// other. The class table is read-only, and the counters are a page of one session.
+// other. The class table is read-only.
 func sharing(yes, no code) code {
-	table := equals(4, []uint32{wire.FDClasses}, withBits(2, writableMapping, yes, no),
-		equals(4, []uint32{wire.FDCounters}, no, yes))
+	table := equals(4, []uint32{wire.FDClasses}, withBits(2, writableMapping, yes, no), yes)
 	return withBits(3, sharedMapping, withBits(3, anonymousMapping, yes, table), no)
 }
 

@@ -13,28 +13,24 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// memory makes a file that exists in memory only and can be sealed. The caller sets its
-// size before writing to it, and closes it.
+// memory makes a file that exists in memory only. The caller sets its size before writing
+// to it, and closes it.
 func memory(name string) (*os.File, error) {
 	const (
 		sharedMemoryOpen = 571 // shm_open2(2)
 		anonymous        = 1   // SHM_ANON
-		allowSealing     = 1   // SHM_ALLOW_SEALING
 	)
 	text, err := unix.BytePtrFromString(name)
 	if err != nil {
 		return nil, fmt.Errorf("make memory file: %w", err)
 	}
-	number, _, errno := unix.Syscall6(sharedMemoryOpen, anonymous, unix.O_RDWR|unix.O_CLOEXEC, 0o600, allowSealing,
+	number, _, errno := unix.Syscall6(sharedMemoryOpen, anonymous, unix.O_RDWR|unix.O_CLOEXEC, 0o600, 0,
 		uintptr(unsafe.Pointer(text)), 0)
 	if errno != 0 {
 		return nil, fmt.Errorf("make memory file %s: %w", name, errno)
 	}
 	return os.NewFile(number, name), nil
 }
-
-// addSeals is F_ADD_SEALS of fcntl(2).
-const addSeals = 19
 
 // ViewOf returns a descriptor of a directory for a stub. Beneath it the stub opens what
 // its session may read, and nothing for writing. The caller closes it.

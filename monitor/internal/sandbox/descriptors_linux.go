@@ -10,17 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory makes a file that exists in memory only, and can be sealed; the caller closes it.
+// memory makes a file that exists in memory only; the caller closes it.
 func memory(name string) (*os.File, error) {
-	number, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	number, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make memory file %s: %w", name, err)
 	}
 	return os.NewFile(uintptr(number), name), nil
 }
-
-// addSeals is F_ADD_SEALS of fcntl(2).
-const addSeals = unix.F_ADD_SEALS
 
 // ViewOf returns a descriptor of the directory of documents, beneath which the monitor
 // opens them for sessions. Where the monitor can make mounts, reading these documents

@@ -19,9 +19,6 @@ func withoutTasks() error {
 	return fmt.Errorf("%s runs no tasks: %w", runtime.GOOS, ErrUnsupported)
 }
 
-// SealedMemory makes a file in memory of a size that nobody can change.
-func SealedMemory(string, int) (*os.File, error) { return nil, withoutTasks() }
-
 // ViewOf returns a descriptor of a directory for a session; the caller closes it.
 func ViewOf(path string) (*os.File, error) { return os.Open(path) }
 

@@ -27,14 +27,6 @@ const (
 	CountersCount   = 5
 )
 
-// What workers of a supervisor say and their users sign, where that differs from package
-// wire.
-const (
-	SessionVersion = 2
-	SessionPrefix  = "shai-session-v2\n"
-	TypeTransfer   = 68
-)
-
 // Flags of the records.
 const (
 	ParameterUser   uint32 = 1

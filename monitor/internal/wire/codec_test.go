@@ -39,7 +39,12 @@ func message(t *rapid.T) Message {
 				Signature: signature.Draw(t, "signature")}
 		}),
 		rapid.Custom(func(t *rapid.T) Message { return Open{Conduits: numbers.Draw(t, "conduits")} }),
-		rapid.Just[Message](Reset{}),
+		rapid.Custom(func(t *rapid.T) Message {
+			count := rapid.Uint64()
+			return Reset{Counters{FastOpens: count.Draw(t, "fast"), SlowOpens: count.Draw(t, "slow"),
+				DroppedTransfers: count.Draw(t, "dropped"), Transfers: count.Draw(t, "transfers"),
+				Sessions: count.Draw(t, "sessions")}}
+		}),
 		rapid.Custom(func(t *rapid.T) Message {
 			return Registered{Status: rapid.Int32().Draw(t, "status"), Mode: mode.Draw(t, "mode"),
 				Reason: text(ReasonMax).Draw(t, "reason"), ConduitCount: rapid.Uint32().Draw(t, "count"),
@@ -47,7 +52,8 @@ func message(t *rapid.T) Message {
 		}),
 		rapid.Custom(func(t *rapid.T) Message {
 			return Connected{Nonce: nonce.Draw(t, "nonce"), Peer: text(NameMax).Draw(t, "peer"),
-				Region: text(NameMax).Draw(t, "region"), Mode: mode.Draw(t, "mode"),
+				Region: text(NameMax).Draw(t, "region"), Service: text(NameMax).Draw(t, "service"),
+				Pipeline: text(NameMax).Draw(t, "pipeline"), Mode: mode.Draw(t, "mode"),
 				Slot: rapid.Uint32().Draw(t, "slot")}
 		}),
 		rapid.Custom(func(t *rapid.T) Message {
@@ -168,7 +174,7 @@ func TestMalformedContent(t *testing.T) {
 		"too many conduits":     {Open{Conduits: []uint32{1}}, header, []byte{BatchMax + 1}},
 		"unused conduit set":    {Open{Conduits: []uint32{1}}, header + 12, []byte{7}},
 		"reserved set":          {Open{Conduits: []uint32{1}}, header + 4, []byte{1}},
-		"unknown mode":          {Connected{}, header + NonceSize + 2*NameMax, []byte{9}},
+		"unknown mode":          {Connected{}, header + NonceSize + 4*NameMax, []byte{9}},
 		"capability count lies": {Registered{}, header + 8 + ReasonMax, []byte{0xff, 0xff, 0xff, 0xff}},
 		"unknown kind": {Registered{Capabilities: []Capability{{Kind: KindPipe}}},
 			binary.Size(registeredLayout{}) + PrefixMax + 4, []byte{9}},

@@ -64,15 +64,17 @@ func (d *decoder) message(kind Type) Message {
 		d.take(&layout)
 		return Open{Conduits: batch(d, layout.Count, layout.Reserved, layout.Conduit[:])}
 	case TypeReset:
-		d.take(&headerLayout{})
-		return Reset{}
+		var layout resetLayout
+		d.take(&layout)
+		return Reset{Counters: layout.Counters}
 	case TypeRegistered:
 		return d.registered()
 	case TypeConnected:
 		var layout connectedLayout
 		d.take(&layout)
 		return Connected{Nonce: layout.Nonce, Peer: d.text("peer", layout.Peer[:]),
-			Region: d.text("region", layout.Region[:]), Mode: d.mode(layout.Mode), Slot: layout.Slot}
+			Region: d.text("region", layout.Region[:]), Service: d.text("service", layout.Service[:]),
+			Pipeline: d.text("pipeline", layout.Pipeline[:]), Mode: d.mode(layout.Mode), Slot: layout.Slot}
 	case TypeBound:
 		return d.bound()
 	case TypeOpened:

@@ -57,13 +57,15 @@ func (e *encoder) layout(message Message) (layout, tail any) {
 		copy(layout.Conduit[:], m.Conduits)
 		return layout, nil
 	case Reset:
-		return e.header, nil
+		return resetLayout{Header: e.header, Counters: m.Counters}, nil
 	case Registered:
 		return e.registered(m)
 	case Connected:
 		layout := connectedLayout{Header: e.header, Nonce: m.Nonce, Mode: uint32(m.Mode), Slot: m.Slot}
 		e.text(layout.Peer[:], "peer", m.Peer)
 		e.text(layout.Region[:], "region", m.Region)
+		e.text(layout.Service[:], "service", m.Service)
+		e.text(layout.Pipeline[:], "pipeline", m.Pipeline)
 		return layout, nil
 	case Bound:
 		return e.bound(m)

@@ -34,13 +34,20 @@ type registeredLayout struct {
 	ConduitCount    uint32
 }
 
+type resetLayout struct {
+	Header   headerLayout
+	Counters Counters
+}
+
 type connectedLayout struct {
-	Header headerLayout
-	Nonce  [NonceSize]byte
-	Peer   [NameMax]byte
-	Region [NameMax]byte
-	Mode   uint32
-	Slot   uint32
+	Header   headerLayout
+	Nonce    [NonceSize]byte
+	Peer     [NameMax]byte
+	Region   [NameMax]byte
+	Service  [NameMax]byte
+	Pipeline [NameMax]byte
+	Mode     uint32
+	Slot     uint32
 }
 
 type authenticateLayout struct {

@@ -22,7 +22,7 @@ var headerNames = []string{"shai_wire.h", "shai_requests.h"}
 // constants maps every constant of the header to this package's value.
 var constants = map[string]uint64{
 	"SHAI_WIRE_VERSION": Version, "SHAI_WIRE_MAX": MaxRecord,
-	"SHAI_FD_MONITOR": FDMonitor, "SHAI_FD_CLASSES": FDClasses, "SHAI_FD_COUNTERS": FDCounters,
+	"SHAI_FD_MONITOR": FDMonitor, "SHAI_FD_CLASSES": FDClasses,
 	"SHAI_FD_LISTEN": FDListen, "SHAI_FD_CONNECTION": FDConnection,
 	"SHAI_FD_CONNECTION_CHECKED": FDConnectionChecked, "SHAI_FD_KEYVALUE": FDKeyValue,
 	"SHAI_FD_CAPABILITY": FDCapability, "SHAI_FD_CAPABILITY_COUNT": FDCapabilityCount,
@@ -39,7 +39,7 @@ var constants = map[string]uint64{
 	"SHAI_REGISTER": uint64(TypeRegister), "SHAI_AUTHENTICATE": uint64(TypeAuthenticate),
 	"SHAI_OPEN": uint64(TypeOpen), "SHAI_RESET": uint64(TypeReset),
 	"SHAI_REGISTERED": uint64(TypeRegistered), "SHAI_CONNECTED": uint64(TypeConnected),
-	"SHAI_BOUND": uint64(TypeBound), "SHAI_OPENED": uint64(TypeOpened),
+	"SHAI_BOUND": uint64(TypeBound), "SHAI_OPENED": uint64(TypeOpened), "SHAI_TRANSFER": uint64(typeTransfer),
 	"SHAI_KIND_DIRECTORY": uint64(KindDirectory), "SHAI_KIND_PIPE": uint64(KindPipe),
 	"SHAI_KIND_CHANNEL": uint64(KindChannel),
 	"SHAI_RIGHT_READ":   uint64(RightRead), "SHAI_RIGHT_WRITE": uint64(RightWrite),
@@ -82,7 +82,7 @@ var structures = map[string]any{
 	"shai_capability": capabilityLayout{}, "shai_registered": registeredLayout{},
 	"shai_connected": connectedLayout{}, "shai_authenticate": authenticateLayout{},
 	"shai_bound": boundLayout{}, "shai_open": openLayout{}, "shai_opened": openedLayout{},
-	"shai_transfer": transferLayout{}, "shai_counters": Counters{},
+	"shai_transfer": transferLayout{}, "shai_counters": Counters{}, "shai_reset": resetLayout{},
 
 	"shai_request_path": requestPathLayout{}, "shai_request_send": requestSendLayout{},
 	"shai_placed": placedLayout{}, "shai_stub_directory": stubDirectoryLayout{},
@@ -134,8 +134,8 @@ func TestHeader(t *testing.T) {
 			t.Errorf("%s is %d in the header, %d here", expression, got[expression], value)
 		}
 	}
-	if prefix != SignedPrefix {
-		t.Errorf("SHAI_SIGNED_PREFIX is %q in the header, %q here", prefix, SignedPrefix)
+	if prefix != signedPrefix {
+		t.Errorf("SHAI_SIGNED_PREFIX is %q in the header, %q here", prefix, signedPrefix)
 	}
 }
 

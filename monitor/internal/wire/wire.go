@@ -5,10 +5,13 @@
 // that header and compares every constant, size and offset with this package.
 package wire
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Version of the protocol; a record of another version ends the connection.
-const Version = 1
+const Version = 2
 
 // MaxRecord is the size of the largest record, in bytes.
 const MaxRecord = 65536
@@ -18,7 +21,6 @@ const MaxRecord = 65536
 const (
 	FDMonitor           = 3   // messages to and from the monitor
 	FDClasses           = 4   // class table, mapped read-only
-	FDCounters          = 5   // [Counters] of one session, mapped shared
 	FDListen            = 6   // the monitor answers accept4 on it
 	FDConnection        = 7   // the user's connection, native writes
 	FDConnectionChecked = 8   // the same, every write asks the monitor
@@ -52,9 +54,14 @@ const (
 	DescriptorsMax = 253  // descriptors with one record
 )
 
-// SignedPrefix begins the text that a client signs. It is followed by the principal, a
-// newline and the nonce in lower-case hexadecimal digits.
-const SignedPrefix = "shai-session-v1\n"
+const signedPrefix = "shai-session-v2\n"
+
+// SignedText returns the text that a client signs to log in to a session. It names the
+// service and the pipeline that the client wants to speak with: a nonce that another
+// service relays leads to another text. Names have no line breaks.
+func SignedText(service, pipeline, principal string, nonce [NonceSize]byte) []byte {
+	return fmt.Appendf(nil, "%s%s\n%s\n%s\n%x", signedPrefix, service, pipeline, principal, nonce)
+}
 
 // Mode is how a pipeline is enforced.
 type Mode uint32
@@ -80,6 +87,7 @@ const (
 	TypeConnected    Type = 65
 	TypeBound        Type = 66
 	TypeOpened       Type = 67
+	typeTransfer     Type = 68 // of a supervisor
 )
 
 // Kind of a capability.
@@ -124,8 +132,8 @@ type Authenticate struct {
 // Open asks for conduits by id. It is answered by [Opened].
 type Open struct{ Conduits []uint32 } // 1..BatchMax
 
-// Reset says that the session is over. It has no answer.
-type Reset struct{}
+// Reset says that the session is over, and what it did by itself. It has no answer.
+type Reset struct{ Counters Counters }
 
 // Capability is one descriptor that a task holds and the path that it covers.
 type Capability struct {
@@ -146,11 +154,13 @@ type Registered struct {
 
 // Connected is queued on a worker's socket before its accept4 returns.
 type Connected struct {
-	Nonce  [NonceSize]byte
-	Peer   string // numeric address as the monitor saw it
-	Region string // derived from it; empty when unknown
-	Mode   Mode   // for this whole session
-	Slot   uint32 // which pipe and channel pair the session uses
+	Nonce    [NonceSize]byte
+	Peer     string // numeric address as the monitor saw it
+	Region   string // derived from it; empty when unknown
+	Service  string // of [SignedText]
+	Pipeline string // of [SignedText]
+	Mode     Mode   // for this whole session
+	Slot     uint32 // which pipe and channel pair the session uses
 }
 
 // Bound answers [Authenticate].
@@ -193,8 +203,7 @@ func (Bound) Type() Type { return TypeBound }
 // Type implements [Message].
 func (Opened) Type() Type { return TypeOpened }
 
-// Counters is the layout of the page at FDCounters. Workers add with relaxed atomics. The
-// monitor cannot trust the values.
+// Counters count what a session has done by itself. The monitor cannot trust the values.
 type Counters struct {
 	FastOpens        uint64
 	SlowOpens        uint64

@@ -23,8 +23,7 @@
  *	leave | left               leave a timer and a pending signal; what is left of them
  *	descriptors                how many are open: "descriptors N"
  *	socket NUMBER              whether a number is a socket: "socket" or "error E"
- *	count NUMBER | counted     write to the counters' page behind libshai's back; read it
- *	resize SIZE                give that page another size: "resized" or "error E"
+ *	count NUMBER | counted     spoil the session's counters behind libshai's back; read them
  *	register NAME              shai_register in the middle of a session
  *	again [in a child|thread]  accept4(2) for another user, behind libshai's back
  *	print TEXT                 to standard output and error: "printed"
@@ -275,36 +274,18 @@ ask_for_socket(const char *number)
 }
 
 static void
-count(const char *number)
-{
-	uint64_t opens = strtoull(number, NULL, 0);
-
-	if (pwrite(SHAI_FD_COUNTERS, &opens, sizeof(opens),
-		offsetof(struct shai_counters, fast_opens)) != sizeof(opens))
-		answer_error("");
-	else
-		answer("counted %ju", (uintmax_t)opens);
-}
-
-static void
 answer_counted(void)
 {
-	uint64_t opens;
-
-	if (pread(SHAI_FD_COUNTERS, &opens, sizeof(opens),
-		offsetof(struct shai_counters, fast_opens)) != sizeof(opens))
-		answer_error("");
-	else
-		answer("counted %ju", (uintmax_t)opens);
+	answer("counted %ju", (uintmax_t)shai_counters()->fast_opens);
 }
 
 static void
-resize(const char *size)
+count(const char *number)
 {
-	if (ftruncate(SHAI_FD_COUNTERS, strtol(size, NULL, 0)) == -1)
-		answer_error("");
-	else
-		answer("resized");
+	struct shai_counters *counters = (struct shai_counters *)(uintptr_t)shai_counters();
+
+	counters->fast_opens = strtoull(number, NULL, 0);
+	answer_counted();
 }
 
 /* One command in RESP, and the first line of what comes back. */
@@ -403,7 +384,7 @@ print(const char *text)
 static void
 linger(void)
 {
-	struct shai_header reset = {SHAI_WIRE_VERSION, SHAI_RESET, sizeof(reset), 0};
+	struct shai_reset reset = {.header = {SHAI_WIRE_VERSION, SHAI_RESET, sizeof(reset), 0}};
 
 	if (send(SHAI_FD_MONITOR, &reset, sizeof(reset), 0) == -1)
 		answer_error("reset");
@@ -483,8 +464,6 @@ command(char *line)
 		count(rest);
 	else if (strcmp(line, "counted") == 0)
 		answer_counted();
-	else if (strcmp(line, "resize") == 0)
-		resize(rest);
 	else if (strcmp(line, "register") == 0)
 		register_as(rest);
 	else if (strcmp(line, "again") == 0)

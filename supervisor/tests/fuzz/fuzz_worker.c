@@ -48,7 +48,7 @@ say(const uint8_t *data, size_t size, const uint8_t control[4],
 		struct shai_header *header = (void *)copy;
 
 		header->type = control[1];
-		header->version = SHAI_SESSION_VERSION;
+		header->version = SHAI_WIRE_VERSION;
 		header->size = (uint32_t)(size + zeros);
 	}
 	problem = worker_decode((struct bytes){copy, size + zeros, 0}, conversation, &record);

@@ -171,11 +171,11 @@ keys_find(const struct keys *keys, const char *principal)
 }
 
 bool
-keys_verify(const struct keys *keys, const char *principal, const uint8_t nonce[SHAI_NONCE_SIZE],
+keys_verify(const struct keys *keys, const struct shai_session *session, const char *principal,
     const uint8_t signature[SHAI_SIGNATURE_SIZE], char *reason, size_t reason_size)
 {
 	char text[SHAI_SIGNED_TEXT_SIZE];
-	size_t size = shai_signed_text(nonce, principal, text);
+	size_t size = shai_signed_text(session, principal, text);
 	const struct key *key = keys_find(keys, principal);
 
 	if (size == 0) {

@@ -38,11 +38,10 @@ void keys_release(struct keys *keys);
 const struct key *keys_find(const struct keys *keys, const char *principal);
 
 /*
- * Reports whether the signature of shai_signed_text(nonce, principal) is the
+ * Reports whether the signature of shai_signed_text(session, principal) is the
  * principal's. Otherwise reason is set.
  */
-bool keys_verify(const struct keys *keys, const char *principal,
-    const uint8_t nonce[SHAI_NONCE_SIZE], const uint8_t signature[SHAI_SIGNATURE_SIZE],
-    char *reason, size_t reason_size);
+bool keys_verify(const struct keys *keys, const struct shai_session *session, const char *principal,
+    const uint8_t signature[SHAI_SIGNATURE_SIZE], char *reason, size_t reason_size);
 
 #endif

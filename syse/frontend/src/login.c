@@ -74,8 +74,8 @@ bind_session(struct worker *worker, const struct claim *claim)
 	static char reason[512];
 
 	if (shai_mode() == SHAI_MODE_BASELINE &&
-	    !keys_verify(worker->keys, claim->principal, worker->session.nonce, claim->signature,
-		reason, sizeof reason))
+	    !keys_verify(worker->keys, &worker->session, claim->principal, claim->signature, reason,
+		sizeof reason))
 		return reason;
 	if (shai_authenticate(&worker->session, claim->principal, claim->signature) == 0)
 		return NULL;

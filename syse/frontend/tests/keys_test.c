@@ -56,7 +56,8 @@ static void
 test_signatures(void **state)
 {
 	unsigned char public[32], secret[64], signature[64];
-	uint8_t nonce[SHAI_NONCE_SIZE] = {1, 2, 3};
+	static struct shai_session session = {
+	    .nonce = {1, 2, 3}, .service = "127.0.0.1:80", .pipeline = "syse"};
 	char path[] = "/tmp/syse-keys-XXXXXX", hex[65], text[512], reason[256];
 	char signed_text[SHAI_SIGNED_TEXT_SIZE];
 	struct keys keys;
@@ -69,19 +70,20 @@ test_signatures(void **state)
 	assert_true(keys_load(&keys, path, reason, sizeof reason));
 	unlink(path);
 	crypto_sign_detached(signature, NULL, (unsigned char *)signed_text,
-	    shai_signed_text(nonce, "alice", signed_text), secret);
-	assert_true(keys_verify(&keys, "alice", nonce, signature, reason, sizeof reason));
-	assert_false(keys_verify(&keys, "bob", nonce, signature, reason, sizeof reason));
+	    shai_signed_text(&session, "alice", signed_text), secret);
+	assert_true(keys_verify(&keys, &session, "alice", signature, reason, sizeof reason));
+	assert_false(keys_verify(&keys, &session, "bob", signature, reason, sizeof reason));
 	assert_non_null(strstr(reason, "does not match \"bob\""));
-	assert_false(keys_verify(&keys, "carol", nonce, signature, reason, sizeof reason));
+	assert_false(keys_verify(&keys, &session, "carol", signature, reason, sizeof reason));
 	assert_non_null(strstr(reason, "no public key is registered for principal \"carol\""));
-	assert_false(keys_verify(&keys, "", nonce, signature, reason, sizeof reason));
-	nonce[0]++;
-	assert_false(keys_verify(&keys, "alice", nonce, signature, reason, sizeof reason));
-	nonce[0]--;
+	assert_false(keys_verify(&keys, &session, "", signature, reason, sizeof reason));
+	session.nonce[0]++;
+	assert_false(keys_verify(&keys, &session, "alice", signature, reason, sizeof reason));
+	session.nonce[0]--;
 	for (size_t i = 0; i < sizeof signature; i++) {
 		signature[i] ^= 1;
-		assert_false(keys_verify(&keys, "alice", nonce, signature, reason, sizeof reason));
+		assert_false(
+		    keys_verify(&keys, &session, "alice", signature, reason, sizeof reason));
 		signature[i] ^= 1;
 	}
 	keys_release(&keys);

@@ -146,15 +146,16 @@ shai_channel_receive(
 
 size_t
 shai_signed_text(
-    const uint8_t nonce[SHAI_NONCE_SIZE], const char *principal, char out[SHAI_SIGNED_TEXT_SIZE])
+    const struct shai_session *session, const char *principal, char out[SHAI_SIGNED_TEXT_SIZE])
 {
 	int length;
 
 	if (principal[0] == '\0' || strlen(principal) >= SHAI_NAME_MAX ||
 	    strchr(principal, '\n') != NULL)
 		return 0;
-	length = sprintf(out, "%s%s\n", SHAI_SIGNED_PREFIX, principal);
+	length = sprintf(out, "%s%s\n%s\n%s\n", SHAI_SIGNED_PREFIX, session->service,
+	    session->pipeline, principal);
 	for (size_t i = 0; i < SHAI_NONCE_SIZE; i++)
-		length += sprintf(out + length, "%02x", nonce[i]);
+		length += sprintf(out + length, "%02x", session->nonce[i]);
 	return (size_t)length;
 }
