@@ -281,6 +281,8 @@ func TestSignatureIsForOneService(t *testing.T) {
 		if bound := b.answer().(wire.Bound); (bound.Status == 0) != test.accepted {
 			t.Errorf("for service %q, pipeline %q: %d %s", test.service, test.pipeline, bound.Status, bound.Reason)
 		}
+		b.say(wire.Reset{})
+		b.dies()
 	}
 }
 
