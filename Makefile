@@ -11,6 +11,8 @@ SIZE ?= quick
 KEEP ?=
 # The measurement of bench.
 NAME ?=
+# Further options of bench-session.
+SESSION ?=
 # V=1 shows each command and its output.
 export V ?=
 # CI=true (as CI services set it) makes a skipped test a failure in suites that
@@ -33,7 +35,7 @@ part = @$(MAKE) -q -C $(1) $(2) >/dev/null 2>&1 || scripts/step.sh '$(3)' $(MAKE
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\n  SIZE=smoke|quick|standard|paper and KEEP=1 apply to demo; V=1 shows every command and its output.\n'
 
 .PHONY: setup
@@ -97,6 +99,12 @@ demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP
 .PHONY: bench
 bench: ## List the measurements, or run one (NAME=...)
 	@scripts/bench.sh $(NAME)
+
+# The result of bench-session is out/bench/session.json; SESSION has options, see
+# --help of the command.
+.PHONY: bench-session
+bench-session: build-image ## Measure what a session costs (SESSION='--rounds 3 ...')
+	@exec $(PYTHON) -m loadgen sessions --output out/bench $(SESSION)
 
 # The devcluster's tests run a program that Go's test cache does not track. Neither
 # they nor the suites of C and Java use all processors. Suites call make by its name:

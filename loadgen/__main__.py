@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from loadgen.datasets import corpus
 from loadgen.errors import LoadgenError
-from loadgen.measuring import benchmark
+from loadgen.measuring import benchmark, sessions
 from loadgen.results import tables
 from loadgen.verifying import verification
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "benchmark": (benchmark, "measure what enforcement costs on a pool member"),
     "dataset": (corpus, "make documents, people, facts and queries for Sys-E"),
+    "sessions": (sessions, "measure what a session costs, in installations of its own"),
     "table": (tables, "print the overhead table of a results.json"),
     "verify": (verification, "verify on a pool member that policies hold; attempts a leak"),
 }

@@ -15,21 +15,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadgen import plan as plans
 from loadgen.datasets import corpus, population
-from loadgen.driving.orders import Driver
 from loadgen.driving.protocol import search_once
 from loadgen.errors import LoadgenError
-from loadgen.measuring import measurement
+from loadgen.measuring import cores, measurement
 from loadgen.measuring.status import State, StatusFile
 from loadgen.results import summary, tables
 from loadgen.results.samples import SampleFile
-from loadgen.stacks import launcher, manifests, member, processes, twins
+from loadgen.stacks import launcher, manifests, member, twins
 from loadgen.stacks.ports import free_port
 from loadgen.stacks.supervisor import Supervisor
 
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
     from loadgen.stacks.member import Member
     from loadgen.stacks.stack import Stack
 
-_ROOT = Path(__file__).resolve().parents[2]
 _MODE_NOTE = "mode"
 _ANSWER_SECONDS = 15.0
 _COMPARED_QUERIES, _COMPARED_RESULTS = 5, 50
@@ -71,8 +67,8 @@ class Benchmark:
         with (
             self._mode_put_back(confined, supervisor),
             self._twins(confined, documents, supervisor) as pair,
-            self._driver(supervisor) as driver,
-            self._pinned([confined, *pair.values()], supervisor),
+            cores.driver(self._member.data, self._logs, supervisor) as driver,
+            cores.pinned([confined, *pair.values()], supervisor),
         ):
             for twin in pair.values():
                 _compare(confined, twin, people)
@@ -120,9 +116,9 @@ class Benchmark:
     ) -> Iterator[dict[str, Stack]]:
         self._status.tell("starting twins in mode baseline")
         # The same cores as for the member, because programs size themselves by the cores that they find.
-        cores = frozenset(os.sched_getaffinity(next(iter(confined.tasks().values()))))
+        usual = frozenset(os.sched_getaffinity(next(iter(confined.tasks().values()))))
         with twins.launcher(
-            self._member, documents, place=self._scratch, logs=self._logs, cores=cores, supervisor=supervisor
+            self._member, documents, place=self._scratch, logs=self._logs, cores=usual, supervisor=supervisor
         ) as stacks:
             host = confined.address[0]
             started = {}
@@ -131,31 +127,6 @@ class Benchmark:
                 twin.analyze()
                 twin.serve()
             yield started
-
-    @contextlib.contextmanager
-    def _driver(self, supervisor: Supervisor) -> Iterator[Driver]:
-        words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(self._member.data)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": _ROOT}
-        process = supervisor.start("load generator", words, self._logs / "driver.log", **pipes)
-        with Driver(process) as driver:
-            processes.pin([process.pid], processes.split_cores()[1])
-            yield driver
-
-    @contextlib.contextmanager
-    def _pinned(self, stacks: Sequence[Stack], supervisor: Supervisor) -> Iterator[None]:
-        """Keep the system off the load generator's core; at the end, let it use all cores again."""
-        pids = {pid for stack in stacks for pid in stack.processes()}
-        before = processes.affinities(pids)
-        processes.pin(pids, processes.split_cores()[0])
-        try:
-            yield
-        finally:
-            with supervisor.undisturbed():
-                # Workers that were forked meanwhile have inherited the restriction from their tasks.
-                usual = next(iter(before.values()))
-                now = {pid for stack in stacks for pid in stack.processes()}
-                for pid in now | pids:
-                    processes.pin([pid], before.get(pid, usual))
 
 
 def _compare(confined: Stack, twin: Stack, people: Population) -> None:

@@ -50,7 +50,8 @@ WIDTH = 100
 """The width of tables for people, in columns."""
 
 _IMPRECISE, _NOISE = "†", "‡"
-_SATURATED = 0.95
+SATURATED = 0.95
+"""The share of its core above which the load generator limits the throughput."""
 
 
 class TableError(LoadgenError):
@@ -193,7 +194,7 @@ def _costs(results: dict[str, Any]) -> list[str]:
 
 def _doubts(results: dict[str, Any]) -> list[str]:
     busiest = max(entry[mode]["driverShare"] for entry in results["throughput"] for mode in _series(results))
-    if busiest <= _SATURATED:
+    if busiest <= SATURATED:
         return []
     return [f"The load generator was busy {busiest:.0%} of a slice and limited the throughput: trust the CPU columns."]
 

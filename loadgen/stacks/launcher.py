@@ -7,7 +7,9 @@ everywhere, and all stacks can use the index that one of them wrote.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from loadgen.plan import BASELINE, CONTROL
 from loadgen.stacks import manifests, stores
 from loadgen.stacks.monitor import Monitor
-from loadgen.stacks.stack import Stack
+from loadgen.stacks.stack import SERVING, Stack
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from loadgen.stacks.supervisor import Supervisor
 
@@ -33,12 +35,40 @@ class Variant:
     name: str
     mode: str
     fault: str = manifests.NO_FAULT
+    options: tuple[str, ...] = ()
+    """Further options of the front end."""
 
 
 TWINS = (Variant(BASELINE, BASELINE), Variant(CONTROL, BASELINE))
 """Two equal stacks, whose difference is the resolution of a measurement."""
+FORKED = Variant("forked", BASELINE, options=("--single-session",))
+"""A process per session, as under enforcement, without confinement."""
+CONFINED = Variant("confined", "shai")
 BROKEN = Variant("broken", "shai", fault="ignore-attributes")
 BROKEN_BASELINE = Variant("broken-baseline", BASELINE, fault="ignore-attributes")
+
+
+@contextlib.contextmanager
+def launching(
+    site: Site,
+    documents: Sequence[dict[str, Any]],
+    pipeline: str,
+    supervisor: Supervisor,
+    serving: Sequence[str] = SERVING,
+) -> Iterator[Launcher]:
+    """Yield a launcher; all stacks that it has launched are ended at the end."""
+    site.logs.mkdir(parents=True, exist_ok=True)
+    # Others can search but not list the sockets' directory. Its path is short, since paths of sockets are limited and
+    # the data's may already be as long as the limit allows, and nobody can guess it.
+    sockets = Path(tempfile.mkdtemp(prefix="shai-"))
+    sockets.chmod(0o711)
+    launcher = Launcher(site, documents, pipeline, supervisor, sockets=sockets, serving=serving)
+    try:
+        yield launcher
+    finally:
+        with supervisor.undisturbed():
+            launcher.end_all()
+            shutil.rmtree(sockets, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -54,8 +84,6 @@ class Site:
     state: Path
     """The directory for the monitors' states, on the file system of the data."""
     logs: Path
-    sockets: Path
-    """A directory for sockets. Others can search but not list it; its path is short, and nobody can guess it."""
     variables: Mapping[str, str]
     """The variables of the manifests, without the store's socket."""
     cores: frozenset[int]
@@ -63,9 +91,20 @@ class Site:
 
 
 class Launcher:
-    """Launches variants of a pipeline."""
+    """Launches variants of a pipeline; made by `launching`."""
 
-    def __init__(self, site: Site, documents: Sequence[dict[str, Any]], pipeline: str, supervisor: Supervisor) -> None:
+    def __init__(
+        self,
+        site: Site,
+        documents: Sequence[dict[str, Any]],
+        pipeline: str,
+        supervisor: Supervisor,
+        *,
+        sockets: Path,
+        serving: Sequence[str],
+    ) -> None:
+        self._serving = tuple(serving)
+        self._sockets = sockets
         self._site = site
         self._documents = documents
         self._pipeline = pipeline
@@ -75,9 +114,9 @@ class Launcher:
     def launch(self, variant: Variant, address: tuple[str, int]) -> Stack:
         """Start a store and a monitor, and apply the manifests; no task runs yet."""
         site = self._site
-        monitor = Monitor(site.shai, site.sockets / f"{variant.name}.sock")
-        stack = Stack(monitor, self._pipeline, address, variant.mode)
-        directory = site.sockets / variant.name
+        monitor = Monitor(site.shai, self._sockets / f"{variant.name}.sock")
+        stack = Stack(monitor, self._pipeline, address, variant.mode, serving=self._serving)
+        directory = self._sockets / variant.name
         directory.mkdir(mode=0o700)
         options = []
         if variant.mode == BASELINE:
@@ -95,6 +134,7 @@ class Launcher:
             mode=variant.mode,
             listen=f"{address[0]}:{address[1]}",
             fault=variant.fault,
+            options=variant.options,
         )
         monitor.call("apply", "-f", str(manifests.write(site.state / f"{variant.name}.bundle", bundle)))
         return stack
@@ -111,7 +151,7 @@ class Launcher:
     def _end(self, name: str) -> None:
         for process in reversed(self._running.pop(name, [])):
             self._supervisor.end(process)
-        for directory in (self._site.state / name, self._site.sockets / name):
+        for directory in (self._site.state / name, self._sockets / name):
             shutil.rmtree(directory, ignore_errors=True)
 
     def _start_store(self, stack: Stack, store: stores.Store, variant: Variant) -> None:

@@ -50,6 +50,14 @@ def find(documents: Sequence[dict[str, Any]], pipeline: str) -> dict[str, Any]:
     raise ManifestError(f"no manifest of pipeline {pipeline}; there are {names}")
 
 
+def find_task(documents: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return a task's manifest."""
+    for entry in documents:
+        if entry["kind"] == "Task" and entry["metadata"]["name"] == name:
+            return entry
+    raise ManifestError(f"no manifest of task {name}")
+
+
 def listening_address(pipeline: dict[str, Any]) -> str:
     """Return the address of the pipeline's front end in its manifest: HOST:PORT, possibly with $(NAME)."""
     for conduit in pipeline["spec"]["conduits"]:
@@ -59,9 +67,18 @@ def listening_address(pipeline: dict[str, Any]) -> str:
 
 
 def derive(
-    documents: Sequence[dict[str, Any]], pipeline: str, *, mode: str, listen: str, fault: str
+    documents: Sequence[dict[str, Any]],
+    pipeline: str,
+    *,
+    mode: str,
+    listen: str,
+    fault: str,
+    options: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Copy manifests with one of their pipelines, in another mode, at another address and with a fault."""
+    """Copy manifests with one of their pipelines, in another mode, at another address and with a fault.
+
+    ``options`` are added to the command of the task that serves connections.
+    """
     derived = copy.deepcopy(find(documents, pipeline))
     spec = derived["spec"]
     spec["mode"] = mode
@@ -74,7 +91,12 @@ def derive(
     for conduit in spec["conduits"]:
         if conduit["kind"] == "connection":
             conduit["listen"] = listen
-    return [entry for entry in documents if entry["kind"] != "Pipeline"] + [derived]
+    others = [entry for entry in documents if entry["kind"] != "Pipeline"]
+    if options:
+        others = copy.deepcopy(others)
+        front_end = next(conduit["task"] for conduit in spec["conduits"] if conduit["kind"] == "connection")
+        find_task(others, front_end)["spec"]["command"] += options
+    return [*others, derived]
 
 
 def write(directory: Path, documents: Sequence[dict[str, Any]]) -> Path:

@@ -57,15 +57,20 @@ def tree_nanoseconds(pid: int) -> int:
     return total
 
 
-def task_nanoseconds(pid: int, services: Collection[int]) -> tuple[int, int]:
-    """Return the CPU time of a task and of the process that supervises it, 0 where there is none.
-
-    The supervisor is the child of the monitor, one of ``services``, of which the task descends. Its other descendants,
-    ended ones too, are the task's workers: their parent is the supervisor or the task's first process.
-    """
+def supervisor_of(pid: int, services: Collection[int]) -> int | None:
+    """Return the process that supervises a task: the child of its monitor, one of ``services``, above the task."""
     line = [pid, *ancestors(pid)]
-    supervisor = next((below for below, above in itertools.pairwise(line) if above in services), pid)
-    if supervisor == pid:
+    found = next((below for below, above in itertools.pairwise(line) if above in services), pid)
+    return None if found == pid else found
+
+
+def task_nanoseconds(pid: int, services: Collection[int]) -> tuple[int, int]:
+    """Return the CPU time of a task with its workers, and of the process that supervises it, 0 where there is none.
+
+    The workers, ended ones too, are children of the task's first process or of its supervisor.
+    """
+    supervisor = supervisor_of(pid, services)
+    if supervisor is None:
         return tree_nanoseconds(pid), 0
     task = ended_children_nanoseconds(supervisor)
     for child in children(supervisor):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from loadgen.stacks.monitor import Monitor
 
 SERVING = ("search-back", "search", "worker")
-"""The tasks that serve searches, in the order in which they start."""
+"""The tasks of Sys-E that serve searches, in the order in which they start."""
 
 SUPERVISOR = "supervisor"
 """The processes between the monitor and the tasks, in `Stack.cpu`."""
@@ -40,6 +40,8 @@ class Stack:
     mode: str
     services: list[int] = field(default_factory=list)
     """Process ids of the store and the monitor."""
+    serving: tuple[str, ...] = SERVING
+    """The tasks that serve, in the order in which they start."""
 
     @property
     def host(self) -> str:
@@ -52,7 +54,7 @@ class Stack:
 
     def serve(self) -> None:
         """Start all tasks that serve searches, and wait until the front end answers."""
-        for task in SERVING:
+        for task in self.serving:
             self.monitor.call("task", "start", self.pipeline, task, "--wait")
         self.await_service()
 
@@ -107,11 +109,24 @@ class Stack:
         for name, pid in tasks.items():
             found[name], supervising = processes.task_nanoseconds(pid, self.services)
             found[SUPERVISOR] += supervising
-        above = set().union(*(processes.ancestors(pid) for pid in tasks.values()))
-        for pid in self.services:
-            name = "monitor" if pid in above else "store"
-            found[name] = found.get(name, 0) + processes.cpu_nanoseconds(pid)
+        for name, pids in self._named_services(tasks).items():
+            found[name] = sum(map(processes.cpu_nanoseconds, pids))
         return found
+
+    def members(self, tasks: Mapping[str, int]) -> dict[str, set[int]]:
+        """Return the live processes that `cpu` tells apart."""
+        found: dict[str, set[int]] = {SUPERVISOR: set()}
+        for name, pid in tasks.items():
+            supervisor = processes.supervisor_of(pid, self.services)
+            found[name] = processes.descendants(supervisor or pid) | {pid}
+            if supervisor is not None:
+                found[SUPERVISOR].add(supervisor)
+        return found | self._named_services(tasks)
+
+    def _named_services(self, tasks: Mapping[str, int]) -> dict[str, set[int]]:
+        above = {above for pid in tasks.values() for above in processes.ancestors(pid)}
+        services = set(self.services)
+        return {"monitor": services & above, "store": services - above}
 
     def processes(self) -> set[int]:
         """List the process ids of all processes of the stack, including workers."""

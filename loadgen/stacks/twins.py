@@ -6,16 +6,17 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadgen.stacks.launcher import Launcher, Site
+from loadgen.stacks.launcher import Site, launching
 from loadgen.stacks.member import MemberError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
+    from loadgen.stacks.launcher import Launcher
     from loadgen.stacks.member import Member
     from loadgen.stacks.supervisor import Supervisor
 
@@ -44,7 +45,6 @@ def room(member: Member) -> Iterator[Path]:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-@contextlib.contextmanager
 def launcher(
     member: Member,
     documents: Sequence[dict[str, Any]],
@@ -53,26 +53,15 @@ def launcher(
     logs: Path,
     cores: frozenset[int],
     supervisor: Supervisor,
-) -> Iterator[Launcher]:
-    """Yield a launcher for twins of a member, in `room`'s directory; all running twins are ended at the end."""
-    logs.mkdir(parents=True, exist_ok=True)
-    # Paths of sockets are limited, and the member's directory may already be as long as the limit allows.
-    sockets = Path(tempfile.mkdtemp(prefix="shai-"))
-    sockets.chmod(0o711)
+) -> AbstractContextManager[Launcher]:
+    """Return a context of a launcher for twins of a member, in `room`'s directory; it ends them."""
     site = Site(
         shai=member.shai,
         data=member.data,
         seed=member.seed,
         state=place,
         logs=logs,
-        sockets=sockets,
         variables={name: value for name, value in member.variables.items() if name != "REDIS_SOCKET"},
         cores=cores,
     )
-    made = Launcher(site, documents, member.pipeline, supervisor)
-    try:
-        yield made
-    finally:
-        with supervisor.undisturbed():
-            made.end_all()
-            shutil.rmtree(sockets, ignore_errors=True)
+    return launching(site, documents, member.pipeline, supervisor)

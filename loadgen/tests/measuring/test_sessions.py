@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The measurement of sessions, on the real stack with counts too small to say anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from loadgen.results import samples, sessions
+from loadgen.tests.harness import MARK, ROOT, left_over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BRIEF = ("--rounds", "1", "--slice-seconds", "0.5", "--warm-up-seconds", "0.5", "--concurrent-users", "4")
+
+
+@pytest.fixture
+def output() -> Iterator[Path]:
+    """Make a directory that tasks can search, which run as other users."""
+    made = Path(tempfile.mkdtemp(prefix="shai-sessions-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+def measure(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "loadgen", "sessions", "--output", str(output), *options],
+        cwd=ROOT, env={**os.environ, MARK: str(output)}, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="tasks run as users of their own, which needs root")
+def test_sessions_are_measured_on_the_real_stack(output: Path) -> None:
+    done = measure(output, *BRIEF)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((output / "session.json").read_text())
+    for name in (
+        "added_cpu_us_per_session", "added_cpu_us_per_query", "cpu_us_per_interception",
+        "cpu_us_per_interception_dynamic", "control_us_per_session", "ed25519_cpu_us_per_session",
+    ):  # fmt: skip
+        assert found[name].keys() == {"value", "low", "high"}
+    for kind in ("faults", "switches", "syscalls"):
+        assert found[kind].keys() == {"baseline", "forked", "shai"}
+    assert found["faults"]["forked"] > found["faults"]["baseline"], "each session has a process of its own"
+    assert found["by_process"]["shai"]["cpu_us_per_session"]["worker"] > 0
+    assert found["interceptions_per_query"]["shai_near"] == 0
+    assert found["interceptions_per_query"]["shai_far"] > 0
+    assert all(found["sessions_per_second"][series]["value"] > 0 for series in sessions.BARE_SERIES)
+    assert (output / "session.txt").read_text() == done.stdout
+    assert len(samples.read(output / "samples.csv")) == 11
+    assert left_over(str(output)) == {}
+
+
+def test_an_output_that_tasks_cannot_reach_is_refused(output: Path) -> None:
+    output.chmod(0o700)
+    done = measure(output / "inner", *BRIEF)
+    assert done.returncode == 1
+    assert f"cannot search {output}" in done.stderr or "needs root" in done.stderr
+
+
+def test_missing_programs_are_named(output: Path) -> None:
+    done = measure(output, "--image", "/nowhere")
+    assert done.returncode == 1
+    assert "/nowhere is missing: run `make build`" in done.stderr or "needs root" in done.stderr

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""From slices with known costs to session.json and its tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadgen.datasets.crowd import FAR, NEAR, USERS
+from loadgen.measuring.sessions import turns
+from loadgen.plan import BARE, UNLIMITED, Plan
+from loadgen.results import sessions, tables
+from loadgen.results.estimates import Estimate
+from loadgen.results.samples import Sample
+
+SESSION = {"baseline": 200.0, "control": 205.0, "forked": 400.0, "shai": 900.0, "dynamic": 950.0}
+QUERY = {"baseline": 100.0, "control": 101.0, "shai": 110.0, "dynamic": 400.0}
+ASKED_MICROS, ASKED_SHARE = 20.0, 0.9
+PLAN = Plan("sessions", rounds=5, slice_seconds=1.0, session_lengths=(BARE, UNLIMITED), warm_up_seconds=1.0)
+ED25519 = Estimate(50.0, 49.0, 51.0)
+LIVE = {
+    "live": 640, "wanted": 10000, "pipelines": 20, "workers": 32, "memory_kib_per_session": 300, "revoked": 64,
+    "revoked_ms": 12.5, "answered_ms": 10.0, "limit": "memory",
+}  # fmt: skip
+
+
+def made_samples(rounds: int = PLAN.rounds) -> list[Sample]:
+    """All slices of a plan, with known costs that drift from round to round."""
+    return [made(turn.mode, turn) for turn in turns(replace(PLAN, rounds=rounds))]
+
+
+def made(series: str, turn: Any) -> Sample:
+    bare = turn.session_length == BARE
+    queries, people = (0, 1000) if bare else (2000, 24)
+    query = QUERY.get(series, 0.0) + (ASKED_SHARE * ASKED_MICROS if turn.people == FAR else 0.0)
+    micros = (1 + turn.round / 10) * (people * SESSION[series] + queries * query)
+    asked = {"dynamic": 3 * queries, "shai": int(queries * ASKED_SHARE) if turn.people == FAR else 0}.get(series, 0)
+    return Sample(
+        round=turn.round, order=turn.order, mode=series, session_length=turn.session_length, mispredicted=0.0,
+        seed=turn.seed, queries=queries, sessions=people, failures=0, seconds=1.0, cpu_seconds=micros / 1e6,
+        driver_cpu_seconds=0.97 if series == "baseline" else 0.5, latency_p50_ms=1.0, latency_p90_ms=1.0,
+        latency_p99_ms=1.0, interceptions={"accept": people, "open": asked},
+        process_cpu_seconds={"worker": micros / 2e6, "monitor": micros / 2e6}, people=turn.people,
+    )  # fmt: skip
+
+
+def summarised(measured: list[Sample], live: dict[str, Any] | None = None) -> dict[str, Any]:
+    counts = {
+        name: sessions.Counts(
+            100, {kind: {"worker": 300, "monitor": 100} for kind in ("faults", "switches", "syscalls")}
+        )
+        for name in ("baseline", "forked", "shai")
+    }
+    size = {"rounds": len({one.round for one in measured}), "seed": 1}
+    return sessions.summarise(measured, ed25519=ED25519, counts=counts, size=size, live=live, seed=1)
+
+
+@pytest.fixture
+def found() -> dict[str, Any]:
+    return summarised(made_samples(), LIVE)
+
+
+def test_each_round_measures_everything_once_and_pairs_with_one_seed() -> None:
+    planned = list(turns(PLAN))
+    assert [turn.order for turn in planned] == list(range(len(planned)))
+    assert len({(turn.round, turn.mode, turn.session_length, turn.people) for turn in planned}) == len(planned)
+    for compared in ((BARE, USERS), (UNLIMITED, USERS), (UNLIMITED, NEAR), (UNLIMITED, FAR)):
+        own = [turn for turn in planned if (turn.session_length, turn.people) == compared]
+        assert len({(turn.round, turn.seed) for turn in own}) == PLAN.rounds
+    near, far = ([turn.seed for turn in planned if turn.people == people] for people in (NEAR, FAR))
+    assert near == far
+    assert planned == list(turns(PLAN))
+    assert planned != list(turns(replace(PLAN, seed=2)))
+
+
+def test_known_costs_come_out(found: dict[str, Any]) -> None:
+    """The middle one of five rounds has a drift of two tenths."""
+    assert found["added_cpu_us_per_session"]["value"] == pytest.approx(700 * 1.2 + 50)
+    assert found["isolating_cpu_us_per_session"]["value"] == pytest.approx(200 * 1.2)
+    assert found["deciding_cpu_us_per_session"]["value"] == pytest.approx(500 * 1.2 + 50)
+    assert found["control_us_per_session"]["value"] == pytest.approx(5 * 1.2)
+    assert found["ed25519_cpu_us_per_session"] == {"value": 50.0, "low": 49.0, "high": 51.0}
+    assert found["cpu_us_per_interception"]["value"] == pytest.approx(ASKED_MICROS * 1.2)
+    assert found["cpu_us_per_interception_dynamic"]["value"] == pytest.approx(100 * 1.2)
+
+
+def test_a_query_is_not_charged_for_the_sessions_around_it(found: dict[str, Any]) -> None:
+    assert found["added_cpu_us_per_query"]["value"] == pytest.approx(10 * 1.2)
+    assert found["control_us_per_query"]["value"] == pytest.approx(1 * 1.2)
+
+
+def test_every_figure_has_an_interval_around_it(found: dict[str, Any]) -> None:
+    figures = [value for name, value in found.items() if "_us_per_" in name]
+    assert len(figures) == 9
+    for value in [*figures, *found["sessions_per_second"].values()]:
+        assert value.keys() == {"value", "low", "high"}
+        assert value["low"] <= value["value"] <= value["high"]
+
+
+def test_what_was_counted_is_given_per_session_and_process(found: dict[str, Any]) -> None:
+    assert found["faults"] == found["switches"] == found["syscalls"] == {"baseline": 4.0, "forked": 4.0, "shai": 4.0}
+    assert found["by_process"]["shai"]["syscalls"] == {"worker": 3.0, "monitor": 1.0}
+    assert found["by_process"]["control"].keys() == {"cpu_us_per_session"}
+    assert found["by_process"]["shai"]["cpu_us_per_session"]["monitor"] == pytest.approx(450 * 1.2)
+
+
+def test_results_are_plain_json(found: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_one_round_has_null_intervals_and_says_so() -> None:
+    found = summarised(made_samples(rounds=1))
+    assert found["added_cpu_us_per_session"]["low"] is None
+    assert found["live"] is None
+    assert "do not rely on these figures" in sessions.plain(found)
+
+
+def test_the_tables_fit_and_say_what_matters(found: dict[str, Any]) -> None:
+    text = sessions.plain(found)
+    assert max(map(len, text.splitlines())) <= tables.WIDTH
+    for expected in ("two equal baselines differ by, per session", "forked", "640 live idle sessions in 20 pipelines",
+                     "64 of them revoked at once: 12.5 ms", "There are not 10000: memory",
+                     "limited the sessions per second of baseline"):  # fmt: skip
+        assert expected in text
+
+
+def test_an_interception_that_nobody_counted_has_no_cost() -> None:
+    measured = [replace(one, interceptions={}) for one in made_samples()]
+    with pytest.raises(sessions.UncountedError, match="no interception was counted"):
+        summarised(measured)
+
+
+numbers = st.floats(min_value=-1e6, max_value=1e6)
+
+
+@given(value=numbers, by=numbers)
+def test_a_shifted_estimate_keeps_its_width(value: float, by: float) -> None:
+    moved = sessions.shifted(Estimate(value, value - 1, math.inf), by)
+    assert moved.value - moved.low == pytest.approx(1)
+    assert moved.high == math.inf
