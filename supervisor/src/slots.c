@@ -48,7 +48,7 @@ pass_on(struct supervisor *s, struct session *session, struct bytes record)
 		violate(session, problem);
 		return;
 	}
-	message.header = session_header((enum shai_type)SHAI_TRANSFER, size, 0);
+	message.header = session_header(SHAI_TRANSFER, size, 0);
 	memcpy(&message.transfer, record.start, record.length);
 	(void)session_send(s, session, &message, size, NULL);
 }

@@ -28,7 +28,7 @@ violate(struct supervisor *s, struct session *session, const char *problem)
 static void
 reset(struct supervisor *s, struct session *session, const struct shai_reset *record)
 {
-	uint64_t seconds = (uint64_t)((loop_now() - session->began) / SECOND) + 1;
+	uint64_t seconds = (uint64_t)((loop_now() - session->began) / SECOND);
 
 	session->counters = worker_counters(record, seconds);
 	session->reset = true;

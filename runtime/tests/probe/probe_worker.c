@@ -104,15 +104,8 @@ authenticate(char *name, const char *hex)
 		sscanf(hex + 2 * i, "%2hhx", &signature[i]);
 	if (shai_authenticate(&session, name, signature) == -1)
 		answer_error(shai_reason());
-	else {
-		char pending[64];
-
-		/* The store's reply to the monitor's authentication comes first. */
-		if (session.keyvalue != -1 && read(session.keyvalue, pending, sizeof(pending)) <= 0)
-			answer_error("key-value");
-		else
-			answer("bound %s", session.instance);
-	}
+	else
+		answer("bound %s", session.instance);
 }
 
 static void
