@@ -43,11 +43,11 @@ setup: ## Check tool chains, install missing packages, make the Python environme
 	$(STEP) setup scripts/setup.sh
 
 .PHONY: build
-build: build-image build-devcluster build-supervisor ## Build everything into build/
+build: build-image build-devcluster ## Build everything into build/
 
 # The image from which a pool's members are installed.
 .PHONY: build-image
-build-image: build/bin/shai build-runtime build-frontend build/syse/syse.jar
+build-image: build/bin/shai build-supervisor build-runtime build-frontend build/syse/syse.jar
 	@scripts/image.sh build/images/default
 
 build/bin/shai: $(call files,monitor) | setup
@@ -64,9 +64,12 @@ build/bin/devcluster: $(call files,devcluster) scripts/devcluster.sh | setup
 build-runtime: | setup
 	$(call part,runtime,all,libshai)
 
+# The monitor looks for it beside its own program.
 .PHONY: build-supervisor
 build-supervisor: | setup
 	$(call part,supervisor,all,shai-supervisor)
+	@cmp -s build/supervisor/shai-supervisor build/bin/shai-supervisor || \
+	  install -D build/supervisor/shai-supervisor build/bin/shai-supervisor
 
 # The front end links libshai, so it comes after it.
 .PHONY: build-frontend

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Puts what a member of a pool runs into one directory, an image: the monitor,
-# libshai, and the programs of Sys-E. What has not changed keeps its time.
+# Puts what a member of a pool runs into one directory, an image: the monitor
+# and its supervisors, libshai, and the programs of Sys-E. What has not changed keeps its time.
 #
 # Usage: scripts/image.sh DIRECTORY
 set -euo pipefail
@@ -24,6 +24,7 @@ install_file() {
 }
 
 install_file build/bin/shai bin/shai
+install_file build/bin/shai-supervisor bin/shai-supervisor
 install_file build/runtime/libshai.so runtime/libshai.so
 for file in syse-frontend syse.jar page.html advertisements.txt; do
   install_file "build/syse/$file" "syse/$file"

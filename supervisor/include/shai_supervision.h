@@ -21,7 +21,7 @@
 
 #define SHAI_CONTROL_VERSION 1
 #define SHAI_CONTROL_MAX 65536 /* largest record, in bytes */
-#define SHAI_CONTROL_FD 3
+#define SHAI_CONTROL_FD 5
 
 #define SHAI_ADDRESS_SIZE 16      /* IPv6 */
 #define SHAI_KEY_SIZE 32          /* Ed25519 public key */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,11 +18,13 @@
 
 /*
  * What the launcher gets, as numbers of this process: the plan, the status pipe, its
- * control socket, the task's descriptors.
+ * control socket, the task's descriptors; and its limit of open files, which may be lower
+ * than the numbers that are used here.
  */
 struct inheritance {
 	int source[INHERITED_MAX];
 	int count;
+	struct rlimit files; /* how many it may have open */
 };
 
 static struct inheritance
@@ -71,7 +74,7 @@ become(const char *program, const struct inheritance *from, pid_t parent)
 		return "make a session";
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
 		return "tie it to the supervisor";
-	if (fill(from) != 0)
+	if (fill(from) != 0 || setrlimit(RLIMIT_NOFILE, &from->files) != 0)
 		return "place its descriptors";
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -89,6 +92,17 @@ child(const char *program, const struct inheritance *from, pid_t parent)
 	_exit(127);
 }
 
+static int
+raise_limit(struct rlimit *former)
+{
+	struct rlimit highest;
+
+	if (getrlimit(RLIMIT_NOFILE, former) != 0)
+		return -1;
+	highest = (struct rlimit){.rlim_cur = former->rlim_max, .rlim_max = former->rlim_max};
+	return setrlimit(RLIMIT_NOFILE, &highest);
+}
+
 const char *
 launch_start(const char *program, int count, struct launch *launch)
 {
@@ -103,13 +117,18 @@ launch_start(const char *program, int count, struct launch *launch)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return "make its control socket";
 	from = inheritance_of(count, ends[1]);
+	if (raise_limit(&from.files) != 0)
+		return "raise its limit of open files";
 	launch->pid = fork();
 	if (launch->pid == 0)
 		child(program, &from, parent);
 	if (launch->pid < 0)
 		return "fork";
 	(void)close(ends[1]);
-	(void)close_range(LAUNCH_PLAN_FD, (unsigned)(LAUNCH_FIRST_FD + count - 1), 0);
+	(void)close(LAUNCH_PLAN_FD);
+	(void)close(LAUNCH_STATUS_FD);
+	if (count > 0)
+		(void)close_range(LAUNCH_FIRST_FD, (unsigned)(LAUNCH_FIRST_FD + count - 1), 0);
 	launch->control = ends[0];
 	return NULL;
 }

@@ -7,8 +7,12 @@
 
 #include <sys/types.h>
 
-#define LAUNCH_PLAN_FD 4   /* the plan; only the launcher reads it */
-#define LAUNCH_STATUS_FD 5 /* why the launch failed, text; closed by a successful exec */
+/*
+ * What this process inherits, besides SHAI_CONTROL_FD. A keeper of the monitor (keeper.go)
+ * inherits the same numbers.
+ */
+#define LAUNCH_PLAN_FD 3   /* the plan; only the launcher reads it */
+#define LAUNCH_STATUS_FD 4 /* why the launch failed, text; closed by a successful exec */
 #define LAUNCH_FIRST_FD 6  /* the task's descriptors, in the plan's order */
 
 struct launch {
@@ -20,7 +24,8 @@ struct launch {
  * Starts program, the monitor's, as the launcher. It gets the plan, the status pipe, a
  * control socket and the task's descriptors (count of them), at numbers above the
  * reserved ones. The launcher is killed when this process ends. After a success, this
- * process holds none of those descriptors. Returns NULL, or what failed, with errno.
+ * process holds none of those descriptors, and its limit of open files is the highest that
+ * it may have; the launcher keeps the former one. Returns NULL, or what failed, with errno.
  */
 const char *launch_start(const char *program, int count, struct launch *launch);
 

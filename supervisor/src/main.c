@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -123,17 +122,12 @@ start(struct supervisor *s, const char *program, int count)
 	return workers_open(launch.pid);
 }
 
-/* Descriptors of mounts and sockets, a socket that holds many records, no output. */
+/* A socket that holds many records, no output. */
 static void
 take_room(void)
 {
-	struct rlimit files;
 	int size = 1 << 20;
 
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-	}
 	if (setsockopt(SHAI_CONTROL_FD, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) != 0)
 		(void)setsockopt(SHAI_CONTROL_FD, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	/* The task's output must end with the task. */

@@ -112,7 +112,7 @@ become_supervisor(int control, int plan, int status, int output)
 {
 	char *arguments[] = {(char[]){SUPERVISOR}, (char[]){STAND_IN}, (char[]){"0"}, NULL};
 	int moved[] = {
-	    fcntl(control, F_DUPFD, 50), fcntl(plan, F_DUPFD, 50), fcntl(status, F_DUPFD, 50)};
+	    fcntl(plan, F_DUPFD, 50), fcntl(status, F_DUPFD, 50), fcntl(control, F_DUPFD, 50)};
 
 	(void)dup2(output, STDOUT_FILENO);
 	(void)dup2(output, STDERR_FILENO);

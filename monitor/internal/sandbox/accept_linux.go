@@ -16,22 +16,25 @@ import (
 // accept hands the worker a connection that the monitor chose for it. It has no time
 // limit, and many workers can wait at the same time.
 func (r *request) accept() error {
-	if r.descriptor(0) != wire.FDListen || r.supervisor.decider == nil {
+	if r.requests.supervised {
+		return errServes
+	}
+	if r.descriptor(0) != wire.FDListen || r.requests.decider == nil {
 		return errRefused
 	}
 	process, err := r.process()
 	if err != nil {
 		return err
 	}
-	worker, err := r.supervisor.workers.reserve(process)
+	worker, err := r.requests.workers.reserve(process)
 	if err != nil {
 		return err
 	}
-	if !r.supervisor.listener.valid(r.ID) {
+	if !r.requests.listener.valid(r.ID) {
 		worker.release() // before the reservation, the number may have passed to another process
 		return errGone
 	}
-	accepted, err := awaitConnection(r.supervisor.context, r.supervisor.decider, r.supervisor.task, worker)
+	accepted, err := awaitConnection(r.requests.context, r.requests.decider, r.requests.task, worker)
 	if err != nil {
 		return unix.ECONNABORTED
 	}
@@ -53,7 +56,7 @@ func (r *request) place(accepted *Accepted) error {
 			flags |= unix.SECCOMP_ADDFD_FLAG_SEND
 		}
 		// Fd also makes the file blocking, as workers expect it.
-		errno := r.supervisor.listener.inject(injection{ID: r.ID, Flags: flags,
+		errno := r.requests.listener.inject(injection{ID: r.ID, Flags: flags,
 			Source: uint32(accepted.Descriptors[number].Fd()), New: uint32(number)})
 		if errno != 0 {
 			return unix.ECONNABORTED
@@ -74,8 +77,8 @@ func (r *request) send() error {
 	if err != nil {
 		return err
 	}
-	err = r.supervisor.decide(func(ctx context.Context, decider Decider) Verdict {
-		return decider.Send(ctx, r.supervisor.task, from, number)
+	err = r.requests.decide(func(ctx context.Context, decider Decider) Verdict {
+		return decider.Send(ctx, r.requests.task, from, number)
 	})
 	if err != nil {
 		return unix.EPERM

@@ -63,7 +63,7 @@ func start(ctx context.Context, spec Spec, answering *requests) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	launch, err := begin(spec, todo)
+	launch, err := beginWithKeeper(spec, todo)
 	if err != nil {
 		return nil, err
 	}

@@ -10,16 +10,19 @@ import (
 )
 
 // backend implements [Backend] with Landlock and seccomp.
-type backend struct{ mounts *mounts }
+type backend struct {
+	mounts     *mounts
+	supervisor string // path of shai-supervisor
+}
 
 // New returns the backend of this operating system.
-func New(Options) Backend {
+func New(options Options) Backend {
 	removeAbandonedCgroups()
-	return backend{newMounts(mountsMax())}
+	return backend{newMounts(mountsMax()), options.Supervisor}
 }
 
 // Start implements [Backend].
-func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
+func (b backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
 	here := machine{landlock: landlockABI(), notification: notificationAvailable() && filterFlagAvailable(),
 		hidesReads: canHideReads(), mounts: mountsAvailable()}
 	if spec.Confined && len(spec.Command) > 0 {
@@ -32,21 +35,43 @@ func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, err
 	if err != nil {
 		return nil, err
 	}
-	launch, err := begin(spec, todo)
+	launch, err := b.launch(spec, todo, decider)
 	if err != nil {
 		return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
-	}
-	if len(todo.Filter) > 0 {
-		launch.listener = true
-		launch.attend = func(t *task, notify int) (attendance, error) {
-			return attendTo(t, listener(notify), spec, todo, decider)
-		}
 	}
 	task, err := launch.finish(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
 	}
 	return task, nil
+}
+
+// launch starts the process that is the task's parent: its supervisor if it has one.
+func (b backend) launch(spec Spec, todo plan, decider Decider) (*launch, error) {
+	if !isSupervised(spec) {
+		launch, err := beginWithKeeper(spec, todo)
+		if err == nil && len(todo.Filter) > 0 {
+			launch.listener = true
+			launch.attend = func(t *task, notify int) (attendance, error) {
+				return attendTo(t, listener(notify), spec, todo, decider)
+			}
+		}
+		return launch, err
+	}
+	s, process, err := newSupervisor(spec, b.supervisor)
+	if err != nil {
+		return nil, err
+	}
+	launch, err := begin(spec, todo, process)
+	if err != nil {
+		return nil, err
+	}
+	s.control = launch.control
+	launch.listener = len(todo.Filter) > 0
+	launch.attend = func(t *task, notify int) (attendance, error) {
+		return s.attend(t, listener(notify), spec, todo, decider)
+	}
+	return launch, nil
 }
 
 // PrepareNative implements [Backend].
@@ -58,4 +83,8 @@ func (b backend) PrepareNative(directories []string) (Native, error) {
 func (backend) Supervises() bool { return false }
 
 // Probe implements [Backend].
-func (backend) Probe() Report { return probe() }
+func (b backend) Probe() Report {
+	report := probe()
+	report.Features = append(report.Features, supervising(b.supervisor))
+	return report
+}

@@ -42,7 +42,7 @@ func TestDeathWhileDeciding(t *testing.T) {
 			<-decided
 			return Verdict{}
 		}}
-		task, err := New(Options{}).Start(t.Context(), spec, decider)
+		task, err := newBackend(t).Start(t.Context(), spec, decider)
 		check(t, err)
 		<-asked
 		check(t, unix.Kill(task.PID(), unix.SIGKILL))
@@ -58,7 +58,7 @@ func TestDeathWhileDeciding(t *testing.T) {
 func TestSlowDecision(t *testing.T) {
 	asked, decided := make(chan struct{}), make(chan struct{})
 	slow, _ := world(t, askSecret)
-	task, err := New(Options{}).Start(t.Context(), slow, &scripted{open: func(OpenRequest) Verdict {
+	task, err := newBackend(t).Start(t.Context(), slow, &scripted{open: func(OpenRequest) Verdict {
 		close(asked)
 		<-decided
 		return Verdict{}

@@ -194,7 +194,8 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 		return equals(0, []uint32{setDeathSignal}, equals(1, []uint32{killSignal}, allow, ask),
 			equals(0, processOptions, allow, ask))
 	case cloning:
-		return choose(spec.decidesForks(), ask, withBits(0, namespaceFlags|cloneParent, ask, allow))
+		others := choose[uint32](spec.Serving, namespaceFlags, namespaceFlags|cloneParent)
+		return choose(spec.decidesForks(), ask, withBits(0, others, ask, allow))
 	case forking:
 		return choose(spec.decidesForks(), ask, allow)
 	case entering:

@@ -87,7 +87,11 @@ func allowBeneath(roots ...string) func(OpenRequest) Verdict {
 type outcome struct {
 	output string
 	err    error
+	worker int // the first status other than 0 of a worker of a task that serves users
 }
+
+// workerSucceeded is WORKER_SUCCEEDED of the victim.
+const workerSucceeded = 100
 
 // run starts a program, waits for its end and returns its output.
 func run(t *testing.T, spec Spec, decider Decider) outcome {
@@ -103,7 +107,8 @@ func run(t *testing.T, spec Spec, decider Decider) outcome {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), waiting.Limit)
 	defer cancel()
-	task, err := New(Options{}).Start(ctx, spec, decider)
+	workers := withSessions(t, &spec)
+	task, err := newBackend(t).Start(ctx, spec, decider)
 	write.Close()
 	if err != nil {
 		t.Fatalf("start: %v", err)
@@ -123,12 +128,14 @@ func run(t *testing.T, spec Spec, decider Decider) outcome {
 	}()
 	select {
 	case <-task.Done():
+	case <-workers.over:
+		check(t, task.Stop(ctx))
 	case <-ctx.Done():
 		_ = task.Stop(ctx)
 		t.Errorf("%s did not end", spec.Name)
 	}
 	<-finished
-	return outcome{output.String(), task.Err()}
+	return outcome{output.String(), task.Err(), workers.decided()}
 }
 
 // ground is a small world for a victim: what it is granted, what it may write, what it
@@ -190,6 +197,12 @@ func (g ground) decider() *scripted {
 func attempt(t *testing.T, spec Spec, decider Decider) (succeeded bool, errno syscall.Errno, got outcome) {
 	t.Helper()
 	got = run(t, spec, decider)
+	switch {
+	case got.worker == workerSucceeded:
+		return true, 0, got
+	case got.worker != 0:
+		return false, syscall.Errno(got.worker), got
+	}
 	if got.err == nil {
 		return true, 0, got
 	}
@@ -221,13 +234,18 @@ func leakFree(t *testing.T, round func(t *testing.T)) {
 
 // monitorMarker makes this test binary play a monitor that starts one task, so
 // that a test can kill it.
-const monitorMarker = "SHAI_TEST_MONITOR"
+const (
+	monitorMarker      = "SHAI_TEST_MONITOR"
+	supervisorVariable = "SHAI_TEST_SUPERVISOR"
+)
 
-func playMonitor() {
+func playMonitor(prepare func(spec *Spec)) {
 	spec := Spec{Name: "victim", Command: strings.Fields(os.Getenv(monitorMarker)), WorkingDirectory: "/",
 		Stdout: os.Stdout, Confined: true}
 	spec.Runtime = []string{filepath.Dir(spec.Command[0])}
-	task, err := New(Options{}).Start(context.Background(), spec, &scripted{})
+	prepare(&spec)
+	backend := New(Options{Supervisor: os.Getenv(supervisorVariable)})
+	task, err := backend.Start(context.Background(), spec, &scripted{})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

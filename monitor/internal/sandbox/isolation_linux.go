@@ -28,17 +28,20 @@ const copyFlags = 0xff | 0x00100000 | 0x00200000 | 0x01000000
 // may proceed. Most notifications come from single-threaded programs, whose thread number
 // is the process number.
 func (r *request) fork() error {
+	if r.requests.supervised {
+		return r.refuseFork()
+	}
 	if r.call.name == "vfork" || r.call.name == "clone" && uint32(r.Arguments[0])&^copyFlags != 0 {
 		return errShares
 	}
 	process := int(r.PID)
-	if process != r.supervisor.task.pid {
+	if process != r.requests.task.pid {
 		var err error
 		if process, err = r.process(); err != nil {
 			return err
 		}
 	}
-	if process != r.supervisor.task.pid {
+	if process != r.requests.task.pid {
 		return errForks
 	}
 	if err := r.holdsReservedOnly(); err != nil {
@@ -47,18 +50,37 @@ func (r *request) fork() error {
 	return r.proceed()
 }
 
+// refuseFork gives the reason for which a task's supervisor has not allowed a fork.
+func (r *request) refuseFork() error {
+	switch flags := uint32(r.Arguments[0]); {
+	case r.call.name == "vfork" || r.call.name == "clone" && flags&^(copyFlags|unix.CLONE_PARENT) != 0:
+		return errShares
+	case int(r.PID) != r.requests.task.pid:
+		return errForks
+	case r.call.name == "fork" || flags&unix.CLONE_PARENT == 0:
+		return errParent
+	}
+	if !r.requests.isolates {
+		return r.proceed()
+	}
+	if err := r.holdsReservedOnly(); err != nil {
+		return err
+	}
+	return errRefused
+}
+
 // holdsReservedOnly refuses a fork that would inherit more than the reserved descriptors:
 // a pipe, an offset or a lock would be shared by all workers. The program has one thread,
 // which waits for the answer, so the number of its descriptors does not change. Which
 // files are at the reserved numbers is the monitor's doing, since nothing can be closed
 // there.
 func (r *request) holdsReservedOnly() error {
-	if !r.supervisor.isolates {
+	if !r.requests.isolates {
 		return nil
 	}
 	var descriptors unix.Stat_t // its size is the number of descriptors (Linux 6.2)
 	err := unix.Stat(r.proc("fd"), &descriptors)
-	if err != nil || !r.supervisor.listener.valid(r.ID) {
+	if err != nil || !r.requests.listener.valid(r.ID) {
 		return errGone
 	}
 	if descriptors.Size == wire.FDReservedEnd {
@@ -80,6 +102,7 @@ func (r *request) holdsReservedOnly() error {
 // a thread or process.
 const (
 	errShares = refusal("a process of a task that serves users may not share memory or descriptors with another")
+	errParent = refusal("a worker has to be a child of the task's supervisor (CLONE_PARENT), as shai_fork_worker makes it")
 	errForks  = refusal("only the task's program may fork; a worker's child would outlive the session")
 )
 
@@ -92,7 +115,7 @@ const errSignals = refusal("a process of a task that serves users signals itself
 // call may proceed.
 func (r *request) signal() error {
 	target := r.descriptor(0)
-	if r.supervisor.isolates {
+	if r.requests.isolates {
 		return r.signalOwn(target)
 	}
 	if target < -1 {
@@ -113,7 +136,7 @@ func (r *request) signalOwn(target int) error {
 	}
 	signal := unix.Signal(r.descriptor(1))
 	ends := r.call.name == "kill" && (signal == unix.SIGTERM || signal == unix.SIGKILL)
-	isProgram := process == r.supervisor.task.pid
+	isProgram := process == r.requests.task.pid && !r.requests.supervised
 	if target == process || isProgram && ends && target > 0 && r.belongsToTask(target) {
 		return r.proceed()
 	}
@@ -124,5 +147,5 @@ func (r *request) signalOwn(target int) error {
 // process group.
 func (r *request) belongsToTask(process int) bool {
 	group, err := syscall.Getpgid(process)
-	return err == nil && group == r.supervisor.task.pid
+	return err == nil && group == r.requests.task.pid
 }

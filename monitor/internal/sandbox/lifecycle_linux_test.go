@@ -54,7 +54,7 @@ func TestLeftGroup(t *testing.T) {
 	read, write, err := os.Pipe()
 	check(t, err)
 	defer read.Close()
-	task, err := New(Options{}).Start(t.Context(), Spec{Name: "daemon", Stdout: write,
+	task, err := newBackend(t).Start(t.Context(), Spec{Name: "daemon", Stdout: write,
 		Command: []string{"/bin/sh", "-c", "setsid setsid -f sleep 1000; echo ready; sleep 1000"}}, nil)
 	write.Close()
 	check(t, err)
@@ -93,7 +93,7 @@ func TestStartIsCancelled(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := New(Options{}).Start(ctx, newGround(t).spec(t, "breed 3"), nil); err == nil {
+		if _, err := newBackend(t).Start(ctx, newGround(t).spec(t, "breed 3"), nil); err == nil {
 			t.Error("started")
 		}
 	})

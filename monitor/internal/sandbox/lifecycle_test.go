@@ -43,7 +43,7 @@ func breeder(t *testing.T, spec Spec) (Task, []int) {
 	check(t, err)
 	defer read.Close()
 	spec.Stdout = write
-	task, err := New(Options{}).Start(t.Context(), spec, &scripted{})
+	task, err := newBackend(t).Start(t.Context(), spec, &scripted{})
 	write.Close()
 	check(t, err)
 	if line, err := bufio.NewReader(read).ReadString('\n'); err != nil || line != "ready\n" {
@@ -143,7 +143,7 @@ func launchErrors(t *testing.T, try string, tests map[string]launchError) {
 			leakFree(t, func(t *testing.T) {
 				spec := confinedVictim(t, try)
 				test.change(&spec)
-				task, err := New(Options{}).Start(t.Context(), spec, &scripted{})
+				task, err := newBackend(t).Start(t.Context(), spec, &scripted{})
 				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "victim") {
 					t.Errorf("got %v, %v; want %q and the task's name", task, err, test.want)
 				}

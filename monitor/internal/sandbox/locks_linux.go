@@ -41,7 +41,7 @@ func (r *request) lock() error {
 		return err
 	}
 	defer unix.Close(file)
-	if !r.supervisor.lockable(file) {
+	if !r.requests.lockable(file) {
 		return errLocks
 	}
 	if err := unix.FcntlFlock(uintptr(file), unix.F_OFD_SETLK, &area); err != nil {
@@ -66,7 +66,7 @@ func (r *request) take(process, descriptor int) (int, error) {
 	}
 	defer unix.Close(handle)
 	file, err := unix.PidfdGetfd(handle, descriptor, 0)
-	if !r.supervisor.listener.valid(r.ID) {
+	if !r.requests.listener.valid(r.ID) {
 		if err == nil {
 			unix.Close(file)
 		}
@@ -80,7 +80,7 @@ func (r *request) take(process, descriptor int) (int, error) {
 
 // lockable reports whether the task holds the file open for writing and may read what is
 // in its directory.
-func (s *supervisor) lockable(file int) bool {
+func (s *requests) lockable(file int) bool {
 	var stat unix.Stat_t
 	if err := unix.Fstat(file, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return false

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		playVictim(os.Args[2:])
 	}
 	if os.Getenv(monitorMarker) != "" {
-		playMonitor()
+		playMonitor(func(*Spec) {})
 		return
 	}
 	os.Exit(m.Run())
@@ -124,3 +124,14 @@ func bystander(t *testing.T) int {
 	t.Cleanup(func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() })
 	return sleeper.Process.Pid
 }
+
+// newBackend returns the backend that is tested.
+func newBackend(testing.TB) Backend { return New(Options{}) }
+
+// workers tells what workers say about an attempt: nothing here, where their programs wait
+// for them.
+type workers struct{ over <-chan struct{} }
+
+func (workers) decided() int { return 0 }
+
+func withSessions(*testing.T, *Spec) workers { return workers{} }

@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) {
 	launchMain()
 	if os.Getenv(monitorMarker) != "" {
-		playMonitor()
+		playMonitor(serveUsers)
 		return
 	}
 	status := m.Run()
@@ -21,6 +21,18 @@ func TestMain(m *testing.M) {
 		os.RemoveAll(filepath.Dir(path))
 	}
 	os.Exit(status)
+}
+
+// serveUsers makes a played monitor's task one that serves users if its program does.
+func serveUsers(spec *Spec) {
+	if spec.Command[1] != "serve-for-ever" {
+		return
+	}
+	sessions, err := makeSessions(os.TempDir(), 3)
+	if err != nil {
+		panic(err)
+	}
+	spec.Serving, spec.Sessions = true, sessions
 }
 
 // runtimeOf returns the real paths of what a dynamically linked program needs, if they

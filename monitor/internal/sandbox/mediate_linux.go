@@ -63,11 +63,11 @@ const creating = unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC
 // same binary, and no code of the task has run yet. Any thread of the launcher may make
 // the call: Go's main goroutine need not run on the first thread.
 func (r *request) execute() error {
-	process, err := r.process()
+	process, err := r.threadGroup()
 	if err != nil {
 		return err
 	}
-	if process == r.supervisor.task.pid && r.supervisor.mayExecute.CompareAndSwap(true, false) {
+	if process == r.requests.task.pid && r.requests.mayExecute.CompareAndSwap(true, false) {
 		return r.proceed()
 	}
 	return errRefused
@@ -79,7 +79,7 @@ func (r *request) permit(file *pinned, flags int, pin bool) error {
 	if err != nil {
 		return err
 	}
-	return r.supervisor.permit(file, flags, pin, from)
+	return r.requests.permit(file, flags, pin, from)
 }
 
 // open2 handles openat2. Of its restrictions on resolution, only RESOLVE_NO_SYMLINKS and
@@ -142,11 +142,11 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 		return err
 	}
 	var opened int
-	err = r.supervisor.user.as(func() (err error) {
+	err = r.requests.user.as(func() (err error) {
 		opened, err = r.reopen(file, flags, mode)
 		return err
 	})
-	if err == nil && r.supervisor.root >= 0 && file.missing == "" && file.stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+	if err == nil && r.requests.root >= 0 && file.missing == "" && file.stat.Mode&unix.S_IFMT == unix.S_IFDIR {
 		opened, err = listingOf(opened)
 	}
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *request) reopen(file *pinned, flags int, mode uint32) (int, error) {
 // call, in one step. If this fails (the task has too many open files, or has ended), the
 // call fails. The caller closes its copy in both cases.
 func (r *request) give(descriptor, closeOnExec int) error {
-	errno := r.supervisor.listener.inject(injection{ID: r.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND,
+	errno := r.requests.listener.inject(injection{ID: r.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SEND,
 		Source: uint32(descriptor), NewFlags: uint32(closeOnExec)})
 	switch errno {
 	case 0, unix.ENOENT:

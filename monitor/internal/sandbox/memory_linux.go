@@ -57,7 +57,7 @@ func (r *request) write(address uint64, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if !r.supervisor.listener.valid(r.ID) {
+	if !r.requests.listener.valid(r.ID) {
 		return errGone
 	}
 	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
@@ -67,7 +67,7 @@ func (r *request) write(address uint64, data []byte) error {
 }
 
 func (r *request) transferred(count, want int, err error) error {
-	if !r.supervisor.listener.valid(r.ID) {
+	if !r.requests.listener.valid(r.ID) {
 		return errGone
 	}
 	switch {
@@ -88,7 +88,7 @@ func (r *request) status(field string) (string, error) {
 		return "", errGone
 	}
 	_, rest, found := bytes.Cut(text, []byte("\n"+field+":\t"))
-	if !found || !r.supervisor.listener.valid(r.ID) {
+	if !found || !r.requests.listener.valid(r.ID) {
 		return "", errGone
 	}
 	value, _, _ := bytes.Cut(rest, []byte("\n"))

@@ -53,7 +53,7 @@ func (r *request) held(descriptor int) (*pinned, error) {
 		return nil, unix.EBADF
 	case err != nil:
 		return nil, err
-	case !r.supervisor.listener.valid(r.ID):
+	case !r.requests.listener.valid(r.ID):
 		unix.Close(file)
 		return nil, errGone
 	}
@@ -128,10 +128,10 @@ func (r *request) access(directory, pathArgument, mode, flags int) error {
 		return err
 	}
 	defer file.close()
-	if mode&unix.W_OK != 0 && beneathAny(file.path, r.supervisor.permits.runtime) {
+	if mode&unix.W_OK != 0 && beneathAny(file.path, r.requests.permits.runtime) {
 		return unix.EACCES
 	}
-	err = r.supervisor.user.as(func() error {
+	err = r.requests.user.as(func() error {
 		return unix.Faccessat(file.descriptor, "", uint32(mode), unix.AT_EACCESS|unix.AT_EMPTY_PATH)
 	})
 	if err != nil {

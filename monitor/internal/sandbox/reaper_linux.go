@@ -47,18 +47,26 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// IsKeeper reports whether a process is the keeper of a task whose monitor runs. Monitor
-// and keeper execute the same program. When the monitor ends, the keeper gets another
-// parent.
+// IsKeeper reports whether a process is the keeper or the supervisor of a task whose
+// monitor runs. When the monitor ends, they get another parent. A keeper executes the same
+// program as the monitor; a supervisor is told the monitor's.
 func IsKeeper(pid int) bool {
 	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !strings.HasPrefix(string(arguments), keeperName+"\x00") {
-		return false
-	}
-	keeper, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
 		return false
 	}
-	monitor, err := os.Stat(fmt.Sprintf("/proc/%d/exe", parentOf(pid)))
-	return err == nil && os.SameFile(keeper, monitor)
+	words, monitor := strings.Split(string(arguments), "\x00"), programOf(parentOf(pid))
+	if words[0] == supervisorName {
+		return len(words) > 1 && words[1] == monitor
+	}
+	own, err := os.Stat(programOf(pid))
+	if err != nil || words[0] != keeperName {
+		return false
+	}
+	other, err := os.Stat(monitor)
+	return err == nil && os.SameFile(own, other)
 }
+
+// programOf returns a path of the program that a process executes, which holds even after
+// the file was renamed.
+func programOf(pid int) string { return fmt.Sprintf("/proc/%d/exe", pid) }

@@ -175,7 +175,7 @@ func TestSessions(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
 		spec, decider := world(t, "serve 3")
 		sessions, next := sessionsOf(t, &spec, decider)
-		task, err := New(Options{}).Start(t.Context(), spec, decider)
+		task, err := newBackend(t).Start(t.Context(), spec, decider)
 		check(t, err)
 		for range 3 {
 			s := <-sessions
@@ -231,7 +231,7 @@ func TestKilledSession(t *testing.T) {
 	leakFree(t, func(t *testing.T) {
 		spec, decider := world(t, "serve 1")
 		sessions, _ := sessionsOf(t, &spec, decider)
-		task, err := New(Options{}).Start(t.Context(), spec, decider)
+		task, err := newBackend(t).Start(t.Context(), spec, decider)
 		check(t, err)
 		s := <-sessions
 		if _, err := io.ReadAll(s.client); err != nil {
@@ -254,7 +254,7 @@ func TestLeftByASession(t *testing.T) {
 		spec, decider := world(t, "serve-leaving")
 		spec.Serving = serving
 		sessions, _ := sessionsOf(t, &spec, decider)
-		task, err := New(Options{}).Start(t.Context(), spec, decider)
+		task, err := newBackend(t).Start(t.Context(), spec, decider)
 		check(t, err)
 		s := <-sessions
 		s.client.Close()

@@ -9,6 +9,9 @@ import "sync"
 // errReserved is the reason for which a process gets no further connection.
 const errReserved = refusal("the process already waits for a user or has served one; it gets no other and must exit")
 
+// errServes is the reason for which a supervisor gives a process no connection.
+const errServes = refusal("a worker serves one user, then it must exit; no other process of the task serves any")
+
 // reservations are the processes of one task that wait for a session or have had one. A
 // process is reserved from its accept4 until it has ended, or until it turns out that it
 // gets no session.

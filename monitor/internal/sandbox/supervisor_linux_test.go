@@ -7,366 +7,266 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strconv"
+	"os/exec"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 )
 
-// openDescriptors counts what this process has open.
-func openDescriptors(t *testing.T) int {
+// serving starts a program that serves users, and returns its sessions.
+func serving(t *testing.T, try string, slots uint32) (Task, *testSessions, *scripted) {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
+	spec, decider := servingWorld(t, try)
+	sessions := newSessions(t, slots)
+	spec.Sessions = sessions
+	task, err := newBackend(t).Start(t.Context(), spec, decider)
 	check(t, err)
-	return len(entries)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		check(t, task.Stop(ctx))
+	})
+	return task, sessions, decider
 }
 
-// TestRace: another thread rewrites the path all the time. The opened file is always the
-// one that was decided on (trap 1).
-func TestRace(t *testing.T) {
-	spec, decider := world(t, "race $G/allowed.txt $S/secret.txt 2000")
-	spec.Perimeter = nil // mediation alone
-	succeeded, errno, got := attempt(t, spec, decider)
-	if !succeeded || strings.Contains(got.output, "secret") {
-		t.Errorf("succeeded %v, errno %v, the secret came out: %v", succeeded, errno,
-			strings.Contains(got.output, "secret"))
+// hasWorkers waits until as many workers as there are slots have a user each.
+func (s *testSessions) hasWorkers(t *testing.T) {
+	t.Helper()
+	for range s.slots {
+		s.connect(t, "user")
 	}
-	if !strings.Contains(got.output, "allowed") {
-		t.Error("nothing was opened")
-	}
-	asked := 0
-	for _, open := range decider.opens {
-		if strings.HasSuffix(open.Path, "secret.txt") {
-			asked++
-		}
-	}
-	if asked == 0 {
-		t.Error("the other path was never seen: the test did not race")
-	}
-}
-
-// TestNoRoomForDescriptor: injection fails with EMFILE, which is the task's
-// answer, and the monitor keeps nothing (trap 2).
-func TestNoRoomForDescriptor(t *testing.T) {
-	leakFree(t, func(t *testing.T) {
-		spec, decider := world(t, "exhaust $G/allowed.txt")
-		program := spec.Command
-		spec.Command = append([]string{"/bin/sh", "-c", `ulimit -n 600; exec "$@"`, "sh"}, program...)
-		spec.Runtime, spec.waived = runtimeOf(spec.Runtime...), execRefusal
-		if _, errno, got := attempt(t, spec, decider); errno != unix.EMFILE {
-			t.Errorf("errno %v, want EMFILE: %v %s", errno, got.err, got.output)
-		}
+	waiting.Until(t, "each user has a worker", func() bool {
+		return len(s.of(supervision.EventAccepted)) == int(s.slots)
 	})
 }
 
-// TestSignals: signals neither fail nor restart a call that the monitor is
-// answering; it decides once (trap 9).
-func TestSignals(t *testing.T) {
-	spec, _ := world(t, "open-amid-signals $S/secret.txt")
-	decider := &scripted{open: func(OpenRequest) Verdict {
-		time.Sleep(50 * time.Millisecond) // many signals' worth
-		return Verdict{}
-	}}
-	if succeeded, errno, got := attempt(t, spec, decider); !succeeded || len(decider.opens) != 1 {
-		t.Errorf("succeeded %v, errno %v, asked %d times: %s", succeeded, errno, len(decider.opens), got.output)
-	}
+// processesOf are those of a task that has a supervisor, without it.
+func processesOf(t *testing.T, task Task) []int {
+	t.Helper()
+	return slices.DeleteFunc(members(t, keeperOf(task)), func(pid int) bool { return pid == keeperOf(task) })
 }
 
-// TestSignalsToTheMonitor: signals to the monitor's own threads, such as those by which Go
-// preempts goroutines, neither lose nor replace what a call gets.
-func TestSignalsToTheMonitor(t *testing.T) {
-	spec, decider := world(t, "open-often $G/allowed.txt 2000")
-	spec.Perimeter = nil // mediation alone
-	ended, often := make(chan struct{}), time.NewTicker(300*time.Microsecond)
-	defer often.Stop()
-	var storm sync.WaitGroup
-	storm.Go(func() {
-		for {
-			select {
-			case <-ended:
-				return
-			case <-often.C:
-				signalThreads(t, unix.SIGURG)
+// TestManyWorkers: many workers wait at a time; each gets a connection and a socket of its
+// own in place of the program's.
+func TestManyWorkers(t *testing.T) {
+	const workers = supervision.SlotsMax
+	leakFree(t, func(t *testing.T) {
+		task, sessions, _ := serving(t, fmt.Sprint("serve ", workers), workers)
+		waiting.Until(t, "all workers are there", func() bool { return len(processesOf(t, task)) == 1+workers })
+		for range workers {
+			connection, greeting := sessions.connect(t, "hello"), make([]byte, 5)
+			if _, err := io.ReadFull(connection, greeting); err != nil || string(greeting) != "hello" {
+				t.Fatalf("the client read %q, %v", greeting, err)
 			}
 		}
+		waiting.Until(t, "all workers have ended", func() bool {
+			return len(sessions.of(supervision.EventEnded)) == workers
+		})
+		pids := map[int32]bool{int32(task.PID()): true}
+		for _, event := range sessions.of(supervision.EventEnded) {
+			if !strings.HasSuffix(event.Reason, fmt.Sprint("status ", workerSucceeded)) || pids[event.Worker] {
+				t.Errorf("%+v", event)
+			}
+			pids[event.Worker] = true
+		}
 	})
-	succeeded, errno, got := attempt(t, spec, decider)
-	close(ended)
-	storm.Wait()
-	if !succeeded {
-		t.Errorf("errno %v: %v %s", errno, got.err, got.output)
-	}
 }
 
-// TestWhatEndsSupervision: a poll that reports an error alone, as for a signal that
-// interrupts it, does not end supervision. The end of the task's last process does, and stop.
-func TestWhatEndsSupervision(t *testing.T) {
-	unread, end := pipe(t)
-	check(t, unread.Close()) // its writing end is in error: nobody reads
-	begin, written := pipe(t)
-	check(t, written.Close()) // its reading end has hung up: nobody writes
-	for _, test := range []struct {
-		name     string
-		listener *os.File
-		stopped  bool
-		goesOn   bool
+// TestSupervisedTasksEnd: however a task with sessions ends, its program and its workers
+// are gone when Done is closed, and another starts.
+func TestSupervisedTasksEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(t *testing.T, task Task)
+		want string // of Err
 	}{
-		{"an error", end, false, true}, {"an error and stop", end, true, false}, {"the end", begin, false, false},
+		"stopped":           {func(t *testing.T, task Task) { check(t, task.Stop(t.Context())) }, ""},
+		"killed":            {func(t *testing.T, task Task) { check(t, unix.Kill(task.PID(), unix.SIGKILL)) }, "killed by SIGKILL"},
+		"supervisor killed": {func(t *testing.T, task Task) { check(t, unix.Kill(keeperOf(task), unix.SIGKILL)) }, "its supervisor died"},
+		"out of time": {func(t *testing.T, task Task) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			check(t, task.Stop(ctx))
+		}, "killed by SIGKILL"},
 	} {
-		wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-		check(t, err)
-		defer unix.Close(wake)
-		s := &supervisor{listener: listener(test.listener.Fd()), wake: wake}
-		if test.stopped {
-			s.stop()
-		}
-		if got := s.next(); got != test.goesOn {
-			t.Errorf("%s: goes on %v, want %v", test.name, got, test.goesOn)
-		}
-	}
-}
-
-func pipe(t *testing.T) (read, write *os.File) {
-	t.Helper()
-	read, write, err := os.Pipe()
-	check(t, err)
-	t.Cleanup(func() { read.Close(); write.Close() })
-	return read, write
-}
-
-// signalThreads sends a signal to every thread of this process. Any goroutine can call it.
-func signalThreads(t *testing.T, signal unix.Signal) {
-	t.Helper()
-	threads, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	for _, thread := range threads {
-		number, err := strconv.Atoi(thread.Name())
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_ = unix.Tgkill(os.Getpid(), number, signal) // the thread may have ended
-	}
-}
-
-// TestVfork: the caller is a process that shares its stopped parent's memory
-// (trap 9).
-func TestVfork(t *testing.T) {
-	for try, want := range map[string]bool{"open-in-vfork $G/allowed.txt": true, "open-in-vfork $S/secret.txt": false} {
-		spec, decider := world(t, try)
-		if succeeded, errno, got := attempt(t, spec, decider); succeeded != want {
-			t.Errorf("%s: succeeded %v, errno %v: %s", try, succeeded, errno, got.output)
-		}
-	}
-}
-
-// TestForks: what the program of a task that serves users forks makes no process or
-// thread in its turn, however it tries. In other tasks they are native.
-func TestForks(t *testing.T) {
-	for _, serving := range []bool{true, false} {
-		for what, call := range map[string]string{"fork": "fork", "vfork": "vfork", "clone": "clone",
-			"thread": "clone"} {
-			spec, decider := world(t, "make-in-fork "+what)
-			spec.Serving = serving
-			if succeeded, errno, got := attempt(t, spec, decider); succeeded == serving {
-				t.Errorf("%s, serving %v: succeeded %v, errno %v: %s", what, serving, succeeded, errno, got.output)
-			}
-			if serving && !decider.heard(call) {
-				t.Errorf("%s: refused without a word", what)
-			}
-		}
-	}
-}
-
-// session returns what a test's monitor hands a worker, and the far ends.
-func session(t *testing.T) (*Accepted, *os.File, *os.File) {
-	t.Helper()
-	pair := func() (near, far *os.File) {
-		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		check(t, err)
-		return os.NewFile(uintptr(ends[0]), "near"), os.NewFile(uintptr(ends[1]), "far")
-	}
-	connection, client := pair()
-	monitor, server := pair()
-	_, err := server.Write([]byte("x"))
-	check(t, err)
-	return &Accepted{Descriptors: map[int]*os.File{wire.FDConnection: connection, wire.FDMonitor: monitor},
-		Connection: wire.FDConnection}, client, server
-}
-
-// TestAccept: many workers wait at a time; each gets its connection and its own
-// monitor socket in place of the inherited one.
-func TestAccept(t *testing.T) {
-	const workers = 100 // more than requests at a time
-	leakFree(t, func(t *testing.T) {
-		spec, decider := world(t, "serve 100")
-		release := make(chan struct{})
-		var asking atomic.Int32
-		decider.accept = func(ctx context.Context, task Task, worker Worker) (*Accepted, error) {
-			if worker.PID() == task.PID() {
-				t.Errorf("accept asked for the program, not for a worker")
-			}
-			asking.Add(1)
-			<-release
-			accepted, client, server := session(t)
-			go func() {
-				greeting := make([]byte, 5)
-				if _, err := io.ReadFull(client, greeting); err != nil || string(greeting) != "hello" {
-					t.Errorf("the client read %q, %v", greeting, err)
-				}
-				client.Close()
-				server.Close()
-			}()
-			return accepted, nil
-		}
-		task, err := New(Options{}).Start(t.Context(), spec, decider)
-		check(t, err)
-		waiting.Until(t, "all workers wait", func() bool { return asking.Load() == workers })
-		close(release)
-		<-task.Done()
-		if task.Err() != nil {
-			t.Errorf("a worker failed: %v, refused %v", task.Err(), decider.refused)
-		}
-	})
-}
-
-// TestAcceptEndsWithTheWorker: a worker is killed while it waits. The context of the
-// monitor's Accept ends, and the files that it still returns are closed.
-func TestAcceptEndsWithTheWorker(t *testing.T) {
-	leakFree(t, func(t *testing.T) {
-		spec, decider := world(t, "killed-waiting")
-		told := make(chan error, 1)
-		decider.accept = func(ctx context.Context, _ Task, worker Worker) (*Accepted, error) {
-			worker.Kill()
-			<-ctx.Done()
-			told <- ctx.Err()
-			accepted, client, server := session(t)
-			client.Close()
-			server.Close()
-			return accepted, nil
-		}
-		if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
-			t.Errorf("errno %v: %v %s", errno, got.err, got.output)
-		}
-		select {
-		case <-told:
-		case <-time.After(waiting.Limit):
-			t.Error("the monitor was not told")
-		}
-	})
-}
-
-// TestAcceptRefusals: an error, a panic, nothing at all and nonsense are
-// denials.
-func TestAcceptRefusals(t *testing.T) {
-	tests := map[string]func(t *testing.T) (*Accepted, error){
-		"error":   func(*testing.T) (*Accepted, error) { return nil, errors.New("expected by the test") },
-		"panic":   func(*testing.T) (*Accepted, error) { panic("expected by the test") },
-		"nothing": func(*testing.T) (*Accepted, error) { return nil, nil },
-		"no connection": func(t *testing.T) (*Accepted, error) {
-			accepted, client, server := session(t)
-			client.Close()
-			server.Close()
-			accepted.Connection = wire.FDConnectionChecked
-			return accepted, nil
-		},
-		"a number that is not reserved": func(t *testing.T) (*Accepted, error) {
-			accepted, client, server := session(t)
-			client.Close()
-			server.Close()
-			accepted.Descriptors[1] = accepted.Descriptors[wire.FDMonitor]
-			delete(accepted.Descriptors, wire.FDMonitor)
-			return accepted, nil
-		},
-	}
-	for name, answer := range tests {
 		t.Run(name, func(t *testing.T) {
 			leakFree(t, func(t *testing.T) {
-				spec, decider := world(t, "serve 1")
-				decider.accept = func(context.Context, Task, Worker) (*Accepted, error) { return answer(t) }
-				if succeeded, _, _ := attempt(t, spec, decider); succeeded {
-					t.Error("the worker got a connection")
+				started, sessions, _ := serving(t, "serve-for-ever", 3)
+				sessions.hasWorkers(t)
+				processes := processesOf(t, started)
+				if len(processes) < 4 {
+					t.Errorf("only %d processes", len(processes))
+				}
+				test.end(t, started)
+				<-started.Done()
+				waiting.Until(t, "all processes are gone", func() bool { return !alive(processes) })
+				if err := started.Err(); name != "out of time" && fmt.Sprint(err) != either(test.want, "<nil>") {
+					t.Errorf("ended with %v", err)
+				}
+				if _, err := os.Stat(started.(*task).enclosure.Cgroup); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("its cgroup is left: %v", err)
 				}
 			})
 		})
 	}
 }
 
-// TestSend: the monitor decides on each write to a checked number.
-func TestSend(t *testing.T) {
-	for _, try := range []string{"write 8", "writev 8", "sendto 8", "write 128", "sendto 128"} {
-		for _, allowed := range []bool{true, false} {
-			spec, decider := world(t, try)
-			var asked atomic.Int32
-			decider.send = func(number int) Verdict {
-				asked.Add(1)
-				if !allowed || !strings.HasSuffix(try, map[int]string{8: "8", 128: "128"}[number]) {
-					return Verdict{Errno: unix.EACCES}
-				}
-				return Verdict{}
+func either(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// TestStopReachesAFork: the program handles SIGTERM although it hangs in a fork that waits
+// until a worker is wanted. Without the supervisor's answer it would be killed.
+func TestStopReachesAFork(t *testing.T) {
+	task, sessions, _ := serving(t, "serve-for-ever", 1)
+	sessions.hasWorkers(t) // no other is wanted
+	check(t, task.Stop(t.Context()))
+	if task.Err() != nil {
+		t.Errorf("ended with %v", task.Err())
+	}
+}
+
+// TestSupervisedLaunchErrors: what the launcher says is what Start says.
+func TestSupervisedLaunchErrors(t *testing.T) {
+	sessions, refusing := newSessions(t, 1), newSessions(t, 1)
+	refusing.begin = errors.New("the monitor has none")
+	served := func(change func(*Spec)) func(*Spec) {
+		return func(spec *Spec) {
+			spec.Serving, spec.Sessions = true, sessions
+			change(spec)
+		}
+	}
+	launchErrors(t, "serve-for-ever", map[string]launchError{
+		"no program": {served(func(s *Spec) { s.Command = []string{"/nonexistent"} }), "/nonexistent"},
+		"bad CPU":    {served(func(s *Spec) { s.CPUs = []int{1023} }), "pin to CPUs [1023]"},
+		"no capability": {served(func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} }),
+			"open capability"},
+		"no sessions": {served(func(s *Spec) { s.Sessions = refusing }), "the monitor has none"},
+	})
+}
+
+// TestMissingSupervisor: a task with sessions does not start without its supervisor, and
+// the error says how to get one. Other tasks start.
+func TestMissingSupervisor(t *testing.T) {
+	backend := New(Options{Supervisor: "/nonexistent/shai-supervisor"})
+	spec, decider := servingWorld(t, "serve-for-ever")
+	_, err := backend.Start(t.Context(), spec, decider)
+	for _, want := range []string{"/nonexistent/shai-supervisor", "make build", "--supervisor"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	spec, decider = world(t, "kill-own")
+	task, err := backend.Start(t.Context(), spec, decider)
+	check(t, err)
+	<-task.Done()
+	for program, present := range map[string]bool{"/nonexistent": false, "/bin/true": true} {
+		for _, feature := range New(Options{Supervisor: program}).Probe().Features {
+			if feature.Name == "supervisor" && feature.Present != present {
+				t.Errorf("%+v", feature)
 			}
-			succeeded, errno, got := attempt(t, spec, decider)
-			if succeeded != allowed || asked.Load() != 1 || !allowed && errno != unix.EPERM {
-				t.Errorf("%s, allowed %v: succeeded %v, errno %v, asked %d: %s", try, allowed, succeeded, errno,
-					asked.Load(), got.output)
-			}
 		}
 	}
 }
 
-// TestIdentity: decisions are about the name by which a file was reached. A hard link is
-// another name; for a replaced file, the decision is about the new one (trap 5).
-func TestIdentity(t *testing.T) {
-	g := newGround(t)
-	check(t, os.Link(g.secret+"/secret.txt", g.granted+"/linked.txt"))
-	for try, want := range map[string]string{
-		"open $G/linked.txt": g.granted + "/linked.txt", "open $S/secret.txt": g.secret + "/secret.txt",
-		"open $S/../granted/link": g.granted + "/allowed.txt", "create $W/new": g.written + "/new",
-	} {
-		var asked OpenRequest
-		attempt(t, g.spec(t, try),
-			&scripted{open: func(request OpenRequest) Verdict { asked = request; return Verdict{} }})
-		if asked.Path != want || asked.New != strings.HasPrefix(try, "create") {
-			t.Errorf("%s: asked for %q, new %v; want %q", try, asked.Path, asked.New, want)
-		}
+// TestManyDescriptors: a task with many descriptors has them at their numbers.
+func TestManyDescriptors(t *testing.T) {
+	const first, count = wire.FDPipe, 60
+	spec, decider := servingWorld(t, fmt.Sprintf("read-all %d %d", first, count))
+	for number := first; number < first+count; number++ {
+		read, write := pipe(t)
+		_, err := fmt.Fprint(write, number)
+		check(t, err)
+		check(t, write.Close())
+		spec.Descriptors[number] = read
+	}
+	if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
+		t.Errorf("errno %v: %v %s", errno, got.err, got.output)
 	}
 }
 
-// TestReplacedWhileDeciding: the file that was decided on is the one that is
-// opened, although its name means another by then.
-func TestReplacedWhileDeciding(t *testing.T) {
-	g := newGround(t)
-	decider := &scripted{open: func(request OpenRequest) Verdict {
-		check(t, os.Rename(filepath.Join(g.secret, "secret.txt"), request.Path))
-		return Verdict{}
-	}}
-	if _, _, got := attempt(t, g.spec(t, "open $G/allowed.txt"), decider); got.output != "allowed" {
-		t.Errorf("shown: %q", got.output)
+// TestSessionOfCaller: the monitor learns whose worker makes a request.
+func TestSessionOfCaller(t *testing.T) {
+	spec, decider := servingWorld(t, "open-in-session $G/allowed.txt")
+	if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
+		t.Fatalf("errno %v: %v %s", errno, got.err, got.output)
+	}
+	accepted := spec.Sessions.(*testSessions).of(supervision.EventAccepted)
+	last := decider.opens[len(decider.opens)-1]
+	if len(accepted) != 1 || last.Session != accepted[0].Session || last.PID != int(accepted[0].Worker) {
+		t.Errorf("request %+v, sessions %+v", last, accepted)
 	}
 }
 
-// TestOtherProcesses: where /proc is part of the runtime, a task still sees no
-// process but its own.
-func TestOtherProcesses(t *testing.T) {
-	for try, want := range map[string]bool{"open /proc/$P/environ": false, "open /proc/$P/maps": false,
-		"open /proc/self/maps": true, "stat /proc/$P": false, "open /proc/uptime": true} {
-		spec, decider := world(t, try)
-		spec.Runtime = append(spec.Runtime, "/proc")
-		if succeeded, errno, got := attempt(t, spec, decider); succeeded != want {
-			t.Errorf("%s: succeeded %v, errno %v: %s", try, succeeded, errno, got.output)
+// TestKeepers: keepers and supervisors are known as such while their monitor runs.
+func TestKeepers(t *testing.T) {
+	task, _, _ := serving(t, "serve-for-ever", 1)
+	plain, _ := breeder(t, confinedVictim(t, "breed 1"))
+	defer func() { _ = plain.Stop(t.Context()) }()
+	for pid, want := range map[int]bool{keeperOf(task): true, keeperOf(plain): true, task.PID(): false, os.Getpid(): false} {
+		if IsKeeper(pid) != want {
+			t.Errorf("process %d is a keeper: %v", pid, !want)
 		}
+	}
+	// One whose monitor has ended, and nobody's program of that name.
+	impostor := exec.Command("/bin/sleep", "1000")
+	impostor.Args[0] = supervisorName
+	check(t, impostor.Start())
+	defer func() { _ = impostor.Process.Kill(); _ = impostor.Wait() }()
+	if IsKeeper(impostor.Process.Pid) {
+		t.Error("a process that is only called so is a supervisor")
+	}
+}
+
+// TestSupervisorThatDoesNotRead: its task is ended.
+func TestSupervisorThatDoesNotRead(t *testing.T) {
+	task, sessions, _ := serving(t, "serve-for-ever", 1)
+	supervisor := <-sessions.begun
+	check(t, supervisor.Send(supervision.Mode{Mode: wire.ModeShai}))
+	check(t, unix.Kill(keeperOf(task), unix.SIGSTOP))
+	var err error
+	for err == nil {
+		err = supervisor.Send(supervision.Regions{First: 1, Regions: make([]supervision.Region, supervision.RegionsMax)})
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	check(t, unix.Kill(keeperOf(task), unix.SIGCONT))
+	<-task.Done()
+	if err := supervisor.Send(supervision.Pause{}); err == nil {
+		t.Error("a supervisor that has ended takes a record")
+	}
+}
+
+// TestSupervisedMonitorDies: kill -9 and Ctrl-C of the monitor leave nothing of a task with
+// sessions behind.
+func TestSupervisedMonitorDies(t *testing.T) {
+	path, err := supervisorPath()
+	check(t, err)
+	for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGINT} {
+		monitor := exec.Command("/proc/self/exe")
+		monitor.Env = append(os.Environ(), supervisorVariable+"="+path, monitorMarker+"="+victim(t)+" serve-for-ever")
+		monitor.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		check(t, monitor.Start())
+		var processes []int
+		waiting.Until(t, "a worker waits", func() bool {
+			processes = members(t, monitor.Process.Pid)
+			return len(processes) >= 4 // monitor, supervisor, program, worker
+		})
+		check(t, unix.Kill(-monitor.Process.Pid, signal))
+		_ = monitor.Wait()
+		waiting.Until(t, "all processes are gone", func() bool { return !alive(processes) })
 	}
 }

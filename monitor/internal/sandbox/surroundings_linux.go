@@ -24,7 +24,7 @@ var _ surroundings = (*request)(nil)
 
 // root implements [surroundings].
 func (r *request) root() (int, error) {
-	if r.supervisor.root >= 0 {
+	if r.requests.root >= 0 {
 		return r.beneathRoot("")
 	}
 	return r.follow("root")
@@ -32,8 +32,8 @@ func (r *request) root() (int, error) {
 
 // start implements [surroundings].
 func (r *request) start(directory int) (int, error) {
-	if directory == unix.AT_FDCWD && r.supervisor.root >= 0 {
-		return r.beneathRoot(r.supervisor.home)
+	if directory == unix.AT_FDCWD && r.requests.root >= 0 {
+		return r.beneathRoot(r.requests.home)
 	}
 	if directory == unix.AT_FDCWD {
 		return r.follow("cwd")
@@ -42,7 +42,7 @@ func (r *request) start(directory int) (int, error) {
 	if errors.Is(err, unix.ENOENT) {
 		return -1, unix.EBADF
 	}
-	if err == nil && r.supervisor.root >= 0 && !isMounted(start) {
+	if err == nil && r.requests.root >= 0 && !isMounted(start) {
 		unix.Close(start)
 		return -1, errRefused
 	}
@@ -52,7 +52,7 @@ func (r *request) start(directory int) (int, error) {
 // beneathRoot opens a directory in the root that the supervisor keeps for the task.
 func (r *request) beneathRoot(name string) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
-	return unix.Openat2(r.supervisor.root, path.Join(".", name), &how)
+	return unix.Openat2(r.requests.root, path.Join(".", name), &how)
 }
 
 // isMounted reports whether the monitor finds a directory where its path says. The path of
@@ -68,7 +68,7 @@ func isMounted(directory int) bool {
 // caller's own file.
 func (r *request) follow(link string) (int, error) {
 	start, err := unix.Open(r.proc(link), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == nil && !r.supervisor.listener.valid(r.ID) {
+	if err == nil && !r.requests.listener.valid(r.ID) {
 		unix.Close(start)
 		return -1, errGone
 	}

@@ -28,6 +28,7 @@ type task struct {
 	keeper     int
 	enclosure  enclosure
 	control    *net.UnixConn
+	terminate  func()     // asks for a SIGTERM to the program
 	attendance attendance // nil if the sandbox asks nothing
 	done       chan struct{}
 	err        error // valid once done is closed
@@ -52,9 +53,9 @@ func (t *task) Err() error {
 // Stop implements [Task].
 func (t *task) Stop(ctx context.Context) error {
 	t.stopOnce.Do(func() {
-		// The keeper sends the signal, since it knows whether the number is still the
-		// program's. It is no error if the keeper has ended.
-		_, _ = t.control.Write([]byte(terminateMessage))
+		// The parent sends the signal, since it knows whether the number is still the
+		// program's.
+		t.terminate()
 	})
 	select {
 	case <-t.done:
@@ -96,6 +97,7 @@ type attend func(t *task, listener int) (attendance, error)
 type launch struct {
 	spec     Spec
 	todo     plan
+	process  parent
 	attend   attend // nil if the sandbox asks nothing
 	listener bool   // whether the launcher sends a seccomp listener
 	keeper   *exec.Cmd
@@ -103,18 +105,37 @@ type launch struct {
 	status   *os.File
 }
 
-// begin starts the keeper.
-func begin(spec Spec, todo plan) (_ *launch, err error) {
+// parent is the program that starts the launcher and owns all processes of the task: the
+// keeper or, for a task with sessions where the backend supervises, the supervisor.
+type parent struct {
+	name      string // for messages
+	program   string
+	arguments []string
+	receive   func(control *net.UnixConn, messages chan<- received) // until it has ended; closes messages
+	terminate func(control *net.UnixConn)                           // asks it for a SIGTERM to the program
+}
+
+// beginWithKeeper starts the keeper of a task that has no supervisor.
+func beginWithKeeper(spec Spec, todo plan) (*launch, error) {
+	self, err := ownProgram()
+	if err != nil {
+		return nil, err
+	}
+	return begin(spec, todo, parent{
+		name: "keeper", program: self, arguments: []string{keeperName, keeperName}, receive: receiveFromKeeper,
+		// It is no error if the keeper has ended.
+		terminate: func(control *net.UnixConn) { _, _ = control.Write([]byte(terminateMessage)) },
+	})
+}
+
+// begin starts the parent.
+func begin(spec Spec, todo plan, process parent) (_ *launch, err error) {
 	todo.Enclosure = enclose(spec, todo)
 	defer func() {
 		if err != nil {
 			todo.Enclosure.remove()
 		}
 	}()
-	self, err := ownProgram()
-	if err != nil {
-		return nil, err
-	}
 	planFile, err := memoryFile(todo)
 	if err != nil {
 		return nil, err
@@ -132,7 +153,7 @@ func begin(spec Spec, todo plan) (_ *launch, err error) {
 	}
 	defer far.Close()
 	keeper := &exec.Cmd{
-		Path: self, Args: []string{keeperName, keeperName}, Env: launcherEnvironment,
+		Path: process.program, Args: process.arguments, Env: launcherEnvironment,
 		Stdout: spec.Stdout, Stderr: spec.Stderr,
 		ExtraFiles:  []*os.File{planFile, statusWrite, far},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // out of reach of the terminal's Ctrl-C
@@ -150,9 +171,9 @@ func begin(spec Spec, todo plan) (_ *launch, err error) {
 	if err := keeper.Start(); err != nil {
 		statusRead.Close()
 		control.Close()
-		return nil, fmt.Errorf("start keeper: %w", err)
+		return nil, fmt.Errorf("start %s: %w", process.name, err)
 	}
-	return &launch{spec: spec, todo: todo, keeper: keeper, control: control, status: statusRead}, nil
+	return &launch{spec: spec, todo: todo, process: process, keeper: keeper, control: control, status: statusRead}, nil
 }
 
 // memoryFile holds the plan in memory, so that it is visible neither in a file system nor
@@ -203,9 +224,9 @@ func (l *launch) finish(ctx context.Context) (*task, error) {
 	abandon := context.AfterFunc(ctx, func() { _ = l.control.CloseWrite() })
 	defer abandon()
 	t := &task{name: l.spec.Name, keeper: l.keeper.Process.Pid, enclosure: l.todo.Enclosure, control: l.control,
-		done: make(chan struct{})}
+		terminate: func() { l.process.terminate(l.control) }, done: make(chan struct{})}
 	messages := make(chan received)
-	go l.receive(messages)
+	go l.process.receive(l.control, messages)
 	listener := -1
 	for t.pid == 0 || l.listener && listener < 0 {
 		message, open := <-messages
@@ -230,7 +251,7 @@ func (l *launch) finish(ctx context.Context) (*task, error) {
 		return nil, errors.Join(err, l.explain(ctx, text, t, messages))
 	}
 	l.status.Close()
-	go t.wait(l.keeper, messages)
+	go t.wait(l.keeper, l.process.name, messages)
 	return t, nil
 }
 
@@ -249,7 +270,7 @@ func (l *launch) failed(ctx context.Context, t *task, messages <-chan received, 
 func (l *launch) explain(ctx context.Context, text string, t *task, messages <-chan received) error {
 	_ = l.control.CloseWrite()
 	l.status.Close()
-	t.wait(l.keeper, messages)
+	t.wait(l.keeper, l.process.name, messages)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -267,12 +288,12 @@ type received struct {
 	listener int
 }
 
-// receive passes control messages on until the keeper has ended.
-func (l *launch) receive(messages chan<- received) {
+// receiveFromKeeper passes control messages on until the keeper has ended.
+func receiveFromKeeper(control *net.UnixConn, messages chan<- received) {
 	defer close(messages)
 	record, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	for {
-		size, rightsSize, _, _, err := l.control.ReadMsgUnix(record, rights)
+		size, rightsSize, _, _, err := control.ReadMsgUnix(record, rights)
 		if err != nil || size == 0 {
 			return
 		}
@@ -297,8 +318,8 @@ func descriptorIn(rights []byte) int {
 }
 
 // wait waits until a running task ends, and cleans up after it.
-func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
-	t.err = errors.New("its keeper died")
+func (t *task) wait(keeper *exec.Cmd, process string, messages <-chan received) {
+	t.err = errors.New("its " + process + " died")
 	reported := false
 	for message := range messages {
 		if message.Kind == "ended" {

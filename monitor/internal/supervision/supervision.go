@@ -15,7 +15,7 @@ import (
 const (
 	Version         = 1
 	MaxRecord       = 65536
-	FDControl       = 3
+	FDControl       = 5
 	AddressSize     = 16
 	KeySize         = 32
 	SlotsMax        = 32

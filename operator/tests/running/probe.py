@@ -32,7 +32,8 @@ def image(images: Path) -> None:
     made = images / "default"
     for name in ("bin", "runtime", "probe"):
         (made / name).mkdir(parents=True)
-    shutil.copy(ROOT / "build" / "bin" / "shai", made / "bin")
+    for program in ("shai", "shai-supervisor"):
+        shutil.copy(ROOT / "build" / "bin" / program, made / "bin")
     shutil.copy(ROOT / "build" / "runtime" / "libshai.so", made / "runtime")
     command = [
         "gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{ROOT}/runtime/include", "-o", str(made / "probe" / "probe_worker"),

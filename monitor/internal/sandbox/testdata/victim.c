@@ -361,6 +361,7 @@ by_system(const char *attempt, char **a)
 	if (IS("clone3")) return syscall(SYS_clone3, zeros, 0) < 0 && errno == EINVAL ? 0 : -1;
 	if (IS("fork")) return syscall(SYS_fork);
 	if (IS("make-in-fork")) return make_in_fork(a[0]);
+	if (IS("make-in-worker")) return make_in_worker(a[0]);
 	if (IS("bpf")) {
 		union bpf_attr map = {.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1};
 		return syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof(map));
@@ -388,10 +389,12 @@ by_system(const char *attempt, char **a)
 	if (IS("unknown")) return syscall(number(a[0]), 0, 0, 0, 0, 0, 0);
 	if (IS("breed")) breed(number(a[0]));
 	if (IS("serve")) return serve(number(a[0]));
-	if (IS("killed-waiting")) return killed_waiting();
+	if (IS("serve-for-ever")) serve_for_ever();
+	if (IS("open-in-session")) return open_in_session(a[0]);
+	if (IS("read-all")) return read_all(number(a[0]), number(a[1]));
+	if (IS("serve-itself")) return serve_itself();
 	if (IS("serve-in-clone")) return serve_in_clone(number(a[0]));
-	if (IS("overhear-memory")) return overhear_memory();
-	if (IS("overhear-vfork")) return overhear_vfork();
+	if (IS("overhear-memory")) return overhear_memory(number(a[0]));
 	if (IS("overhear-descriptor")) return overhear_descriptor();
 	if (IS("overhear-list")) return overhear_list();
 	if (IS("serve-two-at-once")) return serve_two_at_once();

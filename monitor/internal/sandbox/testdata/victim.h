@@ -29,29 +29,46 @@ _Noreturn void breed(long workers);
 /* One process makes a successor outside of the group and ends, as the successor does, and so on. */
 _Noreturn void chain(void);
 
-/* Processes that a process makes which the program has forked. */
-long make_in_fork(const char *what);
+/* How a worker ends that has done what was attempted; otherwise its status is an error, or 0. */
+#define WORKER_SUCCEEDED 100
 
-/* A worker's idle wait; shows what arrives. */
+/* Forks as libshai does: the worker is a child of the task's supervisor. */
+long fork_worker(void);
+_Noreturn void wait_for_ever(void);
+
+/* Attempts something in a worker. */
+long in_worker(long (*attempt)(void));
+
+/* Processes that a process makes which the program has forked, or its worker. */
+long make_in_fork(const char *what);
+long make_in_worker(const char *what);
+
+/* Workers that greet their clients. */
 long serve(long workers);
 
-/* A worker that waits for a connection is killed, not by its parent. */
-long killed_waiting(void);
+/* A worker with a user opens a file. */
+long open_in_session(const char *path);
 
-/* A child made with these flags of clone has a session. */
+/* Reads from each of so many descriptors its own number. */
+long read_all(long first, long count);
+
+/* Forks workers, as long as it is not asked to terminate. */
+_Noreturn void serve_for_ever(void);
+
+/* A worker made with these flags of clone has a session. */
 long serve_in_clone(long flags);
 
-/* The program overhears a child: by memory that they share, by a descriptor, by a value of the child's choice. */
-long overhear_memory(void);
-long overhear_vfork(void);
+/* The program overhears a worker: by memory that they share, by a descriptor, by a value of its choice. */
+long overhear_memory(long flags);
 long overhear_descriptor(void);
 long overhear_list(void);
 
-/* One worker has two sessions, or its child has the second. */
+/* One worker has two sessions, its child has the second, or the program has one. */
 long serve_two_at_once(void);
 long serve_two_in_turn(void);
 long print_word(const char *where);
 long serve_in_fork_of_worker(void);
+long serve_itself(void);
 
 /* The program's workers share memory, a descriptor or its state, signals. */
 long share_memory(const char *what, const char *path);

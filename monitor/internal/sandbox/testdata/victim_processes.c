@@ -149,59 +149,48 @@ do_nothing(void *argument)
 	return argument;
 }
 
+static long
+make(const char *what)
+{
+	pthread_t thread;
+
+	if (strcmp(what, "thread") == 0) {
+		errno = pthread_create(&thread, NULL, do_nothing, NULL);
+		return errno == 0 ? 0 : -1;
+	}
+	if (strcmp(what, "vfork") == 0) {
+		pid_t made = vfork();
+
+		if (made == 0)
+			_exit(0);
+		return made;
+	}
+	if (strcmp(what, "clone") == 0)
+		return syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (strcmp(what, "sibling") == 0)
+		return fork_worker();
+	return syscall(SYS_fork);
+}
+
 long
 make_in_fork(const char *what)
 {
-	pid_t made = -1, worker = fork();
-	pthread_t thread;
+	pid_t worker = fork();
 	int status;
 
-	if (worker == 0) {
-		if (strcmp(what, "thread") == 0)
-			_exit(pthread_create(&thread, NULL, do_nothing, NULL) != 0);
-		if (strcmp(what, "vfork") == 0)
-			made = vfork();
-		else if (strcmp(what, "clone") == 0)
-			made = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-		else
-			made = (pid_t)syscall(SYS_fork);
-		_exit(made < 0);
-	}
+	if (worker == 0)
+		_exit(make(what) < 0);
 	return worker > 0 && waitpid(worker, &status, 0) == worker && status == 0 ? 0 : -1;
 }
 
 long
-serve(long workers)
+make_in_worker(const char *what)
 {
-	while (workers-- > 0) {
-		pid_t worker = fork();
+	long worker = fork_worker();
 
-		if (worker == 0) {
-			long connection = syscall(SYS_accept4, SHAI_FD_LISTEN, NULL, NULL, 0);
-
-			if (connection < 0)
-				_exit(1);
-			if (write((int)connection, "hello", 5) != 5)
-				_exit(2);
-			if (read(SHAI_FD_MONITOR, &connection, 1) != 1)
-				_exit(3);
-			_exit(0);
-		}
-	}
-	for (int failed = 0, status;;) {
-		if (wait(&status) < 0)
-			return failed ? -1 : 0;
-		failed |= status;
-	}
-}
-
-long
-killed_waiting(void)
-{
-	pid_t worker = fork();
-	int status = 0;
-
+	if (worker < 0)
+		return -1;
 	if (worker == 0)
-		_exit((int)syscall(SYS_accept4, SHAI_FD_LISTEN, NULL, NULL, 0) < 0);
-	return waitpid(worker, &status, 0) == worker && WIFSIGNALED(status) ? 0 : -1;
+		_exit(make(what) < 0 ? errno : WORKER_SUCCEEDED);
+	wait_for_ever();
 }

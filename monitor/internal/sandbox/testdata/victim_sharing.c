@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shai_wire.h"
@@ -22,32 +22,24 @@
 
 #define IS(name) (strcmp(what, name) == 0)
 
-/* Waits for a worker; its error is its exit status. */
-static long
-await_worker(pid_t worker)
-{
-	int status;
-
-	if (worker < 0 || waitpid(worker, &status, 0) != worker)
-		return -1;
-	errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
-	return status == 0 ? 0 : -1;
-}
-
 /* The worker leaves a word in memory that the program has mapped. */
 static long
-leave_in_memory(char *memory)
+leave_in_memory(volatile char *memory)
 {
-	pid_t worker;
+	long worker;
 
-	if (memory == MAP_FAILED || mprotect(memory, 4096, PROT_READ | PROT_WRITE) < 0)
+	if (memory == MAP_FAILED || mprotect((void *)(uintptr_t)memory, 4096, PROT_READ | PROT_WRITE) < 0)
 		return -1;
-	worker = fork();
+	worker = fork_worker();
+	if (worker < 0)
+		return -1;
 	if (worker == 0) {
 		memory[0] = 'x';
 		_exit(0);
 	}
-	return await_worker(worker) < 0 || memory[0] != 'x' ? -1 : 0;
+	while (memory[0] != 'x')
+		(void)sched_yield();
+	return 0;
 }
 
 long
@@ -73,49 +65,57 @@ share_memory(const char *what, const char *path)
 static long
 leave_at(int input, int output)
 {
-	char word[8] = "message";
-	pid_t worker = fork();
+	char text[8] = "message";
+	long worker = fork_worker();
 
+	if (worker < 0)
+		return -1;
 	if (worker == 0)
-		_exit(write(input, word, sizeof(word)) != (ssize_t)sizeof(word));
-	return await_worker(worker) < 0 || read(output, word, sizeof(word)) != (ssize_t)sizeof(word) ? -1 : 0;
+		_exit(write(input, text, sizeof(text)) == (ssize_t)sizeof(text) ? 0 : errno);
+	return read(output, text, sizeof(text)) == (ssize_t)sizeof(text) ? 0 : -1;
 }
 
 static long
 leave_offset(int descriptor)
 {
-	pid_t worker = fork();
+	long worker = fork_worker();
 
+	if (worker < 0)
+		return -1;
 	if (worker == 0)
 		_exit(lseek(descriptor, 3, SEEK_SET) < 0 ? errno : 0);
-	if (await_worker(worker) < 0)
-		return -1;
-	return lseek(descriptor, 0, SEEK_CUR) == 3 ? 0 : -1;
+	while (lseek(descriptor, 0, SEEK_CUR) != 3)
+		(void)sched_yield();
+	return 0;
 }
 
 static long
 leave_by_reading(int descriptor)
 {
 	char byte;
-	pid_t worker = fork();
+	long worker = fork_worker();
 
+	if (worker < 0)
+		return -1;
 	if (worker == 0)
 		_exit(read(descriptor, &byte, 1) < 0 ? errno : 0);
-	if (await_worker(worker) < 0)
-		return -1;
-	return read(descriptor, &byte, 1) == 1 && byte == 'l' ? 0 : -1; /* of "allowed" */
+	while (lseek(descriptor, 0, SEEK_CUR) != 1)
+		(void)sched_yield();
+	return 0;
 }
 
 static long
 leave_flag(int descriptor)
 {
-	pid_t worker = fork();
+	long worker = fork_worker();
 
+	if (worker < 0)
+		return -1;
 	if (worker == 0)
 		_exit(fcntl(descriptor, F_SETFL, O_NONBLOCK) < 0 ? errno : 0);
-	if (await_worker(worker) < 0)
-		return -1;
-	return (fcntl(descriptor, F_GETFL) & O_NONBLOCK) != 0 ? 0 : -1;
+	while ((fcntl(descriptor, F_GETFL) & O_NONBLOCK) == 0)
+		(void)sched_yield();
+	return 0;
 }
 
 /* Closes reserved numbers, so that the pipe takes their places. */
@@ -161,14 +161,16 @@ signal_program(const char *what)
 {
 	sigset_t waited;
 	siginfo_t sent = {.si_code = SI_QUEUE}, got;
-	pid_t program = getpid(), worker;
-	long result;
+	pid_t program = getpid();
+	long result, worker;
 
 	sigemptyset(&waited);
 	sigaddset(&waited, SIGUSR1);
 	if (sigprocmask(SIG_BLOCK, &waited, NULL) < 0)
 		return -1;
-	worker = fork();
+	worker = fork_worker();
+	if (worker < 0)
+		return -1;
 	if (worker == 0) {
 		sent.si_value.sival_int = 42;
 		if (IS("queue"))
@@ -187,46 +189,35 @@ signal_program(const char *what)
 			result = syscall(SYS_kill, program, SIGUSR1);
 		_exit(result < 0 ? errno : 0);
 	}
-	if (await_worker(worker) < 0)
-		return -1;
-	return sigtimedwait(&waited, &got, &(struct timespec){0}) == SIGUSR1 ? 0 : -1;
+	return sigwaitinfo(&waited, &got) == SIGUSR1 ? 0 : -1;
 }
 
 /* The program signals its worker. */
 static long
 signal_worker(int number)
 {
-	int status;
-	pid_t worker = fork();
-	long result;
+	long worker = fork_worker();
 
-	if (worker == 0)
-		for (;;)
-			pause();
-	result = syscall(SYS_kill, worker, number);
-	if (result < 0) {
-		int error = errno;
-
-		kill(worker, SIGKILL);
-		waitpid(worker, &status, 0);
-		errno = error;
+	if (worker < 0)
 		return -1;
-	}
-	return waitpid(worker, &status, 0) == worker && WIFSIGNALED(status) && WTERMSIG(status) == number ? 0 : -1;
+	if (worker == 0)
+		wait_for_ever();
+	return syscall(SYS_kill, worker, number);
 }
 
-/* A worker signals itself. */
+static void
+succeed(int signal)
+{
+	(void)signal;
+	_exit(WORKER_SUCCEEDED);
+}
+
 static long
 signal_self(void)
 {
-	pid_t worker = fork();
-	int status;
-
-	if (worker == 0) {
-		raise(SIGUSR1);
-		_exit(1);
-	}
-	return waitpid(worker, &status, 0) == worker && WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1 ? 0 : -1;
+	if (signal(SIGUSR1, succeed) == SIG_ERR)
+		return -1;
+	return raise(SIGUSR1);
 }
 
 long
@@ -235,6 +226,6 @@ share_signal(const char *what, const char *number)
 	if (IS("worker"))
 		return signal_worker(atoi(number));
 	if (IS("self"))
-		return signal_self();
+		return in_worker(signal_self);
 	return signal_program(what);
 }
