@@ -24,7 +24,7 @@ from demo import overlay, workspace
 from demo.kubernetes import Cluster, KubernetesError
 from loadgen.datasets import population
 from loadgen.driving import addresses
-from loadgen.driving.protocol import ProtocolError, Session
+from loadgen.driving.protocol import FrontEnd, ProtocolError, Session
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class Tally:
     """Sessions that were refused or ended early, as happens when bundles are swapped."""
 
 
-def visit(host: tuple[str, int], people: Population, source: random.Random, tally: Tally) -> None:
+def visit(front_end: FrontEnd, people: Population, source: random.Random, tally: Tally) -> None:
     """Have one session as a random person, from the person's home region."""
     person = people.pick_person(source)
-    session = Session(host, addresses.source_address(person.region, source.randrange(200)))
+    session = Session(front_end, addresses.source_address(person.region, source.randrange(200)))
     try:
         session.login(person)
         for _ in range(_QUERIES):
@@ -117,7 +117,11 @@ def _run(people: Population, hosts: dict[str, str], users: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     threads = [
-        threading.Thread(target=_search, args=((address, overlay.PORT), people, tallies[name], user, stop), daemon=True)
+        threading.Thread(
+            target=_search,
+            args=(FrontEnd.dialled((address, overlay.PORT), overlay.PIPELINE), people, tallies[name], user, stop),
+            daemon=True,
+        )
         for name, address in hosts.items()
         for user in range(users)
     ]
@@ -133,11 +137,11 @@ def _run(people: Population, hosts: dict[str, str], users: int) -> None:
             console.print(table(tallies))
 
 
-def _search(host: tuple[str, int], people: Population, tally: Tally, user: int, stop: threading.Event) -> None:
-    source = random.Random(f"{host}/{user}")  # noqa: S311 - reproducible, not secret
+def _search(front_end: FrontEnd, people: Population, tally: Tally, user: int, stop: threading.Event) -> None:
+    source = random.Random(f"{front_end.service}/{user}")  # noqa: S311 - reproducible, not secret
     while not stop.is_set():
         try:
-            visit(host, people, source, tally)
+            visit(front_end, people, source, tally)
         except (OSError, ProtocolError):
             tally.failures += 1
             stop.wait(_FAILED_WAIT_SECONDS)

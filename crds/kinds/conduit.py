@@ -150,8 +150,8 @@ _FIELDS: dict[str, Schema] = {
         ),
     ),
     "service": text(
-        "Where users dial the connection, as host:port, such as search.example.org:443; listen when left out. Users sign "
-        "it when they log in, so a login that another service relays is refused. $(NAME) is replaced.",
+        "Where users dial the connection, as host:port, such as search.example.org:443; listen when left out. "
+        "Users sign it when they log in, so a login that another service relays is refused. $(NAME) is replaced.",
         longest=255,
         rules=(
             rule(

@@ -52,7 +52,13 @@ class Recorder:
 def run(order: Order, people: population.Population) -> Outcome:
     """Run one slice: all users start at once, and stop at the end of their sessions."""
     scenario = Scenario(
-        people.named(order.people), order.session_length, order.mispredicted, order.seed, results=order.results
+        people.named(order.people),
+        order.pipeline,
+        order.service,
+        order.session_length,
+        order.mispredicted,
+        order.seed,
+        results=order.results,
     )
     SearchUser.scenario = scenario
     environment = Environment(user_classes=[SearchUser], host=order.host)

@@ -29,6 +29,8 @@ def add_options(parser: LocustArgumentParser) -> None:
     """Add Sys-E's options to Locust's."""
     group = parser.add_argument_group("Sys-E")
     group.add_argument("--data", required=True, help="data directory of the corpus generator")
+    group.add_argument("--pipeline", default="syse", help="name of the pipeline, which logins sign")
+    group.add_argument("--service", default="", help="the connection conduit's service; --host when left out")
     group.add_argument(
         "--session-length", type=int, default=UNLIMITED, help="queries per session; 0 (the default): one session each"
     )
@@ -49,5 +51,10 @@ def prepare(environment: Environment, **_: Any) -> None:
     if options is None:
         raise RuntimeError("this file is for the locust command; measurements use loadgen.driving.driver")
     SearchUser.scenario = Scenario(
-        population.load(Path(options.data)), options.session_length, options.mispredicted, options.seed
+        population.load(Path(options.data)),
+        options.pipeline,
+        options.service,
+        options.session_length,
+        options.mispredicted,
+        options.seed,
     )

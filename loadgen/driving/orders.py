@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """One slice of load.
+    """One slice of load on a pipeline at the URL ``host``. ``service`` is what its users sign.
 
     ``session_length`` is in queries, 0 for one session per user, -1 for sessions that only log in. Sessions are of
     people whose names begin with ``people``; each query asks for up to ``results`` documents.
     """
 
     host: str
+    pipeline: str
+    service: str
     session_length: int
     seconds: float
     users: int

@@ -9,6 +9,7 @@ session, so it is not done silently.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -23,7 +24,6 @@ from loadgen.errors import LoadgenError
 if TYPE_CHECKING:
     from loadgen.datasets.population import Person
 
-SIGNED_PREFIX = "shai-session-v1\n"
 TIMEOUT_SECONDS = 15.0
 _RECEIVE_BYTES = 65536
 _RESULT_FIELDS = {"id", "title", "owner", "visibility", "snippet"}
@@ -34,27 +34,55 @@ class ProtocolError(LoadgenError):
     """Sys-E's answer violates its interface: the text has the expected and the actual answer."""
 
 
+@dataclass(frozen=True)
+class FrontEnd:
+    """A front end that a client means to reach. A login signs ``service`` and ``pipeline``.
+
+    They come from the caller and never from an answer: another service could relay this one's nonce.
+    """
+
+    address: tuple[str, int]
+    pipeline: str
+    service: str
+    """Where its users dial it, as HOST:PORT."""
+
+    @property
+    def url(self) -> str:
+        """The address as a URL."""
+        return f"http://{_authority(self.address)}"
+
+    @classmethod
+    def dialled(cls, address: tuple[str, int], pipeline: str, service: str = "") -> FrontEnd:
+        """Return the front end at an address, which is its service unless its manifest has another one."""
+        return cls(address, pipeline, service or _authority(address))
+
+
 @lru_cache(maxsize=65536)
 def _key(seed: bytes) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(seed)
 
 
-def sign(person: Person, nonce: str) -> str:
-    """Return the signature of a session's nonce (lower-case hex) by ``person``, in hex."""
-    return _key(person.seed).sign(f"{SIGNED_PREFIX}{person.name}\n{nonce}".encode()).hex()
+def _authority(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def sign(person: Person, front_end: FrontEnd, nonce: str) -> str:
+    """Return the signature of a session's nonce (lower-case hex) by ``person`` for a front end, in hex."""
+    text = f"shai-session-v2\n{front_end.service}\n{front_end.pipeline}\n{person.name}\n{nonce}"
+    return _key(person.seed).sign(text.encode()).hex()
 
 
 class Session:
     """A connection to Sys-E, anonymous until login, then a user's.
 
-    ``host`` is where Sys-E listens. ``source`` is the local address, from which the monitor derives the region (empty:
-    the kernel chooses).
+    ``source`` is the local address, from which the monitor derives the region (empty: the kernel chooses).
     """
 
-    def __init__(self, host: tuple[str, int], source: str = "") -> None:
-        self._host = f"{host[0]}:{host[1]}"
+    def __init__(self, front_end: FrontEnd, source: str = "") -> None:
+        self._front_end = front_end
         self._socket = gevent.socket.create_connection(
-            host, timeout=TIMEOUT_SECONDS, source_address=(source, 0) if source else None
+            front_end.address, timeout=TIMEOUT_SECONDS, source_address=(source, 0) if source else None
         )
         self._socket.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
 
@@ -64,7 +92,7 @@ class Session:
         nonce = greeting.get("nonce")
         if not isinstance(nonce, str):
             raise ProtocolError(f"GET /session: expected a nonce, got {greeting!r}")
-        body = json.dumps({"principal": person.name, "signature": sign(person, nonce)})
+        body = json.dumps({"principal": person.name, "signature": sign(person, self._front_end, nonce)})
         bound = self.exchange("POST", "/session", body.encode())
         if bound.get("principal") != person.name:
             raise ProtocolError(f"POST /session: expected principal {person.name!r}, got {bound!r}")
@@ -89,7 +117,7 @@ class Session:
 
     def exchange(self, method: str, path: str, body: bytes = b"") -> dict[str, Any]:
         """Send one request and return the JSON object in the answer, whose status has to be 200."""
-        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nAccept: application/json\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._front_end.service}\r\nAccept: application/json\r\n"
         if method == "POST":
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         self._socket.sendall(head.encode() + b"\r\n" + body)
@@ -117,9 +145,10 @@ class Session:
         return answer.get_code(), bytes(answer.body)
 
 
-def search_once(host: tuple[str, int], person: Person, text: str, count: int) -> dict[str, Any]:
+def search_once(front_end: FrontEnd, person: Person, text: str, count: int) -> dict[str, Any]:
     """Search in a new session, from the person's home region."""
-    session = Session(host, addresses.source_address(person.region, 1) if addresses.is_loopback(host[0]) else "")
+    near = addresses.is_loopback(front_end.address[0])
+    session = Session(front_end, addresses.source_address(person.region, 1) if near else "")
     try:
         session.login(person)
         return session.search(text, count)

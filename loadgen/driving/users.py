@@ -14,7 +14,7 @@ from locust import User, constant, task
 from locust.exception import StopUser
 
 from loadgen.driving import addresses
-from loadgen.driving.protocol import ProtocolError, Session
+from loadgen.driving.protocol import FrontEnd, ProtocolError, Session
 from loadgen.plan import UNLIMITED
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Scenario:
-    """The behaviour of all users of a run.
+    """The behaviour of all users of a run, of a pipeline and its service (empty: the address that they dial).
 
     ``session_length`` is in queries, and ``results`` is how many documents each query asks for. ``mispredicted`` is the
     share of sessions (0 … 1) that connect from another region than their user's home. ``stopping`` asks users to stop
@@ -35,6 +35,8 @@ class Scenario:
     """
 
     population: Population
+    pipeline: str
+    service: str = ""
     session_length: int = UNLIMITED
     mispredicted: float = 0.0
     seed: int = 0
@@ -64,7 +66,8 @@ class SearchUser(User):
         parts = urlsplit(self.host or environment.host or "")
         if parts.scheme != "http" or not parts.hostname:
             raise ValueError(f"--host: expected http://HOST:PORT, got {self.host or environment.host!r}")
-        self._address = (parts.hostname, parts.port or 80)
+        address = (parts.hostname, parts.port or 80)
+        self._front_end = FrontEnd.dialled(address, self.scenario.pipeline, self.scenario.service)
         self._session: Session | None = None
 
     @task
@@ -99,8 +102,9 @@ class SearchUser(User):
         if self._random.random() < scenario.mispredicted:
             region = scenario.population.other_region(region, self._random)
         number = self._random.randrange(1 << 16)
-        source = addresses.source_address(region, number) if addresses.is_loopback(self._address[0]) else ""
-        self._session = session = Session(self._address, source)
+        near = addresses.is_loopback(self._front_end.address[0])
+        source = addresses.source_address(region, number) if near else ""
+        self._session = session = Session(self._front_end, source)
         self._measured("POST", "/session", partial(session.login, person))
         scenario.sessions += 1
         return session

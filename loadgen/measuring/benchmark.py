@@ -134,7 +134,7 @@ def _compare(confined: Stack, twin: Stack, people: Population) -> None:
     person = people.people[0]
     for query in people.queries[:_COMPARED_QUERIES]:
         found = [
-            {result["title"] for result in search_once(stack.address, person, query, _COMPARED_RESULTS)["results"]}
+            {result["title"] for result in search_once(stack.front_end, person, query, _COMPARED_RESULTS)["results"]}
             for stack in (confined, twin)
         ]
         # Without enforcement a search may return more results, never fewer.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from loadgen.driving.orders import Outcome
+    from loadgen.driving.protocol import FrontEnd
     from loadgen.plan import Plan
 
 SETTLE_SECONDS = 0.3
@@ -41,8 +42,8 @@ class Stack(Protocol):
     """A running pipeline that serves one or more modes."""
 
     @property
-    def host(self) -> str:
-        """The address as a URL."""
+    def front_end(self) -> FrontEnd:
+        """The front end as its users know it."""
 
     def enter(self, mode: str) -> None:
         """Switch to ``mode``, which holds for sessions that start from now on."""
@@ -107,7 +108,8 @@ class Meter:
         for mode, stack in self._stacks.items():
             seconds = self._plan.warm_up_seconds / stacks.count(stack)
             stack.enter(_mode(mode))
-            outcome = self._load.run(Order(stack.host, 8, seconds, self._plan.concurrent_users, seed=0))
+            to, users = stack.front_end, self._plan.concurrent_users
+            outcome = self._load.run(Order(to.url, to.pipeline, to.service, 8, seconds, users, seed=0))
             _believe(outcome, f"warming up mode {mode}")
 
     def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
@@ -116,7 +118,9 @@ class Meter:
         stack.enter(_mode(turn.mode))
         tasks = stack.tasks()
         order = Order(
-            stack.host,
+            stack.front_end.url,
+            stack.front_end.pipeline,
+            stack.front_end.service,
             turn.session_length,
             self._plan.slice_seconds,
             self._plan.concurrent_users,

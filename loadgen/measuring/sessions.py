@@ -207,8 +207,16 @@ class Sessions:
     def _count(self, stack: Stack, series: str, driver: Driver) -> sessions.Counts:
         """Count what bare sessions do, in a slice whose time is not measured."""
         stack.enter(series if series == sessions.SHAI else BASELINE)
+        to, plan = stack.front_end, self._plan
         order = Order(
-            stack.host, BARE, self._plan.slice_seconds, self._plan.concurrent_users, self._plan.seed, people=crowd.USERS
+            to.url,
+            to.pipeline,
+            to.service,
+            BARE,
+            plan.slice_seconds,
+            plan.concurrent_users,
+            plan.seed,
+            people=crowd.USERS,
         )
         with Counters(stack.members(stack.tasks())) as counters:
             outcome = driver.run(order)

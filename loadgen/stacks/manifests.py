@@ -58,11 +58,11 @@ def find_task(documents: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
     raise ManifestError(f"no manifest of task {name}")
 
 
-def listening_address(pipeline: dict[str, Any]) -> str:
-    """Return the address of the pipeline's front end in its manifest: HOST:PORT, possibly with $(NAME)."""
+def connection(pipeline: dict[str, Any]) -> dict[str, Any]:
+    """Return the conduit by which users connect; its texts may have $(NAME)."""
     for conduit in pipeline["spec"]["conduits"]:
         if conduit["kind"] == "connection":
-            return str(conduit["listen"])
+            return dict(conduit)
     raise ManifestError(f"pipeline {pipeline['metadata']['name']}: no conduit of kind connection, so nothing to load")
 
 
@@ -77,7 +77,7 @@ def derive(
 ) -> list[dict[str, Any]]:
     """Copy manifests with one of their pipelines, in another mode, at another address and with a fault.
 
-    ``options`` are added to the command of the task that serves connections.
+    Its users dial the address, so it has no other service. ``options`` are added to the command of the task that serves connections.
     """
     derived = copy.deepcopy(find(documents, pipeline))
     spec = derived["spec"]
@@ -91,6 +91,7 @@ def derive(
     for conduit in spec["conduits"]:
         if conduit["kind"] == "connection":
             conduit["listen"] = listen
+            conduit.pop("service", None)
     others = [entry for entry in documents if entry["kind"] != "Pipeline"]
     if options:
         others = copy.deepcopy(others)

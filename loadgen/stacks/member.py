@@ -71,8 +71,10 @@ class Member:
                 f"member {self.name}: task {stopped[0]} of pipeline {self.pipeline} does not run; "
                 f"`{monitor.command('status')}` says why"
             )
-        listen = manifests.listening_address(manifests.find(documents, self.pipeline))
-        return Stack(monitor, self.pipeline, self._address(listen), entry["mode"], self.services())
+        conduit = manifests.connection(manifests.find(documents, self.pipeline))
+        service = self._replaced(conduit.get("service") or "")
+        address = self._address(self._replaced(conduit["listen"]))
+        return Stack(monitor, self.pipeline, address, entry["mode"], self.services(), service=service)
 
     def services(self) -> list[int]:
         """List the process ids of the monitor and the store, whose CPU time is counted with that of the tasks."""
@@ -85,9 +87,12 @@ class Member:
             )
         return [peer(path) for path in (self.store, self.monitor) if path is not None]
 
-    def _address(self, listen: str) -> tuple[str, int]:
+    def _replaced(self, text: str) -> str:
         for name, value in self.variables.items():
-            listen = listen.replace(f"$({name})", value)
+            text = text.replace(f"$({name})", value)
+        return text
+
+    def _address(self, listen: str) -> tuple[str, int]:
         host, _, port = listen.rpartition(":")
         if "$(" in host or not port.isdigit():
             raise MemberError(f"member {self.name}: its front end listens at {listen!r}, of which no variable is known")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import gevent.socket
 
+from loadgen.driving.protocol import FrontEnd
 from loadgen.errors import LoadgenError
 from loadgen.stacks import processes
 
@@ -42,11 +43,13 @@ class Stack:
     """Process ids of the store and the monitor."""
     serving: tuple[str, ...] = SERVING
     """The tasks that serve, in the order in which they start."""
+    service: str = ""
+    """Where users dial the front end, if not at its address."""
 
     @property
-    def host(self) -> str:
-        """The address as a URL."""
-        return f"http://{self.address[0]}:{self.address[1]}"
+    def front_end(self) -> FrontEnd:
+        """The front end as its users know it."""
+        return FrontEnd.dialled(self.address, self.pipeline, self.service)
 
     def analyze(self) -> None:
         """Run the offline analysis."""
@@ -69,7 +72,7 @@ class Stack:
             except OSError as error:
                 cause = str(error)
             if time.monotonic() > deadline:
-                raise StackError(f"pipeline {self.pipeline} does not answer at {self.host}: {cause}")
+                raise StackError(f"pipeline {self.pipeline} does not answer at {self.front_end.url}: {cause}")
             time.sleep(0.2)
 
     def enter(self, mode: str) -> None:

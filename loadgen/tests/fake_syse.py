@@ -18,6 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loadgen.datasets.population import Population, load
+from loadgen.driving.protocol import FrontEnd
 
 
 class FakeSysE(ThreadingHTTPServer):
@@ -35,8 +36,8 @@ class FakeSysE(ThreadingHTTPServer):
         self.misbehave = ""
 
     @property
-    def address(self) -> tuple[str, int]:
-        return ("127.0.0.1", self.server_port)
+    def front_end(self) -> FrontEnd:
+        return FrontEnd.dialled(("127.0.0.1", self.server_port), "syse")
 
     def __enter__(self) -> Self:
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -80,13 +81,16 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         try:
             key = Ed25519PrivateKey.from_private_bytes(self.server.people[body["principal"]].seed).public_key()
-            key.verify(bytes.fromhex(body["signature"]), f"shai-session-v1\n{body['principal']}\n{self.nonce}".encode())
+            key.verify(bytes.fromhex(body["signature"]), self._signed_text(body["principal"]))
         except (KeyError, InvalidSignature):
             self._answer(403, {"error": "wrong signature"})
             return
         self.principal = body["principal"]
         self.server.logins.append(self.principal)
         self._answer(200, {"principal": self.principal, "region": "us", "mode": "shai", "instance": "worker"})
+
+    def _signed_text(self, principal: str) -> bytes:
+        return f"shai-session-v2\n{self.server.front_end.service}\nsyse\n{principal}\n{self.nonce}".encode()
 
     def _answer(self, status: int, answer: dict[str, Any]) -> None:
         misbehave = self.server.misbehave if self.path.startswith("/search") else ""

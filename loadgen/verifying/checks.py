@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadgen.driving.protocol import search_once
+from loadgen.driving.protocol import FrontEnd, search_once
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def found(answer: dict[str, Any], owner: str, title: str) -> list[dict[str, Any]
     ]
 
 
-def compare(host: tuple[str, int], alice: Person, bob: Person, document: Document) -> dict[str, Any]:
+def compare(front_end: FrontEnd, alice: Person, bob: Person, document: Document) -> dict[str, Any]:
     """Search for bob's private document as alice and as bob: only bob finds it."""
-    answers = {person.name: search_once(host, person, document.title, RESULTS) for person in (alice, bob)}
+    answers = {person.name: search_once(front_end, person, document.title, RESULTS) for person in (alice, bob)}
     if found(answers[alice.name], bob.name, document.title):
         raise EnforcementError(f"{document.conduit}: alice was shown bob's private document")
     if not found(answers[bob.name], bob.name, document.title):
@@ -70,9 +70,9 @@ def compare(host: tuple[str, int], alice: Person, bob: Person, document: Documen
     }
 
 
-def leak_attempt(host: tuple[str, int], alice: Person, owner: str, document: Document) -> dict[str, Any]:
+def leak_attempt(front_end: FrontEnd, alice: Person, owner: str, document: Document) -> dict[str, Any]:
     """Search for ``owner``'s private document as alice, with an engine that ignores attributes."""
-    answer = search_once(host, alice, document.title, RESULTS)
+    answer = search_once(front_end, alice, document.title, RESULTS)
     return {
         "leaked": bool(found(answer, owner, document.title)),
         "withheld": answer.get("withheld"),

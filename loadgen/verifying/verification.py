@@ -39,7 +39,7 @@ def verify(member: Member, logs: Path, supervisor: Supervisor, tell: Callable[[s
     document = checks.private_document(member.data, "bob")
     cores = frozenset(processes.split_cores()[0])
     tell("searching as alice and as bob")
-    searches = checks.compare(stack.address, people["alice"], people["bob"], document)
+    searches = checks.compare(stack.front_end, people["alice"], people["bob"], document)
     with (
         twins.room(member) as place,
         twins.launcher(
@@ -66,7 +66,7 @@ def _attempt(
         broken = launcher.launch(variant, (host, free_port(host)))
         broken.analyze()
         broken.serve()
-        attempts[variant.mode] = checks.leak_attempt(broken.address, people["alice"], "bob", document)
+        attempts[variant.mode] = checks.leak_attempt(broken.front_end, people["alice"], "bob", document)
         if variant is BROKEN:
             checks.judge(attempts["baseline"], attempts["shai"], document)
             record = checks.await_record(partial(broken.monitor.audit, ["--denied"]), document)

@@ -51,20 +51,20 @@ def outcome_of(driver: Driver, order: Order, enough: Callable[[Outcome], bool]) 
 
 @pytest.mark.parametrize("length", [1, 8])
 def test_sessions_are_complete(driver: Driver, host: str, length: int) -> None:
-    order = Order(host, session_length=length, seconds=0.3, users=4, seed=1)
+    order = Order(host, "syse", host.removeprefix("http://"), session_length=length, seconds=0.3, users=4, seed=1)
     outcome = outcome_of(driver, order, lambda found: found.sessions > 0)
     assert outcome.queries == outcome.sessions * length
     assert outcome.search_milliseconds["p50"] <= outcome.search_milliseconds["p99"]
 
 
 def test_unlimited_sessions_last_for_the_slice(driver: Driver, host: str) -> None:
-    order = Order(host, session_length=0, seconds=0.3, users=4, seed=1)
+    order = Order(host, "syse", host.removeprefix("http://"), session_length=0, seconds=0.3, users=4, seed=1)
     outcome = outcome_of(driver, order, lambda found: found.sessions >= 4 and found.queries > 8)
     assert outcome.sessions == 4
 
 
 def test_a_dead_server_is_reported(driver: Driver) -> None:
-    order = Order("http://127.0.0.1:9", session_length=1, seconds=0.2, users=2, seed=1)
+    order = Order("http://127.0.0.1:9", "syse", "127.0.0.1:9", session_length=1, seconds=0.2, users=2, seed=1)
     outcome = outcome_of(driver, order, lambda found: bool(found.errors))
     assert outcome.queries == 0
     assert "refused" in outcome.errors[0]

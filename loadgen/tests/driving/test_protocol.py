@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
 
 from loadgen.datasets.population import Person, Population
-from loadgen.driving.protocol import ProtocolError, Session
+from loadgen.driving.protocol import FrontEnd, ProtocolError, Session
 from loadgen.tests.fake_syse import FakeSysE  # noqa: TC001 - pytest reads it
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def session(server: FakeSysE) -> Iterator[Session]:
-    opened = Session(server.address, "127.0.1.17")
+    opened = Session(server.front_end, "127.0.1.17")
     yield opened
     opened.close()
 
@@ -32,6 +33,27 @@ def test_logs_in_and_searches(session: Session, server: FakeSysE, people: Popula
 def test_wrong_key_is_refused(session: Session) -> None:
     with pytest.raises(ProtocolError, match="expected status 200, got 403"):
         session.login(Person("alice", bytes(32), "us"))
+
+
+@pytest.mark.parametrize(
+    ("service", "pipeline", "allowed"),
+    [("", "syse", True), ("", "other", False), ("evil.example:80", "syse", False)],
+)
+def test_a_login_signs_the_service_and_the_pipeline_that_the_client_meant(
+    server: FakeSysE, people: Population, service: str, pipeline: str, allowed: bool  # noqa: FBT001
+) -> None:  # fmt: skip
+    opened = Session(FrontEnd.dialled(server.front_end.address, pipeline, service))
+    try:
+        with contextlib.nullcontext() if allowed else pytest.raises(ProtocolError, match="got 403"):
+            opened.login(people["alice"])
+    finally:
+        opened.close()
+
+
+def test_the_service_is_the_address_unless_the_manifest_says_otherwise() -> None:
+    assert FrontEnd.dialled(("127.0.0.1", 80), "syse").service == "127.0.0.1:80"
+    assert FrontEnd.dialled(("::1", 80), "syse").service == "[::1]:80"
+    assert FrontEnd.dialled(("127.0.0.1", 80), "syse", "example.org:443").service == "example.org:443"
 
 
 def test_search_needs_a_login(session: Session) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from loadgen.driving.orders import Order, Outcome
+from loadgen.driving.protocol import FrontEnd
 from loadgen.measuring.measurement import MeasurementError, Meter, Turn, schedule
 from loadgen.plan import PLANS
 from loadgen.stacks import processes
@@ -56,7 +57,7 @@ def test_modes_of_a_block_serve_the_same_users_and_queries() -> None:
 
 
 class FakeStack:
-    host = "http://127.0.0.1:1"
+    front_end = FrontEnd.dialled(("127.0.0.1", 1), "syse")
 
     def __init__(self, pids: list[int]) -> None:
         self.pids = pids

@@ -19,7 +19,7 @@ EXAMPLE = ROOT / "crds" / "examples" / "syse"
 def derived(**changes: str) -> list[dict[str, Any]]:
     example = manifests.read(EXAMPLE)
     pipeline = manifests.find(example, "syse")
-    listen = manifests.listening_address(pipeline)
+    listen = manifests.connection(pipeline)["listen"]
     usual = {"mode": pipeline["spec"]["mode"], "listen": listen, "fault": manifests.NO_FAULT}
     return manifests.derive(example, "syse", **{**usual, **changes})
 
@@ -35,8 +35,17 @@ def test_a_variant_differs_in_what_was_asked_and_in_nothing_else() -> None:
     pipeline = manifests.find(variant, "syse")
     assert pipeline["spec"]["mode"] == "baseline"
     assert {"name": "FAULT", "value": "ignore-attributes"} in pipeline["spec"]["variables"]
-    assert manifests.listening_address(pipeline) == "127.0.0.1:9999"
+    assert manifests.connection(pipeline)["listen"] == "127.0.0.1:9999"
     assert by_name(manifests.read(EXAMPLE)) == by_name(example), "the original is not touched"
+
+
+def test_a_variant_has_no_service_but_its_address() -> None:
+    example = manifests.read(EXAMPLE)
+    web = next(c for c in manifests.find(example, "syse")["spec"]["conduits"] if c["kind"] == "connection")
+    web["service"] = "search.example.org:443"
+    derived = manifests.derive(example, "syse", mode="shai", listen="127.0.0.1:9999", fault=manifests.NO_FAULT)
+    assert "service" not in manifests.connection(manifests.find(derived, "syse"))
+    assert manifests.connection(manifests.find(example, "syse"))["service"] == "search.example.org:443"
 
 
 def test_other_pipelines_stay_behind() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_bobs_diary_is_found_by_bob_only(server: FakeSysE, people: Population, data: Path) -> None:
     document = checks.private_document(data, "bob")
     assert document == checks.Document("/corpus/private/bob/7.txt", "bob's diary")
-    found = checks.compare(server.address, people["alice"], people["bob"], document)
+    found = checks.compare(server.front_end, people["alice"], people["bob"], document)
     assert [len(found[name]) for name in ("alice", "bob")] == [1, 2]
 
 
@@ -27,7 +27,7 @@ def test_a_leak_in_the_comparison_is_an_error(server: FakeSysE, people: Populati
     server.leaky = True
     document = checks.private_document(data, "bob")
     with pytest.raises(checks.EnforcementError, match="alice was shown bob's private document"):
-        checks.compare(server.address, people["alice"], people["bob"], document)
+        checks.compare(server.front_end, people["alice"], people["bob"], document)
 
 
 @pytest.mark.parametrize(
