@@ -121,7 +121,7 @@ def visit(address: str, principal: str) -> frozenset[str]:
             return line.strip()
 
         nonce = ask("nonce").split()[-1]
-        signed = KEY.sign(f"shai-session-v1\n{principal}\n{nonce}".encode()).hex()
+        signed = KEY.sign(f"shai-session-v2\n{address}:{PORT}\nprobe\n{principal}\n{nonce}".encode()).hex()
         answer = ask(f"authenticate {principal} {signed}")
         if not answer.startswith("bound"):
             raise SessionError(answer)

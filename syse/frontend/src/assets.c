@@ -9,6 +9,9 @@
 
 #include "utf8.h"
 
+#define PIPELINE_PLACE "<meta name=\"pipeline\" content=\""
+#define PIPELINE_MAX 63
+
 /* Reads a whole file, NUL-terminated. Returns NULL with the reason. */
 static char *
 read_file(const char *path, size_t *size, char *reason, size_t reason_size)
@@ -20,7 +23,7 @@ read_file(const char *path, size_t *size, char *reason, size_t reason_size)
 		snprintf(reason, reason_size, "read %s: %s", path, strerror(errno));
 		return NULL;
 	}
-	data = malloc(ASSETS_FILE_MAX + 1);
+	data = malloc(ASSETS_FILE_MAX + PIPELINE_MAX + 1);
 	if (data == NULL) {
 		snprintf(reason, reason_size, "read %s: out of memory", path);
 		fclose(file);
@@ -67,16 +70,44 @@ digest(const char *data, size_t size, char out[64])
 	sodium_bin2base64(out, 64, hash, sizeof hash, sodium_base64_VARIANT_ORIGINAL);
 }
 
+/*
+ * Writes the pipeline's name into the page, whose script signs it. Returns NULL, or what is
+ * wrong.
+ */
+static const char *
+insert_pipeline(struct assets *assets, const char *pipeline)
+{
+	size_t length = strlen(pipeline);
+	char *place = strstr(assets->page, PIPELINE_PLACE);
+
+	if (length == 0 || length > PIPELINE_MAX ||
+	    strspn(pipeline, "abcdefghijklmnopqrstuvwxyz0123456789-") != length)
+		return "--pipeline is not the name of a pipeline";
+	if (place == NULL)
+		return "the page has no place for the pipeline's name: " PIPELINE_PLACE "\">";
+	place += sizeof PIPELINE_PLACE - 1;
+	memmove(place + length, place, strlen(place) + 1);
+	memcpy(place, pipeline, length);
+	assets->page_length += length;
+	return NULL;
+}
+
 static bool
-load_page(struct assets *assets, const char *path, char *reason, size_t reason_size)
+load_page(
+    struct assets *assets, const struct asset_sources *sources, char *reason, size_t reason_size)
 {
 	char style_digest[64], script_digest[64];
+	const char *path = sources->page, *script, *wrong;
 	size_t script_length;
-	const char *script;
 
 	assets->page = read_file(path, &assets->page_length, reason, reason_size);
 	if (assets->page == NULL)
 		return false;
+	wrong = insert_pipeline(assets, sources->pipeline);
+	if (wrong != NULL) {
+		snprintf(reason, reason_size, "read %s: %s", path, wrong);
+		return false;
+	}
 	assets->style = find_element(assets->page, "<style>", "</style>", &assets->style_length);
 	script = find_element(assets->page, "<script>", "</script>", &script_length);
 	if (assets->style == NULL || script == NULL) {
@@ -135,12 +166,12 @@ load_advertisements(struct assets *assets, const char *path, char *reason, size_
 }
 
 bool
-assets_load(struct assets *assets, const char *page, const char *advertisements, char *reason,
-    size_t reason_size)
+assets_load(
+    struct assets *assets, const struct asset_sources *sources, char *reason, size_t reason_size)
 {
 	memset(assets, 0, sizeof *assets);
-	if (load_page(assets, page, reason, reason_size) &&
-	    load_advertisements(assets, advertisements, reason, reason_size))
+	if (load_page(assets, sources, reason, reason_size) &&
+	    load_advertisements(assets, sources->advertisements, reason, reason_size))
 		return true;
 	assets_release(assets);
 	return false;

@@ -14,7 +14,7 @@
 #define ASSETS_POLICY_MAX 512
 
 struct assets {
-	char *page; /* HTML with exactly one <style> and one <script> element */
+	char *page; /* HTML with the pipeline's name, exactly one <style> and one <script> */
 	size_t page_length;
 	const char *style; /* content of the page's style element, used by all HTML answers */
 	size_t style_length;
@@ -25,13 +25,20 @@ struct assets {
 	size_t advertisement_count; /* at least 1 */
 };
 
+/* Where the files are, and the pipeline whose page it is. */
+struct asset_sources {
+	const char *page;
+	const char *advertisements;
+	const char *pipeline; /* its name, which the page's logins sign */
+};
+
 /*
  * Loads the page and the advertisements (one per line; empty lines and lines that
  * begin with "#" are skipped). Returns false with the reason: the file, what is wrong
  * with it, and what is expected.
  */
-bool assets_load(struct assets *assets, const char *page, const char *advertisements, char *reason,
-    size_t reason_size);
+bool assets_load(
+    struct assets *assets, const struct asset_sources *sources, char *reason, size_t reason_size);
 
 void assets_release(struct assets *assets);
 

@@ -178,23 +178,24 @@ keys_verify(const struct keys *keys, const struct shai_session *session, const c
 	size_t size = shai_signed_text(session, principal, text);
 	const struct key *key = keys_find(keys, principal);
 
-	if (size == 0) {
-		snprintf(reason, reason_size,
-		    "the principal's name is empty, too long, or has a line break");
-		return false;
-	}
 	if (key == NULL) {
 		snprintf(reason, reason_size, "no public key is registered for principal \"%s\"",
 		    principal);
 		return false;
 	}
+	if (size == 0) {
+		snprintf(reason, reason_size,
+		    "the name of the principal, of the service or of the pipeline is empty, too "
+		    "long, or has a line break");
+		return false;
+	}
 	if (crypto_sign_verify_detached(
 		signature, (const unsigned char *)text, size, key->public) != 0) {
 		snprintf(reason, reason_size,
-		    "the signature does not match \"%s\"'s key and this connection's nonce; "
-		    "check the login key, and that the nonce is from GET /session on the same "
-		    "connection",
-		    principal);
+		    "the signature does not match \"%s\"'s key and this connection's nonce at "
+		    "service %s, pipeline %s; check the login key, that the nonce is from GET "
+		    "/session on the same connection, and where it was opened",
+		    principal, session->service, session->pipeline);
 		return false;
 	}
 	return true;

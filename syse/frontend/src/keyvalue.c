@@ -22,7 +22,6 @@ keyvalue_adopt(struct keyvalue *keyvalue, int descriptor)
 {
 	keyvalue->context = redisConnectFd(descriptor);
 	keyvalue->borrowed = true;
-	keyvalue->greeted = false;
 	if (keyvalue->context == NULL || keyvalue->context->err != 0)
 		return failed(keyvalue, "use the key-value connection", "out of memory");
 	return true;
@@ -33,7 +32,6 @@ keyvalue_connect(struct keyvalue *keyvalue, const char *socket_path)
 {
 	keyvalue->context = redisConnectUnix(socket_path);
 	keyvalue->borrowed = false;
-	keyvalue->greeted = true;
 	if (keyvalue->context == NULL)
 		return failed(keyvalue, "connect to the key-value store", "out of memory");
 	if (keyvalue->context->err != 0)
@@ -156,10 +154,6 @@ keyvalue_query(struct keyvalue *keyvalue, const char *user, const char *region, 
 	append_commands(keyvalue, user, region, query, query_length);
 	if (!send_commands(keyvalue))
 		return NULL;
-	if (!keyvalue->greeted &&
-	    !skip_reply(keyvalue, "authenticate at the key-value store", timeout_milliseconds))
-		return NULL;
-	keyvalue->greeted = true;
 	profile = good_reply(keyvalue, "read the user's profile", timeout_milliseconds);
 	if (profile == NULL)
 		return NULL;

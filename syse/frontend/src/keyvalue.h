@@ -15,14 +15,13 @@
 struct keyvalue {
 	redisContext *context; /* NULL when there is no connection */
 	bool borrowed;         /* the descriptor belongs to the session, which closes it */
-	bool greeted;          /* the reply to the monitor's authentication has been read */
 	const char *reason;    /* why the last call failed; valid until the next */
 	char storage[256];
 };
 
 /*
- * Uses a connection on which the monitor has sent the authentication and left its
- * reply unread. The descriptor is borrowed. Returns whether this worked.
+ * Uses a connection that comes with the session, authenticated as its user. The descriptor
+ * is borrowed. Returns whether this worked.
  */
 bool keyvalue_adopt(struct keyvalue *keyvalue, int descriptor);
 

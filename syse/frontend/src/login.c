@@ -23,6 +23,10 @@ append_session(struct text *body, const struct worker *worker)
 	text_json_string(body, name_of_mode(worker->session.mode));
 	text_string(body, ",\"instance\":");
 	text_json_string(body, worker->session.instance);
+	text_string(body, ",\"service\":");
+	text_json_string(body, worker->session.service);
+	text_string(body, ",\"pipeline\":");
+	text_json_string(body, worker->session.pipeline);
 	text_string(body, "}\n");
 }
 

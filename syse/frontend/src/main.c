@@ -27,6 +27,7 @@ static const char USAGE[] =
     "\n"
     "  --advertisements FILE    one advertisement a line; \"#\" begins a comment\n"
     "  --page FILE              the search page\n"
+    "  --pipeline NAME          the pipeline's name, which logins sign; or $SHAI_PIPELINE\n"
     "  --workers N              workers kept alive, 1 to 32 (32)\n"
     "  --results N              results of a search that does not say how many, 1 to 64 (10)\n"
     "  --login-timeout SECONDS  until a connection without a user is closed (5)\n"
@@ -46,6 +47,7 @@ static const char USAGE[] =
 enum option_code {
 	OPTION_ADVERTISEMENTS = 1,
 	OPTION_PAGE,
+	OPTION_PIPELINE,
 	OPTION_WORKERS,
 	OPTION_RESULTS,
 	OPTION_LOGIN_TIMEOUT,
@@ -61,6 +63,7 @@ enum option_code {
 static const struct option OPTIONS[] = {
     {"advertisements", required_argument, NULL, OPTION_ADVERTISEMENTS},
     {"page", required_argument, NULL, OPTION_PAGE},
+    {"pipeline", required_argument, NULL, OPTION_PIPELINE},
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"results", required_argument, NULL, OPTION_RESULTS},
     {"login-timeout", required_argument, NULL, OPTION_LOGIN_TIMEOUT},
@@ -110,10 +113,13 @@ apply_option(struct settings *settings, int code, const char *name)
 {
 	switch (code) {
 	case OPTION_ADVERTISEMENTS:
-		settings->advertisements = optarg;
+		settings->assets.advertisements = optarg;
 		break;
 	case OPTION_PAGE:
-		settings->page = optarg;
+		settings->assets.page = optarg;
+		break;
+	case OPTION_PIPELINE:
+		settings->assets.pipeline = optarg;
 		break;
 	case OPTION_WORKERS:
 		settings->workers = (uint32_t)number_argument(name, 1, 32);
@@ -159,8 +165,10 @@ parse_options(struct settings *settings, int argc, char **argv)
 		apply_option(settings, code, OPTIONS[index].name);
 	if (optind < argc)
 		misused("unexpected argument ", argv[optind]);
-	if (settings->advertisements == NULL || settings->page == NULL)
+	if (settings->assets.advertisements == NULL || settings->assets.page == NULL)
 		misused("--advertisements and --page are needed", "");
+	if (settings->assets.pipeline == NULL)
+		misused("--pipeline is needed", "");
 }
 
 /*
@@ -206,6 +214,7 @@ main(int argc, char **argv)
 	    .idle_timeout = 60000,
 	    .request_timeout = 10000,
 	    .answer_timeout = 5000,
+	    .assets.pipeline = getenv(SHAI_ENVIRONMENT_PIPELINE),
 	    .keys = getenv("SYSE_KEYS"),
 	    .keyvalue_socket = getenv("SYSE_KEYVALUE"),
 	};
@@ -218,7 +227,7 @@ main(int argc, char **argv)
 	parse_options(&settings, argc, argv);
 	if (sodium_init() < 0)
 		misused("libsodium cannot be initialised", "");
-	if (!assets_load(&assets, settings.page, settings.advertisements, reason, sizeof reason) ||
+	if (!assets_load(&assets, &settings.assets, reason, sizeof reason) ||
 	    !load_keys(&keys, &settings, reason, sizeof reason)) {
 		fprintf(stderr, "syse-frontend: %s\n", reason);
 		return EXIT_FAILURE;

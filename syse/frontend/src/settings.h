@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "assets.h"
+
 struct settings {
-	const char *advertisements;  /* path */
-	const char *page;            /* path */
+	struct asset_sources assets;
 	const char *keys;            /* path, NULL when not given; mode baseline only */
 	const char *keyvalue_socket; /* path, NULL when not given; mode baseline only */
 	bool single_session;         /* a worker ends after a session in mode baseline, too */

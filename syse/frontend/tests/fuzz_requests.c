@@ -27,10 +27,12 @@ static const char *const DOCUMENTS[] = {
 static void
 load(struct assets *assets)
 {
+	static const struct asset_sources sources = {.page = SYSE_ASSETS "/page.html",
+	    .advertisements = SYSE_ASSETS "/advertisements.txt",
+	    .pipeline = "syse"};
 	char reason[512];
 
-	if (sodium_init() < 0 || !assets_load(assets, SYSE_ASSETS "/page.html",
-				     SYSE_ASSETS "/advertisements.txt", reason, sizeof reason)) {
+	if (sodium_init() < 0 || !assets_load(assets, &sources, reason, sizeof reason)) {
 		fprintf(stderr, "%s\n", reason);
 		abort();
 	}

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BUILD = Path(__file__).resolve().parents[3] / "build" / "syse"
+PIPELINE = "syse"
 HEADER = struct.Struct("<HHIQ")
 REGISTER, AUTHENTICATE, OPEN, RESET = 1, 2, 3, 4
 REGISTERED, CONNECTED, BOUND, OPENED = 64, 65, 66, 67
+WIRE_VERSION = 2
 BASELINE, DYNAMIC, AUDIT = 0, 1, 3
 MODE_NAMES = {BASELINE: "baseline", DYNAMIC: "dynamic", AUDIT: "audit"}
 BOUND_KEYVALUE = 2
@@ -48,9 +50,14 @@ def key_of(user: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(f"test\n{user}".encode()).digest())
 
 
-def sign(user: str, principal: str, nonce: str) -> str:
-    """Sign a session's nonce for principal with user's key."""
-    return key_of(user).sign(f"shai-session-v1\n{principal}\n{nonce}".encode()).hex()
+def sign(user: str, service: str, principal: str, nonce: str) -> str:
+    """Sign a session's nonce for principal and the service that was dialled with user's key."""
+    return key_of(user).sign(f"shai-session-v2\n{service}\n{PIPELINE}\n{principal}\n{nonce}".encode()).hex()
+
+
+def _children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(child) for child in listed.split()]
 
 
 def _high(descriptor: int) -> int:
@@ -82,7 +89,6 @@ class FrontEnd:
         self.resets = 0
         self.nonces: list[bytes] = []
         self.bound: list[str] = []
-        self.keyvalue_refuses = False
         self._documents = 0
         self._running = True
 
@@ -96,9 +102,11 @@ class FrontEnd:
         self._write_keys()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = self.listener.getsockname()[1]
+        self.service = f"127.0.0.1:{self.port}"
         self.monitor, task_side = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._engine_ends: list[tuple[int, socket.socket]] = []
         descriptors = self._descriptors(task_side)
+        self.given = set(descriptors)
         self._spawn(descriptors)
         for descriptor in descriptors.values():
             os.close(descriptor)
@@ -159,15 +167,15 @@ class FrontEnd:
             6: _high(self.listener.fileno()),
             16: self._open(self.directory / "view"),
         }
-        placed[5] = self._counters()
-        if self.mode == DYNAMIC:  # accept4 takes the lowest free number, and that has to be 8
-            placed[7] = self._open(Path("/dev/null"))
+        # accept4 takes the lowest free number, and that has to be 7, or 8 in mode dynamic.
+        for number in (5, 7) if self.mode == DYNAMIC else (5,):
+            placed[number] = self._open(Path("/dev/null"))
         for slot in range(self.workers):
             read_end, write_end = os.pipe()
-            engine_side, worker_side = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             placed[32 + slot] = _high(write_end)
-            placed[96 + slot] = _high(worker_side.fileno())
             os.close(write_end)
+            engine_side, worker_side = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            placed[96 + slot] = _high(worker_side.fileno())
             worker_side.close()
             self._engine_ends.append((read_end, engine_side))
         return placed
@@ -175,14 +183,6 @@ class FrontEnd:
     @staticmethod
     def _open(path: Path) -> int:
         descriptor = os.open(path, os.O_RDONLY)
-        high = _high(descriptor)
-        os.close(descriptor)
-        return high
-
-    def _counters(self) -> int:
-        path = self.directory / "counters"
-        path.write_bytes(bytes(4096))
-        descriptor = os.open(path, os.O_RDWR)
         high = _high(descriptor)
         os.close(descriptor)
         return high
@@ -201,6 +201,7 @@ class FrontEnd:
         actions += [(os.POSIX_SPAWN_DUP2, source, number) for number, source in descriptors.items()]
         mode = MODE_NAMES[self.mode] if self.mode == BASELINE else "shai"
         environment = {"SHAI_INSTANCE": "worker", "SHAI_MODE": mode}
+        environment |= {"SHAI_SERVICE": self.service, "SHAI_PIPELINE": PIPELINE}
         self.pid = os.posix_spawn(command[0], command, environment, file_actions=actions)
         errors.close()
 
@@ -224,7 +225,7 @@ class FrontEnd:
             handlers[kind](sequence, record[HEADER.size :])
 
     def _send(self, kind: int, sequence: int, body: bytes, descriptors: list[int] | None = None) -> None:
-        record = HEADER.pack(1, kind, HEADER.size + len(body), sequence) + body
+        record = HEADER.pack(WIRE_VERSION, kind, HEADER.size + len(body), sequence) + body
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
         with contextlib.suppress(OSError):
             self.monitor.sendmsg([record], rights)
@@ -242,13 +243,13 @@ class FrontEnd:
         if self.mode == BASELINE:
             return
         self.nonces.append(secrets.token_bytes(32))
-        self._send(
-            CONNECTED, 0, struct.pack("<32s96s96sII", self.nonces[-1], b"127.0.0.1", self.region.encode(), self.mode, 0)
-        )
+        texts = ("127.0.0.1", self.region, self.service, PIPELINE)
+        body = struct.pack("<32s96s96s96s96sII", self.nonces[-1], *(text.encode() for text in texts), self.mode, 0)
+        self._send(CONNECTED, 0, body)
 
     def _on_authenticate(self, sequence: int, body: bytes) -> None:
         principal = body[:96].rstrip(b"\0").decode()
-        if body[96:].hex() != sign(principal, principal, self.nonces[-1].hex()):
+        if body[96:].hex() != sign(principal, self.service, principal, self.nonces[-1].hex()):
             reason = f"the signature is not {principal}'s; check the login key".encode()
             self._send(BOUND, sequence, struct.pack("<iI256s96sII", EACCES, 0, reason, b"", 0, 0))
             return
@@ -260,13 +261,8 @@ class FrontEnd:
         connection.close()
 
     def _keyvalue_connection(self) -> socket.socket:
-        """Leave one reply unread, as the monitor does with its authentication's."""
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(str(self.keyvalue))
-        if self.keyvalue_refuses:
-            connection.sendall(b"*3\r\n$4\r\nAUTH\r\n$6\r\nnobody\r\n$5\r\nwrong\r\n")
-        else:
-            connection.sendall(b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n")
         return connection
 
     def _on_open(self, sequence: int, body: bytes) -> None:
@@ -309,11 +305,15 @@ class FrontEnd:
         self.queries.append(query)
         conduits = self.engine(query)
         if conduits is not None:
-            channel.send(struct.pack(f"<II{len(conduits)}I", query["query"], 0, *conduits))
+            self._transfer(channel, query["query"], conduits)
+
+    @staticmethod
+    def _transfer(channel: socket.socket, number: int, conduits: list[int]) -> None:
+        channel.send(struct.pack(f"<II{len(conduits)}I", number, 0, *conduits))
 
     def answer_again(self, number: int, conduits: list[int]) -> None:
         """Send the answer to the query of this number on the first slot, whenever the query was sent."""
-        self._engine_ends[0][1].send(struct.pack(f"<II{len(conduits)}I", number, 0, *conduits))
+        self._transfer(self._engine_ends[0][1], number, conduits)
 
     # ------------------------------------------------------------------- facts
 
@@ -343,14 +343,8 @@ class FrontEnd:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def children(self) -> list[int]:
-        """Return the process numbers of the zygote's workers."""
-        listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
-        return [int(pid) for pid in listed.split()]
-
-    def counters(self) -> dict[str, int]:
-        """Return libshai's counters."""
-        names = ("fast_opens", "slow_opens", "dropped_transfers", "transfers", "sessions")
-        return dict(zip(names, struct.unpack_from("<5Q", (self.directory / "counters").read_bytes()), strict=True))
+        """Return the process numbers of the workers."""
+        return _children(self.pid)
 
     def errors(self) -> str:
         """Return the front end's standard error."""
@@ -362,14 +356,15 @@ class FrontEnd:
 
     def client(self) -> Client:
         """Open a connection for well-formed requests."""
-        return Client(self.port)
+        return Client(self.port, self.service)
 
 
 class Client:
     """A well-behaved HTTP client with one connection."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, service: str) -> None:
         """Connect on the first request."""
+        self.service = service
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
 
     def __enter__(self) -> Self:
@@ -396,7 +391,7 @@ class Client:
     def login(self, principal: str, signer: str | None = None) -> tuple[int, Any]:
         """Log in as principal with signer's key, by default their own."""
         nonce = self.json("GET", "/session")[1]["nonce"]
-        claim = {"principal": principal, "signature": sign(signer or principal, principal, nonce)}
+        claim = {"principal": principal, "signature": sign(signer or principal, self.service, principal, nonce)}
         return self.json("POST", "/session", json.dumps(claim).encode())
 
 

@@ -57,9 +57,10 @@ test_signatures(void **state)
 {
 	unsigned char public[32], secret[64], signature[64];
 	static struct shai_session session = {
-	    .nonce = {1, 2, 3}, .service = "127.0.0.1:80", .pipeline = "syse"};
+	    .nonce = {1, 2, 3}, .service = "example.org:443", .pipeline = "syse"};
 	char path[] = "/tmp/syse-keys-XXXXXX", hex[65], text[512], reason[256];
 	char signed_text[SHAI_SIGNED_TEXT_SIZE];
+	char *changed[] = {(char *)session.nonce, session.service, session.pipeline};
 	struct keys keys;
 
 	(void)state;
@@ -77,9 +78,13 @@ test_signatures(void **state)
 	assert_false(keys_verify(&keys, &session, "carol", signature, reason, sizeof reason));
 	assert_non_null(strstr(reason, "no public key is registered for principal \"carol\""));
 	assert_false(keys_verify(&keys, &session, "", signature, reason, sizeof reason));
-	session.nonce[0]++;
-	assert_false(keys_verify(&keys, &session, "alice", signature, reason, sizeof reason));
-	session.nonce[0]--;
+	for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++) {
+		(*changed[i])++;
+		assert_false(
+		    keys_verify(&keys, &session, "alice", signature, reason, sizeof reason));
+		assert_non_null(strstr(reason, session.service));
+		(*changed[i])--;
+	}
 	for (size_t i = 0; i < sizeof signature; i++) {
 		signature[i] ^= 1;
 		assert_false(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .harness import FrontEnd, sign
+from .harness import PIPELINE, FrontEnd, sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,6 +98,13 @@ def test_the_answered_request_keeps_the_connection(front_end: FrontEnd, name: st
         assert client.ask(method, path)[0] == status
         assert client.headers["Connection"] == "keep-alive"
         assert client.ask("GET", "/healthz") == (200, b'{"status":"ok"}\n')
+
+
+def test_the_page_knows_its_pipeline(front_end: FrontEnd) -> None:
+    with front_end.client() as client:
+        page = client.ask("GET", "/")[1]
+    assert page.count(f'<meta name="pipeline" content="{PIPELINE}">'.encode()) == 1
+    assert page.endswith(b"</html>\n")
 
 
 def test_405_lists_the_methods(front_end: FrontEnd) -> None:
@@ -207,7 +214,8 @@ def login(connection: socket.socket) -> None:
     """Log in as alice by hand."""
     connection.sendall(b"GET /session HTTP/1.1\r\n\r\n")
     nonce = json.loads(connection.recv(65536).partition(b"\r\n\r\n")[2])["nonce"]
-    claim = json.dumps({"principal": "alice", "signature": sign("alice", "alice", nonce)}).encode()
+    host, port = connection.getpeername()
+    claim = json.dumps({"principal": "alice", "signature": sign("alice", f"{host}:{port}", "alice", nonce)}).encode()
     connection.sendall(b"POST /session HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(claim) + claim)
     assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
 
