@@ -77,7 +77,8 @@ def derive(
 ) -> list[dict[str, Any]]:
     """Copy manifests with one of their pipelines, in another mode, at another address and with a fault.
 
-    Its users dial the address, so it has no other service. ``options`` are added to the command of the task that serves connections.
+    Its users dial the address, so it has no other service. ``options`` are added to the command of the task that
+    serves connections.
     """
     derived = copy.deepcopy(find(documents, pipeline))
     spec = derived["spec"]
