@@ -372,8 +372,7 @@ func TestFilterServing(t *testing.T) {
 		{"mmap", []uint64{0, 4096, 1, 0x01, 4}, allow},
 		{"mmap", []uint64{0, 4096, 3, 0x01, 4}, notify},
 		{"mmap", []uint64{0, 4096, 1, 0x21, 4}, notify}, // anonymous, whatever the descriptor
-		{"mmap", []uint64{0, 4096, 3, 0x01, 5}, allow},
-		{"mmap", []uint64{0, 4096, 3, 0x21, 5}, notify},
+		{"mmap", []uint64{0, 4096, 3, 0x01, 5}, notify},
 		{"close", []uint64{1}, untouched}, {"close", []uint64{16}, untouched}, {"close", []uint64{17}, untouched},
 		{"close", []uint64{160}, allow}, {"close_range", []uint64{0, 0}, untouched},
 		{"dup2", []uint64{200, 1}, notify}, {"fcntl", []uint64{1, 4}, notify}, {"fcntl", []uint64{7, 4}, allow},
