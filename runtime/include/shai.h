@@ -18,13 +18,12 @@
  *
  * Link with -lshai, always with the shared library. Never link a copy of its
  * objects: a task that also has the library preloaded must have only one copy,
- * because there is only one monitor socket and one gate (the instruction that may
- * read a descriptor channel).
+ * because there is only one monitor socket.
  *
  * ORDER OF CALLS
  *
  *	shai_register       once; the library calls it when it is loaded
- *	shai_fork_worker    in the zygote, once for each worker
+ *	shai_fork_worker    in the zygote, again and again
  *	  shai_accept         in the worker; blocks until a user connects
  *	  shai_authenticate   after the client has signed shai_signed_text()
  *	  shai_channel_receive, shai_open   any number of times
@@ -83,12 +82,12 @@
  *	main(void)
  *	{
  *		static struct shai_session session;
- *		pid_t worker = shai_fork_worker(0);
+ *		pid_t worker;
  *
+ *		while ((worker = shai_fork_worker(0)) > 0)
+ *			waitpid(worker, NULL, 0); // fails where it is no child of the zygote
  *		if (worker < 0)
  *			errx(1, "%s", shai_reason());
- *		if (worker > 0)
- *			return waitpid(worker, NULL, 0) == worker ? 0 : 1;
  *		if (shai_accept(&session) != 0)
  *			errx(1, "%s", shai_reason());
  *		serve(&session);
@@ -215,7 +214,7 @@ enum shai_session_state {
 struct shai_session {
 	int connection; /* the user's connection, -1 when none; closed by shai_reset */
 	int query_pipe; /* write end of the query pipe; never close it */
-	int channel;    /* read end of the channel, for shai_channel_receive; never close it */
+	int channel;    /* readable when shai_channel_receive has something to do; never close it */
 	/*
 	 * The key-value connection that is limited to this user, close-on-exec; closed by
 	 * shai_reset. -1 before authentication, and if the monitor sent none. In mode
@@ -248,9 +247,13 @@ struct shai_session {
  * slot (0..31) selects the worker's query pipe and channel in mode baseline. In the
  * other modes the monitor selects them, and slot is ignored.
  *
+ * On Linux, under a monitor, the call waits until a worker is wanted: call it in a loop.
+ * The worker is then not a child of the zygote, which cannot wait for it, and handlers of
+ * pthread_atfork(3) are not called.
+ *
  * Returns like fork(2): the worker's process id in the zygote, 0 in the worker, or -1
- * with errno (EINVAL if slot is out of range). On FreeBSD, under a monitor, it returns
- * 0 in the worker once for each session.
+ * with errno (EINVAL if slot is out of range, EINTR if a signal came or the task is to
+ * end). On FreeBSD, under a monitor, it returns 0 in the worker once for each session.
  */
 SHAI_API pid_t shai_fork_worker(uint32_t slot);
 
@@ -335,8 +338,7 @@ struct shai_document {
  * descriptors, and closes them. Or returns -1 with errno, and nothing is open:
  *   ENOTCONN    the session is not BOUND
  *   ETIMEDOUT   no answer in timeout_milliseconds; a later call discards a late answer
- *   ENOSYS      the process has no gate through which to read the channel
- *   EPIPE       the sender is gone; the session is BROKEN
+ *   EPIPE       the sender is gone, where this is known; the session is BROKEN
  *   EPROTO      a record is malformed; the session is BROKEN
  *   ECONNRESET  the monitor is gone; the session is BROKEN
  */

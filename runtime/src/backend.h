@@ -11,15 +11,10 @@
 #include <sys/types.h>
 
 /*
- * Prepares what must exist before the program's first line: a gate to read channels
- * through, and a handler for refused calls. Called once, by the library's
- * constructor. Later, the program could attack the filter's assumption that the
- * gate's page holds nothing else.
+ * Prepares what must exist before the program's first line: a handler for refused calls.
+ * Called once, by the library's constructor.
  */
 int shai_backend_prepare(void);
-
-/* Calls read(2) on a channel through the gate; fails with ENOSYS if there is no gate. */
-ssize_t shai_backend_gate_read(int descriptor, void *buffer, size_t size);
 
 /*
  * Opens a file for reading, close-on-exec, without following a final symbolic link:
@@ -29,8 +24,9 @@ ssize_t shai_backend_gate_read(int descriptor, void *buffer, size_t size);
 int shai_backend_open_in_view(int directory, const char *name);
 
 /*
- * Forks a worker, like fork(2). If a monitor gives the worker several sessions, one
- * after the other, this returns 0 once for each, in the same state as for the first.
+ * Forks a worker of a task that has a monitor, like fork(2). It may wait until a worker is
+ * wanted. If the worker gets several sessions, one after the other, this returns 0 once
+ * for each, in the same state as for the first.
  */
 pid_t shai_backend_fork_worker(void);
 
@@ -40,6 +36,15 @@ pid_t shai_backend_fork_worker(void);
  * SHAI_CONNECTED can be received. Or returns -1 after shai_fail.
  */
 int shai_backend_accept(void);
+
+/* Returns the descriptor on which a session that has a monitor waits for transfers. */
+int shai_backend_channel(void);
+
+/*
+ * Receives a record of the session's channel, once shai_backend_channel() is readable.
+ * Returns its length, or -1 with errno; EAGAIN if there is none.
+ */
+ssize_t shai_backend_receive_transfer(void *buffer, size_t size);
 
 /*
  * Reports whether a session holds the directories of its classes, which SHAI_BOUND

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The receiving end of a descriptor channel. The sender is a task that has read the
+ * The answers that come on a session's channel. The sender is a task that has read the
  * data of all users, so only ids may pass: a record that is not exactly a transfer
  * breaks the session.
  */
@@ -8,12 +8,14 @@
 #include <poll.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backend.h"
 #include "counters.h"
 #include "documents.h"
 #include "failure.h"
 #include "records.h"
+#include "transfers.h"
 
 static int64_t
 now_milliseconds(void)
@@ -47,8 +49,32 @@ wait_readable(int descriptor, int64_t deadline)
 }
 
 /*
+ * Receives the next record. Returns its length, 0 if the sender is gone, or -1 after
+ * shai_fail. The session is then broken, except after a timeout.
+ */
+static ssize_t
+receive_record(struct shai_session *session, int64_t deadline, uint8_t *buffer, size_t size)
+{
+	ssize_t length = (ssize_t)shai_transfers_take(buffer);
+
+	if (length > 0)
+		return length;
+	do {
+		if (wait_readable(session->channel, deadline) != 0)
+			return -1;
+		length = session->mode == SHAI_MODE_BASELINE
+			     ? read(session->channel, buffer, size)
+			     : shai_backend_receive_transfer(buffer, size);
+	} while (length < 0 && (errno == EINTR || errno == EAGAIN));
+	if (length >= 0)
+		return length;
+	shai_record_failure(errno, "channel: cannot read: %s", strerror(errno));
+	return shai_session_break(session);
+}
+
+/*
  * Receives one transfer, which may answer any query. Returns 0, or -1 after
- * shai_fail. The session is then broken, except after a timeout or without a gate.
+ * shai_fail. The session is then broken, except after a timeout.
  */
 static int
 receive_transfer(
@@ -60,20 +86,10 @@ receive_transfer(
 	 */
 	uint8_t buffer[sizeof(*transfer) + 1];
 	const char *problem;
-	ssize_t length;
+	ssize_t length = receive_record(session, deadline, buffer, sizeof(buffer));
 
-	do {
-		if (wait_readable(session->channel, deadline) != 0)
-			return -1;
-		length = shai_backend_gate_read(session->channel, buffer, sizeof(buffer));
-	} while (length < 0 && (errno == EINTR || errno == EAGAIN));
-	if (length < 0 && errno == ENOSYS)
-		return shai_fail(
-		    ENOSYS, "channel: there is no gate to read it through; see `shai doctor`");
-	if (length < 0) {
-		shai_record_failure(errno, "channel: cannot read: %s", strerror(errno));
-		return shai_session_break(session);
-	}
+	if (length < 0)
+		return -1;
 	if (length == 0) {
 		shai_record_failure(EPIPE, "channel: its sender is gone");
 		return shai_session_break(session);

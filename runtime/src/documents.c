@@ -15,6 +15,7 @@
 #include "directories.h"
 #include "exchange.h"
 #include "failure.h"
+#include "transfers.h"
 #include "view.h"
 
 /*
@@ -156,9 +157,12 @@ ask_monitor(struct round *round)
 	for (size_t i = 0; i < round->asked_count; i++)
 		request.conduit[i] = round->conduit[round->asked[i]];
 	shai_count(slow_opens, round->asked_count);
-	if (shai_exchange_send(&request, sizeof(request)) != 0 ||
-	    shai_exchange_receive(&message) != 0)
+	if (shai_exchange_send(&request, sizeof(request)) != 0)
 		return -1;
+	do
+		if (shai_exchange_receive(&message) != 0)
+			return -1;
+	while (message.descriptor_count == 0 && shai_transfers_keep(message.bytes));
 	problem =
 	    shai_decode_opened(message.bytes, request.header.sequence, request.count, &answer);
 	if (problem == NULL)

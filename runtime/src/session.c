@@ -167,6 +167,7 @@ accept_monitored(struct shai_session *session)
 		problem = check_connected(&connected, session->connection);
 	if (problem != NULL)
 		return shai_exchange_refuse(&message, "SHAI_CONNECTED", problem);
+	session->channel = shai_backend_channel();
 	session->mode = (enum shai_mode)connected.mode;
 	session->slot = connected.slot;
 	memcpy(session->nonce, connected.nonce, sizeof(session->nonce));

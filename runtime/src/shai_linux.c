@@ -1,74 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The Linux backend: gate page, native opens.
+ * The Linux backend: a supervisor makes the workers and reads their channels.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "arch.h"
 #include "backend.h"
+#include "exchange.h"
 #include "failure.h"
-
-#define GATE_PAGE_SIZE 4096
-
-__asm__(SHAI_GATE_CALL_ASSEMBLY);
-
-/* Returns the kernel's result, or a negative errno. */
-long shai_gate_call(long number, long a, long b, long c);
-
-static bool gate_ready;
+#include "transfers.h"
 
 int
 shai_backend_prepare(void)
 {
-	static const uint8_t code[] = SHAI_GATE_BYTES;
-	void *address = (void *)(uintptr_t)SHAI_GATE_ADDRESS; /* NOLINT: fixed by the wire header */
-	void *page;
-
-	page = mmap(address, GATE_PAGE_SIZE, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if (page == MAP_FAILED)
-		return -1;
-	/* Kernels before 4.17 take the address as a hint only. */
-	if (page != address) {
-		(void)munmap(page, GATE_PAGE_SIZE);
-		errno = EEXIST;
-		return -1;
-	}
-	memcpy(page, code, sizeof(code));
-	if (mprotect(page, GATE_PAGE_SIZE, PROT_READ | PROT_EXEC) != 0) {
-		int error = errno;
-
-		(void)munmap(page, GATE_PAGE_SIZE);
-		errno = error;
-		return -1;
-	}
-	gate_ready = true;
 	return 0;
-}
-
-ssize_t
-shai_backend_gate_read(int descriptor, void *buffer, size_t size)
-{
-	long result;
-
-	if (!gate_ready) {
-		errno = ENOSYS;
-		return -1;
-	}
-	result = shai_gate_call(SYS_read, descriptor, (long)(uintptr_t)buffer, (long)size);
-	if (result < 0) {
-		errno = (int)-result;
-		return -1;
-	}
-	return result;
 }
 
 /*
@@ -81,10 +33,17 @@ shai_backend_open_in_view(int directory, const char *name)
 	return (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/*
+ * With CLONE_PARENT the worker is a child of the supervisor, so the task learns nothing of
+ * its end. The filter allows this call only, and the supervisor answers it when it wants
+ * a worker. fork(3) cannot make it. What it would do beyond it is not needed: the zygote
+ * has one thread, so no lock is held, and the C library asks the kernel for the thread's
+ * id where it matters, as in raise(3).
+ */
 pid_t
 shai_backend_fork_worker(void)
 {
-	return fork();
+	return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
 /* The monitor answers the call itself, after it has placed every descriptor. */
@@ -99,6 +58,26 @@ shai_backend_accept(void)
 	if (connection < 0)
 		return shai_fail(errno, "accept: %s", strerror(errno));
 	return connection;
+}
+
+int
+shai_backend_channel(void)
+{
+	return SHAI_FD_MONITOR;
+}
+
+/* The supervisor has read the channel. */
+ssize_t
+shai_backend_receive_transfer(void *buffer, size_t size)
+{
+	struct shai_message message;
+
+	(void)size; /* of any record that is kept */
+	if (shai_exchange_receive(&message) != 0)
+		return -1;
+	if (message.descriptor_count != 0 || !shai_transfers_keep(message.bytes))
+		return shai_exchange_refuse(&message, "SHAI_TRANSFER", "it is another record");
+	return (ssize_t)shai_transfers_take(buffer);
 }
 
 bool

@@ -20,10 +20,16 @@ shai_backend_prepare(void)
 	return refuse();
 }
 
-ssize_t
-shai_backend_gate_read(int descriptor, void *buffer, size_t size)
+int
+shai_backend_channel(void)
 {
-	(void)descriptor, (void)buffer, (void)size;
+	return refuse();
+}
+
+ssize_t
+shai_backend_receive_transfer(void *buffer, size_t size)
+{
+	(void)buffer, (void)size;
 	return refuse();
 }
 

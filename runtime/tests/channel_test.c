@@ -12,6 +12,7 @@
 
 #include "fake_monitor.h"
 #include "records.h"
+#include "transfers.h"
 
 static struct shai_session session;
 static struct shai_document documents[SHAI_BATCH_MAX];
@@ -22,7 +23,7 @@ bind_session(const struct fake_monitor *fake, enum shai_mode mode, uint32_t clas
 {
 	session.state = SHAI_SESSION_BOUND;
 	session.mode = mode;
-	session.channel = SHAI_FD_CHANNEL;
+	session.channel = mode == SHAI_MODE_BASELINE ? SHAI_FD_CHANNEL : SHAI_FD_MONITOR;
 	session.timeout_milliseconds = 5000;
 	session.class_count = class_count;
 	session.directory_count = class_count;
@@ -126,8 +127,8 @@ uncovered_conduits_are_asked_for_once(struct fake_monitor *fake, size_t variant)
 
 	(void)variant;
 	bind_session(fake, SHAI_MODE_SHAI, 2); /* classes 1 and 2: conduits 5, 10, … and 1, 6, … */
-	queue_opened(fake, 4, (int32_t[]){EACCES, ENOENT, 0, EACCES});
 	fake_transfer(fake, 1, conduits, 6);
+	queue_opened(fake, 4, (int32_t[]){EACCES, ENOENT, 0, EACCES});
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == 2);
 	expect_document(0, 1);
 	EXPECT(documents[1].conduit == 2); /* a grant, in its place */
@@ -146,9 +147,9 @@ later_conduits_replace_dropped_ones(struct fake_monitor *fake, size_t variant)
 	(void)variant;
 	bind_session(fake, SHAI_MODE_DYNAMIC, FAKE_CLASSES); /* which are nothing in this mode */
 	before = fake_descriptor_count();
+	fake_transfer(fake, 1, (uint32_t[]){1, 2, 3, 4}, 4);
 	queue_opened(fake, 2, (int32_t[]){0, EACCES});
 	queue_opened(fake, 1, (int32_t[]){0});
-	fake_transfer(fake, 1, (uint32_t[]){1, 2, 3, 4}, 4);
 	EXPECT(shai_channel_receive(&session, 1, documents, 2) == 2);
 	EXPECT(documents[0].conduit == 1 && documents[1].conduit == 3);
 	EXPECT(session.withheld == 1);
@@ -191,9 +192,11 @@ directories_that_are_not_held_are_asked_for(struct fake_monitor *fake, size_t va
 static void
 baseline_never_asks(struct fake_monitor *fake, size_t variant)
 {
+	const uint32_t transfer[] = {1, 0, 3, 999, 2}; /* 999 has a class and no file */
+
 	(void)variant;
 	bind_session(fake, SHAI_MODE_BASELINE, 0);
-	fake_transfer(fake, 1, (uint32_t[]){3, 999, 2}, 3); /* 999 has a class and no file */
+	EXPECT(write(fake->channel, transfer, sizeof(transfer)) == sizeof(transfer));
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == 2);
 	expect_document(0, 3);
 	expect_document(1, 2);
@@ -262,21 +265,25 @@ links_are_not_followed(struct fake_monitor *fake, size_t variant)
 }
 
 #define SPOILED_TRANSFERS 5
+#define OTHER_RECORDS 4
 
 /* Nothing but ids may come of a channel: no text, no descriptors, not even one byte. */
 static void
 a_spoiled_transfer_breaks(struct fake_monitor *fake, size_t variant)
 {
-	static const size_t lengths[SPOILED_TRANSFERS] = {7, 9, 13, 265, 4096};
+	static const size_t lengths[SPOILED_TRANSFERS] = {7, 9, 13, 265, 4080};
+	size_t length = lengths[variant / 2];
 	uint8_t bytes[4096] = {1};
 	size_t before;
 
-	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, variant % 2 == 0 ? SHAI_MODE_SHAI : SHAI_MODE_BASELINE, FAKE_CLASSES);
 	before = fake_descriptor_count();
-	EXPECT(write(fake->channel, bytes, lengths[variant]) == (ssize_t)lengths[variant]);
+	if (variant % 2 == 0)
+		fake_pass_on(fake, bytes, length);
+	else
+		EXPECT(write(fake->channel, bytes, length) == (ssize_t)length);
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == -1 && errno == EPROTO);
 	EXPECT(session.state == SHAI_SESSION_BROKEN);
-	fake_transfer(fake, 1, (uint32_t[]){1}, 1);
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == -1 && errno == ENOTCONN);
 	EXPECT(fake_descriptor_count() == before);
 }
@@ -285,27 +292,71 @@ static void
 passed_descriptors_do_not_arrive(struct fake_monitor *fake, size_t variant)
 {
 	struct shai_transfer transfer = {.query = 1, .conduit = {1}};
-	int descriptor = fake_descriptor(), monitor = fake->socket;
+	int descriptor = fake_descriptor();
 	size_t before;
 
 	(void)variant;
-	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
+	bind_session(fake, SHAI_MODE_BASELINE, FAKE_CLASSES);
 	before = fake_descriptor_count();
 	fake->socket = fake->channel;
 	fake_send(fake, &transfer, 12, &descriptor, 1);
-	fake->socket = monitor;
 	EXPECT(shai_channel_receive(&session, 1, documents, 10) == 1);
 	EXPECT(fake_descriptor_count() == before + 1);
+}
+
+/* A supervisor passes nothing but transfers on, and no descriptors. */
+static void
+another_record_breaks(struct fake_monitor *fake, size_t variant)
+{
+	static const int types[OTHER_RECORDS] = {
+	    SHAI_TRANSFER, SHAI_OPENED, SHAI_CONNECTED, SHAI_RESET};
+	struct {
+		struct shai_header header;
+		uint32_t transfer[3];
+	} record = {.transfer = {1, 0, 1}};
+	int descriptor = fake_descriptor();
+	size_t before;
+
+	shai_encode_header(&record.header, types[variant], sizeof(record.header) + 12, 0);
+	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
+	before = fake_descriptor_count();
+	fake_send(fake, &record, record.header.size, &descriptor, variant == 0);
+	EXPECT(shai_channel_receive(&session, 1, documents, 10) == -1 && errno == EPROTO);
+	EXPECT(session.state == SHAI_SESSION_BROKEN);
+	EXPECT(fake_descriptor_count() == before);
 }
 
 static void
 a_gone_sender_breaks(struct fake_monitor *fake, size_t variant)
 {
-	(void)variant;
-	bind_session(fake, SHAI_MODE_SHAI, FAKE_CLASSES);
-	EXPECT(close(fake->channel) == 0);
-	EXPECT(shai_channel_receive(&session, 1, documents, 10) == -1 && errno == EPIPE);
+	bind_session(fake, variant == 0 ? SHAI_MODE_SHAI : SHAI_MODE_BASELINE, FAKE_CLASSES);
+	EXPECT(close(variant == 0 ? fake->socket : fake->channel) == 0);
+	EXPECT(shai_channel_receive(&session, 1, documents, 10) == -1);
+	EXPECT(errno == (variant == 0 ? ECONNRESET : EPIPE));
 	EXPECT(session.state == SHAI_SESSION_BROKEN);
+}
+
+/* Both come on one socket, and the answer is the one that is waited for. */
+static void
+transfers_among_answers_wait(struct fake_monitor *fake, size_t variant)
+{
+	uint32_t others = SHAI_TRANSFERS_KEPT + (uint32_t)variant;
+
+	bind_session(fake, SHAI_MODE_DYNAMIC, 0);
+	fake_transfer(fake, 100, (uint32_t[]){1}, 1);
+	for (uint32_t query = 1; query <= others; query++)
+		fake_transfer(fake, query, (uint32_t[]){query, query + 1}, 2);
+	queue_opened(fake, 1, (int32_t[]){0});
+	EXPECT(shai_channel_receive(&session, 100, documents, 10) == 1);
+	queue_opened(fake, 2, (int32_t[]){0, 0});
+	/* Of one too many, the oldest is gone. */
+	EXPECT(shai_channel_receive(&session, 1 + (uint32_t)variant, documents, 10) == 2);
+	EXPECT(documents[0].conduit == 1 + variant && documents[1].conduit == 2 + variant);
+	queue_opened(fake, 2, (int32_t[]){0, 0});
+	EXPECT(shai_channel_receive(&session, others, documents, 10) == 2);
+	EXPECT(documents[0].conduit == others && documents[1].conduit == others + 1);
+	session.timeout_milliseconds = 1;
+	EXPECT(shai_channel_receive(&session, others, documents, 10) == -1 && errno == ETIMEDOUT);
 }
 
 #define SPOILED_OPENED 6
@@ -413,9 +464,11 @@ RUN(baseline_never_asks, 1)
 RUN(a_moved_conduit_is_found_in_its_new_class, 3)
 RUN(a_grown_table_is_mapped_anew, 1)
 RUN(links_are_not_followed, 1)
-RUN(a_spoiled_transfer_breaks, SPOILED_TRANSFERS)
+RUN(a_spoiled_transfer_breaks, 2 * SPOILED_TRANSFERS)
 RUN(passed_descriptors_do_not_arrive, 1)
-RUN(a_gone_sender_breaks, 1)
+RUN(another_record_breaks, OTHER_RECORDS)
+RUN(a_gone_sender_breaks, 2)
+RUN(transfers_among_answers_wait, 2)
 RUN(a_spoiled_answer_leaves_nothing_open, SPOILED_OPENED)
 RUN(a_later_spoiled_answer_leaves_nothing_open, 1)
 RUN(surplus_descriptors_are_refused, 1)
@@ -437,7 +490,9 @@ main(void)
 	    cmocka_unit_test(test_links_are_not_followed),
 	    cmocka_unit_test(test_a_spoiled_transfer_breaks),
 	    cmocka_unit_test(test_passed_descriptors_do_not_arrive),
+	    cmocka_unit_test(test_another_record_breaks),
 	    cmocka_unit_test(test_a_gone_sender_breaks),
+	    cmocka_unit_test(test_transfers_among_answers_wait),
 	    cmocka_unit_test(test_a_spoiled_answer_leaves_nothing_open),
 	    cmocka_unit_test(test_a_later_spoiled_answer_leaves_nothing_open),
 	    cmocka_unit_test(test_surplus_descriptors_are_refused),

@@ -207,14 +207,28 @@ fake_connect(const struct fake_monitor *fake)
 }
 
 void
-fake_transfer(
-    const struct fake_monitor *fake, uint32_t query, const uint32_t *conduits, size_t count)
+fake_pass_on(struct fake_monitor *fake, const void *bytes, size_t length)
+{
+	struct {
+		struct shai_header header;
+		uint8_t bytes[4096];
+	} record;
+
+	EXPECT(length <= sizeof(record.bytes));
+	shai_encode_header(&record.header, SHAI_TRANSFER, sizeof(record.header) + length, 0);
+	memcpy(record.bytes, bytes, length);
+	fake_send(fake, &record, record.header.size, NULL, 0);
+	fake->sequence--; /* it was no answer */
+}
+
+void
+fake_transfer(struct fake_monitor *fake, uint32_t query, const uint32_t *conduits, size_t count)
 {
 	struct shai_transfer transfer = {.query = query};
-	size_t length = offsetof(struct shai_transfer, conduit) + count * sizeof(conduits[0]);
 
 	memcpy(transfer.conduit, conduits, count * sizeof(conduits[0]));
-	EXPECT(write(fake->channel, &transfer, length) == (ssize_t)length);
+	fake_pass_on(
+	    fake, &transfer, offsetof(struct shai_transfer, conduit) + count * sizeof(conduits[0]));
 }
 
 int

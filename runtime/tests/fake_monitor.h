@@ -23,7 +23,7 @@
 
 struct fake_monitor {
 	int socket;         /* the monitor's end of descriptor 3 */
-	int channel;        /* the sending end of channel 0 */
+	int channel;        /* the sending end of channel 0, which workers read in mode baseline */
 	int listener_port;  /* TCP, loopback */
 	char directory[32]; /* temporary; holds view/ and classes */
 	uint64_t sequence;  /* of the next request the library will make */
@@ -47,9 +47,12 @@ struct fake_bound fake_bound(struct fake_monitor *fake, uint32_t flags, uint32_t
 /* Connects a client to the listener; returns its socket. */
 int fake_connect(const struct fake_monitor *fake);
 
-/* Sends a transfer on channel 0. */
+/* Passes a transfer on, as the supervisor of the session's task does. */
 void fake_transfer(
-    const struct fake_monitor *fake, uint32_t query, const uint32_t *conduits, size_t count);
+    struct fake_monitor *fake, uint32_t query, const uint32_t *conduits, size_t count);
+
+/* Passes the bytes of a channel's record on, as they are. */
+void fake_pass_on(struct fake_monitor *fake, const void *bytes, size_t length);
 
 /* A descriptor of the directory of a class, as sessions get them. */
 int fake_class_directory(const struct fake_monitor *fake, uint32_t class);

@@ -38,7 +38,7 @@ accept_fills_the_session(struct fake_monitor *fake, size_t variant)
 	begin_session(fake, mode);
 	EXPECT(session.connection == (variant == 0 ? 7 : 8));
 	EXPECT(session.state == SHAI_SESSION_CONNECTED && session.mode == mode);
-	EXPECT(session.query_pipe == 32 && session.channel == 96 && session.slot == 3);
+	EXPECT(session.query_pipe == 32 && session.channel == 3 && session.slot == 3);
 	EXPECT(session.keyvalue == -1 && session.instance[0] == '\0');
 	EXPECT(session.nonce[2] == 14);
 	EXPECT(strcmp(session.peer, "127.0.1.1") == 0 && strcmp(session.region, "de") == 0);
@@ -287,6 +287,35 @@ baseline_takes_its_names_from_the_environment(struct fake_monitor *fake, size_t 
 	EXPECT((shai_signed_text(&session, "alice", text) != 0) == (variant == 0));
 }
 
+/* The zygote, beneath a supervisor. */
+static _Noreturn void
+be_zygote(void)
+{
+	pid_t parent = getppid(), worker = shai_fork_worker(0);
+
+	if (worker == 0)
+		_exit(getppid() == parent ? 7 : 8);
+	EXPECT(worker > 0 && waitpid(worker, NULL, 0) == -1 && errno == ECHILD);
+	_exit(0);
+}
+
+/* The worker's end is the supervisor's to learn. */
+static void
+a_worker_is_not_a_child_of_the_zygote(struct fake_monitor *fake, size_t variant)
+{
+	int status, statuses = 0;
+
+	(void)fake, (void)variant;
+	if (fork() == 0)
+		be_zygote();
+	for (int ended = 0; ended < 2; ended++) {
+		EXPECT(wait(&status) > 0 && WIFEXITED(status));
+		statuses += WEXITSTATUS(status);
+	}
+	EXPECT(statuses == 7);
+	EXPECT(wait(&status) == -1 && errno == ECHILD);
+}
+
 RUN(accept_fills_the_session, 2)
 RUN(a_worker_serves_once, 1)
 RUN(spoiled_connected_breaks, CONNECTED_SPOILS + 1 + 34)
@@ -295,6 +324,7 @@ RUN(refused_authentication_may_be_repeated, 1)
 RUN(spoiled_bound_breaks, BOUND_SPOILS)
 RUN(baseline_accepts_again_and_again, 1)
 RUN(baseline_takes_its_names_from_the_environment, 2)
+RUN(a_worker_is_not_a_child_of_the_zygote, 1)
 RUN(workers_get_their_slot_in_baseline, 1)
 
 int
@@ -309,6 +339,7 @@ main(void)
 	    cmocka_unit_test(test_spoiled_bound_breaks),
 	    cmocka_unit_test(test_baseline_accepts_again_and_again),
 	    cmocka_unit_test(test_baseline_takes_its_names_from_the_environment),
+	    cmocka_unit_test(test_a_worker_is_not_a_child_of_the_zygote),
 	    cmocka_unit_test(test_workers_get_their_slot_in_baseline),
 	};
 

@@ -137,8 +137,15 @@ shai_backend_end_session(void)
 		(void)pause(); /* until the stub ends this session */
 }
 
+int
+shai_backend_channel(void)
+{
+	return SHAI_FD_CHANNEL;
+}
+
+/* The stub reads the channel. */
 ssize_t
-shai_backend_gate_read(int descriptor, void *buffer, size_t size)
+shai_backend_receive_transfer(void *buffer, size_t size)
 {
 	struct shai_header request;
 	struct shai_message message;
@@ -146,8 +153,6 @@ shai_backend_gate_read(int descriptor, void *buffer, size_t size)
 	struct shai_bytes transfer;
 	int status;
 
-	if (!has_stub)
-		return read(descriptor, buffer, size);
 	shai_encode_header(&request, SHAI_STUB_TRANSFER, sizeof(request), shai_exchange_sequence());
 	status =
 	    exchange(&request, sizeof(request), request.sequence, &message, &answer, &transfer);

@@ -8,6 +8,7 @@
 
 #include "paths.h"
 #include "requests.h"
+#include "transfers.h"
 
 #define SEQUENCE 1
 
@@ -48,6 +49,33 @@ fuzz_bound(struct shai_bytes record)
 	demand(strlen(head.instance) < sizeof(head.instance));
 	for (uint32_t i = 1; i < head.class_count; i++)
 		demand(classes[i] > classes[i - 1]);
+}
+
+static void
+fuzz_connected(struct shai_bytes record)
+{
+	struct shai_connected connected;
+
+	if (shai_decode_connected(record, &connected) != NULL)
+		return;
+	demand(strlen(connected.peer) < sizeof(connected.peer));
+	demand(strlen(connected.service) < sizeof(connected.service));
+	demand(strlen(connected.pipeline) < sizeof(connected.pipeline));
+}
+
+/* What is kept is what came after the header. */
+static void
+fuzz_kept(struct shai_bytes record)
+{
+	uint8_t out[sizeof(struct shai_transfer)];
+	size_t length;
+
+	if (!shai_transfers_keep(record))
+		return;
+	length = shai_transfers_take(out);
+	demand(length + sizeof(struct shai_header) == record.length);
+	demand(memcmp(out, record.start + sizeof(struct shai_header), length) == 0);
+	demand(shai_transfers_take(out) == 0);
 }
 
 static void
@@ -119,7 +147,6 @@ fuzz_path(struct shai_bytes record)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct shai_connected connected;
 	struct shai_opened opened;
 	struct shai_transfer transfer;
 	struct shai_bytes record;
@@ -128,13 +155,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	record = (struct shai_bytes){data + 1, size - 1};
-	switch (data[0] % 9) {
+	switch (data[0] % 10) {
 	case 0:
 		fuzz_registered(record);
 		break;
 	case 1:
-		if (shai_decode_connected(record, &connected) == NULL)
-			demand(strlen(connected.peer) < sizeof(connected.peer));
+		fuzz_connected(record);
 		break;
 	case 2:
 		fuzz_bound(record);
@@ -154,6 +180,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 7:
 		fuzz_view_path(record);
+		break;
+	case 8:
+		fuzz_kept(record);
 		break;
 	default:
 		fuzz_path(record);

@@ -13,7 +13,7 @@
  *	native PATH                open(2) by plain path: "descriptor" or "error E"
  *	beneath CLASS/PATH         openat(2) relative to the view's descriptor number and to
  *	                           every directory that the session holds
- *	raw                        readv(2) on the channel without the gate
+ *	raw                        readv(2) on the channel's number
  *	query TEXT                 write a line to the query pipe
  *	get KEY | push KEY VALUE   a command to the key-value store; its first reply line
  *	mode                       the session's mode
@@ -511,7 +511,8 @@ main(int count, char **arguments)
 		return (play_impostor(arguments + 2));
 
 	for (unsigned slot = 0;; slot++) {
-		if (slot >= WORKERS && wait(NULL) == -1)
+		/* A supervisor's workers are not this process's children. */
+		if (slot >= WORKERS && wait(NULL) == -1 && errno != ECHILD)
 			return (1);
 		pid = shai_fork_worker(slot % WORKERS);
 		if (pid == 0)
