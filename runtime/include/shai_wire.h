@@ -43,14 +43,6 @@
 #define SHAI_FD_CHANNEL_CHECKED 128 /* the same channels, every write asks the monitor */
 #define SHAI_FD_RESERVED_END 160
 
-/*
- * The only system call instruction that may read a descriptor channel. libshai maps a
- * page here when it is loaded: its first bytes are "syscall; ret". The filter
- * compares seccomp_data.instruction_pointer with SHAI_GATE_RETURN.
- */
-#define SHAI_GATE_ADDRESS 0x200000000000ULL
-#define SHAI_GATE_RETURN (SHAI_GATE_ADDRESS + 2)
-
 #define SHAI_NAME_MAX 96    /* instance, principal, conduit names, with NUL */
 #define SHAI_PREFIX_MAX 256 /* path prefixes, with NUL */
 #define SHAI_REASON_MAX 256 /* reasons of refusals, with NUL */

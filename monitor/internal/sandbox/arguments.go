@@ -186,14 +186,6 @@ func reserved(indices []int, low uint32, yes, no code) code {
 	return result
 }
 
-// fromGate tests that libshai's one instruction made the call.
-func fromGate(yes, no code) code {
-	low := slices.Concat(code{bpf.LoadAbsolute{Off: offsetPointerLow, Size: 4}},
-		branch(bpf.JumpEqual, uint32(wire.GateReturn&0xffffffff), yes, no))
-	return slices.Concat(code{bpf.LoadAbsolute{Off: offsetPointerHigh, Size: 4}},
-		branch(bpf.JumpEqual, uint32(wire.GateReturn>>32), low, no))
-}
-
 // socketOptionOf tests level and option of a socket against the lists.
 func socketOptionOf(options []uint32, yes, no code) code {
 	return equals(1, []uint32{socketLevel}, equals(2, options, yes, no),

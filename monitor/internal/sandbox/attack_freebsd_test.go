@@ -45,7 +45,7 @@ var attacks = []attack{
 	{"dup-write 8", reservedNumbers, unix.ENOTCAPABLE},
 	{"write 128", reservedNumbers, unix.ENOTCAPABLE},
 	{"read 128", reservedNumbers, unix.ENOTCAPABLE},
-	{"read 96", channelGate, unix.ENOTCAPABLE},
+	{"read 96", unreadChannels, unix.ENOTCAPABLE},
 	{"setsockopt 7", reservedNumbers, unix.ENOTCAPABLE},
 }
 

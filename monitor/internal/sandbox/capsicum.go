@@ -137,7 +137,7 @@ func rightsAt(number int, waived protection) rights {
 		return rights{capRead, capWrite, capPoll, capStatus, capControl}
 	case number >= wire.FDChannelChecked:
 		return socketRights
-	case number >= wire.FDChannel && waived&channelGate != 0:
+	case number >= wire.FDChannel && waived&unreadChannels != 0:
 		return streamRights
 	case number >= wire.FDChannel:
 		// A channel's reading end goes to a stub, not to a task.

@@ -130,8 +130,8 @@ func TestCapsicumWaived(t *testing.T) {
 			return c.Mode &&
 				slices.Contains(c.Unrestricted, wire.FDConnectionChecked)
 		},
-		channelGate: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
-		execRefusal: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
+		unreadChannels: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
+		execRefusal:    func(c *capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
 	} {
 		spec := capsicumSpec()
 		before, err := capsicumPlanOf(spec)

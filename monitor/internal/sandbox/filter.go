@@ -31,11 +31,9 @@ const (
 
 // Offsets in struct seccomp_data; arguments are 64 bits, low word first.
 const (
-	offsetNumber      = 0
-	offsetArch        = 4
-	offsetPointerLow  = 8
-	offsetPointerHigh = 12
-	offsetArguments   = 16
+	offsetNumber    = 0
+	offsetArch      = 4
+	offsetArguments = 16
 )
 
 const (
@@ -156,8 +154,6 @@ func (spec FilterSpec) rule(call call) code {
 		return choose(waived(execRefusal), allow, ask)
 	case signalling:
 		return choose(spec.SignalsScoped && !spec.isolatesWorkers(), allow, ask)
-	case gatedRead:
-		return spec.unread(call.arguments[0], fromGate(allow, ask), allow)
 	case reading:
 		return spec.unread(call.arguments[0], ask, allow)
 	case flaggedReading, flaggedWriting:
@@ -189,7 +185,7 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	case deviceControl:
 		listed := equals(1, deviceRequests, allow,
 			equals(1, settingRequests, owned(0, spec.firstReserved(), allow, ask), ask))
-		return choose(spec.waived&channelGate != 0, listed, channel(call.arguments[0], ask, listed))
+		return choose(spec.waived&unreadChannels != 0, listed, channel(call.arguments[0], ask, listed))
 	case processOption:
 		return equals(0, []uint32{setDeathSignal}, equals(1, []uint32{killSignal}, allow, ask),
 			equals(0, processOptions, allow, ask))
@@ -272,7 +268,7 @@ func (spec FilterSpec) unread(index int, ofChannel, other code) code {
 	if spec.isolatesWorkers() {
 		other = equals(index, []uint32{wire.FDClasses}, answer(answerNotify), other)
 	}
-	return choose(spec.waived&channelGate != 0, other, channel(index, ofChannel, other))
+	return choose(spec.waived&unreadChannels != 0, other, channel(index, ofChannel, other))
 }
 
 // isolatesWorkers reports whether the task's processes must share nothing.

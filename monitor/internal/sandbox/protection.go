@@ -10,7 +10,7 @@ const (
 	perimeterDomain protection = 1 << iota // the Landlock domain; capability mode and rights of directories
 	syscallFilter                          // the whole seccomp filter
 	pathMediation                          // notification of path-taking calls: they run natively instead
-	channelGate                            // channel reads only from libshai's instruction
+	unreadChannels                         // no reads of descriptor channels
 	reservedNumbers                        // no duplication onto or away from reserved numbers; their rights
 	execRefusal                            // no exec after start
 	separateWorkers                        // no threads, shared memory or forks of workers in a task that serves users

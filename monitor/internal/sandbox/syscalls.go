@@ -26,7 +26,6 @@ const (
 	execution                   // execve and execveat: allowed once, by the supervisor
 	accepting                   // answered by the monitor on FDListen, otherwise refused
 	signalling                  // native where Landlock scopes signals, else the supervisor checks the target
-	gatedRead                   // args: descriptor; channels only from libshai's instruction
 	reading                     // args: descriptors read from; never a channel
 	flaggedReading              // preadv2: as reading, without flags
 	writing                     // args: descriptor; a checked one asks the monitor
@@ -88,8 +87,7 @@ var classification = map[treatment]string{
 	accepting:  `accept accept4`,
 	signalling: `kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo`,
 
-	gatedRead:         `read(0) recvfrom(0)`,
-	reading:           `readv(0) pread64(0) preadv(0)`,
+	reading:           `read(0) recvfrom(0) readv(0) pread64(0) preadv(0)`,
 	flaggedReading:    `preadv2(0)`,
 	writing:           `write(0) writev(0) sendto(0)`,
 	bulkWriting:       `pwrite64(0) pwritev(0)`,
@@ -200,7 +198,7 @@ func refusalOf(refused call) syscall.Errno {
 	switch refused.treatment {
 	case unclassified:
 		return syscall.ENOSYS
-	case mediated, opening, refusedPath, beneathCapability, gatedRead, reading, flaggedReading, execution:
+	case mediated, opening, refusedPath, beneathCapability, reading, flaggedReading, execution:
 		return syscall.EACCES
 	case deviceControl:
 		return syscall.ENOTTY

@@ -29,7 +29,6 @@ var constants = map[string]uint64{
 	"SHAI_FD_PIPE": FDPipe, "SHAI_FD_PIPE_COUNT": FDPipeCount,
 	"SHAI_FD_CHANNEL": FDChannel, "SHAI_FD_CHANNEL_COUNT": FDChannelCount,
 	"SHAI_FD_CHANNEL_CHECKED": FDChannelChecked, "SHAI_FD_RESERVED_END": FDReservedEnd,
-	"SHAI_GATE_ADDRESS": GateAddress, "SHAI_GATE_RETURN": GateReturn,
 	"SHAI_NAME_MAX": NameMax, "SHAI_PREFIX_MAX": PrefixMax, "SHAI_REASON_MAX": ReasonMax,
 	"SHAI_NONCE_SIZE": NonceSize, "SHAI_SIGNATURE_SIZE": SignatureSize,
 	"SHAI_BATCH_MAX": BatchMax, "SHAI_CLASSES_MAX": ClassesMax,

@@ -35,12 +35,6 @@ const (
 	FDReservedEnd       = 160 // the first number that is not reserved
 )
 
-// The only system call instruction that may read a descriptor channel.
-const (
-	GateAddress uint64 = 0x200000000000
-	GateReturn  uint64 = GateAddress + 2 // the instruction pointer a filter sees
-)
-
 // Sizes of fixed fields in bytes, including the NUL of texts.
 const (
 	NameMax        = 96

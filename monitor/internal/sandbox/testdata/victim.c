@@ -133,32 +133,6 @@ receive_message(int descriptor)
 	return syscall(SYS_recvmsg, descriptor, &message, MSG_DONTWAIT);
 }
 
-/* libshai's instruction: the page and the two bytes that the filter looks for. */
-static long
-read_by_gate(int descriptor)
-{
-	static const unsigned char code[] = {0x0f, 0x05, 0xc3}; /* syscall; ret */
-	unsigned char *page = mmap((void *)SHAI_GATE_ADDRESS, 4096, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	char text[64];
-	long result = SYS_read;
-	register long first __asm__("rdi") = descriptor;
-	register char *second __asm__("rsi") = text;
-	register long third __asm__("rdx") = sizeof(text);
-
-	if (page == MAP_FAILED)
-		return -1;
-	memcpy(page, code, sizeof(code));
-	if (mprotect(page, 4096, PROT_READ | PROT_EXEC) < 0)
-		return -1;
-	__asm__ volatile("call *%4" : "+a"(result) : "r"(first), "r"(second), "r"(third), "r"(page) : "rcx", "r11", "memory");
-	if (result < 0) {
-		errno = (int)-result;
-		return -1;
-	}
-	return result;
-}
-
 static long
 connect_to(int port)
 {
@@ -303,7 +277,6 @@ by_descriptor(const char *attempt, char **a)
 	if (IS("splice")) return to_pipe(n);
 	if (IS("sendfile")) return reached(syscall(SYS_sendfile, 1, n, NULL, 8L));
 	if (IS("dup-read")) return syscall(SYS_read, syscall(SYS_dup, n), text, sizeof(text));
-	if (IS("read-by-gate")) return read_by_gate(n);
 	if (IS("write")) return syscall(SYS_write, n, "data", 4L);
 	if (IS("writev")) {
 		struct iovec data = {(void *)(uintptr_t)"data", 4};
