@@ -31,7 +31,7 @@ func TestMistakes(t *testing.T) {
 			"1:33: variable Y is not bound; bind it with a positive predicate such as sKeyIs(Y) or \"conduit\" says t(Y)"},
 		{`read :- each in "l" says t(X) { lt(X, 5) }, sKeyIs(X).`, ""},
 		{`read :- add(X, 1).`, "1:9: add has 2 arguments, expected 3"},
-		{`read :- cKindIs(descripter).`, "1:17: cKindIs does not know `descripter`, expected one of [file tuple connection pipe descriptor]; did you mean descriptor?"},
+		{`read :- cKindIs(descripter).`, "1:17: cKindIs does not know `descripter`, expected one of [file tuple connection pipe descriptor output]; did you mean descriptor?"},
 		{`read :- sKeyIs(K) until true.`, "1:19: `until` does not belong here; only declassify relaxes over time"},
 		{`declassify :- sKeyIs(K).`, "1:15: a declassify rule cannot begin like this, expected `isAsRestrictive(read, this.read)`, perhaps with `until`, or `true`; a condition under which the restriction ends stands after `until`"},
 		{`declassify :- isAsRestrictive(read, this.read). declassify :- isAsRestrictive(read, this.update).`,

@@ -13,7 +13,8 @@ import (
 type ConduitKind uint8
 
 // The kinds of conduit, in the words of cKindIs. DescriptorConduit is a channel
-// that transfers the right to open conduits and nothing else.
+// that transfers the right to open conduits and nothing else. OutputConduit is what a task
+// prints.
 const (
 	UnknownConduit ConduitKind = iota // satisfies no cKindIs
 	FileConduit
@@ -21,9 +22,10 @@ const (
 	ConnectionConduit
 	PipeConduit
 	DescriptorConduit
+	OutputConduit
 )
 
-var conduitKinds = []string{"unknown", "file", "tuple", "connection", "pipe", "descriptor"}
+var conduitKinds = []string{"unknown", "file", "tuple", "connection", "pipe", "descriptor", "output"}
 
 // String returns the kind in the form of cKindIs.
 func (k ConduitKind) String() string {

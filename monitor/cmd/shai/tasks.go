@@ -34,7 +34,43 @@ func (p *program) taskCommand() *cobra.Command {
 		func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error) {
 			return client.WaitTask(ctx, pipeline, task)
 		})
-	return group("task", "Start, stop and list tasks", start, stop, await, p.taskListCommand())
+	return group("task", "Start, stop and list tasks, read their logs", start, stop, await, p.taskListCommand(),
+		p.taskLogCommand())
+}
+
+func (p *program) taskLogCommand() *cobra.Command {
+	var request api.TaskLogRequest
+	command := &cobra.Command{
+		Use: "log PIPELINE TASK", Short: "Print what a task has printed, if one may read it",
+		Long: `Print the end of a task's log, at most 1 MiB. What a task prints is under the task's
+taint: the obligations are the label, which is printed to standard error. An
+administrator, who can use the monitor's socket or has a client certificate, reads every
+log. With --as, the policies decide whether a user may. Each reading is recorded.`,
+		Example:           "  shai task log syse indexer\n  shai task log syse indexer --as alice --region de",
+		Args:              takes("PIPELINE", "TASK"),
+		ValidArgsFunction: p.completeTasks,
+		RunE: p.does(func(ctx context.Context, arguments []string) error {
+			client, err := p.client()
+			if err != nil {
+				return err
+			}
+			request.Pipeline, request.Task = arguments[0], arguments[1]
+			log, err := client.TaskLog(ctx, request)
+			if err != nil {
+				return err
+			}
+			return p.print(log, func(w io.Writer) {
+				fmt.Fprintf(p.stderr, "label: %s\n", printable(log.Label))
+				if log.Shortened {
+					fmt.Fprintln(p.stderr, "there is more before this:")
+				}
+				io.WriteString(w, printableLines(log.Text))
+			})
+		}),
+	}
+	command.Flags().StringVar(&request.As, "as", "", "read it for this user, who has to be allowed to")
+	command.Flags().StringVar(&request.Region, "region", "", "region of --as")
+	return command
 }
 
 type taskAction func(ctx context.Context, client *api.Client, pipeline, task string) (api.TaskStatus, error)

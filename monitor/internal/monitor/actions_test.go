@@ -7,8 +7,6 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -158,7 +156,7 @@ func (p *player) runs(task string) string {
 	p.must(err)
 	var text []byte
 	waiting.Until(p.t, "the task's output", func() bool {
-		text, err = os.ReadFile(filepath.Join(p.options.State, "logs/probe", task+".log"))
+		text, _, err = readTaskLog(p.pipeline().tasks[task].logPath(), maxLogAnswer)
 		return err == nil && strings.Count(string(text), "\n") == 3
 	})
 	p.counts["path"] = p.interceptions()["path"] // what programs look for as they start is the system's

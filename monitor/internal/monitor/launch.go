@@ -202,14 +202,13 @@ func (t *runningTask) environment() []string {
 }
 
 // follow copies the program's output to the task's log file and watches for the line that
-// says that the program is ready. The channel ready is that of the program's start.
-func (t *runningTask) follow(output *os.File, ready chan struct{}) {
+// says that the program is ready. The channel ready is that of the program's start. Lines
+// that cannot be written are lost, and the first of them in a row is reported.
+func (t *runningTask) follow(output *os.File, ready chan struct{}, logPath string) {
 	defer output.Close()
-	log, err := openTaskLog(filepath.Join(t.pipeline.services.options.State, "logs", t.pipeline.name, t.name+".log"),
-		maxTaskLog)
-	if err != nil {
-		t.pipeline.services.logger.Error("task output is discarded", "task", t.name, "error", err)
-		log = nil
+	log, failure := openTaskLog(logPath, maxTaskLog)
+	if failure != nil {
+		t.pipeline.services.logger.Error("task output is lost", "task", t.name, "error", failure)
 	} else {
 		defer log.Close()
 	}
@@ -220,9 +219,9 @@ func (t *runningTask) follow(output *os.File, ready chan struct{}) {
 			t.saysReady(ready)
 		}
 		if log != nil && len(line) > 0 {
-			if _, failure := log.Write(line); failure != nil {
-				t.pipeline.services.logger.Error("task output is discarded", "task", t.name, "error", failure)
-				log = nil
+			before := failure
+			if _, failure = log.Write(line); failure != nil && before == nil {
+				t.pipeline.services.logger.Error("task output is lost", "task", t.name, "error", failure)
 			}
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {

@@ -81,10 +81,10 @@ func (s *stack) showOutput() {
 	if !s.t.Failed() {
 		return
 	}
-	logs, err := filepath.Glob(filepath.Join(s.options.State, "logs/*/*.log"))
+	logs, err := filepath.Glob(filepath.Join(s.options.State, "logs/*/*/*.log"))
 	s.must(err)
 	for _, file := range logs {
-		text, err := os.ReadFile(file)
+		text, _, err := readTaskLog(file, 16<<10)
 		s.t.Logf("%s, %v:\n%s", filepath.Base(file), err, text)
 	}
 }

@@ -198,10 +198,10 @@ func (t *runningTask) followOutput() (output *os.File, followed <-chan struct{},
 	if err != nil {
 		return nil, nil, fmt.Errorf("make output pipe of task %s: %w", t.name, err)
 	}
-	ended, ready := make(chan struct{}), t.ready
+	ended, ready, path := make(chan struct{}), t.ready, t.logPath()
 	go func() {
 		defer close(ended)
-		t.follow(log, ready)
+		t.follow(log, ready, path)
 	}()
 	return output, ended, nil
 }
@@ -301,7 +301,7 @@ func (t *runningTask) status() api.TaskStatus {
 	defer t.mu.Unlock()
 	status := api.TaskStatus{
 		Name: t.name, Run: t.spec.Run, State: t.state, Message: t.message, Restarts: t.restarts, LastEnd: t.lastEnd,
-		Enforcement: t.pipeline.services.enforcement(t.pipeline.currentMode()),
+		Enforcement: t.pipeline.services.enforcement(t.pipeline.currentMode()), Output: t.outputLabel().String(),
 	}
 	if t.started != nil {
 		status.PID = t.started.PID()

@@ -3,6 +3,7 @@
 package monitor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,9 +23,7 @@ func TestTaskLogIsLimited(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := log.Close(); err != nil {
-			t.Fatal(err)
-		}
+		log.Close()
 	}
 	now, err := os.ReadFile(path)
 	if err != nil {
@@ -58,5 +57,61 @@ func TestALineLongerThanTheLimitIsKept(t *testing.T) {
 	}
 	if about, err := os.Stat(path); err != nil || about.Size() != 50 {
 		t.Errorf("%v, %v", about, err)
+	}
+}
+
+// A log that could not be written for a while goes on.
+func TestTaskLogGoesOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "task.log")
+	log, err := openTaskLog(path, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	writes := func() error {
+		_, err := log.Write([]byte("a line\n"))
+		return err
+	}
+	inTheWay := filepath.Join(path+rotated, "directory")
+	if err := errors.Join(writes(), os.MkdirAll(inTheWay, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writes(); err == nil {
+		t.Error("rotated onto a directory")
+	}
+	if err := os.RemoveAll(path + rotated); err != nil {
+		t.Fatal(err)
+	}
+	if err := writes(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The end of a log is read across its two files, from the beginning of a line on.
+func TestReadTaskLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "task.log")
+	if text, more, err := readTaskLog(path, 10); len(text) != 0 || more || err != nil {
+		t.Errorf("no log: %q, %v, %v", text, more, err)
+	}
+	for name, text := range map[string]string{path + rotated: "first\nsecond\n", path: "third\nlast\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		limit int64
+		want  string
+		more  bool
+	}{
+		{100, "first\nsecond\nthird\nlast\n", false},
+		{24, "first\nsecond\nthird\nlast\n", false},
+		{15, "third\nlast\n", true},
+		{8, "last\n", true},
+		{3, "", true},
+	} {
+		text, more, err := readTaskLog(path, test.limit)
+		if string(text) != test.want || more != test.more || err != nil {
+			t.Errorf("%d bytes: %q, %v, %v", test.limit, text, more, err)
+		}
 	}
 }

@@ -71,6 +71,9 @@ func TestCalls(t *testing.T) {
 		{"mode", func(s api.Calls) (any, error) { return s.SetMode(ctx, "syse", "dynamic") }},
 		{"start", func(s api.Calls) (any, error) { return s.StartTask(ctx, "syse", "search-back") }},
 		{"stop", func(s api.Calls) (any, error) { return s.StopTask(ctx, "syse", "search-back") }},
+		{"log", func(s api.Calls) (any, error) {
+			return s.TaskLog(ctx, api.TaskLogRequest{Pipeline: "syse", Task: "a/b", As: "bob", Region: "de"})
+		}},
 		{"wait", func(s api.Calls) (any, error) { return s.WaitTask(ctx, "syse", "indexer") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -208,6 +211,9 @@ func TestBadRequests(t *testing.T) {
 		{"audit time", "GET", "/v1/audit?since=yesterday", "", 400, "RFC 3339"},
 		{"audit limit", "GET", "/v1/audit?limit=-1", "", 400, "not a number"},
 		{"audit flag", "GET", "/v1/audit?allowed=maybe", "", 400, "neither true nor false"},
+		{"log of nobody", "GET", "/v1/pipelines/syse/tasks/indexer/log?as=", "", 400, "missing"},
+		{"log from a region", "GET", "/v1/pipelines/syse/tasks/indexer/log?region=de", "", 400, "missing"},
+		{"log of a typing mistake", "GET", "/v1/pipelines/syse/tasks/indexer/log?user=bob", "", 400, "not one of"},
 		{"task action", "POST", "/v1/pipelines/syse/tasks/indexer:explode", "", 404, "not an action"},
 		{"metrics", "GET", "/metrics", "", 200, "shai_up 1"},
 		{"health", "GET", "/healthz", "", 200, "ok"},

@@ -36,6 +36,12 @@ func NotFound(title, remedy, format string, arguments ...any) *Problem {
 		Remedy: remedy}
 }
 
+// Denied returns the problem of an access that the policies forbid.
+func Denied(title, remedy, format string, arguments ...any) *Problem {
+	return &Problem{Title: title, Status: http.StatusForbidden, Detail: fmt.Sprintf(format, arguments...),
+		Remedy: remedy}
+}
+
 // Invalid returns the problem of a request that can never succeed in this form.
 func Invalid(title, remedy, format string, arguments ...any) *Problem {
 	return &Problem{Title: title, Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf(format, arguments...),

@@ -44,19 +44,20 @@ const (
 func (h *Handler) Mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"POST /v1/bundles":                         h.apply,
-		"POST /v1/validations":                     validations,
-		"GET /v1/status":                           h.status,
-		"POST /v1/analyses":                        h.analyze,
-		"GET /v1/analyses/latest":                  h.latest,
-		"POST /v1/comparisons":                     h.compare,
-		"GET /v1/explain":                          h.explain,
-		"GET /v1/audit":                            h.query,
-		"GET /v1/audit/verification":               h.verify,
-		"POST /v1/facts":                           h.facts,
-		"PUT /v1/pipelines/{pipeline}/mode":        h.mode,
-		"POST /v1/pipelines/{pipeline}/tasks/{do}": h.task,
-		"GET /readyz":                              h.ready,
+		"POST /v1/bundles":                              h.apply,
+		"POST /v1/validations":                          validations,
+		"GET /v1/status":                                h.status,
+		"POST /v1/analyses":                             h.analyze,
+		"GET /v1/analyses/latest":                       h.latest,
+		"POST /v1/comparisons":                          h.compare,
+		"GET /v1/explain":                               h.explain,
+		"GET /v1/audit":                                 h.query,
+		"GET /v1/audit/verification":                    h.verify,
+		"POST /v1/facts":                                h.facts,
+		"PUT /v1/pipelines/{pipeline}/mode":             h.mode,
+		"POST /v1/pipelines/{pipeline}/tasks/{do}":      h.task,
+		"GET /v1/pipelines/{pipeline}/tasks/{task}/log": h.taskLog,
+		"GET /readyz":                                   h.ready,
 	} {
 		mux.HandleFunc(pattern, answering(answer))
 	}

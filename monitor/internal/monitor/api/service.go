@@ -55,6 +55,10 @@ type Calls interface {
 	// StartTask starts a task of a pipeline. It does nothing if the task is running.
 	StartTask(ctx context.Context, pipeline, task string) (TaskStatus, error)
 
+	// TaskLog returns what a task has printed, if the one who reads it may, and records who
+	// that is.
+	TaskLog(ctx context.Context, request TaskLogRequest) (TaskLog, error)
+
 	// StopTask ends a task and every process that it forked. It does nothing if the task
 	// is stopped.
 	StopTask(ctx context.Context, pipeline, task string) (TaskStatus, error)

@@ -108,6 +108,7 @@ type TaskStatus struct {
 	// since the task was started: how often its program ended and was to start again, and how it ended the last time
 	Restarts int    `json:"restarts,omitempty"`
 	LastEnd  string `json:"lastEnd,omitempty"`
+	Output   string `json:"output,omitempty"` // the label of what it prints: the obligations on it
 }
 
 // SessionStatus is one live session of a worker.

@@ -221,6 +221,12 @@ func (s *Service) StartTask(_ context.Context, pipeline, task string) (api.TaskS
 		s.call("start %s/%s", pipeline, task)
 }
 
+// TaskLog implements [api.Service].
+func (s *Service) TaskLog(_ context.Context, request api.TaskLogRequest) (api.TaskLog, error) {
+	return api.TaskLog{Label: `read of private(owner: "alice")`, Text: "2 words\nof \x1b[31malice\n", Shortened: true},
+		s.call("log %+v", request)
+}
+
 // StopTask implements [api.Service].
 func (s *Service) StopTask(_ context.Context, pipeline, task string) (api.TaskStatus, error) {
 	return api.TaskStatus{Name: task, Run: "Always", State: "Stopped"}, s.call("stop %s/%s", pipeline, task)
