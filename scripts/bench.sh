@@ -17,7 +17,7 @@ analysis|the offline analysis of 400 users (-population=40000 for the paper's)|$
 rulesets|preparing a kernel ruleset of 110 directories|$GO_BENCH -bench=PrepareRuleset ./internal/sandbox
 manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api
 operator|the operator with 500 policies, 50 pipelines: seconds, memory, requests|make build && .venv/bin/python -m testing.scale
-session|what a session costs, a query in it, an interception: 12 minutes, as root|make bench-session
+session|what a session costs, a query in it, an interception: 15 minutes, as root|make bench-session
 smoke|Sys-E's overhead, 2,000 documents: one round, too few for an answer|make demo SIZE=smoke
 quick|Sys-E's overhead, 25,000 documents, measured for 9 minutes|make demo SIZE=quick
 standard|Sys-E's overhead, 120,000 documents, measured for 36 minutes|make demo SIZE=standard

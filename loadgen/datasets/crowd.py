@@ -49,9 +49,15 @@ class _Member:
     friends: Sequence[str]
     """In the profile, with which the search engine is asked."""
 
-    @property
-    def seed(self) -> bytes:
-        return hashlib.sha256(f"shai-demo-key\nsessions\n{self.name}".encode()).digest()
+
+def seed(name: str) -> bytes:
+    """Return the seed of a person's demo key."""
+    return hashlib.sha256(f"shai-demo-key\nsessions\n{name}".encode()).digest()
+
+
+def public_key(name: str) -> str:
+    """Return the public part of a person's demo key, in hexadecimal."""
+    return Ed25519PrivateKey.from_private_bytes(seed(name)).public_key().public_bytes_raw().hex()
 
 
 def make(directory: Path, crowd: Crowd) -> None:
@@ -91,7 +97,7 @@ def _document(directory: Path, name: str, owner: str, visibility: str) -> None:
 
 
 def _facts(directory: Path, members: Iterable[_Member], friends: dict[str, list[str]]) -> None:
-    keys = [[member.name, _public_key(member.seed)] for member in members]
+    keys = [[member.name, public_key(member.name)] for member in members]
     homes = [[member.name, member.region] for member in members]
     population = [
         {"conduit": "population", "says": "key", "tuples": keys},
@@ -110,15 +116,11 @@ def _facts(directory: Path, members: Iterable[_Member], friends: dict[str, list[
 def _people(directory: Path, members: Iterable[_Member]) -> None:
     keys = directory / "keys.jsonl"
     keys.touch(mode=0o600)
-    _lines(keys, [{"user": member.name, "seed": member.seed.hex()} for member in members])
+    _lines(keys, [{"user": member.name, "seed": seed(member.name).hex()} for member in members])
     _lines(
         directory / "profiles.jsonl",
         [{"user": member.name, "friends": member.friends, "interests": [QUERY]} for member in members],
     )
-
-
-def _public_key(seed: bytes) -> str:
-    return Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw().hex()
 
 
 def _lines(path: Path, records: Iterable[object]) -> None:

@@ -111,6 +111,10 @@ class Session:
                 raise ProtocolError(f"/search: a result lacks some of {sorted(_RESULT_FIELDS)}: {result!r:.200}")
         return answer
 
+    def fileno(self) -> int:
+        """Return the connection's descriptor, to wait for its end."""
+        return int(self._socket.fileno())
+
     def close(self) -> None:
         """End the session by closing the connection."""
         self._socket.close()

@@ -15,10 +15,11 @@ import contextlib
 import fcntl
 import os
 import random
+import shutil
 import stat
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from loadgen.datasets import corpus, crowd
 from loadgen.datasets.commands import SEED_COMMANDS
 from loadgen.driving.orders import Order
 from loadgen.errors import LoadgenError
-from loadgen.measuring import cores, ed25519
+from loadgen.measuring import cores, ed25519, live
 from loadgen.measuring.measurement import SETTLE_SECONDS, Meter, Turn
 from loadgen.plan import BARE, BASELINE, UNLIMITED, Plan
 from loadgen.results import estimates, sessions, summary
@@ -73,6 +74,11 @@ class Place:
         return self.output / "data"
 
     @property
+    def held(self) -> Path:
+        """The people and documents of the live sessions."""
+        return self.output / "held"
+
+    @property
     def logs(self) -> Path:
         """One log per process."""
         return self.output / "logs"
@@ -113,6 +119,7 @@ class Place:
             except BlockingIOError:
                 raise SessionsError(f"another measurement writes to {self.output}: wait for its end") from None
             crowd.make(self.data, people)
+            shutil.rmtree(self.held, ignore_errors=True)
             for directory in (self.logs, self.site.state):
                 directory.mkdir(exist_ok=True)
             yield
@@ -147,7 +154,7 @@ class Sessions:
         self._console = console
 
     def run(self, supervisor: Supervisor) -> dict[str, Any]:
-        """Measure; return what session.json contains."""
+        """Measure; return what session.json contains, but for live sessions."""
         with (
             self._stacks(supervisor) as stacks,
             cores.driver(self._place.data, self._place.logs, supervisor) as driver,
@@ -171,7 +178,6 @@ class Sessions:
                 "concurrent_users": self._plan.concurrent_users,
                 "seed": self._plan.seed,
             },
-            live=None,
             seed=self._plan.seed,
         )
 
@@ -223,6 +229,17 @@ class Sessions:
             time.sleep(SETTLE_SECONDS)
             return sessions.Counts(outcome.sessions, counters.read())
 
+    def hold(self, supervisor: Supervisor, sessions: int, revoked: int) -> dict[str, Any]:
+        """Hold live sessions and revoke some of them; return what session.json contains about them."""
+        return live.measure(
+            replace(self._place.site, data=self._place.held, seed=None),
+            manifests.read(self._place.manifests),
+            supervisor,
+            sessions=sessions,
+            revoked=revoked,
+            tell=self._tell,
+        )
+
     def _tell(self, message: str) -> None:
         self._console.print(message, markup=False, highlight=False)
 
@@ -248,6 +265,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--warm-up-seconds", type=float, default=15.0, help="load on each installation before (15)")
     parser.add_argument("--concurrent-users", type=_positive, default=24, help="users at the same time (24)")
     parser.add_argument("--users", type=_positive, default=crowd.Crowd().users, help="users in the data (400)")
+    parser.add_argument("--live", type=int, default=10_000, help="live sessions at the same time, 0 for none (10000)")
+    parser.add_argument("--revoked", type=_positive, default=1000, help="how many of them are revoked at once (1000)")
     parser.add_argument("--seed", type=int, default=1, help="of users and the order of slices")
 
 
@@ -273,8 +292,12 @@ def run(options: Namespace) -> None:
     os.umask(0o022)  # tasks run as other users, and read the documents
     progress = Console(stderr=True)
     with place.prepared(crowd.Crowd(users=options.users)), Supervisor() as supervisor:
-        found = Sessions(place, plan, progress).run(supervisor)
-    write(place.output, found)
+        measurement = Sessions(place, plan, progress)
+        found = measurement.run(supervisor)
+        write(place.output, found)  # before what may fail only because the machine is too small
+        if options.live > 0:
+            found["live"] = measurement.hold(supervisor, options.live, options.revoked)
+            write(place.output, found)
     sessions.show(found, Console(width=None if sys.stdout.isatty() else WIDTH))
 
 

@@ -113,9 +113,6 @@ class Launcher:
 
     def launch(self, variant: Variant, address: tuple[str, int]) -> Stack:
         """Start a store and a monitor, and apply the manifests; no task runs yet."""
-        site = self._site
-        monitor = Monitor(site.shai, self._sockets / f"{variant.name}.sock")
-        stack = Stack(monitor, self._pipeline, address, variant.mode, serving=self._serving)
         directory = self._sockets / variant.name
         directory.mkdir(mode=0o700)
         options = []
@@ -123,11 +120,11 @@ class Launcher:
             directory.chmod(0o711)  # tasks run as other users and connect themselves
             store = stores.open_store(directory)
         else:
-            files = monitor.call("keyvalue", "configure", "--directory", str(directory))
+            files = self._monitor(variant.name).call("keyvalue", "configure", "--directory", str(directory))
             store = stores.confined_store(files, Path(files["secrets"]).read_text())
             options = ["--secrets", files["secrets"]]
-        self._start_store(stack, store, variant)
-        self._start_monitor(stack, [*options, f"--define=REDIS_SOCKET={store.socket}"], variant)
+        serving = self._start_store(store, variant)
+        monitor, enforcing = self.start_monitor(variant.name, [*options, f"--define=REDIS_SOCKET={store.socket}"])
         bundle = manifests.derive(
             self._documents,
             self._pipeline,
@@ -136,8 +133,26 @@ class Launcher:
             fault=variant.fault,
             options=variant.options,
         )
-        monitor.call("apply", "-f", str(manifests.write(site.state / f"{variant.name}.bundle", bundle)))
-        return stack
+        monitor.call("apply", "-f", str(manifests.write(self._site.state / f"{variant.name}.bundle", bundle)))
+        return Stack(
+            monitor, self._pipeline, address, variant.mode, services=[serving, enforcing], serving=self._serving
+        )
+
+    def start_monitor(self, name: str, options: Sequence[str] = ()) -> tuple[Monitor, int]:
+        """Start a monitor and wait until it is ready; return it with its process id."""
+        site = self._site
+        log = site.logs / f"monitor-{name}.log"
+        state = site.state / name
+        shutil.rmtree(state, ignore_errors=True)
+        monitor = self._monitor(name)
+        command: list[str | Path] = [
+            site.shai, "monitor", "--data", site.data, "--state", state, "--socket", str(monitor.socket),
+            "--cpus", ",".join(map(str, sorted(site.cores))), *options,
+            *(f"--define={variable}={value}" for variable, value in site.variables.items()),
+        ]  # fmt: skip
+        process = self._start(f"monitor ({name})", command, log, name)
+        self._supervisor.wait_until(monitor.is_ready, process, f"monitor ({name})", log, _START_SECONDS)
+        return monitor, process.pid
 
     def end(self, variant: Variant) -> None:
         """End the store and the monitor, which ends its tasks; remove the monitor's state."""
@@ -154,32 +169,19 @@ class Launcher:
         for directory in (self._site.state / name, self._sockets / name):
             shutil.rmtree(directory, ignore_errors=True)
 
-    def _start_store(self, stack: Stack, store: stores.Store, variant: Variant) -> None:
+    def _monitor(self, name: str) -> Monitor:
+        return Monitor(self._site.shai, self._sockets / f"{name}.sock")
+
+    def _start_store(self, store: stores.Store, variant: Variant) -> int:
         name = f"{store.name} ({variant.name})"
         log = self._site.logs / f"store-{variant.name}.log"
-        process = self._start(stack, name, store.command, log, variant)
+        process = self._start(name, store.command, log, variant.name)
         self._supervisor.wait_until(store.listens, process, name, log, _START_SECONDS)
         if self._site.seed is not None:
             stores.load(store, self._site.seed)
+        return process.pid
 
-    def _start_monitor(self, stack: Stack, options: list[str], variant: Variant) -> None:
-        site = self._site
-        name = f"monitor ({variant.name})"
-        log = site.logs / f"monitor-{variant.name}.log"
-        state = site.state / variant.name
-        shutil.rmtree(state, ignore_errors=True)
-        command: list[str | Path] = [
-            site.shai, "monitor", "--data", site.data, "--state", state, "--socket", str(stack.monitor.socket),
-            "--cpus", ",".join(map(str, sorted(site.cores))), *options,
-            *(f"--define={name}={value}" for name, value in site.variables.items()),
-        ]  # fmt: skip
-        process = self._start(stack, name, command, log, variant)
-        self._supervisor.wait_until(stack.monitor.is_ready, process, name, log, _START_SECONDS)
-
-    def _start(
-        self, stack: Stack, name: str, command: Sequence[str | Path], log: Path, variant: Variant
-    ) -> subprocess.Popen[str]:
+    def _start(self, name: str, command: Sequence[str | Path], log: Path, owner: str) -> subprocess.Popen[str]:
         process = self._supervisor.start(name, command, log)
-        self._running.setdefault(variant.name, []).append(process)
-        stack.services.append(process.pid)
+        self._running.setdefault(owner, []).append(process)
         return process

@@ -113,6 +113,10 @@ class Monitor:
         records = answer.get("records", []) if isinstance(answer, dict) else answer
         return list(records or [])
 
+    def connect(self) -> http.client.HTTPConnection:
+        """Return a connection to the HTTP API, for one request; the caller closes it."""
+        return _connection(self._endpoint)
+
     def _target(self) -> list[str]:
         if isinstance(self._endpoint, Path):
             return ["--socket", str(self._endpoint)]
@@ -123,7 +127,7 @@ class Monitor:
     def _get(self, path: str) -> str:
         name = self._endpoint if isinstance(self._endpoint, Path) else self._endpoint.address
         try:
-            connection = _connection(self._endpoint)
+            connection = self.connect()
             try:
                 connection.request("GET", path)
                 answer = connection.getresponse()

@@ -20,7 +20,10 @@ from loadgen.tests.harness import MARK, ROOT, left_over
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BRIEF = ("--rounds", "1", "--slice-seconds", "0.5", "--warm-up-seconds", "0.5", "--concurrent-users", "4")
+BRIEF = (
+    "--rounds", "1", "--slice-seconds", "0.5", "--warm-up-seconds", "0.5", "--concurrent-users", "4",
+    "--live", "34", "--revoked", "4",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -56,6 +59,9 @@ def test_sessions_are_measured_on_the_real_stack(output: Path) -> None:
     assert found["interceptions_per_query"]["shai_near"] == 0
     assert found["interceptions_per_query"]["shai_far"] > 0
     assert all(found["sessions_per_second"][series]["value"] > 0 for series in sessions.BARE_SERIES)
+    assert {found["live"][name] for name in ("live", "wanted")} == {34}
+    assert (found["live"]["pipelines"], found["live"]["revoked"], found["live"]["limit"]) == (2, 4, None)
+    assert found["live"]["revoked_ms"] > 0
     assert (output / "session.txt").read_text() == done.stdout
     assert len(samples.read(output / "samples.csv")) == 11
     assert left_over(str(output)) == {}

@@ -50,7 +50,7 @@ def made(series: str, turn: Any) -> Sample:
     )  # fmt: skip
 
 
-def summarised(measured: list[Sample], live: dict[str, Any] | None = None) -> dict[str, Any]:
+def summarised(measured: list[Sample]) -> dict[str, Any]:
     counts = {
         name: sessions.Counts(
             100, {kind: {"worker": 300, "monitor": 100} for kind in ("faults", "switches", "syscalls")}
@@ -58,12 +58,12 @@ def summarised(measured: list[Sample], live: dict[str, Any] | None = None) -> di
         for name in ("baseline", "forked", "shai")
     }
     size = {"rounds": len({one.round for one in measured}), "seed": 1}
-    return sessions.summarise(measured, ed25519=ED25519, counts=counts, size=size, live=live, seed=1)
+    return sessions.summarise(measured, ed25519=ED25519, counts=counts, size=size, seed=1)
 
 
 @pytest.fixture
 def found() -> dict[str, Any]:
-    return summarised(made_samples(), LIVE)
+    return {**summarised(made_samples()), "live": LIVE}
 
 
 def test_each_round_measures_everything_once_and_pairs_with_one_seed() -> None:

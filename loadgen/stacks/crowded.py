@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Pipelines that hold many live sessions: Sys-E's front end alone, with as few policies as sessions need.
+
+A pipeline has at most 32 workers, each of which serves one session. So many sessions need many pipelines, which run
+under one monitor. Each user may read one document, because its owner says that they are friends.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loadgen.datasets import crowd
+from loadgen.datasets.population import Person
+from loadgen.stacks import manifests
+from loadgen.stacks.ports import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+FRONT_END = "worker"
+WORKERS = 32
+"""The most that a pipeline can have."""
+
+_ENGINE = "search"  # the other end of pipes and channels, never started
+_OWNER = "owner"
+_REGION = "us"
+_API_VERSION = "shai.dev/v1alpha1"
+_IDLE_SECONDS = "86400"  # how long the front end keeps an idle session
+
+_POLICIES = {
+    "shared": """policy shared(owner) {
+        read       :- sKeyIs(K), concat(F, "friends/", owner), F says friend(K).
+        declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
+    }""",
+    "internal": """policy internal {
+        update     :- cIsInternal().
+        declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
+    }""",
+    "descriptors": """policy descriptors {
+        read   :- true.
+        update :- cKindIs(descriptor).
+    }""",
+    "worker": """policy worker(user) {
+        read       :- sKeyIs(user).
+        declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
+    }""",
+}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One pipeline, and the users whose sessions fill its workers."""
+
+    name: str
+    address: tuple[str, int]
+    people: Sequence[Person]
+
+
+def plan(sessions: int, host: str) -> list[Pipeline]:
+    """Return the pipelines for a number of sessions, each of a user of its own."""
+    names = [f"user{number:05}" for number in range(sessions)]
+    people = [Person(name, crowd.seed(name), _REGION) for name in names]
+    starts = range(0, sessions, WORKERS)
+    ports: set[int] = set()
+    while len(ports) < len(starts):
+        ports.add(free_port(host))
+    return [
+        Pipeline(f"crowd-{number:03}", (host, port), people[start : start + WORKERS])
+        for number, (start, port) in enumerate(zip(starts, ports, strict=True))
+    ]
+
+
+def write_data(directory: Path, pipelines: Sequence[Pipeline]) -> None:
+    """Write the documents and the facts."""
+    everybody = [one.name for pipeline in pipelines for one in pipeline.people]
+    facts = [
+        {"conduit": "population", "says": "key", "tuples": [[name, crowd.public_key(name)] for name in everybody]},
+        {"conduit": f"friends/{_OWNER}", "says": "friend", "tuples": [[name] for name in everybody]},
+    ]
+    for pipeline in pipelines:
+        document = directory / "corpus" / pipeline.name / "1.txt"
+        document.parent.mkdir(parents=True)
+        document.write_text(f"title: a document\nowner: {_OWNER}\nvisibility: friends\n\nA document.\n")
+        expected = [[one.name] for one in pipeline.people]
+        facts.append({"conduit": f"users/{pipeline.name}", "says": "expected", "tuples": expected})
+    path = directory / "facts" / "crowd.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+
+
+def friendship(user: Person) -> dict[str, Any]:
+    """Return the fact on which a user's only access rests, as the monitor's API takes it."""
+    return {"conduit": f"friends/{_OWNER}", "says": "friend", "tuple": [user.name]}
+
+
+def bundle(example: Sequence[dict[str, Any]], pipelines: Sequence[Pipeline]) -> list[dict[str, Any]]:
+    """Return the manifests. ``example`` has the front end's task."""
+    front_end = manifests.find_task(example, FRONT_END)["spec"]
+    workers = len(pipelines[0].people)
+    command = [*front_end["command"], "--workers", str(workers), "--idle-timeout", _IDLE_SECONDS]
+    tasks = {
+        _ENGINE: {"command": ["/bin/true"], "taint": {"name": "internal"}, "reads": ["queries"], "writes": ["results"]},
+        FRONT_END: {
+            "command": command,
+            "runtime": front_end["runtime"],
+            "parameters": ["user"],
+            "taint": {"name": "worker", "arguments": {"user": "{user}"}},
+            "reads": ["documents", "results"],
+            "writes": ["queries", "web"],
+        },
+    }
+    return [
+        *(_object("Policy", name, {"text": text}) for name, text in _POLICIES.items()),
+        _object("FactSource", "crowd", {"file": {"path": "/facts/crowd.jsonl"}}),
+        *(_object("Task", name, {"run": "Always", **spec}) for name, spec in tasks.items()),
+        *(_object("Pipeline", pipeline.name, _pipeline(pipeline, workers)) for pipeline in pipelines),
+    ]
+
+
+def _pipeline(pipeline: Pipeline, workers: int) -> dict[str, Any]:
+    expected = {"conduit": f"users/{pipeline.name}", "says": "expected", "parameters": ["user"]}
+    documents = {"path": f"/corpus/{pipeline.name}/**", "policy": {"name": "shared", "arguments": {"owner": _OWNER}}}
+    between = {"slots": workers, "from": FRONT_END, "to": _ENGINE, "policy": {"name": "internal"}}
+    answers = {"slots": workers, "from": _ENGINE, "to": FRONT_END, "policy": {"name": "descriptors"}}
+    listen = f"{pipeline.address[0]}:{pipeline.address[1]}"
+    return {
+        "mode": "shai",
+        "revocation": "immediate",
+        "tasks": [_ENGINE, FRONT_END],
+        "expect": [{"task": FRONT_END, "from": expected}],
+        "conduits": [
+            {"name": "documents", "kind": "file", "ingress": True, "paths": [documents]},
+            {"name": "queries", "kind": "pipe", **between},
+            {"name": "results", "kind": "channel", **answers},
+            {"name": "web", "kind": "connection", "egress": True, "listen": listen, "task": FRONT_END},
+        ],
+    }
+
+
+def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": _API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
