@@ -91,9 +91,16 @@ struct shai_control_settings {
 	char pipeline[SHAI_NAME_MAX];
 };
 
+/* What an end is for. The supervisor reads the channels of sessions. */
+enum shai_end_use {
+	SHAI_END_READ = 0,        /* a channel's reading end, for sessions in the modes shai and audit */
+	SHAI_END_GIVE = 1,        /* the worker gets it */
+	SHAI_END_READ_CHECKED = 2 /* a checked channel's reading end, for sessions in mode dynamic */
+};
+
 struct shai_control_end_of_slot {
 	int32_t number; /* a reserved descriptor number */
-	uint32_t give;  /* 1: for the worker; 0: a channel's reading end, for the supervisor */
+	uint32_t use;   /* enum shai_end_use */
 };
 
 struct shai_control_slot {
@@ -262,6 +269,8 @@ struct shai_control_event {
 	int64_t when; /* nanoseconds since 1970 */
 	uint32_t slot;
 	uint32_t latency_us; /* of what the event is about */
+	uint32_t mode;       /* enum shai_mode, of the session */
+	uint32_t reserved;
 	uint8_t peer[SHAI_ADDRESS_SIZE];
 	uint64_t counters[SHAI_COUNTERS_COUNT]; /* of SHAI_EVENT_ENDED, as the worker said them */
 	char principal[SHAI_NAME_MAX];
@@ -303,7 +312,7 @@ static_assert(sizeof(struct shai_control_started) == 16, "no padding");
 static_assert(sizeof(struct shai_control_ended) == 16, "no padding");
 static_assert(sizeof(struct shai_control_notification) == 96, "no padding");
 static_assert(sizeof(struct shai_control_ask_bind) == 240, "no padding");
-static_assert(sizeof(struct shai_control_event) == 536, "no padding");
+static_assert(sizeof(struct shai_control_event) == 544, "no padding");
 static_assert(sizeof(struct shai_control_events) == 16, "no padding");
 static_assert(sizeof(struct shai_control_idle) == 16, "no padding");
 static_assert(sizeof(struct shai_counters) == SHAI_COUNTERS_COUNT * sizeof(uint64_t),

@@ -146,9 +146,13 @@ relay(struct supervisor *s, const struct control *record, struct descriptors *re
 {
 	struct session *session = session_find(s, record->relay->session);
 
-	if (session != NULL)
-		(void)session_send(
-		    s, session, record->relayed.start, record->relayed.length, received);
+	if (session == NULL)
+		return 0;
+	if (session->questioned) {
+		session->questioned = false;
+		loop_change(&session->socket, EPOLLIN);
+	}
+	(void)session_send(s, session, record->relayed.start, record->relayed.length, received);
 	return 0;
 }
 

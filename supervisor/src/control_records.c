@@ -45,10 +45,11 @@ check_slot(struct bytes message, struct control *out)
 	for (uint32_t i = 0; i < SHAI_SLOT_ENDS_MAX; i++) {
 		const struct shai_control_end_of_slot *end = &record->end[i];
 
-		if (i >= record->count && (end->number != 0 || end->give != 0))
+		if (i >= record->count && (end->number != 0 || end->use != 0))
 			return "something after its last end";
 		if (i < record->count && (end->number < SHAI_FD_PIPE ||
-					     end->number >= SHAI_FD_RESERVED_END || end->give > 1))
+					     end->number >= SHAI_FD_RESERVED_END || 
+					     end->use > SHAI_END_READ_CHECKED))
 			return "an end out of range";
 	}
 	return NULL;

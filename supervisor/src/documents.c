@@ -110,6 +110,10 @@ open_all(const struct supervisor *s, const struct session *session, const struct
 	return true;
 }
 
+/*
+ * The monitor answers. Until then the worker's next message waits in its socket: a worker
+ * that asks without end keeps the monitor busy with one question at a time.
+ */
 static void
 ask(struct supervisor *s, struct session *session, struct bytes message)
 {
@@ -120,6 +124,8 @@ ask(struct supervisor *s, struct session *session, struct bytes message)
 			  .session = session->id}};
 
 	memcpy(&question.request, message.start, sizeof(question.request));
+	session->questioned = true;
+	loop_change(&session->socket, 0);
 	if (monitor_send(s, &question, sizeof(question), -1) != 0)
 		session_end(s, session, "the monitor did not read the question about a document");
 }

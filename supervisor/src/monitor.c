@@ -96,6 +96,7 @@ monitor_event(enum shai_event_kind kind, const struct session *session)
 
 	event->session = session->id;
 	event->slot = session->slot;
+	event->mode = session->mode;
 	event->worker = session->worker != NULL ? session->worker->pid : 0;
 	memcpy(event->peer, session->peer, sizeof(event->peer));
 	memcpy(event->principal, session->principal, sizeof(event->principal));

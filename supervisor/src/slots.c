@@ -2,6 +2,7 @@
 #include "slots.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -53,6 +54,16 @@ pass_on(struct supervisor *s, struct session *session, struct bytes record)
 	(void)session_send(s, session, &message, size, NULL);
 }
 
+/* Whether transfers of a channel are for sessions in this mode. */
+static bool
+carries(const struct source *channel, enum shai_mode mode)
+{
+	const struct end *end =
+	    (const struct end *)((const char *)channel - offsetof(struct end, channel));
+
+	return (end->use == SHAI_END_READ_CHECKED) == (mode == SHAI_MODE_DYNAMIC);
+}
+
 static void
 channel_ready(struct source *source, uint32_t events)
 {
@@ -71,6 +82,8 @@ channel_ready(struct source *source, uint32_t events)
 			loop_forget(source);
 			return;
 		}
+		if (length > 0 && !carries(source, session->mode))
+			continue;
 		if (length > 0)
 			pass_on(session->supervisor, session, record);
 		else if (errno == EMSGSIZE && session->state == SESSION_BOUND)
@@ -125,7 +138,8 @@ slot_define(struct supervisor *s, const struct shai_control_slot *record, struct
 		int descriptor = descriptors_take(ends, i);
 
 		end->number = record->end[i].number;
-		if (record->end[i].give != 0) {
+		end->use = (enum shai_end_use)record->end[i].use;
+		if (end->use == SHAI_END_GIVE) {
 			end->descriptor = descriptor;
 			continue;
 		}

@@ -56,6 +56,7 @@ enum session_state {
 /* An end of a pipe or channel: the worker gets it, or the supervisor reads it. */
 struct end {
 	int number;
+	enum shai_end_use use;
 	int descriptor;        /* of those that workers get */
 	struct source channel; /* of those that the supervisor reads */
 };
@@ -88,6 +89,7 @@ struct session {
 	int64_t asked;                 /* when the login came */
 	uint64_t sequence;             /* of the login */
 	struct worker_conversation conversation;
+	bool questioned;              /* the monitor is to answer an OPEN; messages wait */
 	bool reset;                   /* the worker has said that the session is over */
 	bool store_begun;             /* its login at the key-value store */
 	bool violated;                /* an invalid record of its channel was recorded */

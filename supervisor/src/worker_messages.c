@@ -65,8 +65,12 @@ socket_ready(struct source *source, uint32_t events)
 	/* Larger than any message of a worker. */
 	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
 
+	if (session->questioned) { /* an error, or the end of the worker's side */
+		session_end(s, session, "");
+		return;
+	}
 	(void)events;
-	for (int i = 0; i < AT_ONCE && session_lives(session); i++) {
+	for (int i = 0; i < AT_ONCE && session_lives(session) && !session->questioned; i++) {
 		ssize_t length = packet_receive(source->descriptor, message, sizeof(message), NULL);
 
 		if (length < 0 && errno == EAGAIN)

@@ -180,9 +180,53 @@ asks_the_monitor_about_other_documents(void **state)
 	close(client.socket);
 }
 
+/* A worker that asks without end has one question at a time with the monitor. */
+static void
+asks_the_monitor_one_question_at_a_time(void **state)
+{
+	struct {
+		struct shai_control_relay head;
+		struct shai_open request;
+	} question;
+	struct {
+		struct shai_control_relay head;
+		struct shai_opened record;
+	} answer = {.head.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
+	    .record = {.header = {.version = SHAI_SESSION_VERSION,
+			   .type = SHAI_OPENED,
+			   .size = sizeof(answer.record),
+			   .sequence = 12},
+		.count = 1,
+		.status = {EACCES}}};
+	struct client client;
+	int file;
+	char byte;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	client_open(&client, DOCUMENT_OF_BOB);
+	client_open(&client, DOCUMENT_PRIVATE);
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	harness_fence(&h);
+	assert_int_equal(recv(h.control, &byte, 1, MSG_PEEK | MSG_DONTWAIT), -1);
+	for (int i = 0; i < 2; i++) {
+		answer.head.session = question.head.session;
+		harness_send(&h, &answer, sizeof(answer), NULL);
+		assert_int_equal(client_opened(&client, &file), EACCES);
+		if (i == 0)
+			(void)harness_receive(
+			    &h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	}
+	assert_int_equal(question.request.conduit[0], DOCUMENT_PRIVATE);
+	close(client.socket);
+}
+
 static void
 in_mode_dynamic_the_monitor_decides_on_everything(void **state)
 {
+	struct shai_transfer transfer = {.query = 5, .conduit = {3}};
 	struct shai_control_settings settings = harness_settings();
 	struct shai_control_ask_bind question;
 	struct shai_control_bind answer = {
@@ -206,6 +250,13 @@ in_mode_dynamic_the_monitor_decides_on_everything(void **state)
 		bound = client_bound(&client, &report);
 		assert_int_equal(bound.status, status);
 		assert_int_equal(bound.class_count + bound.directory_count + report.descriptors, 0);
+	}
+	/* A transfer by the channel that nobody checks would come before the second result. */
+	assert_int_equal(send(h.channel, &transfer, 12, 0), 12);
+	for (int i = 0; i < 2; i++) {
+		client_order(&client, COLD_CALL, 0, NULL, 0);
+		(void)harness_call(&h, 1);
+		assert_int_equal(client_report(&client, &report, 0).descriptors, RESULT);
 	}
 	client_open(&client, 3);
 	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
@@ -416,6 +467,7 @@ main(void)
 	    TEST(refuses_a_wrong_signature_and_lets_the_user_try_again),
 	    TEST(opens_directories_and_documents_of_the_set_only),
 	    TEST(asks_the_monitor_about_other_documents),
+	    TEST(asks_the_monitor_one_question_at_a_time),
 	    TEST(in_mode_dynamic_the_monitor_decides_on_everything),
 	    TEST(a_login_waits_for_a_credit),
 	    TEST(passes_transfers_on_and_drops_others),

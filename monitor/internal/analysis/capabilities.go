@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"slices"
+	"time"
 )
 
 // Capabilities is what the analysis validated for one instance. It is immutable.
@@ -99,6 +100,15 @@ func (c *Capabilities) nextExpiry() int64 {
 		}
 	}
 	return next
+}
+
+// NextExpiry returns the first instant at which an access expires; ok is false if none does.
+func (c *Capabilities) NextExpiry() (at time.Time, ok bool) {
+	next := c.nextExpiry()
+	if next == never {
+		return time.Time{}, false
+	}
+	return instant(next), true
 }
 
 // compact frees the unused capacity of the lists.

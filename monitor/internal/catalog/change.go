@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/bbolt"
@@ -27,6 +28,24 @@ type Change struct {
 	// Bundle reports that the bundle changed, so that everything else may have changed,
 	// too.
 	Bundle bool
+}
+
+// Principals returns those whose key the change may have changed, or removed.
+func (c *Change) Principals() []string {
+	var names []string
+	for _, facts := range [][]policy.Fact{c.Added, c.Removed} {
+		for _, fact := range facts {
+			if fact.Conduit == populationConduit && fact.Relation == keyRelation && len(fact.Arguments) > 0 {
+				names = append(names, fact.Arguments[0].Text())
+			}
+		}
+	}
+	if c.Bundle {
+		names = append(slices.Collect(maps.Keys(c.Before.rules.principals)), names...)
+		names = append(slices.Collect(maps.Keys(c.After.rules.principals)), names...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // draft is the next state under construction.

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"crypto/ed25519"
+	"maps"
 	"slices"
 
 	"shai.dev/monitor/policy"
@@ -214,6 +215,24 @@ func (s *State) conduit(id uint32, name string) policy.Conduit {
 // the list.
 func (s *State) Members(class uint32) []uint32 { return s.conduits.members(class) }
 
+// The facts "population" says key(Principal, Hex) are public keys of principals.
+const (
+	populationConduit = "population"
+	keyRelation       = "key"
+)
+
+// Principals lists all that may have a key, sorted.
+func (s *State) Principals() []string {
+	names := slices.Collect(maps.Keys(s.rules.principals))
+	s.Lookup(policy.Pattern{Conduit: populationConduit, Relation: keyRelation, Arguments: []policy.Value{{}, {}}},
+		func(fact policy.Fact) bool {
+			names = append(names, fact.Arguments[0].Text())
+			return true
+		})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // PrincipalKey returns the key that a principal authenticates with: from the bundle, else
 // from the fact "population" says key(Principal, Hex). A principal with two
 // different keys has none.
@@ -223,7 +242,7 @@ func (s *State) PrincipalKey(name string) (ed25519.PublicKey, bool) {
 	}
 	var found ed25519.PublicKey
 	count := 0
-	s.Lookup(policy.Pattern{Conduit: "population", Relation: "key", Arguments: []policy.Value{policy.String(name), {}}},
+	s.Lookup(policy.Pattern{Conduit: populationConduit, Relation: keyRelation, Arguments: []policy.Value{policy.String(name), {}}},
 		func(fact policy.Fact) bool {
 			count++
 			key, err := parsePublicKey(fact.Arguments[1].Text())

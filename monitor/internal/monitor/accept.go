@@ -25,7 +25,7 @@ func (p *pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 		return nil, errors.New("the task has no connection to accept")
 	}
 	if err := p.mayServe(ctx, started, worker.PID()); err != nil {
-		who, _ := p.subjectOf(started, worker.PID())
+		who, _ := p.subjectOf(started, sandbox.Caller{PID: worker.PID()})
 		p.refused(who, "accept4", "", err.Error())
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *session) prepare() (descriptors map[int]*os.File, err error) {
 	if place(wire.FDMonitor, theirs, err) != nil {
 		return descriptors, err
 	}
-	s.endpoint = mine
+	s.endpoint, s.reply = mine, mine.send
 	number := s.slot.occupy()
 	for _, wanted := range s.task.perSession {
 		end, err := duplicate(p.conduits.end(wanted, number, s.mode))

@@ -219,23 +219,10 @@ func (p *pipeline) setBefore(found *analysis.Capabilities, earlier *analysis.Res
 	if before, known := earlier.Instance(found.Instance); !known || before != found {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if holds := p.sets[found.Instance.Name()]; holds != nil && holds.analyzed {
+	if holds := p.setOf(found.Instance.Name()); holds != nil && holds.analyzed {
 		return holds
 	}
 	return nil
-}
-
-// putSets puts capability sets in force. Sessions that begin at this moment may still use
-// the old sets, whose descriptors are closed when nothing refers to them any more.
-func (p *pipeline) putSets(sets map[string]*capabilitySet) {
-	if sets == nil {
-		return // in mode baseline
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sets = sets
 }
 
 // prepareAnalyzed builds the capability set of an analysed instance.

@@ -120,7 +120,7 @@ func TestOnlyActiveInstancesAreAnalyzedAgain(t *testing.T) {
 	}
 	// Nothing is known of this state: he is left out, too.
 	s.monitor.setAnalysis("probe", &analyzed{plan: p.plan})
-	p.dropSets()
+	p.dropSets(every, "")
 	report = active(false)
 	if report.Instances != 2 || p.sets["worker(alice, de)"] == nil || p.sets["worker(bob, de)"] != nil {
 		t.Errorf("%d instances; alice: %v, bob: %v", report.Instances, p.sets["worker(alice, de)"],

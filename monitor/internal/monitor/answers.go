@@ -20,8 +20,8 @@ var _ sandbox.Decider = (*pipeline)(nil)
 func (p *pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.Verdict {
 	begun := time.Now()
 	defer func() { p.intercepted(interceptPath, time.Since(begun)) }()
-	who, mode := p.subjectOf(request.Task, request.PID)
-	if err := p.mayAct(request.Task, request.PID); err != nil {
+	who, mode := p.subjectOf(request.Task, request.Caller)
+	if err := p.mayAct(request.Task, request.Caller); err != nil {
 		p.refused(who, "open", request.Path, err.Error())
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: err.Error()}
 	}
@@ -85,13 +85,15 @@ func operationsOf(request sandbox.OpenRequest) []policy.Operation {
 }
 
 // mayAct refuses a process that a worker has forked, since nobody knows what it has read.
-// The zygote and a worker without a session have read no user's data.
-func (p *pipeline) mayAct(started sandbox.Task, pid int) error {
+// The zygote and a worker without a session have read no user's data. Where a task has a
+// supervisor, no worker forks.
+func (p *pipeline) mayAct(started sandbox.Task, caller sandbox.Caller) error {
 	task := p.taskOf(started)
-	if task == nil || len(task.spec.Parameters) == 0 || pid == started.PID() || p.sessions.of(pid) != nil {
+	if task == nil || len(task.spec.Parameters) == 0 || task.supervises() || caller.PID == started.PID() ||
+		p.sessionOf(caller) != nil {
 		return nil
 	}
-	return forkedBy(started.PID(), pid)
+	return forkedBy(started.PID(), caller.PID)
 }
 
 // Send decides on one write by which data leaves a task in mode dynamic: to the user's
@@ -100,7 +102,7 @@ func (p *pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.
 	begun := time.Now()
 	defer func() { p.intercepted(interceptSend, time.Since(begun)) }()
 	if number == wire.FDConnectionChecked {
-		s := p.sessions.of(caller.PID)
+		s := p.sessionOf(caller)
 		if s == nil {
 			return sandbox.Verdict{Errno: unix.EPERM, Reason: "no session"}
 		}
@@ -131,7 +133,7 @@ func verdict(allowed bool, reason string) sandbox.Verdict {
 
 // Refused records a system call that the sandbox refused by itself.
 func (p *pipeline) Refused(call sandbox.RefusedCall) {
-	who, _ := p.subjectOf(call.Task, call.PID)
+	who, _ := p.subjectOf(call.Task, call.Caller)
 	reason := "system call refused with " + unix.ErrnoName(call.Errno)
 	if call.Reason != "" {
 		reason += ": " + call.Reason

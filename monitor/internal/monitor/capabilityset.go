@@ -32,6 +32,8 @@ type capabilitySet struct {
 	native   sandbox.Native // what its sessions open natively: documents of those classes
 	keyValue string         // user of the key-value store, "" when the instance uses none
 	analyzed bool
+	others   []analysis.Other // accesses to conduits without a class that the analysis has validated
+	expires  time.Time        // when one of its accesses expires; zero: never
 }
 
 func (c *capabilitySet) holdsClass(class uint32) bool {
@@ -91,16 +93,8 @@ func (s *session) bindTo(principal string) (_ *capabilitySet, result string, err
 	}()
 	s.pipeline.services.binding.RLock()
 	defer s.pipeline.services.binding.RUnlock()
-	holds, err := s.pipeline.capabilities(s.task, parametersOf(principal, s.region))
+	holds, who, err := s.decideBinding(principal)
 	if err != nil {
-		return nil, "", err
-	}
-	who := s.acting(holds.subject)
-	decision := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
-	if !decision.Allowed {
-		return nil, "", fmt.Errorf("data may not leave to %s: %s", principal, decision.Reason)
-	}
-	if err := s.task.checkFlows(who, s.placements()); err != nil {
 		return nil, "", err
 	}
 	s.mu.Lock()
@@ -110,6 +104,24 @@ func (s *session) bindTo(principal string) (_ *capabilitySet, result string, err
 		return holds, "analyzed", nil
 	}
 	return holds, "mispredicted", nil
+}
+
+// decideBinding decides whether the session may be a user's, and returns the instance's
+// capability set. Called with binding held for reading.
+func (s *session) decideBinding(principal string) (*capabilitySet, subject, error) {
+	holds, err := s.pipeline.capabilities(s.task, parametersOf(principal, s.region))
+	if err != nil {
+		return nil, subject{}, err
+	}
+	who := s.acting(holds.subject)
+	decision := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
+	if !decision.Allowed {
+		return nil, subject{}, fmt.Errorf("data may not leave to %s: %s", principal, decision.Reason)
+	}
+	if err := s.task.checkFlows(who, s.placements()); err != nil {
+		return nil, subject{}, err
+	}
+	return holds, who, nil
 }
 
 // placements returns the ends that the session holds, in its own slot.
@@ -168,29 +180,23 @@ func (p *pipeline) hasSets() bool {
 // instance is remembered for the next analysis.
 func (p *pipeline) capabilities(task *runningTask, values map[string]string) (*capabilitySet, error) {
 	name := instanceOf(task, values).Name()
-	p.mu.Lock()
-	holds := p.sets[name]
-	p.mu.Unlock()
-	if holds != nil {
+	if holds := p.setOf(name); holds != nil {
 		return holds, nil
 	}
 	singles, err := analysis.RunSingles(p.plan, p.services.state(), instanceOf(task, values), time.Now())
 	if err != nil {
 		return nil, err
 	}
-	holds, err = p.prepare(task, values, &analysis.Capabilities{Others: singles}, false)
+	holds, err := p.prepare(task, values, &analysis.Capabilities{Others: singles}, false)
 	if err != nil {
 		return nil, err
 	}
 	p.services.predict(p.name, task.name, values)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if other := p.sets[name]; other != nil {
+	inForce := p.putSet(holds, true)
+	if inForce != holds {
 		holds.close()
-		return other, nil
 	}
-	p.sets[name] = holds
-	return holds, nil
+	return inForce, nil
 }
 
 // prepare builds a capability set: taint, perimeter, key-value user.
@@ -210,7 +216,10 @@ func (p *pipeline) prepare(task *runningTask, values map[string]string, found *a
 			task: task.name, instance: name, taint: taint,
 			session: &policy.Session{Principal: values["user"], Region: values["region"]},
 		},
-		classes: classes, analyzed: analyzed,
+		classes: classes, analyzed: analyzed, others: found.Others,
+	}
+	if at, ok := found.NextExpiry(); ok {
+		holds.expires = at
 	}
 	directories := make([]string, len(classes))
 	for i, class := range classes {

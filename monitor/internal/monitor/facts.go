@@ -48,6 +48,7 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 	m.refreshRegions()
 	for _, p := range m.pipelines {
 		p.dropUnforeseen()
+		p.follow(done)
 	}
 	// If one pipeline fails, the capability sets of the others must still be updated.
 	failures := []error{err}
@@ -56,6 +57,9 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 		failures = append(failures, err)
 		result.Instances += affected
 		result.SessionsReset += reset
+	}
+	for _, p := range m.pipelines {
+		p.fence()
 	}
 	m.retireUsers()
 	took := time.Since(begun)
@@ -112,11 +116,11 @@ func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Re
 		return 0, p.abandon(), fmt.Errorf("update the analysis of pipeline %s: %w; run shai analyze", name, err)
 	}
 	for _, one := range touched {
-		if err := p.replaceSet(one); err != nil {
-			return len(touched), reset + p.abandon(), err
-		}
 		if p.spec.Revocation == revokeAtOnce && hasLost(one) {
 			reset += p.revoke(one.Instance.Name())
+		}
+		if err := p.replaceSet(one); err != nil {
+			return len(touched), reset + p.abandon(), err
 		}
 	}
 	m.rescheduleExpiry()
@@ -157,30 +161,18 @@ const revokeAtOnce = "immediate"
 // abandon drops the capability sets of a pipeline for which they cannot be updated. It is
 // then unknown what live sessions have lost; if revocation is immediate, all are ended.
 func (p *pipeline) abandon() (reset int) {
-	p.dropSets()
 	if p.spec.Revocation != revokeAtOnce {
+		p.dropSets(every, "")
 		return 0
 	}
-	sessions := p.sessions.live()
-	for _, s := range sessions {
-		s.worker.Kill()
-	}
-	return len(sessions)
+	p.dropSets(every, "it is unknown what its user may still do; connect again")
+	return p.end(func(*session) bool { return true })
 }
 
 // dropUnforeseen drops the sets of instances that were not analysed: no analysis updates
 // them, so they are made anew when they are needed.
 func (p *pipeline) dropUnforeseen() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.sets, func(_ string, holds *capabilitySet) bool { return !holds.analyzed })
-}
-
-// dropSets drops every prepared capability set.
-func (p *pipeline) dropSets() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sets = map[string]*capabilitySet{}
+	p.dropSets(func(holds *capabilitySet) bool { return !holds.analyzed }, "")
 }
 
 // replaceSet updates one instance's capability set.
@@ -189,29 +181,30 @@ func (p *pipeline) replaceSet(one analysis.Affected) error {
 	if len(task.spec.Parameters) == 0 {
 		return nil // its perimeter is decided when it starts
 	}
-	name := one.Instance.Name()
 	if one.After == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.sets, name)
+		name := one.Instance.Name()
+		p.dropSets(func(holds *capabilitySet) bool { return holds.subject.instance == name }, "")
 		return nil
 	}
 	holds, err := p.prepareAnalyzed(task, one.After)
-	if err != nil {
-		return err
+	if err == nil {
+		p.putSet(holds, false)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sets[name] = holds
-	return nil
+	return err
 }
 
-// revoke ends the live sessions of an instance. Their clients connect again and get the
-// new capability set.
+// revoke ends the live sessions of an instance, those too that a supervisor has not
+// reported yet. Their clients connect again and get the new capability set, which the caller
+// puts in force.
 func (p *pipeline) revoke(instance string) int {
-	count := 0
+	p.tellRevoked(instance)
+	return p.end(func(s *session) bool { return s.subject().instance == instance })
+}
+
+// end ends the live sessions for which a condition holds.
+func (p *pipeline) end(condition func(*session) bool) (count int) {
 	for _, s := range p.sessions.live() {
-		if s.subject().instance == instance {
+		if condition(s) {
 			s.worker.Kill()
 			count++
 		}

@@ -33,6 +33,13 @@ func (p *pipeline) openKeyValue(ctx context.Context) error {
 	return nil
 }
 
+// keyValueStore returns the pipeline's store, nil if it has none or it is not open yet.
+func (p *pipeline) keyValueStore() *kvfilter.Store {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keyValue
+}
+
 // readSecrets reads the file that "shai keyvalue configure" has written.
 func readSecrets(path string) (kvfilter.Secrets, error) {
 	var secrets kvfilter.Secrets

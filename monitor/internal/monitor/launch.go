@@ -161,14 +161,23 @@ func (t *runningTask) listener() (*os.File, error) {
 		if p.currentMode() == wire.ModeBaseline {
 			return p.sharedListener(conduit.Listen)
 		}
-		if p.acceptor != nil {
-			return nil, nil
-		}
-		acceptor, err := listen(conduit.Listen)
-		p.acceptor = acceptor
-		return nil, err
+		return nil, t.listen(conduit.Listen)
 	}
 	return nil, nil
+}
+
+// listen opens the pipeline's listening socket for the task's supervisor, or for the
+// monitor, unless it is open.
+func (t *runningTask) listen(address string) (err error) {
+	p := t.pipeline
+	switch {
+	case p.listening != nil || p.acceptor != nil:
+	case t.supervises():
+		p.listening, err = p.sharedListener(address)
+	default:
+		p.acceptor, err = listen(address)
+	}
+	return err
 }
 
 // sharedListener returns a listening socket on which workers block by themselves.

@@ -88,15 +88,15 @@ func (p *pipeline) shutdown(ctx context.Context) {
 // pipelines are quiesced. In mode baseline a task listens by itself, so the address is
 // only freed.
 func (p *pipeline) handOver(next *pipeline) {
-	if p.acceptor == nil || next.acceptor != nil || next.listens() == "" || p.listens() != next.listens() {
+	if p.listens() == "" || p.listens() != next.listens() || next.listening != nil || next.acceptor != nil {
 		return
 	}
 	if next.currentMode() == wire.ModeBaseline {
-		p.acceptor.close()
-	} else {
-		next.acceptor = p.acceptor
+		p.closeListener()
+		return
 	}
-	p.acceptor = nil
+	next.listening, next.acceptor = p.listening, p.acceptor
+	p.listening, p.acceptor = nil, nil
 }
 
 // keepDone marks the tasks as done that the old pipeline has run to their end, if their

@@ -4,6 +4,7 @@ package monitor
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,13 +31,19 @@ type pipeline struct {
 	tasks    map[string]*runningTask
 	egress   policy.Conduit
 	mode     atomic.Uint32 // wire.Mode
-	acceptor *acceptor     // nil until the task that listens starts
-	keyValue *kvfilter.Store
-	user     *sandbox.User // that its tasks run as; nil: the monitor's
+	// The first task that listens opens the socket: listening if it has a supervisor, else
+	// the acceptor's.
+	listening *os.File
+	acceptor  *acceptor
+	keyValue  *kvfilter.Store
+	user      *sandbox.User // that its tasks run as; nil: the monitor's
 
 	conduits conduits
 	slots    *slots
 	sessions *sessions
+
+	feeding    sync.Mutex    // held while supervisors are told of something; taken before mu
+	supervised []*supervised // of its running tasks; guarded by feeding
 
 	mu         sync.Mutex
 	sets       map[string]*capabilitySet // by instance
@@ -122,9 +129,18 @@ func (p *pipeline) newSlots() *slots {
 
 func (p *pipeline) closeConduits() {
 	p.conduits.close()
+	p.closeListener()
+}
+
+// closeListener frees the address at which users connect.
+func (p *pipeline) closeListener() {
 	if p.acceptor != nil {
 		p.acceptor.close()
 	}
+	if p.listening != nil {
+		p.listening.Close()
+	}
+	p.acceptor, p.listening = nil, nil
 }
 
 func (p *pipeline) currentMode() wire.Mode { return wire.Mode(p.mode.Load()) }
@@ -161,9 +177,22 @@ func (p *pipeline) record(event audit.Event) error {
 // taskOf returns the pipeline's task that a sandbox started.
 func (p *pipeline) taskOf(started sandbox.Task) *runningTask { return p.tasks[started.Name()] }
 
+// sessionOf returns the session of a process that waits for an answer, nil if it has none.
+// A task's supervisor knows which session that is.
+func (p *pipeline) sessionOf(caller sandbox.Caller) *session {
+	s := p.sessions.of(caller.PID)
+	if s == nil {
+		return nil
+	}
+	if worker, supervises := s.worker.(supervisedWorker); supervises && worker.session != caller.Session {
+		return nil
+	}
+	return s
+}
+
 // subjectOf returns the subject that a process acts for: a session's user, else its task.
-func (p *pipeline) subjectOf(started sandbox.Task, pid int) (subject, wire.Mode) {
-	if s := p.sessions.of(pid); s != nil {
+func (p *pipeline) subjectOf(started sandbox.Task, caller sandbox.Caller) (subject, wire.Mode) {
+	if s := p.sessionOf(caller); s != nil {
 		return s.subject(), s.mode
 	}
 	if task := p.taskOf(started); task != nil {

@@ -131,7 +131,7 @@ func (m *Monitor) SetMode(ctx context.Context, name, mode string) (api.PipelineS
 			"set spec.mode in the manifest and apply it: the tasks are then restarted",
 			"the sandbox of a running task cannot be added or removed")
 	}
-	p.mode.Store(uint32(next))
+	p.switchTo(next)
 	if err := p.record(audit.Event{
 		Kind: audit.Mode, Operation: "set mode", Allowed: true, Reason: modes[previous] + " to " + mode,
 	}); err != nil {

@@ -57,11 +57,14 @@ func (s *services) publicKey(principal string) (ed25519.PublicKey, bool) {
 	return s.state().PrincipalKey(principal)
 }
 
-func (s *services) regionOf(peer netip.Addr) string {
+func (s *services) regionOf(peer netip.Addr) string { return s.regionTable().lookup(peer) }
+
+// regionTable returns the regions of addresses as the facts say now.
+func (s *services) regionTable() regionTable {
 	if table := s.regions.Load(); table != nil {
-		return table.lookup(peer)
+		return *table
 	}
-	return ""
+	return nil
 }
 
 // bindPolicy returns a policy of the bundle in force with its arguments bound.

@@ -35,9 +35,11 @@ type session struct {
 	nonce    [wire.NonceSize]byte
 	started  time.Time
 	endpoint *endpoint
-	ended    chan struct{} // closed when the worker may begin another session
-	claimed  string        // whose session it counts as; guarded by the pipeline's sessions
-	leaving  bool          // it is being ended for the sake of other addresses; guarded likewise
+	// reply sends a record to the worker: by the endpoint, or by the task's supervisor.
+	reply   func(record []byte, files ...*os.File) error
+	ended   chan struct{} // closed when the worker may begin another session
+	claimed string        // whose session it counts as; guarded by the pipeline's sessions
+	leaving bool          // it is being ended for the sake of other addresses; guarded likewise
 
 	mu      sync.Mutex
 	holds   *capabilitySet // nil until the user has authenticated
@@ -215,7 +217,7 @@ func (s *session) send(sequence uint64, message wire.Message, files ...*os.File)
 	if err != nil {
 		return err
 	}
-	return s.endpoint.send(record, files...)
+	return s.reply(record, files...)
 }
 
 // exitGrace is how long a worker may take to leave its session by itself.

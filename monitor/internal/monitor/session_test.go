@@ -305,7 +305,7 @@ func TestSessionOfAnEndedWorker(t *testing.T) {
 		alices := &session{pipeline: p, worker: worker, holds: &capabilitySet{},
 			who: subject{instance: "worker(alice, de)"}}
 		p.sessions.byProcess[worker.PID()] = alices
-		who, _ := p.subjectOf(bareTask{name: "worker", pid: 1}, worker.PID())
+		who, _ := p.subjectOf(bareTask{name: "worker", pid: 1}, sandbox.Caller{PID: worker.PID()})
 		if got := who.instance == "worker(alice, de)"; got != want {
 			t.Errorf("%T: acts for %q", worker, who.instance)
 		}

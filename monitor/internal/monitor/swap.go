@@ -165,6 +165,7 @@ func (s *swap) follow(change *catalog.Change) {
 			continue
 		}
 		p.dropUnforeseen()
+		p.follow(change)
 		_, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
 			return result.Follow(m.context, change, analysis.Options{Now: time.Now()})
 		})
@@ -245,7 +246,7 @@ func (s *swap) rollBack(cause error) error {
 		failures = append(failures, fmt.Errorf("link documents: %w", err))
 	}
 	for _, p := range s.leaving {
-		p.dropSets() // the new pipeline has removed their key-value users
+		p.dropSets(every, "") // the new pipeline has removed their key-value users
 	}
 	failures = append(failures, s.resume())
 	m.analyzeAgain(m.context)

@@ -171,20 +171,26 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 		return err
 	}
 	defer output.Close()
-	started, err := p.services.backend.Start(ctx, sandbox.Spec{
+	sessions := newSupervised(t)
+	spec := sandbox.Spec{
 		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 		Runtime: roots, RuntimeNames: t.spec.Runtime,
 		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors, User: p.user,
 		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0,
 		Limits: t.limits(), CPUs: p.services.options.CPUs,
-	}, p)
+	}
+	if t.supervises() {
+		spec.Sessions = sessions
+	}
+	started, err := p.services.backend.Start(ctx, spec, p)
 	if err != nil {
+		sessions.finish()
 		return fmt.Errorf("start task %s/%s: %w", p.name, t.name, err)
 	}
 	t.started, t.launched = started, time.Now()
 	t.since = t.launched
 	go t.serveMessages(t.endpoint)
-	go t.supervise(started, t.endpoint, followed)
+	go t.supervise(started, sessions, t.endpoint, followed)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
 		Reason: fmt.Sprintf("process %d, mode %s", started.PID(), modes[p.currentMode()])})
 	return nil
@@ -224,8 +230,9 @@ const outputGrace = 5 * time.Second
 
 // supervise waits for the program's end, and starts it again if the task should always
 // run. The channel followed is closed when its output has been read.
-func (t *runningTask) supervise(started sandbox.Task, e *endpoint, followed <-chan struct{}) {
+func (t *runningTask) supervise(started sandbox.Task, sessions *supervised, e *endpoint, followed <-chan struct{}) {
 	<-started.Done()
+	sessions.finish()
 	e.close()
 	select {
 	case <-followed: // its last words may be that it is ready

@@ -72,6 +72,16 @@ const (
 	TypeIdle         Type = 72
 )
 
+// Use is what an end of a slot is for.
+type Use uint32
+
+// The uses.
+const (
+	UseRead        Use = 0 // the supervisor reads it for sessions in the modes shai and audit
+	UseGive        Use = 1 // the worker gets it
+	UseReadChecked Use = 2 // the supervisor reads it for sessions in mode dynamic
+)
+
 // EventKind says what an [Event] is about.
 type EventKind uint32
 
@@ -117,7 +127,7 @@ type (
 	// EndOfSlot is an end of a pipe or channel.
 	EndOfSlot struct {
 		Number int32
-		Give   uint32 // 1: for the worker; 0: for the supervisor to read
+		Use    Use
 	}
 
 	// Slot comes once for each slot, before [Begin], with one descriptor for each end.
@@ -276,6 +286,8 @@ type (
 		When      int64 // nanoseconds since 1970
 		Slot      uint32
 		LatencyUS uint32
+		Mode      wire.Mode // of the session
+		_         uint32
 		Peer      [AddressSize]byte
 		Counters  [CountersCount]uint64
 		Principal string `text:"96"`

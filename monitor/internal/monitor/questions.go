@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/supervision"
+	"shai.dev/monitor/internal/wire"
+)
+
+// answerBind answers whether a session may be bound to a user whose signature the
+// supervisor has verified: because the analysis did not foresee the instance, because a
+// policy looks at the address, because the policies that forbid it are not enforced, or in
+// mode dynamic. The instance's set goes before the answer.
+func (v *supervised) answerBind(question supervision.AskBind) {
+	answer := supervision.Bind{Session: question.Session, Sequence: question.Sequence}
+	p := v.pipeline
+	// No change of facts between the decision and the set.
+	p.services.binding.RLock()
+	defer p.services.binding.RUnlock()
+	holds, err := v.mayBind(question)
+	if err != nil {
+		answer.Status, answer.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
+		v.send(answer)
+		return
+	}
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	// A new analysis may have been put in force since, which the supervisor knows already.
+	if current := p.setOf(holds.subject.instance); current != nil {
+		holds = current
+	}
+	v.tellSet(holds)
+	v.send(answer)
+}
+
+func (v *supervised) mayBind(question supervision.AskBind) (*capabilitySet, error) {
+	s := v.session(question.Session)
+	if s == nil {
+		return nil, errors.New("the session has ended")
+	}
+	holds, _, err := s.decideBinding(question.Principal)
+	return holds, err
+}
+
+// answerOpen decides on the conduits of a request that the supervisor cannot answer by
+// itself, and opens those that are allowed.
+func (v *supervised) answerOpen(question supervision.AskOpen) {
+	s := v.session(question.Session)
+	if s == nil {
+		return
+	}
+	sequence, message, err := wire.DecodeFromTask(question.Record)
+	request, isOpen := message.(wire.Open)
+	if err == nil && !isOpen {
+		err = errors.New("the supervisor passed on another message than open")
+	}
+	if err == nil {
+		v.pipeline.services.metrics.interceptions.WithLabelValues(v.pipeline.name, interceptOpen).Inc()
+		err = s.open(sequence, request)
+	}
+	if err != nil {
+		v.pipeline.refused(s.subject(), "message", "", err.Error())
+		s.worker.Kill()
+	}
+}

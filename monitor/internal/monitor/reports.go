@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"net/netip"
+	"os"
+	"time"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/supervision"
+)
+
+// promises is how many bindings a supervisor may make before the monitor has recorded
+// them: the audit log has promised to record so many. Each takes less than a kilobyte of
+// its reserve.
+const promises = 2 * supervision.SlotsMax
+
+// payRetry is how soon the monitor asks the audit log again when it promises nothing.
+const payRetry = time.Second
+
+// pay gives the supervisor as many bindings as it is owed, if the audit log promises to
+// record them. A supervisor without them binds no session.
+func (v *supervised) pay() {
+	if paid := v.payable(); paid > 0 {
+		v.send(supervision.Credits{Count: paid})
+	}
+}
+
+// payable takes what can be paid now from what is owed, or sees to it that pay is called
+// again.
+func (v *supervised) payable() (paid uint32) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.owed == 0:
+	case v.pipeline.services.audit.CanPromise():
+		paid, v.owed = v.owed, 0
+	case !v.retrying:
+		v.retrying = true
+		time.AfterFunc(payRetry, v.payAgain)
+	}
+	return paid
+}
+
+func (v *supervised) payAgain() {
+	v.mu.Lock()
+	v.retrying = false
+	v.mu.Unlock()
+	select {
+	case <-v.finished:
+	default:
+		v.pay()
+	}
+}
+
+// report records and counts what a supervisor did.
+func (v *supervised) report(event supervision.Event) {
+	s := v.session(event.Session)
+	if s == nil && (event.Kind == supervision.EventBound || event.Kind == supervision.EventEnded) {
+		v.pipeline.services.logger.Error("the supervisor reported a session that did not begin", "pipeline",
+			v.pipeline.name, "task", v.task.name, "session", event.Session)
+		return
+	}
+	took := time.Duration(event.LatencyUS) * time.Microsecond
+	switch event.Kind {
+	case supervision.EventAccepted:
+		v.began(event)
+		v.pipeline.intercepted(interceptAccept, took)
+	case supervision.EventBound:
+		v.bound(s, event)
+		v.pipeline.intercepted(interceptAuthenticate, took)
+	case supervision.EventRefused:
+		v.refusedLogin(event)
+		v.pipeline.intercepted(interceptAuthenticate, took)
+	case supervision.EventViolation:
+		v.pipeline.refused(v.subjectOf(s), "message", addressOf(event.Peer).String(), event.Reason)
+	case supervision.EventLimit:
+		v.pipeline.refused(v.subjectOf(s), "accept4", addressOf(event.Peer).String(), event.Reason)
+	case supervision.EventEnded:
+		v.mu.Lock()
+		delete(v.sessions, event.Session)
+		v.mu.Unlock()
+		v.pipeline.services.metrics.outcomes.add(v.pipeline.name, true, event.Counters[0])
+		v.ended(s, event.Reason)
+	case supervision.EventWorker:
+		v.pipeline.services.logger.Warn("a worker has ended before its session; the next one starts later", "pipeline",
+			v.pipeline.name, "task", v.task.name, "process", event.Worker, "reason", event.Reason)
+	}
+}
+
+// subjectOf returns whom a session acts for; s may be nil.
+func (v *supervised) subjectOf(s *session) subject {
+	if s == nil {
+		return subject{task: v.task.name, instance: v.task.name + "(unbound)"}
+	}
+	return s.subject()
+}
+
+func (v *supervised) began(event supervision.Event) {
+	p := v.pipeline
+	peer := addressOf(event.Peer)
+	s := &session{
+		pipeline: p, task: v.task, slot: &slot{number: int(event.Slot)}, peer: peer, region: p.services.regionOf(peer),
+		mode: event.Mode, started: time.Unix(0, event.When),
+		worker: supervisedWorker{of: v, session: event.Session, pid: int(event.Worker), gone: make(chan struct{})},
+	}
+	s.reply = func(record []byte, files ...*os.File) error {
+		return v.to.Send(supervision.Relay{Session: event.Session, Record: record}, files...)
+	}
+	v.mu.Lock()
+	v.sessions[event.Session] = s
+	v.mu.Unlock()
+	p.sessions.admit(s)
+}
+
+// bound notes whose session it is. The supervisor has used up a promise to record that.
+func (v *supervised) bound(s *session, event supervision.Event) {
+	p := v.pipeline
+	v.mu.Lock()
+	holds := v.told[event.Instance]
+	v.owed++
+	v.mu.Unlock()
+	if holds == nil {
+		p.services.logger.Error("the supervisor bound a session to an instance that it was not told of", "instance",
+			event.Instance)
+		s.worker.Kill()
+		return
+	}
+	who := s.acting(holds.subject)
+	s.mu.Lock()
+	s.holds, s.who = holds, who
+	s.mu.Unlock()
+	err := p.services.audit.AppendPromised(audit.Event{
+		Kind: audit.Binding, Pipeline: p.name, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
+		Instance: event.Instance, Conduit: s.peer.String(), Allowed: true, Reason: event.Reason,
+		LatencyMicroseconds: int64(event.LatencyUS),
+	})
+	if err != nil { // the monitor is closing
+		p.services.metrics.auditFailures.Inc()
+		s.worker.Kill()
+	}
+	p.services.metrics.bindings.WithLabelValues(p.name, event.Reason).Inc()
+}
+
+func (v *supervised) refusedLogin(event supervision.Event) {
+	p := v.pipeline
+	// A refusal stays one, recorded or not; a failure is counted.
+	_ = p.record(audit.Event{
+		Kind: audit.Binding, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
+		Conduit: addressOf(event.Peer).String(), Reason: event.Reason, LatencyMicroseconds: int64(event.LatencyUS),
+	})
+	p.services.metrics.bindings.WithLabelValues(p.name, "refused").Inc()
+}
+
+// ended ends what the monitor keeps of a session. The reason is "" if its worker has reset
+// it.
+func (v *supervised) ended(s *session, reason string) {
+	p := v.pipeline
+	close(s.worker.(supervisedWorker).gone)
+	p.sessions.dismiss(s)
+	who := s.subject()
+	if who.session != nil {
+		p.services.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()
+	}
+	if reason == "" {
+		p.services.metrics.interceptions.WithLabelValues(p.name, interceptReset).Inc()
+		return
+	}
+	event := audit.Event{Kind: audit.Session, Task: v.task.name, Instance: who.instance, Operation: "end",
+		Conduit: s.peer.String(), Allowed: true, Reason: reason}
+	if who.session != nil {
+		event.Principal = who.session.Principal
+	}
+	_ = p.record(event) // counted; the session has ended whether this is recorded or not
+}
+
+// addressOf returns an address as the rest of the monitor writes it.
+func addressOf(address [supervision.AddressSize]byte) netip.Addr {
+	return netip.AddrFrom16(address).Unmap()
+}
