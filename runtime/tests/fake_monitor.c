@@ -240,6 +240,53 @@ fake_class_directory(const struct fake_monitor *fake, uint32_t class)
 	return aside(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
+void
+fake_bind(const struct fake_monitor *fake, struct shai_session *session, enum shai_mode mode,
+    uint32_t class_count)
+{
+	session->state = SHAI_SESSION_BOUND;
+	session->mode = mode;
+	session->channel = mode == SHAI_MODE_BASELINE ? SHAI_FD_CHANNEL : SHAI_FD_MONITOR;
+	session->timeout_milliseconds = 5000;
+	session->class_count = class_count;
+	session->directory_count = class_count;
+	for (uint32_t i = 0; i < class_count; i++) {
+		session->classes[i] = i + 1;
+		session->directories[i] = fake_class_directory(fake, i + 1);
+	}
+}
+
+void
+fake_queue_opened(struct fake_monitor *fake, uint32_t count, const int32_t *status)
+{
+	struct shai_opened answer;
+	int descriptors[SHAI_BATCH_MAX];
+	size_t granted = 0;
+
+	memset(&answer, 0, sizeof(answer));
+	shai_encode_header(&answer.header, SHAI_OPENED, sizeof(answer), fake->sequence);
+	answer.count = count;
+	memcpy(answer.status, status, count * sizeof(status[0]));
+	for (uint32_t i = 0; i < count; i++)
+		if (status[i] == 0)
+			descriptors[granted++] = fake_descriptor();
+	fake_send(fake, &answer, sizeof(answer), descriptors, granted);
+	for (size_t i = 0; i < granted; i++)
+		EXPECT(close(descriptors[i]) == 0);
+}
+
+void
+fake_expect_document(const struct shai_document *document, uint32_t conduit)
+{
+	char wanted[32], text[32] = "";
+
+	(void)snprintf(wanted, sizeof(wanted), "document %u\n", conduit);
+	EXPECT(document->conduit == conduit);
+	EXPECT(read(document->descriptor, text, sizeof(text) - 1) > 0);
+	EXPECT(strcmp(text, wanted) == 0);
+	EXPECT(fcntl(document->descriptor, F_GETFD) == FD_CLOEXEC);
+}
+
 int
 fake_descriptor(void)
 {

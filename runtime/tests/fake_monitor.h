@@ -44,6 +44,16 @@ struct fake_bound {
 };
 struct fake_bound fake_bound(struct fake_monitor *fake, uint32_t flags, uint32_t class_count);
 
+/* Makes a bound session that holds classes 1..class_count and their directories. */
+void fake_bind(const struct fake_monitor *fake, struct shai_session *session, enum shai_mode mode,
+    uint32_t class_count);
+
+/* Answers the next SHAI_OPEN, with a descriptor for each status 0. */
+void fake_queue_opened(struct fake_monitor *fake, uint32_t count, const int32_t *status);
+
+/* Ends the process unless this is the conduit's document. */
+void fake_expect_document(const struct shai_document *document, uint32_t conduit);
+
 /* Connects a client to the listener; returns its socket. */
 int fake_connect(const struct fake_monitor *fake);
 
