@@ -27,7 +27,12 @@ func keyOf(principal string) ed25519.PrivateKey {
 // signature is a principal's claim to a connection to the stack's pipeline, which has this
 // nonce, signed with somebody's key; both are in hexadecimal.
 func (s *stack) signature(principal, signer, nonce string) string {
-	text := "shai-session-v2\n" + s.address + "\nprobe\n" + principal + "\n" + nonce
+	return signatureFor(s.address, principal, signer, nonce)
+}
+
+// signatureFor is a claim to a connection to the service that its client has dialled.
+func signatureFor(service, principal, signer, nonce string) string {
+	text := "shai-session-v2\n" + service + "\nprobe\n" + principal + "\n" + nonce
 	return hex.EncodeToString(ed25519.Sign(keyOf(signer), []byte(text)))
 }
 
@@ -42,9 +47,12 @@ type user struct {
 }
 
 // connect connects from an address of the loopback network.
-func (s *stack) connect(from string) (*user, error) {
+func (s *stack) connect(from string) (*user, error) { return s.dial(s.address, from) }
+
+// dial connects to an address that leads to the front end.
+func (s *stack) dial(address, from string) (*user, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: waiting.Limit}
-	connection, err := dialer.Dial("tcp", s.address)
+	connection, err := dialer.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}
