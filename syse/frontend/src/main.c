@@ -28,7 +28,7 @@ static const char USAGE[] =
     "  --advertisements FILE    one advertisement a line; \"#\" begins a comment\n"
     "  --page FILE              the search page\n"
     "  --pipeline NAME          the pipeline's name, which logins sign; or $SHAI_PIPELINE\n"
-    "  --workers N              workers kept alive, 1 to 32 (32)\n"
+    "  --workers N              workers kept alive, 1 to 32 (32); a supervisor decides itself\n"
     "  --results N              results of a search that does not say how many, 1 to 64 (10)\n"
     "  --login-timeout SECONDS  until a connection without a user is closed (5)\n"
     "  --idle-timeout SECONDS   until an idle connection with a user is closed (60)\n"

@@ -15,7 +15,7 @@ struct settings {
 	const char *keys;            /* path, NULL when not given; mode baseline only */
 	const char *keyvalue_socket; /* path, NULL when not given; mode baseline only */
 	bool single_session;         /* a worker ends after a session in mode baseline, too */
-	uint32_t workers;            /* 1..32: one per slot */
+	uint32_t workers;            /* 1..32: one per slot; not on demand */
 	uint32_t results;            /* results of a search without n */
 	/* In milliseconds: */
 	int login_timeout;   /* until the next request while nobody is logged in */

@@ -3,7 +3,8 @@
 
 Real: the binary, libshai, Redis, HTTP, signatures, documents on disk. Fake: the monitor (it
 registers the task, and in the monitored modes binds sessions without confining anything, for
-one worker at a time) and the engine (a function from a query to conduit numbers).
+one worker at a time), the supervisor (see stand_in_supervisor.c) and the engine (a function
+from a query to conduit numbers).
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BUILD = Path(__file__).resolve().parents[3] / "build" / "syse"
+SUPERVISOR = BUILD / "frontend" / "tests" / "stand_in_supervisor"
 PIPELINE = "syse"
 HEADER = struct.Struct("<HHIQ")
 REGISTER, AUTHENTICATE, OPEN, RESET = 1, 2, 3, 4
-REGISTERED, CONNECTED, BOUND, OPENED = 64, 65, 66, 67
+REGISTERED, CONNECTED, BOUND, OPENED, TRANSFER = 64, 65, 66, 67, 68
 WIRE_VERSION = 2
 BASELINE, DYNAMIC, AUDIT = 0, 1, 3
 MODE_NAMES = {BASELINE: "baseline", DYNAMIC: "dynamic", AUDIT: "audit"}
@@ -131,7 +133,7 @@ class FrontEnd:
         self.redis.wait()
 
     def stop(self) -> int:
-        """Send SIGTERM to the zygote and return its exit status."""
+        """Send SIGTERM to the zygote, through its supervisor if it has one, and return its exit status."""
         if self.status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
@@ -175,7 +177,8 @@ class FrontEnd:
             placed[32 + slot] = _high(write_end)
             os.close(write_end)
             engine_side, worker_side = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            placed[96 + slot] = _high(worker_side.fileno())
+            if self.mode == BASELINE:  # else the supervisor reads the channel
+                placed[96 + slot] = _high(worker_side.fileno())
             worker_side.close()
             self._engine_ends.append((read_end, engine_side))
         return placed
@@ -197,6 +200,8 @@ class FrontEnd:
         ]  # fmt: skip
         if self.mode == BASELINE:
             command += ["--keys", str(self.keys), "--keyvalue", str(self.keyvalue)]
+        else:
+            command = [str(SUPERVISOR), str(self.workers), *command]
         actions = [(os.POSIX_SPAWN_DUP2, errors.fileno(), 2)]
         actions += [(os.POSIX_SPAWN_DUP2, source, number) for number, source in descriptors.items()]
         mode = MODE_NAMES[self.mode] if self.mode == BASELINE else "shai"
@@ -307,9 +312,12 @@ class FrontEnd:
         if conduits is not None:
             self._transfer(channel, query["query"], conduits)
 
-    @staticmethod
-    def _transfer(channel: socket.socket, number: int, conduits: list[int]) -> None:
-        channel.send(struct.pack(f"<II{len(conduits)}I", number, 0, *conduits))
+    def _transfer(self, channel: socket.socket, number: int, conduits: list[int]) -> None:
+        transfer = struct.pack(f"<II{len(conduits)}I", number, 0, *conduits)
+        if self.mode == BASELINE:
+            channel.send(transfer)
+        else:
+            self._send(TRANSFER, 0, transfer)
 
     def answer_again(self, number: int, conduits: list[int]) -> None:
         """Send the answer to the query of this number on the first slot, whenever the query was sent."""
@@ -342,9 +350,13 @@ class FrontEnd:
         command = ["redis-cli", "-s", str(self.keyvalue), *words]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
+    def zygote(self) -> int:
+        """Return the process number of the zygote."""
+        return self.pid if self.mode == BASELINE else _children(self.pid)[0]
+
     def children(self) -> list[int]:
         """Return the process numbers of the workers."""
-        return _children(self.pid)
+        return _children(self.pid) if self.mode == BASELINE else _children(self.pid)[1:]
 
     def errors(self) -> str:
         """Return the front end's standard error."""

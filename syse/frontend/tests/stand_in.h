@@ -17,6 +17,7 @@ struct stand_in {
 	enum shai_mode mode;
 	bool refuse_login;            /* shai_authenticate fails with EACCES */
 	int receive_error;            /* errno of shai_channel_receive; 0 for none */
+	const int *forks;             /* what shai_fork_worker returns next; an errno is negative */
 	const char *const *documents; /* whole files, best first; NULL-terminated */
 	uint32_t withheld;
 };

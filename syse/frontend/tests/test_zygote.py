@@ -40,18 +40,18 @@ def test_killed_workers_are_replaced(start: Callable[..., FrontEnd]) -> None:
 def test_a_thousand_sessions_leave_nothing_behind(start: Callable[..., FrontEnd]) -> None:
     front_end = start(mode=AUDIT, workers=1)
     assert eventually(lambda: len(front_end.children()) == 1)
-    before = descriptors(front_end.pid)
+    before = descriptors(front_end.zygote())
     for _ in range(1000):
         with front_end.client() as client:
             assert client.ask("GET", "/healthz")[0] == 200
     assert eventually(lambda: front_end.resets == 1000)
-    # After a worker's last record the zygote still has to reap it and to fork the next. An open connection
+    # After a worker's last record the supervisor still has to reap it and to permit the next. An open connection
     # keeps that one, so that nothing changes while the processes are counted.
     with front_end.client() as client:
         assert client.ask("GET", "/healthz")[0] == 200
         assert len(front_end.children()) == 1
-        assert descriptors(front_end.pid) == before
-        assert threads(front_end.pid) == 1
+        assert descriptors(front_end.zygote()) == before
+        assert threads(front_end.zygote()) == 1
         assert front_end.errors() == ""
 
 
@@ -129,6 +129,36 @@ def test_workers_do_not_outlive_the_zygote(start: Callable[..., FrontEnd]) -> No
     os.kill(front_end.pid, signal.SIGKILL)
     front_end.status = os.waitstatus_to_exitcode(os.waitpid(front_end.pid, 0)[1])
     assert eventually(lambda: not [pid for pid in workers if alive(pid)])
+
+
+def test_a_zygote_with_a_supervisor_has_no_children_and_forks_when_it_is_asked(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(mode=AUDIT, workers=8)
+    assert eventually(lambda: len(front_end.children()) == 8)
+    zygote, before = front_end.zygote(), front_end.children()
+    for pid in before[:3]:
+        os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: len(front_end.children()) == 8 and len(set(front_end.children()) - set(before)) == 3)
+    assert front_end.zygote() == zygote
+    assert Path(f"/proc/{zygote}/task/{zygote}/children").read_text(encoding="ascii") == ""
+
+
+def test_a_zygote_with_a_supervisor_holds_nothing_that_its_workers_would_share(
+    start: Callable[..., FrontEnd],
+) -> None:
+    front_end = start(mode=AUDIT, workers=1)
+    assert eventually(lambda: len(front_end.children()) == 1)
+    zygote = front_end.zygote()
+    held = {int(path.name) for path in Path(f"/proc/{zygote}/fd").iterdir()}
+    assert held <= {0, 1, 2, *front_end.given}
+    assert threads(zygote) == 1
+
+
+def test_a_zygote_with_a_supervisor_ends_with_a_signal(start: Callable[..., FrontEnd]) -> None:
+    front_end = start(mode=AUDIT, workers=2)
+    assert eventually(lambda: len(front_end.children()) == 2)
+    workers = front_end.children()
+    assert front_end.stop() == 0
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
 
 
 def alive(pid: int) -> bool:

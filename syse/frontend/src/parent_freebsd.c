@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "orphan.h"
+#include "parent.h"
 
 #include <signal.h>
 #include <sys/procctl.h>
 #include <unistd.h>
+
+bool
+has_supervisor(void)
+{
+	return false;
+}
 
 bool
 end_with_parent(pid_t parent)

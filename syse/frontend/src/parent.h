@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * One implementation per operating system: orphan_<system>.c.
+ * Whose children workers are. One implementation per operating system: parent_<system>.c.
  */
-#ifndef SYSE_ORPHAN_H
-#define SYSE_ORPHAN_H
+#ifndef SYSE_PARENT_H
+#define SYSE_PARENT_H
 
 #include <stdbool.h>
 #include <sys/types.h>
+
+/*
+ * Reports whether the monitor has a supervisor for this task, whose children the workers
+ * are: shai_fork_worker then waits until one is wanted.
+ */
+bool has_supervisor(void);
 
 /*
  * Asks the kernel to kill this process when the parent that forked it ends. If a
