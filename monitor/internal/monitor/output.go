@@ -92,7 +92,8 @@ func (t *runningTask) mayReadLog(title string, label outputLabel, request api.Ta
 	case request.As == "":
 		found.Decision = policy.Decision{Allowed: true, Reason: "an administrator reads it"}
 	case label.unknown:
-		found.Decision = policy.Decision{Sentence: "its label is " + label.String(), Reason: "its label is " + label.String()}
+		reason := "its label is " + label.String()
+		found.Decision = policy.Decision{Sentence: reason, Reason: reason}
 	default:
 		found = decide(f, t.pipeline.services.state(), begun)
 	}

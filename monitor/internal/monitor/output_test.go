@@ -95,7 +95,8 @@ func TestOutputIsUnderTheTaint(t *testing.T) {
 	s.expectReaders("before the first start", map[string]int{"": 0, "alice de": 0})
 	s.work()
 	s.records()
-	s.expectReaders("under alice's policy", map[string]int{"": 1, "alice de": 1, "alice fr": -1, "alice": -1, "bob de": -1})
+	s.expectReaders("under alice's policy",
+		map[string]int{"": 1, "alice de": 1, "alice fr": -1, "alice": -1, "bob de": -1})
 	recorded := map[string]bool{}
 	for _, r := range s.records() {
 		if r.Conduit == "output:office/clerk" && r.Operation == "leave" {

@@ -57,8 +57,8 @@ type RequestSend struct{ Number int32 }
 // of them, to itself and its children. It is answered by [Answer].
 type RequestTraps struct{}
 
-// Placed lists the descriptors that a session begins with. One descriptor comes with each
-// number.
+// Placed lists the descriptors that a session begins with, by their numbers: reserved ones,
+// and standard output and error. One descriptor comes with each number.
 type Placed struct {
 	Status     int32 // 0 or a positive errno; on error the other fields are ignored
 	Connection int32 // the number of the user's connection
