@@ -37,7 +37,12 @@ spec:
   mode: shai
   variables: [{{name: FAULT, value: none}}]
   tasks: [search-back, search, worker]
-  conduits: [{{name: web, kind: connection, listen: "$(MEMBER_ADDRESS):{port}", task: worker}}]
+  conduits:
+    - name: web
+      kind: connection
+      listen: "$(MEMBER_ADDRESS):{port}"
+      service: "$(MEMBER_ADDRESS):{port}"
+      task: worker
 """
 
 

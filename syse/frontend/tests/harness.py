@@ -62,6 +62,16 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in listed.split()]
 
 
+def _inherited() -> set[int]:
+    """Return the descriptors that the shell or the test's runner has left open for every program."""
+    inherited = set()
+    for number in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        with contextlib.suppress(OSError):  # the directory's own
+            if number > 2 and os.get_inheritable(number):
+                inherited.add(number)
+    return inherited
+
+
 def _high(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_PRIVATE)
 
@@ -202,7 +212,8 @@ class FrontEnd:
             command += ["--keys", str(self.keys), "--keyvalue", str(self.keyvalue)]
         else:
             command = [str(SUPERVISOR), str(self.workers), *command]
-        actions = [(os.POSIX_SPAWN_DUP2, errors.fileno(), 2)]
+        actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_CLOSE, number) for number in _inherited() - set(descriptors)]
+        actions += [(os.POSIX_SPAWN_DUP2, errors.fileno(), 2)]
         actions += [(os.POSIX_SPAWN_DUP2, source, number) for number, source in descriptors.items()]
         mode = MODE_NAMES[self.mode] if self.mode == BASELINE else "shai"
         environment = {"SHAI_INSTANCE": "worker", "SHAI_MODE": mode}
