@@ -96,6 +96,9 @@ BENCHMARK = Resource(
             {
                 "dynamic": text(f"Mode dynamic. {_SUMMARY}", longest=512, shortest=0),
                 "shai": text(f"Mode shai. {_SUMMARY}", longest=512, shortest=0),
+                "control": text(
+                    f"What two equal installations without enforcement differ by. {_SUMMARY}", longest=512, shortest=0
+                ),
             },
         ),
         "results": text(
@@ -116,6 +119,7 @@ BENCHMARK = Resource(
         Column("Total", ".status.progress.total", "integer"),
         Column("Shai", ".status.summary.shai"),
         Column("Dynamic", ".status.summary.dynamic", wide=True),
+        Column("Control", ".status.summary.control", wide=True),
         condition_column("Succeeded", "Succeeded", wide=True),
         Column("Results", ".status.results", wide=True),
         condition_column("Message", "Succeeded", "message", wide=True),

@@ -94,7 +94,7 @@ def figures(results: dict[str, Any]) -> dict[str, Any]:
             if _paper(entry, mode):
                 row["paper"] = _paper(entry, mode)
             found.append(row)
-    return {"rows": found, "summary": {mode: _range(results, mode) for mode in _enforcing(results)}}
+    return {"rows": found, "summary": {mode: _range(results, mode) for mode in (*_enforcing(results), CONTROL)}}
 
 
 def headline(results: dict[str, Any]) -> str:

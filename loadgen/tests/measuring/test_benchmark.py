@@ -38,7 +38,7 @@ def test_a_measurement_writes_what_it_promises_and_leaves_the_member_as_it_was(m
     assert [(row["sessionLength"], row["mode"]) for row in found["rows"]] == [
         (length, mode) for length in (1, 0) for mode in [*PLAN["modes"], "control"]
     ]
-    assert set(found["summary"]) == {"dynamic", "shai"}
+    assert set(found["summary"]) == {"dynamic", "shai", "control"}
     assert len(samples.read(member.output / "samples.csv")) == 8
     assert "per session  mode" in (member.output / "table.txt").read_text()
     progress = member.progress()

@@ -251,7 +251,9 @@ def _complete(plan: Plan, benchmark: Object, measurement: Measurement, now: date
     values = _values(benchmark, measurement, ended, now) | {
         "results": name(configuration),
         "table": [_row(row) for row in (found.get("rows") or ())[:ROWS_LISTED]],
-        "summary": {mode: str(summary[mode])[:_SUMMARY_LIMIT] for mode in ("dynamic", "shai") if mode in summary},
+        "summary": {
+            mode: str(summary[mode])[:_SUMMARY_LIMIT] for mode in ("dynamic", "shai", "control") if mode in summary
+        },
     }
     plan.add(Create(configuration))
     _finish(plan, benchmark, values, ended, now)

@@ -30,7 +30,7 @@ STARTED = CREATED
 HOSTS = [{"name": "rack", "address": "10.0.0.1"}, {"name": "shelf", "address": "10.0.0.2"}]
 RESULTS = {
     "rows": [{"sessionLength": 1, "mode": "shai", "queriesPerSecond": 310, "throughputOverhead": "4.7 %"}],
-    "summary": {"dynamic": "1: 7.2 %", "shai": "1: 4.7 %", "audit": "1: 5 %"},
+    "summary": {"dynamic": "1: 7.2 %", "shai": "1: 4.7 %", "control": "1: 0.1 %", "audit": "1: 5 %"},
 }
 
 
@@ -200,7 +200,7 @@ def test_results_go_into_the_status_and_a_config_map() -> None:
     found = status_of(decision)
     assert found["results"] == create.body["metadata"]["name"]
     assert found["table"] == RESULTS["rows"]
-    assert found["summary"] == {"dynamic": "1: 7.2 %", "shai": "1: 4.7 %"}
+    assert found["summary"] == {"dynamic": "1: 7.2 %", "shai": "1: 4.7 %", "control": "1: 0.1 %"}
     assert succeeded(decision) == ("True", "Complete")
     assert found["completionTime"] == timestamp(NOW)
     again = benchmarks.reconcile(running(), done, world(), NOW)
