@@ -262,7 +262,9 @@ SHAI_API pid_t shai_fork_worker(uint32_t slot);
  * then CONNECTED.
  *
  * Under a monitor the monitor accepts the connection for the worker, and descriptor 3
- * becomes this worker's own socket to the monitor. A worker serves one session.
+ * becomes this worker's own socket to the monitor. A worker serves one session. What it
+ * writes to standard output and error in the session goes nowhere, since others than the
+ * user read the task's log: report errors to the user.
  *
  * In mode baseline the library accepts the connection itself, generates the nonce, and
  * uses the slot given to shai_fork_worker (0 without). Call it again after shai_reset
