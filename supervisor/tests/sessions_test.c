@@ -192,7 +192,7 @@ asks_the_monitor_one_question_at_a_time(void **state)
 		struct shai_control_relay head;
 		struct shai_opened record;
 	} answer = {.head.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
-	    .record = {.header = {.version = SHAI_SESSION_VERSION,
+	    .record = {.header = {.version = SHAI_WIRE_VERSION,
 			   .type = SHAI_OPENED,
 			   .size = sizeof(answer.record),
 			   .sequence = 12},
