@@ -47,9 +47,9 @@ check_slot(struct bytes message, struct control *out)
 
 		if (i >= record->count && (end->number != 0 || end->use != 0))
 			return "something after its last end";
-		if (i < record->count && (end->number < SHAI_FD_PIPE ||
-					     end->number >= SHAI_FD_RESERVED_END || 
-					     end->use > SHAI_END_READ_CHECKED))
+		if (i < record->count &&
+		    (end->number < SHAI_FD_PIPE || end->number >= SHAI_FD_RESERVED_END ||
+			end->use > SHAI_END_READ_CHECKED))
 			return "an end out of range";
 	}
 	return NULL;
