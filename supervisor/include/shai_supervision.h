@@ -93,10 +93,9 @@ struct shai_control_settings {
 
 /* What an end is for. The supervisor reads the channels of sessions. */
 enum shai_end_use {
-	SHAI_END_READ = 0, /* a channel's reading end, for sessions in the modes shai and audit */
-	SHAI_END_GIVE = 1, /* the worker gets it */
-	SHAI_END_READ_CHECKED =
-	    2 /* a checked channel's reading end, for sessions in mode dynamic */
+	SHAI_END_READ = 0,        /* a channel's reading end, in the modes shai and audit */
+	SHAI_END_GIVE = 1,        /* the worker gets it */
+	SHAI_END_READ_CHECKED = 2 /* a checked channel's reading end, in mode dynamic */
 };
 
 struct shai_control_end_of_slot {

@@ -31,10 +31,10 @@ var layers = [][]string{
 	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot",
 		"internal/taskid"},
 	{"internal/supervision"},
-	{"internal/wire", "internal/audit"},
+	{"internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
-	{"internal/pattern", "internal/kvcommand"},
+	{"internal/wire", "internal/pattern", "internal/kvcommand"},
 	{"policy"},
 	{"internal/bug", "internal/codec", "internal/waiting"}, // the last for tests
 }

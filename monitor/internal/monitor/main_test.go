@@ -54,6 +54,8 @@ var provided struct {
 type programs struct {
 	probe   string // probe_worker
 	library string // libshai.so
+	// supervisor is a program's path; empty on systems without one.
+	supervisor string
 }
 
 // needPrograms finds the programs, and skips where the machine cannot confine.

@@ -23,7 +23,11 @@ func providePrograms() (programs, error) {
 		return programs{}, err
 	}
 	runtime := filepath.Join(top, "runtime")
-	given := programs{library: filepath.Join(top, "build/runtime")}
+	given := programs{library: filepath.Join(top, "build/runtime"),
+		supervisor: filepath.Join(top, "build/supervisor/shai-supervisor")}
+	if err := command("make", "-s", "-C", filepath.Join(top, "supervisor"), "all"); err != nil {
+		return programs{}, err
+	}
 	if err := command("make", "-s", "-C", runtime, "all"); err != nil {
 		return programs{}, err
 	}

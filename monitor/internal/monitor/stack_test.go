@@ -49,7 +49,7 @@ func newStack(t testing.TB) *stack {
 	s := &stack{t: t, address: freeAddress(t), manifests: map[string]string{}}
 	s.options = Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
-		TaskIDs: taskUsers(root),
+		Supervisor: given.supervisor, TaskIDs: taskUsers(root),
 		// Of four workers: who connects again at once has a session more until the last one has ended.
 		Sessions: SessionLimits{PerUser: 3},
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),

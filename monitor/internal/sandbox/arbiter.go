@@ -17,7 +17,7 @@ import (
 
 const (
 	// requestsAtATime limits the number of a task's requests that are handled at the same
-	// time. Requests that wait for a connection do not count.
+	// time.
 	requestsAtATime = 64
 	// decisionTime is the time limit of a decision. After it, the request is denied.
 	decisionTime = 30 * time.Second

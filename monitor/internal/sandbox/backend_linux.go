@@ -11,14 +11,13 @@ import (
 
 // backend implements [Backend] with Landlock and seccomp.
 type backend struct {
-	mounts     *mounts
 	supervisor string // path of shai-supervisor
 }
 
 // New returns the backend of this operating system.
 func New(options Options) Backend {
 	removeAbandonedCgroups()
-	return backend{newMounts(mountsMax()), options.Supervisor}
+	return backend{options.Supervisor}
 }
 
 // Start implements [Backend].
@@ -74,13 +73,18 @@ func (b backend) launch(spec Spec, todo plan, decider Decider) (*launch, error) 
 	return launch, nil
 }
 
-// PrepareNative implements [Backend].
-func (b backend) PrepareNative(directories []string) (Native, error) {
-	return prepareMounts(b.mounts, directories)
-}
+// PrepareNative implements [Backend]. There is nothing to prepare: supervisors give sessions
+// the directories.
+func (backend) PrepareNative([]string) (Native, error) { return nothingNative{}, nil }
+
+// nothingNative is a [Native] without directories.
+type nothingNative struct{}
+
+func (nothingNative) Grant() (Grant, error) { return Grant{Release: func() {}}, nil }
+func (nothingNative) Close()                {}
 
 // Supervises implements [Backend].
-func (backend) Supervises() bool { return false }
+func (backend) Supervises() bool { return true }
 
 // Probe implements [Backend].
 func (b backend) Probe() Report {

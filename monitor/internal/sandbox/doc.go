@@ -7,7 +7,6 @@ package sandbox
 //	plan.go, permit.go         what a launcher will do; what needs no decision of the monitor
 //	launcher, keeper, task     start and end of a task's processes
 //	arbiter, resolve           decisions, and the file that a path means
-//	accept                     sessions
 //
 // The Linux backend:
 //
@@ -16,9 +15,10 @@ package sandbox
 //	perimeter.go               the Landlock domain
 //	privileges, user           who a task is, and whose rights on files the monitor uses for it
 //	confine, reaper            the launcher's and the keeper's system calls
-//	supervisor, seccomp        notifications
+//	listening, requests, seccomp  notifications
+//	supervisor                 the supervisor of a task with sessions: room supervisor/
 //	surroundings, mediate, memory  calls by path
-//	accept, reservations, worker  sessions, and checked writes
+//	send                       checked writes
 //	isolation                  what the processes of a task must not share
 //	locks, mounts              traces that reading leaves
 //
@@ -29,7 +29,7 @@ package sandbox
 //	confine, reaper, processes the launcher's and the keeper's system calls
 //	requests, answers          what a task asks for
 //	surroundings               where its paths mean something
-//	worker                     sessions
+//	accept, worker             sessions
 //
 // Known pitfalls of such sandboxes, and the code and tests that prevent them:
 //

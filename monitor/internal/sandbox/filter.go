@@ -11,7 +11,7 @@ import (
 // FilterSpec holds everything that a system call filter depends on.
 type FilterSpec struct {
 	waived protection
-	// Serving is [Spec.Serving]: the supervisor decides which processes are made.
+	// Serving is [Spec.Serving]: the task's supervisor decides which processes are made.
 	Serving bool
 	// OwnRoot says that the task has a root of its own, in which no path leads to a file
 	// that it may not read, and holds only descriptors of directories that contain nothing
@@ -53,7 +53,7 @@ const (
 // does not run it.
 var hotCalls = []string{"read", "write", "openat", "newfstatat"}
 
-// Filter computes the seccomp program of a task. It is pure. The supervisor relies on it:
+// Filter computes the seccomp program of a task. It is pure. Who answers relies on it:
 // every notification that it receives has passed exactly this program.
 func Filter(spec FilterSpec) []bpf.Instruction {
 	hot := search(spec.intervals())
@@ -208,11 +208,11 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	case socketEnd:
 		return equals(0, []uint32{wire.FDMonitor}, allow, owned(0, wire.FDMonitor, allow, ask))
 	}
-	// accepting, refused and unclassified: the supervisor answers.
+	// accepting, refused and unclassified: the monitor or the supervisor answers.
 	return ask
 }
 
-// controlRule is the rule of fcntl. The supervisor sets locks.
+// controlRule is the rule of fcntl. The monitor sets locks.
 func (spec FilterSpec) controlRule(call call, allow, ask code) code {
 	waived := func(p protection) bool { return spec.waived&p != 0 }
 	duplication := choose(waived(reservedNumbers), allow, reserved(call.arguments, spec.firstReserved(), ask, allow))
@@ -283,7 +283,7 @@ func (spec FilterSpec) firstReserved() uint32 {
 	return wire.FDMonitor
 }
 
-// decidesForks reports whether the supervisor decides on every new process and thread.
+// decidesForks reports whether the task's supervisor decides on every new process and thread.
 func (spec FilterSpec) decidesForks() bool { return spec.Serving && spec.waived&separateWorkers == 0 }
 
 func choose[T any](condition bool, yes, no T) T {

@@ -19,7 +19,7 @@ const errLocks = refusal("a task locks only files that it has opened for writing
 // lock sets a record lock for the caller (fcntl). A lock tells everybody who may try one
 // on the file that the caller has it open. So the file must be open for writing, in a
 // directory that the task may read: whoever sees the lock could as well be told by the
-// file. Only the kernel's look at the descriptor that is locked counts, so the supervisor
+// file. Only the kernel's look at the descriptor that is locked counts, so the monitor
 // takes the descriptor and locks it itself. The lock belongs to the open file
 // description, as with F_OFD_SETLK, and ends when the task closes it. No call waits for a
 // lock: one that would fails with EAGAIN.

@@ -14,7 +14,6 @@ const (
 	reservedNumbers                        // no duplication onto or away from reserved numbers; their rights
 	execRefusal                            // no exec after start
 	separateWorkers                        // no threads, shared memory or forks of workers in a task that serves users
-	oneSession                             // a process is given one session
 	noPrivileges                           // a user of its own, no capabilities, no_new_privs
 	nothingShared                          // workers share no memory, descriptors or signals
 	lockMediation                          // record locks: the kernel sets them instead

@@ -20,7 +20,6 @@ import (
 type requests struct {
 	arbiter
 	listener listener
-	workers  reservations
 	// supervised says that the task has a supervisor, which has answered what it may answer
 	// by itself. Each process then has one thread.
 	supervised bool
@@ -42,8 +41,7 @@ type requests struct {
 func newRequests(task *task, l listener, spec Spec, todo plan, decider Decider) (*requests, error) {
 	q := &requests{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User},
 		listener: l, supervised: isSupervised(spec), isolates: spec.Serving && spec.waived&nothingShared == 0,
-		workers: reservations{repeated: spec.waived&oneSession != 0, held: map[int]*worker{}},
-		slots:   make(chan struct{}, requestsAtATime), root: -1}
+		slots: make(chan struct{}, requestsAtATime), root: -1}
 	q.context, q.cancel = context.WithCancel(context.Background())
 	q.mayExecute.Store(true)
 	if len(todo.Root) == 0 {
@@ -106,10 +104,8 @@ func (r *request) handle() {
 			r.fail(unix.EACCES)
 		}
 	}()
-	if r.call.treatment != accepting {
-		r.requests.slots <- struct{}{}
-		defer func() { <-r.requests.slots }()
-	}
+	r.requests.slots <- struct{}{}
+	defer func() { <-r.requests.slots }()
 	handler, known := handlers[r.call.name]
 	if !known {
 		r.refuse(errRefused)

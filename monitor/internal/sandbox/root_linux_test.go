@@ -5,10 +5,8 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -95,59 +93,6 @@ func TestSessionsStayInTheirDirectories(t *testing.T) {
 			t.Errorf("fchdir, serving %v: errno %v, %v %s", serving, errno, got.err, got.output)
 		}
 	}
-}
-
-// TestGrant: sessions get the first of the prepared directories, as mounts that other
-// sessions share, and no descriptor is lost when mounts are given up.
-func TestGrant(t *testing.T) {
-	leakFree(t, func(t *testing.T) {
-		root := t.TempDir()
-		var directories []string
-		for i := range wire.DirectoriesMax + 10 {
-			directories = append(directories, filepath.Join(root, fmt.Sprint(i)))
-			check(t, os.Mkdir(directories[i], 0o700))
-			check(t, os.WriteFile(filepath.Join(directories[i], "name"), []byte(fmt.Sprint(i)), 0o600))
-		}
-		held := newMounts(10)
-		defer func() { held.max = 0; held.release(nil) }()
-		all, err := prepareMounts(held, directories)
-		check(t, err)
-		few, err := prepareMounts(held, directories[5:8])
-		check(t, err)
-		grants := []Grant{{}, {}}
-		for i, native := range []Native{all, few} {
-			grants[i], err = native.Grant()
-			check(t, err)
-		}
-		if len(grants[0].Directories) != wire.DirectoriesMax || len(held.byPath) != wire.DirectoriesMax ||
-			!slices.Equal(grants[1].Directories, grants[0].Directories[5:8]) {
-			t.Fatalf("%d directories, %d mounts, %v", len(grants[0].Directories), len(held.byPath), grants[1])
-		}
-		for i, directory := range grants[0].Directories {
-			name, err := unix.Openat(int(directory.Fd()), "name", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			check(t, err)
-			text := make([]byte, 16)
-			count, err := unix.Read(name, text)
-			unix.Close(name)
-			if err != nil || string(text[:count]) != fmt.Sprint(i) {
-				t.Fatalf("directory %d holds %q, %v", i, text[:count], err)
-			}
-		}
-		grants[0].Release()
-		if len(held.byPath) != 10 {
-			t.Errorf("%d mounts after the release of most, 10 are allowed", len(held.byPath))
-		}
-		for _, directory := range grants[1].Directories {
-			var stat unix.Stat_t
-			if err := unix.Fstat(int(directory.Fd()), &stat); err != nil {
-				t.Errorf("a mount that is in use was given up: %v", err)
-			}
-		}
-		grants[1].Release()
-		if _, err := prepareMounts(held, []string{filepath.Join(root, "missing")}); err == nil {
-			t.Error("a missing directory is accepted")
-		}
-	})
 }
 
 // TestListing: a task with a root of its own lists directories of its runtime, and opens

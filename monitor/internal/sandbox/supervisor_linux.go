@@ -5,6 +5,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -26,7 +27,7 @@ const sendingLimit = 10 * time.Second
 
 // isSupervised reports whether a task has a supervisor, a process of shai-supervisor, in
 // place of a keeper.
-func isSupervised(spec Spec) bool { return spec.Confined && spec.Serving && spec.Sessions != nil }
+func isSupervised(spec Spec) bool { return spec.Confined && spec.Serving }
 
 // supervisor is the monitor's side of a task's supervisor. It answers the notifications
 // that the supervisor passes on, and passes the other records on to the monitor.
@@ -45,6 +46,9 @@ var _ Supervisor = (*supervisor)(nil)
 // newSupervisor returns the supervisor of a task that is about to start, and how its
 // process is started.
 func newSupervisor(spec Spec, program string) (*supervisor, parent, error) {
+	if spec.Sessions == nil {
+		return nil, parent{}, errors.New("a confined task that serves users needs its sessions")
+	}
 	if err := unix.Access(program, unix.X_OK); err != nil {
 		return nil, parent{}, fmt.Errorf("a task with sessions needs shai-supervisor, and %s cannot be executed: %w; "+
 			"build it with make build, or name it with --supervisor", program, err)

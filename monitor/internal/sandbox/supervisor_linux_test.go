@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,9 +27,16 @@ import (
 // serving starts a program that serves users, and returns its sessions.
 func serving(t *testing.T, try string, slots uint32) (Task, *testSessions, *scripted) {
 	t.Helper()
+	return servingAs(t, nil, try, slots)
+}
+
+// servingAs starts it as a user.
+func servingAs(t *testing.T, user *User, try string, slots uint32) (Task, *testSessions, *scripted) {
+	t.Helper()
 	spec, decider := servingWorld(t, try)
 	sessions := newSessions(t, slots)
-	spec.Sessions = sessions
+	spec.Sessions, spec.User = sessions, user
+	check(t, os.Chmod(filepath.Dir(victim(t)), 0o755)) // for that user
 	task, err := newBackend(t).Start(t.Context(), spec, decider)
 	check(t, err)
 	t.Cleanup(func() {
@@ -99,8 +107,12 @@ func TestSupervisedTasksEnd(t *testing.T) {
 		}, "killed by SIGKILL"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var user *User
+			if os.Geteuid() == 0 {
+				user = pipelineUser
+			}
 			leakFree(t, func(t *testing.T) {
-				started, sessions, _ := serving(t, "serve-for-ever", 3)
+				started, sessions, _ := servingAs(t, user, "serve-for-ever", 3)
 				sessions.hasWorkers(t)
 				processes := processesOf(t, started)
 				if len(processes) < 4 {
@@ -132,7 +144,9 @@ func either(text, other string) string {
 func TestStopReachesAFork(t *testing.T) {
 	task, sessions, _ := serving(t, "serve-for-ever", 1)
 	sessions.hasWorkers(t) // no other is wanted
-	check(t, task.Stop(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), waiting.Limit)
+	defer cancel()
+	check(t, task.Stop(ctx))
 	if task.Err() != nil {
 		t.Errorf("ended with %v", task.Err())
 	}
@@ -215,7 +229,8 @@ func TestKeepers(t *testing.T) {
 	task, _, _ := serving(t, "serve-for-ever", 1)
 	plain, _ := breeder(t, confinedVictim(t, "breed 1"))
 	defer func() { _ = plain.Stop(t.Context()) }()
-	for pid, want := range map[int]bool{keeperOf(task): true, keeperOf(plain): true, task.PID(): false, os.Getpid(): false} {
+	for pid, want := range map[int]bool{keeperOf(task): true, keeperOf(plain): true, task.PID(): false,
+		os.Getpid(): false} {
 		if IsKeeper(pid) != want {
 			t.Errorf("process %d is a keeper: %v", pid, !want)
 		}
@@ -237,8 +252,8 @@ func TestSupervisorThatDoesNotRead(t *testing.T) {
 	check(t, supervisor.Send(supervision.Mode{Mode: wire.ModeShai}))
 	check(t, unix.Kill(keeperOf(task), unix.SIGSTOP))
 	var err error
-	for err == nil {
-		err = supervisor.Send(supervision.Regions{First: 1, Regions: make([]supervision.Region, supervision.RegionsMax)})
+	for table := make([]supervision.Region, supervision.RegionsMax); err == nil; {
+		err = supervisor.Send(supervision.Regions{First: 1, Regions: table})
 	}
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v", err)

@@ -49,7 +49,7 @@ func (r *request) start(directory int) (int, error) {
 	return start, err
 }
 
-// beneathRoot opens a directory in the root that the supervisor keeps for the task.
+// beneathRoot opens a directory in the root that the monitor keeps for the task.
 func (r *request) beneathRoot(name string) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
 	return unix.Openat2(r.requests.root, path.Join(".", name), &how)

@@ -18,14 +18,14 @@ const (
 	// ENOSYS, so that libraries fall back to an older call.
 	unclassified      treatment = iota
 	native                      // runs in the kernel, whatever its arguments
-	refused                     // refused by the supervisor, which reports it
+	refused                     // refused by the monitor, which reports it
 	refusedPath                 // the same; belongs to path mediation, for waivers
 	absent                      // ENOSYS from the filter itself
 	watchingCache               // the same
-	mediated                    // takes a path, or tells of the machine: the supervisor does it on the task's behalf
-	execution                   // execve and execveat: allowed once, by the supervisor
-	accepting                   // answered by the monitor on FDListen, otherwise refused
-	signalling                  // native where Landlock scopes signals, else the supervisor checks the target
+	mediated                    // takes a path, or tells of the machine: the monitor does it on the task's behalf
+	execution                   // execve and execveat: allowed once, by the monitor
+	accepting                   // answered by a task's supervisor on FDListen, otherwise refused
+	signalling                  // native where Landlock scopes signals, else the monitor checks the target
 	reading                     // args: descriptors read from; never a channel
 	flaggedReading              // preadv2: as reading, without flags
 	writing                     // args: descriptor; a checked one asks the monitor
@@ -41,10 +41,10 @@ const (
 	// The others depend on values of arguments.
 	opening       // openat: native beneath a capability without O_PATH, else mediated
 	mapping       // mmap: in a task that serves users, no shared memory
-	controlling   // fcntl: an allow-list of commands, duplication as duplicating; the supervisor locks
+	controlling   // fcntl: an allow-list of commands, duplication as duplicating; the monitor locks
 	deviceControl // ioctl: an allow-list of requests
 	processOption // prctl: an allow-list of options, one of them with one value only
-	forking       // fork and vfork: in a task that serves users the supervisor decides
+	forking       // fork and vfork: in a task that serves users its supervisor decides
 	cloning       // clone: the same; in other tasks no new namespaces
 	onOneself     // arg 0 is a process: only 0, the caller itself
 	pairing       // socketpair: only streams, which are pipes once messages are refused

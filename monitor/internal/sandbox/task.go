@@ -25,7 +25,8 @@ import (
 type task struct {
 	name       string
 	pid        int
-	keeper     int
+	keeper     int    // the parent process
+	parent     string // what that is called
 	enclosure  enclosure
 	control    *net.UnixConn
 	terminate  func()     // asks for a SIGTERM to the program
@@ -78,8 +79,8 @@ const endLimit = 10 * time.Second
 func (t *task) unstoppable() error {
 	const examples = 8
 	left := childrenOf(t.keeper)
-	return fmt.Errorf("task %s has not ended %v after it was killed: its keeper, process %d, has %d children %v; kill the monitor and "+
-		"start it again, which ends them", t.name, endLimit, t.keeper, len(left), left[:min(len(left), examples)])
+	return fmt.Errorf("task %s has not ended %v after it was killed: its %s, process %d, has %d children %v; "+
+		"kill the monitor and start it again, which ends them", t.name, endLimit, t.parent, t.keeper, len(left), left[:min(len(left), examples)])
 }
 
 // kill tells the keeper to kill every process of the task. Closing this side of the
@@ -223,8 +224,8 @@ func controlPair() (*net.UnixConn, *os.File, error) {
 func (l *launch) finish(ctx context.Context) (*task, error) {
 	abandon := context.AfterFunc(ctx, func() { _ = l.control.CloseWrite() })
 	defer abandon()
-	t := &task{name: l.spec.Name, keeper: l.keeper.Process.Pid, enclosure: l.todo.Enclosure, control: l.control,
-		terminate: func() { l.process.terminate(l.control) }, done: make(chan struct{})}
+	t := &task{name: l.spec.Name, keeper: l.keeper.Process.Pid, parent: l.process.name, enclosure: l.todo.Enclosure,
+		control: l.control, terminate: func() { l.process.terminate(l.control) }, done: make(chan struct{})}
 	messages := make(chan received)
 	go l.process.receive(l.control, messages)
 	listener := -1
@@ -251,7 +252,7 @@ func (l *launch) finish(ctx context.Context) (*task, error) {
 		return nil, errors.Join(err, l.explain(ctx, text, t, messages))
 	}
 	l.status.Close()
-	go t.wait(l.keeper, l.process.name, messages)
+	go t.wait(l.keeper, messages)
 	return t, nil
 }
 
@@ -270,7 +271,7 @@ func (l *launch) failed(ctx context.Context, t *task, messages <-chan received, 
 func (l *launch) explain(ctx context.Context, text string, t *task, messages <-chan received) error {
 	_ = l.control.CloseWrite()
 	l.status.Close()
-	t.wait(l.keeper, l.process.name, messages)
+	t.wait(l.keeper, messages)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -318,8 +319,8 @@ func descriptorIn(rights []byte) int {
 }
 
 // wait waits until a running task ends, and cleans up after it.
-func (t *task) wait(keeper *exec.Cmd, process string, messages <-chan received) {
-	t.err = errors.New("its " + process + " died")
+func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
+	t.err = errors.New("its " + t.parent + " died")
 	reported := false
 	for message := range messages {
 		if message.Kind == "ended" {

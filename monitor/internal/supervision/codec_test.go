@@ -109,7 +109,7 @@ func TestMalformedContent(t *testing.T) {
 		"no count":          {Events{Events: []Event{{}}}, headerSize, 0},
 		"text after NUL":    {AskBind{}, headerSize + 24 + 4, 'x'},
 		"text not UTF-8":    {AskBind{}, headerSize + 24, 0xff},
-		"text of the event": {Events{Events: []Event{{}}}, headerSize + 8 + 88 + 8, 'x'},
+		"text of the event": {Events{Events: []Event{{}}}, headerSize + 8 + 96 + 8, 'x'},
 	}
 	for name, test := range tests {
 		record, err := Encode(test.record)

@@ -27,6 +27,8 @@ var constants = map[string]uint64{
 	"SHAI_STORE_COMMAND_MAX": StoreCommandMax, "SHAI_EVENTS_MAX": EventsMax,
 	"SHAI_COUNTERS_COUNT": CountersCount,
 
+	"SHAI_END_READ": uint64(UseRead), "SHAI_END_GIVE": uint64(UseGive), "SHAI_END_READ_CHECKED": uint64(UseReadChecked),
+
 	"SHAI_PARAMETER_USER": uint64(ParameterUser), "SHAI_PARAMETER_REGION": uint64(ParameterRegion),
 	"SHAI_SET_ANALYZED": uint64(SetAnalyzed), "SHAI_SET_LEAVES": uint64(SetLeaves),
 	"SHAI_FORGET_END": uint64(ForgetEnd), "SHAI_FORGET_ALL": uint64(ForgetAll),

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build (linux && amd64) || freebsd
-
 package sandbox
 
 import (
