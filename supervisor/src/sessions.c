@@ -116,7 +116,7 @@ limit_time(struct supervisor *s, struct session *session, int64_t now)
 
 		(void)snprintf(reason, sizeof(reason), "nobody authenticated within %u ms",
 		    limits->unbound_ms);
-		memcpy(event->reason, reason, sizeof(event->reason));
+		text_copy(event->reason, sizeof(event->reason), reason);
 		session_end(s, session, reason);
 	} else if (lifetime <= now) {
 		(void)snprintf(reason, sizeof(reason),

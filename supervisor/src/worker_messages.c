@@ -21,7 +21,7 @@ violate(struct supervisor *s, struct session *session, const char *problem)
 	char reason[SHAI_REASON_MAX];
 
 	(void)snprintf(reason, sizeof(reason), "the worker sent %s", problem);
-	memcpy(event->reason, reason, sizeof(event->reason));
+	text_copy(event->reason, sizeof(event->reason), reason);
 	session_end(s, session, reason);
 }
 

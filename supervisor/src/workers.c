@@ -12,6 +12,7 @@
 #include "events.h"
 #include "notifications.h"
 #include "sessions.h"
+#include "text.h"
 
 #define BACK_OFF_FIRST (20 * MILLISECOND)
 #define BACK_OFF_MAX (5 * SECOND)
@@ -187,7 +188,7 @@ worker_ended(struct supervisor *s, const siginfo_t *ended)
 		struct shai_control_event *event = events_add(SHAI_EVENT_WORKER);
 
 		event->worker = ended->si_pid;
-		memcpy(event->reason, reason, sizeof(event->reason));
+		text_copy(event->reason, sizeof(event->reason), reason);
 		back_off(s, true);
 	}
 	if (worker != NULL)

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "text.h"
+
 /* After so long without anything the supervisor is taken to hang. */
 #define PATIENCE_MILLISECONDS 20000
 
@@ -243,8 +245,10 @@ keep_events(struct harness *h, const void *record)
 	const struct shai_control_events *head = record;
 	const struct shai_control_event *event = (const void *)(head + 1);
 
-	for (uint32_t i = 0; i < head->count && h->events < COUNT(h->event); i++)
+	for (uint32_t i = 0; i < head->count && h->events < COUNT(h->event); i++) {
+		EXPECT(text_valid(event[i].reason, sizeof(event[i].reason)));
 		h->event[h->events++] = event[i];
+	}
 }
 
 /* Receives one record of any type. Returns its size, 0 when the supervisor has gone. */
