@@ -53,7 +53,8 @@ func TestResolvedPipelineHasItsService(t *testing.T) {
 		{"wrong service", listen + `, service: "$(HOST)"`, "", `service: "10.0.0.1" is not a host and a port`},
 		{"wrong address", `listen: "$(NAME):80"`, "", `listen: "example.org:80" is not an address`},
 	} {
-		text := strings.Replace(valid(t), "      "+listen, "      "+strings.ReplaceAll(test.fields, ", ", "\n      "), 1)
+		fields := strings.ReplaceAll(test.fields, ", ", "\n      ")
+		text := strings.Replace(valid(t), listen, fields, 1)
 		resolved, err := bundle(t, text).Resolve("demo", map[string]string{
 			"BIN": "/bin", "STORE": "/s", "HOST": "10.0.0.1", "NAME": "example.org"})
 		if test.fails != "" {
