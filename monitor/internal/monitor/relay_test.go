@@ -57,8 +57,8 @@ func TestLoginsAreNotRelayed(t *testing.T) {
 			s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
 			relay := s.relay("127.0.1.1")
 			if named {
-				s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "      listen: $(LISTEN)\n",
-					"      listen: $(LISTEN)\n      service: "+relay+"\n", 1)
+				text, listen := s.manifests["pipeline.yaml"], "      listen: $(LISTEN)\n"
+				s.manifests["pipeline.yaml"] = strings.Replace(text, listen, listen+"      service: "+relay+"\n", 1)
 			}
 			s.start()
 			u, err := s.dial(relay, "127.0.1.1")
