@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes the small data directory with which sessions are measured.
 
-Each user may read the documents of as many classes as a user of size quick: the public ones, the user's own, and those
-of 100 friends. Beside the users there are people who are everybody's friends, and so may read more classes than a
-session gets directories for. The ones called near search for documents of the first classes, which their sessions open
-natively; the ones called far for those of the last classes, which their sessions have to ask for.
+Each user may read the documents of as many classes as a user of size quick: the user's own, and those of 100 friends.
+Beside the users there are people who are everybody's friends, and so may read more classes than a session gets
+directories for. The ones called near search for documents of the first classes, which their sessions open natively; the
+ones called far for those of the last classes, which their sessions have to ask for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ USERS, NEAR, FAR = "user", "near", "far"
 REGIONS = ("us", "de", "fr")
 QUERY = "moon"
 
-_PUBLIC = 10
 _FRIENDS = 100
 
 
@@ -74,8 +73,6 @@ def make(directory: Path, crowd: Crowd) -> None:
     for kind, friends in ((NEAR, users[:_FRIENDS]), (FAR, users[-_FRIENDS:])):
         members += [_Member(f"{kind}{number:05}", _home(number), friends) for number in range(crowd.hubs)]
     hubs = [member.name for member in members[crowd.users :]]
-    for number in range(_PUBLIC):
-        _document(directory, f"public/{number}.txt", "-", "public")
     for name in users:
         _document(directory, f"private/{name}/1.txt", name, "private")
         _document(directory, f"friends/{name}/1.txt", name, "friends")

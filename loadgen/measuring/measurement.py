@@ -112,15 +112,13 @@ class Meter:
             outcome = self._load.run(Order(to.url, to.pipeline, to.service, 8, seconds, users, seed=0))
             _believe(outcome, f"warming up mode {mode}")
 
-    def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
-        """Run one slice; MeasurementError when it is invalid."""
-        stack = self._stacks[turn.mode]
-        stack.enter(_mode(turn.mode))
-        tasks = stack.tasks()
-        order = Order(
-            stack.front_end.url,
-            stack.front_end.pipeline,
-            stack.front_end.service,
+    def order(self, turn: Turn, mispredicted: float = 0.0) -> Order:
+        """Return the load of a slice."""
+        to = self._stacks[turn.mode].front_end
+        return Order(
+            to.url,
+            to.pipeline,
+            to.service,
             turn.session_length,
             self._plan.slice_seconds,
             self._plan.concurrent_users,
@@ -129,6 +127,13 @@ class Meter:
             turn.people,
             turn.results,
         )
+
+    def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
+        """Run one slice; MeasurementError when it is invalid."""
+        stack = self._stacks[turn.mode]
+        stack.enter(_mode(turn.mode))
+        tasks = stack.tasks()
+        order = self.order(turn, mispredicted)
         before = stack.interceptions()
         cpu = stack.cpu(tasks)
         outcome = self._load.run(order)

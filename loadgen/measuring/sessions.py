@@ -20,6 +20,7 @@ import stat
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,6 @@ from rich.console import Console
 
 from loadgen.datasets import corpus, crowd
 from loadgen.datasets.commands import SEED_COMMANDS
-from loadgen.driving.orders import Order
 from loadgen.errors import LoadgenError
 from loadgen.measuring import cores, ed25519, live
 from loadgen.measuring.measurement import SETTLE_SECONDS, Meter, Turn
@@ -166,12 +166,18 @@ class Sessions:
             meter.warm_up()
             measured = self._measure(meter)
             self._tell("counting page faults, switches and system calls")
-            counts = {name: self._count(stacks[name], name, driver) for name in _COUNTED}
+            count = partial(self._count, meter, driver)
+            bare = Turn(0, 0, sessions.SHAI, BARE, self._plan.seed, crowd.USERS)
+            counts = {name: count(stacks[name], replace(bare, mode=name)) for name in _COUNTED}
+            asking = replace(bare, session_length=UNLIMITED, results=_ONE_DOCUMENT)
+            near, far = (count(confined, replace(asking, people=kind)) for kind in (crowd.NEAR, crowd.FAR))
         self._tell("verifying logins")
         return sessions.summarise(
             measured,
             ed25519=estimates.median(_verifications(), self._plan.seed),
             counts=counts,
+            near=near,
+            far=far,
             size={
                 "rounds": self._plan.rounds,
                 "slice_seconds": self._plan.slice_seconds,
@@ -210,24 +216,13 @@ class Sessions:
             measured.append(sample)
         return measured
 
-    def _count(self, stack: Stack, series: str, driver: Driver) -> sessions.Counts:
-        """Count what bare sessions do, in a slice whose time is not measured."""
-        stack.enter(series if series == sessions.SHAI else BASELINE)
-        to, plan = stack.front_end, self._plan
-        order = Order(
-            to.url,
-            to.pipeline,
-            to.service,
-            BARE,
-            plan.slice_seconds,
-            plan.concurrent_users,
-            plan.seed,
-            people=crowd.USERS,
-        )
+    def _count(self, meter: Meter, driver: Driver, stack: Stack, turn: Turn) -> sessions.Counts:
+        """Count what happens in a slice, whose time is not measured."""
+        stack.enter(turn.mode if turn.mode == sessions.SHAI else BASELINE)
         with Counters(stack.members(stack.tasks())) as counters:
-            outcome = driver.run(order)
+            outcome = driver.run(meter.order(turn))
             time.sleep(SETTLE_SECONDS)
-            return sessions.Counts(outcome.sessions, counters.read())
+            return sessions.Counts(outcome.sessions, outcome.queries, counters.read())
 
     def hold(self, supervisor: Supervisor, sessions: int, revoked: int) -> dict[str, Any]:
         """Hold live sessions and revoke some of them; return what session.json contains about them."""

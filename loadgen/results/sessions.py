@@ -43,19 +43,25 @@ Figure = dict[str, float | None]
 
 
 class UncountedError(LoadgenError):
-    """The monitor's counts do not show what was measured."""
+    """The counts do not show what was to be measured; the text says what is missing."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What was counted in one slice of bare sessions, by kind and process."""
+    """What was counted in one slice, by kind and process."""
 
     sessions: int
+    queries: int
     numbers: Mapping[str, Mapping[str, int]]
 
     def per_session(self, kind: str) -> float:
         """Return the number of one kind for each session, of all processes."""
         return round(sum(self.numbers[kind].values()) / self.sessions, 2)
+
+    @property
+    def calls_of_guards(self) -> float:
+        """The system calls of monitor and supervisor for each query."""
+        return sum(self.numbers["syscalls"].get(name, 0) for name in ("monitor", "supervisor")) / self.queries
 
 
 class Samples:
@@ -83,9 +89,9 @@ class Samples:
         far, near = (samples.of(self._measured, SHAI, UNLIMITED, people) for people in (FAR, NEAR))
         return [one.cpu_micros_per_query for one in far], [one.cpu_micros_per_query for one in near]
 
-    def asked(self, series: str, people: str) -> float:
-        """Return the interceptions per query, in all rounds together."""
-        own = samples.of(self._measured, series, UNLIMITED, people)
+    def asked(self, series: str) -> float:
+        """Return the monitor's interceptions per query, in all rounds together."""
+        own = samples.of(self._measured, series, UNLIMITED, USERS)
         kinds = (count for one in own for kind, count in one.interceptions.items() if kind not in PER_SESSION)
         return sum(kinds) / sum(one.queries for one in own)
 
@@ -103,13 +109,16 @@ def summarise(
     *,
     ed25519: Estimate,
     counts: Mapping[str, Counts],
+    near: Counts,
+    far: Counts,
     size: Mapping[str, Any],
     seed: int,
 ) -> dict[str, Any]:
     """Return what session.json contains, as plain JSON values.
 
-    ``ed25519`` is the CPU time of verifying a login. ``counts`` are by what was measured. ``size`` describes the
-    measurement. What `loadgen.measuring.live` found is added later, as "live".
+    ``ed25519`` is the CPU time of verifying a login. ``counts`` of bare sessions are by what was measured, ``near`` and
+    ``far`` are of queries. ``size`` describes the measurement. What `loadgen.measuring.live` finds is added later, as
+    "live".
     """
     found = Samples(measured, seed)
     login = ed25519.value
@@ -128,13 +137,11 @@ def summarise(
         "control_us_per_session": figure(found.difference(found.session(CONTROL), found.session(BASELINE))),
         "added_cpu_us_per_query": figure(found.difference(found.query(SHAI), found.query(BASELINE))),
         "control_us_per_query": figure(found.difference(found.query(CONTROL), found.query(BASELINE))),
-        "cpu_us_per_interception": figure(_prepared(found)),
+        "cpu_us_per_interception": figure(_prepared(found, near, far)),
         "cpu_us_per_interception_dynamic": figure(_evaluated(found)),
         "interceptions_per_query": {
-            "dynamic": round(found.asked(DYNAMIC, USERS), 4),
-            "shai": round(found.asked(SHAI, USERS), 4),
-            "shai_far": round(found.asked(SHAI, FAR), 4),
-            "shai_near": round(found.asked(SHAI, NEAR), 4),
+            "dynamic": round(found.asked(DYNAMIC), 4),
+            "shai": round(found.asked(SHAI), 4),
         },
         **{
             kind: {series: count.per_session(kind) for series, count in counts.items()}
@@ -173,20 +180,26 @@ def figure(estimate: Estimate) -> Figure:
     }
 
 
-def _prepared(found: Samples) -> Estimate:
-    """Return the CPU time that an interception adds to an open, when the answer is prepared."""
-    more = found.asked(SHAI, FAR) - found.asked(SHAI, NEAR)
-    return _each(found.difference(*found.asking()), more)
+def _prepared(found: Samples, near: Counts, far: Counts) -> Estimate:
+    """Return the CPU time that an interception adds to an open, when the answer is prepared.
+
+    A query has one document, and so one interception if the document has to be asked for.
+    """
+    more = far.calls_of_guards - near.calls_of_guards
+    if more < 1:
+        raise UncountedError(
+            f"monitor and supervisor make {more:.2f} system calls more for a document that has to be asked for; with "
+            "sessions that open documents natively (`shai doctor`: detached mounts) it is at least one"
+        )
+    return found.difference(*found.asking())
 
 
 def _evaluated(found: Samples) -> Estimate:
     """Return the CPU time of an interception in mode dynamic, which evaluates the policies for each."""
-    return _each(found.difference(found.query(DYNAMIC), found.query(BASELINE)), found.asked(DYNAMIC, USERS))
-
-
-def _each(estimate: Estimate, interceptions: float) -> Estimate:
-    if interceptions <= 0:
-        raise UncountedError("no interception was counted in slices whose documents have to be asked for")
+    interceptions = found.asked(DYNAMIC)
+    if interceptions == 0:
+        raise UncountedError("the monitor counted no interception of a query in mode dynamic")
+    estimate = found.difference(found.query(DYNAMIC), found.query(BASELINE))
     value, low, high = (end / interceptions for end in (estimate.value, estimate.low, estimate.high))
     return replace(estimate, value=value, low=low, high=high)
 

@@ -21,7 +21,7 @@ from loadgen.results.samples import Sample
 
 SESSION = {"baseline": 200.0, "control": 205.0, "forked": 400.0, "shai": 900.0, "dynamic": 950.0}
 QUERY = {"baseline": 100.0, "control": 101.0, "shai": 110.0, "dynamic": 400.0}
-ASKED_MICROS, ASKED_SHARE = 20.0, 0.9
+ASKED_MICROS = 20.0
 PLAN = Plan("sessions", rounds=5, slice_seconds=1.0, session_lengths=(BARE, UNLIMITED), warm_up_seconds=1.0)
 ED25519 = Estimate(50.0, 49.0, 51.0)
 LIVE = {
@@ -38,9 +38,9 @@ def made_samples(rounds: int = PLAN.rounds) -> list[Sample]:
 def made(series: str, turn: Any) -> Sample:
     bare = turn.session_length == BARE
     queries, people = (0, 1000) if bare else (2000, 24)
-    query = QUERY.get(series, 0.0) + (ASKED_SHARE * ASKED_MICROS if turn.people == FAR else 0.0)
+    query = QUERY.get(series, 0.0) + (ASKED_MICROS if turn.people == FAR else 0.0)
     micros = (1 + turn.round / 10) * (people * SESSION[series] + queries * query)
-    asked = {"dynamic": 3 * queries, "shai": int(queries * ASKED_SHARE) if turn.people == FAR else 0}.get(series, 0)
+    asked = 3 * queries if series == "dynamic" else 0
     return Sample(
         round=turn.round, order=turn.order, mode=series, session_length=turn.session_length, mispredicted=0.0,
         seed=turn.seed, queries=queries, sessions=people, failures=0, seconds=1.0, cpu_seconds=micros / 1e6,
@@ -50,15 +50,18 @@ def made(series: str, turn: Any) -> Sample:
     )  # fmt: skip
 
 
-def summarised(measured: list[Sample]) -> dict[str, Any]:
-    counts = {
-        name: sessions.Counts(
-            100, {kind: {"worker": 300, "monitor": 100} for kind in ("faults", "switches", "syscalls")}
-        )
-        for name in ("baseline", "forked", "shai")
-    }
+def counts(calls: int) -> sessions.Counts:
+    """Of 100 sessions with 10 queries each."""
+    numbers = {kind: {"worker": 300, "monitor": 100} for kind in ("faults", "switches")}
+    return sessions.Counts(100, 1000, {**numbers, "syscalls": {"worker": 300, "monitor": 100, "supervisor": calls}})
+
+
+def summarised(measured: list[Sample], far: int = 6000) -> dict[str, Any]:
+    counted = {name: counts(0) for name in ("baseline", "forked", "shai")}
     size = {"rounds": len({one.round for one in measured}), "seed": 1}
-    return sessions.summarise(measured, ed25519=ED25519, counts=counts, size=size, seed=1)
+    return sessions.summarise(
+        measured, ed25519=ED25519, counts=counted, near=counts(0), far=counts(far), size=size, seed=1
+    )
 
 
 @pytest.fixture
@@ -105,7 +108,7 @@ def test_every_figure_has_an_interval_around_it(found: dict[str, Any]) -> None:
 
 def test_what_was_counted_is_given_per_session_and_process(found: dict[str, Any]) -> None:
     assert found["faults"] == found["switches"] == found["syscalls"] == {"baseline": 4.0, "forked": 4.0, "shai": 4.0}
-    assert found["by_process"]["shai"]["syscalls"] == {"worker": 3.0, "monitor": 1.0}
+    assert found["by_process"]["shai"]["syscalls"] == {"worker": 3.0, "monitor": 1.0, "supervisor": 0.0}
     assert found["by_process"]["control"].keys() == {"cpu_us_per_session"}
     assert found["by_process"]["shai"]["cpu_us_per_session"]["monitor"] == pytest.approx(450 * 1.2)
 
@@ -132,8 +135,14 @@ def test_the_tables_fit_and_say_what_matters(found: dict[str, Any]) -> None:
 
 def test_an_interception_that_nobody_counted_has_no_cost() -> None:
     measured = [replace(one, interceptions={}) for one in made_samples()]
-    with pytest.raises(sessions.UncountedError, match="no interception was counted"):
+    with pytest.raises(sessions.UncountedError, match="counted no interception of a query in mode dynamic"):
         summarised(measured)
+
+
+@pytest.mark.parametrize("far", [0, 999])
+def test_documents_that_are_not_asked_for_tell_nothing_about_interceptions(far: int) -> None:
+    with pytest.raises(sessions.UncountedError, match=r"make \d\.\d\d system calls more for a document"):
+        summarised(made_samples(), far=far)
 
 
 numbers = st.floats(min_value=-1e6, max_value=1e6)
