@@ -207,6 +207,8 @@ slot_store(struct supervisor *s, struct session *session)
 		return -1;
 	if (!session->store_begun) {
 		session->store_begun = true;
+		/* A clean connection is watched for its end, and may be replaced now. */
+		loop_release(&slot->store_socket);
 		keyvalue_login(
 		    slot->store, session->set->kv_user, session->set->kv_password, loop_now());
 		watch_store(session);
