@@ -57,6 +57,24 @@ obey(struct supervisor *s, struct session *session, struct bytes message)
 	}
 }
 
+void
+worker_messages_finish(struct supervisor *s, struct session *session)
+{
+	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
+	ssize_t length;
+
+	while (session_lives(session) && (length = packet_receive(session->socket.descriptor,
+					      message, sizeof(message), NULL)) > 0) {
+		struct bytes received = {message, (size_t)length, 0};
+		struct worker_record record;
+
+		if (worker_decode(received, &session->conversation, &record) != NULL)
+			return;
+		if (record.type == SHAI_RESET)
+			reset(s, session, record.reset);
+	}
+}
+
 static void
 socket_ready(struct source *source, uint32_t events)
 {

@@ -13,6 +13,7 @@
 #include "notifications.h"
 #include "sessions.h"
 #include "text.h"
+#include "worker_messages.h"
 
 #define BACK_OFF_FIRST (20 * MILLISECOND)
 #define BACK_OFF_MAX (5 * SECOND)
@@ -179,6 +180,7 @@ worker_ended(struct supervisor *s, const siginfo_t *ended)
 	if (worker != NULL && worker->session != NULL) {
 		struct session *session = worker->session;
 
+		worker_messages_finish(s, session);
 		if (session->reset)
 			back_off(s, false);
 		else if (loop_now() - worker->born < EARLY)

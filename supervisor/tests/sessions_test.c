@@ -3,6 +3,7 @@
  * Sessions in the real supervisor: begin, login, documents, transfers, end.
  */
 #include <errno.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -382,6 +383,36 @@ says_how_a_worker_ended(void **state)
 	}
 }
 
+/* While the supervisor stands still, both reset and end: it sees both ends with the first. */
+static void
+a_worker_that_ended_after_its_reset_has_served(void **state)
+{
+	struct client first, second;
+
+	(void)state;
+	start();
+	first = client_begin(&h);
+	second = client_begin(&h);
+	(void)client_bind(&first, "alice");
+	(void)client_bind(&second, "bob");
+	assert_int_equal(kill(h.supervisor, SIGSTOP), 0);
+	client_reset(&first, 1);
+	client_order(&first, EXIT, 4, NULL, 0);
+	assert_true(client_closed(&first));
+	client_reset(&second, 1);
+	client_order(&second, EXIT, 4, NULL, 0);
+	assert_true(client_closed(&second));
+	assert_int_equal(kill(h.supervisor, SIGCONT), 0);
+	for (int i = 0; i < 2; i++) {
+		const struct shai_control_event *ended = harness_event(&h, SHAI_EVENT_ENDED);
+
+		assert_string_equal(ended->reason, "");
+		assert_int_equal(ended->counters[0], 1);
+	}
+	close(first.socket);
+	close(second.socket);
+}
+
 static void
 the_monitor_ends_sessions(void **state)
 {
@@ -474,6 +505,7 @@ main(void)
 	    TEST(the_worker_gets_its_slots_pipe),
 	    TEST(a_message_that_breaks_the_protocol_ends_the_session),
 	    TEST(says_how_a_worker_ended),
+	    TEST(a_worker_that_ended_after_its_reset_has_served),
 	    TEST(the_monitor_ends_sessions),
 	    TEST(limits_connections_principals_and_time),
 	    TEST(ends_a_session_without_a_user),
