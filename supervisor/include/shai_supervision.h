@@ -83,7 +83,7 @@ struct shai_control_settings {
 	uint32_t unbound_ms;    /* how long a session may be without a user */
 	uint32_t lifetime_s;    /* how long a session may last */
 	uint32_t per_principal; /* sessions of one principal */
-	uint32_t per_peer;      /* connections of one peer address (IPv6: of one /64) */
+	uint32_t per_peer;      /* of one address (IPv6: /64), without a user for 1 s */
 	uint32_t parameters;    /* SHAI_PARAMETER_*: by what instances differ */
 	uint32_t mounts_max;    /* detached mounts that are kept */
 	uint32_t reserved;

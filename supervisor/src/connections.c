@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "crowd.h"
 #include "events.h"
 #include "monitor.h"
 #include "notifications.h"
@@ -61,17 +62,22 @@ static void
 report_limit(struct supervisor *s, const uint8_t address[SHAI_ADDRESS_SIZE], uint32_t withheld)
 {
 	struct shai_control_event *event = events_add(SHAI_EVENT_LIMIT);
+	char reason[SHAI_REASON_MAX];
+	size_t length;
 
+	crowd_reason(s, reason);
+	if (withheld > 0) {
+		length = strlen(reason);
+		(void)snprintf(reason + length, sizeof(reason) - length,
+		    "; %u events were left out before this", withheld);
+	}
+	text_copy(event->reason, sizeof(event->reason), reason);
 	memcpy(event->peer, address, sizeof(event->peer));
-	(void)snprintf(event->reason, sizeof(event->reason),
-	    "the peer already has %u connections, the limit; %u events were left out before this",
-	    s->settings.per_peer, withheld);
 }
 
 /* Fills in a session for a connection, in a free slot. */
 static void
-prepare(struct supervisor *s, struct session *session, struct peer *connected,
-    const uint8_t address[SHAI_ADDRESS_SIZE])
+prepare(struct supervisor *s, struct session *session, const uint8_t address[SHAI_ADDRESS_SIZE])
 {
 	*session = (struct session){.state = SESSION_UNBOUND,
 	    .supervisor = s,
@@ -79,8 +85,7 @@ prepare(struct supervisor *s, struct session *session, struct peer *connected,
 	    .socket.descriptor = -1,
 	    .id = ++s->next_session,
 	    .mode = s->mode,
-	    .began = loop_now(),
-	    .connected = connected};
+	    .began = loop_now()};
 	memcpy(session->peer, address, sizeof(session->peer));
 	text_copy(session->region, sizeof(session->region), regions_find(&s->regions, address));
 }
@@ -155,13 +160,12 @@ begin(struct supervisor *s, struct session *session, struct worker *worker, int 
 
 /* Gives a connection to the next worker that lives. */
 static void
-serve(struct supervisor *s, int connection, struct peer *connected,
-    const uint8_t address[SHAI_ADDRESS_SIZE])
+serve(struct supervisor *s, int connection, const uint8_t address[SHAI_ADDRESS_SIZE])
 {
 	struct session *session = slot_free(s);
 	struct worker *worker;
 
-	prepare(s, session, connected, address);
+	prepare(s, session, address);
 	while ((worker = workers_in(s, WORKER_IDLE)) != NULL) {
 		if (begin(s, session, worker, connection) == 0)
 			return;
@@ -169,7 +173,6 @@ serve(struct supervisor *s, int connection, struct peer *connected,
 		worker->state = WORKER_REFUSED;
 		(void)kill(worker->pid, SIGKILL);
 	}
-	limits_leave(connected);
 	session->state = SESSION_NONE;
 }
 
@@ -185,7 +188,6 @@ connection_ready(struct source *source, uint32_t events)
 		socklen_t size = sizeof(peer);
 		int connection =
 		    accept4(source->descriptor, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC);
-		struct peer *connected;
 		uint32_t withheld;
 
 		if (connection < 0 && (errno == EAGAIN || errno == ECONNABORTED))
@@ -195,9 +197,8 @@ connection_ready(struct source *source, uint32_t events)
 			break;
 		}
 		address_of(&peer, address);
-		connected = limits_enter(&s->limits, address, s->settings.per_peer, loop_now());
-		if (connected != NULL)
-			serve(s, connection, connected, address);
+		if (!crowd_refuses(s, address, loop_now()))
+			serve(s, connection, address);
 		else if (limits_report(&s->limits, address, loop_now(), &withheld))
 			report_limit(s, address, withheld);
 		(void)close(connection);

@@ -13,7 +13,7 @@ int connections_listen(struct supervisor *s, int listening);
 
 /*
  * Waits for connections if one could be served now, and reports what was held back about
- * peers over their limit. Returns when to call it again at the latest.
+ * peers that were refused. Returns when to call it again at the latest.
  */
 int64_t connections_tend(struct supervisor *s);
 

@@ -4,9 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Copies an address; of an IPv6 address, its network of 64 bits. */
-static void
-peer_address(const uint8_t address[SHAI_ADDRESS_SIZE], uint8_t out[SHAI_ADDRESS_SIZE])
+void
+limits_network(const uint8_t address[SHAI_ADDRESS_SIZE], uint8_t out[SHAI_ADDRESS_SIZE])
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -18,7 +17,7 @@ peer_address(const uint8_t address[SHAI_ADDRESS_SIZE], uint8_t out[SHAI_ADDRESS_
 static bool
 forgettable(const struct peer *peer, int64_t now)
 {
-	return peer->connections == 0 && peer->withheld == 0 && peer->quiet <= now;
+	return peer->withheld == 0 && peer->quiet <= now;
 }
 
 /* Returns the entry of an address, a new one if there is room, else NULL. */
@@ -42,46 +41,6 @@ entry(struct limits *limits, const uint8_t wanted[SHAI_ADDRESS_SIZE], int64_t no
 	return room;
 }
 
-/* Makes room. What was withheld about a peer without connections counts for the others. */
-static struct peer *
-evict(struct limits *limits, const uint8_t wanted[SHAI_ADDRESS_SIZE])
-{
-	for (size_t i = 0; i < LIMITS_PEERS; i++) {
-		struct peer *peer = &limits->peer[i];
-
-		if (peer->connections > 0)
-			continue;
-		limits->others.withheld += peer->withheld;
-		memset(peer, 0, sizeof(*peer));
-		memcpy(peer->address, wanted, SHAI_ADDRESS_SIZE);
-		return peer;
-	}
-	return NULL;
-}
-
-struct peer *
-limits_enter(
-    struct limits *limits, const uint8_t address[SHAI_ADDRESS_SIZE], uint32_t limit, int64_t now)
-{
-	uint8_t wanted[SHAI_ADDRESS_SIZE];
-	struct peer *peer;
-
-	peer_address(address, wanted);
-	peer = entry(limits, wanted, now);
-	if (peer == NULL)
-		peer = evict(limits, wanted);
-	if (peer == NULL || (limit > 0 && peer->connections >= limit))
-		return NULL;
-	peer->connections++;
-	return peer;
-}
-
-void
-limits_leave(struct peer *peer)
-{
-	peer->connections--;
-}
-
 static uint32_t
 report(struct peer *peer, int64_t now)
 {
@@ -99,7 +58,7 @@ limits_report(struct limits *limits, const uint8_t address[SHAI_ADDRESS_SIZE], i
 	uint8_t wanted[SHAI_ADDRESS_SIZE];
 	struct peer *peer;
 
-	peer_address(address, wanted);
+	limits_network(address, wanted);
 	peer = entry(limits, wanted, now);
 	if (peer == NULL)
 		peer = &limits->others;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * How many connections a peer may have, and how often an event about it is sent. A peer
- * is an IPv4 address or an IPv6 network of 64 bits, which usually belongs to one host.
+ * How often an event about a peer is sent. A peer is an IPv4 address or an IPv6 network of
+ * 64 bits, all of which one client may have.
  * Needs no memory but its own. Times are of a monotonic clock, in nanoseconds.
  */
 #ifndef SUPERVISOR_LIMITS_H
@@ -16,24 +16,18 @@
 
 struct peer {
 	uint8_t address[SHAI_ADDRESS_SIZE]; /* of a network, the first */
-	uint32_t connections;
-	uint32_t withheld; /* events since the last one that was sent */
-	int64_t quiet;     /* none is sent before this time */
+	uint32_t withheld;                  /* events since the last one that was sent */
+	int64_t quiet;                      /* none is sent before this time */
 };
 
-/* All zero: nobody is connected. */
+/* All zero: no event was sent. */
 struct limits {
 	struct peer peer[LIMITS_PEERS];
-	struct peer others; /* those that there was no room for; never connected */
+	struct peer others; /* those that there was no room for */
 };
 
-/*
- * Counts a connection, which limits_leave ends. Returns NULL if limit connections of the
- * peer are there; 0 is no limit. At most LIMITS_PEERS may be connected at a time.
- */
-struct peer *limits_enter(
-    struct limits *limits, const uint8_t address[SHAI_ADDRESS_SIZE], uint32_t limit, int64_t now);
-void limits_leave(struct peer *peer);
+/* The first address of a peer that has an address. */
+void limits_network(const uint8_t address[SHAI_ADDRESS_SIZE], uint8_t out[SHAI_ADDRESS_SIZE]);
 
 /*
  * Returns whether an event about a peer may be sent now. If so, *withheld becomes how many

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "binding.h"
-#include "connections.h"
+#include "crowd.h"
 #include "events.h"
 #include "monitor.h"
 #include "slots.h"
@@ -52,30 +52,25 @@ session_send(struct supervisor *s, struct session *session, const void *record, 
 	return -1;
 }
 
+/* The session no longer counts as one of its user's, who may log in elsewhere. */
+static void
+leave(struct supervisor *s, struct session *session)
+{
+	if (session->user != NULL)
+		keys_leave(&s->keys, session->user);
+	session->user = NULL;
+}
+
 void
 session_end(struct supervisor *s, struct session *session, const char *reason)
 {
-	(void)s;
 	if (!session_lives(session))
 		return;
 	text_copy(session->reason, sizeof(session->reason), reason);
 	session->state = SESSION_ENDING;
+	leave(s, session);
 	loop_forget(&session->socket);
 	(void)kill(session->worker->pid, SIGKILL);
-}
-
-/* Gives back what the session was counted in and held. */
-static void
-release(struct supervisor *s, struct session *session)
-{
-	if (session->connected != NULL)
-		limits_leave(session->connected);
-	if (session->user != NULL)
-		keys_leave(&s->keys, session->user);
-	set_release(session->set);
-	session->connected = NULL;
-	session->user = NULL;
-	session->set = NULL;
 }
 
 void
@@ -90,11 +85,42 @@ session_worker_gone(struct supervisor *s, struct session *session, const char *h
 	memcpy(event->counters, &session->counters, sizeof(event->counters));
 	event->latency_us = (uint32_t)((loop_now() - session->began) / 1000);
 	loop_forget(&session->socket);
-	release(s, session);
+	leave(s, session);
+	set_release(session->set);
+	session->set = NULL;
 	session->worker->session = NULL;
 	session->worker = NULL;
 	session->state = SESSION_CLEANING;
 	slot_clean(s, session->slot);
+}
+
+/* Ends a session that nobody has logged in to in time. */
+static void
+end_without_user(struct supervisor *s, struct session *session, const char *reason)
+{
+	struct shai_control_event *event = monitor_event(SHAI_EVENT_REFUSED, session);
+
+	text_copy(event->reason, sizeof(event->reason), reason);
+	session_end(s, session, reason);
+}
+
+/* Ends a session of a crowd, once it had time to log in. Returns when that is. */
+static int64_t
+limit_crowd(struct supervisor *s, struct session *session, int64_t now)
+{
+	int64_t hurry = session->began + CROWD_HURRY;
+	char reason[SHAI_REASON_MAX];
+
+	if (session->hurried || session->user != NULL || s->settings.per_peer == 0)
+		return INT64_MAX;
+	if (hurry > now)
+		return hurry;
+	session->hurried = true;
+	if (crowd_exceeds(s, session)) {
+		crowd_reason(s, reason);
+		end_without_user(s, session, reason);
+	}
+	return INT64_MAX;
 }
 
 /* Ends a session that is over its time. Returns when that is. */
@@ -105,27 +131,35 @@ limit_time(struct supervisor *s, struct session *session, int64_t now)
 	int64_t unbound = INT64_MAX, lifetime = INT64_MAX;
 	char reason[SHAI_REASON_MAX];
 
-	if (!session_lives(session))
-		return INT64_MAX;
 	if (session->state != SESSION_BOUND && limits->unbound_ms != 0)
 		unbound = session->began + limits->unbound_ms * MILLISECOND;
 	if (limits->lifetime_s != 0)
 		lifetime = session->began + limits->lifetime_s * SECOND;
 	if (unbound <= now) {
-		struct shai_control_event *event = monitor_event(SHAI_EVENT_REFUSED, session);
-
 		(void)snprintf(reason, sizeof(reason), "nobody authenticated within %u ms",
 		    limits->unbound_ms);
-		text_copy(event->reason, sizeof(event->reason), reason);
-		session_end(s, session, reason);
+		end_without_user(s, session, reason);
 	} else if (lifetime <= now) {
 		(void)snprintf(reason, sizeof(reason),
 		    "the session lasted %u s, which is the limit", limits->lifetime_s);
 		session_end(s, session, reason);
 	}
+	return unbound < lifetime ? unbound : lifetime;
+}
+
+/* Ends a session that a limit ends. Returns when to ask again. */
+static int64_t
+limit(struct supervisor *s, struct session *session, int64_t now)
+{
+	int64_t crowd = INT64_MAX, time = INT64_MAX;
+
+	if (session_lives(session))
+		crowd = limit_crowd(s, session, now);
+	if (session_lives(session))
+		time = limit_time(s, session, now);
 	if (!session_lives(session))
 		return INT64_MAX;
-	return unbound < lifetime ? unbound : lifetime;
+	return crowd < time ? crowd : time;
 }
 
 int64_t
@@ -135,7 +169,7 @@ sessions_tend(struct supervisor *s)
 
 	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++) {
 		struct session *session = &s->session[i];
-		int64_t over = limit_time(s, session, now);
+		int64_t over = limit(s, session, now);
 		int64_t cleaned = slot_tend(s, session->slot, now);
 
 		if (session->state == SESSION_WAITING)

@@ -80,9 +80,8 @@ struct session {
 	uint8_t nonce[SHAI_NONCE_SIZE];
 	uint8_t peer[SHAI_ADDRESS_SIZE];
 	char region[SHAI_NAME_MAX];
-	struct peer *connected;        /* counts the connection while it lives */
 	char principal[SHAI_NAME_MAX]; /* of the last login, verified or not */
-	struct principal *user;        /* verified; counted while the session lives */
+	struct principal *user;        /* verified; counts the session, while it lives */
 	struct set *set;               /* held once bound */
 	char instance[SHAI_NAME_MAX];  /* of the set */
 	int64_t began;                 /* loop_now */
@@ -90,6 +89,7 @@ struct session {
 	uint64_t sequence;             /* of the login */
 	struct worker_conversation conversation;
 	bool questioned;              /* the monitor is to answer an OPEN; messages wait */
+	bool hurried;                 /* whether it is one of a crowd has been decided */
 	bool reset;                   /* the worker has said that the session is over */
 	bool store_begun;             /* its login at the key-value store */
 	bool violated;                /* an invalid record of its channel was recorded */

@@ -22,15 +22,24 @@ client_key(const char *principal, uint8_t key[SHAI_KEY_SIZE], uint8_t secret[64]
 }
 
 int
-client_connect(const struct harness *h)
+client_connect_from(const struct harness *h, uint8_t host)
 {
+	struct sockaddr_in own = {
+	    .sin_family = AF_INET, .sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffu) | host)};
 	struct sockaddr_in address = {.sin_family = AF_INET,
 	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	    .sin_port = htons((uint16_t)h->port)};
 	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	EXPECT(bind(client, (struct sockaddr *)&own, sizeof(own)) == 0);
 	EXPECT(connect(client, (struct sockaddr *)&address, sizeof(address)) == 0);
 	return client;
+}
+
+int
+client_connect(const struct harness *h)
+{
+	return client_connect_from(h, 1);
 }
 
 /* Reads size bytes. Returns false if the connection ended before. */
@@ -78,9 +87,9 @@ client_closed(const struct client *client)
 }
 
 struct client
-client_begin(const struct harness *h)
+client_begin_from(const struct harness *h, uint8_t host)
 {
-	struct client client = {.socket = client_connect(h)};
+	struct client client = {.socket = client_connect_from(h, host)};
 	struct report report = client_report(&client, &client.connected, sizeof(client.connected));
 
 	EXPECT(report.size == sizeof(client.connected) && report.descriptors == 0);
@@ -89,6 +98,12 @@ client_begin(const struct harness *h)
 	EXPECT(strcmp(client.connected.service, "search") == 0);
 	EXPECT(strcmp(client.connected.pipeline, "syse") == 0);
 	return client;
+}
+
+struct client
+client_begin(const struct harness *h)
+{
+	return client_begin_from(h, 1);
 }
 
 void
@@ -104,6 +119,13 @@ client_order(
 		memcpy(bytes + sizeof(frame), payload, size);
 	EXPECT(send(client->socket, bytes, sizeof(frame) + size, MSG_NOSIGNAL) ==
 	       (ssize_t)(sizeof(frame) + size));
+}
+
+void
+client_finish_orders(const struct client *client)
+{
+	client_order(client, WRITE, STDOUT_FILENO, "done\n", 5);
+	EXPECT(client_report(client, NULL, 0).value == 5);
 }
 
 void

@@ -90,11 +90,19 @@ struct client {
 /* The key pair of a principal. */
 void client_key(const char *principal, uint8_t key[SHAI_KEY_SIZE], uint8_t secret[64]);
 
-/* Connects; begun when the worker has its session. */
+/*
+ * Connects, from the address 127.0.0.HOST or from 127.0.0.1; begun when the worker has its
+ * session.
+ */
+int client_connect_from(const struct harness *h, uint8_t host);
 int client_connect(const struct harness *h);
+struct client client_begin_from(const struct harness *h, uint8_t host);
 struct client client_begin(const struct harness *h);
 void client_order(
     const struct client *client, enum order order, int argument, const void *payload, size_t size);
+
+/* Waits until the worker has carried out all orders before. */
+void client_finish_orders(const struct client *client);
 
 /* Waits for the next report, with at most size bytes in out. */
 struct report client_report(const struct client *client, void *out, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Connections of a peer, and events about it.
+ * Events about peers.
  */
 #include "testing.h"
 
@@ -39,43 +39,12 @@ six(uint8_t network, uint8_t host)
 	return (struct address){{0x20, 0x01, [7] = network, [15] = host}};
 }
 
-static struct peer *
-enter(struct address address, uint32_t limit)
-{
-	return limits_enter(&limits, address.bytes, limit, 0);
-}
-
 static bool
 reports(struct address address, int64_t now, uint32_t expected)
 {
 	uint32_t withheld = UINT32_MAX;
 
 	return limits_report(&limits, address.bytes, now, &withheld) && withheld == expected;
-}
-
-static void
-connections_of_an_address_are_limited(void **state)
-{
-	struct peer *first = enter(four(1), 2);
-
-	(void)state;
-	assert_non_null(first);
-	assert_ptr_equal(enter(four(1), 2), first);
-	assert_null(enter(four(1), 2));
-	assert_non_null(enter(four(2), 2));
-	limits_leave(first);
-	assert_non_null(enter(four(1), 2));
-	assert_non_null(enter(four(1), 0));
-}
-
-static void
-a_network_of_version_6_is_one_peer(void **state)
-{
-	(void)state;
-	assert_non_null(enter(six(1, 1), 2));
-	assert_non_null(enter(six(1, 2), 2));
-	assert_null(enter(six(1, 3), 2));
-	assert_non_null(enter(six(2, 3), 2));
 }
 
 static void
@@ -88,6 +57,15 @@ one_event_a_second_is_sent(void **state)
 	assert_true(reports(four(2), 5 * SECOND, 0));
 	assert_true(reports(four(1), 6 * SECOND, 2));
 	assert_true(reports(four(1), 7 * SECOND, 0));
+}
+
+static void
+a_network_of_version_6_is_one_peer(void **state)
+{
+	(void)state;
+	assert_true(reports(six(1, 1), 5 * SECOND, 0));
+	assert_false(reports(six(1, 2), 5 * SECOND, 0));
+	assert_true(reports(six(2, 1), 5 * SECOND, 0));
 }
 
 static void
@@ -130,36 +108,14 @@ a_flood_of_addresses_is_counted(void **state)
 	assert_int_equal(counted, 0);
 }
 
-/* A flood of addresses neither keeps others away nor makes connections forgotten. */
-static void
-connections_have_room_in_a_flood(void **state)
-{
-	uint32_t withheld, total = 0;
-
-	(void)state;
-	assert_non_null(enter(four(7), 1));
-	for (uint32_t i = 100; i < 100 + 2 * LIMITS_PEERS; i++)
-		for (int again = 0; again < 2; again++)
-			(void)limits_report(&limits, four(i).bytes, SECOND, &withheld);
-	for (uint32_t i = 0; i < SHAI_SLOTS_MAX - 1; i++)
-		assert_non_null(enter(six((uint8_t)i, 0), 1));
-	assert_null(enter(four(7), 1));
-	while (limits_due(&limits, 3 * SECOND, &withheld) != NULL)
-		total += withheld;
-	/* Each address twice, less the events that were sent: one each with an entry, and one. */
-	assert_int_equal(total, 4 * LIMITS_PEERS - (LIMITS_PEERS - 1) - 1);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(connections_of_an_address_are_limited, clear),
 	    cmocka_unit_test_setup(a_network_of_version_6_is_one_peer, clear),
 	    cmocka_unit_test_setup(one_event_a_second_is_sent, clear),
 	    cmocka_unit_test_setup(what_was_withheld_is_due_when_its_second_is_over, clear),
 	    cmocka_unit_test_setup(a_flood_of_addresses_is_counted, clear),
-	    cmocka_unit_test_setup(connections_have_room_in_a_flood, clear),
 	};
 
 	return cmocka_run_group_tests_name("limits", tests, NULL, NULL);

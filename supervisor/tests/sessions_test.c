@@ -444,7 +444,7 @@ the_monitor_ends_sessions(void **state)
 }
 
 static void
-limits_connections_principals_and_time(void **state)
+limits_sessions_of_a_principal_and_their_time(void **state)
 {
 	struct shai_control_settings settings = harness_settings();
 	struct client first, second;
@@ -452,20 +452,47 @@ limits_connections_principals_and_time(void **state)
 
 	(void)state;
 	settings.per_principal = 1;
-	settings.per_peer = 2;
-	settings.slots = 3;
-	settings.idle_max = 3;
 	settings.lifetime_s = 1;
 	harness_start(&h, SERVES, &settings);
 	first = client_begin(&h);
 	second = client_begin(&h);
-	assert_true(client_closed(&(struct client){.socket = client_connect(&h)}));
-	(void)harness_event(&h, SHAI_EVENT_LIMIT);
 	(void)client_bind(&first, "alice");
 	client_login(&second, "alice", false);
 	assert_int_equal(client_bound(&second, &report).status, EACCES);
+	(void)harness_event(&h, SHAI_EVENT_LIMIT);
 	(void)client_bind(&second, "bob");
 	assert_true(client_closed(&first) && client_closed(&second)); /* over their lifetime */
+	close(first.socket);
+	close(second.socket);
+}
+
+/*
+ * The supervisor gets the end of the first session and the login to the second at once,
+ * while the first one's worker still runs.
+ */
+static void
+a_session_that_ends_counts_for_its_user_no_longer(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct client first, second;
+	struct report report;
+	int status;
+
+	(void)state;
+	settings.per_principal = 1;
+	harness_start(&h, SERVES, &settings);
+	first = client_begin(&h);
+	second = client_begin(&h);
+	(void)client_bind(&first, "alice");
+	assert_int_equal(kill(h.supervisor, SIGSTOP), 0);
+	assert_int_equal(waitpid(h.supervisor, &status, WUNTRACED), h.supervisor);
+	client_reset(&first, 1);
+	client_finish_orders(&first);
+	client_login(&second, "alice", false);
+	client_finish_orders(&second);
+	assert_int_equal(kill(h.supervisor, SIGCONT), 0);
+	assert_int_equal(client_bound(&second, &report).status, 0);
+	assert_true(client_closed(&first));
 	close(first.socket);
 	close(second.socket);
 }
@@ -507,7 +534,8 @@ main(void)
 	    TEST(says_how_a_worker_ended),
 	    TEST(a_worker_that_ended_after_its_reset_has_served),
 	    TEST(the_monitor_ends_sessions),
-	    TEST(limits_connections_principals_and_time),
+	    TEST(limits_sessions_of_a_principal_and_their_time),
+	    TEST(a_session_that_ends_counts_for_its_user_no_longer),
 	    TEST(ends_a_session_without_a_user),
 	};
 
