@@ -261,6 +261,9 @@ enum shai_event_kind {
 	SHAI_EVENT_WORKER = 7     /* a worker died without a session */
 };
 
+/* Of SHAI_EVENT_ENDED: the supervisor ended the session; no other record gives the reason. */
+#define SHAI_EVENT_DECIDED 1u
+
 /* Session identifiers count from 1, and a supervisor never uses one again. */
 struct shai_control_event {
 	uint32_t kind;  /* enum shai_event_kind */
@@ -270,7 +273,7 @@ struct shai_control_event {
 	uint32_t slot;
 	uint32_t latency_us; /* of what the event is about */
 	uint32_t mode;       /* enum shai_mode, of the session */
-	uint32_t reserved;
+	uint32_t flags;      /* SHAI_EVENT_DECIDED */
 	uint8_t peer[SHAI_ADDRESS_SIZE];
 	uint64_t counters[SHAI_COUNTERS_COUNT]; /* of SHAI_EVENT_ENDED, as the worker said them */
 	char principal[SHAI_NAME_MAX];

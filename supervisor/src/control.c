@@ -89,7 +89,7 @@ forget(struct supervisor *s, const struct control *record, struct descriptors *r
 
 		if ((record->forget->flags & SHAI_FORGET_END) != 0 && session->set != NULL &&
 		    session->state == SESSION_BOUND && set_named(session->set, record->forget))
-			session_end(s, session, record->forget->reason);
+			session_end_quietly(s, session, record->forget->reason);
 	}
 	return 0;
 }
@@ -129,7 +129,7 @@ end(struct supervisor *s, const struct control *record, struct descriptors *rece
 
 	(void)received;
 	if (session != NULL)
-		session_end(s, session, record->end->reason);
+		session_end_quietly(s, session, record->end->reason);
 	return 0;
 }
 

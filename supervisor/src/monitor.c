@@ -54,7 +54,7 @@ tell_fenced(struct supervisor *s)
 	return 0;
 }
 
-/* Tells the number of idle workers when it has become 0, or more. Returns when to ask again. */
+/* Tells the number of idle workers when it has changed. Returns when to ask again. */
 static int64_t
 tell_idle(struct supervisor *s, int64_t now)
 {
@@ -62,7 +62,7 @@ tell_idle(struct supervisor *s, int64_t now)
 	    .header = monitor_header(SHAI_CONTROL_IDLE, sizeof(record)),
 	    .workers = workers_count(s, WORKER_IDLE)};
 
-	if ((record.workers > 0) == (s->idle_told > 0))
+	if (record.workers == s->idle_told)
 		return INT64_MAX;
 	if (now < s->idle_after)
 		return s->idle_after;

@@ -42,11 +42,15 @@ packet_receive(int socket, void *record, size_t size, struct descriptors *receiv
 		header.msg_control = rights.bytes;
 		header.msg_controllen = sizeof(rights.bytes);
 	}
+	/*
+	 * Who closes a socket with unread messages leaves ECONNRESET for the other side, once.
+	 * Its own messages can still be read then.
+	 */
 	do
 		length = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (length < 0 && errno == EINTR);
+	while (length < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (length < 0)
-		return errno == ECONNRESET ? 0 : -1;
+		return -1;
 	if (received != NULL)
 		take_rights(&header, received);
 	/* Without room for them the kernel closes descriptors, and says that it did. */

@@ -69,8 +69,15 @@ session_end(struct supervisor *s, struct session *session, const char *reason)
 	text_copy(session->reason, sizeof(session->reason), reason);
 	session->state = SESSION_ENDING;
 	leave(s, session);
-	loop_forget(&session->socket);
 	(void)kill(session->worker->pid, SIGKILL);
+	loop_forget(&session->socket); /* after it, so that the worker does not see the end */
+}
+
+void
+session_end_quietly(struct supervisor *s, struct session *session, const char *reason)
+{
+	session->explained = session_lives(session);
+	session_end(s, session, reason);
 }
 
 void
@@ -79,6 +86,8 @@ session_worker_gone(struct supervisor *s, struct session *session, const char *h
 	struct shai_control_event *event = monitor_event(SHAI_EVENT_ENDED, session);
 	const char *reason = session->reason;
 
+	if (reason[0] != '\0' && !session->explained)
+		event->flags = SHAI_EVENT_DECIDED;
 	if (reason[0] == '\0' && !session->reset)
 		reason = how;
 	text_copy(event->reason, sizeof(event->reason), reason);
@@ -101,7 +110,7 @@ end_without_user(struct supervisor *s, struct session *session, const char *reas
 	struct shai_control_event *event = monitor_event(SHAI_EVENT_REFUSED, session);
 
 	text_copy(event->reason, sizeof(event->reason), reason);
-	session_end(s, session, reason);
+	session_end_quietly(s, session, reason);
 }
 
 /* Ends a session of a crowd, once it had time to log in. Returns when that is. */
@@ -141,7 +150,7 @@ limit_time(struct supervisor *s, struct session *session, int64_t now)
 		end_without_user(s, session, reason);
 	} else if (lifetime <= now) {
 		(void)snprintf(reason, sizeof(reason),
-		    "the session lasted %u s, which is the limit", limits->lifetime_s);
+		    "a session lasts at most %u s; connect again", limits->lifetime_s);
 		session_end(s, session, reason);
 	}
 	return unbound < lifetime ? unbound : lifetime;

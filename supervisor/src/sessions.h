@@ -21,6 +21,9 @@ int64_t sessions_tend(struct supervisor *s);
  */
 void session_end(struct supervisor *s, struct session *session, const char *reason);
 
+/* The same, if another event or the monitor itself says why. */
+void session_end_quietly(struct supervisor *s, struct session *session, const char *reason);
+
 /* The worker of a session is about to be reaped. how says how it ended. */
 void session_worker_gone(struct supervisor *s, struct session *session, const char *how);
 

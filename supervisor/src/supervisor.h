@@ -93,6 +93,7 @@ struct session {
 	bool reset;                   /* the worker has said that the session is over */
 	bool store_begun;             /* its login at the key-value store */
 	bool violated;                /* an invalid record of its channel was recorded */
+	bool explained;               /* another event, or the monitor, says why it ends */
 	char reason[SHAI_REASON_MAX]; /* why it ends; empty: the worker's own doing */
 	struct shai_counters counters;
 };

@@ -22,7 +22,7 @@ violate(struct supervisor *s, struct session *session, const char *problem)
 
 	(void)snprintf(reason, sizeof(reason), "the worker sent %s", problem);
 	text_copy(event->reason, sizeof(event->reason), reason);
-	session_end(s, session, reason);
+	session_end_quietly(s, session, reason);
 }
 
 static void

@@ -100,7 +100,7 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.Anal
 // activeInstances returns the instances with an open session.
 func (p *pipeline) activeInstances() []analysis.Instance {
 	var active []analysis.Instance
-	for _, s := range p.sessions.live() {
+	for _, s := range p.live() {
 		if holds := s.bound(); holds != nil {
 			who := holds.subject.session
 			active = append(active, instanceOf(s.task, parametersOf(who.Principal, who.Region)))

@@ -96,10 +96,16 @@ func TestOpenIsDecidedOnAsEverythingItIsUsedFor(t *testing.T) {
 	}
 }
 
+// unsupervised is the backend of a system without supervisors.
+type unsupervised struct{ sandbox.Backend }
+
+func (unsupervised) Supervises() bool { return false }
+
 // A process that a worker forks has what the worker has read, and no session by which
 // to tell.
 func TestOpenByAProcessThatAWorkerForked(t *testing.T) {
 	m, p := bareMonitor(t)
+	m.backend = unsupervised{m.backend} // a supervisor lets no worker fork
 	child := idleProcess(t)
 	if err := child.Start(); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestCountsOfASessionComeAtItsEnd(t *testing.T) {
 			t.Fatal(got)
 		}
 		_, _ = u.say("quit")
-		waiting.Until(t, "the session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
+		waiting.Until(t, "the session is over", func() bool { return len(s.liveSessions()) == 0 })
 		return allowed() - before
 	}
 	if got := counted("7"); got != 7 {

@@ -165,8 +165,7 @@ func (p *pipeline) abandon() (reset int) {
 		p.dropSets(every, "")
 		return 0
 	}
-	p.dropSets(every, "it is unknown what its user may still do; connect again")
-	return p.end(func(*session) bool { return true })
+	return endAll(p.live(), func() { p.dropSets(every, "it is unknown what its user may still do; connect again") })
 }
 
 // dropUnforeseen drops the sets of instances that were not analysed: no analysis updates
@@ -197,17 +196,15 @@ func (p *pipeline) replaceSet(one analysis.Affected) error {
 // reported yet. Their clients connect again and get the new capability set, which the caller
 // puts in force.
 func (p *pipeline) revoke(instance string) int {
-	p.tellRevoked(instance)
-	return p.end(func(s *session) bool { return s.subject().instance == instance })
+	return endAll(slices.DeleteFunc(p.live(), func(s *session) bool { return s.subject().instance != instance }),
+		func() { p.tellRevoked(instance) })
 }
 
-// end ends the live sessions for which a condition holds.
-func (p *pipeline) end(condition func(*session) bool) (count int) {
-	for _, s := range p.sessions.live() {
-		if condition(s) {
-			s.worker.Kill()
-			count++
-		}
+// endAll ends sessions. tell makes supervisors end theirs.
+func endAll(sessions []*session, tell func()) int {
+	tell()
+	for _, s := range sessions {
+		s.worker.Kill()
 	}
-	return count
+	return len(sessions)
 }

@@ -197,7 +197,7 @@ func (s *stack) nextQuery() uint32 {
 
 func (s *stack) onlySession() *session {
 	s.t.Helper()
-	sessions := s.pipeline().sessions.live()
+	sessions := s.liveSessions()
 	if len(sessions) != 1 {
 		s.t.Fatalf("%d sessions live, one should", len(sessions))
 	}
@@ -267,7 +267,7 @@ func (s *stack) servesTwoUsers(mode string) {
 	if status := alice.ask("DELETE", "/session", nil, nil); status != http.StatusNoContent {
 		s.t.Fatalf("logging out: %d", status)
 	}
-	waiting.Until(s.t, "the session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
+	waiting.Until(s.t, "the session is over", func() bool { return len(s.liveSessions()) == 0 })
 	s.awaitIdle()
 
 	bob := s.browse("127.0.1.1")

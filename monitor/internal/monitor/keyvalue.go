@@ -76,7 +76,7 @@ func (p *pipeline) retireUsers() {
 		needed[holds.keyValue] = true
 	}
 	p.mu.Unlock()
-	for _, s := range p.sessions.live() {
+	for _, s := range p.live() {
 		if holds := s.bound(); holds != nil {
 			needed[holds.keyValue] = true
 		}

@@ -59,7 +59,7 @@ func TestKeyValueUsersEndWithTheirInstances(t *testing.T) {
 		t.Errorf("carol, whose set was dropped while her session lasts: %s", answer)
 	}
 	_, _ = carol.say("quit")
-	waiting.Until(t, "carol's session is over", func() bool { return len(s.pipeline().sessions.live()) == 0 })
+	waiting.Until(t, "carol's session is over", func() bool { return len(s.liveSessions()) == 0 })
 	s.must(s.monitor.expire(t.Context(), time.Now()))
 	s.expectUsers("carol has gone", "worker(alice, de)")
 	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("population", "home", "bob", "de")}})

@@ -24,6 +24,11 @@ func (v *supervised) answerBind(question supervision.AskBind) {
 	holds, err := v.mayBind(question)
 	if err != nil {
 		answer.Status, answer.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
+		if s := v.session(question.Session); s != nil {
+			s.mu.Lock()
+			s.refusal = err.Error() // the supervisor reports the refusal with as much as a record holds
+			s.mu.Unlock()
+		}
 		v.send(answer)
 		return
 	}

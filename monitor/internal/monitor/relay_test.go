@@ -63,7 +63,7 @@ func TestLoginsAreNotRelayed(t *testing.T) {
 			s.start()
 			u, err := s.dial(relay, "127.0.1.1")
 			s.must(err)
-			answer, err := u.say("authenticate alice " + signatureFor(relay, "alice", "alice", u.nonce))
+			answer, err := u.say("authenticate alice " + signatureFor(relay, "probe", "alice", "alice", u.nonce))
 			s.must(err)
 			if strings.HasPrefix(answer, "bound ") != named {
 				t.Errorf("through the relay: %s", answer)

@@ -9,6 +9,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/supervision"
+	"shai.dev/monitor/internal/wire"
 )
 
 // promises is how many bindings a supervisor may make before the monitor has recorded
@@ -71,10 +72,10 @@ func (v *supervised) report(event supervision.Event) {
 		v.bound(s, event)
 		v.pipeline.intercepted(interceptAuthenticate, took)
 	case supervision.EventRefused:
-		v.refusedLogin(event)
+		v.refusedLogin(s, event)
 		v.pipeline.intercepted(interceptAuthenticate, took)
 	case supervision.EventViolation:
-		v.pipeline.refused(v.subjectOf(s), "message", addressOf(event.Peer).String(), event.Reason)
+		v.pipeline.refused(v.subjectOf(s), "message", "", event.Reason)
 	case supervision.EventLimit:
 		v.pipeline.refused(v.subjectOf(s), "accept4", addressOf(event.Peer).String(), event.Reason)
 	case supervision.EventEnded:
@@ -82,7 +83,7 @@ func (v *supervised) report(event supervision.Event) {
 		delete(v.sessions, event.Session)
 		v.mu.Unlock()
 		v.pipeline.services.metrics.outcomes.add(v.pipeline.name, true, event.Counters[0])
-		v.ended(s, event.Reason)
+		v.ended(s, event)
 	case supervision.EventWorker:
 		v.pipeline.services.logger.Warn("a worker has ended before its session; the next one starts later", "pipeline",
 			v.pipeline.name, "task", v.task.name, "process", event.Worker, "reason", event.Reason)
@@ -143,36 +144,46 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 	p.services.metrics.bindings.WithLabelValues(p.name, event.Reason).Inc()
 }
 
-func (v *supervised) refusedLogin(event supervision.Event) {
+func (v *supervised) refusedLogin(s *session, event supervision.Event) {
 	p := v.pipeline
+	if event.Principal == "" { // nobody tried
+		p.refused(v.subjectOf(nil), "authenticate", addressOf(event.Peer).String(), event.Reason)
+		return
+	}
+	reason := event.Reason
+	if s != nil {
+		s.mu.Lock()
+		if wire.Truncate(s.refusal, wire.ReasonMax) == reason {
+			reason = s.refusal
+		}
+		s.mu.Unlock()
+	}
 	// A refusal stays one, recorded or not; a failure is counted.
 	_ = p.record(audit.Event{
 		Kind: audit.Binding, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
-		Conduit: addressOf(event.Peer).String(), Reason: event.Reason, LatencyMicroseconds: int64(event.LatencyUS),
+		Conduit: addressOf(event.Peer).String(), Reason: reason, LatencyMicroseconds: int64(event.LatencyUS),
 	})
 	p.services.metrics.bindings.WithLabelValues(p.name, "refused").Inc()
 }
 
-// ended ends what the monitor keeps of a session. The reason is "" if its worker has reset
-// it.
-func (v *supervised) ended(s *session, reason string) {
+// ended ends what the monitor keeps of a session. Only if the supervisor itself has ended
+// it, nothing else has said why.
+func (v *supervised) ended(s *session, event supervision.Event) {
 	p := v.pipeline
 	close(s.worker.(supervisedWorker).gone)
 	p.sessions.dismiss(s)
-	who := s.subject()
-	if who.session != nil {
+	switch {
+	case event.Flags&supervision.EventDecided != 0:
+		p.refused(s.subject(), "session", s.peer.String(), event.Reason)
+	case event.Reason == "":
+		p.services.metrics.interceptions.WithLabelValues(p.name, interceptReset).Inc()
+	default:
+		p.services.logger.Debug("a session has ended without a reset", "pipeline", p.name, "instance", s.subject().instance,
+			"reason", event.Reason)
+	}
+	if s.bound() != nil {
 		p.services.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()
 	}
-	if reason == "" {
-		p.services.metrics.interceptions.WithLabelValues(p.name, interceptReset).Inc()
-		return
-	}
-	event := audit.Event{Kind: audit.Session, Task: v.task.name, Instance: who.instance, Operation: "end",
-		Conduit: s.peer.String(), Allowed: true, Reason: reason}
-	if who.session != nil {
-		event.Principal = who.session.Principal
-	}
-	_ = p.record(event) // counted; the session has ended whether this is recorded or not
 }
 
 // addressOf returns an address as the rest of the monitor writes it.

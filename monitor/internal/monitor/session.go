@@ -43,6 +43,7 @@ type session struct {
 
 	mu      sync.Mutex
 	holds   *capabilitySet // nil until the user has authenticated
+	refusal string         // the monitor's last reason, where a supervisor asked
 	who     subject        // the subject that the session acts for once holds is set
 	unbound *time.Timer    // ends the session unless its user has authenticated by then
 }
@@ -112,11 +113,11 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 	counts[message.Type()]++
 	switch {
 	case !listed:
-		return fmt.Errorf("message %d is not allowed in a session", message.Type())
+		return errors.New("the worker sent a message of a type that is not allowed in a session")
 	case rule.needsBinding && s.bound() == nil:
-		return fmt.Errorf("message %d is not allowed before the user has authenticated", message.Type())
+		return errors.New("the worker sent a message that is not allowed before the user has authenticated")
 	case rule.limit > 0 && counts[message.Type()] > rule.limit:
-		return fmt.Errorf("message %d came more than %d times in one session", message.Type(), rule.limit)
+		return errors.New("the worker sent a message that came too often in one session")
 	}
 	begun := time.Now()
 	// counted before the answer, so that its receiver sees the count

@@ -190,15 +190,15 @@ func TestRequestsThatEndTheSession(t *testing.T) {
 		{"open before binding", false, [][]byte{open}, "before the user has authenticated"},
 		{"registration", true, [][]byte{encode(wire.Register{Instance: "worker"})}, "is not allowed in a session"},
 		{"a monitor's message", true, [][]byte{encode(wire.Opened{Status: []int32{0}})}, "malformed"},
-		{"an unknown type", true, [][]byte{append([]byte{1, 0, 99, 0, 16, 0, 0, 0}, make([]byte, 8)...)}, "malformed"},
-		{"another version", true, [][]byte{append([]byte{2, 0}, open[2:]...)}, "malformed"},
+		{"an unknown type", true, [][]byte{append([]byte{wire.Version, 0, 99, 0, 16, 0, 0, 0}, make([]byte, 8)...)}, "malformed"},
+		{"another version", true, [][]byte{append([]byte{wire.Version + 1, 0}, open[2:]...)}, "malformed"},
 		{"a record cut off", true, [][]byte{open[:len(open)-1]}, "malformed"},
 		{"a record too long", true, [][]byte{append(open[:len(open):len(open)], 0)}, "malformed"},
 		{"an oversized record", true, [][]byte{make([]byte, 2048)}, "longer than the protocol allows"},
 		{"four attempts", false, [][]byte{encode(wire.Authenticate{Principal: "alice"}),
 			encode(wire.Authenticate{Principal: "alice"}),
 			encode(wire.Authenticate{Principal: "alice"}), encode(wire.Authenticate{Principal: "alice"})},
-			"more than 3 times in one session"},
+			"came too often in one session"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := s.wireSession(t)
@@ -341,7 +341,7 @@ func TestManySessionsLeakNothing(t *testing.T) {
 	}
 	settle := func() int {
 		waiting.Until(t, "every session is over", func() bool {
-			return len(s.pipeline().sessions.live()) == 0 && len(s.freeSlots()) == 3
+			return len(s.liveSessions()) == 0 && len(s.freeSlots()) == 3
 		})
 		s.awaitIdle()
 		return openDescriptors(t)

@@ -55,7 +55,7 @@ func (s *session) startTimers() (stop func()) {
 	defer s.mu.Unlock()
 	s.unbound = time.AfterFunc(limits.Login, func() {
 		if s.bound() == nil {
-			s.expire("authenticate", fmt.Sprintf("nobody authenticated within %v", limits.Login))
+			s.expire("authenticate", fmt.Sprintf("nobody authenticated within %d ms", limits.Login.Milliseconds()))
 		}
 	})
 	crowd := time.AfterFunc(hurry, func() {
@@ -64,7 +64,7 @@ func (s *session) startTimers() (stop func()) {
 		}
 	})
 	lifetime := time.AfterFunc(limits.Lifetime, func() {
-		s.expire("session", fmt.Sprintf("a session lasts at most %v; connect again", limits.Lifetime))
+		s.expire("session", fmt.Sprintf("a session lasts at most %d s; connect again", int64(limits.Lifetime.Seconds())))
 	})
 	return func() {
 		s.unbound.Stop()

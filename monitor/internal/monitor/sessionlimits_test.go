@@ -97,8 +97,8 @@ func TestNetworksOfPeers(t *testing.T) {
 // A session ends when its time is over, with and without a user.
 func TestSessionsEndInTime(t *testing.T) {
 	for name, limits := range map[string]SessionLimits{
-		"nobody authenticated within 1ns": {Login: 1},
-		"a session lasts at most 1ns":     {Lifetime: 1},
+		"nobody authenticated within 1 ms": {Login: time.Millisecond},
+		"a session lasts at most 1 s":      {Lifetime: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStack(t)

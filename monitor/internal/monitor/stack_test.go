@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -35,10 +36,12 @@ type stack struct {
 	t         testing.TB
 	options   Options
 	address   string            // of the front end
+	served    string            // the pipeline that users mean
 	manifests map[string]string // file name -> text; what apply sends
 	facts     []string          // inline statements of the manifest
 	monitor   *Monitor
 	seen      uint64 // the last audit record that was looked at
+	written   string // all records of a test that has failed
 }
 
 // newStack prepares a stack; nothing runs yet.
@@ -46,7 +49,7 @@ func newStack(t testing.TB) *stack {
 	t.Helper()
 	given := needPrograms(t)
 	root := openDirectory(t)
-	s := &stack{t: t, address: freeAddress(t), manifests: map[string]string{}}
+	s := &stack{t: t, address: freeAddress(t), served: "probe", manifests: map[string]string{}}
 	s.options = Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
 		Supervisor: given.supervisor, TaskIDs: taskUsers(root),
@@ -76,11 +79,13 @@ func openDirectory(t testing.TB) string {
 	return directory
 }
 
-// showOutput shows, if the test has failed, what its tasks have printed.
+// showOutput shows, if the test has failed, what its tasks have printed and what was
+// recorded.
 func (s *stack) showOutput() {
 	if !s.t.Failed() {
 		return
 	}
+	s.t.Logf("recorded:\n%s", s.written)
 	logs, err := filepath.Glob(filepath.Join(s.options.State, "logs/*/*/*.log"))
 	s.must(err)
 	for _, file := range logs {
@@ -196,6 +201,12 @@ func (s *stack) open() {
 func (s *stack) auditDirectory() string { return filepath.Join(s.options.State, "audit") }
 
 func (s *stack) close() {
+	if s.t.Failed() {
+		s.seen = 0
+		for _, r := range s.records() {
+			s.written += fmt.Sprintf("%+v\n", r.Event)
+		}
+	}
 	if s.monitor == nil {
 		return
 	}
@@ -247,7 +258,7 @@ func (s *stack) awaitIdle() {
 	s.t.Helper()
 	task := s.pipeline().tasks["worker"]
 	waiting.Until(s.t, "workers wait for users", func() bool {
-		idle := 3 - len(s.pipeline().sessions.live())
+		idle := 3 - len(s.liveSessions())
 		return task.idleCount.Load() == int64(idle) && len(s.freeSlots()) == idle
 	})
 }
@@ -292,9 +303,10 @@ func (s *stack) id(name string) uint32 {
 // records are the audit records since the last call.
 func (s *stack) records() []audit.Record {
 	s.t.Helper()
-	s.must(s.monitor.audit.Flush(s.t.Context()))
+	s.settle()
+	s.must(s.monitor.audit.Flush(context.Background()))
 	var list []audit.Record
-	s.must(s.monitor.audit.Query(s.t.Context(), audit.Query{}, func(r audit.Record) error {
+	s.must(s.monitor.audit.Query(context.Background(), audit.Query{}, func(r audit.Record) error {
 		if r.Sequence > s.seen {
 			list = append(list, r)
 			s.seen = r.Sequence
@@ -304,9 +316,28 @@ func (s *stack) records() []audit.Record {
 	return list
 }
 
+// settle returns when supervisors have reported everything that has happened.
+func (s *stack) settle() {
+	for _, p := range s.monitor.pipelines {
+		p.fence()
+	}
+}
+
+// liveSessions are the sessions of the pipeline, by slot.
+func (s *stack) liveSessions() []*session { return s.pipeline().live() }
+
 // freeSlots are the numbers of slots that no session occupies.
 func (s *stack) freeSlots() []int {
 	slots := s.pipeline().slots
+	if s.pipeline().tasks["worker"].supervises() {
+		var free []int
+		for number := range slots.channels {
+			if s.sessionIn(number) == nil {
+				free = append(free, number)
+			}
+		}
+		return free
+	}
 	slots.mu.Lock()
 	defer slots.mu.Unlock()
 	return slices.Clone(slots.free)
@@ -314,7 +345,7 @@ func (s *stack) freeSlots() []int {
 
 // sessionIn is the live session of a slot.
 func (s *stack) sessionIn(slot int) *session {
-	for _, one := range s.pipeline().sessions.live() {
+	for _, one := range s.liveSessions() {
 		if one.slot.number == slot {
 			return one
 		}
@@ -346,6 +377,7 @@ func transfer(query uint32, conduits ...uint32) []byte {
 // interceptions are the counts by kind.
 func (s *stack) interceptions() map[string]uint64 {
 	s.t.Helper()
+	s.settle()
 	counts := map[string]uint64{}
 	families, err := s.monitor.metrics.registry.Gather()
 	s.must(err)

@@ -78,6 +78,7 @@ func (v *supervised) Receive(record supervision.Record) {
 	case supervision.Fenced:
 		v.passed(r.Number)
 	case supervision.Idle:
+		v.task.idleCount.Store(int64(r.Workers))
 		if r.Workers > 0 {
 			go v.task.idle(v.started, 0) // the start that made the workers may hold the task
 		}
@@ -104,9 +105,10 @@ func (v *supervised) finish() {
 	v.sessions = map[uint64]*session{}
 	v.mu.Unlock()
 	for _, s := range left {
-		v.ended(s, "the supervisor has ended")
+		v.ended(s, supervision.Event{Reason: "the supervisor has ended"})
 	}
 	close(v.finished)
+	v.task.idleCount.Store(0)
 	if v.to == nil {
 		return
 	}
@@ -204,6 +206,13 @@ func (p *pipeline) fence() {
 	for _, v := range live {
 		v.fence()
 	}
+}
+
+// live lists the sessions of the pipeline by slot, those too that supervisors have not
+// reported yet.
+func (p *pipeline) live() []*session {
+	p.fence()
+	return p.sessions.live()
 }
 
 // supervises reports whether the sessions of a task have a supervisor.

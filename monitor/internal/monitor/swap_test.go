@@ -181,7 +181,7 @@ func TestUnchangedPipelinesAreNotDisturbed(t *testing.T) {
 		_, err = s.monitor.StartTask(t.Context(), name, "worker")
 		s.must(err)
 	}
-	s.address = s.options.Define["OTHER"]
+	s.address, s.served = s.options.Define["OTHER"], "other"
 	u := s.login("alice", "127.0.1.1")
 	id := s.id("/other/friends/bob/1.txt")
 	reads := func(u *user) string { return strings.Fields(u.must(fmt.Sprintf("read %d", id)))[0] }

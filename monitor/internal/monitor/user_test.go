@@ -27,12 +27,13 @@ func keyOf(principal string) ed25519.PrivateKey {
 // signature is a principal's claim to a connection to the stack's pipeline, which has this
 // nonce, signed with somebody's key; both are in hexadecimal.
 func (s *stack) signature(principal, signer, nonce string) string {
-	return signatureFor(s.address, principal, signer, nonce)
+	return signatureFor(s.address, s.served, principal, signer, nonce)
 }
 
-// signatureFor is a claim to a connection to the service that its client has dialled.
-func signatureFor(service, principal, signer, nonce string) string {
-	text := "shai-session-v2\n" + service + "\nprobe\n" + principal + "\n" + nonce
+// signatureFor is a claim to a connection to the service that its client has dialled, of the
+// pipeline that the client means.
+func signatureFor(service, pipeline, principal, signer, nonce string) string {
+	text := "shai-session-v2\n" + service + "\n" + pipeline + "\n" + principal + "\n" + nonce
 	return hex.EncodeToString(ed25519.Sign(keyOf(signer), []byte(text)))
 }
 

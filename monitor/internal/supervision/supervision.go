@@ -82,6 +82,10 @@ const (
 	UseReadChecked Use = 2 // the supervisor reads it for sessions in mode dynamic
 )
 
+// EventDecided is a flag of [EventEnded]: the supervisor has ended the session, for a reason
+// that no other record gives.
+const EventDecided uint32 = 1
+
 // EventKind says what an [Event] is about.
 type EventKind uint32
 
@@ -287,7 +291,7 @@ type (
 		Slot      uint32
 		LatencyUS uint32
 		Mode      wire.Mode // of the session
-		_         uint32
+		Flags     uint32
 		Peer      [AddressSize]byte
 		Counters  [CountersCount]uint64
 		Principal string `text:"96"`
