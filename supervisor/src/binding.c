@@ -14,6 +14,8 @@
 #include "slots.h"
 #include "text.h"
 
+#define PATIENCE SECOND /* of a login with the audit log */
+
 static int64_t
 wall_clock(void)
 {
@@ -210,13 +212,33 @@ bind_session(struct supervisor *s, struct session *session, int store)
 	(void)tell_worker(s, session, store);
 }
 
+/* Whether a binding could be recorded. */
+static bool
+is_recordable(const struct supervisor *s)
+{
+	return s->credits > 0 && events_room();
+}
+
+int64_t
+binding_deadline(const struct supervisor *s, const struct session *session)
+{
+	return session->state != SESSION_WAITING || is_recordable(s) ? INT64_MAX
+								     : session->asked + PATIENCE;
+}
+
 void
 binding_resume(struct supervisor *s, struct session *session)
 {
 	int store = -1;
 
-	if (s->credits == 0 || !events_room())
-		return; /* a binding that cannot be recorded does not happen */
+	if (!is_recordable(s)) { /* it does not happen then */
+		if (loop_now() >= binding_deadline(s, session)) {
+			session->state = SESSION_UNBOUND;
+			refuse(s, session, SHAI_EVENT_REFUSED, EACCES,
+			    "the session cannot be recorded: the audit log takes no records now");
+		}
+		return;
+	}
 	set_release(session->set);
 	session->set = set_of(s, session);
 	if (session->set == NULL) { /* forgotten while the session waited */

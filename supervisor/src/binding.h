@@ -14,7 +14,13 @@ void binding_login(
 /* The monitor's answer to a question about a login. */
 void binding_answered(struct supervisor *s, const struct shai_control_bind *answer);
 
-/* Binds a session that waits (SESSION_WAITING), if what it waits for is there now. */
+/*
+ * Binds a session that waits (SESSION_WAITING), if what it waits for is there now. Refuses
+ * the login if for some time nothing could be recorded.
+ */
 void binding_resume(struct supervisor *s, struct session *session);
+
+/* When binding_resume refuses a session's login, INT64_MAX if it does not. */
+int64_t binding_deadline(const struct supervisor *s, const struct session *session);
 
 #endif

@@ -179,10 +179,12 @@ sessions_tend(struct supervisor *s)
 	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++) {
 		struct session *session = &s->session[i];
 		int64_t over = limit(s, session, now);
-		int64_t cleaned = slot_tend(s, session->slot, now);
+		int64_t cleaned = slot_tend(s, session->slot, now), waits;
 
 		if (session->state == SESSION_WAITING)
 			binding_resume(s, session);
+		waits = binding_deadline(s, session);
+		next = waits < next ? waits : next;
 		next = over < next ? over : next;
 		next = cleaned < next ? cleaned : next;
 	}

@@ -288,6 +288,27 @@ a_login_waits_for_a_credit(void **state)
 	close(client.socket);
 }
 
+/* The monitor grants no credit while its audit log takes no records. */
+static void
+a_login_without_a_credit_is_refused_after_a_while(void **state)
+{
+	struct shai_control_credits credits = {
+	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
+	struct shai_control_settings settings = harness_settings();
+	struct client client;
+	struct report report;
+
+	(void)state;
+	harness_start_without_credits(&h, SERVES, &settings);
+	client = client_begin(&h);
+	client_login(&client, "alice", false);
+	assert_int_equal(client_bound(&client, &report).status, EACCES);
+	assert_non_null(strstr(harness_event(&h, SHAI_EVENT_REFUSED)->reason, "audit log"));
+	harness_send(&h, &credits, sizeof(credits), NULL);
+	(void)client_bind(&client, "alice");
+	close(client.socket);
+}
+
 static void
 passes_transfers_on_and_drops_others(void **state)
 {
@@ -528,6 +549,7 @@ main(void)
 	    TEST(asks_the_monitor_one_question_at_a_time),
 	    TEST(in_mode_dynamic_the_monitor_decides_on_everything),
 	    TEST(a_login_waits_for_a_credit),
+	    TEST(a_login_without_a_credit_is_refused_after_a_while),
 	    TEST(passes_transfers_on_and_drops_others),
 	    TEST(the_worker_gets_its_slots_pipe),
 	    TEST(a_message_that_breaks_the_protocol_ends_the_session),

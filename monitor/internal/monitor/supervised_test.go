@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/supervision"
+	"shai.dev/monitor/internal/wire"
+)
+
+// toldSupervisor keeps what a supervisor is told. It answers fences unless it is stuck.
+type toldSupervisor struct {
+	sessions *supervised
+	stuck    bool
+
+	mu   sync.Mutex
+	told []supervision.Record
+}
+
+func (s *toldSupervisor) Send(record supervision.Record, _ ...*os.File) error {
+	s.mu.Lock()
+	s.told = append(s.told, record)
+	s.mu.Unlock()
+	if fence, is := record.(supervision.Fence); is && !s.stuck {
+		s.sessions.Receive(supervision.Fenced{Number: fence.Number})
+	}
+	return nil
+}
+
+// since forgets what it was told and returns a description of it.
+func (s *toldSupervisor) since() (texts []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, record := range s.told {
+		switch r := record.(type) {
+		case supervision.Set:
+			texts = append(texts, fmt.Sprintf("set %s %s %s flags %d, %d classes", r.Instance, r.Principal, r.Region, r.Flags,
+				len(r.Classes)))
+		case supervision.Forget:
+			texts = append(texts, fmt.Sprintf("forget %s %s flags %d", r.Principal, r.Region, r.Flags))
+		case supervision.Key:
+			texts = append(texts, fmt.Sprintf("key %s present %d", r.Principal, r.Present))
+		case supervision.End:
+			texts = append(texts, fmt.Sprintf("end %d", r.Session))
+		case supervision.Bind:
+			texts = append(texts, fmt.Sprintf("bind %d status %d", r.Session, r.Status))
+		case supervision.Credits:
+			texts = append(texts, fmt.Sprintf("credits %d", r.Count))
+		case supervision.Fence:
+		default:
+			texts = append(texts, fmt.Sprintf("%T", record))
+		}
+	}
+	s.told = nil
+	return texts
+}
+
+// stoppedTask is a task that notes that it is stopped.
+type stoppedTask struct {
+	bareTask
+	done chan struct{}
+}
+
+func (t stoppedTask) Done() <-chan struct{} { return t.done }
+
+func (t stoppedTask) Stop(context.Context) error {
+	close(t.done)
+	return nil
+}
+
+// superviseBare begins the supervision of the worker of bareManifest's pipeline.
+func superviseBare(t *testing.T, p *pipeline) (*supervised, *toldSupervisor) {
+	t.Helper()
+	v := newSupervised(p.tasks["worker"])
+	to := &toldSupervisor{sessions: v}
+	if err := v.Begin(stoppedTask{bareTask{name: "worker"}, make(chan struct{})}, to); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.finish)
+	return v, to
+}
+
+func expectTold(t *testing.T, to *toldSupervisor, when string, want ...string) {
+	t.Helper()
+	if got := to.since(); !slices.Equal(got, want) {
+		t.Errorf("%s, the supervisor was told\n%q\nwant\n%q", when, got, want)
+	}
+}
+
+// A supervisor is told everything before sessions begin, and every change afterwards.
+func TestSupervisorsAreToldChanges(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	_, to := superviseBare(t, p)
+	told := to.since()
+	sets := slices.DeleteFunc(slices.Clone(told), func(text string) bool { return text[:3] != "set" })
+	slices.Sort(sets)
+	if told[0] != "supervision.Settings" || told[len(told)-1] != "supervision.Begin" ||
+		!slices.Contains(told, fmt.Sprintf("credits %d", promises)) || !slices.Equal(sets, []string{
+		"set worker(alice, de) alice de flags 3, 3 classes", "set worker(bob, de) bob de flags 3, 3 classes"}) {
+		t.Errorf("at first, the supervisor was told %q", told)
+	}
+	change := func(change api.FactChange) {
+		t.Helper()
+		if _, err := m.ChangeFacts(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(api.FactChange{Remove: []api.Fact{apiFact("friends/alice", "friend", "bob")}})
+	expectTold(t, to, "after a change of one user's accesses", "set worker(bob, de) bob de flags 3, 2 classes")
+	change(api.FactChange{Remove: []api.Fact{apiFact("population", "home", "bob", "de")}})
+	expectTold(t, to, "after a user has gone", "forget bob de flags 0")
+	change(api.FactChange{Add: []api.Fact{apiFact("population", "key", "carol", "00")}})
+	expectTold(t, to, "after a key that is none", "key carol present 0")
+	change(api.FactChange{Add: []api.Fact{apiFact(regionsConduit, prefixRelation, "192.0.2.0/24", "fr")}})
+	expectTold(t, to, "after a change of regions", "supervision.Regions")
+	if _, err := m.SetMode(t.Context(), "bare", "dynamic"); err != nil {
+		t.Fatal(err)
+	}
+	expectTold(t, to, "after a change of the mode", "supervision.Mode")
+}
+
+// With revocation "immediate" a supervisor ends the sessions of an instance that has lost
+// an access, whether it has reported them or not, before it is told of the new set.
+func TestSupervisorsRevoke(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	p.spec.Revocation = revokeAtOnce
+	v, to := superviseBare(t, p)
+	to.since()
+	v.Receive(supervision.Events{Events: []supervision.Event{
+		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711},
+		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "bob", Instance: "worker(bob, de)", Reason: "analyzed"},
+	}})
+	expectTold(t, to, "after a binding", "credits 1")
+	result, err := m.ChangeFacts(t.Context(), api.FactChange{Remove: []api.Fact{apiFact("friends/alice", "friend", "bob")}})
+	if err != nil || result.SessionsReset != 1 {
+		t.Errorf("sessions reset: %d, %v; want 1", result.SessionsReset, err)
+	}
+	expectTold(t, to, "after a loss", "forget bob de flags 1", "end 7", "set worker(bob, de) bob de flags 3, 2 classes")
+}
+
+// Nobody but the supervisor says which session a process has.
+func TestSessionOfACaller(t *testing.T) {
+	_, p := bareMonitor(t)
+	v, _ := superviseBare(t, p)
+	v.Receive(supervision.Events{Events: []supervision.Event{{Kind: supervision.EventAccepted, Session: 7, Worker: 4711}}})
+	for caller, want := range map[sandbox.Caller]bool{
+		{PID: 4711, Session: 7}: true, {PID: 4711}: false, {PID: 4711, Session: 8}: false, {PID: 4712, Session: 7}: false,
+	} {
+		if got := p.sessionOf(caller) != nil; got != want {
+			t.Errorf("%+v has a session: %v", caller, got)
+		}
+	}
+	v.Receive(supervision.Events{Events: []supervision.Event{{Kind: supervision.EventEnded, Session: 7, Worker: 4711}}})
+	if p.sessionOf(sandbox.Caller{PID: 4711, Session: 7}) != nil || len(p.live()) > 0 {
+		t.Error("the session has ended")
+	}
+}
+
+// What a supervisor reports of an instance that it was not told of ends the session.
+func TestReportsThatCannotBe(t *testing.T) {
+	_, p := bareMonitor(t)
+	v, to := superviseBare(t, p)
+	to.since()
+	v.Receive(supervision.Events{Events: []supervision.Event{
+		{Kind: supervision.EventBound, Session: 9, Principal: "alice", Instance: "worker(alice, de)"},
+		{Kind: supervision.EventEnded, Session: 9},
+		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711},
+		{Kind: supervision.EventBound, Session: 7, Principal: "mallory", Instance: "worker(mallory, de)"},
+	}})
+	expectTold(t, to, "after a binding to an unknown instance", "end 7", "credits 1")
+	if s := v.session(7); s == nil || s.bound() != nil {
+		t.Error("the session has a user")
+	}
+}
+
+// A supervisor is owed a binding until the audit log promises to record it.
+func TestBindingsArePromised(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	v, to := superviseBare(t, p)
+	to.since()
+	log := m.audit
+	closed, err := audit.Open(audit.Options{Directory: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.audit = closed
+	v.Receive(supervision.Events{Events: []supervision.Event{
+		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711},
+		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "bob", Instance: "worker(bob, de)", Reason: "analyzed"},
+	}})
+	m.audit = log
+	expectTold(t, to, "of a log that takes no records", "end 7")
+	v.pay()
+	expectTold(t, to, "of a log that takes them again", "credits 1")
+}
+
+// A policy that is not enforced wants a record of each session, and one that the analysis
+// has not validated is asked about: such sessions are not decided ahead.
+func TestWhatIsDecidedAhead(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	task := p.tasks["worker"]
+	set := p.setOf("worker(alice, de)")
+	if !task.isDecided(set) {
+		t.Fatal("a set that the analysis has validated whole is asked about")
+	}
+	unforeseen, unvalidated := *set, *set
+	unforeseen.analyzed = false
+	unvalidated.others = slices.DeleteFunc(slices.Clone(set.others), func(o analysis.Other) bool { return o.Write })
+	for name, holds := range map[string]*capabilitySet{"unforeseen": &unforeseen, "not validated": &unvalidated} {
+		if task.isDecided(holds) {
+			t.Errorf("%s: decided ahead", name)
+		}
+	}
+	applyBare(t, m, bareManifest+"---\napiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: trial}\n"+
+		"spec: {mode: Audit, text: \"read :- sKeyIs(\\\"nobody\\\").\"}\n")
+	p = m.pipelines["bare"]
+	analyzeBare(t, m)
+	if p.tasks["worker"].isDecided(p.setOf("worker(alice, de)")) {
+		t.Error("decided ahead although a policy is not enforced")
+	}
+}
+
+// A supervisor that does not answer is ended, with its sessions: otherwise it would go on
+// by what was before.
+func TestSupervisorThatDoesNotAnswer(t *testing.T) {
+	_, p := bareMonitor(t)
+	synctest.Test(t, func(t *testing.T) {
+		v := newSupervised(p.tasks["worker"])
+		to := &toldSupervisor{sessions: v, stuck: true}
+		task := stoppedTask{bareTask{name: "worker"}, make(chan struct{})}
+		v.started, v.to = task, to
+		v.fence()
+		synctest.Wait()
+		select {
+		case <-task.done:
+		default:
+			t.Error("the task goes on")
+		}
+	})
+}
+
+// A login that the monitor refuses gets its reason, and no set.
+func TestQuestionsAboutLogins(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	v, to := superviseBare(t, p)
+	v.Receive(supervision.Events{Events: []supervision.Event{{Kind: supervision.EventAccepted, Session: 7, Worker: 4711,
+		Mode: wire.ModeShai}}})
+	to.since()
+	v.answerBind(supervision.AskBind{Session: 8, Principal: "alice", Region: "de"})
+	expectTold(t, to, "of a session that has ended", "bind 8 status 13")
+	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "de"})
+	expectTold(t, to, "of a session whose address has no region", `set worker(alice, "") alice  flags 0, 0 classes`,
+		"bind 7 status 13")
+	v.session(7).region = "de"
+	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "de"})
+	expectTold(t, to, "of a user who may", "set worker(alice, de) alice de flags 3, 3 classes", "bind 7 status 0")
+}
