@@ -110,9 +110,14 @@ var attacks = []attack{
 	{"set-flags 96", syscallFilter, unix.EPERM},
 	{"set-nonblocking 96", syscallFilter, unix.ENOTTY},
 	{"setsockopt 96 1 9", syscallFilter, unix.EPERM},
-	{"getsockopt 7 6 11", syscallFilter, unix.EPERM},  // TCP_INFO
-	{"getsockopt 7 1 55", syscallFilter, unix.EPERM},  // SO_MEMINFO
-	{"getsockopt 96 1 17", syscallFilter, unix.EPERM}, // SO_PEERCRED
+	{"attach-filter 96", syscallFilter, unix.EPERM},
+	{"firewall 7", syscallFilter | noPrivileges, unix.EPERM},
+	{"setsockopt 7 6 19", syscallFilter | noPrivileges, unix.EPERM}, // TCP_REPAIR
+	{"setsockopt 7 1 33", syscallFilter | noPrivileges, unix.EPERM}, // SO_RCVBUFFORCE
+	{"setsockopt 7 1 36", syscallFilter | noPrivileges, unix.EPERM}, // SO_MARK
+	{"getsockopt 7 6 11", syscallFilter, unix.EPERM},                // TCP_INFO
+	{"getsockopt 7 1 55", syscallFilter, unix.EPERM},                // SO_MEMINFO
+	{"getsockopt 96 1 17", syscallFilter, unix.EPERM},               // SO_PEERCRED
 	{"shutdown 96", syscallFilter, unix.EPERM},
 	// Traces at files that others see.
 	{"flock $W/old.txt", syscallFilter, unix.EPERM},

@@ -20,16 +20,19 @@ import (
 func TestFilesStayInUnreadableDirectories(t *testing.T) {
 	for _, test := range []struct {
 		rights Rights
+		waived protection
 		want   bool
-	}{{Read | Write, true}, {Write, false}} {
+	}{{Read | Write, 0, true}, {Write, 0, false}, {Write, perimeterDomain, true}} {
 		for _, try := range []string{"renameat-capability old.txt ../other/new.txt",
-			"linkat-capability ../written/old.txt ../other/new.txt"} {
-			t.Run(fmt.Sprint(test.rights, try), func(t *testing.T) {
+			"linkat-capability ../written/old.txt ../other/new.txt", "exchange old.txt ../other/theirs.txt"} {
+			t.Run(fmt.Sprint(test.rights, test.waived, try), func(t *testing.T) {
 				g := newGround(t)
 				other := filepath.Join(filepath.Dir(g.written), "other")
 				check(t, os.Mkdir(other, 0o755))
+				check(t, os.WriteFile(filepath.Join(other, "theirs.txt"), []byte("theirs"), 0o644))
 				spec := g.spec(t, try)
 				spec.Perimeter = []Directory{{g.written, test.rights}, {other, test.rights}}
+				spec.waived = test.waived
 				succeeded, errno, got := attempt(t, spec, g.decider())
 				if succeeded != test.want || !succeeded && errno != unix.EXDEV {
 					t.Errorf("succeeded %v, errno %v: %v %s", succeeded, errno, got.err, got.output)

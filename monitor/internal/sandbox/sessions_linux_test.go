@@ -60,6 +60,7 @@ var sharings = []attack{
 	{"share-signal queue-thread", nothingShared, unix.EPERM},
 	{"share-signal group", nothingShared, unix.EPERM},
 	{"share-signal everybody", nothingShared, unix.EPERM},
+	{"share-signal all", nothingShared, unix.EPERM},
 	{"share-signal worker 10", nothingShared, unix.EPERM}, // SIGUSR1
 	{"share-signal worker 15", nothingShared, unix.EPERM},
 	{"share-signal worker 9", nothingShared, unix.EPERM},

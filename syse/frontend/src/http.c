@@ -132,10 +132,23 @@ on_value(http_parser *parser, const char *data, size_t size)
 	return 0;
 }
 
+/* Reports whether the request may be another site's. One that names no site is no browser's; a
+   header that is there twice is none of those that a browser sends. */
+static bool
+is_cross_site(const struct reading *reading)
+{
+	static const char *const OWN[] = {"", "none", "same-origin", "same-site"};
+
+	for (size_t i = 0; i < sizeof OWN / sizeof OWN[0]; i++)
+		if (reading->site_length == strlen(OWN[i]) &&
+		    memcmp(reading->site, OWN[i], reading->site_length) == 0)
+			return false;
+	return true;
+}
+
 static int
 on_headers_complete(http_parser *parser)
 {
-	static const char CROSS[] = "cross-site";
 	static const char CONTINUE[] = "100-continue";
 	struct reading *reading = parser->data;
 	struct http_request *request = reading->request;
@@ -143,8 +156,7 @@ on_headers_complete(http_parser *parser)
 	parser->upgrade =
 	    0; /* no other protocol is supported; RFC 9110 allows a server to ignore an upgrade */
 	request->method = parser->method;
-	request->cross_site = reading->site_length == sizeof CROSS - 1 &&
-			      memcmp(reading->site, CROSS, sizeof CROSS - 1) == 0;
+	request->cross_site = is_cross_site(reading);
 	if (parser->http_major != 1)
 		return refuse(request, 505, "only HTTP/1.1 is supported");
 	if (parser->method == HTTP_CONNECT)

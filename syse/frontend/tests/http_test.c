@@ -7,6 +7,7 @@
 #include <http_parser.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -115,6 +116,41 @@ test_refusals(void **state)
 		assert_int_equal(http_read(&connection, &SHORT, &request), HTTP_REFUSED);
 		assert_int_equal(request.refusal_status, REFUSALS[i].status);
 		assert_non_null(request.refusal_reason);
+		close_pair(client);
+	}
+}
+
+struct origin {
+	const char *headers;
+	bool cross_site;
+};
+
+static const struct origin ORIGINS[] = {
+    {"", false},
+    {"Sec-Fetch-Site: same-origin\r\n", false},
+    {"Sec-Fetch-Site: none\r\n", false},
+    {"Sec-Fetch-Site: same-site\r\n", false},
+    {"Sec-Fetch-Site: cross-site\r\n", true},
+    {"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Site: cross-site\r\n", true},
+    {"Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n", true},
+    {"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Site: none\r\n", true},
+    {"Sec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n", true},
+    {"Sec-Fetch-Site: something\r\n", true},
+};
+
+static void
+test_other_sites_are_told_apart(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof ORIGINS / sizeof ORIGINS[0]; i++) {
+		int client = open_pair();
+		char text[256];
+		int size =
+		    snprintf(text, sizeof text, "GET / HTTP/1.1\r\n%s\r\n", ORIGINS[i].headers);
+
+		send_text(client, text, (size_t)size);
+		assert_int_equal(http_read(&connection, &SHORT, &request), HTTP_COMPLETE);
+		assert_int_equal(request.cross_site, ORIGINS[i].cross_site);
 		close_pair(client);
 	}
 }
@@ -249,6 +285,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_two_requests_cut_anywhere),
 	    cmocka_unit_test(test_refusals),
+	    cmocka_unit_test(test_other_sites_are_told_apart),
 	    cmocka_unit_test(test_header_limit),
 	    cmocka_unit_test(test_an_upgrade_is_ignored),
 	    cmocka_unit_test(test_idle_and_closed_ones_are_gone),

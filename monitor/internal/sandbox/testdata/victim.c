@@ -221,6 +221,7 @@ by_path(const char *attempt, char **a)
 	if (IS("rename")) return syscall(SYS_rename, a[0], a[1]);
 	if (IS("renameat-capability")) return syscall(SYS_renameat, SHAI_FD_CAPABILITY + 1, a[0], SHAI_FD_CAPABILITY + 1, a[1]);
 	if (IS("renameat2-out")) return syscall(SYS_renameat2, SHAI_FD_CAPABILITY, a[0], SHAI_FD_CAPABILITY + 1, a[1], 0);
+	if (IS("exchange")) return syscall(SYS_renameat2, SHAI_FD_CAPABILITY + 1, a[0], SHAI_FD_CAPABILITY + 1, a[1], RENAME_EXCHANGE);
 	if (IS("unlink")) return syscall(SYS_unlink, a[0]);
 	if (IS("unlinkat-capability")) return syscall(SYS_unlinkat, SHAI_FD_CAPABILITY + number(a[1]), a[0], 0);
 	if (IS("rmdir")) return syscall(SYS_rmdir, a[0]);

@@ -220,6 +220,13 @@ signal_self(void)
 	return raise(SIGUSR1);
 }
 
+/* Everybody whom the worker may signal; signal 0 shows who that is, and ends nobody. */
+static long
+signal_all(void)
+{
+	return syscall(SYS_kill, -1, 0);
+}
+
 long
 share_signal(const char *what, const char *number)
 {
@@ -227,5 +234,7 @@ share_signal(const char *what, const char *number)
 		return signal_worker(atoi(number));
 	if (IS("self"))
 		return in_worker(signal_self);
+	if (IS("all"))
+		return in_worker(signal_all);
 	return signal_program(what);
 }

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +121,26 @@ list_capability(void)
 	    sizeof(entries));
 }
 
+/* Messages that the filter does not let pass are not announced by poll: who attaches one learns what it does not read. */
+static long
+attach_filter(int descriptor)
+{
+	struct sock_filter accept = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
+	struct sock_fprog program = {.len = 1, .filter = &accept};
+
+	return setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+/* Asks for the rules of the machine's firewall; an error is an answer, too, unless it says who may ask. */
+static long
+look_at_firewall(int descriptor)
+{
+	char info[84] = "filter"; /* struct ipt_getinfo */
+	socklen_t size = sizeof(info);
+
+	return getsockopt(descriptor, SOL_IP, 64 /* IPT_SO_GET_INFO */, info, &size) < 0 && errno == EPERM ? -1 : 0;
+}
+
 long
 trace(const char *attempt, char **a, long otherwise)
 {
@@ -145,6 +167,8 @@ trace(const char *attempt, char **a, long otherwise)
 	if (IS("set-flags")) return fcntl(n, F_SETFL, O_NONBLOCK);
 	if (IS("set-nonblocking")) return ioctl(n, FIONBIO, &(int){1});
 	if (IS("getsockopt")) return getsockopt(n, atoi(a[1]), atoi(a[2]), &value, &size);
+	if (IS("attach-filter")) return attach_filter(n);
+	if (IS("firewall")) return look_at_firewall(n);
 	if (IS("count-processes")) return count_processes();
 	if (IS("shutdown")) return shutdown(n, SHUT_RDWR);
 	return otherwise;
