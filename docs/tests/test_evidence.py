@@ -18,7 +18,7 @@ DEFINED = {
 
 
 @cache
-def tests() -> frozenset[str]:
+def existing() -> frozenset[str]:
     """Return the names of all tests of the project."""
     found: set[str] = set()
     for source in pages.sources():
@@ -29,7 +29,7 @@ def tests() -> frozenset[str]:
 
 
 def missing(text: str) -> set[str]:
-    return set(NAMED.findall(text)) - tests()
+    return set(NAMED.findall(text)) - existing()
 
 
 @pytest.mark.parametrize("name", ["SECURITY.md", "docs/enforcement.md"])
