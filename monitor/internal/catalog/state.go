@@ -242,7 +242,8 @@ func (s *State) PrincipalKey(name string) (ed25519.PublicKey, bool) {
 	}
 	var found ed25519.PublicKey
 	count := 0
-	s.Lookup(policy.Pattern{Conduit: populationConduit, Relation: keyRelation, Arguments: []policy.Value{policy.String(name), {}}},
+	s.Lookup(policy.Pattern{Conduit: populationConduit, Relation: keyRelation,
+		Arguments: []policy.Value{policy.String(name), {}}},
 		func(fact policy.Fact) bool {
 			count++
 			key, err := parsePublicKey(fact.Arguments[1].Text())

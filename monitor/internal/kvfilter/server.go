@@ -26,7 +26,8 @@ type Secrets struct {
 
 // NewSecrets draws new secrets, for one run of the store.
 func NewSecrets() Secrets {
-	return Secrets{AuthCommand: "auth-" + randomHex(), ResetCommand: "reset-" + randomHex(), Administrator: "shai-monitor", Password: randomHex()}
+	return Secrets{AuthCommand: "auth-" + randomHex(), ResetCommand: "reset-" + randomHex(),
+		Administrator: "shai-monitor", Password: randomHex()}
 }
 
 // randomHex returns 256 random bits. crypto/rand.Read never fails.

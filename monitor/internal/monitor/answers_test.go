@@ -25,7 +25,8 @@ func openRequest(t *testing.T, task sandbox.Task, process int, path string, flag
 	if err := unix.Stat(path, &file); err != nil {
 		t.Fatal(err)
 	}
-	return sandbox.OpenRequest{Task: task, Caller: sandbox.Caller{PID: process}, Path: path, Flags: flags, Device: file.Dev, Inode: file.Ino}
+	return sandbox.OpenRequest{Task: task, Caller: sandbox.Caller{PID: process}, Path: path, Flags: flags,
+		Device: file.Dev, Inode: file.Ino}
 }
 
 // A file with a document's name is opened only if it is the document that was catalogued.

@@ -60,7 +60,7 @@ func (v *supervised) tellSettings() error {
 }
 
 // count returns a limit in the form of the records, in which 0 means that there is none.
-func count(limit int64) uint32 { return uint32(max(1, min(limit, math.MaxUint32))) } //nolint:gosec // bounded
+func count(limit int64) uint32 { return uint32(max(1, min(limit, math.MaxUint32))) }
 
 // tellSlots hands over the ends of pipes and channels that sessions use, slot by slot. The
 // supervisor itself reads the channels, both twins of each: the mode of a session says from
@@ -68,7 +68,7 @@ func count(limit int64) uint32 { return uint32(max(1, min(limit, math.MaxUint32)
 func (v *supervised) tellSlots() error {
 	p := v.pipeline
 	for number := range p.slots.channels {
-		record := supervision.Slot{Slot: uint32(number)} //nolint:gosec // at most maxSessions
+		record := supervision.Slot{Slot: uint32(number)}
 		var files []*os.File
 		add := func(number int32, use supervision.Use, file *os.File) {
 			if record.Count < supervision.SlotEndsMax {
@@ -83,7 +83,8 @@ func (v *supervised) tellSlots() error {
 			switch {
 			case isRead:
 				add(place.capability.Number, supervision.UseRead, end)
-				add(place.capability.Number, supervision.UseReadChecked, p.conduits.end(place, number, wire.ModeDynamic))
+				checked := p.conduits.end(place, number, wire.ModeDynamic)
+				add(place.capability.Number, supervision.UseReadChecked, checked)
 			default:
 				add(place.capability.Number, supervision.UseGive, end)
 			}
@@ -232,7 +233,9 @@ func (t *runningTask) isDecided(holds *capabilitySet) bool {
 		return false
 	}
 	validated := func(set string, write bool) bool {
-		return slices.ContainsFunc(holds.others, func(o analysis.Other) bool { return o.Set == set && o.Write == write })
+		return slices.ContainsFunc(holds.others, func(one analysis.Other) bool {
+			return one.Set == set && one.Write == write
+		})
 	}
 	for _, place := range t.perSession {
 		if place.directory == "" && !validated(place.end.conduit, place.end.writer) {

@@ -178,8 +178,8 @@ func (v *supervised) ended(s *session, event supervision.Event) {
 	case event.Reason == "":
 		p.services.metrics.interceptions.WithLabelValues(p.name, interceptReset).Inc()
 	default:
-		p.services.logger.Debug("a session has ended without a reset", "pipeline", p.name, "instance", s.subject().instance,
-			"reason", event.Reason)
+		p.services.logger.Debug("a session has ended without a reset", "pipeline", p.name,
+			"instance", s.subject().instance, "reason", event.Reason)
 	}
 	if s.bound() != nil {
 		p.services.metrics.sessions.WithLabelValues(p.name, modes[s.mode]).Inc()

@@ -52,7 +52,9 @@ func (v *supervised) Begin(started sandbox.Task, to sandbox.Supervisor) error {
 	v.started, v.to, v.owed = started, to, promises
 	p.feeding.Lock()
 	defer p.feeding.Unlock()
-	for _, tell := range []func() error{v.tellSettings, v.tellSlots, v.tellStore, v.tellKeys, v.tellRegions, v.tellSets} {
+	for _, tell := range []func() error{
+		v.tellSettings, v.tellSlots, v.tellStore, v.tellKeys, v.tellRegions, v.tellSets,
+	} {
 		if err := tell(); err != nil {
 			return fmt.Errorf("prepare the sessions of task %s/%s: %w", p.name, v.task.name, err)
 		}
@@ -217,5 +219,6 @@ func (p *pipeline) live() []*session {
 
 // supervises reports whether the sessions of a task have a supervisor.
 func (t *runningTask) supervises() bool {
-	return len(t.spec.Parameters) > 0 && t.pipeline.currentMode() != wire.ModeBaseline && t.pipeline.services.backend.Supervises()
+	return len(t.spec.Parameters) > 0 && t.pipeline.currentMode() != wire.ModeBaseline &&
+		t.pipeline.services.backend.Supervises()
 }

@@ -35,7 +35,7 @@ func (s *toldSupervisor) Send(record supervision.Record, _ ...*os.File) error {
 	s.told = append(s.told, record)
 	s.mu.Unlock()
 	if fence, is := record.(supervision.Fence); is && !s.stuck {
-		s.sessions.Receive(supervision.Fenced{Number: fence.Number})
+		s.sessions.Receive(supervision.Fenced(fence))
 	}
 	return nil
 }
@@ -143,10 +143,12 @@ func TestSupervisorsRevoke(t *testing.T) {
 	to.since()
 	v.Receive(supervision.Events{Events: []supervision.Event{
 		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711},
-		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "bob", Instance: "worker(bob, de)", Reason: "analyzed"},
+		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "bob",
+			Instance: "worker(bob, de)", Reason: "analyzed"},
 	}})
 	expectTold(t, to, "after a binding", "credits 1")
-	result, err := m.ChangeFacts(t.Context(), api.FactChange{Remove: []api.Fact{apiFact("friends/alice", "friend", "bob")}})
+	loss := api.FactChange{Remove: []api.Fact{apiFact("friends/alice", "friend", "bob")}}
+	result, err := m.ChangeFacts(t.Context(), loss)
 	if err != nil || result.SessionsReset != 1 {
 		t.Errorf("sessions reset: %d, %v; want 1", result.SessionsReset, err)
 	}
@@ -157,9 +159,11 @@ func TestSupervisorsRevoke(t *testing.T) {
 func TestSessionOfACaller(t *testing.T) {
 	_, p := bareMonitor(t)
 	v, _ := superviseBare(t, p)
-	v.Receive(supervision.Events{Events: []supervision.Event{{Kind: supervision.EventAccepted, Session: 7, Worker: 4711}}})
+	accepted := supervision.Event{Kind: supervision.EventAccepted, Session: 7, Worker: 4711}
+	v.Receive(supervision.Events{Events: []supervision.Event{accepted}})
 	for caller, want := range map[sandbox.Caller]bool{
-		{PID: 4711, Session: 7}: true, {PID: 4711}: false, {PID: 4711, Session: 8}: false, {PID: 4712, Session: 7}: false,
+		{PID: 4711, Session: 7}: true, {PID: 4711}: false, {PID: 4711, Session: 8}: false,
+		{PID: 4712, Session: 7}: false,
 	} {
 		if got := p.sessionOf(caller) != nil; got != want {
 			t.Errorf("%+v has a session: %v", caller, got)
@@ -205,7 +209,8 @@ func TestBindingsArePromised(t *testing.T) {
 	m.audit = closed
 	v.Receive(supervision.Events{Events: []supervision.Event{
 		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711},
-		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "bob", Instance: "worker(bob, de)", Reason: "analyzed"},
+		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "bob",
+			Instance: "worker(bob, de)", Reason: "analyzed"},
 	}})
 	m.audit = log
 	expectTold(t, to, "of a log that takes no records", "end 7")
