@@ -114,6 +114,7 @@ verify(struct supervisor *s, struct session *session, const struct shai_authenti
 		return true;
 	}
 	session->user = user;
+	session->key_version = user->version;
 	return false;
 }
 
@@ -231,6 +232,12 @@ binding_resume(struct supervisor *s, struct session *session)
 {
 	int store = -1;
 
+	if (session->key_version != session->user->version) {
+		session->state = SESSION_UNBOUND;
+		refuse(s, session, SHAI_EVENT_REFUSED, EACCES,
+		    "the user's key has just changed; log in again");
+		return;
+	}
 	if (!is_recordable(s)) { /* it does not happen then */
 		if (loop_now() >= binding_deadline(s, session)) {
 			session->state = SESSION_UNBOUND;

@@ -42,6 +42,7 @@ keys_apply(struct keys *keys, const struct shai_control_key *record)
 	if (record->present == 0) {
 		if (principal != NULL) {
 			principal->present = false;
+			principal->version++;
 			remove_unless_used(keys, principal);
 		}
 		return 0;
@@ -56,6 +57,8 @@ keys_apply(struct keys *keys, const struct shai_control_key *record)
 			return -1;
 		}
 	}
+	if (memcmp(principal->key, record->key, sizeof(principal->key)) != 0)
+		principal->version++;
 	memcpy(principal->key, record->key, sizeof(principal->key));
 	principal->present = true;
 	return 0;

@@ -13,6 +13,7 @@ struct principal {
 	char name[SHAI_NAME_MAX];
 	uint8_t key[SHAI_KEY_SIZE];
 	bool present;      /* false: removed, and kept while it has sessions */
+	uint64_t version;  /* counts changes of the key, and its removals */
 	uint32_t sessions; /* live ones */
 };
 

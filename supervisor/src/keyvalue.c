@@ -22,6 +22,7 @@ struct keyvalue {
 	const struct shai_control_store *store;
 	enum keyvalue_state state;
 	int descriptor;
+	int send_buffer; /* of the new socket, as SO_SNDBUF sets it */
 	int64_t deadline;
 	struct replies replies;
 	char *out; /* what is being sent, of redisFormatCommandArgv */
@@ -87,14 +88,43 @@ connected_socket(const char path[SHAI_STORE_PATH_MAX])
 	return descriptor;
 }
 
+/*
+ * The socket stays, and a worker may set these of its options, and flags of its file. The
+ * next one would find them.
+ */
+static bool
+restore_settings(const struct keyvalue *keyvalue)
+{
+	static const int off;
+	static const struct linger none;
+	static const struct timeval never;
+	const struct {
+		int option;
+		socklen_t size;
+		const void *value;
+	} settings[] = {{SO_SNDBUF, sizeof(int), &keyvalue->send_buffer},
+	    {SO_KEEPALIVE, sizeof(off), &off}, {SO_LINGER, sizeof(none), &none},
+	    {SO_RCVTIMEO, sizeof(never), &never}, {SO_SNDTIMEO, sizeof(never), &never}};
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (setsockopt(keyvalue->descriptor, SOL_SOCKET, settings[i].option,
+			settings[i].value, settings[i].size) != 0)
+			return false;
+	return fcntl(keyvalue->descriptor, F_SETFL, 0) == 0;
+}
+
 static bool
 open_connection(struct keyvalue *keyvalue)
 {
+	socklen_t size = sizeof(keyvalue->send_buffer);
+
 	keyvalue->descriptor = connected_socket(keyvalue->store->path);
-	if (keyvalue->descriptor < 0) {
+	if (keyvalue->descriptor < 0 || getsockopt(keyvalue->descriptor, SOL_SOCKET, SO_SNDBUF,
+					    &keyvalue->send_buffer, &size) != 0) {
 		shut_with_error(keyvalue, "connect to the key-value store");
 		return false;
 	}
+	keyvalue->send_buffer /= 2; /* the kernel doubles what is set */
 	if (!replies_begin(&keyvalue->replies)) {
 		shut(keyvalue, "connect to the key-value store: out of memory");
 		return false;
@@ -282,6 +312,10 @@ keyvalue_reset(struct keyvalue *keyvalue, int64_t now)
 		shut(keyvalue, "the session ended while its user was being authenticated");
 	if (keyvalue->state != KEYVALUE_READY)
 		return;
+	if (!restore_settings(keyvalue)) {
+		shut_with_error(keyvalue, "restore the settings of the connection");
+		return;
+	}
 	replies_draw_token(&keyvalue->replies);
 	begin(keyvalue, now);
 	command(keyvalue, KEYVALUE_PROBE, 1, words);

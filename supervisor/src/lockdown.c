@@ -117,6 +117,8 @@ static const struct limited limited[] = {
     {__NR_ioctl, 1, ~0u, (uint32_t)SECCOMP_IOW(4, uint64_t)}, /* NOTIF_SET_FLAGS */
     {__NR_mmap, 2, PROT_EXEC, 0},
     {__NR_mprotect, 2, PROT_EXEC, 0},
+    {__NR_getsockopt, 1, ~0u, SOL_SOCKET},
+    {__NR_setsockopt, 1, ~0u, SOL_SOCKET},
     {__NR_socket, 0, ~0u, AF_UNIX},
     {__NR_socketpair, 0, ~0u, AF_UNIX},
 };

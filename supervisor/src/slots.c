@@ -201,12 +201,19 @@ slot_store(struct supervisor *s, struct session *session)
 		session_end(s, session, "there is no key-value store for this pipeline");
 		return -1;
 	}
+	/* A login of another user has failed after the store had permitted it. */
+	if (session->store_user[0] != '\0' &&
+	    strcmp(session->store_user, session->set->kv_user) != 0) {
+		session_end(
+		    s, session, "its key-value connection is another user's; connect again");
+		return -1;
+	}
 	if (keyvalue_state(slot->store) == KEYVALUE_READY)
 		return keyvalue_descriptor(slot->store);
 	if (keyvalue_state(slot->store) == KEYVALUE_LOGIN)
 		return -1;
-	if (!session->store_begun) {
-		session->store_begun = true;
+	if (session->store_user[0] == '\0') {
+		memcpy(session->store_user, session->set->kv_user, sizeof(session->store_user));
 		/* A clean connection is watched for its end, and may be replaced now. */
 		loop_release(&slot->store_socket);
 		keyvalue_login(

@@ -80,18 +80,19 @@ struct session {
 	uint8_t nonce[SHAI_NONCE_SIZE];
 	uint8_t peer[SHAI_ADDRESS_SIZE];
 	char region[SHAI_NAME_MAX];
-	char principal[SHAI_NAME_MAX]; /* of the last login, verified or not */
-	struct principal *user;        /* verified; counts the session, while it lives */
-	struct set *set;               /* held once bound */
-	char instance[SHAI_NAME_MAX];  /* of the set */
-	int64_t began;                 /* loop_now */
-	int64_t asked;                 /* when the login came */
-	uint64_t sequence;             /* of the login */
+	char principal[SHAI_NAME_MAX];  /* of the last login, verified or not */
+	struct principal *user;         /* verified; counts the session, while it lives */
+	struct set *set;                /* held once bound */
+	char instance[SHAI_NAME_MAX];   /* of the set */
+	char store_user[SHAI_NAME_MAX]; /* whose key-value connection the slot has; empty: none */
+	uint64_t key_version;           /* of the key that the login was verified with */
+	int64_t began;                  /* loop_now */
+	int64_t asked;                  /* when the login came */
+	uint64_t sequence;              /* of the login */
 	struct worker_conversation conversation;
 	bool questioned;              /* the monitor is to answer an OPEN; messages wait */
 	bool hurried;                 /* whether it is one of a crowd has been decided */
 	bool reset;                   /* the worker has said that the session is over */
-	bool store_begun;             /* its login at the key-value store */
 	bool violated;                /* an invalid record of its channel was recorded */
 	bool explained;               /* another event, or the monitor, says why it ends */
 	char reason[SHAI_REASON_MAX]; /* why it ends; empty: the worker's own doing */

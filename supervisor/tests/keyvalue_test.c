@@ -6,6 +6,7 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sodium.h>
 #include <sys/epoll.h>
@@ -225,6 +226,51 @@ nothing_is_left_for_the_next_user(void **state)
 	}
 }
 
+static int
+send_buffer(int descriptor)
+{
+	socklen_t size = sizeof(int);
+	int value = -1;
+
+	assert_int_equal(getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &value, &size), 0);
+	return value;
+}
+
+/* The filter lets a worker set these on its connections. */
+static void
+no_setting_of_the_socket_is_left(void **state)
+{
+	struct keyvalue *keyvalue = keyvalue_new(&server.store);
+	struct timeval timeout = {.tv_sec = 4711};
+	socklen_t size = sizeof(timeout);
+	int descriptor, before, smaller = 30000, one = 1;
+
+	(void)state;
+	login(keyvalue, "alice", "a");
+	descriptor = keyvalue_descriptor(keyvalue);
+	before = send_buffer(descriptor);
+	assert_int_equal(
+	    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &smaller, sizeof(smaller)), 0);
+	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size), 0);
+	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size), 0);
+	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)), 0);
+	assert_int_equal(fcntl(descriptor, F_SETFL, O_NONBLOCK), 0);
+	keyvalue_reset(keyvalue, NOW);
+	assert_int_equal(finish(keyvalue, false), KEYVALUE_CLEAN);
+	login(keyvalue, "bob", "b");
+	descriptor = keyvalue_descriptor(keyvalue);
+	assert_int_equal(send_buffer(descriptor), before);
+	assert_int_equal(getsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, &size), 0);
+	assert_int_equal(timeout.tv_sec, 0);
+	assert_int_equal(getsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, &size), 0);
+	assert_int_equal(timeout.tv_sec, 0);
+	size = sizeof(one);
+	assert_int_equal(getsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &one, &size), 0);
+	assert_int_equal(one, 0);
+	assert_int_equal(fcntl(descriptor, F_GETFL) & ~O_ACCMODE, 0);
+	keyvalue_free(keyvalue);
+}
+
 /*
  * Half-sent commands whose last argument takes what is sent next, of every length. None
  * gets hold of the secret names, which would be in the store then.
@@ -375,6 +421,7 @@ main(void)
 	    cmocka_unit_test(a_connection_serves_one_user_after_the_other),
 	    cmocka_unit_test(a_clean_connection_has_no_user),
 	    cmocka_unit_test(nothing_is_left_for_the_next_user),
+	    cmocka_unit_test(no_setting_of_the_socket_is_left),
 	    cmocka_unit_test(no_half_command_swallows_a_secret),
 	    cmocka_unit_test(a_message_to_a_former_subscriber_is_not_received),
 	    cmocka_unit_test(a_lost_connection_is_made_anew),

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Logins in the real supervisor while what they depend on changes. The test is the
+ * key-value store, too.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static struct harness h;
+
+static int
+stop(void **state)
+{
+	(void)state;
+	harness_stop(&h);
+	return 0;
+}
+
+/* Starts a supervisor whose store is the returned listening socket. */
+static int
+start_with_store(void)
+{
+	const struct shai_control_settings settings = harness_settings();
+	struct shai_control_store store = {
+	    .header = control_header(SHAI_CONTROL_STORE, sizeof(store)),
+	    .auth = "auth-1",
+	    .reset = "reset-1"};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	harness_start(&h, SERVES, &settings);
+	(void)snprintf(store.path, sizeof(store.path), "%s/store", h.directory);
+	memcpy(address.sun_path, store.path, sizeof(address.sun_path));
+	EXPECT(bind(listening, (struct sockaddr *)&address, sizeof(address)) == 0);
+	EXPECT(listen(listening, 4) == 0);
+	harness_send(&h, &store, sizeof(store), NULL);
+	return listening;
+}
+
+static void
+set_with_store(const char *principal)
+{
+	struct shai_control_set set = {.header = control_header(SHAI_CONTROL_SET, sizeof(set)),
+	    .flags = SHAI_SET_ANALYZED | SHAI_SET_LEAVES,
+	    .kv_password = "secret"};
+
+	(void)snprintf(set.principal, sizeof(set.principal), "%s", principal);
+	(void)snprintf(set.instance, sizeof(set.instance), "worker(%s)", principal);
+	(void)snprintf(set.kv_user, sizeof(set.kv_user), "%s", principal);
+	harness_send(&h, &set, sizeof(set), NULL);
+}
+
+/* Waits for a command that holds a word. */
+static void
+expect_command(int connection, const char *word)
+{
+	char command[256] = "";
+
+	EXPECT(read(connection, command, sizeof(command) - 1) > 0);
+	EXPECT(strstr(command, word) != NULL);
+}
+
+/* The store has authenticated a user whom the monitor then refuses: nobody else gets that. */
+static void
+another_user_gets_no_connection_of_a_refused_one(void **state)
+{
+	struct shai_control_forget forget = {
+	    .header = control_header(SHAI_CONTROL_FORGET, sizeof(forget)), .principal = "alice"};
+	struct shai_control_bind refusal = {
+	    .header = control_header(SHAI_CONTROL_BIND, sizeof(refusal)),
+	    .status = EACCES,
+	    .reason = "no"};
+	struct shai_control_ask_bind question;
+	struct client client;
+	struct report report;
+	int store = start_with_store(), connection;
+
+	(void)state;
+	set_with_store("alice");
+	set_with_store("bob");
+	client = client_begin(&h);
+	client_login(&client, "alice", false);
+	connection = accept4(store, NULL, NULL, SOCK_CLOEXEC);
+	expect_command(connection, "alice");
+	harness_send(&h, &forget, sizeof(forget), NULL);
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
+	EXPECT(write(connection, "+OK\r\n", 5) == 5);
+	refusal.session = question.session;
+	refusal.sequence = question.sequence;
+	harness_send(&h, &refusal, sizeof(refusal), NULL);
+	assert_int_equal(client_bound(&client, &report).status, EACCES);
+	client_login(&client, "bob", false);
+	assert_true(client_closed(&client));
+	assert_non_null(strstr(harness_event(&h, SHAI_EVENT_ENDED)->reason, "another user's"));
+	close(client.socket);
+
+	/* bob has it when it is his. */
+	close(connection);
+	harness_fence(&h);
+	client = client_begin(&h);
+	client_login(&client, "bob", false);
+	connection = accept4(store, NULL, NULL, SOCK_CLOEXEC);
+	expect_command(connection, "bob");
+	EXPECT(write(connection, "+OK\r\n", 5) == 5);
+	assert_int_equal(client_bound(&client, &report).flags, SHAI_BOUND_KEYVALUE);
+	close(client.socket);
+	close(connection);
+	close(store);
+	(void)snprintf(refusal.reason, sizeof(refusal.reason), "%s/store", h.directory);
+	(void)unlink(refusal.reason);
+}
+
+/* What was confirmed is in force for logins that have been verified, too. */
+static void
+a_key_that_is_removed_binds_no_waiting_login(void **state)
+{
+	struct shai_control_credits credits = {
+	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 2};
+	struct shai_control_key key = {
+	    .header = control_header(SHAI_CONTROL_KEY, sizeof(key)), .principal = "alice"};
+	const struct shai_control_settings settings = harness_settings();
+	struct client client;
+	struct report report;
+	uint8_t secret[64];
+
+	(void)state;
+	harness_start_without_credits(&h, SERVES, &settings);
+	client = client_begin(&h);
+	client_login(&client, "alice", false);
+	client_finish_orders(&client);
+	harness_send(&h, &key, sizeof(key), NULL);
+	client_key("alice", key.key, secret);
+	key.present = 1;
+	harness_send(&h, &key, sizeof(key), NULL);
+	harness_send(&h, &credits, sizeof(credits), NULL);
+	assert_int_equal(client_bound(&client, &report).status, EACCES);
+	assert_non_null(strstr(harness_event(&h, SHAI_EVENT_REFUSED)->reason, "key"));
+	(void)client_bind(&client, "alice");
+	close(client.socket);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, stop)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(another_user_gets_no_connection_of_a_refused_one),
+	    TEST(a_key_that_is_removed_binds_no_waiting_login),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
