@@ -37,8 +37,7 @@ enum shai_control_type {
 	/* monitor to supervisor */
 	SHAI_CONTROL_SETTINGS = 1,   /* once, first; descriptors: listening socket, view, classes */
 	SHAI_CONTROL_SLOT = 2,       /* each slot once, before BEGIN; one descriptor for each end */
-	SHAI_CONTROL_BEGIN = 3,      /* header only: new sessions begin (again) */
-	SHAI_CONTROL_PAUSE = 4,      /* header only: no new sessions; live ones go on */
+	SHAI_CONTROL_BEGIN = 3,      /* header only: sessions begin from now on */
 	SHAI_CONTROL_KEY = 5,        /* a principal's public key, or its removal */
 	SHAI_CONTROL_REGIONS = 6,    /* a part of the table of regions */
 	SHAI_CONTROL_SET = 7,        /* an instance's capability set */

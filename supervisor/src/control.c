@@ -51,14 +51,6 @@ begin(struct supervisor *s, const struct control *record, struct descriptors *re
 }
 
 static int
-pause_sessions(struct supervisor *s, const struct control *record, struct descriptors *received)
-{
-	(void)record, (void)received;
-	s->running = false;
-	return 0;
-}
-
-static int
 key(struct supervisor *s, const struct control *record, struct descriptors *received)
 {
 	(void)received;
@@ -178,7 +170,6 @@ static handler *const handlers[] = {
     [SHAI_CONTROL_SETTINGS] = settings,
     [SHAI_CONTROL_SLOT] = slot,
     [SHAI_CONTROL_BEGIN] = begin,
-    [SHAI_CONTROL_PAUSE] = pause_sessions,
     [SHAI_CONTROL_KEY] = key,
     [SHAI_CONTROL_REGIONS] = regions,
     [SHAI_CONTROL_SET] = set,

@@ -213,7 +213,6 @@ static const struct rule {
     [SHAI_CONTROL_SETTINGS] = {sizeof(struct shai_control_settings), false, true, check_settings},
     [SHAI_CONTROL_SLOT] = {sizeof(struct shai_control_slot), false, true, check_slot},
     [SHAI_CONTROL_BEGIN] = {HEADER, false, false, check_nothing},
-    [SHAI_CONTROL_PAUSE] = {HEADER, false, false, check_nothing},
     [SHAI_CONTROL_KEY] = {sizeof(struct shai_control_key), false, false, check_key},
     [SHAI_CONTROL_REGIONS] = {sizeof(struct shai_control_regions), true, false, check_regions},
     [SHAI_CONTROL_SET] = {sizeof(struct shai_control_set), true, false, check_set},

@@ -111,7 +111,7 @@ struct supervisor {
 	bool configured;
 	struct shai_control_settings settings;
 	enum shai_mode mode; /* of new sessions */
-	bool running;        /* begun, and not paused */
+	bool running;        /* sessions may begin */
 	bool terminating;
 	bool lost; /* the monitor has gone or broke the protocol */
 	uint32_t credits;

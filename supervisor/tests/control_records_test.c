@@ -21,7 +21,6 @@ static const struct kind {
     {SHAI_CONTROL_SETTINGS, sizeof(struct shai_control_settings), 3},
     {SHAI_CONTROL_SLOT, sizeof(struct shai_control_slot), 2},
     {SHAI_CONTROL_BEGIN, sizeof(struct shai_control_header), 0},
-    {SHAI_CONTROL_PAUSE, sizeof(struct shai_control_header), 0},
     {SHAI_CONTROL_KEY, sizeof(struct shai_control_key), 0},
     {SHAI_CONTROL_REGIONS,
 	sizeof(struct shai_control_regions) + REGIONS * sizeof(struct shai_control_region), 0},

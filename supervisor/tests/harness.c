@@ -202,7 +202,7 @@ harness_set(struct harness *h, const char *principal, uint32_t class_count, uint
 }
 
 void
-harness_start_without_credits(
+harness_prepare(
     struct harness *h, enum scenario scenario, const struct shai_control_settings *settings)
 {
 	struct descriptors with = {.count = 1};
@@ -225,6 +225,13 @@ harness_start_without_credits(
 		harness_send(h, &key, sizeof(key), NULL);
 		harness_set(h, principal, i == 0 ? 1 : 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES);
 	}
+}
+
+void
+harness_start_without_credits(
+    struct harness *h, enum scenario scenario, const struct shai_control_settings *settings)
+{
+	harness_prepare(h, scenario, settings);
 	harness_order(h, SHAI_CONTROL_BEGIN);
 }
 

@@ -51,6 +51,10 @@ void harness_start(
 void harness_start_without_credits(
     struct harness *h, enum scenario scenario, const struct shai_control_settings *settings);
 
+/* The same, without BEGIN: no session begins. */
+void harness_prepare(
+    struct harness *h, enum scenario scenario, const struct shai_control_settings *settings);
+
 /* Only starts it: no record is sent. */
 void harness_launch(struct harness *h, enum scenario scenario);
 

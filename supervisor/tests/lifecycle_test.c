@@ -204,24 +204,20 @@ forks_as_many_workers_as_may_wait(void **state)
 }
 
 static void
-no_session_begins_while_it_is_paused(void **state)
+no_session_begins_before_the_monitor_says_so(void **state)
 {
-	struct client live, next;
+	struct shai_control_settings settings = harness_settings();
+	struct client client;
 
 	(void)state;
-	start(SERVES);
-	live = client_begin(&h);
-	harness_order(&h, SHAI_CONTROL_PAUSE);
+	harness_prepare(&h, SERVES, &settings);
+	client.socket = client_connect(&h);
 	harness_fence(&h);
-	next.socket = client_connect(&h);
-	(void)client_bind(&live, "alice"); /* goes on */
-	harness_fence(&h);
-	assert_false(client_has_report(&next));
+	assert_false(client_has_report(&client));
 	harness_order(&h, SHAI_CONTROL_BEGIN);
-	assert_int_equal(client_report(&next, &next.connected, sizeof(next.connected)).size,
-	    sizeof(next.connected));
-	close(live.socket);
-	close(next.socket);
+	assert_int_equal(client_report(&client, &client.connected, sizeof(client.connected)).size,
+	    sizeof(client.connected));
+	close(client.socket);
 }
 
 /* Whether the hexadecimal value of a line of /proc/PID/status is this. */
@@ -273,7 +269,7 @@ main(void)
 	    TEST(the_monitor_answers_forks_that_share),
 	    TEST(workers_that_die_are_forked_with_pauses),
 	    TEST(forks_as_many_workers_as_may_wait),
-	    TEST(no_session_begins_while_it_is_paused),
+	    TEST(no_session_begins_before_the_monitor_says_so),
 	    TEST(gives_up_what_it_does_not_need),
 	};
 

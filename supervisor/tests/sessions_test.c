@@ -143,6 +143,25 @@ opens_directories_and_documents_of_the_set_only(void **state)
 	close(client.socket);
 }
 
+/* Answers a question about a document: nobody may read it. */
+static void
+refuse_document(uint64_t session)
+{
+	struct {
+		struct shai_control_relay head;
+		struct shai_opened record;
+	} answer = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
+			.session = session},
+	    .record = {.header = {.version = SHAI_WIRE_VERSION,
+			   .type = SHAI_OPENED,
+			   .size = sizeof(answer.record),
+			   .sequence = 12},
+		.count = 1,
+		.status = {EACCES}}};
+
+	harness_send(&h, &answer, sizeof(answer), NULL);
+}
+
 /* Documents that the monitor has to decide on, and those that it has opened. */
 static void
 asks_the_monitor_about_other_documents(void **state)
@@ -160,22 +179,11 @@ asks_the_monitor_about_other_documents(void **state)
 			struct shai_control_relay head;
 			struct shai_open request;
 		} question;
-		struct {
-			struct shai_control_relay head;
-			struct shai_opened record;
-		} answer = {.head.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
-		    .record = {.header = {.version = SHAI_WIRE_VERSION,
-				   .type = SHAI_OPENED,
-				   .size = sizeof(answer.record),
-				   .sequence = 12},
-			.count = 1,
-			.status = {EACCES}}};
 
 		client_open(&client, others[i]);
 		(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
 		assert_int_equal(question.request.conduit[0], others[i]);
-		answer.head.session = question.head.session;
-		harness_send(&h, &answer, sizeof(answer), NULL);
+		refuse_document(question.head.session);
 		assert_int_equal(client_opened(&client, &file), EACCES);
 	}
 	close(client.socket);
@@ -189,16 +197,6 @@ asks_the_monitor_one_question_at_a_time(void **state)
 		struct shai_control_relay head;
 		struct shai_open request;
 	} question;
-	struct {
-		struct shai_control_relay head;
-		struct shai_opened record;
-	} answer = {.head.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
-	    .record = {.header = {.version = SHAI_WIRE_VERSION,
-			   .type = SHAI_OPENED,
-			   .size = sizeof(answer.record),
-			   .sequence = 12},
-		.count = 1,
-		.status = {EACCES}}};
 	struct client client;
 	int file;
 	char byte;
@@ -213,8 +211,7 @@ asks_the_monitor_one_question_at_a_time(void **state)
 	harness_fence(&h);
 	assert_int_equal(recv(h.control, &byte, 1, MSG_PEEK | MSG_DONTWAIT), -1);
 	for (int i = 0; i < 2; i++) {
-		answer.head.session = question.head.session;
-		harness_send(&h, &answer, sizeof(answer), NULL);
+		refuse_document(question.head.session);
 		assert_int_equal(client_opened(&client, &file), EACCES);
 		if (i == 0)
 			(void)harness_receive(

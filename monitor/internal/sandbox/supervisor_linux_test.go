@@ -260,7 +260,7 @@ func TestSupervisorThatDoesNotRead(t *testing.T) {
 	}
 	check(t, unix.Kill(keeperOf(task), unix.SIGCONT))
 	<-task.Done()
-	if err := supervisor.Send(supervision.Pause{}); err == nil {
+	if err := supervisor.Send(supervision.Begin{}); err == nil {
 		t.Error("a supervisor that has ended takes a record")
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // toSupervisor has an empty record of each type that the monitor sends.
 var toSupervisor = []Record{
-	Settings{}, Slot{}, Begin{}, Pause{}, Key{}, Regions{}, Set{}, Forget{}, Mode{}, Fence{}, Terminate{}, End{},
+	Settings{}, Slot{}, Begin{}, Key{}, Regions{}, Set{}, Forget{}, Mode{}, Fence{}, Terminate{}, End{},
 	Bind{}, Relay{}, Credits{}, Store{},
 }
 

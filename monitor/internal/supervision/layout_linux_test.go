@@ -35,8 +35,8 @@ var constants = map[string]uint64{
 	"SHAI_EVENT_DECIDED": uint64(EventDecided),
 
 	"SHAI_CONTROL_SETTINGS": uint64(TypeSettings), "SHAI_CONTROL_SLOT": uint64(TypeSlot),
-	"SHAI_CONTROL_BEGIN": uint64(TypeBegin), "SHAI_CONTROL_PAUSE": uint64(TypePause),
-	"SHAI_CONTROL_KEY": uint64(TypeKey), "SHAI_CONTROL_REGIONS": uint64(TypeRegions),
+	"SHAI_CONTROL_BEGIN": uint64(TypeBegin),
+	"SHAI_CONTROL_KEY":   uint64(TypeKey), "SHAI_CONTROL_REGIONS": uint64(TypeRegions),
 	"SHAI_CONTROL_SET": uint64(TypeSet), "SHAI_CONTROL_FORGET": uint64(TypeForget),
 	"SHAI_CONTROL_MODE": uint64(TypeMode), "SHAI_CONTROL_FENCE": uint64(TypeFence),
 	"SHAI_CONTROL_TERMINATE": uint64(TypeTerminate), "SHAI_CONTROL_END": uint64(TypeEnd),

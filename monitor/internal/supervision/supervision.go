@@ -47,7 +47,6 @@ const (
 	TypeSettings  Type = 1
 	TypeSlot      Type = 2
 	TypeBegin     Type = 3
-	TypePause     Type = 4
 	TypeKey       Type = 5
 	TypeRegions   Type = 6
 	TypeSet       Type = 7
@@ -141,11 +140,8 @@ type (
 		End   [SlotEndsMax]EndOfSlot // unused ones are zero
 	}
 
-	// Begin lets new sessions begin, also after [Pause].
+	// Begin lets sessions begin.
 	Begin struct{}
-
-	// Pause lets no new sessions begin.
-	Pause struct{}
 
 	// Key is a principal's public key, or its removal.
 	Key struct {

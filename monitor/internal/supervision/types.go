@@ -17,9 +17,6 @@ func (Slot) Type() Type { return TypeSlot }
 func (Begin) Type() Type { return TypeBegin }
 
 // Type implements [Record].
-func (Pause) Type() Type { return TypePause }
-
-// Type implements [Record].
 func (Key) Type() Type { return TypeKey }
 
 // Type implements [Record].
