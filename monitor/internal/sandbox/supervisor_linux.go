@@ -60,6 +60,8 @@ func newSupervisor(spec Spec, program string) (*supervisor, parent, error) {
 		arguments: []string{supervisorName, programOf(os.Getpid()), fmt.Sprint(len(spec.Descriptors))},
 		receive:   s.receive,
 		terminate: func(*net.UnixConn) { _ = s.Send(supervision.Terminate{}) },
+		// The filter keeps them in the task's process group.
+		dismissible: true,
 	}, nil
 }
 

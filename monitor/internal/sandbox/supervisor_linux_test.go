@@ -105,6 +105,12 @@ func TestSupervisedTasksEnd(t *testing.T) {
 			cancel()
 			check(t, task.Stop(ctx))
 		}, "killed by SIGKILL"},
+		"supervisor hangs": {func(t *testing.T, task Task) {
+			check(t, unix.Kill(keeperOf(task), unix.SIGSTOP))
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			check(t, task.Stop(ctx))
+		}, "its supervisor died"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var user *User

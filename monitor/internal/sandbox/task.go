@@ -30,6 +30,7 @@ type task struct {
 	enclosure  enclosure
 	control    *net.UnixConn
 	terminate  func()     // asks for a SIGTERM to the program
+	dismiss    func()     // kills the parent, and with it the task; nil: processes would be left
 	attendance attendance // nil if the sandbox asks nothing
 	done       chan struct{}
 	err        error // valid once done is closed
@@ -64,6 +65,9 @@ func (t *task) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	t.kill()
+	if t.dismiss != nil {
+		defer time.AfterFunc(dismissLimit, t.dismiss).Stop()
+	}
 	select {
 	case <-t.done:
 		return nil
@@ -74,6 +78,10 @@ func (t *task) Stop(ctx context.Context) error {
 
 // endLimit is how long the processes of a task may take to end after they were killed.
 const endLimit = 10 * time.Second
+
+// dismissLimit is how long a supervisor may take to end its task. One that is stopped, or
+// hangs, does not read that it should.
+const dismissLimit = time.Second
 
 // unstoppable describes a task whose processes have not ended.
 func (t *task) unstoppable() error {
@@ -114,6 +122,8 @@ type parent struct {
 	arguments []string
 	receive   func(control *net.UnixConn, messages chan<- received) // until it has ended; closes messages
 	terminate func(control *net.UnixConn)                           // asks it for a SIGTERM to the program
+	// Whether the monitor finds all processes of the task without it.
+	dismissible bool
 }
 
 // beginWithKeeper starts the keeper of a task that has no supervisor.
@@ -226,6 +236,9 @@ func (l *launch) finish(ctx context.Context) (*task, error) {
 	defer abandon()
 	t := &task{name: l.spec.Name, keeper: l.keeper.Process.Pid, parent: l.process.name, enclosure: l.todo.Enclosure,
 		control: l.control, terminate: func() { l.process.terminate(l.control) }, done: make(chan struct{})}
+	if l.process.dismissible {
+		t.dismiss = func() { _ = l.keeper.Process.Kill() }
+	}
 	messages := make(chan received)
 	go l.process.receive(l.control, messages)
 	listener := -1
