@@ -77,7 +77,7 @@ func (p *pipeline) status() api.PipelineStatus {
 	if p.user != nil {
 		status.User = p.user.ID
 	}
-	sessions := p.live()
+	sessions := p.sessions.live()
 	status.SessionTotal = len(sessions)
 	for _, s := range sessions[:min(len(sessions), maxSessionsShown)] {
 		status.Sessions = append(status.Sessions, s.status())
