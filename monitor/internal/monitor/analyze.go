@@ -88,7 +88,7 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline, request api.Anal
 	}
 	p.putSets(sets)
 	m.binding.Lock()
-	p.retireUsers()
+	p.settle()
 	m.binding.Unlock()
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)
 	report.Scope = request.Scope

@@ -88,6 +88,6 @@ func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 		m.record(audit.Event{Kind: audit.Analysis, Pipeline: name, Operation: "expire", Allowed: true,
 			Reason: fmt.Sprintf("instances affected: %d", affected)})
 	}
-	m.retireUsers() // sessions that were the last of their instance may have ended, too
+	m.settle() // sessions that were the last of their instance may have ended, too
 	return errors.Join(failures...)
 }

@@ -58,10 +58,7 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 		result.Instances += affected
 		result.SessionsReset += reset
 	}
-	for _, p := range m.pipelines {
-		p.fence()
-	}
-	m.retireUsers()
+	m.settle()
 	took := time.Since(begun)
 	m.metrics.factChange.Observe(took.Seconds())
 	result.DurationMicroseconds = took.Microseconds()

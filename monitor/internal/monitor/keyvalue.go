@@ -58,15 +58,8 @@ func readSecrets(path string) (kvfilter.Secrets, error) {
 }
 
 // retireUsers removes the key-value users of instances that have neither a capability set
-// nor a live session. The caller holds changing and binding, so that no instance is about
-// to get a user.
-func (m *Monitor) retireUsers() {
-	for _, p := range m.pipelines {
-		p.retireUsers()
-	}
-}
-
-func (p *pipeline) retireUsers() {
+// nor one of the live sessions.
+func (p *pipeline) retireUsers(live []*session) {
 	if p.keyValue == nil {
 		return
 	}
@@ -76,7 +69,7 @@ func (p *pipeline) retireUsers() {
 		needed[holds.keyValue] = true
 	}
 	p.mu.Unlock()
-	for _, s := range p.live() {
+	for _, s := range live {
 		if holds := s.bound(); holds != nil {
 			needed[holds.keyValue] = true
 		}

@@ -217,6 +217,17 @@ func (p *pipeline) live() []*session {
 	return p.sessions.live()
 }
 
+// settle ends a change of bundles, facts or analyses: it returns when no session is bound by
+// what was before. The caller holds changing and binding, so that no instance is about to
+// get a key-value user.
+func (m *Monitor) settle() {
+	for _, p := range m.pipelines {
+		p.settle()
+	}
+}
+
+func (p *pipeline) settle() { p.retireUsers(p.live()) }
+
 // supervises reports whether the sessions of a task have a supervisor.
 func (t *runningTask) supervises() bool {
 	return len(t.spec.Parameters) > 0 && t.pipeline.currentMode() != wire.ModeBaseline &&

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
@@ -131,6 +132,46 @@ func TestSupervisorsAreToldChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectTold(t, to, "after a change of the mode", "supervision.Mode")
+}
+
+// A change has happened when every supervisor has confirmed it.
+func TestChangesWaitForSupervisors(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	_, to := superviseBare(t, p)
+	for name, change := range map[string]func() error{
+		"a change of facts": func() error {
+			_, err := m.ChangeFacts(t.Context(), api.FactChange{Remove: []api.Fact{apiFact("friends/alice", "friend", "bob")}})
+			return err
+		},
+		"an analysis": func() error {
+			_, err := m.Analyze(t.Context(), api.AnalyzeRequest{}, func(api.Progress) {})
+			return err
+		},
+		"a bundle that leaves the pipeline as it is": func() error {
+			return applyText(m, bareManifest+"---\napiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: other}\n"+
+				"spec: {text: \"read :- true.\"}\n")
+		},
+		"an expiry":            func() error { return m.expire(t.Context(), time.Date(2101, 1, 1, 0, 0, 0, 0, time.UTC)) },
+		"a change of the mode": func() error { _, err := m.SetMode(t.Context(), "bare", "audit"); return err },
+	} {
+		to.since()
+		if err := change(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		to.mu.Lock()
+		told := to.told
+		to.mu.Unlock()
+		if len(told) == 0 {
+			t.Fatalf("%s: the supervisor was told nothing", name)
+		}
+		if _, waited := told[len(told)-1].(supervision.Fence); !waited {
+			t.Errorf("%s: not confirmed; the last record is %T", name, told[len(told)-1])
+		}
+	}
+	if m.pipelines["bare"] != p {
+		t.Error("the bundle has replaced the pipeline")
+	}
 }
 
 // With revocation "immediate" a supervisor ends the sessions of an instance that has lost

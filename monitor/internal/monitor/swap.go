@@ -172,7 +172,7 @@ func (s *swap) follow(change *catalog.Change) {
 		if err != nil {
 			m.logger.Error("the analysis did not follow the bundle as it should", "pipeline", name, "error", err)
 		}
-		p.retireUsers()
+		p.settle()
 	}
 }
 
