@@ -34,7 +34,6 @@ from loadgen.measuring.measurement import SETTLE_SECONDS, Meter, Turn
 from loadgen.plan import BARE, BASELINE, UNLIMITED, Plan
 from loadgen.results import estimates, sessions, summary
 from loadgen.results.samples import SampleFile
-from loadgen.results.tables import WIDTH
 from loadgen.stacks import launcher, light, manifests, processes
 from loadgen.stacks.counters import Counters
 from loadgen.stacks.ports import free_port
@@ -293,7 +292,10 @@ def run(options: Namespace) -> None:
         if options.live > 0:
             found["live"] = measurement.hold(supervisor, options.live, options.revoked)
             write(place.output, found)
-    sessions.show(found, Console(width=None if sys.stdout.isatty() else WIDTH))
+    if sys.stdout.isatty():
+        sessions.show(found, Console())
+    else:
+        sys.stdout.write(sessions.plain(found))
 
 
 def write(directory: Path, found: dict[str, Any]) -> None:
