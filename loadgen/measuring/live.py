@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from loadgen.datasets.population import Person
-    from loadgen.stacks.launcher import Launcher, Site
+    from loadgen.stacks.launcher import Site
     from loadgen.stacks.monitor import Monitor
     from loadgen.stacks.supervisor import Supervisor
 
@@ -60,18 +60,17 @@ def measure(
     """Hold ``sessions`` and revoke ``revoked`` of them; with fewer if the machine does not hold as many, say why."""
     pipelines = crowded.plan(sessions, _HOST)
     crowded.write_data(site.data, pipelines)
+    documents = crowded.bundle(example, pipelines)
     with _descriptors(), launcher.launching(site, example, "", supervisor) as launching:
-        monitor = _start(launching, site, example, pipelines)
+        monitor, _pid = launching.start_monitor(_MONITOR)
         memory = _available()
         held: list[_Held] = []
         try:
-            limit = _fill(monitor, pipelines, held, tell)
-            if not held:
-                raise LiveError(f"no session could be held: {limit}")
+            limit = _hold(monitor, manifests.write(site.state / f"{_MONITOR}.bundle", documents), pipelines, held, tell)
             taken = memory - _available()
             chosen = _spread(held, min(revoked, len(held)))
             tell(f"revoking {len(chosen)} of {len(held)} sessions")
-            times = _revoke(monitor, held, chosen)
+            times = _revoke(monitor, held, chosen) if chosen else {}
         finally:
             for one in held:
                 one.session.close()
@@ -81,36 +80,31 @@ def measure(
         "limit": limit,
         "pipelines": len({one.pipeline for one in held}),
         "workers": len(pipelines[0].people),
-        "memory_kib_per_session": round(taken / len(held)),
+        "memory_kib_per_session": round(taken / max(1, len(held))),
         "revoked": len(chosen),
         **times,
     }
 
 
-def _start(
-    launching: Launcher, site: Site, example: Sequence[dict[str, Any]], pipelines: Sequence[crowded.Pipeline]
-) -> Monitor:
-    monitor, _pid = launching.start_monitor(_MONITOR)
-    documents = crowded.bundle(example, pipelines)
-    monitor.call("apply", "-f", str(manifests.write(site.state / f"{_MONITOR}.bundle", documents)))
-    for pipeline in pipelines:
-        monitor.call("analyze", "--pipeline", pipeline.name)
-    return monitor
-
-
-def _fill(
-    monitor: Monitor, pipelines: Sequence[crowded.Pipeline], held: list[_Held], tell: Callable[[str], None]
+def _hold(
+    monitor: Monitor,
+    bundle: Path,
+    pipelines: Sequence[crowded.Pipeline],
+    held: list[_Held],
+    tell: Callable[[str], None],
 ) -> str | None:
     """Start one pipeline after the other and log in its users. Return what prevented it from going on, if something."""
-    for number, pipeline in enumerate(pipelines, start=1):
-        tell(f"pipeline {number} of {len(pipelines)}: {len(held)} sessions live")
-        try:
+    try:
+        monitor.call("apply", "-f", str(bundle))
+        for number, pipeline in enumerate(pipelines, start=1):
+            tell(f"pipeline {number} of {len(pipelines)}: {len(held)} sessions live")
+            monitor.call("analyze", "--pipeline", pipeline.name)
             monitor.call("task", "start", pipeline.name, crowded.FRONT_END, "--wait")
             for person in pipeline.people:
                 session = _log_in(pipeline, person)
                 held.append(_Held(session, pipeline.name, crowded.friendship(person)))
-        except (LoadgenError, OSError) as error:
-            return f"pipeline {pipeline.name}: {error}"
+    except (LoadgenError, OSError) as error:
+        return str(error)
     return None
 
 

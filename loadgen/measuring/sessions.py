@@ -259,8 +259,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--warm-up-seconds", type=float, default=15.0, help="load on each installation before (15)")
     parser.add_argument("--concurrent-users", type=_positive, default=24, help="users at the same time (24)")
     parser.add_argument("--users", type=_positive, default=crowd.Crowd().users, help="users in the data (400)")
-    parser.add_argument("--live", type=int, default=10_000, help="live sessions at the same time, 0 for none (10000)")
-    parser.add_argument("--revoked", type=_positive, default=1000, help="how many of them are revoked at once (1000)")
+    parser.add_argument("--live", type=int, default=1000, help="live sessions at the same time, 0 for none (1000)")
+    parser.add_argument("--revoked", type=_positive, default=100, help="how many of them are revoked at once (100)")
     parser.add_argument("--seed", type=int, default=1, help="of users and the order of slices")
 
 

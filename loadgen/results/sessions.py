@@ -297,6 +297,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
 
 
 def _live(live: Mapping[str, Any]) -> list[str]:
+    if live["live"] == 0:
+        return [f"No live session could be held: {live['limit']}"]
     held = f"{live['live']} live idle sessions in {live['pipelines']} pipelines of {live['workers']} workers each"
     ended = f"{live['revoked']} of them revoked at once: {live['revoked_ms']:.1f} ms to the last refused open"
     lines = [

@@ -133,6 +133,12 @@ def test_the_tables_fit_and_say_what_matters(found: dict[str, Any]) -> None:
         assert expected in text
 
 
+def test_without_a_live_session_the_limit_is_said(found: dict[str, Any]) -> None:
+    nothing = {**LIVE, "live": 0, "pipelines": 0, "revoked": 0, "memory_kib_per_session": 0}
+    del nothing["revoked_ms"], nothing["answered_ms"]
+    assert "No live session could be held: memory" in sessions.plain({**found, "live": nothing})
+
+
 def test_an_interception_that_nobody_counted_has_no_cost() -> None:
     measured = [replace(one, interceptions={}) for one in made_samples()]
     with pytest.raises(sessions.UncountedError, match="counted no interception of a query in mode dynamic"):
