@@ -82,14 +82,26 @@ ask(struct supervisor *s, struct session *session)
 
 /* Whether a session can be bound without a question: the monitor has answered it in advance. */
 static bool
-is_decided(struct supervisor *s, const struct session *session)
+is_decided(const struct session *session, const struct set *set)
 {
-	struct set *set = set_of(s, session);
-	bool decided = session->mode != SHAI_MODE_DYNAMIC && set != NULL &&
-		       (set->flags & SHAI_SET_LEAVES) != 0;
+	return session->mode != SHAI_MODE_DYNAMIC && set != NULL &&
+	       (set->flags & SHAI_SET_LEAVES) != 0;
+}
 
-	set_release(set);
-	return decided;
+/* Makes a set, which the caller holds, the one that the session will be bound with. */
+static void
+adopt(struct session *session, struct set *set)
+{
+	set_release(session->set);
+	session->set = set;
+}
+
+static void
+permit(struct supervisor *s, struct session *session, struct set *set)
+{
+	adopt(session, set);
+	session->state = SESSION_WAITING;
+	binding_resume(s, session);
 }
 
 /* Verifies who logs in, and counts the session as theirs. Returns whether it was refused. */
@@ -121,6 +133,8 @@ verify(struct supervisor *s, struct session *session, const struct shai_authenti
 void
 binding_login(struct supervisor *s, struct session *session, const struct worker_record *record)
 {
+	struct set *set;
+
 	session->sequence = record->sequence;
 	session->asked = loop_now();
 	if (session->state == SESSION_BOUND) {
@@ -134,12 +148,13 @@ binding_login(struct supervisor *s, struct session *session, const struct worker
 	memcpy(session->principal, record->authenticate->principal, sizeof(session->principal));
 	if (verify(s, session, record->authenticate))
 		return;
-	if (!is_decided(s, session)) {
-		ask(s, session);
+	set = set_of(s, session);
+	if (is_decided(session, set)) {
+		permit(s, session, set);
 		return;
 	}
-	session->state = SESSION_WAITING;
-	binding_resume(s, session);
+	set_release(set);
+	ask(s, session);
 }
 
 void
@@ -158,11 +173,11 @@ binding_answered(struct supervisor *s, const struct shai_control_bind *answer)
 	else if (set == NULL)
 		refuse(s, session, SHAI_EVENT_REFUSED, EACCES,
 		    "what the session may do has just changed; log in again");
-	else
-		session->state = SESSION_WAITING;
+	else {
+		permit(s, session, set);
+		return;
+	}
 	set_release(set);
-	if (session->state == SESSION_WAITING)
-		binding_resume(s, session);
 }
 
 /* Tells the worker, with its descriptors. Returns 0, or -1: the session has ended. */
@@ -230,8 +245,15 @@ binding_deadline(const struct supervisor *s, const struct session *session)
 void
 binding_resume(struct supervisor *s, struct session *session)
 {
+	struct set *set = set_of(s, session);
 	int store = -1;
 
+	if (set != session->set && !is_decided(session, set)) { /* it has changed in the meantime */
+		set_release(set);
+		ask(s, session);
+		return;
+	}
+	adopt(session, set);
 	if (session->key_version != session->user->version) {
 		session->state = SESSION_UNBOUND;
 		refuse(s, session, SHAI_EVENT_REFUSED, EACCES,
@@ -244,12 +266,6 @@ binding_resume(struct supervisor *s, struct session *session)
 			refuse(s, session, SHAI_EVENT_REFUSED, EACCES,
 			    "the session cannot be recorded: the audit log takes no records now");
 		}
-		return;
-	}
-	set_release(session->set);
-	session->set = set_of(s, session);
-	if (session->set == NULL) { /* forgotten while the session waited */
-		ask(s, session);
 		return;
 	}
 	if (session->set->kv_user[0] != '\0') {

@@ -82,7 +82,7 @@ struct session {
 	char region[SHAI_NAME_MAX];
 	char principal[SHAI_NAME_MAX];  /* of the last login, verified or not */
 	struct principal *user;         /* verified; counts the session, while it lives */
-	struct set *set;                /* held once bound */
+	struct set *set;                /* held; what was decided on, then what it is bound with */
 	char instance[SHAI_NAME_MAX];   /* of the set */
 	char store_user[SHAI_NAME_MAX]; /* whose key-value connection the slot has; empty: none */
 	uint64_t key_version;           /* of the key that the login was verified with */

@@ -143,6 +143,58 @@ a_key_that_is_removed_binds_no_waiting_login(void **state)
 	close(client.socket);
 }
 
+/* The monitor has decided on one set, and not on what another one permits. */
+static void
+a_set_that_changes_is_decided_on_again(void **state)
+{
+	struct shai_control_credits credits = {
+	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
+	const struct shai_control_settings settings = harness_settings();
+	struct shai_control_ask_bind question;
+	struct shai_control_bind answer = {
+	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer))};
+	struct client client;
+	struct report report;
+
+	(void)state;
+	harness_start_without_credits(&h, SERVES, &settings);
+	client = client_begin(&h);
+	client_login(&client, "alice", false); /* decided ahead; waits for the credit */
+	client_finish_orders(&client);
+	harness_set(&h, "alice", 1, SHAI_SET_ANALYZED);
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
+	answer.session = question.session;
+	answer.sequence = question.sequence;
+	harness_send(&h, &answer, sizeof(answer), NULL); /* decided by the answer; waits again */
+	harness_set(&h, "alice", 1, SHAI_SET_ANALYZED);
+	harness_send(&h, &credits, sizeof(credits), NULL);
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
+	answer.status = EACCES;
+	harness_send(&h, &answer, sizeof(answer), NULL);
+	assert_int_equal(client_bound(&client, &report).status, EACCES);
+	close(client.socket);
+}
+
+static void
+a_set_that_leaves_nothing_to_decide_binds_a_waiting_login(void **state)
+{
+	struct shai_control_credits credits = {
+	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
+	const struct shai_control_settings settings = harness_settings();
+	struct client client;
+	struct report report;
+
+	(void)state;
+	harness_start_without_credits(&h, SERVES, &settings);
+	client = client_begin(&h);
+	client_login(&client, "alice", false);
+	client_finish_orders(&client);
+	harness_set(&h, "alice", 1, SHAI_SET_ANALYZED | SHAI_SET_LEAVES);
+	harness_send(&h, &credits, sizeof(credits), NULL);
+	assert_int_equal(client_bound(&client, &report).class_count, 1);
+	close(client.socket);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, stop)
 
 int
@@ -151,6 +203,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(another_user_gets_no_connection_of_a_refused_one),
 	    TEST(a_key_that_is_removed_binds_no_waiting_login),
+	    TEST(a_set_that_changes_is_decided_on_again),
+	    TEST(a_set_that_leaves_nothing_to_decide_binds_a_waiting_login),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
