@@ -60,6 +60,7 @@ spec:
   inline:
     - {conduit: friends/alice, says: friend, tuples: [[bob]]}
     - {conduit: population, says: home, tuples: [[alice, de], [bob, de]]}
+    - {conduit: regions, says: prefix, tuples: [["192.0.2.0/24", de]]}
 ---
 apiVersion: shai.dev/v1alpha1
 kind: Task

@@ -120,7 +120,12 @@ func (v *supervised) tellKeys() error {
 	return nil
 }
 
+// tellKey tells of a principal's key, if that is a name with which one can log in: facts
+// may hold any text.
 func (v *supervised) tellKey(state *catalog.State, principal string) error {
+	if !wire.IsName(principal) {
+		return nil
+	}
 	record := supervision.Key{Principal: principal}
 	if key, known := state.PrincipalKey(principal); known {
 		record.Present = 1
@@ -181,12 +186,12 @@ func (v *supervised) tellSets() error {
 	return nil
 }
 
-// tellSet tells of one set, if it is of this task's instances.
+// tellSet tells of one set, if a session of this task can have it.
 func (v *supervised) tellSet(holds *capabilitySet) error {
-	if holds.subject.task != v.task.name {
+	if !v.serves(holds) {
 		return nil
 	}
-	record := supervision.Set{Instance: wire.Truncate(holds.subject.instance, wire.NameMax),
+	record := supervision.Set{Instance: wire.Shorten(holds.subject.instance),
 		Classes: holds.classes[:min(len(holds.classes), wire.ClassesMax)]}
 	record.Principal, record.Region = v.task.parameters(holds)
 	if holds.analyzed {
@@ -206,9 +211,20 @@ func (v *supervised) tellSet(holds *capabilitySet) error {
 		record.KVUser, record.KVPassword = holds.keyValue, password
 	}
 	v.mu.Lock()
-	v.told[record.Instance] = holds
+	v.told[holds.subject.instance] = holds
 	v.mu.Unlock()
 	return v.to.Send(record)
+}
+
+// serves reports whether sessions of the task can be those of an instance: facts that the
+// analysis follows may hold names with which nobody can log in.
+func (v *supervised) serves(holds *capabilitySet) bool {
+	for _, value := range []string{holds.subject.session.Principal, holds.subject.session.Region} {
+		if value != "" && !wire.IsName(value) {
+			return false
+		}
+	}
+	return holds.subject.task == v.task.name
 }
 
 // parameters returns the values of the instance's parameters that the supervisor knows;

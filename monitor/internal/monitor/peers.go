@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
 
@@ -25,20 +26,50 @@ type regionEntry struct {
 	region string
 }
 
-// newRegionTable reads the facts; a prefix that does not parse matches nobody.
+// anyIPv4 is the network of all addresses of IPv4.
+var anyIPv4 = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+
+// newRegionTable reads the facts; a prefix that does not parse matches nobody. A network
+// with two regions, or with one that is no name, is in none. It says so for all networks
+// of IPv4 in which there is no other, since supervisors know addresses of IPv4 as those of
+// IPv6 that stand for them.
 func newRegionTable(facts policy.Facts) regionTable {
-	var table regionTable
+	regions := map[netip.Prefix]string{}
 	facts.Lookup(policy.Pattern{
 		Conduit: regionsConduit, Relation: prefixRelation, Arguments: []policy.Value{{}, {}},
 	}, func(fact policy.Fact) bool {
 		prefix, err := netip.ParsePrefix(fact.Arguments[0].Text())
-		if err == nil {
-			table = append(table, regionEntry{prefix: prefix.Masked(), region: fact.Arguments[1].Text()})
+		if err != nil {
+			return true
 		}
+		prefix = unmapped(prefix.Masked())
+		region := fact.Arguments[1].Text()
+		if other, twice := regions[prefix]; twice && other != region || !wire.IsName(region) {
+			region = ""
+		}
+		regions[prefix] = region
 		return true
 	})
-	slices.SortStableFunc(table, func(a, b regionEntry) int { return cmp.Compare(b.prefix.Bits(), a.prefix.Bits()) })
+	if _, named := regions[anyIPv4]; !named {
+		regions[anyIPv4] = ""
+	}
+	var table regionTable
+	for prefix, region := range regions {
+		table = append(table, regionEntry{prefix: prefix, region: region})
+	}
+	slices.SortFunc(table, func(a, b regionEntry) int {
+		return cmp.Or(cmp.Compare(b.prefix.Bits(), a.prefix.Bits()), a.prefix.Addr().Compare(b.prefix.Addr()))
+	})
 	return table
+}
+
+// unmapped returns the network of IPv4 that a prefix of IPv6 stands for, or the prefix.
+func unmapped(prefix netip.Prefix) netip.Prefix {
+	const mapping = 96 // bits, before those of IPv4
+	if !prefix.Addr().Is4In6() || prefix.Bits() < mapping {
+		return prefix
+	}
+	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-mapping)
 }
 
 // lookup returns the region of an address, "" if no prefix contains it.

@@ -70,6 +70,34 @@ func TestRegionTableProperty(t *testing.T) {
 	})
 }
 
+// Supervisors have the addresses of IPv4 as those of IPv6 that stand for them. They find
+// the same region all the same.
+func TestRegionsOfSupervisorsAreTheMonitors(t *testing.T) {
+	table := newRegionTable(factList{
+		prefixFact("::/0", "v6"), prefixFact("10.0.0.0/8", "us"), prefixFact("::ffff:11.0.0.0/104", "mapped"),
+		prefixFact("12.0.0.0/8", "one"), prefixFact("12.0.0.0/8", "two"), prefixFact("12.0.0.0/8", "one"),
+	})
+	for address, want := range map[string]string{
+		"10.1.2.3": "us", "11.1.2.3": "mapped", "12.1.2.3": "", "13.1.2.3": "", "2001:db8::1": "v6",
+	} {
+		asked := netip.MustParseAddr(address)
+		if got := table.lookup(asked); got != want {
+			t.Errorf("%s is in %q, want %q", address, got, want)
+		}
+		told, longest := "", -1
+		for _, entry := range table {
+			record := regionRecord(entry)
+			prefix := netip.PrefixFrom(netip.AddrFrom16(record.Address), int(record.Bits))
+			if prefix.Contains(netip.AddrFrom16(asked.As16())) && prefix.Bits() > longest {
+				told, longest = record.Region, prefix.Bits()
+			}
+		}
+		if told != want {
+			t.Errorf("a supervisor finds %s in %q, want %q", address, told, want)
+		}
+	}
+}
+
 func TestRegionTable(t *testing.T) {
 	table := newRegionTable(factList{
 		prefixFact("not a prefix", "de"), prefixFact("10.0.0.0", "de"), prefixFact("10.0.0.0/33", "de"),

@@ -38,7 +38,9 @@ func (v *supervised) answerBind(question supervision.AskBind) {
 	if current := p.setOf(holds.subject.instance); current != nil {
 		holds = current
 	}
-	v.tellSet(holds)
+	if err := v.tellSet(holds); err != nil { // it may have a former one
+		answer.Status, answer.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
+	}
 	v.send(answer)
 }
 
@@ -46,6 +48,9 @@ func (v *supervised) mayBind(question supervision.AskBind) (*capabilitySet, erro
 	s := v.session(question.Session)
 	if s == nil {
 		return nil, errors.New("the session has ended")
+	}
+	if question.Region != s.region {
+		return nil, errors.New("the region of the connection's address has just changed; connect again")
 	}
 	holds, _, err := s.decideBinding(question.Principal)
 	return holds, err
@@ -60,8 +65,8 @@ func (v *supervised) answerOpen(question supervision.AskOpen) {
 	}
 	sequence, message, err := wire.DecodeFromTask(question.Record)
 	request, isOpen := message.(wire.Open)
-	if err == nil && !isOpen {
-		err = errors.New("the supervisor passed on another message than open")
+	if err == nil && (!isOpen || s.bound() == nil) {
+		err = errors.New("the supervisor passed on another message than the open of a session with a user")
 	}
 	if err == nil {
 		v.pipeline.services.metrics.interceptions.WithLabelValues(v.pipeline.name, interceptOpen).Inc()

@@ -119,12 +119,14 @@ func (v *supervised) began(event supervision.Event) {
 func (v *supervised) bound(s *session, event supervision.Event) {
 	p := v.pipeline
 	v.mu.Lock()
-	holds := v.told[event.Instance]
+	instance := instanceOf(v.task, parametersOf(event.Principal, s.region)).Name()
+	holds := v.told[instance]
 	v.owed++
 	v.mu.Unlock()
-	if holds == nil {
-		p.services.logger.Error("the supervisor bound a session to an instance that it was not told of", "instance",
-			event.Instance)
+	// The region differs if the table of regions has changed since the connection.
+	if holds == nil || event.Instance != wire.Shorten(instance) {
+		p.services.logger.Error("a session is ended: it was bound to another instance than its user and address have",
+			"bound", event.Instance, "instance", instance)
 		s.worker.Kill()
 		return
 	}
@@ -134,7 +136,7 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 	s.mu.Unlock()
 	err := p.services.audit.AppendPromised(audit.Event{
 		Kind: audit.Binding, Pipeline: p.name, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
-		Instance: event.Instance, Conduit: s.peer.String(), Allowed: true, Reason: event.Reason,
+		Instance: instance, Conduit: s.peer.String(), Allowed: true, Reason: event.Reason,
 		LatencyMicroseconds: int64(event.LatencyUS),
 	})
 	if err != nil { // the monitor is closing

@@ -178,7 +178,7 @@ func (s *session) authenticate(sequence uint64, message wire.Message) error {
 	if err != nil {
 		bound.Status, bound.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
 	} else {
-		bound.Instance = wire.Truncate(holds.subject.instance, wire.NameMax)
+		bound.Instance = wire.Shorten(holds.subject.instance)
 	}
 	return s.answerBound(sequence, bound, holds)
 }

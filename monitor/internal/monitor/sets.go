@@ -104,7 +104,7 @@ func (p *pipeline) tellForgotten(holds *capabilitySet, reason string) {
 }
 
 func (v *supervised) tellForgotten(holds *capabilitySet, reason string) {
-	if holds.subject.task != v.task.name {
+	if !v.serves(holds) {
 		return
 	}
 	record := supervision.Forget{Reason: reason}

@@ -7,8 +7,10 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +18,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/supervision"
@@ -32,6 +35,9 @@ type toldSupervisor struct {
 }
 
 func (s *toldSupervisor) Send(record supervision.Record, _ ...*os.File) error {
+	if _, err := supervision.Encode(record); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	s.told = append(s.told, record)
 	s.mu.Unlock()
@@ -126,7 +132,7 @@ func TestSupervisorsAreToldChanges(t *testing.T) {
 	expectTold(t, to, "after a user has gone", "forget bob de flags 0")
 	change(api.FactChange{Add: []api.Fact{apiFact("population", "key", "carol", "00")}})
 	expectTold(t, to, "after a key that is none", "key carol present 0")
-	change(api.FactChange{Add: []api.Fact{apiFact(regionsConduit, prefixRelation, "192.0.2.0/24", "fr")}})
+	change(api.FactChange{Add: []api.Fact{apiFact(regionsConduit, prefixRelation, "198.51.100.0/24", "fr")}})
 	expectTold(t, to, "after a change of regions", "supervision.Regions")
 	if _, err := m.SetMode(t.Context(), "bare", "dynamic"); err != nil {
 		t.Fatal(err)
@@ -182,11 +188,7 @@ func TestSupervisorsRevoke(t *testing.T) {
 	p.spec.Revocation = revokeAtOnce
 	v, to := superviseBare(t, p)
 	to.since()
-	v.Receive(supervision.Events{Events: []supervision.Event{
-		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711},
-		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "bob",
-			Instance: "worker(bob, de)", Reason: "analyzed"},
-	}})
+	bindBare(t, v, 7, "bob", "worker(bob, de)")
 	expectTold(t, to, "after a binding", "credits 1")
 	loss := api.FactChange{Remove: []api.Fact{apiFact("friends/alice", "friend", "bob")}}
 	result, err := m.ChangeFacts(t.Context(), loss)
@@ -218,7 +220,8 @@ func TestSessionOfACaller(t *testing.T) {
 
 // What a supervisor reports of an instance that it was not told of ends the session.
 func TestReportsThatCannotBe(t *testing.T) {
-	_, p := bareMonitor(t)
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
 	v, to := superviseBare(t, p)
 	to.since()
 	v.Receive(supervision.Events{Events: []supervision.Event{
@@ -228,9 +231,26 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{Kind: supervision.EventBound, Session: 7, Principal: "mallory", Instance: "worker(mallory, de)"},
 	}})
 	expectTold(t, to, "after a binding to an unknown instance", "end 7", "credits 1")
-	if s := v.session(7); s == nil || s.bound() != nil {
-		t.Error("the session has a user")
+	bindBare(t, v, 8, "alice", "worker(bob, de)")
+	expectTold(t, to, "after a binding to another user's instance", "end 8", "credits 1")
+	change := api.FactChange{Add: []api.Fact{apiFact(regionsConduit, prefixRelation, "192.0.2.1/32", "fr")}}
+	if _, err := m.ChangeFacts(t.Context(), change); err != nil {
+		t.Fatal(err)
 	}
+	to.since()
+	bindBare(t, v, 9, "alice", "worker(alice, de)")
+	expectTold(t, to, "after a binding to the instance of another region", "end 9", "credits 1")
+	for number := range uint64(3) {
+		if s := v.session(7 + number); s == nil || s.bound() != nil {
+			t.Errorf("session %d has a user", 7+number)
+		}
+	}
+	record, err := wire.Encode(1, wire.Open{Conduits: []uint32{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.answerOpen(supervision.AskOpen{Session: 7, Record: record})
+	expectTold(t, to, "after a session without a user asked for a document", "end 7")
 }
 
 // A supervisor is owed a binding until the audit log promises to record it.
@@ -248,11 +268,7 @@ func TestBindingsArePromised(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.audit = closed
-	v.Receive(supervision.Events{Events: []supervision.Event{
-		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711},
-		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "bob",
-			Instance: "worker(bob, de)", Reason: "analyzed"},
-	}})
+	bindBare(t, v, 7, "bob", "worker(bob, de)")
 	m.audit = log
 	expectTold(t, to, "of a log that takes no records", "end 7")
 	v.pay()
@@ -310,15 +326,107 @@ func TestQuestionsAboutLogins(t *testing.T) {
 	m, p := bareMonitor(t)
 	analyzeBare(t, m)
 	v, to := superviseBare(t, p)
-	v.Receive(supervision.Events{Events: []supervision.Event{{Kind: supervision.EventAccepted, Session: 7, Worker: 4711,
-		Mode: wire.ModeShai}}})
+	v.Receive(supervision.Events{Events: []supervision.Event{
+		{Kind: supervision.EventAccepted, Session: 6, Worker: 4710, Mode: wire.ModeShai},
+		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711, Mode: wire.ModeShai, Peer: peerInGermany},
+	}})
 	to.since()
 	v.answerBind(supervision.AskBind{Session: 8, Principal: "alice", Region: "de"})
 	expectTold(t, to, "of a session that has ended", "bind 8 status 13")
-	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "de"})
+	v.answerBind(supervision.AskBind{Session: 6, Principal: "alice"})
 	expectTold(t, to, "of a session whose address has no region", `set worker(alice, "") alice  flags 0, 0 classes`,
-		"bind 7 status 13")
-	v.session(7).region = "de"
+		"bind 6 status 13")
+	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "fr"})
+	expectTold(t, to, "of a session whose region has changed", "bind 7 status 13")
 	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "de"})
 	expectTold(t, to, "of a user who may", "set worker(alice, de) alice de flags 3, 3 classes", "bind 7 status 0")
+	unknown := *p.setOf("worker(alice, de)")
+	unknown.keyValue = "a user whom the store does not have"
+	p.sets["worker(alice, de)"], p.keyValue = &unknown, &kvfilter.Store{}
+	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "de"})
+	p.keyValue = nil
+	expectTold(t, to, "of a user whose set cannot be told", "bind 7 status 13")
+}
+
+// Facts may hold names that no login can have: the supervisor is not told of them, and goes
+// on. The network of an address whose region has no such name has none, not that of a larger
+// network.
+func TestNamesThatNoLoginHas(t *testing.T) {
+	long := strings.Repeat("x", wire.NameMax)
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	v, to := superviseBare(t, p)
+	to.since()
+	change := api.FactChange{Add: []api.Fact{
+		apiFact("population", "home", long, "de"), apiFact("population", "home", "a\x00b", "de"),
+		apiFact("population", "key", long, "00"), apiFact("population", "key", "", "00"),
+		apiFact("population", "key", "a\x00b", "00"), apiFact("population", "key", "carol", "00"),
+		apiFact(regionsConduit, prefixRelation, "192.0.2.128/25", long),
+	}}
+	if _, err := m.ChangeFacts(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	expectTold(t, to, "after names that no login has", "key carol present 0", "supervision.Regions")
+	select {
+	case <-v.started.Done():
+		t.Error("the task was ended")
+	default:
+	}
+	for address, want := range map[string]string{"192.0.2.1": "de", "192.0.2.129": ""} {
+		if got := m.regionOf(netip.MustParseAddr(address)); got != want {
+			t.Errorf("region of %s: %q, want %q", address, got, want)
+		}
+	}
+	superviseBare(t, p) // it can begin again
+}
+
+// Two instances whose long names begin alike are not taken for each other.
+func TestLongNamesOfInstances(t *testing.T) {
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	p.spec.Revocation = revokeAtOnce
+	alike := strings.Repeat("x", wire.NameMax-2)
+	change := api.FactChange{Add: []api.Fact{
+		apiFact("population", "home", alike+"1", "de"), apiFact("population", "home", alike+"2", "de"),
+		apiFact("friends/alice", "friend", alike+"1"),
+	}}
+	if _, err := m.ChangeFacts(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	v, to := superviseBare(t, p)
+	names := map[string]string{} // by principal, as the supervisor knows them
+	for _, record := range to.told {
+		if set, is := record.(supervision.Set); is {
+			names[set.Principal] = set.Instance
+		}
+	}
+	for i, principal := range []string{alike + "1", alike + "2"} {
+		bindBare(t, v, uint64(7+i), principal, names[principal])
+		if s := v.session(uint64(7 + i)); s.subject().session == nil || s.subject().session.Principal != principal {
+			t.Errorf("the session of ...%s acts for %v", principal[len(alike):], s.subject().session)
+		}
+	}
+	to.since()
+	change = api.FactChange{Remove: []api.Fact{apiFact("friends/alice", "friend", alike+"1")}}
+	if _, err := m.ChangeFacts(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	if told := to.since(); !slices.Contains(told, "forget "+alike+"1 de flags 1") || !slices.Contains(told, "end 7") ||
+		slices.Contains(told, "end 8") {
+		t.Errorf("after the first one's loss, the supervisor was told %q", told)
+	}
+}
+
+// peerInGermany is an address in the region "de" of bareManifest.
+var peerInGermany = netip.MustParseAddr("192.0.2.1").As16()
+
+// bindBare reports that a session from peerInGermany has begun, and has a user.
+func bindBare(t *testing.T, v *supervised, session uint64, principal, instance string) {
+	t.Helper()
+	worker := 4000 + int32(session)
+	v.Receive(supervision.Events{Events: []supervision.Event{
+		{Kind: supervision.EventAccepted, Session: session, Worker: worker, Mode: wire.ModeShai, Peer: peerInGermany},
+		{Kind: supervision.EventBound, Session: session, Worker: worker, Principal: principal, Instance: instance,
+			Reason: "analyzed"},
+	}})
 }

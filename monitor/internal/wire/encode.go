@@ -3,7 +3,9 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,8 +131,25 @@ func (e *encoder) fail(format string, arguments ...any) {
 	}
 }
 
+// IsName reports whether a text can be the name of a principal, a region or an instance in
+// a record.
+func IsName(text string) bool {
+	return text != "" && len(text) < NameMax && utf8.ValidString(text) && !strings.ContainsRune(text, 0)
+}
+
+// Shorten returns a name that fits a field of NameMax bytes: the name itself, or its
+// beginning and a hash that tells it from others that begin alike.
+func Shorten(name string) string {
+	if len(name) < NameMax {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	mark := "#" + hex.EncodeToString(sum[:8])
+	return Truncate(name, NameMax-len(mark)) + mark
+}
+
 // Truncate shortens text so that it fits a field of size bytes with its NUL, at a
-// character's boundary. It is for reasons, which people read. Names are never shortened.
+// character's boundary. It is for reasons, which people read. For names there is [Shorten].
 func Truncate(text string, size int) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "?")
 	if len(text) < size {
