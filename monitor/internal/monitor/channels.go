@@ -57,16 +57,20 @@ func oneWay(name string, ends [2]int) (conduitPair, error) {
 	return pair, nil
 }
 
+// smallestRecord is less than a record of a channel takes of the kernel's socket buffer, in
+// bytes, however short it is.
+const smallestRecord = 16
+
 // drain discards what an ended session left unread, so that the next session on
-// the same slot starts with an empty channel.
+// the same slot starts with an empty channel. It ends although a task may write on.
 func (c conduitPair) drain() {
+	room, err := unix.GetsockoptInt(int(c.reader.Fd()), unix.SOL_SOCKET, unix.SO_SNDBUF) // the writer's is as large
+	if err != nil {
+		return // it is no socket: nothing can be in it
+	}
 	var record [512]byte
-	for {
-		_, _, err := unix.Recvfrom(int(c.reader.Fd()), record[:], unix.MSG_DONTWAIT)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
+	for range room / smallestRecord {
+		if _, _, err := unix.Recvfrom(int(c.reader.Fd()), record[:], unix.MSG_DONTWAIT); err != nil && err != unix.EINTR {
 			return // EAGAIN: empty
 		}
 	}

@@ -83,6 +83,29 @@ func TestSlotsStop(t *testing.T) {
 	}
 }
 
+// Emptying a channel ends where nobody can write it any more.
+func TestClosedChannelIsEmptied(t *testing.T) {
+	channel, err := newChannel("results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer channel.close()
+	if _, err := channel.writer.Write([]byte("alice's results")); err != nil {
+		t.Fatal(err)
+	}
+	channel.writer.Close()
+	emptied := make(chan struct{})
+	go func() {
+		channel.drain()
+		close(emptied)
+	}()
+	select {
+	case <-emptied:
+	case <-time.After(time.Minute):
+		t.Fatal("it is still being emptied")
+	}
+}
+
 // A slot's channels are empty for its next session.
 func TestSlotIsEmptied(t *testing.T) {
 	channel, err := newChannel("results")
