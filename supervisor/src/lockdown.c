@@ -169,6 +169,10 @@ lockdown(void)
 	struct sock_fprog filter = {.filter = program};
 
 	filter.len = (unsigned short)assemble(program);
+	/* It knows passwords and secret commands of the key-value store: no core dump, no tracer.
+	 */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return "keep its memory to itself";
 	if (drop_capabilities() != 0)
 		return "drop capabilities";
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)

@@ -6,8 +6,9 @@
 #define SUPERVISOR_LOCKDOWN_H
 
 /*
- * Drops all capabilities but those that the supervisor uses, forbids new privileges, and
- * allows itself only the system calls of its loop: any other one ends the process.
+ * Keeps its memory from core dumps and tracers, drops all capabilities but those that the
+ * supervisor uses, forbids new privileges, and allows itself only the system calls of its
+ * loop: any other one ends the process.
  * Returns NULL, or what failed, with errno.
  */
 const char *lockdown(void);

@@ -3,6 +3,7 @@
  * The real supervisor's processes: forks, calls that the monitor answers, and the end.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
@@ -253,6 +254,62 @@ gives_up_what_it_does_not_need(void **state)
 	assert_true(status_has("NoNewPrivs", 1) && status_has("Seccomp", 2));
 }
 
+/* Gives up the right to look into every process. */
+static void
+give_up_tracing(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) != 0)
+		_exit(2);
+	data[0].effective &= ~(1u << CAP_SYS_PTRACE);
+	data[0].permitted &= ~(1u << CAP_SYS_PTRACE);
+	if (syscall(SYS_capset, &header, data) != 0)
+		_exit(2);
+}
+
+/*
+ * Whether a process of the same user, without that right, can read another's memory. What
+ * refuses it refuses core dumps, too.
+ */
+static bool
+is_readable(pid_t pid)
+{
+	pid_t reader = fork();
+	char path[64];
+	int status;
+
+	if (reader == 0) {
+		give_up_tracing();
+		(void)snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+		_exit(open(path, O_RDONLY | O_CLOEXEC) < 0);
+	}
+	EXPECT(waitpid(reader, &status, 0) == reader);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status) == 0;
+}
+
+/* It knows passwords of the key-value store. */
+static void
+keeps_its_memory_to_itself(void **state)
+{
+	pid_t other = fork();
+
+	(void)state;
+	if (other == 0) {
+		give_up_tracing();
+		(void)raise(SIGSTOP);
+		_exit(0);
+	}
+	EXPECT(waitpid(other, NULL, WUNTRACED) == other);
+	assert_true(is_readable(other));
+	EXPECT(kill(other, SIGKILL) == 0 && waitpid(other, NULL, 0) == other);
+	start(SERVES);
+	harness_fence(&h);
+	assert_false(is_readable(h.supervisor));
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, stop)
 
 int
@@ -271,6 +328,7 @@ main(void)
 	    TEST(forks_as_many_workers_as_may_wait),
 	    TEST(no_session_begins_before_the_monitor_says_so),
 	    TEST(gives_up_what_it_does_not_need),
+	    TEST(keeps_its_memory_to_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
