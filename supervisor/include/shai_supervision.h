@@ -58,8 +58,8 @@ enum shai_control_type {
 	SHAI_CONTROL_ASK_BIND = 68,     /* may this session be bound? */
 	SHAI_CONTROL_ASK_OPEN = 69,     /* a worker's SHAI_OPEN, answered with RELAY */
 	SHAI_CONTROL_EVENTS = 70,       /* what happened, in order */
-	SHAI_CONTROL_FENCED = 71,       /* everything before the FENCE is in force */
-	SHAI_CONTROL_IDLE = 72          /* how many workers wait for a connection */
+	SHAI_CONTROL_FENCED = 71, /* what came before the FENCE is in force, who ended is gone */
+	SHAI_CONTROL_IDLE = 72    /* how many workers wait for a connection */
 };
 
 struct shai_control_header {

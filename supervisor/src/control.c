@@ -100,6 +100,9 @@ fence(struct supervisor *s, const struct control *record, struct descriptors *re
 	(void)received;
 	s->fencing = true; /* of two, the later one answers the earlier one, too */
 	s->fenced = record->fence->number;
+	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+		if (s->session[i].state == SESSION_ENDING)
+			s->session[i].awaited = true;
 	return 0;
 }
 

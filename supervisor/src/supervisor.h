@@ -93,6 +93,7 @@ struct session {
 	bool questioned;              /* the monitor is to answer an OPEN; messages wait */
 	bool hurried;                 /* whether it is one of a crowd has been decided */
 	bool reset;                   /* the worker has said that the session is over */
+	bool awaited;                 /* while it is ending, a fence is not answered */
 	bool violated;                /* an invalid record of its channel was recorded */
 	bool explained;               /* another event, or the monitor, says why it ends */
 	char reason[SHAI_REASON_MAX]; /* why it ends; empty: the worker's own doing */

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -254,6 +255,48 @@ gives_up_what_it_does_not_need(void **state)
 	assert_true(status_has("NoNewPrivs", 1) && status_has("Seccomp", 2));
 }
 
+/* Waits until a call of a worker has been answered: so has everything that was sent before. */
+static void
+call(const struct client *client)
+{
+	client_order(client, COLD_CALL, 0, NULL, 0);
+	(void)harness_call(&h, 1);
+	assert_int_equal(client_report(client, NULL, 0).value, 1);
+}
+
+/* A killed worker may still be in a system call: a change is in force when it is gone. */
+static void
+a_fence_waits_for_killed_workers(void **state)
+{
+	struct shai_control_end end = {.header = control_header(SHAI_CONTROL_END, sizeof(end))};
+	struct shai_control_fence fence = {
+	    .header = control_header(SHAI_CONTROL_FENCE, sizeof(fence)), .number = 1000};
+	struct shai_control_fence fenced;
+	struct client dying, other;
+	pid_t worker;
+	int status;
+
+	(void)state;
+	start(SERVES);
+	dying = client_begin(&h);
+	(void)client_bind(&dying, "alice");
+	worker = harness_event(&h, SHAI_EVENT_BOUND)->worker;
+	end.session = 1;
+	other = client_begin(&h);
+	assert_int_equal(ptrace(PTRACE_SEIZE, worker, NULL, PTRACE_O_TRACEEXIT), 0);
+	harness_send(&h, &end, sizeof(end), NULL);
+	assert_int_equal(waitpid(worker, &status, __WALL), worker); /* stops on its way out */
+	assert_true(WIFSTOPPED(status));
+	harness_send(&h, &fence, sizeof(fence), NULL);
+	call(&other); /* an answer that comes before these calls is not seen any more */
+	call(&other);
+	assert_int_equal(ptrace(PTRACE_DETACH, worker, NULL, NULL), 0);
+	(void)harness_receive(&h, SHAI_CONTROL_FENCED, &fenced, sizeof(fenced));
+	assert_int_equal(fenced.number, fence.number);
+	close(dying.socket);
+	close(other.socket);
+}
+
 /* Gives up the right to look into every process. */
 static void
 give_up_tracing(void)
@@ -327,6 +370,7 @@ main(void)
 	    TEST(workers_that_die_are_forked_with_pauses),
 	    TEST(forks_as_many_workers_as_may_wait),
 	    TEST(no_session_begins_before_the_monitor_says_so),
+	    TEST(a_fence_waits_for_killed_workers),
 	    TEST(gives_up_what_it_does_not_need),
 	    TEST(keeps_its_memory_to_itself),
 	};
