@@ -150,6 +150,18 @@ run(struct supervisor *s)
 	}
 }
 
+/* Tells the monitor what is left, and how the program ended. It may not be reading now. */
+static void
+tell_ended(struct supervisor *s)
+{
+	const struct shai_control_ended record = {
+	    .header = monitor_header(SHAI_CONTROL_ENDED, sizeof(record)),
+	    .status = s->zygote_status};
+
+	while (monitor_send(s, &record, sizeof(record), -1) != 0 && s->full && !s->lost)
+		loop_turn(INT64_MAX);
+}
+
 /* No session is left. */
 static void
 free_tables(struct supervisor *s)
@@ -173,8 +185,6 @@ int
 main(int count, char **arguments)
 {
 	struct supervisor *s = &supervisor;
-	struct shai_control_ended record = {
-	    .header = monitor_header(SHAI_CONTROL_ENDED, sizeof(record))};
 	int status = fcntl(LAUNCH_STATUS_FD, F_DUPFD_CLOEXEC, STATUS_FD);
 	const char *problem;
 
@@ -192,8 +202,7 @@ main(int count, char **arguments)
 		return give_up(status, problem); /* the launcher dies with this process */
 	(void)close(status);
 	run(s);
-	record.status = s->zygote_status;
-	(void)monitor_send(s, &record, sizeof(record), -1);
+	tell_ended(s);
 	free_tables(s);
 	return 0;
 }

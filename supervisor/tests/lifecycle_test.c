@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ptrace.h>
@@ -96,6 +97,52 @@ tells_how_the_program_ended(void **state)
 	(void)harness_receive(&h, SHAI_CONTROL_ENDED, &ended, sizeof(ended));
 	assert_int_equal(ended.status, SIGTERM);
 	assert_int_equal(harness_wait(&h), 0);
+}
+
+/* Fills the control socket, as the supervisor does when the monitor does not read. */
+static void
+fill_control_socket(void)
+{
+	struct shai_control_idle idle = {.header = control_header(SHAI_CONTROL_IDLE, sizeof(idle))};
+	int process = (int)syscall(SYS_pidfd_open, h.supervisor, 0), size = 1, socket;
+
+	EXPECT(process >= 0);
+	socket = (int)syscall(SYS_pidfd_getfd, process, SHAI_CONTROL_FD, 0);
+	EXPECT(socket >= 0);
+	EXPECT(setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0);
+	while (packet_send(socket, &idle, sizeof(idle), NULL) == 0)
+		;
+	EXPECT(errno == EAGAIN);
+	close(socket);
+	close(process);
+}
+
+static void
+a_monitor_that_reads_late_learns_everything(void **state)
+{
+	struct shai_control_ended ended;
+	struct client clients[2]; /* in all slots: no other worker is left */
+	pid_t gone[3] = {0};
+
+	(void)state;
+	start(SERVES);
+	for (int i = 0; i < 2; i++) {
+		clients[i] = client_begin(&h);
+		gone[i] = harness_event(&h, SHAI_EVENT_ACCEPTED)->worker;
+	}
+	gone[2] = h.zygote;
+	fill_control_socket();
+	(void)client_bind(&clients[0], "alice");
+	harness_order(&h, SHAI_CONTROL_TERMINATE);
+	for (size_t i = 0; i < COUNT(gone); i++)
+		while (!is_gone(gone[i]))
+			(void)poll(NULL, 0, 1);
+	assert_string_equal(harness_event(&h, SHAI_EVENT_BOUND)->principal, "alice");
+	(void)harness_receive(&h, SHAI_CONTROL_ENDED, &ended, sizeof(ended));
+	assert_int_equal(ended.status, SIGTERM);
+	assert_int_equal(harness_wait(&h), 0);
+	close(clients[0].socket);
+	close(clients[1].socket);
 }
 
 static void
@@ -363,6 +410,7 @@ main(void)
 	    TEST(the_task_ends_when_the_monitor_is_gone),
 	    TEST(a_record_that_breaks_the_rules_ends_everything),
 	    TEST(tells_how_the_program_ended),
+	    TEST(a_monitor_that_reads_late_learns_everything),
 	    TEST(tells_of_a_launcher_that_fails),
 	    TEST(the_monitor_answers_other_calls),
 	    TEST(the_monitor_answers_forks_and_accepts_of_workers),
