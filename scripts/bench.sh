@@ -14,7 +14,6 @@ readonly GO_BENCH="go test -C monitor -run='^$' -benchmem"
 readonly MEASUREMENTS="
 policy|decisions of the policy language, binding of policies, facts|$GO_BENCH -bench=. ./policy
 analysis|the offline analysis of 400 users (-population=40000 for the paper's)|$GO_BENCH -bench=. ./internal/analysis
-rulesets|preparing a kernel ruleset of 110 directories|$GO_BENCH -bench=PrepareRuleset ./internal/sandbox
 manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api
 operator|the operator with 500 policies, 50 pipelines: seconds, memory, requests|make build && .venv/bin/python -m testing.scale
 session|what a session costs, a query in it, an interception: 15 minutes, as root|make bench-session

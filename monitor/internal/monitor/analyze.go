@@ -11,7 +11,7 @@ import (
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
-	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -254,7 +254,7 @@ func (p *pipeline) documentClasses(classes []uint32) []uint32 {
 // lists single classes even if the task may read all of them: a class that appears while
 // the task runs has not been decided on, and Landlock cannot revoke what it has granted.
 // The task can list the view, which shows it the numbers of classes and conduits.
-func (t *runningTask) readableView() ([]sandbox.Directory, error) {
+func (t *runningTask) readableView() ([]plan.Directory, error) {
 	p, services := t.pipeline, t.pipeline.services
 	found, err := analysis.RunInstance(p.plan, services.state(), analysis.Instance{Task: t.name}, time.Now())
 	if err != nil {
@@ -267,9 +267,9 @@ func (t *runningTask) readableView() ([]sandbox.Directory, error) {
 	if err := services.view.EnsureClassDirectories(readable); err != nil {
 		return nil, err
 	}
-	list := []sandbox.Directory{{Path: services.view.Path(), Rights: sandbox.List}}
+	list := []plan.Directory{{Path: services.view.Path(), Rights: plan.List}}
 	for _, class := range readable {
-		list = append(list, sandbox.Directory{Path: services.view.ClassDirectory(class), Rights: sandbox.Read})
+		list = append(list, plan.Directory{Path: services.view.ClassDirectory(class), Rights: plan.Read})
 	}
 	return list, nil
 }

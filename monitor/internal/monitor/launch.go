@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/manifest"
-	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -20,14 +20,14 @@ import (
 // directories returns the directory capabilities in the order of their numbers. A task
 // with parameters gets none: each worker gets the directories of its user's set together
 // with its user (wire.Bound).
-func (t *runningTask) directories() []sandbox.Capability {
-	var list []sandbox.Capability
+func (t *runningTask) directories() []plan.Capability {
+	var list []plan.Capability
 	if len(t.spec.Parameters) > 0 && t.pipeline.currentMode() != wire.ModeBaseline {
 		return nil
 	}
 	for _, place := range t.placements {
 		if place.directory != "" {
-			list = append(list, sandbox.Capability{
+			list = append(list, plan.Capability{
 				Prefix: place.capability.Prefix, Path: t.pipeline.services.directoryPath(place.directory),
 			})
 		}
@@ -38,12 +38,12 @@ func (t *runningTask) directories() []sandbox.Capability {
 // perimeter returns what the kernel allows the task itself to open natively, which is
 // what the policies allow its taint now. A zygote may read no user's data. Each worker
 // gets the directories of its user's set.
-func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
+func (t *runningTask) perimeter(confined bool) ([]plan.Directory, error) {
 	services := t.pipeline.services
 	if len(t.spec.Parameters) > 0 {
 		return nil, nil
 	}
-	var list []sandbox.Directory
+	var list []plan.Directory
 	for _, place := range t.placements {
 		switch place.directory {
 		case "":
@@ -62,7 +62,7 @@ func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
 			if confined && err != nil {
 				return nil, err
 			}
-			list = append(list, sandbox.Directory{Path: directory, Rights: rights})
+			list = append(list, plan.Directory{Path: directory, Rights: rights})
 		}
 	}
 	return list, nil
@@ -71,7 +71,7 @@ func (t *runningTask) perimeter(confined bool) ([]sandbox.Directory, error) {
 // directoryRights decides on a directory conduit. A task that may write it may also read
 // it back, if the policies allow this. If the manifest asks for an access that the
 // policies forbid, the task does not start.
-func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
+func (t *runningTask) directoryRights(place placement) (plan.Rights, error) {
 	services := t.pipeline.services
 	conduit, found := services.conduitNamed(place.directory + "/any")
 	if !found {
@@ -79,14 +79,14 @@ func (t *runningTask) directoryRights(place placement) (sandbox.Rights, error) {
 	}
 	// The decision is for every file beneath, even if the bundle is of a version that did not say so.
 	conduit.Directory = true
-	var rights sandbox.Rights
+	var rights plan.Rights
 	for _, wanted := range []struct {
 		asked bool
 		what  policy.Operation
-		right sandbox.Rights
+		right plan.Rights
 	}{
-		{place.capability.Rights&wire.RightWrite != 0, policy.Write, sandbox.Write},
-		{place.capability.Rights == wire.RightRead, policy.Read, sandbox.Read},
+		{place.capability.Rights&wire.RightWrite != 0, policy.Write, plan.Write},
+		{place.capability.Rights == wire.RightRead, policy.Read, plan.Read},
 	} {
 		if !wanted.asked {
 			f := flow{who: t.subject, what: wanted.what, conduit: conduit}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 const (
@@ -46,7 +46,7 @@ func makeBeneath(root, relative string) (directory *os.File, made bool, err erro
 // own makes a user the owner of a directory and its content. It skips the content if the
 // directory already belongs to the user. It skips files with several names: they may be
 // documents, or belong to somebody who only has a name for them here.
-func own(directory *os.File, user sandbox.User) error {
+func own(directory *os.File, user plan.User) error {
 	var info unix.Stat_t
 	if err := unix.Fstat(int(directory.Fd()), &info); err != nil {
 		return err
@@ -69,7 +69,7 @@ func own(directory *os.File, user sandbox.User) error {
 	return errors.Join(err, unix.Fchmod(int(directory.Fd()), uint32(info.Mode)&0o777|0o770|unix.S_ISGID))
 }
 
-func ownEntry(directory *os.File, entry os.DirEntry, user sandbox.User) error {
+func ownEntry(directory *os.File, entry os.DirEntry, user plan.User) error {
 	if !entry.IsDir() && !entry.Type().IsRegular() {
 		return nil
 	}
@@ -98,7 +98,7 @@ func ownEntry(directory *os.File, entry os.DirEntry, user sandbox.User) error {
 // giveDirectories makes a directory, and the directories beneath it, readable for a
 // user's group if they are not, through no symbolic link. Files that are made in them get
 // the group.
-func giveDirectories(directory *os.File, user sandbox.User) error {
+func giveDirectories(directory *os.File, user plan.User) error {
 	var info unix.Stat_t
 	number := int(directory.Fd())
 	if err := unix.Fstat(number, &info); err != nil {
@@ -125,7 +125,7 @@ func giveDirectories(directory *os.File, user sandbox.User) error {
 	return nil
 }
 
-func giveDirectory(parent *os.File, name string, user sandbox.User) error {
+func giveDirectory(parent *os.File, name string, user plan.User) error {
 	path := parent.Name() + "/" + name
 	number, err := unix.Openat(int(parent.Fd()), name, noLinkToDir, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // A task without a user keeps running while policies change. A class that appears in the
@@ -29,7 +29,7 @@ func TestATaskIsGrantedClassesAndNeverTheView(t *testing.T) {
 			}
 			var granted []string
 			for _, directory := range directories {
-				if directory.Rights != sandbox.List {
+				if directory.Rights != plan.List {
 					granted = append(granted, directory.Path)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -36,7 +37,7 @@ type pipeline struct {
 	listening *os.File
 	acceptor  *acceptor
 	keyValue  *kvfilter.Store
-	user      *sandbox.User // that its tasks run as; nil: the monitor's
+	user      *plan.User // that its tasks run as; nil: the monitor's
 
 	conduits conduits
 	slots    *slots

@@ -16,6 +16,7 @@ import (
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/runtimeroot"
 	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -166,7 +167,7 @@ func (t *runningTask) checkReachable(roots []string) error {
 
 // closedTo returns the first directory on the way to a path that a user may not search,
 // "" if there is none.
-func closedTo(user *sandbox.User, path string) (string, error) {
+func closedTo(user *plan.User, path string) (string, error) {
 	if user == nil {
 		return "", nil
 	}

@@ -15,6 +15,7 @@ import (
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -173,11 +174,13 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 	defer output.Close()
 	sessions := newSupervised(t)
 	spec := sandbox.Spec{
-		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
-		Runtime: roots, RuntimeNames: t.spec.Runtime,
-		Perimeter: perimeter, Capabilities: t.directories(), Descriptors: descriptors, User: p.user,
-		Stdout: output, Stderr: output, Confined: confined, Serving: len(t.spec.Parameters) > 0,
-		Limits: t.limits(), CPUs: p.services.options.CPUs,
+		Spec: plan.Spec{
+			Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
+			Runtime: roots, RuntimeNames: t.spec.Runtime,
+			Perimeter: perimeter, Capabilities: t.directories(), User: p.user, Confined: confined,
+			Serving: len(t.spec.Parameters) > 0, Limits: t.limits(), CPUs: p.services.options.CPUs,
+		},
+		Descriptors: descriptors, Stdout: output, Stderr: output,
 	}
 	if t.supervises() {
 		spec.Sessions = sessions
@@ -213,12 +216,12 @@ func (t *runningTask) followOutput() (output *os.File, followed <-chan struct{},
 }
 
 // limits returns the resources that each process of the task may use.
-func (t *runningTask) limits() sandbox.Limits {
+func (t *runningTask) limits() plan.Limits {
 	resources := t.spec.Resources
 	if resources == nil {
-		return sandbox.Limits{}
+		return plan.Limits{}
 	}
-	return sandbox.Limits{
+	return plan.Limits{
 		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
 		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // never negative
 	}

@@ -16,7 +16,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
-	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -57,13 +57,13 @@ func (m *Monitor) assignUsers(pipelines map[string]*pipeline) error {
 		if err != nil {
 			return err
 		}
-		p.user = &sandbox.User{ID: id, Group: id}
+		p.user = &plan.User{ID: id, Group: id}
 	}
 	return nil
 }
 
 // userOfSet returns the user whose tasks read a set of conduits, nil if there is none.
-func (m *Monitor) userOfSet(set string) *sandbox.User {
+func (m *Monitor) userOfSet(set string) *plan.User {
 	pipeline, _, _ := strings.Cut(set, "/")
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -165,7 +165,7 @@ func (m *Monitor) rootOf(set, name string) string {
 }
 
 // remedyFor returns a command that lets a pipeline's tasks read a directory.
-func remedyFor(path string, user *sandbox.User) string {
+func remedyFor(path string, user *plan.User) string {
 	return fmt.Sprintf("let the group read them: chgrp -R %d %[2]s && chmod -R g+rX %[2]s", user.Group,
 		shellWord(path))
 }

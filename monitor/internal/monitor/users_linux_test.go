@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
-	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // reporter is a pipeline whose task says who it is, reads a directory of documents and a
@@ -361,7 +361,7 @@ func shell(line string) (string, error) {
 // The administrator types remedies in a root shell, and manifests name the directories: a
 // shell takes each name as one word, whatever is in it.
 func TestRemediesQuotePaths(t *testing.T) {
-	user := &sandbox.User{Group: uint32(os.Getgid())}
+	user := &plan.User{Group: uint32(os.Getgid())}
 	root := t.TempDir()
 	for name, want := range map[string]string{
 		"plain":       "/plain",

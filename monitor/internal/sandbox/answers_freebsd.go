@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -170,12 +171,12 @@ func (r *request) write(number int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limitedFile(duplicate, file.Name(), join(socketRights, rights{capWrite}))
+	return limitedFile(duplicate, file.Name(), plan.CheckedRights)
 }
 
 // limitedFile takes over a descriptor and leaves it only those of the rights that are
 // allowed.
-func limitedFile(descriptor int, name string, allowed rights) (*os.File, error) {
+func limitedFile(descriptor int, name string, allowed plan.CapRights) (*os.File, error) {
 	if err := limitRights(descriptor, allowed); err != nil {
 		unix.Close(descriptor)
 		return nil, err
@@ -234,7 +235,7 @@ func (r *request) workingDirectory() string {
 // its directory.
 func (r *request) throughCapability(path string) string {
 	for _, capability := range r.spec.Capabilities {
-		if beneath(path, capability.Prefix) {
+		if plan.Beneath(path, capability.Prefix) {
 			return capability.Path + strings.TrimPrefix(path, capability.Prefix)
 		}
 	}
@@ -247,7 +248,7 @@ func (r *request) shown(file *pinned) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limitedFile(duplicate, file.path, lookRights)
+	return limitedFile(duplicate, file.path, plan.LookRights)
 }
 
 // opened opens the pinned file itself, or creates the missing file in the pinned
@@ -257,7 +258,7 @@ func (r *request) opened(file *pinned, flags int, mode uint32) (*os.File, error)
 	var descriptor int
 	var err error
 	if file.missing == "" {
-		if err := r.user.mayOpen(&file.stat, flags); err != nil {
+		if err := mayOpen(r.user, &file.stat, flags); err != nil {
 			return nil, err
 		}
 		descriptor, err = unix.Openat(file.descriptor, "", keep|emptyPath, 0)
@@ -267,12 +268,14 @@ func (r *request) opened(file *pinned, flags int, mode uint32) (*os.File, error)
 	if err != nil {
 		return nil, err
 	}
-	return limitedFile(descriptor, file.path, openedRights(flags&accessMode, beneathAny(file.path, r.permits.runtime)))
+	access := flags & accessMode
+	return limitedFile(descriptor, file.path, plan.OpenedRights(access != unix.O_WRONLY, access != unix.O_RDONLY,
+		r.permits.InRuntime(file.path)))
 }
 
 // created creates the missing file. The task's user owns it.
 func (r *request) created(file *pinned, keep int, mode uint32) (int, error) {
-	if err := r.user.mayOpen(&file.stat, unix.O_WRONLY); err != nil {
+	if err := mayOpen(r.user, &file.stat, unix.O_WRONLY); err != nil {
 		return -1, err
 	}
 	mask, err := umaskOf(r.process)

@@ -7,12 +7,15 @@ package sandbox
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 const (
@@ -28,8 +31,8 @@ const (
 type arbiter struct {
 	task    *task
 	decider Decider // nil denies
-	permits permits
-	user    *User           // nil: the monitor's user
+	permits plan.Permits
+	user    *plan.User      // nil: the monitor's user
 	context context.Context // ends with the task
 }
 
@@ -96,24 +99,45 @@ func (a *arbiter) permit(file *pinned, flags int, pin bool, from Caller) error {
 	if !strings.HasPrefix(file.path, "/") {
 		return errRefused // a pipe, a socket or the like has no path to decide on
 	}
-	by := caller{from.PID, from.PID == a.task.pid}
-	if pin && a.permits.mayRead(file.path, by) {
+	by := plan.Process{Number: from.PID, Program: from.PID == a.task.pid}
+	if pin && a.permits.MayRead(file.path, by) {
 		return nil
 	}
 	question := OpenRequest{Task: a.task, Caller: from, Path: file.path, Flags: flags, New: file.missing != "",
 		Device: file.stat.Dev, Inode: file.stat.Ino}
-	switch a.permits.of(file.path, flags, by) {
-	case permitted:
-		if beneathAny(file.path, a.permits.runtime) && !a.reaches(file) {
+	switch a.permits.Of(file.path, useOf(flags), by) {
+	case plan.Permitted:
+		if a.permits.InRuntime(file.path) && !a.reaches(file) {
 			return syscall.EACCES
 		}
 		if question.Shared = file.shared(flags); question.Shared == nil {
 			return nil
 		}
-	case forbidden:
+	case plan.Forbidden:
 		return errRefused
 	}
 	return a.decide(func(ctx context.Context, decider Decider) Verdict { return decider.Open(ctx, question) })
+}
+
+// useOf returns what an open with flags does with the file.
+func useOf(flags int) plan.Use {
+	switch {
+	case flags&openPath != 0:
+		return plan.Looking
+	case flags&(accessMode|changing) == unix.O_RDONLY:
+		return plan.Reading
+	}
+	return plan.Changing
+}
+
+// permitsOf collects the permits of a specification under its names' real paths.
+func permitsOf(spec Spec) plan.Permits {
+	return plan.PermitsOf(spec.Spec, func(name string) string {
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			return real
+		}
+		return name
+	})
 }
 
 // shared describes the pinned file if it is to be opened and has several names. Otherwise
@@ -140,7 +164,7 @@ func openable(file *pinned, flags int, exclusive bool) error {
 		return unix.ELOOP
 	case kind == unix.S_IFDIR && flags&(accessMode|unix.O_CREAT) != 0:
 		return unix.EISDIR
-	case kind == unix.S_IFREG || kind == unix.S_IFDIR || harmless[file.path]:
+	case kind == unix.S_IFREG || kind == unix.S_IFDIR || plan.IsHarmless(file.path):
 		return nil
 	}
 	return errRefused // devices, named pipes, sockets: opening one acts on more than a file

@@ -4,49 +4,51 @@ package sandbox
 
 import (
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 var attacks = []attack{
 	// By name: there are no names.
-	{"open $S/secret.txt", perimeterDomain, unix.ECAPMODE},
-	{"open $G/allowed.txt", perimeterDomain, unix.ECAPMODE},
-	{"open /dev/zero", perimeterDomain, unix.ECAPMODE},
-	{"stat $S/secret.txt", perimeterDomain, unix.ECAPMODE},
-	{"chdir $S", perimeterDomain, unix.ECAPMODE},
-	{"exec $V", perimeterDomain, unix.ECAPMODE},
-	{"shared-memory /shai-test", perimeterDomain, unix.ECAPMODE},
+	{"open $S/secret.txt", plan.PerimeterDomain, unix.ECAPMODE},
+	{"open $G/allowed.txt", plan.PerimeterDomain, unix.ECAPMODE},
+	{"open /dev/zero", plan.PerimeterDomain, unix.ECAPMODE},
+	{"stat $S/secret.txt", plan.PerimeterDomain, unix.ECAPMODE},
+	{"chdir $S", plan.PerimeterDomain, unix.ECAPMODE},
+	{"exec $V", plan.PerimeterDomain, unix.ECAPMODE},
+	{"shared-memory /shai-test", plan.PerimeterDomain, unix.ECAPMODE},
 	// Out of a directory.
-	{"openat-capability ../secret/secret.txt", perimeterDomain, unix.ENOTCAPABLE},
-	{"openat-capability escape", perimeterDomain, unix.ENOTCAPABLE},
-	{"openat-capability $S/secret.txt", perimeterDomain, unix.ENOTCAPABLE},
+	{"openat-capability ../secret/secret.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"openat-capability escape", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"openat-capability $S/secret.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
 	// More than was granted on it.
-	{"openat-withheld secret.txt", perimeterDomain, unix.ENOTCAPABLE},
-	{"list-withheld", perimeterDomain, unix.ENOTCAPABLE},
-	{"write-capability allowed.txt", perimeterDomain, unix.ENOTCAPABLE},
-	{"create-capability new.txt", perimeterDomain, unix.ENOTCAPABLE},
-	{"unlink-capability allowed.txt", perimeterDomain, unix.ENOTCAPABLE},
-	{"mkdir-capability new", perimeterDomain, unix.ENOTCAPABLE},
-	{"rename-into allowed.txt", perimeterDomain, unix.ENOTCAPABLE},
-	{"link-into allowed.txt", perimeterDomain, unix.ENOTCAPABLE},
-	{"symlink-written new", perimeterDomain, unix.ENOTCAPABLE},
-	{"fifo-written new", perimeterDomain, unix.ENOTCAPABLE},
-	{"chmod-written old.txt", perimeterDomain, unix.ENOTCAPABLE},
-	{"fexecve-capability program", perimeterDomain, unix.ENOTCAPABLE},
+	{"openat-withheld secret.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"list-withheld", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"write-capability allowed.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"create-capability new.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"unlink-capability allowed.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"mkdir-capability new", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"rename-into allowed.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"link-into allowed.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"symlink-written new", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"fifo-written new", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"chmod-written old.txt", plan.PerimeterDomain, unix.ENOTCAPABLE},
+	{"fexecve-capability program", plan.PerimeterDomain, unix.ENOTCAPABLE},
 	// Other processes, the network, the machine.
-	{"kill $P", perimeterDomain, unix.ECAPMODE},
-	{"ptrace $P", perimeterDomain, unix.ECAPMODE},
-	{"procctl", perimeterDomain, unix.ECAPMODE},
-	{"connect $N", perimeterDomain, unix.ECAPMODE},
-	{"bind", perimeterDomain, unix.ECAPMODE},
-	{"sysctl-write", perimeterDomain, unix.EPERM},
+	{"kill $P", plan.PerimeterDomain, unix.ECAPMODE},
+	{"ptrace $P", plan.PerimeterDomain, unix.ECAPMODE},
+	{"procctl", plan.PerimeterDomain, unix.ECAPMODE},
+	{"connect $N", plan.PerimeterDomain, unix.ECAPMODE},
+	{"bind", plan.PerimeterDomain, unix.ECAPMODE},
+	{"sysctl-write", plan.PerimeterDomain, unix.EPERM},
 	// Descriptors that are held for something else.
-	{"write 8", reservedNumbers, unix.ENOTCAPABLE},
-	{"send 8", reservedNumbers, unix.ENOTCAPABLE},
-	{"dup-write 8", reservedNumbers, unix.ENOTCAPABLE},
-	{"write 128", reservedNumbers, unix.ENOTCAPABLE},
-	{"read 128", reservedNumbers, unix.ENOTCAPABLE},
-	{"read 96", unreadChannels, unix.ENOTCAPABLE},
-	{"setsockopt 7", reservedNumbers, unix.ENOTCAPABLE},
+	{"write 8", plan.ReservedNumbers, unix.ENOTCAPABLE},
+	{"send 8", plan.ReservedNumbers, unix.ENOTCAPABLE},
+	{"dup-write 8", plan.ReservedNumbers, unix.ENOTCAPABLE},
+	{"write 128", plan.ReservedNumbers, unix.ENOTCAPABLE},
+	{"read 128", plan.ReservedNumbers, unix.ENOTCAPABLE},
+	{"read 96", plan.UnreadChannels, unix.ENOTCAPABLE},
+	{"setsockopt 7", plan.ReservedNumbers, unix.ENOTCAPABLE},
 }
 
 // twins are the actions that the same program may do under the same confinement.

@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 const (
-	files = pathMediation | perimeterDomain // two lines of defence: each alone holds
-	all   = syscallFilter | perimeterDomain
+	files = plan.PathMediation | plan.PerimeterDomain // two lines of defence: each alone holds
+	all   = plan.SyscallFilter | plan.PerimeterDomain
 )
 
 var attacks = []attack{
@@ -29,166 +31,166 @@ var attacks = []attack{
 	{"openat $S/secret.txt", files, unix.EACCES},
 	{"openat2 $S/secret.txt", files, unix.EACCES},
 	{"map $S/secret.txt", files, 0},
-	{"openat-capability $S/secret.txt", perimeterDomain, unix.EACCES},
-	{"openat-capability ../secret/secret.txt", perimeterDomain, unix.EACCES},
-	{"openat-capability escape", perimeterDomain, unix.EACCES},
+	{"openat-capability $S/secret.txt", plan.PerimeterDomain, unix.EACCES},
+	{"openat-capability ../secret/secret.txt", plan.PerimeterDomain, unix.EACCES},
+	{"openat-capability escape", plan.PerimeterDomain, unix.EACCES},
 	// In the runtime: by a path beside a capability, the supervisor would not look.
-	{"openat-capability $R/linked.txt", perimeterDomain, unix.EACCES},
-	{"openat-capability-at-once $R/pipe", perimeterDomain, unix.EACCES},
-	{"openat-capability-at-once $R", perimeterDomain, unix.EACCES},
+	{"openat-capability $R/linked.txt", plan.PerimeterDomain, unix.EACCES},
+	{"openat-capability-at-once $R/pipe", plan.PerimeterDomain, unix.EACCES},
+	{"openat-capability-at-once $R", plan.PerimeterDomain, unix.EACCES},
 	{"open $R/linked.txt", files, unix.EACCES},
 	{"openat2-capability ../secret/secret.txt", files, unix.EACCES},
-	{"create-capability ../secret/new.txt", perimeterDomain, unix.EACCES},
-	{"create-capability ../granted/new.txt", perimeterDomain, unix.EACCES},
-	{"pin $S/secret.txt", pathMediation, unix.EACCES},
+	{"create-capability ../secret/new.txt", plan.PerimeterDomain, unix.EACCES},
+	{"create-capability ../granted/new.txt", plan.PerimeterDomain, unix.EACCES},
+	{"pin $S/secret.txt", plan.PathMediation, unix.EACCES},
 	{"open $G/escape", files, unix.EACCES},
 	{"open /proc/self/root$S/secret.txt", files, unix.EACCES},
 	{"open /proc/thread-self/root$S/secret.txt", files, unix.EACCES},
 	{"openat /proc/self/cwd/$S/secret.txt", files, unix.EACCES},
-	{"stat $S/secret.txt", pathMediation, unix.EACCES},
-	{"lstat $S/link", pathMediation, unix.EACCES},
-	{"newfstatat $S/secret.txt", pathMediation, unix.EACCES},
-	{"newfstatat-capability ../secret/secret.txt", pathMediation, unix.EACCES},
-	{"newfstatat-empty $S/secret.txt", pathMediation, unix.EACCES},
-	{"statx $S/secret.txt", pathMediation, unix.EACCES},
-	{"statfs $S/secret.txt", pathMediation, unix.EACCES},
-	{"access $S/secret.txt", pathMediation, unix.EACCES},
-	{"faccessat $S/secret.txt", pathMediation, unix.EACCES},
-	{"faccessat2 $S/secret.txt", pathMediation, unix.EACCES},
-	{"readlink $S/link", pathMediation, unix.EACCES},
-	{"readlinkat $S/link", pathMediation, unix.EACCES},
-	{"handle $S/secret.txt", syscallFilter, 0},
-	{"open_by_handle_at", syscallFilter, 0},
-	{"inotify $S", pathMediation, 0},
+	{"stat $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"lstat $S/link", plan.PathMediation, unix.EACCES},
+	{"newfstatat $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"newfstatat-capability ../secret/secret.txt", plan.PathMediation, unix.EACCES},
+	{"newfstatat-empty $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"statx $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"statfs $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"access $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"faccessat $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"faccessat2 $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"readlink $S/link", plan.PathMediation, unix.EACCES},
+	{"readlinkat $S/link", plan.PathMediation, unix.EACCES},
+	{"handle $S/secret.txt", plan.SyscallFilter, 0},
+	{"open_by_handle_at", plan.SyscallFilter, 0},
+	{"inotify $S", plan.PathMediation, 0},
 	// Changing.
 	{"mkdir $S/new", files, unix.EACCES},
-	{"mkdirat-capability ../secret/new", perimeterDomain, unix.EACCES},
+	{"mkdirat-capability ../secret/new", plan.PerimeterDomain, unix.EACCES},
 	{"mknod $S/new", files, unix.EACCES},
-	{"mknodat-capability new", perimeterDomain, unix.EACCES},
+	{"mknodat-capability new", plan.PerimeterDomain, unix.EACCES},
 	{"link $S/secret.txt $W/new", files, unix.EACCES},
-	{"linkat-capability ../secret/secret.txt new", perimeterDomain, 0},
+	{"linkat-capability ../secret/secret.txt new", plan.PerimeterDomain, 0},
 	{"symlink $S/secret.txt $W/new", files, unix.EACCES},
-	{"symlinkat-capability $S/secret.txt new", perimeterDomain, unix.EACCES},
+	{"symlinkat-capability $S/secret.txt new", plan.PerimeterDomain, unix.EACCES},
 	{"rename $S/secret.txt $W/new", files, unix.EACCES},
-	{"renameat2-out ../secret/secret.txt new", perimeterDomain, 0},
+	{"renameat2-out ../secret/secret.txt new", plan.PerimeterDomain, 0},
 	{"unlink $S/secret.txt", files, unix.EACCES},
-	{"unlinkat-capability ../secret/secret.txt 1", perimeterDomain, unix.EACCES},
-	{"unlinkat-capability allowed.txt 0", perimeterDomain, unix.EACCES},
+	{"unlinkat-capability ../secret/secret.txt 1", plan.PerimeterDomain, unix.EACCES},
+	{"unlinkat-capability allowed.txt 0", plan.PerimeterDomain, unix.EACCES},
 	{"rmdir $S/empty", files, unix.EACCES},
 	{"truncate $S/secret.txt", files, unix.EACCES},
 	{"truncate $G/allowed.txt", files, unix.EACCES},
-	{"chdir $S", pathMediation, unix.EACCES},
-	{"chmod $S/secret.txt", pathMediation, unix.EACCES},
-	{"fchmod $G/allowed.txt", pathMediation, unix.EACCES},
-	{"fchmodat allowed.txt", pathMediation, unix.EACCES},
-	{"chown $G/allowed.txt", pathMediation, unix.EACCES},
-	{"utimensat allowed.txt", pathMediation, unix.EACCES},
-	{"getxattr $S/secret.txt", pathMediation, unix.EACCES},
+	{"chdir $S", plan.PathMediation, unix.EACCES},
+	{"chmod $S/secret.txt", plan.PathMediation, unix.EACCES},
+	{"fchmod $G/allowed.txt", plan.PathMediation, unix.EACCES},
+	{"fchmodat allowed.txt", plan.PathMediation, unix.EACCES},
+	{"chown $G/allowed.txt", plan.PathMediation, unix.EACCES},
+	{"utimensat allowed.txt", plan.PathMediation, unix.EACCES},
+	{"getxattr $S/secret.txt", plan.PathMediation, unix.EACCES},
 	// Other processes.
-	{"ptrace $P", all | noPrivileges, unix.EPERM},
-	{"process_vm_readv $P $A", all | noPrivileges, unix.EPERM},
+	{"ptrace $P", all | plan.NoPrivileges, unix.EPERM},
+	{"process_vm_readv $P $A", all | plan.NoPrivileges, unix.EPERM},
 	{"kill $P", all, unix.EPERM},
 	{"sigqueue $P", all, unix.EPERM},
-	{"pidfd_open $P", syscallFilter, unix.EPERM},
-	{"pidfd_getfd", syscallFilter, unix.EPERM},
-	{"kcmp", syscallFilter, unix.EPERM},
-	{"setsid", syscallFilter, 0},
-	{"overhear-list", syscallFilter, unix.EPERM},
+	{"pidfd_open $P", plan.SyscallFilter, unix.EPERM},
+	{"pidfd_getfd", plan.SyscallFilter, unix.EPERM},
+	{"kcmp", plan.SyscallFilter, unix.EPERM},
+	{"setsid", plan.SyscallFilter, 0},
+	{"overhear-list", plan.SyscallFilter, unix.EPERM},
 	// The network, and descriptors by messages.
 	{"connect $N", all, 0},
-	{"socket-unix", syscallFilter, unix.EPERM},
-	{"socketpair 2", syscallFilter, unix.EPERM},
-	{"socketpair 5", syscallFilter, unix.EPERM},
-	{"bind", syscallFilter, unix.EPERM},
-	{"pass-descriptor", syscallFilter, unix.EPERM},
-	{"pass-descriptor-at 3", syscallFilter, unix.EBUSY},
-	{"sendmsg 7", syscallFilter, unix.EPERM},
-	{"recvmsg 7", syscallFilter, unix.EPERM},
-	{"setsockopt 7 0 4", syscallFilter, unix.EPERM}, // IP_OPTIONS
-	{"setsockopt 7 0 1", syscallFilter, unix.EPERM}, // IP_TOS
-	{"setsockopt 7 1 8", syscallFilter, unix.EPERM}, // SO_RCVBUF
-	{"set-flags 96", syscallFilter, unix.EPERM},
-	{"set-nonblocking 96", syscallFilter, unix.ENOTTY},
-	{"setsockopt 96 1 9", syscallFilter, unix.EPERM},
-	{"attach-filter 96", syscallFilter, unix.EPERM},
-	{"firewall 7", syscallFilter | noPrivileges, unix.EPERM},
-	{"setsockopt 7 6 19", syscallFilter | noPrivileges, unix.EPERM}, // TCP_REPAIR
-	{"setsockopt 7 1 33", syscallFilter | noPrivileges, unix.EPERM}, // SO_RCVBUFFORCE
-	{"setsockopt 7 1 36", syscallFilter | noPrivileges, unix.EPERM}, // SO_MARK
-	{"getsockopt 7 6 11", syscallFilter, unix.EPERM},                // TCP_INFO
-	{"getsockopt 7 1 55", syscallFilter, unix.EPERM},                // SO_MEMINFO
-	{"getsockopt 96 1 17", syscallFilter, unix.EPERM},               // SO_PEERCRED
-	{"shutdown 96", syscallFilter, unix.EPERM},
+	{"socket-unix", plan.SyscallFilter, unix.EPERM},
+	{"socketpair 2", plan.SyscallFilter, unix.EPERM},
+	{"socketpair 5", plan.SyscallFilter, unix.EPERM},
+	{"bind", plan.SyscallFilter, unix.EPERM},
+	{"pass-descriptor", plan.SyscallFilter, unix.EPERM},
+	{"pass-descriptor-at 3", plan.SyscallFilter, unix.EBUSY},
+	{"sendmsg 7", plan.SyscallFilter, unix.EPERM},
+	{"recvmsg 7", plan.SyscallFilter, unix.EPERM},
+	{"setsockopt 7 0 4", plan.SyscallFilter, unix.EPERM}, // IP_OPTIONS
+	{"setsockopt 7 0 1", plan.SyscallFilter, unix.EPERM}, // IP_TOS
+	{"setsockopt 7 1 8", plan.SyscallFilter, unix.EPERM}, // SO_RCVBUF
+	{"set-flags 96", plan.SyscallFilter, unix.EPERM},
+	{"set-nonblocking 96", plan.SyscallFilter, unix.ENOTTY},
+	{"setsockopt 96 1 9", plan.SyscallFilter, unix.EPERM},
+	{"attach-filter 96", plan.SyscallFilter, unix.EPERM},
+	{"firewall 7", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM},
+	{"setsockopt 7 6 19", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM}, // TCP_REPAIR
+	{"setsockopt 7 1 33", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM}, // SO_RCVBUFFORCE
+	{"setsockopt 7 1 36", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM}, // SO_MARK
+	{"getsockopt 7 6 11", plan.SyscallFilter, unix.EPERM},                     // TCP_INFO
+	{"getsockopt 7 1 55", plan.SyscallFilter, unix.EPERM},                     // SO_MEMINFO
+	{"getsockopt 96 1 17", plan.SyscallFilter, unix.EPERM},                    // SO_PEERCRED
+	{"shutdown 96", plan.SyscallFilter, unix.EPERM},
 	// Traces at files that others see.
-	{"flock $W/old.txt", syscallFilter, unix.EPERM},
-	{"lock-read $G/allowed.txt", lockMediation, unix.EPERM},
-	{"lock-write $D/box.txt", lockMediation, unix.EPERM},
-	{"lock-description $D/box.txt", lockMediation, unix.EPERM},
-	{"look-for-lock $W/old.txt", syscallFilter, unix.EPERM},
-	{"cachestat $G/allowed.txt", cacheHiding, unix.ENOSYS},
-	{"mincore $G/allowed.txt", cacheHiding, unix.ENOSYS},
-	{"preadv2-nowait $G/allowed.txt", cacheHiding, unix.EOPNOTSUPP},
-	{"pwritev2 $D/box.txt", cacheHiding, unix.EOPNOTSUPP},
-	{"seek-hole $D/box.txt", holeHiding, unix.EINVAL},
-	{"seek-data $D/box.txt", holeHiding, unix.EINVAL},
-	{"count-processes", pathMediation, unix.ESRCH},
+	{"flock $W/old.txt", plan.SyscallFilter, unix.EPERM},
+	{"lock-read $G/allowed.txt", plan.LockMediation, unix.EPERM},
+	{"lock-write $D/box.txt", plan.LockMediation, unix.EPERM},
+	{"lock-description $D/box.txt", plan.LockMediation, unix.EPERM},
+	{"look-for-lock $W/old.txt", plan.SyscallFilter, unix.EPERM},
+	{"cachestat $G/allowed.txt", plan.CacheHiding, unix.ENOSYS},
+	{"mincore $G/allowed.txt", plan.CacheHiding, unix.ENOSYS},
+	{"preadv2-nowait $G/allowed.txt", plan.CacheHiding, unix.EOPNOTSUPP},
+	{"pwritev2 $D/box.txt", plan.CacheHiding, unix.EOPNOTSUPP},
+	{"seek-hole $D/box.txt", plan.HoleHiding, unix.EINVAL},
+	{"seek-data $D/box.txt", plan.HoleHiding, unix.EINVAL},
+	{"count-processes", plan.PathMediation, unix.ESRCH},
 	// Programs.
-	{"exec /bin/true", execRefusal | files, unix.EACCES},
-	{"exec $V", execRefusal, unix.EACCES},
-	{"execveat $V", execRefusal, unix.EACCES},
-	{"fork-exec $V", execRefusal, 0},
+	{"exec /bin/true", plan.ExecRefusal | files, unix.EACCES},
+	{"exec $V", plan.ExecRefusal, unix.EACCES},
+	{"execveat $V", plan.ExecRefusal, unix.EACCES},
+	{"fork-exec $V", plan.ExecRefusal, 0},
 	// Channels and reserved numbers.
-	{"read 96", unreadChannels, unix.EACCES},
-	{"read 128", unreadChannels, unix.EACCES},
-	{"readv 96", unreadChannels, unix.EACCES},
-	{"preadv2 96", unreadChannels, unix.EACCES},
-	{"recvfrom 96", unreadChannels, unix.EACCES},
-	{"recvmsg 96", syscallFilter, unix.EPERM},
-	{"splice 96", unreadChannels, 0},
-	{"sendfile 96", unreadChannels, unix.EPERM},
-	{"dup-read 96", reservedNumbers, 0},
-	{"dup 128", reservedNumbers, unix.EPERM},
-	{"dup 8", reservedNumbers, unix.EPERM},
-	{"dup2 8", reservedNumbers, unix.EPERM},
-	{"dup3 128", reservedNumbers, unix.EPERM},
-	{"dup2 10", reservedNumbers, unix.EPERM},
-	{"dupfd 96", reservedNumbers, unix.EPERM},
-	{"close 3", reservedNumbers, unix.EBUSY},
-	{"close 16", reservedNumbers, unix.EBUSY},
-	{"close 159", reservedNumbers, unix.EBUSY},
-	{"close-range 3", reservedNumbers, unix.EBUSY},
-	{"close-range 159", reservedNumbers, unix.EBUSY},
-	{"setown 7", syscallFilter, unix.EPERM},
-	{"write 8", syscallFilter, unix.EPERM},
-	{"writev 8", syscallFilter, unix.EPERM},
-	{"sendto 8", syscallFilter, unix.EPERM},
-	{"sendmsg 8", syscallFilter, unix.EPERM},
-	{"write 128", syscallFilter, unix.EPERM},
+	{"read 96", plan.UnreadChannels, unix.EACCES},
+	{"read 128", plan.UnreadChannels, unix.EACCES},
+	{"readv 96", plan.UnreadChannels, unix.EACCES},
+	{"preadv2 96", plan.UnreadChannels, unix.EACCES},
+	{"recvfrom 96", plan.UnreadChannels, unix.EACCES},
+	{"recvmsg 96", plan.SyscallFilter, unix.EPERM},
+	{"splice 96", plan.UnreadChannels, 0},
+	{"sendfile 96", plan.UnreadChannels, unix.EPERM},
+	{"dup-read 96", plan.ReservedNumbers, 0},
+	{"dup 128", plan.ReservedNumbers, unix.EPERM},
+	{"dup 8", plan.ReservedNumbers, unix.EPERM},
+	{"dup2 8", plan.ReservedNumbers, unix.EPERM},
+	{"dup3 128", plan.ReservedNumbers, unix.EPERM},
+	{"dup2 10", plan.ReservedNumbers, unix.EPERM},
+	{"dupfd 96", plan.ReservedNumbers, unix.EPERM},
+	{"close 3", plan.ReservedNumbers, unix.EBUSY},
+	{"close 16", plan.ReservedNumbers, unix.EBUSY},
+	{"close 159", plan.ReservedNumbers, unix.EBUSY},
+	{"close-range 3", plan.ReservedNumbers, unix.EBUSY},
+	{"close-range 159", plan.ReservedNumbers, unix.EBUSY},
+	{"setown 7", plan.SyscallFilter, unix.EPERM},
+	{"write 8", plan.SyscallFilter, unix.EPERM},
+	{"writev 8", plan.SyscallFilter, unix.EPERM},
+	{"sendto 8", plan.SyscallFilter, unix.EPERM},
+	{"sendmsg 8", plan.SyscallFilter, unix.EPERM},
+	{"write 128", plan.SyscallFilter, unix.EPERM},
 	// The machine.
-	{"io_uring_setup", syscallFilter, unix.EPERM},
-	{"io_uring_enter", syscallFilter, unix.EPERM},
-	{"io_uring_register", syscallFilter, unix.EPERM},
-	{"io_setup", syscallFilter, unix.EPERM},
-	{"dumpable", syscallFilter, unix.EPERM},
-	{"death-signal 0", syscallFilter, unix.EPERM},
-	{"death-signal 15", syscallFilter, unix.EPERM},
-	{"setns", syscallFilter, unix.EPERM},
-	{"unshare", syscallFilter | noPrivileges, unix.EPERM},
-	{"clone-namespace", syscallFilter | noPrivileges, unix.EPERM},
-	{"clone3", syscallFilter, unix.ENOSYS},
-	{"bpf", syscallFilter | noPrivileges, unix.EPERM},
-	{"memfd_create", syscallFilter, unix.EPERM},
-	{"userfaultfd", syscallFilter | noPrivileges, unix.EPERM},
-	{"perf_event_open", syscallFilter | noPrivileges, unix.EPERM},
-	{"keyctl", syscallFilter, unix.EPERM},
+	{"io_uring_setup", plan.SyscallFilter, unix.EPERM},
+	{"io_uring_enter", plan.SyscallFilter, unix.EPERM},
+	{"io_uring_register", plan.SyscallFilter, unix.EPERM},
+	{"io_setup", plan.SyscallFilter, unix.EPERM},
+	{"dumpable", plan.SyscallFilter, unix.EPERM},
+	{"death-signal 0", plan.SyscallFilter, unix.EPERM},
+	{"death-signal 15", plan.SyscallFilter, unix.EPERM},
+	{"setns", plan.SyscallFilter, unix.EPERM},
+	{"unshare", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM},
+	{"clone-namespace", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM},
+	{"clone3", plan.SyscallFilter, unix.ENOSYS},
+	{"bpf", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM},
+	{"memfd_create", plan.SyscallFilter, unix.EPERM},
+	{"userfaultfd", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM},
+	{"perf_event_open", plan.SyscallFilter | plan.NoPrivileges, unix.EPERM},
+	{"keyctl", plan.SyscallFilter, unix.EPERM},
 	{"mount", all, unix.EPERM},
-	{"chroot /", pathMediation | syscallFilter | noPrivileges, unix.EPERM},
-	{"seccomp", syscallFilter, unix.EPERM},
-	{"landlock_create", syscallFilter, unix.EPERM},
-	{"setuid", syscallFilter, unix.EPERM},
-	{"shmget", syscallFilter, unix.EPERM},
-	{"affinity", syscallFilter, unix.EPERM},
-	{"int80", syscallFilter, killed},
+	{"chroot /", plan.PathMediation | plan.SyscallFilter | plan.NoPrivileges, unix.EPERM},
+	{"seccomp", plan.SyscallFilter, unix.EPERM},
+	{"landlock_create", plan.SyscallFilter, unix.EPERM},
+	{"setuid", plan.SyscallFilter, unix.EPERM},
+	{"shmget", plan.SyscallFilter, unix.EPERM},
+	{"affinity", plan.SyscallFilter, unix.EPERM},
+	{"int80", plan.SyscallFilter, killed},
 }
 
 // twins are the actions that the same program may do under the same confinement.
@@ -240,7 +242,7 @@ func TestEachLineHolds(t *testing.T) {
 		if attack.off != files {
 			continue
 		}
-		for _, off := range []protection{pathMediation, perimeterDomain} {
+		for _, off := range []plan.Protection{plan.PathMediation, plan.PerimeterDomain} {
 			t.Run(fmt.Sprintf("%s without %d", attack.try, off), func(t *testing.T) {
 				spec, decider := world(t, attack.try)
 				spec.waived = off
@@ -257,7 +259,7 @@ func TestEachLineHolds(t *testing.T) {
 func TestUnscopedSignals(t *testing.T) {
 	for try, want := range map[string]bool{"kill $P": false, "kill-own": true} {
 		spec, decider := world(t, try)
-		spec.waived = perimeterDomain
+		spec.waived = plan.PerimeterDomain
 		if succeeded, errno, got := attempt(t, spec, decider); succeeded != want {
 			t.Errorf("%s: succeeded %v, errno %v: %v %s", try, succeeded, errno, got.err, got.output)
 		}
@@ -285,7 +287,7 @@ func TestX32(t *testing.T) {
 		t.Errorf("ended with %v, errno %v", got.err, errno)
 	}
 	spec, decider = world(t, "x32")
-	spec.waived = syscallFilter
+	spec.waived = plan.SyscallFilter
 	if _, errno, got := attempt(t, spec, decider); errno == killed {
 		t.Errorf("killed without a filter: %v", got.err)
 	}

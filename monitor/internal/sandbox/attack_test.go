@@ -8,13 +8,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // An attack must fail in the sandbox, and must succeed when the protections in
 // off are waived: a test that cannot see a success proves nothing.
 type attack struct {
 	try string
-	off protection
+	off plan.Protection
 	// errno is how it fails; 0 is not compared, killed means that the process is.
 	errno syscall.Errno
 }

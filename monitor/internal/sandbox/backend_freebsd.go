@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -23,13 +24,17 @@ func New(Options) Backend { return backend{} }
 
 // Start implements [Backend].
 func (backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
-	if err := spec.check(); err != nil {
-		return nil, fmt.Errorf("task %s: %w", spec.Name, err)
+	in, err := spec.planned()
+	if err == nil {
+		err = in.Check()
+	}
+	if err != nil {
+		return nil, err
 	}
 	var answering *requests
 	if spec.Confined {
 		if feature := capsicumFeature(); !feature.Present {
-			return nil, fmt.Errorf("task %s: Capsicum not found (%s): %w", spec.Name, feature.Needed, ErrUnsupported)
+			return nil, fmt.Errorf("task %s: Capsicum not found (%s): %w", spec.Name, feature.Needed, plan.ErrUnsupported)
 		}
 		q, theirs, err := newRequests(spec, decider)
 		if err != nil {
@@ -59,11 +64,15 @@ func withRequests(descriptors map[int]*os.File, socket *os.File) map[int]*os.Fil
 }
 
 func start(ctx context.Context, spec Spec, answering *requests) (*task, error) {
-	todo, err := capsicumPlanOf(spec)
+	in, err := spec.planned()
 	if err != nil {
 		return nil, err
 	}
-	launch, err := beginWithKeeper(spec, todo)
+	todo, err := plan.ForFreeBSD(in)
+	if err != nil {
+		return nil, err
+	}
+	launch, err := beginWithKeeper(spec, launchPlan{Plan: todo})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +117,7 @@ func (backend) PrepareNative(directories []string) (Native, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := limitRights(int(file.Fd()), rights{capRead, capSeek, capMap, capStatus}); err != nil {
+	if err := limitRights(int(file.Fd()), plan.DecisionsRights); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("prepare decisions: %w", err)
 	}

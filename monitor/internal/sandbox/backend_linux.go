@@ -7,6 +7,8 @@ package sandbox
 import (
 	"context"
 	"fmt"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // backend implements [Backend] with Landlock and seccomp.
@@ -22,19 +24,22 @@ func New(options Options) Backend {
 
 // Start implements [Backend].
 func (b backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, error) {
-	here := machine{landlock: landlockABI(), notification: notificationAvailable() && filterFlagAvailable(),
-		hidesReads: canHideReads(), mounts: mountsAvailable()}
-	if spec.Confined && len(spec.Command) > 0 {
-		var err error
-		if here.executed, err = Executed(spec.Command[0], spec.Runtime); err != nil {
-			return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
-		}
-	}
-	todo, err := planOf(spec, here)
+	in, err := spec.planned()
 	if err != nil {
 		return nil, err
 	}
-	launch, err := b.launch(spec, todo, decider)
+	in.Machine = plan.Machine{Landlock: landlockABI(), Notification: notificationAvailable() && filterFlagAvailable(),
+		HidesReads: canHideReads(), Mounts: mountsAvailable()}
+	if spec.Confined && len(spec.Command) > 0 {
+		if in.Machine.Executed, err = Executed(spec.Command[0], spec.Runtime); err != nil {
+			return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
+		}
+	}
+	todo, err := plan.ForLinux(in)
+	if err != nil {
+		return nil, err
+	}
+	launch, err := b.launch(spec, launchPlan{Plan: todo}, decider)
 	if err != nil {
 		return nil, fmt.Errorf("start task %s: %w", spec.Name, err)
 	}
@@ -46,7 +51,7 @@ func (b backend) Start(ctx context.Context, spec Spec, decider Decider) (Task, e
 }
 
 // launch starts the process that is the task's parent: its supervisor if it has one.
-func (b backend) launch(spec Spec, todo plan, decider Decider) (*launch, error) {
+func (b backend) launch(spec Spec, todo launchPlan, decider Decider) (*launch, error) {
 	if !isSupervised(spec) {
 		launch, err := beginWithKeeper(spec, todo)
 		if err == nil && len(todo.Filter) > 0 {

@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // backend refuses everything: if the machine cannot confine a task, the task does not
@@ -22,7 +24,7 @@ func LaunchMain() {}
 
 func unsupported() error {
 	return fmt.Errorf("%s on %s has no sandbox backend (Linux 6.7 on amd64 and FreeBSD 14 have one): %w", runtime.GOOS,
-		runtime.GOARCH, ErrUnsupported)
+		runtime.GOARCH, plan.ErrUnsupported)
 }
 
 // Start implements [Backend].

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -86,7 +87,7 @@ func playChannel() {
 
 func openDocument() int {
 	mode := unix.O_RDONLY
-	if os.Getenv(endVariable) == nameOfEnd(Write) {
+	if os.Getenv(endVariable) == nameOfEnd(plan.Write) {
 		mode = unix.O_WRONLY
 	}
 	file, err := unix.Openat(wire.FDCapability, documentName, mode, 0)
@@ -97,7 +98,7 @@ func openDocument() int {
 }
 
 // nameOfEnd names the end that has these rights on the document.
-func nameOfEnd(rights Rights) string { return strconv.Itoa(int(rights)) }
+func nameOfEnd(rights plan.Rights) string { return strconv.Itoa(int(rights)) }
 
 func playFlock(p *player) {
 	file := p.document

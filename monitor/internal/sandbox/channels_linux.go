@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -34,7 +35,7 @@ func MeasureChannels(ctx context.Context, directory string, bits int) ([]Channel
 	return measureChannels(ctx, directory, bits, 0)
 }
 
-func measureChannels(ctx context.Context, directory string, bits int, waived protection) ([]Channel, error) {
+func measureChannels(ctx context.Context, directory string, bits int, waived plan.Protection) ([]Channel, error) {
 	place, err := os.MkdirTemp(directory, "channels")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the probes: %w", err)
@@ -72,13 +73,13 @@ func furnish(place string) error {
 	return nil
 }
 
-func (c *Channel) measure(ctx context.Context, place string, bits int, waived protection) error {
-	sender, err := startEnd(ctx, c.Name, place, Read, waived)
+func (c *Channel) measure(ctx context.Context, place string, bits int, waived plan.Protection) error {
+	sender, err := startEnd(ctx, c.Name, place, plan.Read, waived)
 	if err != nil {
 		return err
 	}
 	defer sender.stop(ctx)
-	receiver, err := startEnd(ctx, c.Name, place, Write, waived)
+	receiver, err := startEnd(ctx, c.Name, place, plan.Write, waived)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,8 @@ type confinedEnd struct {
 	commands, answers *os.File
 }
 
-func startEnd(ctx context.Context, name, place string, rights Rights, waived protection) (*confinedEnd, error) {
+func startEnd(ctx context.Context, name, place string, rights plan.Rights, waived plan.Protection,
+) (*confinedEnd, error) {
 	self, err := ownProgram()
 	if err != nil {
 		return nil, err
@@ -114,13 +116,16 @@ func startEnd(ctx context.Context, name, place string, rights Rights, waived pro
 	data, library := filepath.Join(place, "data"), filepath.Join(place, "shared", libraryName)
 	e := &confinedEnd{commands: commands, answers: answers}
 	e.task, err = New(Options{}).Start(ctx, Spec{
-		Name: "channel probe", Command: []string{self, probeName}, WorkingDirectory: "/",
-		Environment:  []string{channelVariable + "=" + name, endVariable + "=" + nameOfEnd(rights), libraryVariable + "=" + library},
-		Runtime:      append(librariesOfSystem(), self, filepath.Dir(library)),
-		Perimeter:    []Directory{{data, rights}},
-		Capabilities: []Capability{{"/data", data}},
-		Descriptors:  map[int]*os.File{commandNumber: theirCommands, answerNumber: theirAnswers},
-		Confined:     true, CPUs: []int{0}, waived: waived,
+		Spec: plan.Spec{
+			Name: "channel probe", Command: []string{self, probeName}, WorkingDirectory: "/",
+			Environment:  []string{channelVariable + "=" + name, endVariable + "=" + nameOfEnd(rights), libraryVariable + "=" + library},
+			Runtime:      append(librariesOfSystem(), self, filepath.Dir(library)),
+			Perimeter:    []plan.Directory{{Path: data, Rights: rights}},
+			Capabilities: []plan.Capability{{Prefix: "/data", Path: data}},
+			Confined:     true, CPUs: []int{0},
+		},
+		Descriptors: map[int]*os.File{commandNumber: theirCommands, answerNumber: theirAnswers},
+		waived:      waived,
 	}, nil)
 	if err != nil {
 		commands.Close()

@@ -4,7 +4,11 @@
 
 package sandbox
 
-import "testing"
+import (
+	"testing"
+
+	"shai.dev/monitor/internal/sandbox/plan"
+)
 
 // TestChannels: what the sandbox prevents carries nothing, and all would carry something
 // without it. Timed channels are open, and how well they work depends on the machine.
@@ -13,9 +17,9 @@ func TestChannels(t *testing.T) {
 		t.Skip("this machine lets nobody make mounts: the time of access is a channel")
 	}
 	for _, test := range []struct {
-		waived protection
+		waived plan.Protection
 		closed bool
-	}{{0, true}, {all | hiddenReads, false}} {
+	}{{0, true}, {all | plan.HiddenReads, false}} {
 		channels, err := measureChannels(t.Context(), t.TempDir(), 200, test.waived)
 		check(t, err)
 		for _, channel := range channels {

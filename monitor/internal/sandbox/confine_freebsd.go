@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -34,7 +35,7 @@ type image struct {
 }
 
 // open opens the image. It returns nil if the program is executed by its path.
-func (p plan) open() (*image, error) {
+func (p launchPlan) open() (*image, error) {
 	if p.Capsicum == nil {
 		return nil, nil
 	}
@@ -77,7 +78,7 @@ func openWithin(runtime []string, path string) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("execute %s: %w", path, err)
 	}
-	if !beneathAny(real, runtime) {
+	if !plan.Beneath(real, runtime...) {
 		return -1, fmt.Errorf("execute %s: not part of the runtime: %w", path, unix.EACCES)
 	}
 	return openHigh(real, unix.O_RDONLY)
@@ -115,12 +116,12 @@ func readWhole(path string) (string, error) {
 }
 
 // execute confines this process and makes it the task. It only returns with an error.
-func (p plan) execute(opened *image, _ int) error {
+func (p launchPlan) execute(opened *image, _ int) error {
 	if err := p.dropPrivileges(); err != nil {
 		return err
 	}
 	if opened == nil {
-		if err := p.Limits.take(); err != nil {
+		if err := takeLimits(p.Limits); err != nil {
 			return err
 		}
 		err := syscall.Exec(p.Command[0], p.Command, p.Environment)
@@ -134,10 +135,10 @@ func (p plan) execute(opened *image, _ int) error {
 			return err
 		}
 	}
-	if err := p.Capsicum.limit(); err != nil {
+	if err := limitDescriptors(p.Capsicum); err != nil {
 		return err
 	}
-	if err := p.Limits.take(); err != nil {
+	if err := takeLimits(p.Limits); err != nil {
 		return err
 	}
 	if p.Capsicum.Mode {
@@ -151,7 +152,7 @@ func (p plan) execute(opened *image, _ int) error {
 // placeImage places the descriptors that the run-time linker needs above the reserved
 // numbers. It passes their numbers in the linker's arguments (direct mode of rtld(1)) and
 // environment.
-func (p plan) placeImage(opened *image) (arguments, environment []string, err error) {
+func (p launchPlan) placeImage(opened *image) (arguments, environment []string, err error) {
 	next := wire.FDReservedEnd
 	place := func(files ...int) string {
 		var names []string
@@ -178,13 +179,13 @@ func (p plan) placeImage(opened *image) (arguments, environment []string, err er
 	return arguments, environment, nil
 }
 
-// limit limits the rights of the standard descriptors and of the reserved numbers.
-func (c *capsicum) limit() error {
-	if err := limitStandard(0, rights{capRead, capSeek}); err != nil {
+// limitDescriptors limits the rights of the standard descriptors and of the reserved numbers.
+func limitDescriptors(c *plan.Capsicum) error {
+	if err := limitStandard(0, plan.InputRights); err != nil {
 		return err
 	}
 	for _, number := range []int{standardOutput, standardError} {
-		if err := limitStandard(number, rights{capWrite}); err != nil {
+		if err := limitStandard(number, plan.OutputRights); err != nil {
 			return err
 		}
 	}
@@ -199,17 +200,17 @@ func (c *capsicum) limit() error {
 	return nil
 }
 
-// limitStandard limits what becomes a standard descriptor to these rights, to waiting, and
-// to asking what it is.
-func limitStandard(descriptor int, allowed rights) error {
-	if err := limitRights(descriptor, join(allowed, rights{capPoll, capStatus, capDevice})); err != nil {
+// limitStandard limits what becomes a standard descriptor to these rights, and to asking
+// what it is.
+func limitStandard(descriptor int, allowed plan.CapRights) error {
+	if err := limitRights(descriptor, allowed); err != nil {
 		return err
 	}
 	return limitDeviceCalls(descriptor)
 }
 
 // limitRights leaves a descriptor only those of its rights that are allowed.
-func limitRights(descriptor int, allowed rights) error {
+func limitRights(descriptor int, allowed plan.CapRights) error {
 	current, err := unix.CapRightsGet(uintptr(descriptor))
 	if err != nil {
 		return fmt.Errorf("rights of descriptor %d: %w", descriptor, err)

@@ -26,7 +26,7 @@ type image struct {
 }
 
 // open builds the Landlock ruleset and pins the program, on the task's own mounts.
-func (p plan) open() (image, error) {
+func (p launchPlan) open() (image, error) {
 	if p.HidesReads {
 		if err := hideReads(); err != nil {
 			return image{}, err
@@ -39,7 +39,7 @@ func (p plan) open() (image, error) {
 	if p.Perimeter == nil {
 		return image{-1, program}, nil
 	}
-	ruleset, err := p.Perimeter.createRuleset()
+	ruleset, err := createRuleset(p.Perimeter)
 	if err != nil {
 		return image{}, err
 	}
@@ -53,7 +53,7 @@ func (p plan) open() (image, error) {
 // error. It executes the program by its path, or by its descriptor if the task's user may
 // not search the directory in which the administrator keeps it. This is checked now,
 // since the filter will refuse such checks.
-func (p plan) runner(program int) func() error {
+func (p launchPlan) runner(program int) func() error {
 	if program < 0 || unix.Faccessat(unix.AT_FDCWD, p.Command[0], unix.X_OK, unix.AT_EACCESS) == nil {
 		return func() error { return syscall.Exec(p.Command[0], p.Command, p.Environment) }
 	}
@@ -77,7 +77,7 @@ func executeDescriptor(program int, arguments, environment []string) error {
 }
 
 // execute confines this process and makes it the task. It only returns with an error.
-func (p plan) execute(opened image, control int) error {
+func (p launchPlan) execute(opened image, control int) error {
 	if len(p.Root) > 0 {
 		root := ownRoot{files: p.Root, directory: p.WorkingDirectory}
 		if err := root.enter(); err != nil {
@@ -91,7 +91,7 @@ func (p plan) execute(opened image, control int) error {
 	if err := p.confine(opened.ruleset, control); err != nil {
 		return err
 	}
-	if err := p.Limits.take(); err != nil {
+	if err := takeLimits(p.Limits); err != nil {
 		return err
 	}
 	return fmt.Errorf("execute %s: %w", p.Command[0], run())
@@ -112,7 +112,7 @@ func closeOnExecFrom(number uint) error {
 // confine restricts the calling thread, which already has no_new_privs. The filter comes
 // last. Another thread, which is not under the filter and which exec ends, sends its
 // listener.
-func (p plan) confine(ruleset, control int) error {
+func (p launchPlan) confine(ruleset, control int) error {
 	if ruleset >= 0 {
 		if err := restrictSelf(ruleset); err != nil {
 			return err

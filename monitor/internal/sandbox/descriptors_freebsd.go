@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -39,7 +40,7 @@ func ViewOf(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	if err := limitRights(number, join(readRights, rights{capLookUp})); err != nil {
+	if err := limitRights(number, plan.ViewRights); err != nil {
 		unix.Close(number)
 		return nil, err
 	}
@@ -72,11 +73,10 @@ func MessagePair() ([2]int, error) {
 // OneWay limits reader to reading and writer to writing, in every process that they are
 // passed to: on FreeBSD, pipes work in both directions.
 func OneWay(reader, writer *os.File) error {
-	both := rights{capPoll, capStatus, capControl, capGetOption}
-	if err := limitRights(int(reader.Fd()), join(both, rights{capRead})); err != nil {
+	if err := limitRights(int(reader.Fd()), plan.ReaderRights); err != nil {
 		return err
 	}
-	return limitRights(int(writer.Fd()), join(both, rights{capWrite}))
+	return limitRights(int(writer.Fd()), plan.WriterRights)
 }
 
 // openFile is the part of struct kinfo_file (sys/user.h) that is used.

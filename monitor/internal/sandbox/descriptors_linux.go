@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
+//go:build linux && amd64
+
 package sandbox
 
 import (

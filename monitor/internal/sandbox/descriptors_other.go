@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-//go:build !linux && !freebsd
+//go:build !freebsd && !(linux && amd64)
 
 package sandbox
 
@@ -11,12 +11,14 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // Functions that only running tasks need return ErrUnsupported, as Start does.
 
 func withoutTasks() error {
-	return fmt.Errorf("%s runs no tasks: %w", runtime.GOOS, ErrUnsupported)
+	return fmt.Errorf("%s runs no tasks: %w", runtime.GOOS, plan.ErrUnsupported)
 }
 
 // ViewOf returns a descriptor of a directory for a session; the caller closes it.

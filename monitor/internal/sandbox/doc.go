@@ -2,18 +2,15 @@
 
 package sandbox
 
-// Files that both backends share, the pure ones first:
+// Package plan computes what a launcher will do, and what needs no decision of the
+// monitor. Files that both backends share:
 //
-//	plan.go, permit.go         what a launcher will do; what needs no decision of the monitor
 //	launcher, keeper, task     start and end of a task's processes
 //	arbiter, resolve           decisions, and the file that a path means
 //
 // The Linux backend:
 //
-//	syscalls.go, callnames.go  what happens to every system call
-//	filter.go, arguments.go    the seccomp program computed from it
-//	perimeter.go               the Landlock domain
-//	privileges, user           who a task is, and whose rights on files the monitor uses for it
+//	privileges                 who a task is, and whose rights on files the monitor uses for it
 //	confine, reaper            the launcher's and the keeper's system calls
 //	listening, requests, seccomp  notifications
 //	supervisor                 the supervisor of a task with sessions: room supervisor/
@@ -25,7 +22,6 @@ package sandbox
 // The FreeBSD backend (docs/freebsd.md) filters no calls. In capability mode the kernel
 // refuses every call by name, and a task asks the monitor for what the kernel has refused.
 //
-//	capsicum.go                rights of every descriptor of a task
 //	confine, reaper, processes the launcher's and the keeper's system calls
 //	requests, answers          what a task asks for
 //	surroundings               where its paths mean something

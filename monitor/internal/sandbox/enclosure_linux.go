@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // enclosure is what holds the processes of one task together, so that they can be killed
@@ -22,9 +24,9 @@ type enclosure struct {
 }
 
 // enclose makes the enclosure of a task.
-func enclose(spec Spec, todo plan) enclosure {
+func enclose(spec Spec, todo plan.Plan) enclosure {
 	var e enclosure
-	if spec.waived&taskCgroup == 0 {
+	if spec.waived&plan.TaskCgroup == 0 {
 		e.Cgroup, _ = makeCgroup() // the feature "cgroups" reports what is missing
 	}
 	e.Leaks = len(todo.Filter) == 0 && (e.Cgroup == "" || spec.User == nil)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/waiting"
 )
 
@@ -59,9 +60,9 @@ func TestChainsEnd(t *testing.T) {
 // cannot find it any more. Without the cgroup it runs on.
 func TestLeftGroupWithoutKeeper(t *testing.T) {
 	needCgroup(t)
-	for _, waived := range []protection{0, taskCgroup} {
-		spec := Spec{Name: "daemon", waived: waived,
-			Command: []string{"/bin/sh", "-c", "setsid setsid -f sleep 1000; echo ready; sleep 1000"}}
+	for _, waived := range []plan.Protection{0, plan.TaskCgroup} {
+		spec := Spec{Spec: plan.Spec{Name: "daemon",
+			Command: []string{"/bin/sh", "-c", "setsid setsid -f sleep 1000; echo ready; sleep 1000"}}, waived: waived}
 		task, processes := breeder(t, spec)
 		var left []int
 		waiting.Until(t, "one process has left the group", func() bool {
@@ -73,7 +74,7 @@ func TestLeftGroupWithoutKeeper(t *testing.T) {
 		})
 		check(t, unix.Kill(keeperOf(task), unix.SIGKILL))
 		<-task.Done()
-		if waived == taskCgroup {
+		if waived == plan.TaskCgroup {
 			check(t, unix.Kill(left[0], unix.SIGKILL)) // it runs
 		}
 		waiting.Until(t, "all processes are gone", func() bool { return !alive(append(left, processes...)) })
@@ -84,7 +85,7 @@ func TestLeftGroupWithoutKeeper(t *testing.T) {
 // nobody ends.
 func TestKillReachesTheLauncher(t *testing.T) {
 	needCgroup(t)
-	e := enclose(Spec{User: pipelineUser}, plan{})
+	e := enclose(Spec{Spec: plan.Spec{User: pipelineUser}}, plan.Plan{})
 	defer e.remove()
 	outside := exec.Command("/bin/sleep", "1000")
 	outside.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -173,17 +174,17 @@ func TestLeaks(t *testing.T) {
 		leaks  bool
 		cgroup bool // whether this needs one
 	}{
-		{"confined", Spec{waived: taskCgroup}, filter, false, false},
-		{"baseline", Spec{waived: taskCgroup}, nil, true, false},
-		{"baseline with a user of its own", Spec{waived: taskCgroup, User: user}, nil, true, false},
+		{"confined", Spec{waived: plan.TaskCgroup}, filter, false, false},
+		{"baseline", Spec{waived: plan.TaskCgroup}, nil, true, false},
+		{"baseline with a user of its own", Spec{Spec: plan.Spec{User: user}, waived: plan.TaskCgroup}, nil, true, false},
 		{"baseline with a cgroup", Spec{}, nil, true, true},
-		{"baseline with a cgroup and a user of its own", Spec{User: user}, nil, false, true},
+		{"baseline with a cgroup and a user of its own", Spec{Spec: plan.Spec{User: user}}, nil, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.cgroup {
 				needCgroup(t)
 			}
-			e := enclose(test.spec, plan{Filter: test.filter})
+			e := enclose(test.spec, plan.Plan{Filter: test.filter})
 			defer e.remove()
 			if e.Leaks != test.leaks || e.Cgroup == "" && test.cgroup {
 				t.Errorf("%+v, leaks should be %v", e, test.leaks)

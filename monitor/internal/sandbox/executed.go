@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 const (
@@ -20,12 +22,6 @@ const (
 	scriptLine  = 256  // bytes of a script that Linux examines (BINPRM_BUF_SIZE)
 	linkerMax   = 4096 // bytes of a run-time linker's path, with NUL
 )
-
-// ExecutedFile is a file that the kernel reads to execute a program.
-type ExecutedFile struct {
-	Name string // by which the kernel looks for it
-	Path string // the real one
-}
 
 // errBeside is the error of a file that is not in the task's runtime.
 var errBeside = errors.New("not in the task's runtime; name its directory in spec.runtime")
@@ -35,8 +31,8 @@ var errBeside = errors.New("not in the task's runtime; name its directory in spe
 // kernel reads them for the task, without anybody's decision. It does not look for a
 // linker of the run-time linker. Executed reads files with the caller's rights, and only
 // files that are beneath the runtime, which are real paths.
-func Executed(program string, runtime []string) ([]ExecutedFile, error) {
-	var files []ExecutedFile
+func Executed(program string, runtime []string) ([]plan.ExecutedFile, error) {
+	var files []plan.ExecutedFile
 	for next, isLinker := program, false; next != ""; {
 		if len(files) == executedMax && !isLinker {
 			return nil, fmt.Errorf("execute %s: more than %d interpreters: %w", program, executedMax-1, syscall.ELOOP)
@@ -48,7 +44,7 @@ func Executed(program string, runtime []string) ([]ExecutedFile, error) {
 		if err != nil {
 			return nil, executionError(program, next, err)
 		}
-		files = append(files, ExecutedFile{Name: filepath.Clean(next), Path: one.path})
+		files = append(files, plan.ExecutedFile{Name: filepath.Clean(next), Path: one.path})
 		if isLinker {
 			break
 		}
@@ -86,7 +82,7 @@ func examine(program string, runtime []string) (found executable, err error) {
 	if found.path, err = filepath.EvalSymlinks(program); err != nil {
 		return found, err
 	}
-	if !beneathAny(found.path, runtime) {
+	if !plan.Beneath(found.path, runtime...) {
 		return found, errBeside
 	}
 	info, err := os.Lstat(found.path)

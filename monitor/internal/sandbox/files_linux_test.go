@@ -13,16 +13,18 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // TestFilesStayInUnreadableDirectories: what a task may write and not read it cannot give
 // another name in a directory of another policy.
 func TestFilesStayInUnreadableDirectories(t *testing.T) {
 	for _, test := range []struct {
-		rights Rights
-		waived protection
+		rights plan.Rights
+		waived plan.Protection
 		want   bool
-	}{{Read | Write, 0, true}, {Write, 0, false}, {Write, perimeterDomain, true}} {
+	}{{plan.Read | plan.Write, 0, true}, {plan.Write, 0, false}, {plan.Write, plan.PerimeterDomain, true}} {
 		for _, try := range []string{"renameat-capability old.txt ../other/new.txt",
 			"linkat-capability ../written/old.txt ../other/new.txt", "exchange old.txt ../other/theirs.txt"} {
 			t.Run(fmt.Sprint(test.rights, test.waived, try), func(t *testing.T) {
@@ -31,7 +33,8 @@ func TestFilesStayInUnreadableDirectories(t *testing.T) {
 				check(t, os.Mkdir(other, 0o755))
 				check(t, os.WriteFile(filepath.Join(other, "theirs.txt"), []byte("theirs"), 0o644))
 				spec := g.spec(t, try)
-				spec.Perimeter = []Directory{{g.written, test.rights}, {other, test.rights}}
+				spec.Perimeter = []plan.Directory{{Path: g.written, Rights: test.rights},
+					{Path: other, Rights: test.rights}}
 				spec.waived = test.waived
 				succeeded, errno, got := attempt(t, spec, g.decider())
 				if succeeded != test.want || !succeeded && errno != unix.EXDEV {

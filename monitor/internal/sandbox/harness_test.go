@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/waiting"
 )
 
@@ -76,7 +77,7 @@ func (d *scripted) heard(call string) bool {
 // allowBeneath allows every open beneath the roots.
 func allowBeneath(roots ...string) func(OpenRequest) Verdict {
 	return func(request OpenRequest) Verdict {
-		if beneathAny(request.Path, roots) {
+		if plan.Beneath(request.Path, roots...) {
 			return Verdict{}
 		}
 		return Verdict{Errno: unix.EACCES, Reason: "not beneath the test's roots"}
@@ -240,8 +241,9 @@ const (
 )
 
 func playMonitor(prepare func(spec *Spec)) {
-	spec := Spec{Name: "victim", Command: strings.Fields(os.Getenv(monitorMarker)), WorkingDirectory: "/",
-		Stdout: os.Stdout, Confined: true}
+	spec := Spec{Spec: plan.Spec{
+		Name: "victim", Command: strings.Fields(os.Getenv(monitorMarker)), WorkingDirectory: "/", Confined: true},
+		Stdout: os.Stdout}
 	spec.Runtime = []string{filepath.Dir(spec.Command[0])}
 	prepare(&spec)
 	backend := New(Options{Supervisor: os.Getenv(supervisorVariable)})

@@ -32,11 +32,11 @@ func (r *request) fork() error {
 		return errRefused
 	}
 	switch flags := uint32(r.Arguments[0]); {
-	case r.call.name == "vfork" || r.call.name == "clone" && flags&^copyFlags != 0:
+	case r.call.Name == "vfork" || r.call.Name == "clone" && flags&^copyFlags != 0:
 		return errShares
 	case int(r.PID) != r.requests.task.pid:
 		return errForks
-	case r.call.name == "fork" || flags&unix.CLONE_PARENT == 0:
+	case r.call.Name == "fork" || flags&unix.CLONE_PARENT == 0:
 		return errParent
 	case !r.requests.isolates:
 		return r.proceed()

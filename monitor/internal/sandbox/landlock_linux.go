@@ -9,10 +9,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-)
 
-// accessOnFiles are the rights that a rule on a file (anything but a directory) may name.
-const accessOnFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate | accessIoctl
+	"shai.dev/monitor/internal/sandbox/plan"
+)
 
 // landlockABI returns the kernel's Landlock version, 0 if Landlock is missing or
 // disabled.
@@ -30,15 +29,15 @@ func landlockABI() int {
 type rulesetAttributes struct{ files, network, scope uint64 }
 
 // createRuleset builds a ruleset in the kernel. The caller closes the descriptor.
-func (p perimeter) createRuleset() (int, error) {
-	attributes := rulesetAttributes{p.Files, p.Network, p.Scope}
+func createRuleset(domain *plan.Perimeter) (int, error) {
+	attributes := rulesetAttributes{domain.Files, domain.Network, domain.Scope}
 	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
 		uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
 	if errno != 0 {
 		return -1, fmt.Errorf("create Landlock ruleset: %w", errno)
 	}
-	for _, grant := range p.Grants {
-		if err := grant.add(int(ruleset)); err != nil {
+	for _, grant := range domain.Grants {
+		if err := addRule(int(ruleset), grant); err != nil {
 			unix.Close(int(ruleset))
 			return -1, err
 		}
@@ -46,16 +45,16 @@ func (p perimeter) createRuleset() (int, error) {
 	return int(ruleset), nil
 }
 
-func (g grant) add(ruleset int) error {
+func addRule(ruleset int, grant plan.Grant) error {
 	// The path that was checked has no symbolic links. A link that has been put into it
 	// since would lead somewhere else.
-	parent, err := unix.Openat2(unix.AT_FDCWD, g.Path,
+	parent, err := unix.Openat2(unix.AT_FDCWD, grant.Path,
 		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
-		return fmt.Errorf("grant %s: %w", g.Path, err)
+		return fmt.Errorf("grant %s: %w", grant.Path, err)
 	}
 	defer unix.Close(parent)
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: g.Access, Parent_fd: int32(parent)}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: grant.Access, Parent_fd: int32(parent)}
 	add := func() unix.Errno {
 		_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
 			uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
@@ -64,11 +63,11 @@ func (g grant) add(ruleset int) error {
 	errno := add()
 	if errno == unix.EINVAL {
 		// A rule on a file may not name rights of directories.
-		rule.Allowed_access &= accessOnFiles
+		rule.Allowed_access &= plan.AccessOnFiles
 		errno = add()
 	}
 	if errno != 0 {
-		return fmt.Errorf("grant %s rights %#x: %w", g.Path, g.Access, errno)
+		return fmt.Errorf("grant %s rights %#x: %w", grant.Path, grant.Access, errno)
 	}
 	return nil
 }

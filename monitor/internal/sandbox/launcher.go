@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -46,6 +47,12 @@ const launcherOffset = wire.FDReservedEnd - planNumber
 // parkedNumber is the first number at which the launcher keeps descriptors while it fills
 // the reserved numbers. It is above everything that the Go runtime opens by itself.
 const parkedNumber = 512
+
+// launchPlan is what the launcher gets: the plan, and what was made for the task.
+type launchPlan struct {
+	plan.Plan
+	Enclosure enclosure
+}
 
 // LaunchMain must be the first call in main and in TestMain of every program that uses
 // this package. In the processes that [Backend.Start] makes, it takes over and does not
@@ -102,7 +109,7 @@ func carryOut() error {
 	return todo.execute(opened, parked.control)
 }
 
-func readPlan(descriptor int) (plan, error) {
+func readPlan(descriptor int) (launchPlan, error) {
 	// os.File is not used here: it would start the runtime's poller, whose descriptors
 	// could occupy reserved numbers.
 	var text []byte
@@ -110,16 +117,16 @@ func readPlan(descriptor int) (plan, error) {
 	for {
 		count, err := unix.Pread(descriptor, buffer, int64(len(text)))
 		if err != nil {
-			return plan{}, fmt.Errorf("read launch plan: %w", err)
+			return launchPlan{}, fmt.Errorf("read launch plan: %w", err)
 		}
 		if count == 0 {
 			break
 		}
 		text = append(text, buffer[:count]...)
 	}
-	var todo plan
+	var todo launchPlan
 	if err := json.Unmarshal(text, &todo); err != nil {
-		return plan{}, fmt.Errorf("read launch plan: %w", err)
+		return launchPlan{}, fmt.Errorf("read launch plan: %w", err)
 	}
 	return todo, nil
 }
@@ -151,7 +158,7 @@ func park(files int) (parkedDescriptors, error) {
 }
 
 // prepare does everything that needs paths, while the process can still use them.
-func (p plan) prepare() error {
+func (p launchPlan) prepare() error {
 	if err := p.Enclosure.enter(); err != nil {
 		return err
 	}
@@ -170,7 +177,7 @@ func (p plan) prepare() error {
 
 // place puts every descriptor at its number, fills the other reserved numbers, and marks
 // all other descriptors to be closed by exec.
-func (p plan) place(files []int) error {
+func (p launchPlan) place(files []int) error {
 	sources := map[int]int{}
 	for i, number := range p.Numbers {
 		sources[number] = files[i]

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -53,7 +54,7 @@ func TestLaunchErrors(t *testing.T) {
 		}, "not a program"},
 		"no working directory": {func(s *Spec) { s.WorkingDirectory = "/nonexistent" },
 			"working directory /nonexistent"},
-		"no capability": {func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} },
+		"no capability": {func(s *Spec) { s.Capabilities = []plan.Capability{{Prefix: "/x", Path: "/nonexistent"}} },
 			"open capability"},
 		"bad descriptor": {func(s *Spec) { s.Descriptors = map[int]*os.File{2: os.Stdin} }, "descriptor 2"},
 		"bad CPU":        {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 )
@@ -54,8 +55,8 @@ func TestLeftGroup(t *testing.T) {
 	read, write, err := os.Pipe()
 	check(t, err)
 	defer read.Close()
-	task, err := newBackend(t).Start(t.Context(), Spec{Name: "daemon", Stdout: write,
-		Command: []string{"/bin/sh", "-c", "setsid setsid -f sleep 1000; echo ready; sleep 1000"}}, nil)
+	task, err := newBackend(t).Start(t.Context(), Spec{Spec: plan.Spec{Name: "daemon",
+		Command: []string{"/bin/sh", "-c", "setsid setsid -f sleep 1000; echo ready; sleep 1000"}}, Stdout: write}, nil)
 	write.Close()
 	check(t, err)
 	if line, err := bufio.NewReader(read).ReadString('\n'); err != nil || line != "ready\n" {
@@ -81,7 +82,7 @@ func TestLaunchErrors(t *testing.T) {
 		"no working directory": {func(s *Spec) { s.WorkingDirectory = "/nonexistent" },
 			"working directory /nonexistent"},
 		"no runtime": {func(s *Spec) { s.Runtime = append(s.Runtime, "/nonexistent") }, "grant /nonexistent"},
-		"no capability": {func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} },
+		"no capability": {func(s *Spec) { s.Capabilities = []plan.Capability{{Prefix: "/x", Path: "/nonexistent"}} },
 			"open capability"},
 		"bad descriptor": {func(s *Spec) { s.Descriptors = map[int]*os.File{2: os.Stdin} }, "descriptor 2"},
 		"bad CPU":        {func(s *Spec) { s.CPUs = []int{1023} }, "pin to CPUs [1023]"},

@@ -8,11 +8,13 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
-// take sets the limits of this process. It must be the last step before the program is
-// executed: the launcher's own memory may already be above the limit.
-func (l Limits) take() error {
+// takeLimits sets the limits of this process. It must be the last step before the program
+// is executed: the launcher's own memory may already be above the limit.
+func takeLimits(l plan.Limits) error {
 	for _, one := range []struct {
 		name     string
 		resource int

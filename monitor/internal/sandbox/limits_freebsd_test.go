@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // TestLimits: a program that stays within its limits succeeds, and one that exceeds
@@ -13,14 +15,14 @@ import (
 func TestLimits(t *testing.T) {
 	for _, test := range []struct {
 		try    string
-		limits Limits
+		limits plan.Limits
 		errno  unix.Errno
 	}{
-		{"map-much", Limits{}, 0},
-		{"map-much", Limits{Memory: 8 << 30}, 0},
-		{"map-much", Limits{Memory: 3 << 30}, unix.ENOMEM},
-		{"open-many", Limits{OpenFiles: 1024}, 0},
-		{"open-many", Limits{OpenFiles: 256}, unix.EMFILE},
+		{"map-much", plan.Limits{}, 0},
+		{"map-much", plan.Limits{Memory: 8 << 30}, 0},
+		{"map-much", plan.Limits{Memory: 3 << 30}, unix.ENOMEM},
+		{"open-many", plan.Limits{OpenFiles: 1024}, 0},
+		{"open-many", plan.Limits{OpenFiles: 256}, unix.EMFILE},
 	} {
 		for _, isConfined := range []bool{true, false} {
 			spec, decider := world(t, test.try)

@@ -90,5 +90,5 @@ func (s *requests) lockable(file int) bool {
 		return false
 	}
 	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(file))
-	return err == nil && beneathAny(path, s.permits.written) && s.permits.read.hold(path)
+	return err == nil && s.permits.MayLock(path)
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -86,14 +87,16 @@ func worldOn(t *testing.T, g ground, try string) (Spec, *scripted) {
 	for i, word := range words {
 		words[i] = strings.NewReplacer("$N", fmt.Sprint(listen.Addr().(*net.TCPAddr).Port), "$V", program).Replace(word)
 	}
-	spec := Spec{
+	spec := Spec{Spec: plan.Spec{
 		Name: "victim", Command: append([]string{program, victimMarker}, g.expand(words)...),
 		WorkingDirectory: g.granted,
 		Runtime:          []string{filepath.Dir(program), g.runtime},
-		Perimeter:        []Directory{{g.granted, Read}, {g.written, Read | Write}},
-		Capabilities:     []Capability{{"/shai/view", g.granted}, {"/index", g.written}, {"/others", g.secret}},
-		Descriptors:      map[int]*os.File{}, Confined: true,
-	}
+		Perimeter: []plan.Directory{{Path: g.granted, Rights: plan.Read},
+			{Path: g.written, Rights: plan.Read | plan.Write}},
+		Capabilities: []plan.Capability{{Prefix: "/shai/view", Path: g.granted}, {Prefix: "/index", Path: g.written},
+			{Prefix: "/others", Path: g.secret}},
+		Confined: true,
+	}, Descriptors: map[int]*os.File{}}
 	for number, kind := range map[int]int{
 		wire.FDChannel: unix.SOCK_SEQPACKET, wire.FDChannelChecked: unix.SOCK_SEQPACKET,
 		wire.FDConnectionChecked: unix.SOCK_STREAM, wire.FDConnection: unix.SOCK_STREAM,

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // These handlers answer calls that read a file's metadata, and nothing of its content.
@@ -128,10 +130,10 @@ func (r *request) access(directory, pathArgument, mode, flags int) error {
 		return err
 	}
 	defer file.close()
-	if mode&unix.W_OK != 0 && beneathAny(file.path, r.requests.permits.runtime) {
+	if mode&unix.W_OK != 0 && r.requests.permits.InRuntime(file.path) {
 		return unix.EACCES
 	}
-	err = r.requests.user.as(func() error {
+	err = asUser(r.requests.user, func() error {
 		return unix.Faccessat(file.descriptor, "", uint32(mode), unix.AT_EACCESS|unix.AT_EMPTY_PATH)
 	})
 	if err != nil {
@@ -173,21 +175,15 @@ func (r *request) readlink(directory, pathArgument, resultArgument int) error {
 	return r.succeed(len(target))
 }
 
-// ownLink reports whether rest names a jumping link that a process may read about itself.
-func ownLink(rest string) bool {
-	return rest == "exe" || rest == "cwd" || rest == "root" || strings.HasPrefix(rest, "fd/")
-}
-
 func (r *request) permittedTarget(link *pinned) (string, error) {
 	process, err := r.process()
 	if err != nil {
 		return "", err
 	}
-	owner, rest, isProcess := processOf(link.path)
 	switch {
 	case link.path == "/proc/self" || link.path == "/proc/thread-self":
 		return r.selfLink(strings.TrimPrefix(link.path, "/proc/"))
-	case isProcess && owner == process && ownLink(rest):
+	case plan.IsOwnLink(link.path, process):
 		return os.Readlink(link.path)
 	}
 	if err := r.permit(link, unix.O_PATH, false); err != nil {

@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // TestSessionsPrintNowhere: what a worker prints in a session is in no log, and the worker
 // cannot keep the task's output under another number. The program's own output is there.
 func TestSessionsPrintNowhere(t *testing.T) {
 	const usersWord = "user 1" // what servingWorld's first user says
-	prints := func(try string, waived protection) (errno unix.Errno, output string) {
+	prints := func(try string, waived plan.Protection) (errno unix.Errno, output string) {
 		spec, decider := servingWorld(t, try)
 		spec.waived = waived
 		_, errno, got := attempt(t, spec, decider)
@@ -25,10 +27,10 @@ func TestSessionsPrintNowhere(t *testing.T) {
 		t.Errorf("errno %v, output %q", errno, output)
 	}
 	for _, kept := range []attack{
-		{"print dup", reservedNumbers, unix.EPERM},
-		{"print dup3", reservedNumbers, unix.EPERM},
-		{"print fcntl", reservedNumbers, unix.EPERM},
-		{"print open", pathMediation | emptyRoot, unix.EACCES},
+		{"print dup", plan.ReservedNumbers, unix.EPERM},
+		{"print dup3", plan.ReservedNumbers, unix.EPERM},
+		{"print fcntl", plan.ReservedNumbers, unix.EPERM},
+		{"print open", plan.PathMediation | plan.EmptyRoot, unix.EACCES},
 	} {
 		if errno, output := prints(kept.try, 0); errno != kept.errno || strings.Contains(output, usersWord) {
 			t.Errorf("%s: errno %v, want %v, output %q", kept.try, errno, kept.errno, output)

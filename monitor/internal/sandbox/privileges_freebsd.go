@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // Of sys/procctl.h: from now on, no executed program gets privileges from its set-user-ID
@@ -19,7 +21,7 @@ const (
 
 // dropPrivileges makes this process run as the task's user. It comes after every step
 // that needs privileges. FreeBSD has no capabilities that an ordinary user could keep.
-func (p plan) dropPrivileges() error {
+func (p launchPlan) dropPrivileges() error {
 	if p.Privileged {
 		return nil
 	}
@@ -48,7 +50,7 @@ func (p plan) dropPrivileges() error {
 func (a *arbiter) reaches(*pinned) bool { return true }
 
 // mayOpen reports by the file's mode whether the monitor may open it for the task.
-func (u *User) mayOpen(stat *unix.Stat_t, flags int) error {
+func mayOpen(u *plan.User, stat *unix.Stat_t, flags int) error {
 	if u == nil {
 		return nil
 	}

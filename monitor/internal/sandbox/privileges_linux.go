@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // lockedBits keep every later exec from restoring capabilities: root gets none by exec,
@@ -23,7 +25,7 @@ const lockedBits = 1<<0 | 1<<1 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 // dropPrivileges makes the calling thread run as the task's user and removes every
 // capability from it, for good. It comes after every step that needs privileges, and
 // before the confinement, which would refuse these calls.
-func (p plan) dropPrivileges() error {
+func (p launchPlan) dropPrivileges() error {
 	// Landlock and seccomp need no_new_privs, too.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -36,7 +38,7 @@ func (p plan) dropPrivileges() error {
 		return err
 	}
 	if p.User != nil {
-		if err := p.User.become(); err != nil {
+		if err := becomeUser(p.User); err != nil {
 			return fmt.Errorf("become user and group %d of the pipeline (is it mapped in this container? shai monitor --task-ids names others): %w", p.User.ID, err)
 		}
 	}
@@ -80,10 +82,10 @@ func dropBounds(isPrivileged bool) error {
 	return nil
 }
 
-// become changes the credentials of the calling thread alone, which are those that exec
+// becomeUser changes the credentials of the calling thread alone, which are those that exec
 // keeps.
-func (u User) become() error {
-	id, group := uintptr(u.ID), uintptr(u.Group)
+func becomeUser(user *plan.User) error {
+	id, group := uintptr(user.ID), uintptr(user.Group)
 	for _, step := range []struct {
 		call uintptr
 		of   [3]uintptr
@@ -115,11 +117,11 @@ func clearCapabilities() error {
 	return nil
 }
 
-// as runs act with the task's rights on files instead of the monitor's: the monitor must
-// not open for a task what the task could not open by itself. An open file keeps the
+// asUser runs act with the task's rights on files instead of the monitor's: the monitor
+// must not open for a task what the task could not open by itself. An open file keeps the
 // capabilities of the thread that opened it, so the thread has none in the meantime.
-func (u *User) as(act func() error) error {
-	if u == nil {
+func asUser(user *plan.User, act func() error) error {
+	if user == nil {
 		return act()
 	}
 	runtime.LockOSThread()
@@ -128,7 +130,7 @@ func (u *User) as(act func() error) error {
 		runtime.UnlockOSThread()
 		return err
 	}
-	if err := errors.Join(setFileUser(u.ID, u.Group), own.setEffective([2]uint32{})); err != nil {
+	if err := errors.Join(setFileUser(user.ID, user.Group), own.setEffective([2]uint32{})); err != nil {
 		return err // the thread stays locked, and ends with this goroutine
 	}
 	failure := act()

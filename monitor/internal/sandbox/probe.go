@@ -2,6 +2,11 @@
 
 package sandbox
 
+import (
+	"fmt"
+	"os"
+)
+
 // judge rates a machine by its features: "none" if a needed one is missing (then nothing
 // starts), "partial" if only optional ones are, else "full".
 func judge(needed, optional []Feature) string {
@@ -16,4 +21,16 @@ func judge(needed, optional []Feature) string {
 		}
 	}
 	return "full"
+}
+
+// users examines whether tasks can run as users of their own.
+func users() Feature {
+	id := os.Geteuid()
+	feature := Feature{Name: "users of their own", Found: "the superuser", Needed: "the superuser's rights",
+		Present: id == 0,
+		Effect:  "each pipeline's tasks run as a user and group of their own"}
+	if id != 0 {
+		feature.Found = fmt.Sprintf("user %d, which all tasks run as", id)
+	}
+	return feature
 }

@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // probe examines the kernel without changing anything.
@@ -21,7 +23,7 @@ func probe() Report {
 	needed := []Feature{
 		architecture(),
 		{Name: "Landlock", Found: found(abi > 0, fmt.Sprintf("ABI %d", abi)), Needed: "ABI 4 (Linux 6.7)",
-			Present: abi >= neededLandlock, Effect: "confines files, and TCP bind and connect"},
+			Present: abi >= plan.NeededLandlock, Effect: "confines files, and TCP bind and connect"},
 		{Name: "seccomp filters", Found: found(filtersAvailable(), "present"),
 			Needed: "Linux 4.14", Present: filtersAvailable(),
 			Effect: "limit a task's system calls; mode baseline needs them, too, to refuse namespaces"},
@@ -35,8 +37,8 @@ func probe() Report {
 	optional := []Feature{
 		{Name: "Landlock device ioctl", Found: found(abi >= 5, "present"), Needed: "ABI 5 (Linux 6.10)",
 			Present: abi >= 5, Effect: "device ioctls are refused by Landlock, not only by the filter"},
-		{Name: "Landlock scopes", Found: found(abi >= scopedLandlock, "present"), Needed: "ABI 6 (Linux 6.12)",
-			Present: abi >= scopedLandlock, Effect: "signals stay inside the task natively; otherwise the monitor checks each"},
+		{Name: "Landlock scopes", Found: found(abi >= plan.ScopedLandlock, "present"), Needed: "ABI 6 (Linux 6.12)",
+			Present: abi >= plan.ScopedLandlock, Effect: "signals stay inside the task natively; otherwise the monitor checks each"},
 		{Name: "detached mounts", Found: found(mountsAvailable(), "present"),
 			Needed: "the superuser's rights (Linux 5.12)", Present: mountsAvailable(),
 			Effect: "sessions open their documents natively; otherwise the monitor opens each"},
@@ -76,7 +78,7 @@ func system() string {
 	return fmt.Sprintf("linux %s %s", unix.ByteSliceToString(name.Release[:]), unix.ByteSliceToString(name.Machine[:]))
 }
 
-func filtersAvailable() bool { return actionAvailable(answerKill) }
+func filtersAvailable() bool { return actionAvailable(unix.SECCOMP_RET_KILL_PROCESS) }
 
 func notificationAvailable() bool { return actionAvailable(unix.SECCOMP_RET_USER_NOTIF) }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // TestUnmodifiedPrograms runs ordinary programs, which know nothing of Shai, on
@@ -39,8 +41,9 @@ func TestUnmodifiedPrograms(t *testing.T) {
 		for path, want := range map[string]bool{allowed: true, secret: false} {
 			t.Run(name+" "+filepath.Base(path), func(t *testing.T) {
 				decider := &scripted{open: allowBeneath(allowed)}
-				got := run(t, Spec{Command: append(program.command, path), Runtime: runtimeOf(program.runtime...),
-					WorkingDirectory: "/", Confined: true}, decider)
+				got := run(t, Spec{Spec: plan.Spec{
+					Command: append(program.command, path), Runtime: runtimeOf(program.runtime...),
+					WorkingDirectory: "/", Confined: true}}, decider)
 				text, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
@@ -70,8 +73,10 @@ func TestProgramsThatLockAndClose(t *testing.T) {
 			directory, err := filepath.EvalSymlinks(t.TempDir())
 			check(t, err)
 			decider := &scripted{open: allowBeneath(directory)}
-			got := run(t, Spec{Command: append(command, filepath.Join(directory, "file")), Runtime: runtimeOf(),
-				Perimeter: []Directory{{directory, Read | Write}}, WorkingDirectory: "/", Confined: true}, decider)
+			got := run(t, Spec{Spec: plan.Spec{
+				Command: append(command, filepath.Join(directory, "file")), Runtime: runtimeOf(),
+				Perimeter:        []plan.Directory{{Path: directory, Rights: plan.Read | plan.Write}},
+				WorkingDirectory: "/", Confined: true}}, decider)
 			if got.err != nil || !strings.Contains(got.output, "done") {
 				t.Errorf("ended with %v, output:\n%s\nrefused: %v", got.err, got.output, decider.refused)
 			}
@@ -85,8 +90,9 @@ func TestJavaVersion(t *testing.T) {
 	if _, err := os.Stat("/usr/bin/java"); err != nil {
 		t.Skipf("no java: %v", err)
 	}
-	got := run(t, Spec{Command: []string{"/usr/bin/java", "-version"}, Runtime: runtimeOf("/etc/java-17-openjdk"),
-		WorkingDirectory: "/", Confined: true}, &scripted{})
+	got := run(t, Spec{Spec: plan.Spec{
+		Command: []string{"/usr/bin/java", "-version"}, Runtime: runtimeOf("/etc/java-17-openjdk"),
+		WorkingDirectory: "/", Confined: true}}, &scripted{})
 	if got.err != nil || !strings.Contains(got.output, "version") {
 		t.Errorf("ended with %v, output:\n%s", got.err, got.output)
 	}

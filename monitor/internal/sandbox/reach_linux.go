@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // reaches reports whether the task's user may search every directory from a runtime
@@ -18,8 +20,8 @@ func (a *arbiter) reaches(file *pinned) bool {
 	if a.user == nil {
 		return true
 	}
-	for _, root := range a.permits.runtime {
-		if !beneath(file.path, root) {
+	for _, root := range a.permits.Runtime {
+		if !plan.Beneath(file.path, root) {
 			continue
 		}
 		rest := strings.TrimPrefix(strings.TrimPrefix(file.path, root), "/")
@@ -38,7 +40,7 @@ func (a *arbiter) reachesFrom(root, rest string, file *pinned) bool {
 	}
 	defer unix.Close(start)
 	var stat unix.Stat_t
-	err = a.user.as(func() error {
+	err = asUser(a.user, func() error {
 		found, err := unix.Openat2(start, rest,
 			&unix.OpenHow{Flags: pinFlags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 		if err != nil {

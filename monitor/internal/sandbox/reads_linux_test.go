@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // TestReadsAreHidden: whichever way a task reads, nobody sees it in the time of access of
@@ -27,7 +29,7 @@ func TestReadsAreHidden(t *testing.T) {
 		"list-capability":               ".",
 	} {
 		t.Run(try, func(t *testing.T) {
-			for waived, want := range map[protection]bool{0: false, hiddenReads: true} {
+			for waived, want := range map[plan.Protection]bool{0: false, plan.HiddenReads: true} {
 				spec, decider := world(t, try)
 				spec.waived = waived
 				file := filepath.Join(spec.Perimeter[0].Path, read)

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // Of procctl(2), sys/procctl.h.
@@ -72,9 +74,9 @@ type reapKill struct {
 // their reaper.
 type enclosure struct{}
 
-func enclose(Spec, plan) enclosure { return enclosure{} }
-func (enclosure) enter() error     { return nil }
-func (enclosure) remove()          {}
+func enclose(Spec, plan.Plan) enclosure { return enclosure{} }
+func (enclosure) enter() error          { return nil }
+func (enclosure) remove()               {}
 
 // kill kills every descendant of this process, in whichever process group it is. The
 // kernel finds them.

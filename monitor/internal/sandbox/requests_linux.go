@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // requests answers the notifications of one task: of the program and of every process
@@ -38,9 +40,9 @@ type requests struct {
 }
 
 // newRequests takes over the listener.
-func newRequests(task *task, l listener, spec Spec, todo plan, decider Decider) (*requests, error) {
+func newRequests(task *task, l listener, spec Spec, todo launchPlan, decider Decider) (*requests, error) {
 	q := &requests{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User},
-		listener: l, supervised: isSupervised(spec), isolates: spec.Serving && spec.waived&nothingShared == 0,
+		listener: l, supervised: isSupervised(spec), isolates: spec.Serving && spec.waived&plan.NothingShared == 0,
 		slots: make(chan struct{}, requestsAtATime), root: -1}
 	q.context, q.cancel = context.WithCancel(context.Background())
 	q.mayExecute.Store(true)
@@ -59,7 +61,7 @@ func newRequests(task *task, l listener, spec Spec, todo plan, decider Decider) 
 
 // attendTo begins to answer the notifications of a task that has no supervisor. It takes
 // over the listener.
-func attendTo(task *task, l listener, spec Spec, todo plan, decider Decider) (attendance, error) {
+func attendTo(task *task, l listener, spec Spec, todo launchPlan, decider Decider) (attendance, error) {
 	q, err := newRequests(task, l, spec, todo, decider)
 	if err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func attendTo(task *task, l listener, spec Spec, todo plan, decider Decider) (at
 
 // begin handles a notification in a goroutine of its own.
 func (q *requests) begin(n notification, session uint64) {
-	r := &request{notification: n, requests: q, session: session, call: callOf(n.Number)}
+	r := &request{notification: n, requests: q, session: session, call: plan.CallOf(n.Number)}
 	q.running.Add(1)
 	go r.handle()
 }
@@ -92,7 +94,7 @@ type request struct {
 	notification
 	requests *requests
 	session  uint64 // of the caller, as its supervisor says
-	call     call
+	call     plan.Call
 }
 
 // handle answers the request exactly once, even if the handler panics.
@@ -106,7 +108,7 @@ func (r *request) handle() {
 	}()
 	r.requests.slots <- struct{}{}
 	defer func() { <-r.requests.slots }()
-	handler, known := handlers[r.call.name]
+	handler, known := handlers[r.call.Name]
 	if !known {
 		r.refuse(errRefused)
 		return
@@ -128,12 +130,12 @@ func (r *request) handle() {
 // refuse answers with the call's own error and reports it. It looks the caller up first,
 // while the caller waits: later its number may be another's.
 func (r *request) refuse(why refusal) {
-	errno := refusalOf(r.call)
+	errno := syscall.Errno(r.call.Refusal())
 	from, err := r.caller()
 	if err != nil {
 		from.PID = int(r.PID)
 	}
-	r.requests.report(from, r.call.name, errno, why)
+	r.requests.report(from, r.call.Name, errno, why)
 	r.fail(errno)
 }
 

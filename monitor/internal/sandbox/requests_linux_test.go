@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // openDescriptors counts what this process has open.
@@ -56,7 +58,7 @@ func TestNoRoomForDescriptor(t *testing.T) {
 		spec, decider := world(t, "exhaust $G/allowed.txt")
 		program := spec.Command
 		spec.Command = append([]string{"/bin/sh", "-c", `ulimit -n 600; exec "$@"`, "sh"}, program...)
-		spec.Runtime, spec.waived = runtimeOf(spec.Runtime...), execRefusal
+		spec.Runtime, spec.waived = runtimeOf(spec.Runtime...), plan.ExecRefusal
 		if _, errno, got := attempt(t, spec, decider); errno != unix.EMFILE {
 			t.Errorf("errno %v, want EMFILE: %v %s", errno, got.err, got.output)
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 // descriptor's directory. It therefore must lead nowhere: the root holds only the files
 // that the kernel reads to execute the program ([Executed]).
 type ownRoot struct {
-	files       []ExecutedFile
+	files       []plan.ExecutedFile
 	directory   string // in which the program starts, empty like all others; "" is "/"
 	descriptor  int    // of the new root
 	descriptors []int  // of the files' mounts
@@ -106,7 +108,7 @@ func (r *ownRoot) create() error {
 
 // provide makes a file for the mount, and a link to it if the kernel will look for it
 // under another name.
-func (r *ownRoot) provide(file ExecutedFile) error {
+func (r *ownRoot) provide(file plan.ExecutedFile) error {
 	if err := r.directories(path.Dir(relative(file.Path))); err != nil {
 		return err
 	}

@@ -12,34 +12,35 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
 // plainDirectory is for a test's session that gets a plain descriptor of the directory
 // instead of a detached mount.
-const plainDirectory protection = 1 << 31
+const plainDirectory plan.Protection = 1 << 31
 
 // leavings are ways out of the one directory that a session may read. Each is stopped by
 // each of the protections alone, and succeeds when all of them are off.
 var leavings = []struct {
 	try   string
-	lines []protection
+	lines []plan.Protection
 	errno unix.Errno
 }{
-	{"at ../secret/secret.txt", []protection{plainDirectory}, unix.ENOENT},
-	{"at ../../../../../../../../../..$S/secret.txt", []protection{plainDirectory}, unix.ENOENT},
-	{"at $S/secret.txt", []protection{emptyRoot}, unix.ENOENT},
-	{"at $R/linked.txt", []protection{emptyRoot}, unix.ENOENT},
-	{"at escape", []protection{plainDirectory, emptyRoot}, 0},
-	{"at link", []protection{plainDirectory}, unix.ELOOP},
-	{"at-write allowed.txt", []protection{plainDirectory, perimeterDomain}, 0},
-	{"at-create new.txt", []protection{plainDirectory, perimeterDomain}, 0},
-	{"at-stat ../secret/secret.txt", []protection{pathMediation, plainDirectory}, 0},
+	{"at ../secret/secret.txt", []plan.Protection{plainDirectory}, unix.ENOENT},
+	{"at ../../../../../../../../../..$S/secret.txt", []plan.Protection{plainDirectory}, unix.ENOENT},
+	{"at $S/secret.txt", []plan.Protection{plan.EmptyRoot}, unix.ENOENT},
+	{"at $R/linked.txt", []plan.Protection{plan.EmptyRoot}, unix.ENOENT},
+	{"at escape", []plan.Protection{plainDirectory, plan.EmptyRoot}, 0},
+	{"at link", []plan.Protection{plainDirectory}, unix.ELOOP},
+	{"at-write allowed.txt", []plan.Protection{plainDirectory, plan.PerimeterDomain}, 0},
+	{"at-create new.txt", []plan.Protection{plainDirectory, plan.PerimeterDomain}, 0},
+	{"at-stat ../secret/secret.txt", []plan.Protection{plan.PathMediation, plainDirectory}, 0},
 }
 
 // rootedWorld is a world in which a task that serves users holds one directory, as a
 // session does.
-func rootedWorld(t *testing.T, try string, waived protection) (Spec, *scripted) {
+func rootedWorld(t *testing.T, try string, waived plan.Protection) (Spec, *scripted) {
 	t.Helper()
 	g := newGround(t)
 	spec := g.spec(t, try)
@@ -62,7 +63,7 @@ func rootedWorld(t *testing.T, try string, waived protection) (Spec, *scripted) 
 func TestSessionsStayInTheirDirectories(t *testing.T) {
 	for _, leaving := range leavings {
 		t.Run(leaving.try, func(t *testing.T) {
-			var every protection
+			var every plan.Protection
 			for _, line := range leaving.lines {
 				every |= line
 			}
@@ -99,7 +100,7 @@ func TestSessionsStayInTheirDirectories(t *testing.T) {
 // nothing by the descriptors that it lists them with. Other tasks do.
 func TestListing(t *testing.T) {
 	for _, serving := range []bool{true, false} {
-		spec, decider := rootedWorld(t, "list $R linked.txt", pathMediation&perimeterDomain)
+		spec, decider := rootedWorld(t, "list $R linked.txt", plan.PathMediation&plan.PerimeterDomain)
 		spec.Serving = serving
 		succeeded, errno, got := attempt(t, spec, decider)
 		if succeeded || errno != unix.EACCES || !strings.HasPrefix(got.output, "listed") {
@@ -117,8 +118,9 @@ func TestOwnRoot(t *testing.T) {
 	check(t, os.WriteFile(script, []byte("#!/bin/sh\npwd\necho $0\n"), 0o755))
 	check(t, os.Symlink("script", filepath.Join(directory, "link")))
 	for _, program := range []string{script, filepath.Join(directory, "link")} {
-		spec := Spec{Command: []string{program}, WorkingDirectory: directory, Confined: true, Serving: true,
-			Runtime: runtimeOf(directory), Environment: []string{"PATH=/usr/bin:/bin"}}
+		spec := Spec{Spec: plan.Spec{
+			Command: []string{program}, WorkingDirectory: directory, Confined: true, Serving: true,
+			Runtime: runtimeOf(directory), Environment: []string{"PATH=/usr/bin:/bin"}}}
 		got := run(t, spec, &scripted{})
 		if got.err != nil || strings.TrimSpace(got.output) != directory+"\n"+program {
 			t.Errorf("%s: %v %q", program, got.err, got.output)
@@ -131,8 +133,9 @@ func TestOwnRoot(t *testing.T) {
 func TestOwnRootCanBeSearched(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	for _, serving := range []bool{true, false} {
-		spec := Spec{Command: []string{"/bin/sh", "-c", "umask"}, WorkingDirectory: "/usr", Confined: true,
-			Serving: serving, User: pipelineUser, Runtime: runtimeOf()}
+		spec := Spec{Spec: plan.Spec{
+			Command: []string{"/bin/sh", "-c", "umask"}, WorkingDirectory: "/usr", Confined: true,
+			Serving: serving, User: pipelineUser, Runtime: runtimeOf()}}
 		if got := run(t, spec, &scripted{}); got.err != nil || got.output != "0077\n" {
 			t.Errorf("serving %v: %v %q", serving, got.err, got.output)
 		}

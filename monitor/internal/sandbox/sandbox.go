@@ -7,91 +7,39 @@ package sandbox
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/supervision"
 )
 
-// ErrUnsupported is wrapped by every error that says that this machine lacks a kernel
-// feature that the backend needs. The error's text names the feature and the first kernel
-// version that has it.
-var ErrUnsupported = errors.New("sandbox not supported on this machine")
-
-// Rights are access rights on a directory hierarchy.
-type Rights uint32
-
-// The rights a task can hold on a hierarchy.
-const (
-	Read    Rights = 1 << iota // open for reading, list
-	Write                      // write, truncate, create, rename, link within, remove
-	Execute                    // execute, used for a task's runtime only
-	List                       // list directories, and read no file
-)
-
-// Directory is a hierarchy granted in the kernel's perimeter.
-type Directory struct {
-	Path   string // absolute; must exist
-	Rights Rights
-}
-
-// Capability is a directory descriptor that the task holds at
-// wire.FDCapability+i. Opens relative to it run natively, within the perimeter.
-type Capability struct {
-	Prefix string // the path libshai maps onto the descriptor, such as "/shai/view"
-	Path   string // the directory itself
-}
-
-// Spec describes a task to start and its rights from its first instruction on.
+// Spec describes a task to start: what it is and may do, and what it gets.
 type Spec struct {
-	Name             string   // task name, for messages
-	Command          []string // argv; Command[0] is an absolute path
-	Environment      []string // complete environment, "K=V"
-	WorkingDirectory string
-	// Runtime lists hierarchies (interpreter, libraries) that the task may read and
-	// execute. The backend opens files beneath them for the task without asking the
-	// Decider, unless the file has other names too. Natively the task opens only the
-	// program and its interpreters ([Executed]). They are real paths: no symbolic link is
-	// followed when they are granted.
-	Runtime []string
-	// RuntimeNames are symbolic links to these hierarchies, which the task may look at.
-	RuntimeNames []string
-	// Perimeter lists everything else that the kernel allows the task natively.
-	Perimeter    []Directory
-	Capabilities []Capability
+	plan.Spec
 	// Descriptors are placed at their reserved numbers (wire.FD…); Start
 	// duplicates them and leaves the originals open.
 	Descriptors map[int]*os.File
 	Stdout      *os.File
 	Stderr      *os.File
-	// Confined is false only in mode baseline: the command then starts with the same
-	// descriptors and without a sandbox.
-	Confined bool
-	// User is the user that the program runs as, in all modes; nil is the monitor's own.
-	// Only the superuser can set another. The program never has capabilities.
-	User *User
-	// Serving says that the program forks processes that serve users' sessions. Those
-	// processes cannot fork themselves, since their children would outlive the session.
-	// On Linux such a task can make no threads, and no processes that share memory or
-	// descriptors.
-	Serving bool
 	// Sessions is the monitor's side of the sessions of a confined task that serves users,
 	// where [Backend.Supervises]. Other tasks have none.
 	Sessions Sessions
-	waived   protection // by this package's tests
-	// CPUs, when not empty, pins the task (sched_setaffinity).
-	CPUs []int
-	// Limits hold for each of the task's processes, in all modes. The processes cannot
-	// raise them.
-	Limits Limits
+	waived   plan.Protection // by this package's tests
 }
 
-// Limits are the resource limits of a process; 0 means the monitor's own limit.
-type Limits struct {
-	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA); on FreeBSD, of all mapped memory (RLIMIT_AS)
-	OpenFiles uint64 // one more than the highest descriptor (RLIMIT_NOFILE); above wire.FDReservedEnd
+// planned returns what the plan for the task depends on, but for the machine.
+func (spec Spec) planned() (plan.Input, error) {
+	for number, file := range spec.Descriptors {
+		if file == nil {
+			return plan.Input{}, fmt.Errorf("task %s: no file for descriptor %d", spec.Name, number)
+		}
+	}
+	return plan.Input{Spec: spec.Spec, Numbers: slices.Sorted(maps.Keys(spec.Descriptors)), Waived: spec.waived}, nil
 }
 
 // Caller is the process that makes a request.
@@ -257,7 +205,7 @@ type Backend interface {
 	Probe() Report
 	// Start launches the program. It returns once the sandbox is in force and the program
 	// has begun. If the machine cannot confine the task, it returns an error that wraps
-	// ErrUnsupported. It never starts a confined task without its sandbox.
+	// [plan.ErrUnsupported]. It never starts a confined task without its sandbox.
 	Start(ctx context.Context, spec Spec, decider Decider) (Task, error)
 	// PrepareNative prepares directories in which a session may read all files. They must
 	// exist; their paths have no symbolic links.

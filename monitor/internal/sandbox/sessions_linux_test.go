@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -39,31 +40,31 @@ var meetings = []struct {
 // sharings are ways in which the workers of a program could share something, the
 // protection that prevents each, and how it fails.
 var sharings = []attack{
-	{"share-memory anonymous", nothingShared, unix.EPERM},
-	{"share-memory table", nothingShared, unix.EPERM},
-	{"share-memory device /dev/zero", nothingShared, unix.EPERM},
-	{"share-memory file $W/old.txt", nothingShared, unix.EPERM},
-	{"share-memory validated $W/old.txt", nothingShared, unix.EPERM},
-	{"share-descriptor pipe", nothingShared, unix.EPERM},
-	{"share-descriptor socketpair", nothingShared, unix.EPERM},
-	{"share-descriptor eventfd", nothingShared, unix.EPERM},
-	{"share-descriptor offset $G/allowed.txt", nothingShared, unix.EPERM},
-	{"share-descriptor pipe-in-place 0", reservedNumbers, unix.EPERM},
-	{"share-descriptor pipe-in-place 16", reservedNumbers, unix.EPERM},
-	{"share-descriptor table-offset", nothingShared, unix.ESPIPE},
-	{"share-descriptor table-read", nothingShared, unix.EACCES},
-	{"share-descriptor flags 1", nothingShared, unix.EPERM},
-	{"share-signal process", nothingShared, unix.EPERM},
-	{"share-signal thread", nothingShared, unix.EPERM},
-	{"share-signal any-thread", nothingShared, unix.EPERM},
-	{"share-signal queue", nothingShared, unix.EPERM},
-	{"share-signal queue-thread", nothingShared, unix.EPERM},
-	{"share-signal group", nothingShared, unix.EPERM},
-	{"share-signal everybody", nothingShared, unix.EPERM},
-	{"share-signal all", nothingShared, unix.EPERM},
-	{"share-signal worker 10", nothingShared, unix.EPERM}, // SIGUSR1
-	{"share-signal worker 15", nothingShared, unix.EPERM},
-	{"share-signal worker 9", nothingShared, unix.EPERM},
+	{"share-memory anonymous", plan.NothingShared, unix.EPERM},
+	{"share-memory table", plan.NothingShared, unix.EPERM},
+	{"share-memory device /dev/zero", plan.NothingShared, unix.EPERM},
+	{"share-memory file $W/old.txt", plan.NothingShared, unix.EPERM},
+	{"share-memory validated $W/old.txt", plan.NothingShared, unix.EPERM},
+	{"share-descriptor pipe", plan.NothingShared, unix.EPERM},
+	{"share-descriptor socketpair", plan.NothingShared, unix.EPERM},
+	{"share-descriptor eventfd", plan.NothingShared, unix.EPERM},
+	{"share-descriptor offset $G/allowed.txt", plan.NothingShared, unix.EPERM},
+	{"share-descriptor pipe-in-place 0", plan.ReservedNumbers, unix.EPERM},
+	{"share-descriptor pipe-in-place 16", plan.ReservedNumbers, unix.EPERM},
+	{"share-descriptor table-offset", plan.NothingShared, unix.ESPIPE},
+	{"share-descriptor table-read", plan.NothingShared, unix.EACCES},
+	{"share-descriptor flags 1", plan.NothingShared, unix.EPERM},
+	{"share-signal process", plan.NothingShared, unix.EPERM},
+	{"share-signal thread", plan.NothingShared, unix.EPERM},
+	{"share-signal any-thread", plan.NothingShared, unix.EPERM},
+	{"share-signal queue", plan.NothingShared, unix.EPERM},
+	{"share-signal queue-thread", plan.NothingShared, unix.EPERM},
+	{"share-signal group", plan.NothingShared, unix.EPERM},
+	{"share-signal everybody", plan.NothingShared, unix.EPERM},
+	{"share-signal all", plan.NothingShared, unix.EPERM},
+	{"share-signal worker 10", plan.NothingShared, unix.EPERM}, // SIGUSR1
+	{"share-signal worker 15", plan.NothingShared, unix.EPERM},
+	{"share-signal worker 9", plan.NothingShared, unix.EPERM},
 }
 
 // servingWorld is a world in which two users have connected.
@@ -90,7 +91,7 @@ func TestUsersDoNotMeet(t *testing.T) {
 			spec, decider := servingWorld(t, meeting.try)
 			refuses(t, spec, decider, meeting.calls...)
 			spec, decider = servingWorld(t, meeting.try)
-			spec.waived = separateWorkers
+			spec.waived = plan.SeparateWorkers
 			if meeting.again != "" {
 				refuses(t, spec, decider, meeting.again)
 			} else if succeeded, errno, got := attempt(t, spec, decider); !succeeded {

@@ -140,7 +140,7 @@ func (s *supervisor) notified(content supervision.Notification) {
 // attend tells the monitor that the supervisor runs, and answers notifications from then
 // on: the first one is the program's execution. It takes over the listener, which is -1 if a
 // test has waived the filter.
-func (s *supervisor) attend(task *task, l listener, spec Spec, todo plan, decider Decider) (attendance, error) {
+func (s *supervisor) attend(task *task, l listener, spec Spec, todo launchPlan, decider Decider) (attendance, error) {
 	answering, err := newRequests(task, l, spec, todo, decider)
 	if err != nil {
 		return nil, err

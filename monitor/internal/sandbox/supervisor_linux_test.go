@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/supervision"
 	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
@@ -31,7 +32,7 @@ func serving(t *testing.T, try string, slots uint32) (Task, *testSessions, *scri
 }
 
 // servingAs starts it as a user.
-func servingAs(t *testing.T, user *User, try string, slots uint32) (Task, *testSessions, *scripted) {
+func servingAs(t *testing.T, user *plan.User, try string, slots uint32) (Task, *testSessions, *scripted) {
 	t.Helper()
 	spec, decider := servingWorld(t, try)
 	sessions := newSessions(t, slots)
@@ -113,7 +114,7 @@ func TestSupervisedTasksEnd(t *testing.T) {
 		}, "its supervisor died"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var user *User
+			var user *plan.User
 			if os.Geteuid() == 0 {
 				user = pipelineUser
 			}
@@ -171,7 +172,7 @@ func TestSupervisedLaunchErrors(t *testing.T) {
 	launchErrors(t, "serve-for-ever", map[string]launchError{
 		"no program": {served(func(s *Spec) { s.Command = []string{"/nonexistent"} }), "/nonexistent"},
 		"bad CPU":    {served(func(s *Spec) { s.CPUs = []int{1023} }), "pin to CPUs [1023]"},
-		"no capability": {served(func(s *Spec) { s.Capabilities = []Capability{{"/x", "/nonexistent"}} }),
+		"no capability": {served(func(s *Spec) { s.Capabilities = []plan.Capability{{Prefix: "/x", Path: "/nonexistent"}} }),
 			"open capability"},
 		"no sessions": {served(func(s *Spec) { s.Sessions = refusing }), "the monitor has none"},
 	})

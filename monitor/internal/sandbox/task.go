@@ -105,7 +105,7 @@ type attend func(t *task, listener int) (attendance, error)
 // launch is a start in progress.
 type launch struct {
 	spec     Spec
-	todo     plan
+	todo     launchPlan
 	process  parent
 	attend   attend // nil if the sandbox asks nothing
 	listener bool   // whether the launcher sends a seccomp listener
@@ -127,7 +127,7 @@ type parent struct {
 }
 
 // beginWithKeeper starts the keeper of a task that has no supervisor.
-func beginWithKeeper(spec Spec, todo plan) (*launch, error) {
+func beginWithKeeper(spec Spec, todo launchPlan) (*launch, error) {
 	self, err := ownProgram()
 	if err != nil {
 		return nil, err
@@ -140,8 +140,8 @@ func beginWithKeeper(spec Spec, todo plan) (*launch, error) {
 }
 
 // begin starts the parent.
-func begin(spec Spec, todo plan, process parent) (_ *launch, err error) {
-	todo.Enclosure = enclose(spec, todo)
+func begin(spec Spec, todo launchPlan, process parent) (_ *launch, err error) {
+	todo.Enclosure = enclose(spec, todo.Plan)
 	defer func() {
 		if err != nil {
 			todo.Enclosure.remove()
@@ -189,7 +189,7 @@ func begin(spec Spec, todo plan, process parent) (_ *launch, err error) {
 
 // memoryFile holds the plan in memory, so that it is visible neither in a file system nor
 // in an argument vector.
-func memoryFile(todo plan) (*os.File, error) {
+func memoryFile(todo launchPlan) (*os.File, error) {
 	text, err := json.Marshal(todo)
 	if err != nil {
 		return nil, fmt.Errorf("encode launch plan: %w", err)

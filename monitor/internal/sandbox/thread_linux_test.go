@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // otherThreadMarker makes keeper and launcher work on another thread than their
@@ -37,7 +39,8 @@ func TestLauncherOnAnyThread(t *testing.T) {
 	before := launcherEnvironment
 	t.Cleanup(func() { launcherEnvironment = before })
 	launcherEnvironment = append(slices.Clone(before), otherThreadMarker+"=1")
-	got := run(t, Spec{Command: []string{"/bin/echo", "begun"}, Runtime: runtimeOf(), Confined: true}, &scripted{})
+	got := run(t, Spec{Spec: plan.Spec{
+		Command: []string{"/bin/echo", "begun"}, Runtime: runtimeOf(), Confined: true}}, &scripted{})
 	if got.err != nil || got.output != "begun\n" {
 		t.Errorf("%q, %v", got.output, got.err)
 	}

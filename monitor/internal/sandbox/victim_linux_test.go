@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -49,13 +50,14 @@ func victim(t *testing.T) string {
 func (g ground) spec(t *testing.T, attempt string) Spec {
 	t.Helper()
 	program := victim(t)
-	return Spec{
+	return Spec{Spec: plan.Spec{
 		Name: "victim", Command: append([]string{program}, g.expand(strings.Fields(attempt))...), WorkingDirectory: "/",
-		Runtime:      []string{filepath.Dir(program), g.runtime},
-		Perimeter:    []Directory{{g.granted, Read}, {g.written, Read | Write}, {g.dropped, Write}},
-		Capabilities: []Capability{{"/shai/view", g.granted}, {"/index", g.written}},
+		Runtime: []string{filepath.Dir(program), g.runtime},
+		Perimeter: []plan.Directory{{Path: g.granted, Rights: plan.Read},
+			{Path: g.written, Rights: plan.Read | plan.Write}, {Path: g.dropped, Rights: plan.Write}},
+		Capabilities: []plan.Capability{{Prefix: "/shai/view", Path: g.granted}, {Prefix: "/index", Path: g.written}},
 		Confined:     true,
-	}
+	}}
 }
 
 // The victim's requests to the monitor.

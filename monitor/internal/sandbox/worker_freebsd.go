@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -92,7 +93,7 @@ func (w *worker) place(accepted *Accepted) error {
 		placed.Numbers = append(placed.Numbers, int32(number))
 		files = append(files, accepted.Descriptors[number])
 		if number < wire.FDMonitor {
-			if err := limitStandard(int(accepted.Descriptors[number].Fd()), rights{capWrite}); err != nil {
+			if err := limitStandard(int(accepted.Descriptors[number].Fd()), plan.OutputRights); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package sandbox
+package plan
 
 import (
 	"golang.org/x/net/bpf"
@@ -8,17 +8,17 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// FilterSpec holds everything that a system call filter depends on.
-type FilterSpec struct {
-	waived protection
-	// Serving is [Spec.Serving]: the task's supervisor decides which processes are made.
-	Serving bool
-	// OwnRoot says that the task has a root of its own, in which no path leads to a file
+// filterSpec holds everything that a system call filter depends on.
+type filterSpec struct {
+	waived Protection
+	// serving is [Spec.Serving]: the task's supervisor decides which processes are made.
+	serving bool
+	// ownRoot says that the task has a root of its own, in which no path leads to a file
 	// that it may not read, and holds only descriptors of directories that contain nothing
 	// else: its opens relative to a descriptor run natively.
-	OwnRoot bool
-	// SignalsScoped says that Landlock confines signals to the task (ABI 6).
-	SignalsScoped bool
+	ownRoot bool
+	// signalsScoped says that Landlock confines signals to the task (ABI 6).
+	signalsScoped bool
 }
 
 // Answers of a filter, from linux/seccomp.h.
@@ -39,11 +39,17 @@ const (
 const (
 	archX8664     = 0xc000003e // AUDIT_ARCH_X86_64
 	x32Bit        = 0x40000000 // __X32_SYSCALL_BIT
-	errnoEPERM    = 1
-	errnoEINVAL   = 22
-	errnoESPIPE   = 29
-	errnoENOSYS   = 38
-	linuxOpenPath = 0x200000 // O_PATH
+	linuxOpenPath = 0x200000   // O_PATH
+)
+
+// Error numbers of Linux.
+const (
+	errnoEPERM  = 1
+	errnoEACCES = 13
+	errnoEINVAL = 22
+	errnoENOTTY = 25
+	errnoESPIPE = 29
+	errnoENOSYS = 38
 	// EOPNOTSUPP is what file systems answer to flags that they do not know.
 	errnoEOPNOTSUPP = 95
 )
@@ -53,14 +59,14 @@ const (
 // does not run it.
 var hotCalls = []string{"read", "write", "openat", "newfstatat"}
 
-// Filter computes the seccomp program of a task. It is pure. Who answers relies on it:
+// taskFilter computes the seccomp program of a task. Who answers relies on it:
 // every notification that it receives has passed exactly this program.
-func Filter(spec FilterSpec) []bpf.Instruction {
+func taskFilter(spec filterSpec) []bpf.Instruction {
 	hot := search(spec.intervals())
 	for i := len(hotCalls) - 1; i >= 0; i-- {
 		for _, call := range calls {
-			if call.name == hotCalls[i] {
-				hot = branch(bpf.JumpEqual, call.number, spec.rule(call), hot)
+			if call.Name == hotCalls[i] {
+				hot = branch(bpf.JumpEqual, call.Number, spec.rule(call), hot)
 			}
 		}
 	}
@@ -93,8 +99,8 @@ func baselineFilter() []bpf.Instruction {
 	}
 	program := allow
 	for _, call := range calls {
-		if rule, found := rules[call.name]; found {
-			program = branch(bpf.JumpEqual, call.number, rule, program)
+		if rule, found := rules[call.Name]; found {
+			program = branch(bpf.JumpEqual, call.Number, rule, program)
 		}
 	}
 	return withNumber(program)
@@ -106,12 +112,12 @@ type interval struct {
 	rule  code
 }
 
-func (spec FilterSpec) intervals() []interval {
+func (spec filterSpec) intervals() []interval {
 	var runs []interval
 	for _, call := range calls {
-		rule := spec.rule(callOf(call.number))
+		rule := spec.rule(CallOf(call.Number))
 		if len(runs) == 0 || !equal(runs[len(runs)-1].rule, rule) {
-			runs = append(runs, interval{start: call.number, rule: rule})
+			runs = append(runs, interval{start: call.Number, rule: rule})
 		}
 	}
 	return append(runs, interval{start: uint32(len(calls)), rule: answer(answerNotify)})
@@ -129,31 +135,30 @@ func search(runs []interval) code {
 
 // rule generates the code for one call, after its number has been found. All checks of
 // the filter are here and in the building blocks of arguments.go.
-func (spec FilterSpec) rule(call call) code {
+func (spec filterSpec) rule(call Call) code {
 	allow, ask := answer(answerAllow), answer(answerNotify)
-	waived := func(p protection) bool { return spec.waived&p != 0 }
 	switch call.treatment {
 	case native:
 		return allow
 	case absent:
 		return answer(answerErrno | errnoENOSYS)
 	case watchingCache:
-		return choose(waived(cacheHiding), allow, answer(answerErrno|errnoENOSYS))
+		return choose(spec.waives(CacheHiding), allow, answer(answerErrno|errnoENOSYS))
 	case mediated, refusedPath:
-		return choose(waived(pathMediation), allow, ask)
+		return choose(spec.waives(PathMediation), allow, ask)
 	case beneathCapability:
-		return choose(waived(pathMediation), allow, capabilities(call.arguments, allow, ask))
+		return choose(spec.waives(PathMediation), allow, capabilities(call.arguments, allow, ask))
 	case opening:
 		withoutPath := withBits(2, linuxOpenPath, ask, allow)
 		isNative := capabilities
-		if spec.OwnRoot {
+		if spec.ownRoot {
 			isNative = descriptors
 		}
-		return choose(waived(pathMediation), allow, isNative(call.arguments, withoutPath, ask))
+		return choose(spec.waives(PathMediation), allow, isNative(call.arguments, withoutPath, ask))
 	case execution:
-		return choose(waived(execRefusal), allow, ask)
+		return choose(spec.waives(ExecRefusal), allow, ask)
 	case signalling:
-		return choose(spec.SignalsScoped && !spec.isolatesWorkers(), allow, ask)
+		return choose(spec.signalsScoped && !spec.isolatesWorkers(), allow, ask)
 	case reading:
 		return spec.unread(call.arguments[0], ask, allow)
 	case flaggedReading, flaggedWriting:
@@ -166,7 +171,7 @@ func (spec FilterSpec) rule(call call) code {
 	case messaging:
 		return equals(call.arguments[0], []uint32{wire.FDMonitor}, allow, ask)
 	case duplicating:
-		return choose(waived(reservedNumbers), allow, reserved(call.arguments, spec.firstReserved(), ask, allow))
+		return choose(spec.waives(ReservedNumbers), allow, reserved(call.arguments, spec.firstReserved(), ask, allow))
 	case closing, closingRange:
 		return spec.keepingRule(call, allow, ask)
 	case seeking:
@@ -176,7 +181,7 @@ func (spec FilterSpec) rule(call call) code {
 }
 
 // valueRule is the part of rule for calls that have allow-lists of argument values.
-func (spec FilterSpec) valueRule(call call, allow, ask code) code {
+func (spec filterSpec) valueRule(call Call, allow, ask code) code {
 	switch call.treatment {
 	case mapping:
 		return choose(spec.isolatesWorkers(), sharing(ask, allow), allow)
@@ -185,18 +190,18 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 	case deviceControl:
 		listed := equals(1, deviceRequests, allow,
 			equals(1, settingRequests, owned(0, spec.firstReserved(), allow, ask), ask))
-		return choose(spec.waived&unreadChannels != 0, listed, channel(call.arguments[0], ask, listed))
+		return choose(spec.waives(UnreadChannels), listed, channel(call.arguments[0], ask, listed))
 	case processOption:
 		return equals(0, []uint32{setDeathSignal}, equals(1, []uint32{killSignal}, allow, ask),
 			equals(0, processOptions, allow, ask))
 	case cloning:
-		others := choose[uint32](spec.Serving, namespaceFlags, namespaceFlags|cloneParent)
+		others := choose[uint32](spec.serving, namespaceFlags, namespaceFlags|cloneParent)
 		return choose(spec.decidesForks(), ask, withBits(0, others, ask, allow))
 	case forking:
 		return choose(spec.decidesForks(), ask, allow)
 	case entering:
 		// The monitor answers relative paths, and it does not follow there.
-		return choose(spec.OwnRoot, ask, allow)
+		return choose(spec.ownRoot, ask, allow)
 	case onOneself:
 		return equals(0, []uint32{0}, allow, ask)
 	case pairing:
@@ -213,11 +218,11 @@ func (spec FilterSpec) valueRule(call call, allow, ask code) code {
 }
 
 // controlRule is the rule of fcntl. The monitor sets locks.
-func (spec FilterSpec) controlRule(call call, allow, ask code) code {
-	waived := func(p protection) bool { return spec.waived&p != 0 }
-	duplication := choose(waived(reservedNumbers), allow, reserved(call.arguments, spec.firstReserved(), ask, allow))
+func (spec filterSpec) controlRule(call Call, allow, ask code) code {
+	duplication := choose(spec.waives(ReservedNumbers), allow,
+		reserved(call.arguments, spec.firstReserved(), ask, allow))
 	setting := owned(0, spec.firstReserved(), allow, ask)
-	locks := equals(1, lockCommands, choose(waived(lockMediation), allow, ask), ask)
+	locks := equals(1, lockCommands, choose(spec.waives(LockMediation), allow, ask), ask)
 	return equals(1, duplicatingCommands, duplication,
 		equals(1, settingCommands, setting, equals(1, descriptorCommands, allow, locks)))
 }
@@ -225,8 +230,8 @@ func (spec FilterSpec) controlRule(call call, allow, ask code) code {
 // keepingRule keeps reserved numbers occupied. Closing a
 // reserved number seems to succeed: after an error closefrom(3) tries for ever, and
 // programs that close their output before they exit report a failure.
-func (spec FilterSpec) keepingRule(call call, allow, ask code) code {
-	if spec.waived&reservedNumbers != 0 {
+func (spec filterSpec) keepingRule(call Call, allow, ask code) code {
+	if spec.waives(ReservedNumbers) {
 		return allow
 	}
 	first, kept := spec.firstReserved(), answer(answerErrno)
@@ -241,10 +246,10 @@ func (spec FilterSpec) keepingRule(call call, allow, ask code) code {
 // seekingRule allows seeking from the start, the offset and the end. With SEEK_HOLE and
 // SEEK_DATA, a task that may only write a file would see where others have written zeros.
 // The answer is that of kernels without them. What workers inherit keeps its offset.
-func (spec FilterSpec) seekingRule(call call, allow code) code {
-	plain := choose(spec.waived&holeHiding != 0, allow,
+func (spec filterSpec) seekingRule(call Call, allow code) code {
+	plain := choose(spec.waives(HoleHiding), allow,
 		equals(2, []uint32{seekSet, seekCurrent, seekEnd}, allow, answer(answerErrno|errnoEINVAL)))
-	if !spec.isolatesWorkers() || spec.waived&reservedNumbers != 0 {
+	if !spec.isolatesWorkers() || spec.waives(ReservedNumbers) {
 		return plain
 	}
 	return reserved(call.arguments, spec.firstReserved(), answer(answerErrno|errnoESPIPE), plain)
@@ -252,31 +257,34 @@ func (spec FilterSpec) seekingRule(call call, allow code) code {
 
 // withoutFlags is the rule of calls with flags (RWF_…) in argument 5. With RWF_NOWAIT a
 // task would see what others have read.
-func (spec FilterSpec) withoutFlags(call call) code {
+func (spec filterSpec) withoutFlags(call Call) code {
 	allow, ask := answer(answerAllow), answer(answerNotify)
 	plain := checked(call.arguments[0], ask, allow)
 	if call.treatment == flaggedReading {
 		plain = spec.unread(call.arguments[0], ask, allow)
 	}
-	return choose(spec.waived&cacheHiding != 0, plain,
+	return choose(spec.waives(CacheHiding), plain,
 		equals(5, []uint32{0}, plain, answer(answerErrno|errnoEOPNOTSUPP)))
 }
 
 // unread tests for descriptors that a task does not read: channels, and in a task that
 // serves users the class table, whose offset its processes share.
-func (spec FilterSpec) unread(index int, ofChannel, other code) code {
+func (spec filterSpec) unread(index int, ofChannel, other code) code {
 	if spec.isolatesWorkers() {
 		other = equals(index, []uint32{wire.FDClasses}, answer(answerNotify), other)
 	}
-	return choose(spec.waived&unreadChannels != 0, other, channel(index, ofChannel, other))
+	return choose(spec.waives(UnreadChannels), other, channel(index, ofChannel, other))
 }
 
+// waives reports whether a test has switched the protection off.
+func (spec filterSpec) waives(p Protection) bool { return spec.waived&p != 0 }
+
 // isolatesWorkers reports whether the task's processes must share nothing.
-func (spec FilterSpec) isolatesWorkers() bool { return spec.Serving && spec.waived&nothingShared == 0 }
+func (spec filterSpec) isolatesWorkers() bool { return spec.serving && !spec.waives(NothingShared) }
 
 // firstReserved returns the lowest reserved number. In a task that serves users standard
 // input and output are reserved, too: its forks inherit what is there.
-func (spec FilterSpec) firstReserved() uint32 {
+func (spec filterSpec) firstReserved() uint32 {
 	if spec.isolatesWorkers() {
 		return 0
 	}
@@ -284,7 +292,7 @@ func (spec FilterSpec) firstReserved() uint32 {
 }
 
 // decidesForks reports whether the task's supervisor decides on every new process and thread.
-func (spec FilterSpec) decidesForks() bool { return spec.Serving && spec.waived&separateWorkers == 0 }
+func (spec filterSpec) decidesForks() bool { return spec.serving && !spec.waives(SeparateWorkers) }
 
 func choose[T any](condition bool, yes, no T) T {
 	if condition {

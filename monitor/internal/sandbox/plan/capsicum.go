@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package sandbox
+package plan
 
 import (
 	"fmt"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"shai.dev/monitor/internal/wire"
 )
@@ -46,76 +45,95 @@ const (
 	capDevice       = secondWord | 1<<7 // ioctl(2), of calls that are named apart
 )
 
-// rights are the operations that a descriptor allows; nil allows none.
-type rights []uint64
+// CapRights are the operations that a descriptor allows; nil allows none.
+type CapRights []uint64
 
+// Rights of descriptors that the monitor passes to tasks and stubs, and keeps for them.
 var (
-	lookRights    = rights{capStatus, capSystemStatus, capControl, capLimits}
-	readRights    = join(lookRights, rights{capRead, capSeek, capMap, capPoll, capLock})
-	writeRights   = join(lookRights, rights{capWrite, capSeek, capPoll, capLock, capSync, capTruncate})
-	runtimeRights = join(readRights, rights{capMapExecute})
-	// The run-time linker opens libraries in their directories by itself: before libshai is
-	// loaded, nobody could ask the monitor for them.
-	programRights = join(runtimeRights, rights{capLookUp})
-	// Beneath a directory, tasks make only files and directories: no devices, sockets,
-	// pipes or symbolic links. They cannot change modes and times of files.
-	changeRights = join(writeRights, rights{capLookUp, capMap, capCreate, capMakeDir, capUnlink,
-		capRenameTo, capLinkTo})
-	// A file is moved and linked only from where the task may read it, too.
-	moveRights = rights{capRenameFrom, capLinkFrom}
-	// Without CAP_SETSOCKOPT: options of IP put data into packets without a write, and
-	// Capsicum does not tell options apart.
-	socketRights = rights{capStatus, capControl, capPoll, capGetOption, capPeerName, capSocketName, capShutDown}
-	streamRights = join(socketRights, rights{capRead, capWrite})
+	// LookRights are for looking at a file's metadata.
+	LookRights = CapRights{capStatus, capSystemStatus, capControl, capLimits}
+	// ViewRights are for opening documents beneath a directory, and nothing for writing.
+	ViewRights = join(readRights, CapRights{capLookUp})
+	// DecisionsRights are those of the list that a stub answers from.
+	DecisionsRights = CapRights{capRead, capSeek, capMap, capStatus}
+	// CheckedRights are those of a connection or channel while something is written to it.
+	CheckedRights = join(socketRights, CapRights{capWrite})
+	// ReaderRights and WriterRights make a pipe work in one direction.
+	ReaderRights = join(pipeRights, CapRights{capRead})
+	WriterRights = join(pipeRights, CapRights{capWrite})
+	// InputRights and OutputRights are those of standard input, and of output and error.
+	InputRights  = join(standardRights, CapRights{capRead, capSeek})
+	OutputRights = join(standardRights, CapRights{capWrite})
 )
 
-func join(sets ...rights) rights { return slices.Concat(sets...) }
+var (
+	readRights    = join(LookRights, CapRights{capRead, capSeek, capMap, capPoll, capLock})
+	writeRights   = join(LookRights, CapRights{capWrite, capSeek, capPoll, capLock, capSync, capTruncate})
+	runtimeRights = join(readRights, CapRights{capMapExecute})
+	// The run-time linker opens libraries in their directories by itself: before libshai is
+	// loaded, nobody could ask the monitor for them.
+	programRights = join(runtimeRights, CapRights{capLookUp})
+	// Beneath a directory, tasks make only files and directories: no devices, sockets,
+	// pipes or symbolic links. They cannot change modes and times of files.
+	changeRights = join(writeRights, CapRights{capLookUp, capMap, capCreate, capMakeDir, capUnlink,
+		capRenameTo, capLinkTo})
+	// A file is moved and linked only from where the task may read it, too.
+	moveRights = CapRights{capRenameFrom, capLinkFrom}
+	// Without CAP_SETSOCKOPT: options of IP put data into packets without a write, and
+	// Capsicum does not tell options apart.
+	socketRights = CapRights{capStatus, capControl, capPoll, capGetOption, capPeerName, capSocketName, capShutDown}
+	streamRights = join(socketRights, CapRights{capRead, capWrite})
+	pipeRights   = CapRights{capPoll, capStatus, capControl, capGetOption}
+	// Waiting for what becomes a standard descriptor, and asking what it is.
+	standardRights = CapRights{capPoll, capStatus, capDevice}
+)
 
-// capsicum is the confinement of a task on FreeBSD, as data. In capability mode, a task
+func join(sets ...CapRights) CapRights { return slices.Concat(sets...) }
+
+// Capsicum is the confinement of a task on FreeBSD, as data. In capability mode, a task
 // can use the descriptors that it holds, and can open nothing by name.
-type capsicum struct {
+type Capsicum struct {
 	// Rights of the descriptors at the reserved numbers. A number without an entry has no
 	// rights.
-	Rights map[int]rights
+	Rights map[int]CapRights
 	// Unrestricted numbers keep all rights. Only tests fill this.
 	Unrestricted []int
-	Mode         bool     // enter capability mode
-	Programs     rights   // of the program, and of the directories of libraries
-	Runtime      []string // hierarchies in which program and run-time linker lie
-	Libraries    []string // directories that the run-time linker searches
-	Preloads     []string // libraries that it loads first
+	Mode         bool      // enter capability mode
+	Programs     CapRights // of the program, and of the directories of libraries
+	Runtime      []string  // hierarchies in which program and run-time linker lie
+	Libraries    []string  // directories that the run-time linker searches
+	Preloads     []string  // libraries that it loads first
 }
 
 // standardLibraries are the directories that the run-time linker searches by default,
 // outside of capability mode.
 var standardLibraries = []string{"/lib", "/usr/lib", "/usr/local/lib"}
 
-// capsicumPlanOf checks a specification and computes the plan for FreeBSD. It does no
-// I/O.
-func capsicumPlanOf(spec Spec) (plan, error) {
-	result, err := commonPlanOf(spec)
-	if err != nil || !spec.Confined {
+// ForFreeBSD checks the input and computes the plan for FreeBSD.
+func ForFreeBSD(in Input) (Plan, error) {
+	result, err := in.common()
+	if err != nil || !in.Confined {
 		return result, err
 	}
-	domain := &capsicum{Rights: map[int]rights{}, Mode: spec.waived&perimeterDomain == 0,
-		Programs: programRights, Runtime: spec.Runtime}
-	if spec.waived&execRefusal != 0 {
-		domain.Programs = join(programRights, rights{capExecute})
+	domain := &Capsicum{Rights: map[int]CapRights{}, Mode: !in.waives(PerimeterDomain),
+		Programs: programRights, Runtime: in.Runtime}
+	if in.waives(ExecRefusal) {
+		domain.Programs = join(programRights, CapRights{capExecute})
 	}
-	for number := range spec.Descriptors {
-		domain.Rights[number] = rightsAt(number, spec.waived)
-		if spec.waived&reservedNumbers != 0 {
+	for _, number := range in.Numbers {
+		domain.Rights[number] = rightsAt(number, in.Waived)
+		if in.waives(ReservedNumbers) {
 			domain.Unrestricted = append(domain.Unrestricted, number)
 		}
 	}
-	for i, capability := range spec.Capabilities {
-		domain.Rights[wire.FDCapability+i] = directoryRights(spec.granted(capability.Path))
-		if spec.waived&perimeterDomain != 0 {
+	for i, capability := range in.Capabilities {
+		domain.Rights[wire.FDCapability+i] = directoryRights(in.granted(capability.Path))
+		if in.waives(PerimeterDomain) {
 			domain.Unrestricted = append(domain.Unrestricted, wire.FDCapability+i)
 		}
 	}
 	if err := domain.takeLoader(&result); err != nil {
-		return plan{}, fmt.Errorf("task %s: %w", spec.Name, err)
+		return Plan{}, fmt.Errorf("task %s: %w", in.Name, err)
 	}
 	result.Capsicum = domain
 	return result, nil
@@ -123,34 +141,34 @@ func capsicumPlanOf(spec Spec) (plan, error) {
 
 // rightsAt returns the rights of a task's reserved number. A descriptor that is passed to
 // the task may have fewer rights, never more.
-func rightsAt(number int, waived protection) rights {
+func rightsAt(number int, waived Protection) CapRights {
 	switch {
 	case number == wire.FDClasses:
 		return readRights
 	case number == wire.FDListen:
-		return rights{capStatus, capPoll}
+		return CapRights{capStatus, capPoll}
 	case number == wire.FDConnectionChecked:
-		return join(socketRights, rights{capRead})
+		return join(socketRights, CapRights{capRead})
 	case number == wire.FDRequests:
-		return rights{capWrite, capPoll, capStatus, capGetOption}
+		return CapRights{capWrite, capPoll, capStatus, capGetOption}
 	case number >= wire.FDPipe && number < wire.FDPipe+wire.FDPipeCount:
-		return rights{capRead, capWrite, capPoll, capStatus, capControl}
+		return CapRights{capRead, capWrite, capPoll, capStatus, capControl}
 	case number >= wire.FDChannelChecked:
 		return socketRights
-	case number >= wire.FDChannel && waived&unreadChannels != 0:
+	case number >= wire.FDChannel && waived&UnreadChannels != 0:
 		return streamRights
 	case number >= wire.FDChannel:
 		// A channel's reading end goes to a stub, not to a task.
-		return join(socketRights, rights{capWrite})
+		return join(socketRights, CapRights{capWrite})
 	}
 	return streamRights
 }
 
 // granted returns the rights that the perimeter grants on a whole hierarchy.
-func (spec Spec) granted(path string) Rights {
+func (spec Spec) granted(hierarchy string) Rights {
 	var granted Rights
 	for _, directory := range spec.Perimeter {
-		if beneath(filepath.Clean(path), filepath.Clean(directory.Path)) {
+		if Beneath(path.Clean(hierarchy), path.Clean(directory.Path)) {
 			granted |= directory.Rights
 		}
 	}
@@ -159,10 +177,10 @@ func (spec Spec) granted(path string) Rights {
 
 // directoryRights returns the rights of a capability. If the hierarchy is not granted as
 // a whole, the kernel refuses opens beneath it, and the task asks the monitor about each.
-func directoryRights(granted Rights) rights {
-	result := lookRights
+func directoryRights(granted Rights) CapRights {
+	result := LookRights
 	if granted&Read != 0 {
-		result = join(result, readRights, rights{capLookUp})
+		result = join(result, readRights, CapRights{capLookUp})
 	}
 	if granted&Write != 0 {
 		result = join(result, changeRights)
@@ -171,23 +189,23 @@ func directoryRights(granted Rights) rights {
 		result = join(result, moveRights)
 	}
 	if granted&List != 0 {
-		result = join(result, rights{capRead, capSeek, capPoll})
+		result = join(result, CapRights{capRead, capSeek, capPoll})
 	}
 	return result
 }
 
-// openedRights returns the rights of a file that the monitor opens for a task. Beneath a
+// OpenedRights returns the rights of a file that the monitor opens for a task. Beneath a
 // directory, every open needs a decision of its own. This includes the directories of the
 // runtime: a file there may be a document by another name, or a named pipe.
-func openedRights(access int, isRuntime bool) rights {
-	result := lookRights
-	if access != syscall.O_WRONLY {
+func OpenedRights(reads, writes, isRuntime bool) CapRights {
+	result := LookRights
+	if reads {
 		result = join(result, readRights)
 		if isRuntime {
 			result = join(result, runtimeRights)
 		}
 	}
-	if access != syscall.O_RDONLY {
+	if writes {
 		result = join(result, writeRights)
 	}
 	return result
@@ -196,13 +214,13 @@ func openedRights(access int, isRuntime bool) rights {
 // takeLoader replaces the paths in the run-time linker's environment variables by files
 // that the linker gets as descriptors. It leaves out directories of libraries that are
 // outside of the runtime.
-func (c *capsicum) takeLoader(todo *plan) error {
+func (c *Capsicum) takeLoader(todo *Plan) error {
 	var rest []string
 	for _, variable := range todo.Environment {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
 		case name == "LD_LIBRARY_PATH":
-			c.Libraries = append(c.Libraries, filepath.SplitList(value)...)
+			c.Libraries = append(c.Libraries, strings.FieldsFunc(value, isListSeparator)...)
 		case name == "LD_PRELOAD":
 			c.Preloads = append(c.Preloads, strings.FieldsFunc(value, isPreloadSeparator)...)
 		case strings.HasPrefix(name, "LD_"):
@@ -214,14 +232,16 @@ func (c *capsicum) takeLoader(todo *plan) error {
 	}
 	todo.Environment = rest
 	for _, path := range c.Preloads {
-		if !beneathAny(path, c.Runtime) {
+		if !Beneath(path, c.Runtime...) {
 			return fmt.Errorf("LD_PRELOAD names %s, which is not part of the runtime", path)
 		}
 	}
 	c.Libraries = slices.DeleteFunc(append(c.Libraries, standardLibraries...), func(path string) bool {
-		return !beneathAny(path, c.Runtime)
+		return !Beneath(path, c.Runtime...)
 	})
 	return nil
 }
+
+func isListSeparator(c rune) bool { return c == ':' }
 
 func isPreloadSeparator(c rune) bool { return c == ':' || c == ' ' || c == ';' || c == '\t' }

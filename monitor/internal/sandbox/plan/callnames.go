@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package sandbox
+package plan
 
 // callNames is the x86_64 system call table of Linux 6.18: names by number. A test
 // compares it with the kernel's header on the machine where the test runs.

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package sandbox
+package plan
 
 import (
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,24 +12,23 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-func capsicumSpec() Spec {
-	return Spec{
+func capsicumInput() Input {
+	return Input{Spec: Spec{
 		Name: "search", Command: []string{"/app/search"}, Confined: true, Runtime: []string{"/app", "/lib", "/libexec"},
 		Environment: []string{"A=1", "LD_LIBRARY_PATH=/app/lib:/elsewhere", "LD_PRELOAD=/app/lib/libshai.so"},
 		Perimeter:   []Directory{{"/view/3", Read}, {"/index", Read | Write}, {"/spool", Write}, {"/names", List}},
 		Capabilities: []Capability{{"/shai/view", "/view"}, {"/index", "/index"}, {"/spool", "/spool/in"},
 			{"/names", "/names"},
-			{"/indexes", "/indexes"}},
-		Descriptors: map[int]*os.File{wire.FDMonitor: os.Stdin, wire.FDClasses: os.Stdin,
-			wire.FDConnectionChecked: os.Stdin,
-			wire.FDChannel:           os.Stdin, wire.FDChannelChecked: os.Stdin, wire.FDRequests: os.Stdin},
+			{"/indexes", "/indexes"}}},
+		Numbers: []int{wire.FDMonitor, wire.FDClasses, wire.FDConnectionChecked, wire.FDRequests, wire.FDChannel,
+			wire.FDChannelChecked},
 	}
 }
 
 // TestCapsicumPlan: a number has the rights of what it is for, and one that is not
 // named none.
 func TestCapsicumPlan(t *testing.T) {
-	todo, err := capsicumPlanOf(capsicumSpec())
+	todo, err := ForFreeBSD(capsicumInput())
 	if err != nil || !todo.Capsicum.Mode || len(todo.Capsicum.Unrestricted) != 0 {
 		t.Fatalf("%+v, %v", todo.Capsicum, err)
 	}
@@ -72,23 +69,21 @@ func TestCapsicumPlan(t *testing.T) {
 // nothing can be opened beneath it without being asked for.
 func TestOpenedRights(t *testing.T) {
 	for _, test := range []struct {
-		access               int
-		isRuntime            bool
-		read, write, execute bool
+		reads, writes, isRuntime, execute bool
 	}{
-		{syscall.O_RDONLY, true, true, false, true},
-		{syscall.O_RDONLY, false, true, false, false},
-		{syscall.O_WRONLY, false, false, true, false},
-		{syscall.O_RDWR, false, true, true, false},
+		{true, false, true, true},
+		{true, false, false, false},
+		{false, true, false, false},
+		{true, true, false, false},
 	} {
-		got := openedRights(test.access, test.isRuntime)
+		got := OpenedRights(test.reads, test.writes, test.isRuntime)
 		has := func(right uint64) bool { return slices.Contains(got, right) }
-		if has(capRead) != test.read || has(capWrite) != test.write || has(capMapExecute) != test.execute ||
+		if has(capRead) != test.reads || has(capWrite) != test.writes || has(capMapExecute) != test.execute ||
 			has(capLookUp) || has(capExecute) || !has(capStatus) {
 			t.Errorf("%+v has %#x", test, got)
 		}
 	}
-	todo, err := capsicumPlanOf(capsicumSpec())
+	todo, err := ForFreeBSD(capsicumInput())
 	if err != nil || !slices.Contains(todo.Capsicum.Programs, capLookUp) {
 		t.Errorf("the run-time linker finds no libraries: %v", err)
 	}
@@ -97,7 +92,7 @@ func TestOpenedRights(t *testing.T) {
 // TestCapsicumLoader: paths for the run-time linker become files, if they are part of the
 // runtime.
 func TestCapsicumLoader(t *testing.T) {
-	todo, err := capsicumPlanOf(capsicumSpec())
+	todo, err := ForFreeBSD(capsicumInput())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +106,9 @@ func TestCapsicumLoader(t *testing.T) {
 		}
 	}
 	for _, variable := range []string{"LD_PRELOAD=/elsewhere/x.so", "LD_DEBUG=1", "LD_LIBRARY_PATH_FDS=3"} {
-		spec := capsicumSpec()
-		spec.Environment = []string{variable}
-		if _, err := capsicumPlanOf(spec); err == nil || !strings.Contains(err.Error(), "search") {
+		in := capsicumInput()
+		in.Environment = []string{variable}
+		if _, err := ForFreeBSD(in); err == nil || !strings.Contains(err.Error(), "search") {
 			t.Errorf("%s: %v", variable, err)
 		}
 	}
@@ -121,35 +116,35 @@ func TestCapsicumLoader(t *testing.T) {
 
 // TestCapsicumWaived: a test can waive one protection at a time; mode baseline has none.
 func TestCapsicumWaived(t *testing.T) {
-	for waived, holds := range map[protection]func(c *capsicum) bool{
-		perimeterDomain: func(c *capsicum) bool {
+	for waived, holds := range map[Protection]func(c *Capsicum) bool{
+		PerimeterDomain: func(c *Capsicum) bool {
 			return !c.Mode &&
 				slices.Contains(c.Unrestricted, wire.FDCapability)
 		},
-		reservedNumbers: func(c *capsicum) bool {
+		ReservedNumbers: func(c *Capsicum) bool {
 			return c.Mode &&
 				slices.Contains(c.Unrestricted, wire.FDConnectionChecked)
 		},
-		unreadChannels: func(c *capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
-		execRefusal:    func(c *capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
+		UnreadChannels: func(c *Capsicum) bool { return c.Mode && slices.Contains(c.Rights[wire.FDChannel], capRead) },
+		ExecRefusal:    func(c *Capsicum) bool { return c.Mode && slices.Contains(c.Programs, capExecute) },
 	} {
-		spec := capsicumSpec()
-		before, err := capsicumPlanOf(spec)
+		in := capsicumInput()
+		before, err := ForFreeBSD(in)
 		if err != nil || holds(before.Capsicum) {
 			t.Errorf("protection %#x is off: %v", waived, err)
 		}
-		spec.waived = waived
-		after, err := capsicumPlanOf(spec)
+		in.Waived = waived
+		after, err := ForFreeBSD(in)
 		if err != nil || !holds(after.Capsicum) {
 			t.Errorf("protection %#x is on: %v", waived, err)
 		}
 	}
-	spec := capsicumSpec()
-	spec.Confined = false
-	if todo, err := capsicumPlanOf(spec); err != nil || todo.Capsicum != nil || len(todo.Environment) != 3 {
+	in := capsicumInput()
+	in.Confined = false
+	if todo, err := ForFreeBSD(in); err != nil || todo.Capsicum != nil || len(todo.Environment) != 3 {
 		t.Errorf("baseline: %+v, %v", todo, err)
 	}
-	if _, err := capsicumPlanOf(Spec{Name: "search", Command: []string{"relative"}}); err == nil {
+	if _, err := ForFreeBSD(Input{Spec: Spec{Name: "search", Command: []string{"relative"}}}); err == nil {
 		t.Error("a specification at fault is accepted")
 	}
 }

@@ -1,70 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package sandbox
+package plan
 
-import (
-	"encoding/binary"
-	"testing"
-
-	"golang.org/x/net/bpf"
-	"pgregory.net/rapid"
-
-	"shai.dev/monitor/internal/wire"
-)
-
-const (
-	x86  = archX8664
-	i386 = 0x40000003
-)
-
-// numberOf looks a call's number up by name.
-func numberOf(name string) uint32 {
-	for number, known := range callNames {
-		if known == name {
-			return uint32(number)
-		}
-	}
-	panic("no system call " + name)
-}
-
-// evaluate runs a filter in the interpreter. The interpreter reads packets, which
-// are big-endian; seccomp_data's words are put accordingly.
-func evaluate(t interface{ Fatal(...any) }, filter *bpf.VM, arch, number uint32, arguments ...uint64) uint32 {
-	var data [64]byte
-	word := func(offset int, value uint32) { binary.BigEndian.PutUint32(data[offset:], value) }
-	word(offsetNumber, number)
-	word(offsetArch, arch)
-	for i, argument := range arguments {
-		word(offsetArguments+8*i, uint32(argument))
-		word(offsetArguments+8*i+4, uint32(argument>>32))
-	}
-	result, err := filter.Run(data[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return uint32(result)
-}
-
-func interpreter(t *testing.T, spec FilterSpec) *bpf.VM {
-	t.Helper()
-	filter, err := bpf.NewVM(Filter(spec))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filter
-}
-
-const (
-	allow  = uint32(answerAllow)
-	notify = uint32(answerNotify)
-	kill   = uint32(answerKill)
-	enosys = uint32(answerErrno | errnoENOSYS)
-	// untouched says that the call succeeded, though it did nothing.
-	untouched  = uint32(answerErrno)
-	eopnotsupp = uint32(answerErrno | errnoEOPNOTSUPP)
-	einval     = uint32(answerErrno | errnoEINVAL)
-	espipe     = uint32(answerErrno | errnoESPIPE)
-)
+import "testing"
 
 func TestFilterArguments(t *testing.T) {
 	tests := []struct {
@@ -206,7 +144,7 @@ func TestFilterArguments(t *testing.T) {
 		{"accept4", []uint64{6}, notify},
 		{"futex", nil, allow},
 	}
-	filter := interpreter(t, FilterSpec{SignalsScoped: true})
+	filter := interpreter(t, filterSpec{signalsScoped: true})
 	for _, test := range tests {
 		if got := evaluate(t, filter, x86, numberOf(test.name), test.arguments...); got != test.want {
 			t.Errorf("%s%v: %#x, want %#x", test.name, test.arguments, got, test.want)
@@ -214,133 +152,10 @@ func TestFilterArguments(t *testing.T) {
 	}
 }
 
-// TestFilterWithOwnRoot: a task with a root of its own opens natively relative to every
-// descriptor, and asks for the rest.
-func TestFilterWithOwnRoot(t *testing.T) {
-	filter := interpreter(t, FilterSpec{Serving: true, OwnRoot: true})
-	for _, test := range []struct {
-		name      string
-		arguments []uint64
-		want      uint32
-	}{
-		{"openat", []uint64{16, 0, 0}, allow},
-		{"openat", []uint64{160, 0, 0}, allow},
-		{"openat", []uint64{1<<31 - 1, 0, 0}, allow},
-		{"openat", []uint64{1<<32 | 160, 0, 0}, allow}, // the kernel ignores the high word
-		{"openat", []uint64{160, 0, linuxOpenPath}, notify},
-		{"openat", []uint64{0xffffff9c, 0, 0}, notify}, // AT_FDCWD
-		{"openat", []uint64{0xffffffffffffff9c, 0, 0}, notify},
-		{"open", []uint64{0, 0, 0}, notify},
-		{"openat2", []uint64{160}, notify},
-		{"newfstatat", []uint64{160}, notify},
-		{"unlinkat", []uint64{160}, notify},
-		{"fchdir", []uint64{160}, notify},
-		{"landlock_restrict_self", []uint64{160}, notify},
-	} {
-		if got := evaluate(t, filter, x86, numberOf(test.name), test.arguments...); got != test.want {
-			t.Errorf("%s%v: %#x, want %#x", test.name, test.arguments, got, test.want)
-		}
-	}
-}
-
-// TestFilterEntries: calls by the 32-bit and x32 entries kill the process.
-func TestFilterEntries(t *testing.T) {
-	filter := interpreter(t, FilterSpec{})
-	for _, call := range calls {
-		if got := evaluate(t, filter, i386, call.number); got != kill {
-			t.Errorf("32-bit call %d: %#x", call.number, got)
-		}
-		if got := evaluate(t, filter, x86, call.number|x32Bit); got != kill {
-			t.Errorf("x32 call %d: %#x", call.number, got)
-		}
-	}
-	if got := evaluate(t, filter, x86, 0xffffffff); got != kill {
-		t.Errorf("call -1: %#x", got)
-	}
-}
-
-// TestFilterTable: calls that need no look at arguments do what the table says,
-// and all others ask when nothing about their arguments is right.
-func TestFilterTable(t *testing.T) {
-	filter := interpreter(t, FilterSpec{})
-	wrong := []uint64{100, 100, 100, 100, 100, 100} // a channel's number everywhere
-	for _, call := range calls {
-		call = callOf(call.number)
-		want := notify
-		switch call.treatment {
-		case native:
-			want = allow
-		case absent, watchingCache:
-			want = enosys
-		case flaggedReading, flaggedWriting:
-			want = eopnotsupp
-		case closing:
-			want = untouched
-		case writing, bulkWriting, cloning, forking, mapping, seeking, closingRange, entering:
-			continue // 100 is right for these, or they are native unless somebody is served
-		}
-		if got := evaluate(t, filter, x86, call.number, wrong...); got != want {
-			t.Errorf("%s: %#x, want %#x", call.name, got, want)
-		}
-	}
-}
-
-// TestFilterProperties checks the whole argument space of what matters most.
-func TestFilterProperties(t *testing.T) {
-	filter := interpreter(t, FilterSpec{SignalsScoped: true})
-	rapid.Check(t, func(t *rapid.T) {
-		number := rapid.Uint32().Draw(t, "number")
-		if rapid.Bool().Draw(t, "known") {
-			number = rapid.Uint32Range(0, uint32(len(callNames)+50)).Draw(t, "number in the table")
-		}
-		arguments := rapid.SliceOfN(rapid.OneOf(rapid.Uint64Range(0, 170), rapid.Uint64()), 6, 6).Draw(t, "arguments")
-		got := evaluate(t, filter, x86, number, arguments...)
-		name := callOf(number).name
-		descriptor := uint32(arguments[0])
-		switch {
-		case number >= x32Bit && got != kill:
-			t.Fatalf("x32 number %#x: %#x", number, got)
-		case number < x32Bit && callOf(number).treatment == unclassified && got != notify:
-			t.Fatalf("unknown number %d: %#x", number, got)
-		case name == "read" && descriptor >= wire.FDChannel && descriptor < wire.FDReservedEnd && got != notify:
-			t.Fatalf("read of channel %d: %#x", descriptor, got)
-		case name == "openat" && got == allow &&
-			(descriptor < wire.FDCapability || descriptor >= wire.FDCapability+wire.FDCapabilityCount):
-			t.Fatalf("openat of %d runs natively", descriptor)
-		}
-	})
-}
-
-// TestFilterWaivers: every waiver changes an answer, and only in its own domain.
-func TestFilterWaivers(t *testing.T) {
-	tests := map[protection]struct {
-		name      string
-		arguments []uint64
-	}{
-		lockMediation:   {"fcntl", []uint64{200, 6}},
-		pathMediation:   {"open", nil},
-		unreadChannels:  {"read", []uint64{96}},
-		reservedNumbers: {"dup", []uint64{8}},
-		execRefusal:     {"execve", nil},
-	}
-	for waived := range tests {
-		filter := interpreter(t, FilterSpec{waived: waived, SignalsScoped: true})
-		for protection, test := range tests {
-			want := notify
-			if protection == waived {
-				want = allow
-			}
-			if got := evaluate(t, filter, x86, numberOf(test.name), test.arguments...); got != want {
-				t.Errorf("%s%v with %d waived: %#x, want %#x", test.name, test.arguments, waived, got, want)
-			}
-		}
-	}
-}
-
 // TestFilterServing: in a task that serves users the supervisor is asked about every
 // process, thread and signal, and nothing that workers inherit can be changed.
 func TestFilterServing(t *testing.T) {
-	filter := interpreter(t, FilterSpec{Serving: true, SignalsScoped: true})
+	filter := interpreter(t, filterSpec{serving: true, signalsScoped: true})
 	const noFile = 0xffffffff
 	for _, test := range []struct {
 		name      string
@@ -372,46 +187,5 @@ func TestFilterServing(t *testing.T) {
 		if got := evaluate(t, filter, x86, numberOf(test.name), test.arguments...); got != test.want {
 			t.Errorf("%s%v: %#x, want %#x", test.name, test.arguments, got, test.want)
 		}
-	}
-}
-
-// TestFilterSize: the kernel takes 4096 instructions; hot calls take few steps.
-func TestFilterSize(t *testing.T) {
-	for _, spec := range []FilterSpec{{}, {SignalsScoped: true}, {Serving: true}, {waived: pathMediation}} {
-		filter := Filter(spec)
-		if len(filter) > 2048 {
-			t.Errorf("%d instructions", len(filter))
-		}
-		if _, err := bpf.Assemble(filter); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A task that is not confined gets no namespace of its own, and all else.
-func TestBaselineFilter(t *testing.T) {
-	filter, err := bpf.NewVM(baselineFilter())
-	if err != nil {
-		t.Fatal(err)
-	}
-	const refused = uint32(answerErrno | errnoEPERM)
-	const newUser, newNet, newMount, thread = 0x10000000, 0x40000000, 0x20000, 0x3d0f00
-	for _, test := range []struct {
-		name     string
-		argument uint64
-		want     uint32
-	}{
-		{"unshare", newUser, refused}, {"unshare", newMount, refused}, {"unshare", newTime, refused},
-		{"unshare", 0x400, allow}, // CLONE_FILES
-		{"clone", newUser | 17, refused}, {"clone", newNet, refused}, {"clone", 17, allow}, {"clone", thread, allow},
-		{"clone3", 0, enosys}, {"setns", 3, refused},
-		{"fork", 0, allow}, {"open", 0, allow}, {"execve", 0, allow}, {"socket", 0, allow}, {"mount", 0, allow},
-	} {
-		if got := evaluate(t, filter, x86, numberOf(test.name), test.argument); got != test.want {
-			t.Errorf("%s(%#x): %#x, want %#x", test.name, test.argument, got, test.want)
-		}
-	}
-	if got := evaluate(t, filter, i386, 310, newUser); got != kill { // its unshare
-		t.Errorf("32-bit unshare: %#x", got)
 	}
 }

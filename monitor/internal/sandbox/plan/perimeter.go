@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package sandbox
+package plan
 
 import "fmt"
 
@@ -25,22 +25,26 @@ const (
 	scopeSignal   = 1 << 1      // signals, ABI 6
 )
 
+// Versions of Landlock.
 const (
-	neededLandlock = 4 // the first ABI with network rules
-	scopedLandlock = 6 // the first ABI that scopes signals
+	NeededLandlock = 4 // the first ABI with network rules
+	ScopedLandlock = 6 // the first ABI that scopes signals
 )
 
-// perimeter is a Landlock domain as data: every handled right is refused, except where it
+// AccessOnFiles are the rights that a rule on a file (anything but a directory) may name.
+const AccessOnFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate | accessIoctl
+
+// Perimeter is a Landlock domain as data: every handled right is refused, except where it
 // is granted.
-type perimeter struct {
+type Perimeter struct {
 	Files   uint64 // handled file system rights
 	Network uint64 // handled network rights; none is ever granted
 	Scope   uint64
-	Grants  []grant
+	Grants  []Grant
 }
 
-// grant is one rule of a perimeter.
-type grant struct {
+// Grant is one rule of a perimeter.
+type Grant struct {
 	Path   string
 	Access uint64
 }
@@ -52,36 +56,36 @@ type grant struct {
 // whether a file has a second name in the data or is a named pipe: the supervisor does.
 // Only to execute the program, the kernel has to be allowed to read it and its
 // interpreters.
-func taskPerimeter(on machine, spec Spec) (perimeter, error) {
-	if on.landlock < neededLandlock {
-		return perimeter{}, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", on.landlock,
-			neededLandlock, ErrUnsupported)
+func taskPerimeter(in Input) (Perimeter, error) {
+	if in.Machine.Landlock < NeededLandlock {
+		return Perimeter{}, fmt.Errorf("found Landlock ABI %d, need ABI %d (Linux 6.7): %w", in.Machine.Landlock,
+			NeededLandlock, ErrUnsupported)
 	}
-	domain := perimeter{Files: handledFiles(on.landlock), Network: accessNetwork}
-	ownRoot := on.givesRoot(spec)
+	domain := Perimeter{Files: handledFiles(in.Machine.Landlock), Network: accessNetwork}
+	ownRoot := in.givesRoot()
 	if ownRoot {
 		// A rule on a directory does not hold beneath a detached mount of another one in it.
 		// The root, the filter and the mounts limit what is read.
 		domain.Files &^= accessReadFile | accessReadDir
 	}
-	if on.landlock >= scopedLandlock {
+	if in.Machine.Landlock >= ScopedLandlock {
 		domain.Scope = scopeAbstract | scopeSignal
 	}
 	runtime := Execute
-	if spec.waived&execRefusal != 0 {
+	if in.waives(ExecRefusal) {
 		runtime |= Read // of the other programs
 	}
-	for _, path := range spec.Runtime {
-		domain.Grants = append(domain.Grants, grant{path, accessOf(runtime)})
+	for _, path := range in.Runtime {
+		domain.Grants = append(domain.Grants, Grant{path, accessOf(runtime)})
 	}
-	for _, file := range on.executed {
+	for _, file := range in.Machine.Executed {
 		// In a root of its own, the file is not beneath the runtime.
 		access := choose(ownRoot, accessExecute, accessReadFile)
-		domain.Grants = append(domain.Grants, grant{file.Path, uint64(access)})
+		domain.Grants = append(domain.Grants, Grant{file.Path, uint64(access)})
 	}
-	for _, directory := range spec.Perimeter {
+	for _, directory := range in.Perimeter {
 		if access := accessOf(directory.Rights) & domain.Files; access != 0 {
-			domain.Grants = append(domain.Grants, grant{directory.Path, access})
+			domain.Grants = append(domain.Grants, Grant{directory.Path, access})
 		}
 	}
 	return domain, nil

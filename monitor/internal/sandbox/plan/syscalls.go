@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package sandbox
+package plan
 
 import (
 	"fmt"
 	"strings"
-	"syscall"
 
 	"shai.dev/monitor/internal/bug"
 )
@@ -145,10 +144,10 @@ var classification = map[treatment]string{
 		set_thread_area get_thread_area lookup_dcookie epoll_ctl_old epoll_wait_old uretprobe`,
 }
 
-// call is one entry of the classified table.
-type call struct {
-	number    uint32
-	name      string
+// Call is a system call and what the filter does with it.
+type Call struct {
+	Number    uint32
+	Name      string // "system call 999" if the number is unknown
 	treatment treatment
 	arguments []int
 }
@@ -156,11 +155,11 @@ type call struct {
 // calls is the classified table, by number.
 var calls = classify()
 
-func classify() []call {
-	table := make([]call, len(callNames))
+func classify() []Call {
+	table := make([]Call, len(callNames))
 	numbers := map[string]int{}
 	for number, name := range callNames {
-		table[number] = call{number: uint32(number), name: name}
+		table[number] = Call{Number: uint32(number), Name: name}
 		numbers[name] = number
 	}
 	for treatment, list := range classification {
@@ -185,23 +184,23 @@ func splitArguments(word string) (name string, arguments []int) {
 	return name, arguments
 }
 
-// callOf looks a number up; unknown numbers are unclassified.
-func callOf(number uint32) call {
-	if int(number) < len(calls) && calls[number].name != "" {
+// CallOf looks a number up; unknown numbers are unclassified.
+func CallOf(number uint32) Call {
+	if int(number) < len(calls) && calls[number].Name != "" {
 		return calls[number]
 	}
-	return call{number: number, name: fmt.Sprintf("system call %d", number)}
+	return Call{Number: number, Name: fmt.Sprintf("system call %d", number)}
 }
 
-// refusalOf returns the error with which a call of this kind is refused.
-func refusalOf(refused call) syscall.Errno {
-	switch refused.treatment {
+// Refusal returns the error number of Linux with which a call of this kind is refused.
+func (c Call) Refusal() int {
+	switch c.treatment {
 	case unclassified:
-		return syscall.ENOSYS
+		return errnoENOSYS
 	case mediated, opening, refusedPath, beneathCapability, reading, flaggedReading, execution:
-		return syscall.EACCES
+		return errnoEACCES
 	case deviceControl:
-		return syscall.ENOTTY
+		return errnoENOTTY
 	}
-	return syscall.EPERM
+	return errnoEPERM
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-package sandbox
+package plan
 
 import (
 	"os"
 	"regexp"
 	"strconv"
-	"syscall"
 	"testing"
 )
 
@@ -18,8 +17,8 @@ const headerOfCalls = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"
 // decided on it (and is refused until then).
 func TestEveryCallIsClassified(t *testing.T) {
 	for _, call := range calls {
-		if call.name != "" && call.treatment == unclassified {
-			t.Errorf("%s (%d) is not classified", call.name, call.number)
+		if call.Name != "" && call.treatment == unclassified {
+			t.Errorf("%s (%d) is not classified", call.Name, call.Number)
 		}
 	}
 	header, err := os.ReadFile(headerOfCalls)
@@ -31,8 +30,8 @@ func TestEveryCallIsClassified(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := callOf(uint32(number)); got.name != match[1] || got.treatment == unclassified {
-			t.Errorf("%s (%d) of the kernel's header is %q here, treatment %d", match[1], number, got.name,
+		if got := CallOf(uint32(number)); got.Name != match[1] || got.treatment == unclassified {
+			t.Errorf("%s (%d) of the kernel's header is %q here, treatment %d", match[1], number, got.Name,
 				got.treatment)
 		}
 	}
@@ -41,7 +40,7 @@ func TestEveryCallIsClassified(t *testing.T) {
 // TestUnknownCalls: what is not in the table is refused with ENOSYS.
 func TestUnknownCalls(t *testing.T) {
 	for _, number := range []uint32{336, 400, uint32(len(callNames)), 5000} {
-		if got := callOf(number); got.treatment != unclassified || refusalOf(got) != syscall.ENOSYS {
+		if got := CallOf(number); got.treatment != unclassified || got.Refusal() != errnoENOSYS {
 			t.Errorf("number %d is %+v", number, got)
 		}
 	}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package plan
+
+import (
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Permission is the sandbox's own decision about a path.
+type Permission uint8
+
+// The decisions. The monitor decides on whatever is neither permitted nor forbidden.
+const (
+	AskMonitor Permission = iota
+	Permitted
+	Forbidden
+)
+
+// Use is what an open does with a file.
+type Use uint8
+
+// The uses of a file.
+const (
+	Changing Use = iota // writes it, or changes it in another way, and may read it, too
+	Reading             // reads it, and no more
+	Looking             // looks at its metadata only
+)
+
+// Process is the process that makes a request.
+type Process struct {
+	Number  int
+	Program bool // the task's program itself, not something it forked
+}
+
+// Permits are the paths for which the sandbox answers without asking the monitor. All
+// checks of the mediated calls are here. The paths are real paths of pinned files.
+type Permits struct {
+	Runtime []string    // hierarchies: reading
+	leading hierarchies // everything the specification names, and the ancestors: looking
+	written []string    // what the task may write: looking
+	read    hierarchies // what the perimeter lets the program itself read
+}
+
+// hierarchies is a set of directories. It may be large, since a view has as many classes
+// as there are policies, and every mediated call consults it.
+type hierarchies map[string]bool
+
+func hierarchiesOf(paths []string) hierarchies {
+	set := make(hierarchies, len(paths))
+	for _, path := range paths {
+		set[path] = true
+	}
+	return set
+}
+
+// leadingTo returns the paths and all their ancestors.
+func leadingTo(paths []string) hierarchies {
+	set := hierarchies{}
+	for _, one := range paths {
+		for !set[one] {
+			set[one] = true
+			one = path.Dir(one)
+		}
+	}
+	return set
+}
+
+// hold reports whether name is one of the directories or lies beneath one.
+func (h hierarchies) hold(name string) bool {
+	for !h[name] {
+		parent := path.Dir(name)
+		if parent == name {
+			return false
+		}
+		name = parent
+	}
+	return true
+}
+
+// PermitsOf collects the permits of a specification. A hierarchy is entered under the
+// name in the specification and under its real path, which realPath returns; it returns the
+// name itself where it finds none.
+func PermitsOf(spec Spec, realPath func(name string) string) Permits {
+	var written, read []string
+	for _, directory := range spec.Perimeter {
+		if directory.Rights&Write != 0 {
+			written = append(written, directory.Path)
+		}
+		if directory.Rights&Read != 0 {
+			read = append(read, directory.Path)
+		}
+	}
+	return Permits{Runtime: spec.Runtime, leading: leadingTo(withReal(spec.paths(), realPath)),
+		written: withReal(written, realPath), read: hierarchiesOf(withReal(read, realPath))}
+}
+
+func withReal(names []string, realPath func(name string) string) []string {
+	var result []string
+	for _, name := range names {
+		result = append(result, path.Clean(name))
+		if place := realPath(name); place != name {
+			result = append(result, place)
+		}
+	}
+	return result
+}
+
+// harmless are devices that neither store nor carry data.
+var harmless = map[string]bool{
+	"/dev/null": true, "/dev/zero": true, "/dev/full": true, "/dev/random": true, "/dev/urandom": true,
+}
+
+// ownProcess matches the files beneath /proc/<pid> that a process may read about itself.
+// HotSpot and libc read limits, control groups and their own mappings.
+var ownProcess = regexp.MustCompile(`^(task/[0-9]+/)?(auxv|cgroup|cmdline|comm|limits|maps|mountinfo|mounts|oom_score|schedstat|smaps|smaps_rollup|stat|statm|status)$|^(task/[0-9]+|task|fd|fdinfo)?$`)
+
+// IsHarmless reports whether a path leads to a device that neither stores nor carries
+// data.
+func IsHarmless(path string) bool { return harmless[path] }
+
+// Of returns the permission for a use of the file at a path.
+func (p Permits) Of(path string, use Use, by Process) Permission {
+	if owner, rest, isProcess := processOf(path); isProcess {
+		switch {
+		case owner != by.Number:
+			// This holds even if /proc is part of the runtime: the monitor opens on the
+			// task's behalf, and can look into processes that the task must not see.
+			return Forbidden
+		case use != Changing && ownProcess.MatchString(rest):
+			return Permitted
+		}
+		return AskMonitor
+	}
+	switch {
+	case harmless[path]:
+		return Permitted
+	case use != Changing && p.InRuntime(path):
+		return Permitted
+	case use == Looking && p.mayLook(path, by):
+		return Permitted
+	}
+	return AskMonitor
+}
+
+// InRuntime reports whether a path is part of the task's runtime.
+func (p Permits) InRuntime(path string) bool { return Beneath(path, p.Runtime...) }
+
+// mayLook reports whether the process may see metadata. The program may see those of
+// everything that it can open natively. Its forks may have restricted themselves to a
+// session since, which cannot be seen from here, so the monitor decides for them.
+func (p Permits) mayLook(path string, by Process) bool {
+	return p.leading[path] || Beneath(path, p.written...) || p.MayRead(path, by)
+}
+
+// MayRead reports whether the process could have opened the path natively.
+func (p Permits) MayRead(path string, by Process) bool {
+	return by.Program && p.read.hold(path)
+}
+
+// MayLock reports whether the task may lock the file at a path: it may read what is in
+// its directory, and write it.
+func (p Permits) MayLock(path string) bool {
+	return Beneath(path, p.written...) && p.read.hold(path)
+}
+
+// IsOwnLink reports whether a path is one of the links beneath /proc/<pid> whose targets
+// a process may read about itself: its program, its directories, and what it has open.
+func IsOwnLink(path string, process int) bool {
+	owner, rest, isProcess := processOf(path)
+	return isProcess && owner == process &&
+		(rest == "exe" || rest == "cwd" || rest == "root" || strings.HasPrefix(rest, "fd/"))
+}
+
+// processOf splits "/proc/12/maps" into 12 and "maps".
+func processOf(path string) (process int, rest string, ok bool) {
+	inProc, found := strings.CutPrefix(path, "/proc/")
+	if !found {
+		return 0, "", false
+	}
+	number, rest, _ := strings.Cut(inProc, "/")
+	process, err := strconv.Atoi(number)
+	return process, rest, err == nil
+}
+
+// Beneath reports whether path is one of the roots or lies beneath one. It compares names,
+// and follows no links.
+func Beneath(path string, roots ...string) bool {
+	for _, root := range roots {
+		if root == "/" {
+			return true
+		}
+		if rest, found := strings.CutPrefix(path, root); found && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package plan
+
+import "testing"
+
+func TestPermits(t *testing.T) {
+	p := Permits{Runtime: []string{"/usr", "/etc/ld.so.cache"}, leading: leadingTo([]string{"/usr", "/data/view"}),
+		written: []string{"/data/index"}, read: hierarchiesOf([]string{"/data/view", "/data/index"})}
+	program, fork := Process{Number: 7, Program: true}, Process{Number: 8}
+	tests := []struct {
+		path string
+		use  Use
+		by   Process
+		want Permission
+	}{
+		{"/usr/lib/x.so", Reading, fork, Permitted},
+		{"/usr/lib/x.so", Changing, fork, AskMonitor},
+		{"/usr/lib", Changing, fork, AskMonitor},
+		{"/usr", Looking, fork, Permitted},
+		{"/usrx", Reading, fork, AskMonitor},
+		{"/etc/ld.so.cache", Reading, fork, Permitted},
+		{"/etc/ld.so.cache2", Reading, fork, AskMonitor},
+		{"/", Looking, fork, Permitted},
+		{"/data", Looking, fork, Permitted},
+		{"/data", Reading, fork, AskMonitor},
+		{"/database", Looking, fork, AskMonitor},
+		{"/data/view", Looking, fork, Permitted},
+		{"/data/view/1", Looking, fork, AskMonitor},
+		{"/data/view/1", Looking, program, Permitted},
+		{"/data/view2", Looking, program, AskMonitor},
+		{"/data/view/1", Reading, program, AskMonitor},
+		{"/data/index/1", Looking, fork, Permitted},
+		{"/dev/null", Changing, fork, Permitted},
+		{"/dev/sda", Reading, fork, AskMonitor},
+		{"/proc/8/maps", Reading, fork, Permitted},
+		{"/proc/8/task/9/stat", Reading, fork, Permitted},
+		{"/proc/8/fd", Reading, fork, Permitted},
+		{"/proc/8/environ", Reading, fork, AskMonitor},
+		{"/proc/8/mem", Changing, fork, AskMonitor},
+		{"/proc/8/maps", Changing, fork, AskMonitor},
+		{"/proc/7/maps", Reading, fork, Forbidden},
+		{"/proc/7", Looking, fork, Forbidden},
+		{"/proc/meminfo", Reading, fork, AskMonitor},
+	}
+	for _, test := range tests {
+		if got := p.Of(test.path, test.use, test.by); got != test.want {
+			t.Errorf("%s, use %d, by %+v: %d, want %d", test.path, test.use, test.by, got, test.want)
+		}
+	}
+	everything := Permits{Runtime: []string{"/"}}
+	if got := everything.Of("/proc/7/environ", Reading, fork); got != Forbidden {
+		t.Errorf("another process with everything as runtime: %d", got)
+	}
+}
+
+// TestPermitsOf: a hierarchy is entered under its name and under its real path.
+func TestPermitsOf(t *testing.T) {
+	spec := Spec{Runtime: []string{"/usr"}, RuntimeNames: []string{"/lib"},
+		Perimeter: []Directory{{"/view", Read}, {"/link", Read | Write}, {"/drop/", Write}}}
+	links := map[string]string{"/link": "/disk/index", "/lib": "/usr/lib"}
+	p := PermitsOf(spec, func(name string) string {
+		if place, found := links[name]; found {
+			return place
+		}
+		return name
+	})
+	program := Process{Number: 7, Program: true}
+	for _, test := range []struct {
+		path              string
+		look, read, locks bool
+	}{
+		{"/usr/lib/x.so", true, false, false},
+		{"/lib", true, false, false},
+		{"/lib/x.so", false, false, false}, // a real path does not lead through the link
+		{"/view/1", true, true, false},
+		{"/link/1", true, true, true},
+		{"/disk/index/1", true, true, true},
+		{"/disk", true, false, false},
+		{"/disk/other", false, false, false},
+		{"/drop/1", true, false, false},
+	} {
+		look := p.Of(test.path, Looking, program) == Permitted
+		if look != test.look || p.MayRead(test.path, program) != test.read || p.MayLock(test.path) != test.locks {
+			t.Errorf("%s: may look %v, read %v, lock %v; want %+v", test.path, look, p.MayRead(test.path, program),
+				p.MayLock(test.path), test)
+		}
+	}
+}
+
+func TestIsOwnLink(t *testing.T) {
+	for path, want := range map[string]bool{"/proc/7/exe": true, "/proc/7/cwd": true, "/proc/7/root": true,
+		"/proc/7/fd/3": true, "/proc/7/fd": false, "/proc/7/ns/net": false, "/proc/8/exe": false, "/proc/exe": false} {
+		if got := IsOwnLink(path, 7); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
