@@ -11,6 +11,7 @@
 #include "monitor.h"
 #include "sessions.h"
 
+#define DRAINED_MAX 4096
 #define AT_ONCE 16 /* transfers of one channel in one turn: others have theirs, too */
 
 /* A record of a channel, with room to see that it is too long. */
@@ -93,7 +94,10 @@ channel_ready(struct source *source, uint32_t events)
 	}
 }
 
-/* What was sent to the former session must not reach the next one. */
+/*
+ * What was sent to the former session must not reach the next one. A channel holds fewer
+ * records than are read here: a writer that goes on could as well write later.
+ */
 static void
 drain(struct source *channel)
 {
@@ -101,7 +105,7 @@ drain(struct source *channel)
 	struct descriptors came = {.count = 0};
 	ssize_t length;
 
-	while (channel->descriptor >= 0) {
+	for (int i = 0; i < DRAINED_MAX && channel->descriptor >= 0; i++) {
 		length = packet_receive(
 		    channel->descriptor, arrival.bytes, sizeof(arrival.bytes), &came);
 		descriptors_close(&came);

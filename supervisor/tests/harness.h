@@ -108,6 +108,9 @@ void client_order(
 /* Waits until the worker has carried out all orders before. */
 void client_finish_orders(const struct client *client);
 
+/* Waits until everything that was sent to its worker before has come to the client. */
+void client_settle(struct harness *h, const struct client *client);
+
 /* Waits for the next report, with at most size bytes in out. */
 struct report client_report(const struct client *client, void *out, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Sessions in the real supervisor: begin, login, documents, transfers, end.
+ * Sessions in the real supervisor: begin, login, limits, end.
  */
 #include <errno.h>
 #include <signal.h>
@@ -119,149 +119,6 @@ refuses_a_wrong_signature_and_lets_the_user_try_again(void **state)
 }
 
 static void
-opens_directories_and_documents_of_the_set_only(void **state)
-{
-	struct client client;
-	struct report bound, report;
-	char text[64];
-	int file;
-
-	(void)state;
-	start();
-	client = client_begin(&h);
-	bound = client_bind(&client, "alice");
-	assert_int_equal(bound.descriptors, 1); /* its class' directory */
-	client_order(&client, READ, bound.value, "0/3", sizeof("0/3"));
-	report = client_report(&client, text, sizeof(text));
-	assert_int_equal(report.value, strlen("document 3\n"));
-	client_order(&client, READ, bound.value, "../2/0/7", sizeof("../2/0/7"));
-	assert_int_equal(client_report(&client, text, sizeof(text)).error, ENOENT);
-	client_open(&client, 3);
-	assert_int_equal(client_opened(&client, &file), 0);
-	client_order(&client, READ, file, "", 1);
-	assert_int_equal(client_report(&client, text, sizeof(text)).value, strlen("document 3\n"));
-	close(client.socket);
-}
-
-/* Answers a question about a document: nobody may read it. */
-static void
-refuse_document(uint64_t session)
-{
-	struct {
-		struct shai_control_relay head;
-		struct shai_opened record;
-	} answer = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
-			.session = session},
-	    .record = {.header = {.version = SHAI_WIRE_VERSION,
-			   .type = SHAI_OPENED,
-			   .size = sizeof(answer.record),
-			   .sequence = 12},
-		.count = 1,
-		.status = {EACCES}}};
-
-	harness_send(&h, &answer, sizeof(answer), NULL);
-}
-
-/* Documents that the monitor has to decide on, and those that it has opened. */
-static void
-asks_the_monitor_about_other_documents(void **state)
-{
-	static const uint32_t others[] = {DOCUMENT_OF_BOB, DOCUMENT_PRIVATE, CLASS_TABLE + 5, 0};
-	struct client client;
-	int file;
-
-	(void)state;
-	start();
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
-	for (size_t i = 0; i < COUNT(others); i++) {
-		struct {
-			struct shai_control_relay head;
-			struct shai_open request;
-		} question;
-
-		client_open(&client, others[i]);
-		(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-		assert_int_equal(question.request.conduit[0], others[i]);
-		refuse_document(question.head.session);
-		assert_int_equal(client_opened(&client, &file), EACCES);
-	}
-	close(client.socket);
-}
-
-/* A worker that asks without end has one question at a time with the monitor. */
-static void
-asks_the_monitor_one_question_at_a_time(void **state)
-{
-	struct {
-		struct shai_control_relay head;
-		struct shai_open request;
-	} question;
-	struct client client;
-	int file;
-	char byte;
-
-	(void)state;
-	start();
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
-	client_open(&client, DOCUMENT_OF_BOB);
-	client_open(&client, DOCUMENT_PRIVATE);
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-	harness_fence(&h);
-	assert_int_equal(recv(h.control, &byte, 1, MSG_PEEK | MSG_DONTWAIT), -1);
-	for (int i = 0; i < 2; i++) {
-		refuse_document(question.head.session);
-		assert_int_equal(client_opened(&client, &file), EACCES);
-		if (i == 0)
-			(void)harness_receive(
-			    &h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-	}
-	assert_int_equal(question.request.conduit[0], DOCUMENT_PRIVATE);
-	close(client.socket);
-}
-
-static void
-in_mode_dynamic_the_monitor_decides_on_everything(void **state)
-{
-	struct shai_transfer transfer = {.query = 5, .conduit = {3}};
-	struct shai_control_settings settings = harness_settings();
-	struct shai_control_ask_bind question;
-	struct shai_control_bind answer = {
-	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer))};
-	struct client client;
-	struct report report;
-	struct shai_bound bound;
-
-	(void)state;
-	settings.mode = SHAI_MODE_DYNAMIC;
-	harness_start(&h, SERVES, &settings);
-	client = client_begin(&h);
-	for (int status = EPERM; status >= 0; status--) {
-		client_login(&client, "alice", false);
-		(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
-		assert_string_equal(question.principal, "alice");
-		answer.session = question.session;
-		answer.sequence = question.sequence;
-		answer.status = status;
-		harness_send(&h, &answer, sizeof(answer), NULL);
-		bound = client_bound(&client, &report);
-		assert_int_equal(bound.status, status);
-		assert_int_equal(bound.class_count + bound.directory_count + report.descriptors, 0);
-	}
-	/* A transfer by the channel that nobody checks would come before the second result. */
-	assert_int_equal(send(h.channel, &transfer, 12, 0), 12);
-	for (int i = 0; i < 2; i++) {
-		client_order(&client, COLD_CALL, 0, NULL, 0);
-		(void)harness_call(&h, 1);
-		assert_int_equal(client_report(&client, &report, 0).descriptors, RESULT);
-	}
-	client_open(&client, 3);
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-	close(client.socket);
-}
-
-static void
 a_login_waits_for_a_credit(void **state)
 {
 	struct shai_control_credits credits = {
@@ -275,11 +132,7 @@ a_login_waits_for_a_credit(void **state)
 	client = client_begin(&h);
 	client_login(&client, "alice", false);
 	/* An answer to the login would come before the second result. */
-	for (int i = 0; i < 2; i++) {
-		client_order(&client, COLD_CALL, 0, NULL, 0);
-		(void)harness_call(&h, 1);
-		assert_int_equal(client_report(&client, &report, 0).descriptors, RESULT);
-	}
+	client_settle(&h, &client);
 	harness_send(&h, &credits, sizeof(credits), NULL);
 	assert_int_equal(client_bound(&client, &report).status, 0);
 	close(client.socket);
@@ -303,52 +156,6 @@ a_login_without_a_credit_is_refused_after_a_while(void **state)
 	assert_non_null(strstr(harness_event(&h, SHAI_EVENT_REFUSED)->reason, "audit log"));
 	harness_send(&h, &credits, sizeof(credits), NULL);
 	(void)client_bind(&client, "alice");
-	close(client.socket);
-}
-
-static void
-passes_transfers_on_and_drops_others(void **state)
-{
-	struct {
-		struct shai_header header;
-		struct shai_transfer transfer;
-	} message;
-	struct shai_transfer transfer = {.query = 5, .conduit = {3, 4}};
-	struct client client;
-
-	(void)state;
-	start();
-	/* Of nobody, of a session without a user, and not valid: dropped. */
-	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
-	client = client_begin(&h);
-	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
-	harness_fence(&h);
-	(void)client_bind(&client, "alice");
-	assert_int_equal(send(h.channel, &transfer, 15, 0), 15);
-	transfer.query = 6;
-	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
-	assert_int_equal(client_report(&client, &message, sizeof(message)).size, 16 + 16);
-	assert_int_equal(message.header.type, SHAI_TRANSFER);
-	assert_int_equal(message.transfer.query, 6);
-	assert_int_equal(message.transfer.conduit[1], 4);
-	(void)harness_event(&h, SHAI_EVENT_VIOLATION);
-	close(client.socket);
-}
-
-static void
-the_worker_gets_its_slots_pipe(void **state)
-{
-	struct client client;
-	char byte = 0;
-
-	(void)state;
-	start();
-	client = client_begin(&h);
-	assert_int_equal(client.connected.slot, 0);
-	client_order(&client, WRITE, SHAI_FD_PIPE, "q", 1);
-	assert_int_equal(client_report(&client, &byte, 0).value, 1);
-	assert_int_equal(read(h.pipe, &byte, 1), 1);
-	assert_int_equal(byte, 'q');
 	close(client.socket);
 }
 
@@ -541,14 +348,8 @@ main(void)
 	    TEST(the_output_of_a_session_leads_nowhere),
 	    TEST(a_slot_serves_many_sessions),
 	    TEST(refuses_a_wrong_signature_and_lets_the_user_try_again),
-	    TEST(opens_directories_and_documents_of_the_set_only),
-	    TEST(asks_the_monitor_about_other_documents),
-	    TEST(asks_the_monitor_one_question_at_a_time),
-	    TEST(in_mode_dynamic_the_monitor_decides_on_everything),
 	    TEST(a_login_waits_for_a_credit),
 	    TEST(a_login_without_a_credit_is_refused_after_a_while),
-	    TEST(passes_transfers_on_and_drops_others),
-	    TEST(the_worker_gets_its_slots_pipe),
 	    TEST(a_message_that_breaks_the_protocol_ends_the_session),
 	    TEST(says_how_a_worker_ended),
 	    TEST(a_worker_that_ended_after_its_reset_has_served),
