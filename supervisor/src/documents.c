@@ -16,6 +16,21 @@
 
 #define BUCKET 1024 /* documents in one directory of a class */
 
+/*
+ * How many mounts may be kept: sessions need descriptors, too. Of those are the ends of
+ * slots, sockets, and what one record brings or takes along.
+ */
+static size_t
+mounts_kept(const struct supervisor *s)
+{
+	const size_t others = SHAI_SLOTS_MAX * (SHAI_SLOT_ENDS_MAX + 4) + 2 * SHAI_DESCRIPTORS_MAX;
+	size_t kept = s->settings.mounts_max;
+
+	if (kept + others > s->files_max)
+		kept = s->files_max > others ? s->files_max - others : 0;
+	return kept > 0 ? kept : 1;
+}
+
 int
 documents_begin(struct supervisor *s, int view, int classes)
 {
@@ -32,7 +47,7 @@ documents_begin(struct supervisor *s, int view, int classes)
 	if (map == MAP_FAILED)
 		return -1;
 	s->classes = map;
-	s->mounts = mounts_new(view, s->settings.mounts_max > 0 ? s->settings.mounts_max : 1);
+	s->mounts = mounts_new(view, mounts_kept(s));
 	return s->mounts == NULL ? -1 : 0;
 }
 

@@ -93,13 +93,14 @@ child(const char *program, const struct inheritance *from, pid_t parent)
 }
 
 static int
-raise_limit(struct rlimit *former)
+raise_limit(struct rlimit *former, size_t *files_max)
 {
 	struct rlimit highest;
 
 	if (getrlimit(RLIMIT_NOFILE, former) != 0)
 		return -1;
 	highest = (struct rlimit){.rlim_cur = former->rlim_max, .rlim_max = former->rlim_max};
+	*files_max = highest.rlim_cur;
 	return setrlimit(RLIMIT_NOFILE, &highest);
 }
 
@@ -117,7 +118,7 @@ launch_start(const char *program, int count, struct launch *launch)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return "make its control socket";
 	from = inheritance_of(count, ends[1]);
-	if (raise_limit(&from.files) != 0)
+	if (raise_limit(&from.files, &launch->files_max) != 0)
 		return "raise its limit of open files";
 	launch->pid = fork();
 	if (launch->pid == 0)

@@ -5,6 +5,7 @@
 #ifndef SUPERVISOR_LAUNCH_H
 #define SUPERVISOR_LAUNCH_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 /*
@@ -16,8 +17,9 @@
 #define LAUNCH_FIRST_FD 6  /* the task's descriptors, in the plan's order */
 
 struct launch {
-	pid_t pid;   /* of the launcher, leader of a session and a process group of its own */
-	int control; /* where the launcher sends the seccomp listener */
+	pid_t pid;        /* of the launcher, leader of a session and a process group of its own */
+	int control;      /* where the launcher sends the seccomp listener */
+	size_t files_max; /* how many files this process may have open now */
 };
 
 /*

@@ -111,6 +111,7 @@ start(struct supervisor *s, const char *program, int count)
 	if (problem != NULL)
 		return problem;
 	s->zygote = launch.pid;
+	s->files_max = launch.files_max;
 	s->launcher.owner = s;
 	s->launcher.ready = launcher_ready;
 	record.pid = launch.pid;

@@ -121,6 +121,7 @@ struct supervisor {
 	const uint32_t *classes;
 	size_t class_count;
 	struct mounts *mounts;
+	size_t files_max; /* how many files this process may have open */
 	bool has_store;
 	struct shai_control_store store;
 
