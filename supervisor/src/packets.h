@@ -19,9 +19,9 @@ struct descriptors {
 
 /*
  * Receives one record of at most size bytes. Returns its length; 0 when the other side
- * has gone; -1 with errno: EAGAIN if there is none, EMSGSIZE if it is longer or came with
- * descriptors that were not taken. The caller closes what came; with a NULL for received, a
- * record with descriptors is an error and none stay open.
+ * has gone, or if the record is empty; -1 with errno: EAGAIN if there is none, EMSGSIZE if it is
+ * longer or came with descriptors that were not taken. The caller closes what came; with a NULL for
+ * received, a record with descriptors is an error and none stay open.
  */
 ssize_t packet_receive(int socket, void *record, size_t size, struct descriptors *received);
 

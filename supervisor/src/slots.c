@@ -71,7 +71,6 @@ channel_ready(struct source *source, uint32_t events)
 	struct session *session = source->owner;
 	struct arrival arrival;
 
-	(void)events;
 	for (int i = 0; i < AT_ONCE; i++) {
 		struct descriptors came;
 		ssize_t length =
@@ -79,10 +78,12 @@ channel_ready(struct source *source, uint32_t events)
 		struct bytes record = {arrival.bytes, (size_t)length, came.count};
 
 		descriptors_close(&came);
-		if (length == 0) { /* the writing task has ended */
-			loop_forget(source);
+		if (length == 0 && (events & (EPOLLHUP | EPOLLRDHUP)) != 0) {
+			loop_forget(source); /* nobody can write it any more */
 			return;
 		}
+		if (length == 0) /* an empty record */
+			continue;
 		if (length > 0 && !carries(source, session->mode))
 			continue;
 		if (length > 0)
@@ -109,7 +110,7 @@ drain(struct source *channel)
 		length = packet_receive(
 		    channel->descriptor, arrival.bytes, sizeof(arrival.bytes), &came);
 		descriptors_close(&came);
-		if (length == 0 || (length < 0 && errno != EMSGSIZE))
+		if (length < 0 && errno != EMSGSIZE)
 			return;
 	}
 }
@@ -149,7 +150,7 @@ slot_define(struct supervisor *s, const struct shai_control_slot *record, struct
 		}
 		end->channel.owner = &s->session[record->slot];
 		end->channel.ready = channel_ready;
-		if (loop_watch(&end->channel, descriptor, EPOLLIN) != 0)
+		if (loop_watch(&end->channel, descriptor, EPOLLIN | EPOLLRDHUP) != 0)
 			return -1;
 	}
 	return 0;

@@ -57,6 +57,24 @@ passes_transfers_on_and_drops_others(void **state)
 	close(client.socket);
 }
 
+/* It looks like the end of the channel, which is not open any more then. */
+static void
+an_empty_record_does_not_end_the_channel(void **state)
+{
+	struct shai_transfer transfer = {.query = 5, .conduit = {3}};
+	struct client client;
+	char record[64];
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	assert_int_equal(send(h.channel, &transfer, 0, 0), 0);
+	assert_int_equal(send(h.channel, &transfer, 12, 0), 12);
+	assert_int_equal(client_report(&client, record, sizeof(record)).size, 16 + 12);
+	close(client.socket);
+}
+
 /* Writes the channel of slot 0 faster than it can be read, until it is killed. */
 static pid_t
 write_without_end(void)
@@ -123,6 +141,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(passes_transfers_on_and_drops_others),
+	    TEST(an_empty_record_does_not_end_the_channel),
 	    TEST(ends_sessions_while_their_channel_is_written_without_end),
 	    TEST(the_worker_gets_its_slots_pipe),
 	};
