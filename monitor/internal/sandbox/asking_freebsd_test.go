@@ -13,7 +13,19 @@ import (
 	"shai.dev/monitor/internal/wire"
 )
 
-// The victim's requests, in the form of libshai's.
+// askingAttempts are the victim's requests, in the form of libshai's.
+func askingAttempts() map[string]func([]string) error {
+	return map[string]func([]string) error{
+		"ask":        ask,
+		"ask-from":   askFrom,
+		"ask-write":  path(askAndWrite),
+		"ask-list":   path(askAndOpenBeneath),
+		"ask-send":   path(askSend),
+		"ask-forked": path(askForked),
+		"trap":       trapAndOpen,
+		"exhaust":    exhaust,
+	}
+}
 
 // sendRequest sends a record with a fresh socket for the answer, and a directory unless
 // that is -1. The result is this end of the socket.

@@ -9,11 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -163,28 +161,33 @@ func begin(spec Spec, todo launchPlan, process parent) (_ *launch, err error) {
 		return nil, err
 	}
 	defer far.Close()
-	keeper := &exec.Cmd{
-		Path: process.program, Args: process.arguments, Env: launcherEnvironment,
-		Stdout: spec.Stdout, Stderr: spec.Stderr,
-		ExtraFiles:  []*os.File{planFile, statusWrite, far},
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // out of reach of the terminal's Ctrl-C
+	files := []*os.File{planFile, statusWrite, far}
+	for _, number := range todo.Numbers {
+		files = append(files, spec.Descriptors[number])
 	}
-	// A nil *os.File in an interface is not nil.
-	if spec.Stdout == nil {
-		keeper.Stdout = nil
-	}
-	if spec.Stderr == nil {
-		keeper.Stderr = nil
-	}
-	for _, number := range slices.Sorted(maps.Keys(spec.Descriptors)) {
-		keeper.ExtraFiles = append(keeper.ExtraFiles, spec.Descriptors[number])
-	}
+	keeper := process.command(spec, files)
 	if err := keeper.Start(); err != nil {
 		statusRead.Close()
 		control.Close()
 		return nil, fmt.Errorf("start %s: %w", process.name, err)
 	}
 	return &launch{spec: spec, todo: todo, process: process, keeper: keeper, control: control, status: statusRead}, nil
+}
+
+// command runs the parent with these files from planNumber on.
+func (p parent) command(spec Spec, files []*os.File) *exec.Cmd {
+	command := &exec.Cmd{
+		Path: p.program, Args: p.arguments, Env: launcherEnvironment, ExtraFiles: files,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // out of reach of the terminal's Ctrl-C
+	}
+	// A nil *os.File in an interface is not nil.
+	if spec.Stdout != nil {
+		command.Stdout = spec.Stdout
+	}
+	if spec.Stderr != nil {
+		command.Stderr = spec.Stderr
+	}
+	return command
 }
 
 // memoryFile holds the plan in memory, so that it is visible neither in a file system nor

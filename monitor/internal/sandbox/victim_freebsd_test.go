@@ -5,6 +5,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime"
@@ -108,11 +109,20 @@ func socket(use func(socket int) error) error {
 	return use(descriptor)
 }
 
-var attempts map[string]func([]string) error
+// attempts are what a victim can try, by name.
+var attempts = map[string]func([]string) error{}
 
 func init() {
+	for _, some := range []map[string]func([]string) error{fileAttempts(), systemAttempts(), descriptorAttempts(),
+		askingAttempts(), servingAttempts()} {
+		maps.Copy(attempts, some)
+	}
+}
+
+// fileAttempts use paths and directories.
+func fileAttempts() map[string]func([]string) error {
 	const creating = unix.O_CREAT | unix.O_WRONLY
-	attempts = map[string]func([]string) error{
+	return map[string]func([]string) error{
 		"open":              path(func(name string) error { return show(unix.Open(name, unix.O_RDONLY, 0)) }),
 		"openat-capability": beneathOf(granted, unix.O_RDONLY),
 		"openat-written":    beneathOf(written, unix.O_RDONLY),
@@ -127,72 +137,65 @@ func init() {
 		"mkdir-written":     path(func(name string) error { return unix.Mkdirat(written, name, 0o755) }),
 		"symlink-written":   path(func(name string) error { return unix.Symlinkat("old.txt", written, name) }),
 		"fifo-written": path(func(name string) error {
-			return unix.Mknodat(written, name, unix.S_IFIFO|0o600,
-				0)
+			return unix.Mknodat(written, name, unix.S_IFIFO|0o600, 0)
 		}),
-		"chmod-written":   path(func(name string) error { return unix.Fchmodat(written, name, 0o600, 0) }),
-		"rename-into":     path(func(name string) error { return unix.Renameat(granted, name, written, name) }),
-		"rename-written":  path(func(name string) error { return unix.Renameat(written, name, written, "new.txt") }),
-		"link-into":       path(func(name string) error { return unix.Linkat(granted, name, written, name, 0) }),
-		"stat":            path(func(name string) error { return unix.Stat(name, &unix.Stat_t{}) }),
-		"chdir":           path(unix.Chdir),
-		"list-capability": func([]string) error { return list(granted) },
-		"list-withheld":   func([]string) error { return list(withheld) },
+		"chmod-written":      path(func(name string) error { return unix.Fchmodat(written, name, 0o600, 0) }),
+		"rename-into":        path(func(name string) error { return unix.Renameat(granted, name, written, name) }),
+		"rename-written":     path(func(name string) error { return unix.Renameat(written, name, written, "new.txt") }),
+		"link-into":          path(func(name string) error { return unix.Linkat(granted, name, written, name, 0) }),
+		"stat":               path(func(name string) error { return unix.Stat(name, &unix.Stat_t{}) }),
+		"chdir":              path(unix.Chdir),
+		"list-capability":    func([]string) error { return list(granted) },
+		"list-withheld":      func([]string) error { return list(withheld) },
+		"fexecve-capability": path(executeBeneath),
+		"exec": path(func(name string) error {
+			return unix.Exec(name, []string{name, victimMarker, "nothing"}, nil)
+		}),
+	}
+}
+
+// systemAttempts use the network, other processes and the system.
+func systemAttempts() map[string]func([]string) error {
+	return map[string]func([]string) error{
 		"connect": path(func(port string) error {
 			return socket(func(s int) error { return unix.Connect(s, loopback(number(port))) })
 		}),
 		"bind": func([]string) error {
-			return socket(func(s int) error {
-				return unix.Bind(s,
-					loopback(0))
-			})
+			return socket(func(s int) error { return unix.Bind(s, loopback(0)) })
 		},
 		"kill": path(func(process string) error { return unix.Kill(number(process), unix.SIGCONT) }),
 		"ptrace": path(func(process string) error {
-			return systemCall(unix.SYS_PTRACE, 10,
-				uintptr(number(process)), 0, 0)
+			return systemCall(unix.SYS_PTRACE, 10, uintptr(number(process)), 0, 0)
 		}),
 		"procctl":       func([]string) error { return becomeReaper() },
 		"sysctl-write":  func([]string) error { return writeSysctl() },
 		"shared-memory": path(func(name string) error { return sharedMemory(name) }),
 		"ktrace": func([]string) error {
-			return systemCall(unix.SYS_KTRACE, 0, 1, 0,
-				uintptr(os.Getpid()))
+			return systemCall(unix.SYS_KTRACE, 0, 1, 0, uintptr(os.Getpid()))
 		},
-		"exec": path(func(name string) error {
-			return unix.Exec(name,
-				[]string{name, victimMarker, "nothing"}, nil)
-		}),
-		"fexecve-capability": path(executeBeneath),
-		"fork-wait":          func([]string) error { return forkAndWait(func() syscall.Errno { return 0 }) },
-		"read":               path(func(text string) error { return show(number(text), nil) }),
+		"fork-wait":   func([]string) error { return forkAndWait(func() syscall.Errno { return 0 }) },
+		"nothing":     func([]string) error { return nil },
+		"sleep":       func([]string) error { return stay() },
+		"breed":       path(breed),
+		"map-much":    func([]string) error { return mapMuch() },
+		"open-many":   func([]string) error { return openMany() },
+		"processors":  func([]string) error { _, err := fmt.Println(runtime.NumCPU()); return err },
+		"ignore-term": func([]string) error { signal.Ignore(unix.SIGTERM); return stay() },
+	}
+}
+
+// descriptorAttempts use what the task was given.
+func descriptorAttempts() map[string]func([]string) error {
+	return map[string]func([]string) error{
+		"read": path(func(text string) error { return show(number(text), nil) }),
 		"write": path(func(text string) error {
-			_,
-				err := unix.Write(number(text), []byte("message!"))
+			_, err := unix.Write(number(text), []byte("message!"))
 			return err
 		}),
-		"send":              path(func(text string) error { return unix.Send(number(text), []byte("message!"), 0) }),
-		"dup-write":         path(duplicateAndWrite),
-		"setsockopt":        path(setOption),
-		"nothing":           func([]string) error { return nil },
-		"descriptors":       func([]string) error { return printDescriptors() },
-		"sleep":             func([]string) error { return stay() },
-		"breed":             path(breed),
-		"map-much":          func([]string) error { return mapMuch() },
-		"open-many":         func([]string) error { return openMany() },
-		"processors":        func([]string) error { _, err := fmt.Println(runtime.NumCPU()); return err },
-		"ignore-term":       func([]string) error { signal.Ignore(unix.SIGTERM); return stay() },
-		"ask":               ask,
-		"ask-from":          askFrom,
-		"ask-write":         path(askAndWrite),
-		"ask-list":          path(askAndOpenBeneath),
-		"ask-send":          path(askSend),
-		"ask-forked":        path(askForked),
-		"trap":              trapAndOpen,
-		"serve":             serveSessions,
-		"serve-overlapping": func([]string) error { return serveOverlapping() },
-		"serve-leaving":     func([]string) error { return serveAndLeave() },
-		"exhaust":           exhaust,
+		"send":        path(func(text string) error { return unix.Send(number(text), []byte("message!"), 0) }),
+		"dup-write":   path(duplicateAndWrite),
+		"setsockopt":  path(setOption),
+		"descriptors": func([]string) error { return printDescriptors() },
 	}
 }
 
@@ -312,94 +315,5 @@ func printDescriptors() error {
 		}
 	}
 	fmt.Println(strings.Join(open, " "))
-	return nil
-}
-
-// serveOverlapping asks for a second session before the first is over, and gives the
-// monitor time to make the mistake.
-func serveOverlapping() error {
-	first, err := sendRequest(wire.RequestSession{}, -1)
-	if err != nil {
-		return err
-	}
-	if _, _, err := receiveAnswer(first); err != nil {
-		return err
-	}
-	second, err := sendRequest(wire.RequestSession{}, -1)
-	if err != nil {
-		return err
-	}
-	for range 20 {
-		if _, err := answerTo(wire.RequestPath{Path: "allowed.txt", Flags: openPath}, -1); err != nil {
-			return err
-		}
-	}
-	unix.Close(first)
-	_, _, err = receiveAnswer(second)
-	return err
-}
-
-// serveAndLeave serves one session, in which a process is forked that forks another one,
-// and ends.
-func serveAndLeave() error {
-	reply, err := sendRequest(wire.RequestSession{}, -1)
-	if err != nil {
-		return err
-	}
-	if _, _, err := receiveAnswer(reply); err != nil {
-		return err
-	}
-	var handle int32
-	child, _, errno := unix.RawSyscall(unix.SYS_PDFORK, uintptr(unsafe.Pointer(&handle)), 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	if child == 0 {
-		// As a session half, which does not hold what its stub does.
-		unix.RawSyscall(unix.SYS_CLOSE, uintptr(reply), 0, 0)
-		if grandchild, _, _ := unix.RawSyscall(unix.SYS_FORK, 0, 0, 0); grandchild == 0 {
-			for {
-				unix.RawSyscall(unix.SYS_SIGSUSPEND, uintptr(unsafe.Pointer(&[4]uint32{})), 0, 0)
-			}
-		}
-		unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
-	}
-	ended := []unix.PollFd{{Fd: handle, Events: unix.POLLIN}}
-	for ended[0].Revents&unix.POLLHUP == 0 {
-		if _, err := unix.Poll(ended, -1); err != nil && err != unix.EINTR {
-			return err
-		}
-	}
-	unix.Close(reply)
-	return stay()
-}
-
-// serveSessions has one session after the other, as a stub has: it shows its descriptors,
-// and continues when it reads a byte from its pipe.
-func serveSessions(arguments []string) error {
-	for range number(arguments[0]) {
-		reply, err := sendRequest(wire.RequestSession{}, -1)
-		if err != nil {
-			return err
-		}
-		message, descriptors, err := receiveAnswer(reply)
-		if err != nil {
-			return err
-		}
-		placed := message.(wire.Placed)
-		if placed.Status != 0 {
-			return unix.Errno(placed.Status)
-		}
-		for i, number := range placed.Numbers {
-			if number == placed.Connection {
-				fmt.Fprintf(os.NewFile(uintptr(descriptors[i]), "connection"), "hello from %d", os.Getpid())
-			}
-		}
-		closeAll(descriptors)
-		if _, err := unix.Read(wire.FDPipe, make([]byte, 1)); err != nil {
-			return err
-		}
-		unix.Close(reply)
-	}
 	return nil
 }

@@ -69,12 +69,7 @@ const (
 // TestFilterWithOwnRoot: a task with a root of its own opens natively relative to every
 // descriptor, and asks for the rest.
 func TestFilterWithOwnRoot(t *testing.T) {
-	filter := interpreter(t, filterSpec{serving: true, ownRoot: true})
-	for _, test := range []struct {
-		name      string
-		arguments []uint64
-		want      uint32
-	}{
+	checkAnswers(t, filterSpec{serving: true, ownRoot: true}, []answered{
 		{"openat", []uint64{16, 0, 0}, allow},
 		{"openat", []uint64{160, 0, 0}, allow},
 		{"openat", []uint64{1<<31 - 1, 0, 0}, allow},
@@ -88,11 +83,7 @@ func TestFilterWithOwnRoot(t *testing.T) {
 		{"unlinkat", []uint64{160}, notify},
 		{"fchdir", []uint64{160}, notify},
 		{"landlock_restrict_self", []uint64{160}, notify},
-	} {
-		if got := evaluate(t, filter, x86, numberOf(test.name), test.arguments...); got != test.want {
-			t.Errorf("%s%v: %#x, want %#x", test.name, test.arguments, got, test.want)
-		}
-	}
+	})
 }
 
 // TestFilterEntries: calls by the 32-bit and x32 entries kill the process.
