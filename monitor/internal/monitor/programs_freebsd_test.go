@@ -11,6 +11,10 @@ import (
 // linkerFolder has the run-time linker.
 const linkerFolder = "/libexec"
 
+// removedDocument begins the answer to a read of a document that was removed behind the
+// monitor's back: nothing watches, and the view keeps it until the next apply.
+const removedDocument = "text"
+
 // providePrograms finds them beside this test program: they are built on another
 // system (make -C freebsd image).
 func providePrograms() (programs, error) {

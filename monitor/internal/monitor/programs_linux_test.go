@@ -16,6 +16,10 @@ var builtProbe string
 // linkerFolder has the run-time linker.
 const linkerFolder = "/lib64"
 
+// removedDocument begins the answer to a read of a document that was removed behind the
+// monitor's back: the monitor watches, and withholds it.
+const removedDocument = "error"
+
 // providePrograms builds them.
 func providePrograms() (programs, error) {
 	top, err := filepath.Abs("../../..")

@@ -30,6 +30,8 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 			if changed == string(text) {
 				t.Fatalf("the example has no %q any more", test.before)
 			}
+			// The folders of the example's runtime are Linux's.
+			changed = strings.Replace(changed, "[/usr/bin, /usr/lib, /lib, /lib64]", "[/lib]", 1)
 			s.manifests = map[string]string{"pipeline.yaml": changed}
 			s.document("/inbox/alice/1.txt")
 			s.document("/inbox/bob/1.txt")

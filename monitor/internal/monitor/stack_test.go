@@ -201,14 +201,14 @@ func (s *stack) open() {
 func (s *stack) auditDirectory() string { return filepath.Join(s.options.State, "audit") }
 
 func (s *stack) close() {
+	if s.monitor == nil {
+		return
+	}
 	if s.t.Failed() {
 		s.seen = 0
 		for _, r := range s.records() {
 			s.written += fmt.Sprintf("%+v\n", r.Event)
 		}
-	}
-	if s.monitor == nil {
-		return
 	}
 	if err := s.monitor.Close(); err != nil {
 		s.t.Errorf("close: %v", err)

@@ -129,8 +129,8 @@ answer_opened(struct shai_document *documents, ssize_t count)
 static int
 open_beneath(const char *path)
 {
+	uint32_t class = (uint32_t)strtoul(path, NULL, 10); /* first: it may set errno */
 	int descriptor = openat(SHAI_FD_CAPABILITY, path, O_RDONLY);
-	uint32_t class = (uint32_t)strtoul(path, NULL, 10);
 
 	for (uint32_t i = 0; descriptor == -1 && class != 0 && i < session.directory_count; i++) {
 		char name[LINE];
