@@ -30,8 +30,9 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 			if changed == string(text) {
 				t.Fatalf("the example has no %q any more", test.before)
 			}
-			// The folders of the example's runtime are Linux's.
-			changed = strings.Replace(changed, "[/usr/bin, /usr/lib, /lib, /lib64]", "[/lib]", 1)
+			// The example's program and the folders of its runtime are Linux's.
+			changed = strings.NewReplacer("/usr/bin/python3", "$(PROBE)/probe_worker",
+				"[/usr/bin, /usr/lib, /lib, /lib64]", "[$(PROBE), /usr/lib, /lib, "+linkerFolder+"]").Replace(changed)
 			s.manifests = map[string]string{"pipeline.yaml": changed}
 			s.document("/inbox/alice/1.txt")
 			s.document("/inbox/bob/1.txt")

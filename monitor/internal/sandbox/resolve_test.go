@@ -45,7 +45,7 @@ func TestWalkIsBounded(t *testing.T) {
 	check(t, os.Mkdir(filepath.Join(here, "d"), 0o700))
 	check(t, os.WriteFile(filepath.Join(here, "file"), nil, 0o600))
 	for i := range linksMax {
-		back := strings.Repeat("d/../", 800)
+		back := strings.Repeat("d/../", unix.PathMax/5-10) // as long as the system permits
 		check(t, os.Symlink(back+"link"+strconv.Itoa(i+1), filepath.Join(here, "link"+strconv.Itoa(i))))
 	}
 	tests := map[string]struct {
@@ -57,7 +57,7 @@ func TestWalkIsBounded(t *testing.T) {
 		"from the root":    {"/" + strings.Repeat("d/../", 127) + "file", nil, 0},
 		"4 KB up and down": {strings.Repeat("d/../", 818) + "file", unix.ENAMETOOLONG, 0},
 		"4 KB of dots":     {strings.Repeat("./", 2045) + "file", unix.ENAMETOOLONG, 0},
-		"links of 4 KB":    {"link0", unix.ENAMETOOLONG, 1},
+		"long links":       {"link0", unix.ENAMETOOLONG, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
