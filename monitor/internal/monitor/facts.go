@@ -112,10 +112,10 @@ func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Re
 	if err != nil {
 		return 0, p.abandon(), fmt.Errorf("update the analysis of pipeline %s: %w; run shai analyze", name, err)
 	}
+	if p.spec.Revocation == revokeAtOnce {
+		reset = p.revoke(touched)
+	}
 	for _, one := range touched {
-		if p.spec.Revocation == revokeAtOnce && hasLost(one) {
-			reset += p.revoke(one.Instance.Name())
-		}
 		if err := p.replaceSet(one); err != nil {
 			return len(touched), reset + p.abandon(), err
 		}
@@ -189,12 +189,25 @@ func (p *pipeline) replaceSet(one analysis.Affected) error {
 	return err
 }
 
-// revoke ends the live sessions of an instance, those too that a supervisor has not
-// reported yet. Their clients connect again and get the new capability set, which the caller
-// puts in force.
-func (p *pipeline) revoke(instance string) int {
-	return endAll(slices.DeleteFunc(p.live(), func(s *session) bool { return s.subject().instance != instance }),
-		func() { p.tellRevoked(instance) })
+// revoke ends the live sessions of the instances that may do less than before, those too
+// that a supervisor has not reported yet. Their clients connect again and get the new
+// capability sets, which the caller puts in force.
+func (p *pipeline) revoke(touched []analysis.Affected) int {
+	lost := map[string]bool{}
+	for _, one := range touched {
+		if hasLost(one) {
+			lost[one.Instance.Name()] = true
+		}
+	}
+	if len(lost) == 0 {
+		return 0
+	}
+	// Once for all of them: supervisors take their time to confirm what they have reported.
+	return endAll(slices.DeleteFunc(p.live(), func(s *session) bool { return !lost[s.subject().instance] }), func() {
+		for instance := range lost {
+			p.tellRevoked(instance)
+		}
+	})
 }
 
 // endAll ends sessions. tell makes supervisors end theirs.

@@ -196,6 +196,22 @@ func TestSupervisorsRevoke(t *testing.T) {
 		t.Errorf("sessions reset: %d, %v; want 1", result.SessionsReset, err)
 	}
 	expectTold(t, to, "after a loss", "forget bob de flags 1", "end 7", "set worker(bob, de) bob de flags 3, 2 classes")
+	loss = api.FactChange{Remove: []api.Fact{apiFact(regionsConduit, prefixRelation, "192.0.2.0/24", "de"),
+		apiFact("population", "home", "alice", "de"), apiFact("population", "home", "bob", "de")}}
+	if _, err := m.ChangeFacts(t.Context(), loss); err != nil {
+		t.Fatal(err)
+	}
+	fences := 0
+	to.mu.Lock()
+	for _, record := range to.told {
+		if _, is := record.(supervision.Fence); is {
+			fences++
+		}
+	}
+	to.mu.Unlock()
+	if fences != 2 { // before sessions are ended, and for the whole change
+		t.Errorf("the loss of two users waited for the supervisor %d times", fences)
+	}
 }
 
 // Nobody but the supervisor says which session a process has.
