@@ -151,7 +151,7 @@ func (q *requests) hasSession(process int) bool {
 // write decides on one write to a checked number, and returns the file to write to. A
 // stub already has that file.
 func (r *request) write(number int) (*os.File, error) {
-	if !isChecked(number) {
+	if !plan.IsChecked(number) {
 		return nil, errRefused
 	}
 	err := r.decide(func(ctx context.Context, decider Decider) Verdict {

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // errLocks is the reason for which a file is not locked.
@@ -24,7 +26,7 @@ const errLocks = refusal("a task locks only files that it has opened for writing
 // description, as with F_OFD_SETLK, and ends when the task closes it. No call waits for a
 // lock: one that would fails with EAGAIN.
 func (r *request) lock() error {
-	if !isLock(r.Arguments[1]) {
+	if !plan.SetsLock(uint32(r.Arguments[1])) {
 		return errRefused
 	}
 	process, err := r.process()
@@ -48,14 +50,6 @@ func (r *request) lock() error {
 		return err
 	}
 	return r.succeed(0)
-}
-
-func isLock(command uint64) bool {
-	switch uint32(command) {
-	case unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_SETLK, unix.F_OFD_SETLKW:
-		return true
-	}
-	return false
 }
 
 // take returns the caller's own open file description.

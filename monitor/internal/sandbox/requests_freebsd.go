@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -67,7 +68,7 @@ func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err 
 // keepWritable duplicates the files that are written to only after a decision.
 func (q *requests) keepWritable() error {
 	for number, file := range q.spec.Descriptors {
-		if !isChecked(number) {
+		if !plan.IsChecked(number) {
 			continue
 		}
 		duplicate, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -77,11 +78,6 @@ func (q *requests) keepWritable() error {
 		q.writable[number] = os.NewFile(uintptr(duplicate), file.Name())
 	}
 	return nil
-}
-
-// isChecked reports whether every write to a reserved number needs a decision.
-func isChecked(number int) bool {
-	return number == wire.FDConnectionChecked || number >= wire.FDChannelChecked && number < wire.FDReservedEnd
 }
 
 // serve answers requests until the task has ended.

@@ -53,7 +53,7 @@ type Grant struct {
 // rights that the kernel knows, so that everything that is not granted is refused.
 //
 // Beneath the runtime the task opens nothing natively, because the kernel would not look
-// whether a file has a second name in the data or is a named pipe: the supervisor does.
+// whether a file has a second name in the data or is a named pipe: the monitor does.
 // Only to execute the program, the kernel has to be allowed to read it and its
 // interpreters.
 func taskPerimeter(in Input) (Perimeter, error) {

@@ -5,8 +5,11 @@ package plan
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"shai.dev/monitor/internal/wire"
 )
 
 // Permission is the sandbox's own decision about a path.
@@ -147,6 +150,14 @@ func (p Permits) Of(path string, use Use, by Process) Permission {
 
 // InRuntime reports whether a path is part of the task's runtime.
 func (p Permits) InRuntime(path string) bool { return Beneath(path, p.Runtime...) }
+
+// IsChecked reports whether the monitor decides on every write to a reserved number.
+func IsChecked(number int) bool {
+	return number == wire.FDConnectionChecked || number >= wire.FDChannelChecked && number < wire.FDReservedEnd
+}
+
+// SetsLock reports whether a command of fcntl on Linux sets or removes a record lock.
+func SetsLock(command uint32) bool { return slices.Contains(lockCommands, command) }
 
 // mayLook reports whether the process may see metadata. The program may see those of
 // everything that it can open natively. Its forks may have restricted themselves to a

@@ -2,7 +2,12 @@
 
 package plan
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"shai.dev/monitor/internal/wire"
+)
 
 func TestPermits(t *testing.T) {
 	p := Permits{Runtime: []string{"/usr", "/etc/ld.so.cache"}, leading: leadingTo([]string{"/usr", "/data/view"}),
@@ -93,6 +98,34 @@ func TestIsOwnLink(t *testing.T) {
 		"/proc/7/fd/3": true, "/proc/7/fd": false, "/proc/7/ns/net": false, "/proc/8/exe": false, "/proc/exe": false} {
 		if got := IsOwnLink(path, 7); got != want {
 			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+// TestIsChecked: on both systems no write to a checked number goes by without a decision,
+// and those to the others that a task writes to do.
+func TestIsChecked(t *testing.T) {
+	filter := interpreter(t, filterSpec{})
+	for number := wire.FDMonitor; number < wire.FDReservedEnd; number++ {
+		asks := evaluate(t, filter, x86, numberOf("write"), uint64(number)) == notify
+		if asks != IsChecked(number) {
+			t.Errorf("on Linux a write to %d asks: %v", number, asks)
+		}
+		if IsChecked(number) && slices.Contains(rightsAt(number, 0), capWrite) {
+			t.Errorf("on FreeBSD %d can be written to", number)
+		}
+	}
+	for _, number := range []int{wire.FDConnection, wire.FDChannel} {
+		if IsChecked(number) || !slices.Contains(rightsAt(number, 0), capWrite) {
+			t.Errorf("%d cannot be written to", number)
+		}
+	}
+}
+
+func TestSetsLock(t *testing.T) {
+	for command, want := range map[uint32]bool{5: false, 6: true, 7: true, 36: false, 37: true, 38: true, 1024: false} {
+		if got := SetsLock(command); got != want {
+			t.Errorf("command %d: %v", command, got)
 		}
 	}
 }
