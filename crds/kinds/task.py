@@ -61,7 +61,7 @@ TASK = Resource(
                 most=_CONDUITS,
             ),
             "resources": record(
-                "The limits for each of its processes; a limit that is left out does not apply.",
+                "The limits for each of its processes, and on their number; a limit that is left out does not apply.",
                 {
                     "memoryMegabytes": number(
                         "Private writable memory (heap, stacks, copies), in megabytes of 1,048,576 bytes.",
@@ -70,6 +70,12 @@ TASK = Resource(
                     ),
                     "openFiles": number(
                         "Open file descriptors, the 160 that Shai reserves among them.", least=256, most=1048576
+                    ),
+                    "processes": number(
+                        "Processes and threads of the whole task. Default: 1,024. On Linux; a task for which it is "
+                        "given does not start where Shai cannot limit them.",
+                        least=64,
+                        most=1048576,
                     ),
                 },
             ),

@@ -135,6 +135,7 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("spec.reads[1]: Duplicate value", (("reads", ["a", "a"]),)),
         ("memoryMegabytes in body should be greater than or equal to 16", (("resources", {"memoryMegabytes": 1}),)),
         ("openFiles in body should be greater than or equal to 256", (("resources", {"openFiles": 255}),)),
+        ("processes in body should be greater than or equal to 64", (("resources", {"processes": 63}),)),
     ],
     "Pipeline": [
         ("spec.tasks in body should have at least 1 items", (("tasks", []),)),

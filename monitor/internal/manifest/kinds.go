@@ -159,16 +159,19 @@ type TaskSpec struct {
 	// Wrong names cost speed, but not safety.
 	Reads  []string `json:"reads,omitempty" rule:"max=256,item=63"`
 	Writes []string `json:"writes,omitempty" rule:"max=256,item=63"`
-	// Resources, if set, limit each of the task's processes.
+	// Resources, if set, limit the task and each of its processes.
 	Resources *Resources `json:"resources,omitempty"`
 }
 
-// Resources limit a process. An absent field sets no limit.
+// Resources limit a process, and the number of a task's processes. An absent field sets no
+// limit but that of Processes, which then has a default.
 type Resources struct {
 	// MemoryMegabytes limits private writable memory: heap, stacks, copies.
 	MemoryMegabytes int `json:"memoryMegabytes,omitempty" rule:"min=16,max=1048576"`
 	// OpenFiles limits open descriptors, including the 160 that Shai reserves.
 	OpenFiles int `json:"openFiles,omitempty" rule:"min=256,max=1048576"`
+	// Processes limits the processes and threads of the whole task.
+	Processes int `json:"processes,omitempty" rule:"min=64,max=1048576"`
 }
 
 // Variable is a text with a name.

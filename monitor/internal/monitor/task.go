@@ -178,7 +178,8 @@ func (t *runningTask) launch(ctx context.Context) (err error) {
 			Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 			Runtime: roots, RuntimeNames: t.spec.Runtime,
 			Perimeter: perimeter, Capabilities: t.directories(), User: p.user, Confined: confined,
-			Serving: len(t.spec.Parameters) > 0, Limits: t.limits(), CPUs: p.services.options.CPUs,
+			Serving: len(t.spec.Parameters) > 0, Workers: len(p.slots.channels), Limits: t.limits(),
+			CPUs: p.services.options.CPUs,
 		},
 		Descriptors: descriptors, Stdout: output, Stderr: output,
 	}
@@ -215,7 +216,7 @@ func (t *runningTask) followOutput() (output *os.File, followed <-chan struct{},
 	return output, ended, nil
 }
 
-// limits returns the resources that each process of the task may use.
+// limits returns the resources that the task and each of its processes may use.
 func (t *runningTask) limits() plan.Limits {
 	resources := t.spec.Resources
 	if resources == nil {
@@ -224,6 +225,7 @@ func (t *runningTask) limits() plan.Limits {
 	return plan.Limits{
 		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
 		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // never negative
+		Processes: uint64(resources.Processes),             //nolint:gosec // never negative
 	}
 }
 

@@ -9,32 +9,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
-// A task's cgroup is a child of the monitor's own, on version 2 of cgroups, without
-// controllers. So the monitor may stay where it is, on a hybrid machine too. The name has
-// the monitor's process number, and a part that makes it unique.
+// A task's cgroups are children of the monitor's own: one of version 2, which ends the task,
+// and one of version 1 if its pids controller is what limits the task's processes (see
+// makePidsCgroup). The name has the monitor's process number, and a part that makes it unique.
 const cgroupPrefix = "shai-task-"
 
 // makeCgroup makes a cgroup for a task. An error means that this machine has none for it.
 func makeCgroup() (path string, err error) {
-	parent, err := ownCgroup()
+	parent, err := tasksCgroup()
 	if err != nil {
 		return "", err
 	}
-	// Who moves a process into a child needs this right, too.
-	if err := unix.Faccessat(unix.AT_FDCWD, filepath.Join(parent, "cgroup.procs"), unix.W_OK, unix.AT_EACCESS); err != nil {
-		return "", fmt.Errorf("write to %s/cgroup.procs: %w", parent, err)
-	}
-	path, err = os.MkdirTemp(parent, fmt.Sprintf("%s%d-", cgroupPrefix, os.Getpid()))
-	if err != nil {
+	if path, err = makeCgroupIn(parent); err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(killFile(path)); err != nil { // before Linux 5.14
@@ -43,32 +36,22 @@ func makeCgroup() (path string, err error) {
 	return path, nil
 }
 
-func killFile(cgroup string) string { return filepath.Join(cgroup, "cgroup.kill") }
-
-// ownCgroup returns the directory of this process's cgroup.
-func ownCgroup() (string, error) {
-	text, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
+func makeCgroupIn(parent string) (string, error) {
+	// Who moves a process into a child needs this right, too.
+	if err := mayWrite(filepath.Join(parent, "cgroup.procs")); err != nil {
 		return "", err
 	}
-	const version2 = "0::"
-	lines := strings.Split(string(text), "\n")
-	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, version2) })
-	if at < 0 {
-		return "", errors.New("the kernel has no cgroups of version 2")
-	}
-	name := strings.TrimPrefix(lines[at], version2)
-	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
-	if err != nil {
-		return "", err
-	}
-	for _, mount := range mounts {
-		if below, err := filepath.Rel(mount.Root, name); err == nil && filepath.IsLocal(below) {
-			return filepath.Join(mount.Mountpoint, below), nil
-		}
-	}
-	return "", fmt.Errorf("no file system of type cgroup2 that contains %s is mounted", name)
+	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", cgroupPrefix, os.Getpid()))
 }
+
+func mayWrite(path string) error {
+	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err != nil {
+		return fmt.Errorf("write to %s: %w", path, err)
+	}
+	return nil
+}
+
+func killFile(cgroup string) string { return filepath.Join(cgroup, "cgroup.kill") }
 
 // enterCgroup moves this process into a cgroup.
 func enterCgroup(path string) error {
@@ -110,33 +93,24 @@ func removeCgroup(path string) {
 	}
 }
 
-// removeAbandonedCgroups removes empty cgroups of monitors that were killed together with
-// the keeper. A cgroup in which processes run cannot be removed.
+// removeAbandonedCgroups removes empty cgroups of monitors that have ended without removing
+// them: those of tasks whose keeper was killed, too, and the monitors' own. A cgroup in
+// which processes run cannot be removed.
 func removeAbandonedCgroups() {
-	parent, err := ownCgroup()
-	if err != nil {
-		return
-	}
-	abandoned, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*"))
-	for _, path := range abandoned {
-		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), cgroupPrefix), "-")
-		monitor, err := strconv.Atoi(number)
-		if err == nil && errors.Is(unix.Kill(monitor, 0), unix.ESRCH) {
-			_ = unix.Rmdir(path)
+	for _, directory := range []func() (string, error){tasksCgroup, pidsVersion1.own} {
+		parent, err := directory()
+		if err != nil {
+			continue
+		}
+		for _, prefix := range []string{cgroupPrefix, leafPrefix} {
+			abandoned, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
+			for _, path := range abandoned {
+				number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), prefix), "-")
+				monitor, err := strconv.Atoi(number)
+				if err == nil && errors.Is(unix.Kill(monitor, 0), unix.ESRCH) {
+					_ = unix.Rmdir(path)
+				}
+			}
 		}
 	}
-}
-
-// ending examines how tasks end on this machine.
-func ending() Feature {
-	feature := Feature{Name: "cgroups", Needed: "version 2, writable to the monitor (Linux 5.14)", Present: true,
-		Effect: "a task and all processes that it made end with one write; otherwise a task in mode baseline may not end"}
-	path, err := makeCgroup()
-	if err != nil {
-		feature.Found, feature.Present = "missing", false
-		return feature
-	}
-	feature.Found = "in " + filepath.Dir(path)
-	removeCgroup(path)
-	return feature
 }

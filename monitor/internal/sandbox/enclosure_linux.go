@@ -5,47 +5,99 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/sandbox/plan"
 )
 
-// enclosure is what holds the processes of one task together, so that they can be killed
-// in one step. It has the task's process group, and a cgroup if the machine has them.
+// enclosure is what holds the processes of one task together, so that they can be counted,
+// and killed in one step. It has the task's process group; a cgroup if the machine has them;
+// otherwise, if no filter keeps them in the process group, a PID namespace, whose first
+// process is the keeper.
 type enclosure struct {
-	Cgroup string `json:",omitempty"` // a directory; "" if there is none
+	Cgroup string `json:",omitempty"` // a directory of version 2; "" if there is none
+	// Counted is the directory of version 1 that limits the processes; "" if Cgroup does, or
+	// nothing.
+	Counted   string `json:",omitempty"`
+	Namespace bool   `json:",omitempty"`
 	// Leaks is set if processes of the task can leave: it has no filter, which keeps them in
-	// the process group, and no cgroup, or one that its user may leave.
+	// the process group, no PID namespace, and no cgroup, or one that its user may leave.
 	Leaks bool `json:",omitempty"`
 }
 
-// enclose makes the enclosure of a task.
-func enclose(spec Spec, todo plan.Plan) enclosure {
+// enclose makes the enclosure of a task. It fails only if the task asks for a limit that
+// this machine cannot set.
+func enclose(spec Spec, todo plan.Plan) (enclosure, error) {
 	var e enclosure
 	if spec.waived&plan.TaskCgroup == 0 {
-		e.Cgroup, _ = makeCgroup() // the feature "cgroups" reports what is missing
+		e.Cgroup, _ = makeCgroup() // Probe reports what is missing
 	}
-	e.Leaks = len(todo.Filter) == 0 && (e.Cgroup == "" || spec.User == nil)
-	return e
+	isFiltered := len(todo.Filter) > 0
+	e.Namespace = e.Cgroup == "" && !isFiltered && spec.waived&plan.TaskNamespace == 0 && namespacesAvailable()
+	e.Leaks = !isFiltered && !e.Namespace && (e.Cgroup == "" || spec.User == nil)
+	if spec.waived&plan.ProcessLimit != 0 {
+		return e, nil
+	}
+	var err error
+	e.Counted, err = limitProcesses(e.Cgroup, spec.MaxProcesses())
+	if err != nil && spec.Limits.Processes != 0 {
+		e.remove()
+		return e, fmt.Errorf("limit the task to %d processes (shai doctor shows what is needed): %w: %w",
+			spec.Limits.Processes, err, plan.ErrUnsupported)
+	}
+	return e, nil
 }
 
-// enter moves this process into the cgroup. It is in the process group already.
-func (e enclosure) enter() error {
-	if e.Cgroup == "" {
-		return nil
+// attributes returns how the task's parent is started.
+func (e enclosure) attributes() *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Setsid: true} // out of reach of the terminal's Ctrl-C
+	if e.Namespace {
+		attributes.Cloneflags = unix.CLONE_NEWPID
 	}
-	return enterCgroup(e.Cgroup)
+	return attributes
 }
+
+// enter moves this process into the cgroups. It is in the process group and the namespace
+// already.
+func (e enclosure) enter() error {
+	for _, cgroup := range []string{e.Cgroup, e.Counted} {
+		if cgroup == "" {
+			continue
+		}
+		if err := enterCgroup(cgroup); err != nil {
+			return err
+		}
+	}
+	if e.Namespace {
+		return mountProcesses()
+	}
+	return nil
+}
+
+// monitorsNumber returns the number that a process has for the monitor.
+func (e enclosure) monitorsNumber(pid int) (int, error) {
+	if e.Namespace {
+		return numberOutside(pid)
+	}
+	return pid, nil
+}
+
+// endsWithKeeper reports whether the kernel ends all processes of the task when the keeper
+// ends. It becomes a zombie only when they have ended.
+func (e enclosure) endsWithKeeper() bool { return e.Namespace }
 
 // kill kills all processes within: those of a cgroup with one write, and those of the
 // program's process group with one signal. Both are atomic with respect to fork: a new
 // process belongs to them already, or its fork fails. It always does both, since the
-// launcher may not have entered the cgroup yet. The program must not have been waited for,
-// or its number could be another's.
+// launcher may not have entered the cgroup yet. In a namespace it kills the program, whose
+// end is the keeper's. The program must not have been waited for, or its number could be
+// another's.
 func (e enclosure) kill(program int) {
 	if e.Cgroup != "" {
 		_ = writeWord(killFile(e.Cgroup), "1") // fails only if the cgroup is gone
@@ -54,7 +106,11 @@ func (e enclosure) kill(program int) {
 }
 
 // killWithoutKeeper does the same in the monitor, when the keeper was killed.
-func (e enclosure) killWithoutKeeper(program int) { e.kill(program) }
+func (e enclosure) killWithoutKeeper(program int) {
+	if !e.endsWithKeeper() {
+		e.kill(program)
+	}
+}
 
 // killLeaked kills the processes that moved out of an enclosure that leaks, and returns
 // them. They become the keeper's children when their parents die. It searches all
@@ -75,6 +131,9 @@ func (e enclosure) killLeaked() map[int]bool {
 func (e enclosure) remove() {
 	if e.Cgroup != "" {
 		removeCgroup(e.Cgroup)
+	}
+	if e.Counted != "" {
+		_ = unix.Rmdir(e.Counted) // empty at the same time
 	}
 }
 

@@ -47,20 +47,30 @@ func chainSpec(t *testing.T) Spec {
 	return spec
 }
 
-// A list may never show the process of the moment, and a signal to a group does not reach it.
+// A list may never show the process of the moment, and a signal to a group does not reach
+// it. Without the cgroup and the namespace, TestStopIsBounded's error is all that is left.
 func TestChainsEnd(t *testing.T) {
-	needCgroup(t)
-	task, _ := breeder(t, chainSpec(t))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	check(t, task.Stop(ctx))
+	for name, waived := range map[string]plan.Protection{"cgroup": 0, "namespace": plan.TaskCgroup} {
+		t.Run(name, func(t *testing.T) {
+			if waived == 0 {
+				needCgroup(t)
+			}
+			spec := chainSpec(t)
+			spec.waived = waived
+			task, _ := breeder(t, spec)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			check(t, task.Stop(ctx))
+		})
+	}
 }
 
-// In mode baseline a process that has left its group ends with the cgroup, if the keeper
-// cannot find it any more. Without the cgroup it runs on.
+// In mode baseline a process that has left its group ends with the cgroup or the namespace,
+// if the keeper cannot find it any more. Without both it runs on.
 func TestLeftGroupWithoutKeeper(t *testing.T) {
 	needCgroup(t)
-	for _, waived := range []plan.Protection{0, plan.TaskCgroup} {
+	needRoot(t)
+	for _, waived := range []plan.Protection{0, plan.TaskCgroup, plan.TaskCgroup | plan.TaskNamespace} {
 		spec := Spec{Spec: plan.Spec{Name: "daemon",
 			Command: []string{"/bin/sh", "-c", "setsid setsid -f sleep 1000; echo ready; sleep 1000"}}, waived: waived}
 		task, processes := breeder(t, spec)
@@ -74,7 +84,7 @@ func TestLeftGroupWithoutKeeper(t *testing.T) {
 		})
 		check(t, unix.Kill(keeperOf(task), unix.SIGKILL))
 		<-task.Done()
-		if waived == plan.TaskCgroup {
+		if waived&plan.TaskNamespace != 0 {
 			check(t, unix.Kill(left[0], unix.SIGKILL)) // it runs
 		}
 		waiting.Until(t, "all processes are gone", func() bool { return !alive(append(left, processes...)) })
@@ -85,7 +95,8 @@ func TestLeftGroupWithoutKeeper(t *testing.T) {
 // nobody ends.
 func TestKillReachesTheLauncher(t *testing.T) {
 	needCgroup(t)
-	e := enclose(Spec{Spec: plan.Spec{User: pipelineUser}}, plan.Plan{})
+	e, err := enclose(Spec{Spec: plan.Spec{User: pipelineUser}}, plan.Plan{})
+	check(t, err)
 	defer e.remove()
 	outside := exec.Command("/bin/sleep", "1000")
 	outside.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -149,7 +160,7 @@ func TestAbandonedCgroupsAreRemoved(t *testing.T) {
 	needCgroup(t)
 	ended := exec.Command("/bin/true")
 	check(t, ended.Run())
-	parent, err := ownCgroup()
+	parent, err := tasksCgroup()
 	check(t, err)
 	abandoned := filepath.Join(parent, fmt.Sprintf("%s%d-1", cgroupPrefix, ended.Process.Pid))
 	check(t, os.Mkdir(abandoned, 0o755))
@@ -166,6 +177,7 @@ func TestAbandonedCgroupsAreRemoved(t *testing.T) {
 
 // TestLeaks: whose processes have to be searched for when it ends.
 func TestLeaks(t *testing.T) {
+	const unheld = plan.TaskCgroup | plan.TaskNamespace
 	filter, user := []bpf.RawInstruction{{}}, pipelineUser
 	for _, test := range []struct {
 		name   string
@@ -174,9 +186,10 @@ func TestLeaks(t *testing.T) {
 		leaks  bool
 		cgroup bool // whether this needs one
 	}{
-		{"confined", Spec{waived: plan.TaskCgroup}, filter, false, false},
-		{"baseline", Spec{waived: plan.TaskCgroup}, nil, true, false},
-		{"baseline with a user of its own", Spec{Spec: plan.Spec{User: user}, waived: plan.TaskCgroup}, nil, true, false},
+		{"confined", Spec{waived: unheld}, filter, false, false},
+		{"baseline", Spec{waived: unheld}, nil, true, false},
+		{"baseline with a user of its own", Spec{Spec: plan.Spec{User: user}, waived: unheld}, nil, true, false},
+		{"baseline in a namespace", Spec{waived: plan.TaskCgroup}, nil, os.Geteuid() != 0, false},
 		{"baseline with a cgroup", Spec{}, nil, true, true},
 		{"baseline with a cgroup and a user of its own", Spec{Spec: plan.Spec{User: user}}, nil, false, true},
 	} {
@@ -184,7 +197,8 @@ func TestLeaks(t *testing.T) {
 			if test.cgroup {
 				needCgroup(t)
 			}
-			e := enclose(test.spec, plan.Plan{Filter: test.filter})
+			e, err := enclose(test.spec, plan.Plan{Filter: test.filter})
+			check(t, err)
 			defer e.remove()
 			if e.Leaks != test.leaks || e.Cgroup == "" && test.cgroup {
 				t.Errorf("%+v, leaks should be %v", e, test.leaks)
@@ -231,10 +245,10 @@ func (c *counting) killLeaked() map[int]bool {
 // TestEndingIsOneStep: the keeper of a hundred processes kills once, and does not search
 // the machine's processes for each.
 func TestEndingIsOneStep(t *testing.T) {
-	const marker, children = "SHAI_TEST_KEEPER", 100
-	if os.Getenv(marker) != "" {
+	const children = 100
+	if state := os.Getenv(againMarker); state != "" {
 		check(t, becomeReaper())
-		counted := &counting{enclosure: enclosure{Leaks: os.Getenv(marker) == "leaks"}}
+		counted := &counting{enclosure: enclosure{Leaks: state == "leaks"}}
 		program, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c",
 			fmt.Sprintf("for i in $(seq %d); do sleep 1000 & done", children)}, &syscall.ProcAttr{
 			Env: os.Environ(), Sys: &syscall.SysProcAttr{Setsid: true}})
@@ -245,31 +259,13 @@ func TestEndingIsOneStep(t *testing.T) {
 		return
 	}
 	for state, most := range map[string]int{"leaks": 3, "holds": 0} {
-		command := exec.Command("/proc/self/exe", "-test.run=^TestEndingIsOneStep$")
-		command.Env = append(os.Environ(), marker+"="+state)
-		output, err := command.CombinedOutput()
+		output := again(t, state, nil)
 		var kills, searches int
-		if _, failure := fmt.Sscanf(string(output), "kills %d searches %d", &kills, &searches); err != nil || failure != nil {
-			t.Fatalf("%s: %v, %v: %s", state, err, failure, output)
+		if _, err := fmt.Sscanf(output, "kills %d searches %d", &kills, &searches); err != nil {
+			t.Fatalf("%s: %v: %s", state, err, output)
 		}
 		if kills != 1 || searches > most {
 			t.Errorf("%s: killed %d times, searched %d times; want once, and at most %d", state, kills, searches, most)
 		}
 	}
-}
-
-// TestEndingIsReported: doctor says which way is in force.
-func TestEndingIsReported(t *testing.T) {
-	needCgroup(t)
-	parent, err := ownCgroup()
-	check(t, err)
-	for _, feature := range New(Options{}).Probe().Features {
-		if feature.Name == "cgroups" {
-			if !feature.Present || feature.Found != "in "+parent {
-				t.Errorf("%+v", feature)
-			}
-			return
-		}
-	}
-	t.Error("the report says nothing of cgroups")
 }

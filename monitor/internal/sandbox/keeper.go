@@ -32,6 +32,7 @@ type keeper struct {
 	enclosure interface {
 		kill(program int)
 		killLeaked() map[int]bool
+		endsWithKeeper() bool
 	}
 	mutex   sync.Mutex
 	mayKill bool // the program is not reaped yet, so its number is still its own
@@ -55,7 +56,11 @@ func keep() int {
 	if k.main, err = startLauncher(len(todo.Numbers)); err != nil {
 		return giveUp(err)
 	}
-	control, err := unix.FcntlInt(controlNumber, unix.F_DUPFD_CLOEXEC, parkedNumber)
+	number, err := todo.Enclosure.monitorsNumber(k.main)
+	control := -1
+	if err == nil {
+		control, err = unix.FcntlInt(controlNumber, unix.F_DUPFD_CLOEXEC, parkedNumber)
+	}
 	if err != nil {
 		unix.Kill(k.main, unix.SIGKILL)
 		return giveUp(err)
@@ -68,7 +73,7 @@ func keep() int {
 	for _, number := range []int{1, 2} {
 		unix.Dup2(0, number)
 	}
-	send(control, controlMessage{Kind: "started", PID: k.main})
+	send(control, controlMessage{Kind: "started", PID: number})
 	go k.obey(control)
 	status := k.reap()
 	todo.Enclosure.remove() // the monitor may have died
@@ -143,7 +148,8 @@ func (k *keeper) signal(do func(program int)) {
 	}
 }
 
-// reap waits for every process of the task and returns the program's status. It looks for
+// reap waits for every process of the task, or only for its program if the kernel ends the
+// others with the keeper, and returns the program's status. It looks for
 // processes that have left the enclosure only when all those have ended that it found
 // before: it searches once for each generation, and not for each process.
 func (k *keeper) reap() (status unix.WaitStatus) {
@@ -165,6 +171,9 @@ func (k *keeper) reap() (status unix.WaitStatus) {
 		var ended unix.WaitStatus
 		if _, err := unix.Wait4(pid, &ended, 0, nil); err == nil && pid == k.main {
 			status = ended
+		}
+		if !k.mayKill && k.enclosure.endsWithKeeper() {
+			return status
 		}
 		delete(killed, pid)
 		if !k.mayKill && len(killed) == 0 {

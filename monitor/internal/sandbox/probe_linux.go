@@ -45,10 +45,10 @@ func probe() Report {
 		yama(), users(), times(),
 	}
 	return Report{System: system(), Backend: "landlock+seccomp", Enforcement: judge(needed, optional),
-		Features: append(slices.Concat(needed, optional), documentWatch(), ending())}
+		Features: append(slices.Concat(needed, optional), documentWatch(), ending(), limitsProcesses())}
 }
 
-// documentWatch, as ending, does not concern the confinement of tasks.
+// documentWatch, as ending and limitsProcesses, does not concern the confinement of tasks.
 func documentWatch() Feature {
 	group, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_DFID_NAME|unix.FAN_CLOEXEC, unix.O_RDONLY)
 	if err == nil {

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -74,9 +75,21 @@ type reapKill struct {
 // their reaper.
 type enclosure struct{}
 
-func enclose(Spec, plan.Plan) enclosure { return enclosure{} }
-func (enclosure) enter() error          { return nil }
-func (enclosure) remove()               {}
+// enclose fails if the task asks for a limit that this system does not set.
+func enclose(spec Spec, _ plan.Plan) (enclosure, error) {
+	if limit := spec.Limits.Processes; limit != 0 {
+		return enclosure{}, fmt.Errorf("limit the task to %d processes: on Linux only: %w", limit, plan.ErrUnsupported)
+	}
+	return enclosure{}, nil
+}
+
+func (enclosure) enter() error                        { return nil }
+func (enclosure) remove()                             {}
+func (enclosure) endsWithKeeper() bool                { return false }
+func (enclosure) monitorsNumber(pid int) (int, error) { return pid, nil }
+func (enclosure) attributes() *syscall.SysProcAttr { // out of reach of the terminal's Ctrl-C
+	return &syscall.SysProcAttr{Setsid: true}
+}
 
 // kill kills every descendant of this process, in whichever process group it is. The
 // kernel finds them.

@@ -36,7 +36,7 @@ func servingAs(t *testing.T, user *plan.User, try string, slots uint32) (Task, *
 	t.Helper()
 	spec, decider := servingWorld(t, try)
 	sessions := newSessions(t, slots)
-	spec.Sessions, spec.User = sessions, user
+	spec.Sessions, spec.Workers, spec.User = sessions, int(slots), user
 	check(t, os.Chmod(filepath.Dir(victim(t)), 0o755)) // for that user
 	task, err := newBackend(t).Start(t.Context(), spec, decider)
 	check(t, err)

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -139,7 +138,9 @@ func beginWithKeeper(spec Spec, todo launchPlan) (*launch, error) {
 
 // begin starts the parent.
 func begin(spec Spec, todo launchPlan, process parent) (_ *launch, err error) {
-	todo.Enclosure = enclose(spec, todo.Plan)
+	if todo.Enclosure, err = enclose(spec, todo.Plan); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			todo.Enclosure.remove()
@@ -166,6 +167,7 @@ func begin(spec Spec, todo launchPlan, process parent) (_ *launch, err error) {
 		files = append(files, spec.Descriptors[number])
 	}
 	keeper := process.command(spec, files)
+	keeper.SysProcAttr = todo.Enclosure.attributes()
 	if err := keeper.Start(); err != nil {
 		statusRead.Close()
 		control.Close()
@@ -177,9 +179,7 @@ func begin(spec Spec, todo launchPlan, process parent) (_ *launch, err error) {
 // command runs the parent with these files from planNumber on.
 func (p parent) command(spec Spec, files []*os.File) *exec.Cmd {
 	command := &exec.Cmd{
-		Path: p.program, Args: p.arguments, Env: launcherEnvironment, ExtraFiles: files,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // out of reach of the terminal's Ctrl-C
-	}
+		Path: p.program, Args: p.arguments, Env: launcherEnvironment, ExtraFiles: files}
 	// A nil *os.File in an interface is not nil.
 	if spec.Stdout != nil {
 		command.Stdout = spec.Stdout
@@ -239,7 +239,7 @@ func (l *launch) finish(ctx context.Context) (*task, error) {
 	defer abandon()
 	t := &task{name: l.spec.Name, keeper: l.keeper.Process.Pid, parent: l.process.name, enclosure: l.todo.Enclosure,
 		control: l.control, terminate: func() { l.process.terminate(l.control) }, done: make(chan struct{})}
-	if l.process.dismissible {
+	if l.process.dismissible || t.enclosure.endsWithKeeper() {
 		t.dismiss = func() { _ = l.keeper.Process.Kill() }
 	}
 	messages := make(chan received)
@@ -348,7 +348,7 @@ func (t *task) wait(keeper *exec.Cmd, messages <-chan received) {
 	}
 	if !reported && t.pid != 0 {
 		// The keeper was killed. The program dies with it (by its death signal), but the
-		// processes that it forked must be killed here.
+		// processes that it forked must be killed here, unless they die with it, too.
 		t.enclosure.killWithoutKeeper(t.pid)
 	}
 	_ = keeper.Wait()

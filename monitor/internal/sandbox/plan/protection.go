@@ -23,5 +23,7 @@ const (
 	CacheHiding                            // no calls that tell what is in the page cache
 	EmptyRoot                              // a root of its own for a task that serves users
 	HoleHiding                             // no seeking for the holes of a file
-	TaskCgroup                             // a cgroup of its own
+	TaskCgroup                             // a cgroup of its own, which ends it
+	TaskNamespace                          // a PID namespace of its own, where it has neither cgroup nor filter
+	ProcessLimit                           // a limit on the number of its processes
 )

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -55,10 +56,31 @@ func (u User) Permits(owner, group, mode, bits uint32) bool {
 	return mode&bits == bits
 }
 
-// Limits are the resource limits of a process; 0 means the monitor's own limit.
+// Limits are the resource limits of each process of a task, and on their number; 0 means
+// the monitor's own limit.
 type Limits struct {
 	Memory    uint64 // bytes of private writable memory (RLIMIT_DATA); on FreeBSD, of all mapped memory (RLIMIT_AS)
 	OpenFiles uint64 // one more than the highest descriptor (RLIMIT_NOFILE); above wire.FDReservedEnd
+	// Processes is how many processes and threads the task has at most. If the machine cannot
+	// limit them, the task does not start, but if this is 0: see [Spec.MaxProcesses].
+	Processes uint64
+}
+
+// DefaultProcesses is the limit on the processes and threads of a task whose specification
+// has none: enough for a virtual machine with threads for each of many CPUs, and far
+// below what a kernel can hold.
+const DefaultProcesses = 1024
+
+// MaxProcesses returns how many processes and threads the task may have. A confined one that
+// serves users needs no more than its program, its workers and, before, the threads of the
+// launcher.
+func (spec Spec) MaxProcesses() uint64 {
+	const launcherThreads = 32 // more than the Go runtime makes
+	limit := cmp.Or(spec.Limits.Processes, DefaultProcesses)
+	if spec.Confined && spec.Serving {
+		limit = min(limit, uint64(spec.Workers)+1+launcherThreads)
+	}
+	return limit
 }
 
 // Spec describes a task and its rights from its first instruction on.
@@ -89,10 +111,11 @@ type Spec struct {
 	// On Linux such a task can make no threads, and no processes that share memory or
 	// descriptors.
 	Serving bool
+	// Workers is how many of those processes there are at most at the same time.
+	Workers int
 	// CPUs, when not empty, pins the task (sched_setaffinity).
 	CPUs []int
-	// Limits hold for each of the task's processes, in all modes. The processes cannot
-	// raise them.
+	// Limits hold in all modes. The processes cannot raise them.
 	Limits Limits
 }
 

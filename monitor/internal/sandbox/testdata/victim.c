@@ -361,7 +361,6 @@ by_system(const char *attempt, char **a)
 	if (IS("int80")) return enter_by_int80() == getpid() ? 0 : -1;
 	if (IS("x32")) return syscall(0x40000000 | SYS_getpid);
 	if (IS("unknown")) return syscall(number(a[0]), 0, 0, 0, 0, 0, 0);
-	if (IS("breed")) breed(number(a[0]));
 	if (IS("serve")) return serve(number(a[0]));
 	if (IS("serve-for-ever")) serve_for_ever();
 	if (IS("open-in-session")) return open_in_session(a[0]);
@@ -378,9 +377,7 @@ by_system(const char *attempt, char **a)
 	if (IS("share-memory")) return share_memory(a[0], a[1]);
 	if (IS("share-descriptor")) return share_descriptor(a[0], a[1]);
 	if (IS("share-signal")) return share_signal(a[0], a[1]);
-	if (IS("chain")) chain();
-	if (IS("ignore-term")) { signal(SIGTERM, SIG_IGN); breed(2); }
-	return trace(attempt, a, NOT_MINE);
+	return breed(attempt, a, trace(attempt, a, NOT_MINE));
 }
 
 int

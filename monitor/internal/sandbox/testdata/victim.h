@@ -23,11 +23,8 @@ long open_in_vfork(const char *path);
 /* Opens until no descriptor is left; the last error is the result. */
 long exhaust(const char *path);
 
-/* Forks workers that outlive the program's interest in them. */
-_Noreturn void breed(long workers);
-
-/* One process makes a successor outside of the group and ends, as the successor does, and so on. */
-_Noreturn void chain(void);
+/* Makes many processes and waits to be ended, if that is what is attempted. */
+long breed(const char *attempt, char **arguments, long otherwise);
 
 /* How a worker ends that has done what was attempted; otherwise its status is an error, or 0. */
 #define WORKER_SUCCEEDED 100

@@ -118,31 +118,6 @@ exhaust(const char *path)
 	return -1;
 }
 
-_Noreturn void
-breed(long workers)
-{
-	while (workers-- > 0)
-		if (fork() == 0)
-			for (;;)
-				pause();
-	puts("ready");
-	fflush(stdout);
-	for (;;)
-		pause();
-}
-
-void
-chain(void)
-{
-	if (fork() == 0) {
-		(void)setsid();
-		for (;;)
-			if (fork() != 0)
-				_exit(0);
-	}
-	breed(0);
-}
-
 static void *
 do_nothing(void *argument)
 {
