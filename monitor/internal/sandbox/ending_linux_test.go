@@ -114,6 +114,21 @@ func TestKillReachesTheLauncher(t *testing.T) {
 
 func keeperOf(started Task) int { return started.(*task).keeper }
 
+// halt stops a process, and returns when all its threads have stopped: until then, one may
+// still read what it is told.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	check(t, unix.Kill(pid, unix.SIGSTOP))
+	waiting.Until(t, "every thread has stopped", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		check(t, err)
+		return !slices.ContainsFunc(threads, func(path string) bool {
+			text, err := os.ReadFile(path)
+			return err != nil || !strings.HasPrefix(string(text[strings.LastIndexByte(string(text), ')')+1:]), " T ")
+		})
+	})
+}
+
 // cgroupOf returns a process's cgroup of version 2.
 func cgroupOf(t *testing.T, pid int) string {
 	t.Helper()
@@ -212,7 +227,7 @@ func TestLeaks(t *testing.T) {
 func TestStopIsBounded(t *testing.T) {
 	started, _ := breeder(t, confinedVictim(t, "ignore-term"))
 	keeper := keeperOf(started)
-	check(t, unix.Kill(keeper, unix.SIGSTOP))
+	halt(t, keeper)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := started.Stop(ctx)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/waiting"
 )
@@ -55,7 +53,7 @@ func TestStoppedKeeperOfANamespace(t *testing.T) {
 		Command: []string{"/bin/sh", "-c", "setsid setsid -f sleep 1000; echo ready; sleep 1000"}}, waived: plan.TaskCgroup}
 	task, processes := breeder(t, spec)
 	processes = append(processes, members(t, keeperOf(task))...)
-	check(t, unix.Kill(keeperOf(task), unix.SIGSTOP))
+	halt(t, keeperOf(task))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	check(t, task.Stop(ctx))
