@@ -27,6 +27,7 @@
 #define SHAI_KEY_SIZE 32          /* Ed25519 public key */
 #define SHAI_SLOTS_MAX 32         /* sessions at the same time: SHAI_FD_CHANNEL_COUNT */
 #define SHAI_SLOT_ENDS_MAX 12     /* pipe and channel ends of one slot */
+#define SHAI_WAITING_MAX 4096     /* connections that wait for a worker */
 #define SHAI_REGIONS_MAX 512      /* prefixes in one record */
 #define SHAI_STORE_PATH_MAX 108   /* sockaddr_un.sun_path */
 #define SHAI_STORE_COMMAND_MAX 96 /* a renamed command, with NUL */
@@ -85,7 +86,7 @@ struct shai_control_settings {
 	uint32_t per_peer;      /* of one address (IPv6: /64), without a user for 1 s */
 	uint32_t parameters;    /* SHAI_PARAMETER_*: by what instances differ */
 	uint32_t mounts_max;    /* detached mounts that are kept */
-	uint32_t reserved;
+	uint32_t waiting;       /* connections that may wait for a worker, 1..SHAI_WAITING_MAX */
 	char service[SHAI_NAME_MAX];
 	char pipeline[SHAI_NAME_MAX];
 };

@@ -26,12 +26,19 @@
 #define AT_ONCE 16                       /* connections in one turn: sessions have theirs, too */
 #define ACCEPT_PAUSE (100 * MILLISECOND) /* after an error that may last */
 
+/* Whether connections may come. */
+static bool
+is_open(const struct supervisor *s)
+{
+	return s->running && !s->terminating && !s->lost;
+}
+
 /* Whether a connection could be served now. */
 static bool
 is_ready(struct supervisor *s)
 {
-	return s->running && loop_now() >= s->accept_after && !s->terminating && !s->lost &&
-	       events_room() && workers_in(s, WORKER_IDLE) != NULL && slot_free(s) != NULL;
+	return is_open(s) && events_room() && workers_in(s, WORKER_IDLE) != NULL &&
+	       slot_free(s) != NULL;
 }
 
 /* IPv4 in its mapped form; other families are all zero. */
@@ -59,16 +66,15 @@ write_address(const uint8_t address[SHAI_ADDRESS_SIZE], char out[SHAI_NAME_MAX])
 }
 
 static void
-report_limit(struct supervisor *s, const uint8_t address[SHAI_ADDRESS_SIZE], uint32_t withheld)
+report_limit(
+    const uint8_t address[SHAI_ADDRESS_SIZE], char reason[SHAI_REASON_MAX], uint32_t withheld)
 {
 	struct shai_control_event *event = events_add(SHAI_EVENT_LIMIT);
-	char reason[SHAI_REASON_MAX];
 	size_t length;
 
-	crowd_reason(s, reason);
 	if (withheld > 0) {
 		length = strlen(reason);
-		(void)snprintf(reason + length, sizeof(reason) - length,
+		(void)snprintf(reason + length, SHAI_REASON_MAX - length,
 		    "; %u events were left out before this", withheld);
 	}
 	text_copy(event->reason, sizeof(event->reason), reason);
@@ -176,6 +182,65 @@ serve(struct supervisor *s, int connection, const uint8_t address[SHAI_ADDRESS_S
 	session->state = SESSION_NONE;
 }
 
+/* Watches the listening socket for connections, or not. */
+static void
+watch(struct supervisor *s, bool wanted)
+{
+	if (s->accepts_connections == wanted)
+		return;
+	s->accepts_connections = wanted;
+	loop_change(&s->connections, wanted ? EPOLLIN : 0);
+}
+
+/* Whether the client has closed its connection, and has not said anything before. */
+static bool
+has_gone(int connection)
+{
+	char byte;
+	ssize_t length = recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* Serves the connections that wait, as far as there are workers. */
+static void
+serve_queue(struct supervisor *s)
+{
+	char reason[SHAI_REASON_MAX];
+	struct queued next;
+	uint32_t withheld;
+
+	while (is_ready(s) && queue_take(&s->queue, crowd_size, s, &next)) {
+		if (crowd_refuses(s, next.address, loop_now())) {
+			crowd_reason(s, reason);
+			if (limits_report(&s->limits, next.address, loop_now(), &withheld))
+				report_limit(next.address, reason, withheld);
+		} else if (!has_gone(next.connection)) {
+			serve(s, next.connection, next.address);
+		}
+		(void)close(next.connection);
+	}
+}
+
+/* Lets a connection wait for a worker. If too many do, one of them leaves. */
+static void
+wait_for_worker(struct supervisor *s, int connection, const uint8_t address[SHAI_ADDRESS_SIZE])
+{
+	char reason[SHAI_REASON_MAX];
+	struct queued out;
+	uint32_t withheld;
+
+	if (!queue_add(&s->queue, connection, address, s->settings.waiting, &out))
+		return;
+	(void)close(out.connection);
+	if (!events_room() || !limits_report(&s->limits, out.address, loop_now(), &withheld))
+		return;
+	(void)snprintf(reason, sizeof(reason),
+	    "more than %u connections wait for a worker, most of them of this address",
+	    s->settings.waiting);
+	report_limit(out.address, reason, withheld);
+}
+
 static void
 connection_ready(struct source *source, uint32_t events)
 {
@@ -184,28 +249,20 @@ connection_ready(struct source *source, uint32_t events)
 	uint8_t address[SHAI_ADDRESS_SIZE];
 
 	(void)events;
-	for (int i = 0; i < AT_ONCE && is_ready(s); i++) {
+	for (int i = 0; i < AT_ONCE && is_open(s); i++) {
 		socklen_t size = sizeof(peer);
 		int connection =
 		    accept4(source->descriptor, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC);
-		uint32_t withheld;
 
 		if (connection < 0 && (errno == EAGAIN || errno == ECONNABORTED))
 			return;
 		if (connection < 0) { /* too many open files, perhaps */
 			s->accept_after = loop_now() + ACCEPT_PAUSE;
-			break;
+			watch(s, false);
+			return;
 		}
 		address_of(&peer, address);
-		if (!crowd_refuses(s, address, loop_now()))
-			serve(s, connection, address);
-		else if (limits_report(&s->limits, address, loop_now(), &withheld))
-			report_limit(s, address, withheld);
-		(void)close(connection);
-	}
-	if (!is_ready(s)) {
-		s->accepts_connections = false;
-		loop_change(source, 0);
+		wait_for_worker(s, connection, address);
 	}
 }
 
@@ -225,16 +282,17 @@ connections_listen(struct supervisor *s, int listening)
 int64_t
 connections_tend(struct supervisor *s)
 {
+	int64_t now = loop_now(), next;
 	const struct peer *peer;
 	uint32_t withheld;
-	int64_t next;
 
-	if (!s->accepts_connections && is_ready(s)) {
-		s->accepts_connections = true;
-		loop_change(&s->connections, EPOLLIN);
+	watch(s, is_open(s) && now >= s->accept_after);
+	serve_queue(s);
+	while (events_room() && (peer = limits_due(&s->limits, now, &withheld)) != NULL) {
+		char reason[SHAI_REASON_MAX] = "connections of this address were closed";
+
+		report_limit(peer->address, reason, withheld);
 	}
-	while (events_room() && (peer = limits_due(&s->limits, loop_now(), &withheld)) != NULL)
-		report_limit(s, peer->address, withheld);
 	next = events_room() ? limits_deadline(&s->limits) : INT64_MAX;
-	return s->accept_after > loop_now() && s->accept_after < next ? s->accept_after : next;
+	return s->accept_after > now && s->accept_after < next ? s->accept_after : next;
 }

@@ -26,8 +26,8 @@ check_settings(struct bytes message, struct control *out)
 		return "settings that let no worker wait";
 	if ((record->parameters & ~(SHAI_PARAMETER_USER | SHAI_PARAMETER_REGION)) != 0)
 		return "unknown parameters";
-	if (record->reserved != 0)
-		return "something in its reserved field";
+	if (record->waiting == 0 || record->waiting > SHAI_WAITING_MAX)
+		return "a number of waiting connections out of range";
 	if (!TEXT(record->service) || !TEXT(record->pipeline))
 		return "a text that is not padded UTF-8";
 	return NULL;

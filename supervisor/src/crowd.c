@@ -32,6 +32,12 @@ waiting(const struct supervisor *s, const uint8_t peer[SHAI_ADDRESS_SIZE], int64
 	return count;
 }
 
+uint32_t
+crowd_size(const void *supervisor, const uint8_t peer[SHAI_ADDRESS_SIZE])
+{
+	return waiting(supervisor, peer, INT64_MAX);
+}
+
 bool
 crowd_refuses(const struct supervisor *s, const uint8_t peer[SHAI_ADDRESS_SIZE], int64_t now)
 {
@@ -45,7 +51,7 @@ crowd_exceeds(const struct supervisor *s, const struct session *session)
 {
 	uint32_t limit = s->settings.per_peer;
 
-	return limit > 0 && session->user == NULL && waiting(s, session->peer, INT64_MAX) > limit;
+	return limit > 0 && session->user == NULL && crowd_size(s, session->peer) > limit;
 }
 
 void

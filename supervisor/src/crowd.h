@@ -11,6 +11,9 @@
 
 #define CROWD_HURRY SECOND
 
+/* How many sessions of a peer are without a user. A queue_usage of a struct supervisor. */
+uint32_t crowd_size(const void *supervisor, const uint8_t peer[SHAI_ADDRESS_SIZE]);
+
 /*
  * Whether a peer may not connect now: per_peer of its connections have been without a user
  * for longer than CROWD_HURRY.

@@ -20,6 +20,7 @@
 #include "loop.h"
 #include "mounts.h"
 #include "packets.h"
+#include "queue.h"
 #include "regions.h"
 #include "sets.h"
 #include "shai_supervision.h"
@@ -108,6 +109,7 @@ struct supervisor {
 	struct source connections; /* the listening socket */
 	int64_t accept_after;      /* not before: accepting has failed */
 	bool accepts_connections;  /* the listening socket is being watched for them */
+	struct queue queue;        /* of connections */
 
 	bool configured;
 	struct shai_control_settings settings;

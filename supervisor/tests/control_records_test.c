@@ -77,6 +77,7 @@ fill_settings(struct shai_control_settings *record)
 	record->mode = SHAI_MODE_SHAI;
 	record->slots = SHAI_SLOTS_MAX;
 	record->idle_max = 1;
+	record->waiting = SHAI_WAITING_MAX;
 	record->parameters = SHAI_PARAMETER_USER;
 	text_copy(record->service, SHAI_NAME_MAX, "local");
 }
@@ -233,7 +234,8 @@ static const struct damage {
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, slots), 1},
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, idle_max), 0},
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, parameters), 4},
-    {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, reserved), 1},
+    {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, waiting), 0},
+    {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, waiting), 1},
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, service), TEXT},
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, pipeline), TEXT},
     {SHAI_CONTROL_SLOT, AT(shai_control_slot, slot), 1},

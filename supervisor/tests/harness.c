@@ -39,6 +39,7 @@ harness_settings(void)
 	    .idle_max = 1,
 	    .parameters = SHAI_PARAMETER_USER,
 	    .mounts_max = 16,
+	    .waiting = 64,
 	    .service = "search",
 	    .pipeline = "syse"};
 }
@@ -102,7 +103,7 @@ listen_anywhere(struct harness *h)
 	int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	EXPECT(bind(listening, (struct sockaddr *)&address, size) == 0);
-	EXPECT(listen(listening, 64) == 0);
+	EXPECT(listen(listening, SOMAXCONN) == 0);
 	EXPECT(getsockname(listening, (struct sockaddr *)&address, &size) == 0);
 	h->port = ntohs(address.sin_port);
 	return listening;

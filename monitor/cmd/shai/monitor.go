@@ -81,6 +81,8 @@ where it only answers clients with a certificate by --client-ca.`,
 		"how many sessions with a pipeline a user may have at a time; default: half of its workers, rounded up")
 	f.IntVar(&flags.sessions.PerPeer, "connections-per-address", 0,
 		"how many connections of an address may be without a user for more than a second; default: half of the workers, rounded up")
+	f.IntVar(&flags.sessions.Waiting, "waiting-connections", monitor.DefaultWaiting,
+		"how many connections may wait for a worker (Linux); beyond, the address with the most loses its latest one")
 	f.DurationVar(&flags.sessions.Login, "login-time", monitor.DefaultLoginTime,
 		"how long a connection may be without a user")
 	f.DurationVar(&flags.sessions.Lifetime, "session-time", monitor.DefaultLifetime, "how long a session may last")
@@ -90,6 +92,16 @@ where it only answers clients with a certificate by --client-ca.`,
 	_ = command.MarkFlagDirname("data")
 	_ = command.MarkFlagDirname("state")
 	return command
+}
+
+func checkLimits(l monitor.SessionLimits) error {
+	if l.PerUser < 0 || l.PerPeer < 0 || l.Login <= 0 || l.Lifetime <= 0 {
+		return errors.New("--sessions-per-user, --connections-per-address, --login-time and --session-time: expected numbers above 0")
+	}
+	if l.Waiting < 1 || l.Waiting > monitor.MaxWaiting {
+		return fmt.Errorf("--waiting-connections %d: expected a number from 1 to %d", l.Waiting, monitor.MaxWaiting)
+	}
+	return nil
 }
 
 // monitorOptions checks the flags and makes all paths absolute.
@@ -128,8 +140,8 @@ func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, e
 	if options.AuditSize, err = auditSize(flags.auditSize); err != nil {
 		return options, err
 	}
-	if s := flags.sessions; s.PerUser < 0 || s.PerPeer < 0 || s.Login <= 0 || s.Lifetime <= 0 {
-		return options, errors.New("--sessions-per-user, --connections-per-address, --login-time and --session-time: expected numbers above 0")
+	if err = checkLimits(flags.sessions); err != nil {
+		return options, err
 	}
 	if options.CPUs, err = processors(flags.cpus); err != nil {
 		return options, err

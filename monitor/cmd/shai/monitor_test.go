@@ -39,7 +39,7 @@ func TestMonitorOptions(t *testing.T) {
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
 		Supervisor: root + "/supervisor",
 		Define:     map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
-		Sessions: monitor.SessionLimits{Login: 10 * time.Second, Lifetime: 12 * time.Hour},
+		Sessions: monitor.SessionLimits{Waiting: 1024, Login: 10 * time.Second, Lifetime: 12 * time.Hour},
 		Version:  version()}
 	for _, test := range []struct {
 		name   string
@@ -76,10 +76,11 @@ func TestMonitorOptions(t *testing.T) {
 		{name: "a size without a unit", words: []string{"--audit-size", "500"}, fails: `--audit-size "500": expected`},
 		{name: "a size that is too small", words: []string{"--audit-size", "15MiB"}, fails: "expected at least 16MiB"},
 		{name: "limits of sessions", words: []string{"--sessions-per-user", "3",
-			"--connections-per-address", "4", "--login-time", "1s", "--session-time", "1h"},
+			"--connections-per-address", "4", "--waiting-connections", "5", "--login-time", "1s", "--session-time", "1h"},
 			change: func(o *monitor.Options) {
-				o.Sessions = monitor.SessionLimits{PerUser: 3, PerPeer: 4, Login: time.Second, Lifetime: time.Hour}
+				o.Sessions = monitor.SessionLimits{PerUser: 3, PerPeer: 4, Waiting: 5, Login: time.Second, Lifetime: time.Hour}
 			}},
+		{name: "no connection may wait", words: []string{"--waiting-connections", "0"}, fails: "--waiting-connections 0: expected"},
 		{name: "sessions that end at once", words: []string{"--session-time", "0s"}, fails: "expected numbers above 0"},
 		{name: "processors backwards", words: []string{"--cpus", "3-1"}, fails: `--cpus "3-1"`},
 		{name: "too many processors", words: []string{"--cpus", "0-99999999"}, fails: "--cpus"},

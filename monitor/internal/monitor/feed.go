@@ -46,6 +46,7 @@ func (v *supervised) tellSettings() error {
 		Mode: p.currentMode(), Slots: uint32(len(p.slots.channels)), IdleMax: uint32(len(p.slots.channels)), //nolint:gosec // at most maxSessions
 		UnboundMS: count(limits.Login.Milliseconds()), LifetimeS: count(int64(limits.Lifetime.Seconds())),
 		PerPrincipal: count(int64(limits.PerUser)), PerPeer: count(int64(limits.PerPeer)), MountsMax: mountsKept,
+		Waiting: uint32(limits.Waiting), //nolint:gosec // at most supervision.WaitingMax
 		Service: p.service(), Pipeline: p.name,
 	}
 	for _, parameter := range v.task.spec.Parameters {

@@ -5,6 +5,8 @@ package monitor
 import (
 	"fmt"
 	"time"
+
+	"shai.dev/monitor/internal/supervision"
 )
 
 // SessionLimits keep single clients from locking all others out: a pipeline serves as many
@@ -12,15 +14,20 @@ import (
 type SessionLimits struct {
 	PerUser  int           // sessions of one user in a pipeline; default: half of the workers, rounded up
 	PerPeer  int           // connections of one address that wait for a login longer than hurry; default: the same
+	Waiting  int           // connections that wait for a worker, on Linux; default: DefaultWaiting
 	Login    time.Duration // from the connection to the login; default: DefaultLoginTime
 	Lifetime time.Duration // from the connection to the end; default: DefaultLifetime
 }
 
 // The defaults of [SessionLimits].
 const (
+	DefaultWaiting   = 1024
 	DefaultLoginTime = 10 * time.Second
 	DefaultLifetime  = 12 * time.Hour
 )
+
+// MaxWaiting is the most that [SessionLimits] may let wait.
+const MaxWaiting = supervision.WaitingMax
 
 // hurry is how long connections may take to log in, however many there are from one address.
 const hurry = time.Second
@@ -32,6 +39,9 @@ func (l SessionLimits) orDefault(workers int) SessionLimits {
 	}
 	if l.PerPeer == 0 {
 		l.PerPeer = (workers + 1) / 2
+	}
+	if l.Waiting == 0 {
+		l.Waiting = DefaultWaiting
 	}
 	if l.Login == 0 {
 		l.Login = DefaultLoginTime

@@ -118,12 +118,12 @@ func TestSessionsEndInTime(t *testing.T) {
 
 func TestDefaultSessionLimits(t *testing.T) {
 	for workers, user := range map[int]int{1: 1, 2: 1, 3: 2, 8: 4} {
-		want := SessionLimits{user, user, DefaultLoginTime, DefaultLifetime}
+		want := SessionLimits{user, user, DefaultWaiting, DefaultLoginTime, DefaultLifetime}
 		if got := (SessionLimits{}).orDefault(workers); got != want {
 			t.Errorf("%d workers: %+v, want %+v", workers, got, want)
 		}
 	}
-	want := SessionLimits{3, 4, time.Second, time.Hour}
+	want := SessionLimits{3, 4, 5, time.Second, time.Hour}
 	if got := want.orDefault(1); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

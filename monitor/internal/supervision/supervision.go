@@ -19,6 +19,7 @@ const (
 	AddressSize     = 16
 	KeySize         = 32
 	SlotsMax        = 32
+	WaitingMax      = 4096 // connections that wait for a worker
 	SlotEndsMax     = 12
 	RegionsMax      = 512
 	StorePathMax    = 108
@@ -122,7 +123,7 @@ type (
 		PerPeer      uint32
 		Parameters   uint32
 		MountsMax    uint32
-		_            uint32
+		Waiting      uint32 // 1 to WaitingMax
 		Service      string `text:"96"`
 		Pipeline     string `text:"96"`
 	}
