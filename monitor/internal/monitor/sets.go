@@ -139,7 +139,7 @@ func (p *pipeline) follow(change *catalog.Change) {
 		if err != nil {
 			p.services.logger.Error("a supervisor cannot follow a change; its task is ended", "pipeline", p.name, "task",
 				v.task.name, "error", err)
-			v.kill()
+			go func() { _ = v.kill() }() // its fence waits for it
 		}
 	}
 }

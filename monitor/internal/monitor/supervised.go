@@ -126,7 +126,8 @@ func (v *supervised) finish() {
 const fenceLimit = 10 * time.Second
 
 // fence returns when everything that was sent before is in force: no later binding is by
-// what was before. A supervisor that does not pass it in time is ended, with its sessions.
+// what was before. A supervisor that does not pass it in time is ended; then fence returns
+// when its sessions have ended, too.
 func (v *supervised) fence() {
 	v.mu.Lock()
 	v.last++
@@ -141,15 +142,19 @@ func (v *supervised) fence() {
 	case <-time.After(fenceLimit):
 		v.pipeline.services.logger.Error("the supervisor does not answer; its task is ended", "pipeline", v.pipeline.name,
 			"task", v.task.name)
-		v.kill()
+		if err := v.kill(); err != nil {
+			v.pipeline.services.logger.Error("sessions may go on by what was before a change", "pipeline", v.pipeline.name,
+				"task", v.task.name, "error", err)
+		}
 	}
 }
 
-// kill ends the task and its sessions at once. It does not wait.
-func (v *supervised) kill() {
+// kill ends the task and its sessions at once. It returns when their processes have ended,
+// or cannot be ended. The end of the task is reported by itself.
+func (v *supervised) kill() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	go func() { _ = v.started.Stop(ctx) }() // the end of the task is reported by itself
+	return v.started.Stop(ctx) //nolint:wrapcheck // names the task
 }
 
 // passed ends the wait for a fence, and for those before it.

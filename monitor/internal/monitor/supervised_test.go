@@ -78,12 +78,14 @@ func (s *toldSupervisor) since() (texts []string) {
 // stoppedTask is a task that notes that it is stopped.
 type stoppedTask struct {
 	bareTask
-	done chan struct{}
+	done  chan struct{}
+	takes time.Duration // until it has stopped
 }
 
 func (t stoppedTask) Done() <-chan struct{} { return t.done }
 
 func (t stoppedTask) Stop(context.Context) error {
+	time.Sleep(t.takes)
 	close(t.done)
 	return nil
 }
@@ -93,7 +95,7 @@ func superviseBare(t *testing.T, p *pipeline) (*supervised, *toldSupervisor) {
 	t.Helper()
 	v := newSupervised(p.tasks["worker"])
 	to := &toldSupervisor{sessions: v}
-	if err := v.Begin(stoppedTask{bareTask{name: "worker"}, make(chan struct{})}, to); err != nil {
+	if err := v.Begin(stoppedTask{bareTask{name: "worker"}, make(chan struct{}), 0}, to); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(v.finish)
@@ -319,16 +321,15 @@ func TestWhatIsDecidedAhead(t *testing.T) {
 }
 
 // A supervisor that does not answer is ended, with its sessions: otherwise it would go on
-// by what was before.
+// by what was before. The change waits for their end.
 func TestSupervisorThatDoesNotAnswer(t *testing.T) {
 	_, p := bareMonitor(t)
 	synctest.Test(t, func(t *testing.T) {
 		v := newSupervised(p.tasks["worker"])
 		to := &toldSupervisor{sessions: v, stuck: true}
-		task := stoppedTask{bareTask{name: "worker"}, make(chan struct{})}
+		task := stoppedTask{bareTask{name: "worker"}, make(chan struct{}), time.Second}
 		v.started, v.to = task, to
 		v.fence()
-		synctest.Wait()
 		select {
 		case <-task.done:
 		default:
