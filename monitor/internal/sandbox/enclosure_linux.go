@@ -56,7 +56,12 @@ func enclose(spec Spec, todo plan.Plan) (enclosure, error) {
 
 // attributes returns how the task's parent is started.
 func (e enclosure) attributes() *syscall.SysProcAttr {
-	attributes := &syscall.SysProcAttr{Setsid: true} // out of reach of the terminal's Ctrl-C
+	attributes := &syscall.SysProcAttr{
+		Setsid: true, // out of reach of the terminal's Ctrl-C
+		// If it is stopped when the monitor ends, it goes on, and ends its task. The kernel also
+		// sends the signal when the thread that starts it ends, which does nothing.
+		Pdeathsig: unix.SIGCONT,
+	}
 	if e.Namespace {
 		attributes.Cloneflags = unix.CLONE_NEWPID
 	}

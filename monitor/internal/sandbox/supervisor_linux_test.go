@@ -273,11 +273,14 @@ func TestSupervisorThatDoesNotRead(t *testing.T) {
 }
 
 // TestSupervisedMonitorDies: kill -9 and Ctrl-C of the monitor leave nothing of a task with
-// sessions behind.
+// sessions behind, also if its supervisor is stopped.
 func TestSupervisedMonitorDies(t *testing.T) {
 	path, err := supervisorPath()
 	check(t, err)
-	for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGINT} {
+	for _, end := range []struct {
+		signal  unix.Signal
+		stopped bool
+	}{{unix.SIGKILL, false}, {unix.SIGINT, false}, {unix.SIGKILL, true}} {
 		monitor := exec.Command("/proc/self/exe")
 		monitor.Env = append(os.Environ(), supervisorVariable+"="+path, monitorMarker+"="+victim(t)+" serve-for-ever")
 		monitor.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -287,7 +290,12 @@ func TestSupervisedMonitorDies(t *testing.T) {
 			processes = members(t, monitor.Process.Pid)
 			return len(processes) >= 4 // monitor, supervisor, program, worker
 		})
-		check(t, unix.Kill(-monitor.Process.Pid, signal))
+		if end.stopped {
+			for _, supervisor := range childrenOf(monitor.Process.Pid) {
+				check(t, unix.Kill(supervisor, unix.SIGSTOP))
+			}
+		}
+		check(t, unix.Kill(-monitor.Process.Pid, end.signal))
 		_ = monitor.Wait()
 		waiting.Until(t, "all processes are gone", func() bool { return !alive(processes) })
 	}
