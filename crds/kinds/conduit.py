@@ -19,7 +19,7 @@ _TAKES = {
     "tuple": ("ingress", "egress"),
     "pipe": ("slots",),
     "channel": ("slots",),
-    "connection": ("ingress", "egress", "service"),
+    "connection": ("ingress", "egress", "service", "sessions"),
 }
 _PIPES, _CHANNELS = 64, 32
 """Descriptor numbers that the wire protocol reserves."""
@@ -162,6 +162,12 @@ _FIELDS: dict[str, Schema] = {
         ),
     ),
     "task": name("The task that accepts the connections."),
+    "sessions": number(
+        "How many users may have a session at the same time; 32 when left out. A session has a process of its own. "
+        "Where sessions use pipes or channels, there are no more than slots.",
+        least=1,
+        most=4096,
+    ),
 }
 
 

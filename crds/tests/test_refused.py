@@ -164,6 +164,8 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         (ADDRESS, (("conduits.4.listen", "127.0.0.1:65536"),)),
         (ADDRESS, (("conduits.4.listen", "127.0.0.300:80"),)),
         (ADDRESS, (("conduits.4.listen", "::1:80"),)),
+        ("sessions in body should be less than or equal to 4096", (("conduits.4.sessions", 4097),)),
+        ("a conduit of kind pipe has no ingress", (("conduits.2.sessions", 40),)),
         (SERVICE, (("conduits.4.service", "example.org"),)),
         (SERVICE, (("conduits.4.service", "Example.org:443"),)),
         (SERVICE, (("conduits.4.service", "example.org:65536"),)),

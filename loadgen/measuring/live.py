@@ -79,7 +79,6 @@ def measure(
         "wanted": sessions,
         "limit": limit,
         "pipelines": len({one.pipeline for one in held}),
-        "workers": len(pipelines[0].people),
         "memory_kib_per_session": round(taken / max(1, len(held))),
         "revoked": len(chosen),
         **times,

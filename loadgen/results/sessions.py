@@ -299,7 +299,8 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
 def _live(live: Mapping[str, Any]) -> list[str]:
     if live["live"] == 0:
         return [f"No live session could be held: {live['limit']}"]
-    held = f"{live['live']} live idle sessions in {live['pipelines']} pipelines of {live['workers']} workers each"
+    pipelines = f"{live['pipelines']} pipeline" + "s" * (live["pipelines"] != 1)
+    held = f"{live['live']} live idle sessions in {pipelines}"
     ended = f"{live['revoked']} of them revoked at once: {live['revoked_ms']:.1f} ms to the last refused open"
     lines = [
         f"{held}, {live['memory_kib_per_session']} KiB of memory per session.",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Pipelines that hold many live sessions: Sys-E's front end alone, with as few policies as sessions need.
 
-A pipeline has at most 32 workers, each of which serves one session. So many sessions need many pipelines, which run
-under one monitor. Each user may read one document, because its owner says that they are friends.
+There is no search engine: its pipes and channels would limit the sessions of a pipeline to 32. Each user may read one
+document, because its owner says that they are friends.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FRONT_END = "worker"
-WORKERS = 32
+SESSIONS = 4096
 """The most that a pipeline can have."""
 
-_ENGINE = "search"  # the other end of pipes and channels, never started
 _OWNER = "owner"
 _REGION = "us"
 _API_VERSION = "shai.dev/v1alpha1"
@@ -35,14 +34,6 @@ _POLICIES = {
         read       :- sKeyIs(K), concat(F, "friends/", owner), F says friend(K).
         declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
     }""",
-    "internal": """policy internal {
-        update     :- cIsInternal().
-        declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
-    }""",
-    "descriptors": """policy descriptors {
-        read   :- true.
-        update :- cKindIs(descriptor).
-    }""",
     "worker": """policy worker(user) {
         read       :- sKeyIs(user).
         declassify :- isAsRestrictive(read, this.read) until cKindIs(descriptor).
@@ -52,7 +43,7 @@ _POLICIES = {
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One pipeline, and the users whose sessions fill its workers."""
+    """One pipeline, and the users who have sessions of it."""
 
     name: str
     address: tuple[str, int]
@@ -63,12 +54,12 @@ def plan(sessions: int, host: str) -> list[Pipeline]:
     """Return the pipelines for a number of sessions, each of a user of its own."""
     names = [f"user{number:05}" for number in range(sessions)]
     people = [Person(name, crowd.seed(name), _REGION) for name in names]
-    starts = range(0, sessions, WORKERS)
+    starts = range(0, sessions, SESSIONS)
     ports: set[int] = set()
     while len(ports) < len(starts):
         ports.add(free_port(host))
     return [
-        Pipeline(f"crowd-{number:03}", (host, port), people[start : start + WORKERS])
+        Pipeline(f"crowd-{number}", (host, port), people[start : start + SESSIONS])
         for number, (start, port) in enumerate(zip(starts, ports, strict=True))
     ]
 
@@ -99,43 +90,36 @@ def friendship(user: Person) -> dict[str, Any]:
 def bundle(example: Sequence[dict[str, Any]], pipelines: Sequence[Pipeline]) -> list[dict[str, Any]]:
     """Return the manifests. ``example`` has the front end's task."""
     front_end = manifests.find_task(example, FRONT_END)["spec"]
-    workers = len(pipelines[0].people)
-    command = [*front_end["command"], "--workers", str(workers), "--idle-timeout", _IDLE_SECONDS]
-    tasks = {
-        _ENGINE: {"command": ["/bin/true"], "taint": {"name": "internal"}, "reads": ["queries"], "writes": ["results"]},
-        FRONT_END: {
-            "command": command,
-            "runtime": front_end["runtime"],
-            "parameters": ["user"],
-            "taint": {"name": "worker", "arguments": {"user": "{user}"}},
-            "reads": ["documents", "results"],
-            "writes": ["queries", "web"],
-        },
+    task = {
+        "command": [*front_end["command"], "--idle-timeout", _IDLE_SECONDS],
+        "run": "Always",
+        "runtime": front_end["runtime"],
+        "parameters": ["user"],
+        "taint": {"name": "worker", "arguments": {"user": "{user}"}},
+        "reads": ["documents"],
+        "writes": ["web"],
     }
     return [
         *(_object("Policy", name, {"text": text}) for name, text in _POLICIES.items()),
         _object("FactSource", "crowd", {"file": {"path": "/facts/crowd.jsonl"}}),
-        *(_object("Task", name, {"run": "Always", **spec}) for name, spec in tasks.items()),
-        *(_object("Pipeline", pipeline.name, _pipeline(pipeline, workers)) for pipeline in pipelines),
+        _object("Task", FRONT_END, task),
+        *(_object("Pipeline", pipeline.name, _pipeline(pipeline)) for pipeline in pipelines),
     ]
 
 
-def _pipeline(pipeline: Pipeline, workers: int) -> dict[str, Any]:
+def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
     expected = {"conduit": f"users/{pipeline.name}", "says": "expected", "parameters": ["user"]}
     documents = {"path": f"/corpus/{pipeline.name}/**", "policy": {"name": "shared", "arguments": {"owner": _OWNER}}}
-    between = {"slots": workers, "from": FRONT_END, "to": _ENGINE, "policy": {"name": "internal"}}
-    answers = {"slots": workers, "from": _ENGINE, "to": FRONT_END, "policy": {"name": "descriptors"}}
     listen = f"{pipeline.address[0]}:{pipeline.address[1]}"
+    web = {"listen": listen, "task": FRONT_END, "sessions": len(pipeline.people)}
     return {
         "mode": "shai",
         "revocation": "immediate",
-        "tasks": [_ENGINE, FRONT_END],
+        "tasks": [FRONT_END],
         "expect": [{"task": FRONT_END, "from": expected}],
         "conduits": [
             {"name": "documents", "kind": "file", "ingress": True, "paths": [documents]},
-            {"name": "queries", "kind": "pipe", **between},
-            {"name": "results", "kind": "channel", **answers},
-            {"name": "web", "kind": "connection", "egress": True, "listen": listen, "task": FRONT_END},
+            {"name": "web", "kind": "connection", "egress": True, **web},
         ],
     }
 

@@ -50,6 +50,7 @@
 #define SHAI_SIGNATURE_SIZE 64   /* Ed25519 */
 #define SHAI_BATCH_MAX 64        /* conduits in one SHAI_OPEN */
 #define SHAI_CLASSES_MAX 8192    /* classes in one capability set */
+#define SHAI_SLOTS_MAX 4096      /* sessions of a task at the same time */
 #define SHAI_DIRECTORIES_MAX 240 /* classes whose directories a session gets */
 #define SHAI_DESCRIPTORS_MAX 253 /* descriptors with one record (SCM_MAX_FD) */
 

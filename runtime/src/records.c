@@ -131,7 +131,7 @@ shai_decode_connected(struct shai_bytes record, struct shai_connected *out)
 		return "a text that is not padded with NULs";
 	if (out->mode > SHAI_MODE_AUDIT)
 		return "an unknown mode";
-	if (out->slot >= SHAI_FD_CHANNEL_COUNT)
+	if (out->slot >= SHAI_SLOTS_MAX)
 		return "a slot out of range";
 	return NULL;
 }

@@ -116,7 +116,7 @@ valid(enum record_kind kind, uint8_t out[SHAI_WIRE_MAX])
 {
 	struct registered_record registered = valid_registered();
 	struct bound_record bound = valid_bound();
-	struct shai_connected connected = {.mode = SHAI_MODE_SHAI, .slot = 31};
+	struct shai_connected connected = {.mode = SHAI_MODE_SHAI, .slot = SHAI_SLOTS_MAX - 1};
 	struct shai_opened opened = {.count = ENTRIES, .status = {0, 13, 0}};
 	struct shai_transfer transfer = {.query = 1, .conduit = {1, 2, 3}};
 
@@ -289,7 +289,7 @@ spoiled_connected_and_opened_are_refused(void **state)
 	change;                                                                                    \
 	assert_non_null(decode(kind, bytes, valid(kind, (uint8_t[SHAI_WIRE_MAX]){0})))
 	SPOILED(CONNECTED, connected->mode = SHAI_MODE_AUDIT + 1);
-	SPOILED(CONNECTED, connected->slot = 32);
+	SPOILED(CONNECTED, connected->slot = SHAI_SLOTS_MAX);
 	SPOILED(CONNECTED, memset(connected->peer, 'x', sizeof(connected->peer)));
 	SPOILED(CONNECTED, memset(connected->region, 'x', sizeof(connected->region)));
 	SPOILED(CONNECTED, memset(connected->service, 'x', sizeof(connected->service)));

@@ -76,7 +76,7 @@ static const struct {
     {"mode unknown", offsetof(struct shai_connected, mode), 4},
     {"mode baseline under a monitor", offsetof(struct shai_connected, mode), 0},
     {"mode that has another connection number", offsetof(struct shai_connected, mode), 1},
-    {"slot", offsetof(struct shai_connected, slot), 32},
+    {"slot", offsetof(struct shai_connected, slot), SHAI_SLOTS_MAX},
 };
 #define CONNECTED_SPOILS (sizeof(connected_spoils) / sizeof(connected_spoils[0]))
 

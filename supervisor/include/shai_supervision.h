@@ -25,7 +25,6 @@
 
 #define SHAI_ADDRESS_SIZE 16      /* IPv6 */
 #define SHAI_KEY_SIZE 32          /* Ed25519 public key */
-#define SHAI_SLOTS_MAX 32         /* sessions at the same time: SHAI_FD_CHANNEL_COUNT */
 #define SHAI_SLOT_ENDS_MAX 12     /* pipe and channel ends of one slot */
 #define SHAI_WAITING_MAX 4096     /* connections that wait for a worker */
 #define SHAI_REGIONS_MAX 512      /* prefixes in one record */

@@ -75,7 +75,7 @@ ask(struct supervisor *s, struct session *session)
 	memcpy(question.principal, session->principal, sizeof(question.principal));
 	memcpy(question.peer, session->peer, sizeof(question.peer));
 	memcpy(question.region, session->region, sizeof(question.region));
-	session->state = SESSION_ASKED;
+	session_become(session, SESSION_ASKED);
 	if (monitor_send(s, &question, sizeof(question), -1) != 0)
 		session_end(s, session, "the monitor did not read the question about a login");
 }
@@ -100,7 +100,7 @@ static void
 permit(struct supervisor *s, struct session *session, struct set *set)
 {
 	adopt(session, set);
-	session->state = SESSION_WAITING;
+	session_become(session, SESSION_WAITING);
 	binding_resume(s, session);
 }
 
@@ -166,7 +166,7 @@ binding_answered(struct supervisor *s, const struct shai_control_bind *answer)
 	if (session == NULL || session->state != SESSION_ASKED ||
 	    session->sequence != answer->sequence)
 		return; /* the session has ended since */
-	session->state = SESSION_UNBOUND;
+	session_become(session, SESSION_UNBOUND);
 	set = set_of(s, session);
 	if (answer->status != 0)
 		refuse(s, session, SHAI_EVENT_REFUSED, answer->status, answer->reason);
@@ -216,7 +216,7 @@ bind_session(struct supervisor *s, struct session *session, int store)
 {
 	struct shai_control_event *event;
 
-	session->state = SESSION_BOUND;
+	session_become(session, SESSION_BOUND);
 	session->conversation.bound = true;
 	memcpy(session->instance, session->set->instance, sizeof(session->instance));
 	s->credits--;
@@ -255,14 +255,14 @@ binding_resume(struct supervisor *s, struct session *session)
 	}
 	adopt(session, set);
 	if (session->key_version != session->user->version) {
-		session->state = SESSION_UNBOUND;
+		session_become(session, SESSION_UNBOUND);
 		refuse(s, session, SHAI_EVENT_REFUSED, EACCES,
 		    "the user's key has just changed; log in again");
 		return;
 	}
 	if (!is_recordable(s)) { /* it does not happen then */
 		if (loop_now() >= binding_deadline(s, session)) {
-			session->state = SESSION_UNBOUND;
+			session_become(session, SESSION_UNBOUND);
 			refuse(s, session, SHAI_EVENT_REFUSED, EACCES,
 			    "the session cannot be recorded: the audit log takes no records now");
 		}

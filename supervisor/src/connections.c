@@ -85,13 +85,14 @@ report_limit(
 static void
 prepare(struct supervisor *s, struct session *session, const uint8_t address[SHAI_ADDRESS_SIZE])
 {
-	*session = (struct session){.state = SESSION_UNBOUND,
+	*session = (struct session){.state = SESSION_NONE,
 	    .supervisor = s,
 	    .slot = session->slot,
 	    .socket.descriptor = -1,
 	    .id = ++s->next_session,
 	    .mode = s->mode,
 	    .began = loop_now()};
+	session_become(session, SESSION_UNBOUND);
 	memcpy(session->peer, address, sizeof(session->peer));
 	text_copy(session->region, sizeof(session->region), regions_find(&s->regions, address));
 }
@@ -154,7 +155,7 @@ begin(struct supervisor *s, struct session *session, struct worker *worker, int 
 	reason = errno;
 	(void)close(ends[1]);
 	if (result == 0 && worker_messages_watch(s, session, ends[0]) == 0) {
-		worker->state = WORKER_SERVING;
+		worker_become(s, worker, WORKER_SERVING);
 		worker->session = session;
 		(void)monitor_event(SHAI_EVENT_ACCEPTED, session);
 		return 0;
@@ -176,10 +177,10 @@ serve(struct supervisor *s, int connection, const uint8_t address[SHAI_ADDRESS_S
 		if (begin(s, session, worker, connection) == 0)
 			return;
 		/* It may hold a part of a session; if it is dead already, nothing happens. */
-		worker->state = WORKER_REFUSED;
+		worker_become(s, worker, WORKER_REFUSED);
 		(void)kill(worker->pid, SIGKILL);
 	}
-	session->state = SESSION_NONE;
+	session_become(session, SESSION_NONE);
 }
 
 /* Watches the listening socket for connections, or not. */

@@ -10,6 +10,7 @@
 #include "connections.h"
 #include "control_records.h"
 #include "documents.h"
+#include "events.h"
 #include "monitor.h"
 #include "notifications.h"
 #include "sessions.h"
@@ -30,6 +31,8 @@ settings(struct supervisor *s, const struct control *record, struct descriptors 
 	s->settings = *record->settings;
 	s->mode = (enum shai_mode)s->settings.mode;
 	s->configured = true;
+	slots_begin(s);
+	events_begin(s->settings.slots);
 	if (connections_listen(s, received->number[0]) != 0)
 		return -1;
 	(void)descriptors_take(received, 0);
@@ -76,7 +79,7 @@ forget(struct supervisor *s, const struct control *record, struct descriptors *r
 {
 	(void)received;
 	sets_forget(&s->sets, record->forget);
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++) {
+	for (uint32_t i = 0; i < s->settings.slots; i++) {
 		struct session *session = &s->session[i];
 
 		if ((record->forget->flags & SHAI_FORGET_END) != 0 && session->set != NULL &&

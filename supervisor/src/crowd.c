@@ -20,11 +20,11 @@ same_network(const uint8_t one[SHAI_ADDRESS_SIZE], const uint8_t other[SHAI_ADDR
 static uint32_t
 waiting(const struct supervisor *s, const uint8_t peer[SHAI_ADDRESS_SIZE], int64_t before)
 {
+	const struct session *session;
 	uint32_t count = 0;
 
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++) {
-		const struct session *session = &s->session[i];
-
+	for (session = TAILQ_FIRST(&s->unsettled); session != NULL;
+	     session = TAILQ_NEXT(session, unsettled)) {
 		if (session_lives(session) && session->user == NULL && session->began < before &&
 		    same_network(session->peer, peer))
 			count++;

@@ -7,18 +7,30 @@
 #include "loop.h"
 #include "packets.h"
 
-#define RING 1024
+#define SPARE 768
 /*
- * What is kept free for the sessions that live: each can cause logins, a message and a
- * record of a channel that break the protocol, and its end.
+ * What is kept free for each session: it can cause logins, a message and a record of a
+ * channel that break the protocol, and its end.
  */
-#define KEPT (8 * SHAI_SLOTS_MAX)
+#define KEPT_EACH 8
 #define SOON 32                     /* so many events are sent at once */
 #define PATIENCE (20 * MILLISECOND) /* fewer after this time */
 
-static struct shai_control_event ring[RING];
-static size_t first, count;
+static struct shai_control_event ring[SPARE + KEPT_EACH * SHAI_SLOTS_MAX];
+static size_t kept, first, count;
 static int64_t oldest; /* when the first of them was added */
+
+void
+events_begin(uint32_t sessions)
+{
+	kept = (size_t)KEPT_EACH * sessions;
+}
+
+static size_t
+place(size_t number)
+{
+	return (first + number) % (SPARE + kept);
+}
 
 struct shai_control_event *
 events_add(enum shai_event_kind kind)
@@ -28,10 +40,9 @@ events_add(enum shai_event_kind kind)
 
 	if (count == 0)
 		oldest = loop_now();
-	if (count == RING) /* only what is not a session's can fill it: keep the older ones */
-		event = &ring[(first + RING - 1) % RING];
-	else
-		event = &ring[(first + count++) % RING];
+	if (count < SPARE + kept)
+		count++; /* else only what is not a session's has filled it: keep the older ones */
+	event = &ring[place(count - 1)];
 	memset(event, 0, sizeof(*event));
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	event->kind = kind;
@@ -42,7 +53,7 @@ events_add(enum shai_event_kind kind)
 bool
 events_room(void)
 {
-	return count + KEPT < RING;
+	return count < SPARE;
 }
 
 int
@@ -57,7 +68,7 @@ events_flush(int control)
 		size_t batch = count < SHAI_EVENTS_MAX ? count : SHAI_EVENTS_MAX;
 
 		for (size_t i = 0; i < batch; i++)
-			record.event[i] = ring[(first + i) % RING];
+			record.event[i] = ring[place(i)];
 		record.head.count = (uint32_t)batch;
 		record.head.header =
 		    (struct shai_control_header){SHAI_CONTROL_EVENTS, SHAI_CONTROL_VERSION,
@@ -66,8 +77,8 @@ events_flush(int control)
 			oldest = loop_now(); /* the next attempt */
 			return -1;
 		}
-		first = (first + batch) % RING;
 		count -= batch;
+		first = count == 0 ? 0 : place(batch); /* uses no more memory than it needs */
 	}
 	return 0;
 }

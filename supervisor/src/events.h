@@ -10,6 +10,9 @@
 
 #include "shai_supervision.h"
 
+/* Makes room for the events of so many sessions. Called once, before the first event. */
+void events_begin(uint32_t sessions);
+
 /*
  * Adds an event, with its kind and time filled in, for the caller to complete before the next call
  * of this module. Never NULL: the room that is kept for live sessions suffices for what they can

@@ -167,7 +167,7 @@ tell_ended(struct supervisor *s)
 static void
 free_tables(struct supervisor *s)
 {
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < s->settings.slots; i++)
 		keyvalue_free(s->slot[i].store);
 	mounts_free(s->mounts);
 	regions_free(&s->regions);
@@ -193,7 +193,7 @@ main(int count, char **arguments)
 		return give_up(status, "expects a program and a number of descriptors");
 	s->control.descriptor = s->launcher.descriptor = s->listener.descriptor = -1;
 	s->signals.descriptor = s->connections.descriptor = -1;
-	slots_begin(s);
+	TAILQ_INIT(&s->unsettled);
 	problem = start(s, arguments[1], atoi(arguments[2]));
 	if (problem == NULL) {
 		take_room();

@@ -73,7 +73,7 @@ tell_idle(struct supervisor *s, int64_t now)
 {
 	struct shai_control_idle record = {
 	    .header = monitor_header(SHAI_CONTROL_IDLE, sizeof(record)),
-	    .workers = workers_count(s, WORKER_IDLE)};
+	    .workers = s->workers[WORKER_IDLE]};
 
 	if (record.workers == s->idle_told)
 		return INT64_MAX;

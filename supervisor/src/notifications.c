@@ -114,7 +114,7 @@ answer(struct supervisor *s, const struct seccomp_notif *call)
 	} else if (is_fork(s, call) && workers_zygote_is_clean()) {
 		s->fork_waiting = call->id;
 	} else if (is_accept(call) && worker != NULL && worker->state == WORKER_BORN) {
-		worker->state = WORKER_IDLE;
+		worker_become(s, worker, WORKER_IDLE);
 		worker->waiting = call->id;
 	} else {
 		forward(s, call, worker);

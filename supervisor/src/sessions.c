@@ -32,10 +32,32 @@ session_lives(const struct session *session)
 	return session->state >= SESSION_UNBOUND && session->state <= SESSION_BOUND;
 }
 
+/* Whether time, the monitor or the key-value store changes a session in this state. */
+static bool
+is_unsettled(enum session_state state)
+{
+	return state == SESSION_UNBOUND || state == SESSION_ASKED || state == SESSION_WAITING ||
+	       state == SESSION_CLEANING;
+}
+
+void
+session_become(struct session *session, enum session_state state)
+{
+	struct supervisor *s = session->supervisor;
+
+	if (is_unsettled(state) && !is_unsettled(session->state))
+		TAILQ_INSERT_TAIL(&s->unsettled, session, unsettled);
+	if (!is_unsettled(state) && is_unsettled(session->state))
+		TAILQ_REMOVE(&s->unsettled, session, unsettled);
+	if (state == SESSION_NONE && session->slot < s->taken)
+		s->taken = session->slot;
+	session->state = state;
+}
+
 struct session *
 session_find(struct supervisor *s, uint64_t id)
 {
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < s->settings.slots; i++)
 		if (session_lives(&s->session[i]) && s->session[i].id == id)
 			return &s->session[i];
 	return NULL;
@@ -67,7 +89,7 @@ session_end(struct supervisor *s, struct session *session, const char *reason)
 	if (!session_lives(session))
 		return;
 	text_copy(session->reason, sizeof(session->reason), reason);
-	session->state = SESSION_ENDING;
+	session_become(session, SESSION_ENDING);
 	leave(s, session);
 	(void)kill(session->worker->pid, SIGKILL);
 	loop_forget(&session->socket); /* after it, so that the worker does not see the end */
@@ -99,7 +121,7 @@ session_worker_gone(struct supervisor *s, struct session *session, const char *h
 	session->set = NULL;
 	session->worker->session = NULL;
 	session->worker = NULL;
-	session->state = SESSION_CLEANING;
+	session_become(session, SESSION_CLEANING);
 	slot_clean(s, session->slot);
 }
 
@@ -132,61 +154,81 @@ limit_crowd(struct supervisor *s, struct session *session, int64_t now)
 	return INT64_MAX;
 }
 
-/* Ends a session that is over its time. Returns when that is. */
+/* Ends a session that nobody logs in to. Returns when that is. */
 static int64_t
-limit_time(struct supervisor *s, struct session *session, int64_t now)
+limit_login(struct supervisor *s, struct session *session, int64_t now)
 {
-	const struct shai_control_settings *limits = &s->settings;
-	int64_t unbound = INT64_MAX, lifetime = INT64_MAX;
+	int64_t over = session->began + s->settings.unbound_ms * MILLISECOND;
 	char reason[SHAI_REASON_MAX];
 
-	if (session->state != SESSION_BOUND && limits->unbound_ms != 0)
-		unbound = session->began + limits->unbound_ms * MILLISECOND;
-	if (limits->lifetime_s != 0)
-		lifetime = session->began + limits->lifetime_s * SECOND;
-	if (unbound <= now) {
-		(void)snprintf(reason, sizeof(reason), "nobody authenticated within %u ms",
-		    limits->unbound_ms);
-		end_without_user(s, session, reason);
-	} else if (lifetime <= now) {
-		(void)snprintf(reason, sizeof(reason),
-		    "a session lasts at most %u s; connect again", limits->lifetime_s);
-		session_end(s, session, reason);
-	}
-	return unbound < lifetime ? unbound : lifetime;
+	if (s->settings.unbound_ms == 0 || over > now)
+		return s->settings.unbound_ms == 0 ? INT64_MAX : over;
+	(void)snprintf(
+	    reason, sizeof(reason), "nobody authenticated within %u ms", s->settings.unbound_ms);
+	end_without_user(s, session, reason);
+	return INT64_MAX;
 }
 
-/* Ends a session that a limit ends. Returns when to ask again. */
+/* Goes on with an unsettled session. Returns when to call it again at the latest. */
 static int64_t
-limit(struct supervisor *s, struct session *session, int64_t now)
+tend(struct supervisor *s, struct session *session, int64_t now)
 {
-	int64_t crowd = INT64_MAX, time = INT64_MAX;
+	int64_t next = slot_tend(s, session->slot, now), other;
 
-	if (session_lives(session))
-		crowd = limit_crowd(s, session, now);
-	if (session_lives(session))
-		time = limit_time(s, session, now);
-	if (!session_lives(session))
+	if (session_lives(session)) {
+		other = limit_crowd(s, session, now);
+		next = other < next ? other : next;
+	}
+	if (session_lives(session)) {
+		other = limit_login(s, session, now);
+		next = other < next ? other : next;
+	}
+	if (session->state == SESSION_WAITING)
+		binding_resume(s, session);
+	other = binding_deadline(s, session);
+	return other < next ? other : next;
+}
+
+/* Ends sessions that have lasted too long. Returns when that is for the next one, or earlier. */
+static int64_t
+limit_lifetimes(struct supervisor *s, int64_t now)
+{
+	uint32_t lifetime = s->settings.lifetime_s;
+	char reason[SHAI_REASON_MAX];
+
+	if (lifetime == 0)
 		return INT64_MAX;
-	return crowd < time ? crowd : time;
+	if (now < s->oldest_over)
+		return s->oldest_over;
+	s->oldest_over = now + lifetime * SECOND; /* of sessions that begin from now on */
+	(void)snprintf(
+	    reason, sizeof(reason), "a session lasts at most %u s; connect again", lifetime);
+	for (uint32_t i = 0; i < s->settings.slots; i++) {
+		struct session *session = &s->session[i];
+		int64_t over = session->began + lifetime * SECOND;
+
+		if (!session_lives(session))
+			continue;
+		if (over <= now)
+			session_end(s, session, reason);
+		else if (over < s->oldest_over)
+			s->oldest_over = over;
+	}
+	return s->oldest_over;
 }
 
 int64_t
 sessions_tend(struct supervisor *s)
 {
-	int64_t next = INT64_MAX, now = loop_now();
+	int64_t now = loop_now(), next = limit_lifetimes(s, now);
+	struct session *session, *following;
 
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++) {
-		struct session *session = &s->session[i];
-		int64_t over = limit(s, session, now);
-		int64_t cleaned = slot_tend(s, session->slot, now), waits;
+	for (session = TAILQ_FIRST(&s->unsettled); session != NULL; session = following) {
+		int64_t due;
 
-		if (session->state == SESSION_WAITING)
-			binding_resume(s, session);
-		waits = binding_deadline(s, session);
-		next = waits < next ? waits : next;
-		next = over < next ? over : next;
-		next = cleaned < next ? cleaned : next;
+		following = TAILQ_NEXT(session, unsettled);
+		due = tend(s, session, now);
+		next = due < next ? due : next;
 	}
 	return next;
 }

@@ -30,6 +30,9 @@ void session_worker_gone(struct supervisor *s, struct session *session, const ch
 /* The live session with this number, or NULL. */
 struct session *session_find(struct supervisor *s, uint64_t id);
 
+/* Changes the state of a session of a supervisor that has its settings. */
+void session_become(struct session *session, enum session_state state);
+
 /* Whether the worker of a session may still say something. */
 bool session_lives(const struct session *session);
 

@@ -118,7 +118,7 @@ drain(struct source *channel)
 void
 slots_begin(struct supervisor *s)
 {
-	for (uint32_t i = 0; i < SHAI_SLOTS_MAX; i++) {
+	for (uint32_t i = 0; i < s->settings.slots; i++) {
 		s->session[i].supervisor = s;
 		s->session[i].slot = i;
 		s->session[i].socket.descriptor = -1;
@@ -159,9 +159,9 @@ slot_define(struct supervisor *s, const struct shai_control_slot *record, struct
 struct session *
 slot_free(struct supervisor *s)
 {
-	for (uint32_t i = 0; i < s->settings.slots; i++)
-		if (s->slot[i].present && s->session[i].state == SESSION_NONE)
-			return &s->session[i];
+	for (; s->taken < s->settings.slots; s->taken++)
+		if (s->slot[s->taken].present && s->session[s->taken].state == SESSION_NONE)
+			return &s->session[s->taken];
 	return NULL;
 }
 
@@ -263,6 +263,6 @@ slot_tend(struct supervisor *s, uint32_t number, int64_t now)
 	if (slot->store != NULL && keyvalue_deadline(slot->store) <= now)
 		store_ready(&slot->store_socket, 0);
 	if (s->session[number].state == SESSION_CLEANING && store_is_clean(slot))
-		s->session[number].state = SESSION_NONE;
+		session_become(&s->session[number], SESSION_NONE);
 	return slot->store == NULL ? INT64_MAX : keyvalue_deadline(slot->store);
 }

@@ -7,7 +7,7 @@
 
 #include "supervisor.h"
 
-/* Prepares all slots' entries, none of which is present yet. */
+/* Prepares the entries of as many slots as the settings say, none of which is present yet. */
 void slots_begin(struct supervisor *s);
 
 /*

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "keys.h"
@@ -33,12 +34,13 @@ enum worker_state {
 	WORKER_BORN,    /* has not asked for a session */
 	WORKER_IDLE,    /* waits in accept4 for a session */
 	WORKER_SERVING, /* has a session */
-	WORKER_REFUSED  /* may not have one (any more) */
+	WORKER_REFUSED, /* may not have one (any more) */
+	WORKER_STATES
 };
 
 struct worker {
-	enum worker_state state;
-	pid_t pid; /* a child: its number is its own until it is reaped */
+	enum worker_state state; /* worker_become changes it */
+	pid_t pid;               /* a child: its number is its own until it is reaped */
 	int64_t born;
 	uint64_t waiting; /* the notification of its accept4 while it is idle */
 	struct session *session;
@@ -71,7 +73,8 @@ struct slot {
 };
 
 struct session {
-	enum session_state state;
+	enum session_state state; /* session_become changes it */
+	TAILQ_ENTRY(session) unsettled;
 	uint32_t slot;
 	uint64_t id;
 	struct supervisor *supervisor;
@@ -144,9 +147,14 @@ struct supervisor {
 	uint32_t idle_told;
 	int64_t idle_after;
 
+	/* Only the first settings.slots entries of these are used. */
 	struct slot slot[SHAI_SLOTS_MAX];
 	struct session session[SHAI_SLOTS_MAX]; /* of the slot with the same index */
 	struct worker worker[SHAI_SLOTS_MAX];
+	uint32_t workers[WORKER_STATES];         /* how many are in each state but WORKER_NONE */
+	uint32_t taken;                          /* no slot below this one is free */
+	TAILQ_HEAD(sessions, session) unsettled; /* what sessions_tend looks at in each turn */
+	int64_t oldest_over;                     /* no session reaches its lifetime before */
 	struct keys keys;
 	struct sets sets;
 	struct regions regions;

@@ -37,20 +37,22 @@ workers_open(pid_t zygote)
 	return children < 0 ? "open the list of its children" : NULL;
 }
 
-uint32_t
-workers_count(const struct supervisor *s, enum worker_state state)
+void
+worker_become(struct supervisor *s, struct worker *worker, enum worker_state state)
 {
-	uint32_t count = 0;
-
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
-		count += s->worker[i].state == state;
-	return count;
+	if (worker->state != WORKER_NONE)
+		s->workers[worker->state]--;
+	if (state != WORKER_NONE)
+		s->workers[state]++;
+	worker->state = state;
 }
 
 struct worker *
 workers_in(struct supervisor *s, enum worker_state state)
 {
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+	if (state != WORKER_NONE && s->workers[state] == 0)
+		return NULL;
+	for (uint32_t i = 0; i < s->settings.slots; i++)
 		if (s->worker[i].state == state)
 			return &s->worker[i];
 	return NULL;
@@ -59,7 +61,7 @@ workers_in(struct supervisor *s, enum worker_state state)
 static struct worker *
 known(struct supervisor *s, pid_t pid)
 {
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < s->settings.slots; i++)
 		if (s->worker[i].state != WORKER_NONE && s->worker[i].pid == pid)
 			return &s->worker[i];
 	return NULL;
@@ -77,7 +79,8 @@ workers_caller(struct supervisor *s, pid_t pid)
 	worker = workers_in(s, WORKER_NONE);
 	if (worker == NULL)
 		return NULL; /* more than were permitted */
-	*worker = (struct worker){.state = WORKER_BORN, .pid = pid, .born = s->forked};
+	*worker = (struct worker){.state = WORKER_NONE, .pid = pid, .born = s->forked};
+	worker_become(s, worker, WORKER_BORN);
 	if (s->unseen > 0)
 		s->unseen--;
 	return worker;
@@ -95,19 +98,27 @@ workers_zygote_is_clean(void)
 static uint32_t
 workers_alive(const struct supervisor *s)
 {
-	return SHAI_SLOTS_MAX - workers_count(s, WORKER_NONE);
+	uint32_t count = 0;
+
+	for (enum worker_state state = WORKER_BORN; state < WORKER_STATES; state++)
+		count += s->workers[state];
+	return count;
 }
 
 /* Corrects unseen: a fork that was permitted may have failed. */
 static void
 count_unseen(struct supervisor *s)
 {
-	char list[4096];
-	ssize_t length = pread(children, list, sizeof(list) - 1, 0);
 	uint32_t count = 0, expected = workers_alive(s) + !s->zygote_ended;
+	char list[4096];
+	off_t offset = 0;
+	ssize_t length;
 
-	for (ssize_t i = 0; i < length; i++)
-		count += list[i] == ' '; /* one after each number */
+	while ((length = pread(children, list, sizeof(list), offset)) > 0) {
+		offset += length;
+		for (ssize_t i = 0; i < length; i++)
+			count += list[i] == ' '; /* one after each number */
+	}
 	s->unseen = count > expected ? count - expected : 0;
 }
 
@@ -115,8 +126,7 @@ count_unseen(struct supervisor *s)
 static bool
 is_wanted(const struct supervisor *s)
 {
-	uint32_t waiting =
-	    workers_count(s, WORKER_BORN) + workers_count(s, WORKER_IDLE) + s->unseen;
+	uint32_t waiting = s->workers[WORKER_BORN] + s->workers[WORKER_IDLE] + s->unseen;
 
 	return workers_alive(s) + s->unseen < s->settings.slots && waiting < s->settings.idle_max;
 }
@@ -194,7 +204,7 @@ worker_ended(struct supervisor *s, const siginfo_t *ended)
 		back_off(s, true);
 	}
 	if (worker != NULL)
-		worker->state = WORKER_NONE;
+		worker_become(s, worker, WORKER_NONE);
 	else if (s->unseen > 0)
 		s->unseen--;
 }
@@ -241,7 +251,7 @@ workers_kill_all(struct supervisor *s)
 		(void)kill(s->zygote, SIGKILL);
 		(void)kill(-s->zygote, SIGKILL);
 	}
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < s->settings.slots; i++)
 		if (s->worker[i].state != WORKER_NONE)
 			(void)kill(s->worker[i].pid, SIGKILL);
 }

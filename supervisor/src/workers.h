@@ -14,8 +14,8 @@
  */
 const char *workers_open(pid_t zygote);
 
-/* The number of workers in a state. */
-uint32_t workers_count(const struct supervisor *s, enum worker_state state);
+/* Changes the state of a worker. */
+void worker_become(struct supervisor *s, struct worker *worker, enum worker_state state);
 
 /* Any worker in a state, or NULL. */
 struct worker *workers_in(struct supervisor *s, enum worker_state state);

@@ -6,6 +6,8 @@
 
 #include "crowd.h"
 #include "harness.h"
+#include "sessions.h"
+#include "slots.h"
 
 #define LIMIT 2
 #define REASON "only 2 connections from one address may be without a user for more than 1s"
@@ -24,8 +26,11 @@ gather(const uint8_t peer[SHAI_ADDRESS_SIZE])
 {
 	memset(&crowd, 0, sizeof(crowd));
 	crowd.settings.per_peer = LIMIT;
+	crowd.settings.slots = LIMIT + 1;
+	TAILQ_INIT(&crowd.unsettled);
+	slots_begin(&crowd);
 	for (int i = 0; i <= LIMIT; i++) {
-		crowd.session[i].state = SESSION_UNBOUND;
+		session_become(&crowd.session[i], SESSION_UNBOUND);
 		crowd.session[i].began = 5 * SECOND;
 		memcpy(crowd.session[i].peer, peer, SHAI_ADDRESS_SIZE);
 	}
@@ -53,7 +58,7 @@ sessions_that_live_without_a_user_count(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		gather(four);
-		crowd.session[LIMIT].state = cases[i].state;
+		session_become(&crowd.session[LIMIT], cases[i].state);
 		crowd.session[LIMIT].user = cases[i].user;
 		assert_int_equal(last_counts(), cases[i].counts);
 	}

@@ -47,6 +47,9 @@ harness_settings(void)
 void
 harness_send(struct harness *h, const void *record, size_t size, const struct descriptors *with)
 {
+	struct pollfd writable = {.fd = h->control, .events = POLLOUT};
+
+	EXPECT(poll(&writable, 1, PATIENCE_MILLISECONDS) == 1);
 	EXPECT(packet_send(h->control, record, size, with) == 0);
 }
 
@@ -168,6 +171,11 @@ send_slot(struct harness *h, uint32_t number)
 	struct descriptors with = {.count = 2};
 	int ends[2], channel[2];
 
+	if (number >= SHAI_FD_CHANNEL_COUNT) { /* there are no more numbers for ends */
+		record.count = 0;
+		harness_send(h, &record, sizeof(record), NULL);
+		return;
+	}
 	EXPECT(pipe2(ends, O_CLOEXEC) == 0);
 	EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) == 0);
 	record.end[0] = (struct shai_control_end_of_slot){ends_of_slot[0] + (int)number, 1};

@@ -291,6 +291,39 @@ limits_sessions_of_a_principal_and_their_time(void **state)
 	close(second.socket);
 }
 
+#define MANY 300
+
+static void
+many_sessions_live_at_the_same_time(void **state)
+{
+	static struct client clients[MANY];
+	struct shai_control_settings settings = harness_settings();
+	struct shai_control_forget forget = {
+	    .header = control_header(SHAI_CONTROL_FORGET, sizeof(forget)),
+	    .principal = "alice",
+	    .flags = SHAI_FORGET_END};
+	struct client next;
+
+	(void)state;
+	settings.slots = MANY;
+	settings.lifetime_s = 3600;
+	harness_start(&h, SERVES, &settings);
+	for (int i = 0; i < MANY; i++) {
+		clients[i] = client_begin(&h);
+		(void)client_bind(&clients[i], i % 2 == 0 ? "alice" : "bob");
+	}
+	harness_send(&h, &forget, sizeof(forget), NULL);
+	for (int i = 0; i < MANY; i += 2)
+		assert_true(client_closed(&clients[i]));
+	next = client_begin(&h); /* of a slot that has become free */
+	(void)client_bind(&next, "bob");
+	for (int i = 1; i < MANY; i += 2)
+		assert_false(client_has_report(&clients[i])); /* neither a message nor an end */
+	for (int i = 0; i < MANY; i++)
+		close(clients[i].socket);
+	close(next.socket);
+}
+
 /*
  * The supervisor gets the end of the first session and the login to the second at once,
  * while the first one's worker still runs.
@@ -355,6 +388,7 @@ main(void)
 	    TEST(a_worker_that_ended_after_its_reset_has_served),
 	    TEST(the_monitor_ends_sessions),
 	    TEST(limits_sessions_of_a_principal_and_their_time),
+	    TEST(many_sessions_live_at_the_same_time),
 	    TEST(a_session_that_ends_counts_for_its_user_no_longer),
 	    TEST(ends_a_session_without_a_user),
 	};

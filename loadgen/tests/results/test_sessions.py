@@ -25,7 +25,7 @@ ASKED_MICROS = 20.0
 PLAN = Plan("sessions", rounds=5, slice_seconds=1.0, session_lengths=(BARE, UNLIMITED), warm_up_seconds=1.0)
 ED25519 = Estimate(50.0, 49.0, 51.0)
 LIVE = {
-    "live": 640, "wanted": 10000, "pipelines": 20, "workers": 32, "memory_kib_per_session": 300, "revoked": 64,
+    "live": 640, "wanted": 10000, "pipelines": 20, "memory_kib_per_session": 300, "revoked": 64,
     "revoked_ms": 12.5, "answered_ms": 10.0, "limit": "memory",
 }  # fmt: skip
 

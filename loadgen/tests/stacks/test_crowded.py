@@ -12,9 +12,9 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "crds" / "examples" / "syse"
 
 
 def test_every_session_has_a_user_and_a_worker_of_its_own() -> None:
-    pipelines = crowded.plan(70, "127.0.0.1")
-    assert [len(pipeline.people) for pipeline in pipelines] == [32, 32, 6]
-    assert len({person.name for pipeline in pipelines for person in pipeline.people}) == 70
+    pipelines = crowded.plan(10_000, "127.0.0.1")
+    assert [len(pipeline.people) for pipeline in pipelines] == [4096, 4096, 1808]
+    assert len({person.name for pipeline in pipelines for person in pipeline.people}) == 10_000
     assert len({pipeline.address for pipeline in pipelines}) == 3
 
 
@@ -31,9 +31,10 @@ def test_a_users_only_access_rests_on_one_fact(tmp_path: Path) -> None:
 
 def test_pipelines_end_sessions_at_once_and_share_the_example_s_front_end() -> None:
     example = manifests.read(EXAMPLE)
-    documents = crowded.bundle(example, crowded.plan(34, "127.0.0.1"))
+    documents = crowded.bundle(example, crowded.plan(crowded.SESSIONS + 2, "127.0.0.1"))
     pipelines = [entry for entry in documents if entry["kind"] == "Pipeline"]
     assert {entry["spec"]["revocation"] for entry in pipelines} == {"immediate"}
     assert len({json.dumps(entry["spec"]["conduits"][0]) for entry in pipelines}) == 2, "a document has one pipeline"
+    assert [entry["spec"]["conduits"][1]["sessions"] for entry in pipelines] == [4096, 2]
     command = manifests.find_task(documents, crowded.FRONT_END)["spec"]["command"]
-    assert command[:-4] == manifests.find_task(example, crowded.FRONT_END)["spec"]["command"]
+    assert command[:-2] == manifests.find_task(example, crowded.FRONT_END)["spec"]["command"]

@@ -24,7 +24,7 @@ var shapes = map[string]shape{
 	KindTuple:      {needs: []string{"paths", "access"}, takes: []string{"ingress", "egress"}},
 	KindPipe:       {needs: []string{"from", "to", "policy"}, takes: []string{"slots"}},
 	KindChannel:    {needs: []string{"from", "to", "policy"}, takes: []string{"slots"}},
-	KindConnection: {needs: []string{"listen", "task"}, takes: []string{"ingress", "egress", "service"}},
+	KindConnection: {needs: []string{"listen", "task"}, takes: []string{"ingress", "egress", "service", "sessions"}},
 }
 
 // given lists the fields of a conduit that are set, besides name and kind.
@@ -34,6 +34,7 @@ func given(conduit Conduit) []string {
 		"paths": len(conduit.Paths) > 0, "access": conduit.Access != nil, "slots": conduit.Slots > 0,
 		"from": conduit.From != "", "to": conduit.To != "", "policy": conduit.Policy != nil,
 		"listen": conduit.Listen != "", "service": conduit.Service != "", "task": conduit.Task != "",
+		"sessions": conduit.Sessions > 0,
 	}
 	var list []string
 	for name, there := range present {

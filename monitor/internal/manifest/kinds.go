@@ -267,7 +267,13 @@ type Conduit struct {
 	// They sign it when they log in. Empty: Listen; in a Resolved pipeline it is never empty.
 	Service string `json:"service,omitempty" rule:"max=255"`
 	Task    string `json:"task,omitempty" rule:"max=63"`
+	// Sessions is how many users may have a session of the connection at the same time. 0 means
+	// DefaultSessions. Where sessions use pipes or channels, there are no more than slots.
+	Sessions int `json:"sessions,omitempty" rule:"max=4096"`
 }
+
+// DefaultSessions is the number of sessions of a connection that says no other.
+const DefaultSessions = 32
 
 // ConduitPath gives a policy to the conduits that match a pattern.
 type ConduitPath struct {

@@ -34,6 +34,9 @@ func (p *pipeline) switchTo(mode wire.Mode) {
 // Making another costs some 10 µs.
 const mountsKept = 4096
 
+// workersAhead is how many workers of a pipeline wait for connections, at most.
+const workersAhead = 32
+
 func (v *supervised) tellSettings() error {
 	p := v.pipeline
 	classes, err := p.services.catalog.ClassTable().File()
@@ -41,9 +44,9 @@ func (v *supervised) tellSettings() error {
 		return err
 	}
 	defer classes.Close()
-	limits := p.limits()
+	limits, slots := p.limits(), uint32(len(p.slots.channels)) //nolint:gosec // at most wire.SlotsMax
 	settings := supervision.Settings{
-		Mode: p.currentMode(), Slots: uint32(len(p.slots.channels)), IdleMax: uint32(len(p.slots.channels)), //nolint:gosec // at most maxSessions
+		Mode: p.currentMode(), Slots: slots, IdleMax: min(slots, workersAhead),
 		UnboundMS: count(limits.Login.Milliseconds()), LifetimeS: count(int64(limits.Lifetime.Seconds())),
 		PerPrincipal: count(int64(limits.PerUser)), PerPeer: count(int64(limits.PerPeer)), MountsMax: mountsKept,
 		Waiting: uint32(limits.Waiting), //nolint:gosec // at most supervision.WaitingMax

@@ -100,13 +100,15 @@ func egressOf(spec manifest.PipelineSpec) (egress policy.Conduit) {
 	return egress
 }
 
-// maxSessions limits the sessions of a pipeline whose workers have no conduits with
-// slots.
-const maxSessions = 32
-
-// newSlots makes as many slots as the slotted conduits of the workers have.
+// newSlots makes as many slots as the pipeline may have sessions: what the connection says,
+// and no more than the slotted conduits of the workers have.
 func (p *pipeline) newSlots() *slots {
-	count := maxSessions
+	count := manifest.DefaultSessions
+	for _, conduit := range p.spec.Conduits {
+		if conduit.Sessions > 0 {
+			count = conduit.Sessions
+		}
+	}
 	for _, conduit := range p.spec.Conduits {
 		for _, task := range p.tasks {
 			if len(task.spec.Parameters) > 0 && (conduit.From == task.name || conduit.To == task.name) {

@@ -15,7 +15,7 @@ import (
 // promises is how many bindings a supervisor may make before the monitor has recorded
 // them: the audit log has promised to record so many. Each takes less than a kilobyte of
 // its reserve.
-const promises = 2 * supervision.SlotsMax
+const promises = 2 * workersAhead
 
 // payRetry is how soon the monitor asks the audit log again when it promises nothing.
 const payRetry = time.Second

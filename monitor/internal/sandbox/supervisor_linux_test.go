@@ -68,7 +68,7 @@ func processesOf(t *testing.T, task Task) []int {
 // TestManyWorkers: many workers wait at a time; each gets a connection and a socket of its
 // own in place of the program's.
 func TestManyWorkers(t *testing.T) {
-	const workers = supervision.SlotsMax
+	const workers = 32
 	leakFree(t, func(t *testing.T) {
 		task, sessions, _ := serving(t, fmt.Sprint("serve ", workers), workers)
 		waiting.Until(t, "all workers are there", func() bool { return len(processesOf(t, task)) == 1+workers })

@@ -22,7 +22,7 @@ const (
 // constants maps every constant of the header to this package's value.
 var constants = map[string]uint64{
 	"SHAI_CONTROL_VERSION": Version, "SHAI_CONTROL_MAX": MaxRecord, "SHAI_CONTROL_FD": FDControl,
-	"SHAI_ADDRESS_SIZE": AddressSize, "SHAI_KEY_SIZE": KeySize, "SHAI_SLOTS_MAX": SlotsMax, "SHAI_WAITING_MAX": WaitingMax,
+	"SHAI_ADDRESS_SIZE": AddressSize, "SHAI_KEY_SIZE": KeySize, "SHAI_WAITING_MAX": WaitingMax,
 	"SHAI_SLOT_ENDS_MAX": SlotEndsMax, "SHAI_REGIONS_MAX": RegionsMax, "SHAI_STORE_PATH_MAX": StorePathMax,
 	"SHAI_STORE_COMMAND_MAX": StoreCommandMax, "SHAI_EVENTS_MAX": EventsMax,
 	"SHAI_COUNTERS_COUNT": CountersCount,

@@ -18,7 +18,6 @@ const (
 	FDControl       = 5
 	AddressSize     = 16
 	KeySize         = 32
-	SlotsMax        = 32
 	WaitingMax      = 4096 // connections that wait for a worker
 	SlotEndsMax     = 12
 	RegionsMax      = 512

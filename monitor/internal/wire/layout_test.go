@@ -32,6 +32,7 @@ var constants = map[string]uint64{
 	"SHAI_NAME_MAX": NameMax, "SHAI_PREFIX_MAX": PrefixMax, "SHAI_REASON_MAX": ReasonMax,
 	"SHAI_NONCE_SIZE": NonceSize, "SHAI_SIGNATURE_SIZE": SignatureSize,
 	"SHAI_BATCH_MAX": BatchMax, "SHAI_CLASSES_MAX": ClassesMax,
+	"SHAI_SLOTS_MAX":       SlotsMax,
 	"SHAI_DIRECTORIES_MAX": DirectoriesMax, "SHAI_DESCRIPTORS_MAX": DescriptorsMax,
 	"SHAI_MODE_BASELINE": uint64(ModeBaseline), "SHAI_MODE_DYNAMIC": uint64(ModeDynamic),
 	"SHAI_MODE_SHAI": uint64(ModeShai), "SHAI_MODE_AUDIT": uint64(ModeAudit),

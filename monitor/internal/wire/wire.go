@@ -44,6 +44,7 @@ const (
 	SignatureSize  = 64
 	BatchMax       = 64   // conduits in one [Open]
 	ClassesMax     = 8192 // classes in one capability set
+	SlotsMax       = 4096 // sessions of a task at the same time
 	DirectoriesMax = 240  // classes whose directories a session gets
 	DescriptorsMax = 253  // descriptors with one record
 )
