@@ -103,9 +103,8 @@ fence(struct supervisor *s, const struct control *record, struct descriptors *re
 	(void)received;
 	s->fencing = true; /* of two, the later one answers the earlier one, too */
 	s->fenced = record->fence->number;
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
-		if (s->session[i].state == SESSION_ENDING)
-			s->session[i].awaited = true;
+	for (uint32_t i = 0; i < s->settings.slots; i++)
+		session_await(&s->session[i]);
 	return 0;
 }
 

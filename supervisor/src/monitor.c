@@ -40,26 +40,13 @@ monitor_send(struct supervisor *s, const void *record, size_t size, int descript
 	return sent(s, packet_send(SHAI_CONTROL_FD, record, size, &with));
 }
 
-/*
- * Whether a killed worker of a session that ended before the fence may still run: a system
- * call that it was in can have an effect.
- */
-static bool
-is_held_up(const struct supervisor *s)
-{
-	for (size_t i = 0; i < SHAI_SLOTS_MAX; i++)
-		if (s->session[i].state == SESSION_ENDING && s->session[i].awaited)
-			return true;
-	return false;
-}
-
 static int
 tell_fenced(struct supervisor *s)
 {
 	struct shai_control_fence record = {
 	    .header = monitor_header(SHAI_CONTROL_FENCED, sizeof(record)), .number = s->fenced};
 
-	if (!s->fencing || is_held_up(s))
+	if (!s->fencing || s->awaited > 0)
 		return 0;
 	if (monitor_send(s, &record, sizeof(record), -1) != 0)
 		return -1;

@@ -49,9 +49,22 @@ session_become(struct session *session, enum session_state state)
 		TAILQ_INSERT_TAIL(&s->unsettled, session, unsettled);
 	if (!is_unsettled(state) && is_unsettled(session->state))
 		TAILQ_REMOVE(&s->unsettled, session, unsettled);
+	if (session->awaited) {
+		session->awaited = false;
+		s->awaited--;
+	}
 	if (state == SESSION_NONE && session->slot < s->taken)
 		s->taken = session->slot;
 	session->state = state;
+}
+
+void
+session_await(struct session *session)
+{
+	if (session->state != SESSION_ENDING || session->awaited)
+		return;
+	session->awaited = true;
+	session->supervisor->awaited++;
 }
 
 struct session *

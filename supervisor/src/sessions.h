@@ -33,6 +33,9 @@ struct session *session_find(struct supervisor *s, uint64_t id);
 /* Changes the state of a session of a supervisor that has its settings. */
 void session_become(struct session *session, enum session_state state);
 
+/* Lets no fence be answered before the worker of a session that is ending is gone. */
+void session_await(struct session *session);
+
 /* Whether the worker of a session may still say something. */
 bool session_lives(const struct session *session);
 

@@ -142,7 +142,8 @@ struct supervisor {
 
 	bool full; /* the monitor does not read its socket now */
 	uint64_t next_session;
-	uint64_t fenced; /* the number of a fence that is not answered */
+	uint64_t fenced;  /* the number of a fence that is not answered */
+	uint32_t awaited; /* sessions whose end it waits for: a killed worker may still run */
 	bool fencing;
 	uint32_t idle_told;
 	int64_t idle_after;
