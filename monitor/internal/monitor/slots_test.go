@@ -13,7 +13,37 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"shai.dev/monitor/internal/manifest"
 )
+
+// A pipeline serves as many sessions as its connection says, and no more than the pipes and
+// channels of its workers have slots.
+func TestSessionsOfAConnection(t *testing.T) {
+	for name, test := range map[string]struct {
+		sessions, slots int
+		from            string
+		want            int
+	}{
+		"unless the connection says it": {0, 0, "", manifest.DefaultSessions},
+		"many":                          {4096, 0, "", 4096},
+		"fewer than slots":              {2, 3, "worker", 2},
+		"more than slots":               {100, 3, "worker", 3},
+		"slots of others":               {100, 3, "indexer", 100},
+	} {
+		conduits := []manifest.Conduit{{Kind: manifest.KindConnection, Task: "worker", Sessions: test.sessions}}
+		if test.slots > 0 {
+			conduits = append(conduits, manifest.Conduit{Kind: manifest.KindPipe, From: test.from, Slots: test.slots})
+		}
+		p := &pipeline{spec: manifest.PipelineSpec{Conduits: conduits}, tasks: map[string]*runningTask{
+			"worker":  {name: "worker", spec: manifest.TaskSpec{Parameters: []string{"user"}}},
+			"indexer": {name: "indexer"},
+		}}
+		if got := len(p.newSlots().channels); got != test.want {
+			t.Errorf("%s: %d slots, want %d", name, got, test.want)
+		}
+	}
+}
 
 // No two sessions have the same slot, and every slot is released, however the sessions
 // end.
