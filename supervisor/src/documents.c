@@ -23,7 +23,10 @@
 static size_t
 mounts_kept(const struct supervisor *s)
 {
-	const size_t others = SHAI_SLOTS_MAX * (SHAI_SLOT_ENDS_MAX + 4) + 2 * SHAI_DESCRIPTORS_MAX;
+	const size_t slots = s->settings.slots;
+	/* There are no numbers for the ends of more. */
+	const size_t ended = slots < SHAI_FD_PIPE_COUNT ? slots : SHAI_FD_PIPE_COUNT;
+	const size_t others = ended * SHAI_SLOT_ENDS_MAX + slots * 4 + 2 * SHAI_DESCRIPTORS_MAX;
 	size_t kept = s->settings.mounts_max;
 
 	if (kept + others > s->files_max)
