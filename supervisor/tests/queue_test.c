@@ -271,7 +271,7 @@ flood(size_t hosts)
 	size_t before;
 
 	settings.waiting = 256;
-	settings.slots = settings.idle_max = SHAI_SLOTS_MAX;
+	settings.slots = settings.idle_max = 32;
 	settings.unbound_ms = 100;
 	harness_start(&h, SERVES, &settings);
 	before = descriptors_of(h.supervisor);
@@ -287,7 +287,7 @@ flood(size_t hosts)
 
 			(void)client_bind(&alice, "alice");
 			assert_true(descriptors_of(h.supervisor) <=
-				    before + settings.waiting + 2 * SHAI_SLOTS_MAX);
+				    before + settings.waiting + 2 * settings.slots);
 			(void)close(alice.socket);
 		}
 	}

@@ -76,11 +76,11 @@ const DefaultProcesses = 1024
 // launcher.
 func (spec Spec) MaxProcesses() uint64 {
 	const launcherThreads = 32 // more than the Go runtime makes
-	limit := cmp.Or(spec.Limits.Processes, DefaultProcesses)
-	if spec.Confined && spec.Serving {
-		limit = min(limit, uint64(spec.Workers)+1+launcherThreads)
+	if !spec.Confined || !spec.Serving {
+		return cmp.Or(spec.Limits.Processes, DefaultProcesses)
 	}
-	return limit
+	needed := uint64(spec.Workers) + 1 + launcherThreads
+	return min(needed, cmp.Or(spec.Limits.Processes, needed))
 }
 
 // Spec describes a task and its rights from its first instruction on.

@@ -18,6 +18,7 @@ func TestLimitsOnProcesses(t *testing.T) {
 		{Spec{Confined: true, Serving: true, Workers: 4}, 4 + 1 + 32},
 		{Spec{Confined: true, Serving: true, Workers: 4, Limits: many}, 4 + 1 + 32},
 		{Spec{Confined: true, Serving: true, Workers: 4, Limits: some}, 30},
+		{Spec{Confined: true, Serving: true, Workers: 4096}, 4096 + 1 + 32},
 		{Spec{Serving: true, Workers: 4}, DefaultProcesses},
 	} {
 		if got := test.spec.MaxProcesses(); got != test.want {
