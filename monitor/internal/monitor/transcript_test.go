@@ -223,6 +223,7 @@ func (p *player) leaves(name, how string) string {
 			return "no: " + answer
 		}
 		delete(p.users, name)
+		p.awaitEnd(u) // so that the next connection finds the slot free
 		return "yes"
 	}
 	delete(p.users, name)
