@@ -28,15 +28,18 @@ var layers = [][]string{
 	{"internal/monitor"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
+	{"internal/pipeline"},
+	{"internal/pipeline/pipelinetest"}, // for tests
+	{"internal/decision", "internal/meaning", "internal/metrics"},
 	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot",
-		"internal/taskid"},
+		"internal/taskid", "internal/tasklog"},
 	{"internal/supervision", "internal/sandbox/plan"},
 	{"internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},
 	{"internal/wire", "internal/pattern", "internal/kvcommand"},
 	{"policy"},
-	{"internal/bug", "internal/codec", "internal/waiting"}, // the last for tests
+	{"internal/bug", "internal/codec", "internal/shellword", "internal/waiting"}, // the last for tests
 }
 
 type listed struct {

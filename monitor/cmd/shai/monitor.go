@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"shai.dev/monitor/internal/monitor"
+	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/taskid"
 )
 
@@ -30,7 +31,7 @@ type monitorFlags struct {
 	taskIDs, taskRegistry         string
 	giveData                      bool
 	auditSize                     string
-	sessions                      monitor.SessionLimits
+	sessions                      pipeline.SessionLimits
 }
 
 func (p *program) monitorCommand() *cobra.Command {
@@ -81,11 +82,11 @@ where it only answers clients with a certificate by --client-ca.`,
 		"how many sessions with a pipeline a user may have at a time; default: half of its workers, rounded up")
 	f.IntVar(&flags.sessions.PerPeer, "connections-per-address", 0,
 		"how many connections of an address may be without a user for more than a second; default: half of the workers, rounded up")
-	f.IntVar(&flags.sessions.Waiting, "waiting-connections", monitor.DefaultWaiting,
+	f.IntVar(&flags.sessions.Waiting, "waiting-connections", pipeline.DefaultWaiting,
 		"how many connections may wait for a worker (Linux); beyond, the address with the most loses its latest one")
-	f.DurationVar(&flags.sessions.Login, "login-time", monitor.DefaultLoginTime,
+	f.DurationVar(&flags.sessions.Login, "login-time", pipeline.DefaultLoginTime,
 		"how long a connection may be without a user")
-	f.DurationVar(&flags.sessions.Lifetime, "session-time", monitor.DefaultLifetime, "how long a session may last")
+	f.DurationVar(&flags.sessions.Lifetime, "session-time", pipeline.DefaultLifetime, "how long a session may last")
 	f.StringVar(&flags.logFormat, "log-format", "text", "text or json")
 	_ = command.MarkFlagRequired("data")
 	_ = command.MarkFlagRequired("state")
@@ -94,12 +95,12 @@ where it only answers clients with a certificate by --client-ca.`,
 	return command
 }
 
-func checkLimits(l monitor.SessionLimits) error {
+func checkLimits(l pipeline.SessionLimits) error {
 	if l.PerUser < 0 || l.PerPeer < 0 || l.Login <= 0 || l.Lifetime <= 0 {
 		return errors.New("--sessions-per-user, --connections-per-address, --login-time and --session-time: expected numbers above 0")
 	}
-	if l.Waiting < 1 || l.Waiting > monitor.MaxWaiting {
-		return fmt.Errorf("--waiting-connections %d: expected a number from 1 to %d", l.Waiting, monitor.MaxWaiting)
+	if l.Waiting < 1 || l.Waiting > pipeline.MaxWaiting {
+		return fmt.Errorf("--waiting-connections %d: expected a number from 1 to %d", l.Waiting, pipeline.MaxWaiting)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"shai.dev/monitor/internal/monitor"
+	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/taskid"
 )
 
@@ -39,7 +40,7 @@ func TestMonitorOptions(t *testing.T) {
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
 		Supervisor: root + "/supervisor",
 		Define:     map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
-		Sessions: monitor.SessionLimits{Waiting: 1024, Login: 10 * time.Second, Lifetime: 12 * time.Hour},
+		Sessions: pipeline.SessionLimits{Waiting: 1024, Login: 10 * time.Second, Lifetime: 12 * time.Hour},
 		Version:  version()}
 	for _, test := range []struct {
 		name   string
@@ -78,7 +79,7 @@ func TestMonitorOptions(t *testing.T) {
 		{name: "limits of sessions", words: []string{"--sessions-per-user", "3",
 			"--connections-per-address", "4", "--waiting-connections", "5", "--login-time", "1s", "--session-time", "1h"},
 			change: func(o *monitor.Options) {
-				o.Sessions = monitor.SessionLimits{PerUser: 3, PerPeer: 4, Waiting: 5, Login: time.Second, Lifetime: time.Hour}
+				o.Sessions = pipeline.SessionLimits{PerUser: 3, PerPeer: 4, Waiting: 5, Login: time.Second, Lifetime: time.Hour}
 			}},
 		{name: "no connection may wait", words: []string{"--waiting-connections", "0"}, fails: "--waiting-connections 0: expected"},
 		{name: "sessions that end at once", words: []string{"--session-time", "0s"}, fails: "expected numbers above 0"},

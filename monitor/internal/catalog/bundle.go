@@ -260,3 +260,6 @@ func (b Bundle) clone() Bundle {
 	b.Principals, b.Facts = slices.Clone(b.Principals), slices.Clone(b.Facts)
 	return b
 }
+
+// NameIn returns the catalog's name of a pipeline's conduits, or of its task: "syse/documents".
+func NameIn(pipeline, name string) string { return pipeline + "/" + name }

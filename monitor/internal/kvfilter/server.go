@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -22,6 +24,19 @@ type Secrets struct {
 	// Administrator is the monitor's own user.
 	Administrator string
 	Password      string
+}
+
+// ReadSecrets reads the file that "shai keyvalue configure" has written.
+func ReadSecrets(path string) (Secrets, error) {
+	var secrets Secrets
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return secrets, fmt.Errorf("read key-value secrets: %w", err)
+	}
+	if err := json.Unmarshal(text, &secrets); err != nil {
+		return secrets, fmt.Errorf("read key-value secrets %s: %w", path, err)
+	}
+	return secrets, nil
 }
 
 // NewSecrets draws new secrets, for one run of the store.

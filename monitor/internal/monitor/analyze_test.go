@@ -7,12 +7,15 @@ package monitor
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/supervision"
 )
 
 // A run that fails, or that is cancelled, leaves the previous result in force, and status
@@ -54,9 +57,10 @@ func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 		}, "context canceled"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m, p := bareMonitor(t)
+			m, _ := bareMonitor(t)
 			analyzeBare(t, m)
-			known, set := m.analyses["bare"], bareSet(t, p)
+			known, supervisor := m.analyses["bare"], superviseBare(t, m).Supervisor()
+			supervisor.Since()
 			good, err := m.LatestAnalysis(t.Context(), "bare")
 			if err != nil {
 				t.Fatal(err)
@@ -64,8 +68,8 @@ func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 			if err := test.run(t, m); err == nil {
 				t.Fatal("the run succeeded")
 			}
-			if m.analyses["bare"] != known || bareSet(t, p) != set {
-				t.Error("the result in force, or its capability sets, are others")
+			if told := supervisor.Since(); m.analyses["bare"] != known || len(told) > 0 {
+				t.Errorf("the result in force is another, or its capability sets are: %q", told)
 			}
 			if latest, err := m.LatestAnalysis(t.Context(), "bare"); err != nil || !latest.Started.Equal(good.Started) {
 				t.Errorf("the latest analysis is that of %v, %v", latest.Started, err)
@@ -95,35 +99,42 @@ func TestAFailedRunLeavesTheLastResult(t *testing.T) {
 // The scope active analyses only the instances of open sessions. The results about the
 // others are kept if they are of the same state.
 func TestOnlyActiveInstancesAreAnalyzedAgain(t *testing.T) {
-	s := wireStack(t)
-	p := s.pipeline()
-	if bound := s.wireSession(t).authenticate("alice"); bound.Status != 0 {
-		t.Fatal(bound.Reason)
-	}
-	alice, bob := p.sets["worker(alice, de)"], p.sets["worker(bob, de)"]
-	active := func(full bool) api.Analysis {
-		report, err := s.monitor.Analyze(t.Context(), api.AnalyzeRequest{Scope: api.ScopeActive, Full: full},
-			func(api.Progress) {})
-		s.must(err)
-		return report
-	}
-	report := active(false)
-	if report.Scope != api.ScopeActive || report.Instances != 3 || p.sets["worker(alice, de)"] == alice ||
-		p.sets["worker(bob, de)"] != bob {
-		t.Errorf("scope %s, %d instances; alice is new: %v, bob is new: %v", report.Scope, report.Instances,
-			p.sets["worker(alice, de)"] != alice, p.sets["worker(bob, de)"] != bob)
-	}
-	// The result about bob must not be used: he is left out.
-	report = active(true)
-	if report.Instances != 2 || p.sets["worker(bob, de)"] != nil {
-		t.Errorf("in full: %d instances; bob: %v", report.Instances, p.sets["worker(bob, de)"])
-	}
-	// Nothing is known of this state: he is left out, too.
-	s.monitor.setAnalysis("probe", &analyzed{plan: p.plan})
-	p.dropSets(every, "")
-	report = active(false)
-	if report.Instances != 2 || p.sets["worker(alice, de)"] == nil || p.sets["worker(bob, de)"] != nil {
-		t.Errorf("%d instances; alice: %v, bob: %v", report.Instances, p.sets["worker(alice, de)"],
-			p.sets["worker(bob, de)"])
+	m, p := bareMonitor(t)
+	analyzeBare(t, m)
+	supervisor := superviseBare(t, m).Supervisor()
+	supervisor.Sessions.Receive(supervision.Events{Events: []supervision.Event{
+		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711, Peer: netip.MustParseAddr("192.0.2.1").As16()},
+		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "alice", Instance: "worker(alice, de)",
+			Reason: "analyzed"},
+	}})
+	supervisor.Since()
+	const alices = "set worker(alice, de) alice de flags 3, 3 classes"
+	for _, step := range []struct {
+		name      string
+		full      bool
+		instances uint64
+		told      []string // the supervisor
+	}{
+		{"alice again", false, 3, []string{alices}},
+		// The result about bob must not be used: he is left out.
+		{"in full", true, 2, []string{"forget bob de flags 0", alices}},
+		// Nothing is known of this state: he is left out, too.
+		{"of another state", false, 2, []string{alices}},
+	} {
+		if step.name == "of another state" {
+			analyzeBare(t, m)
+			m.setAnalysis("bare", &analyzed{plan: p.Plan()})
+			p.DropSets()
+			supervisor.Since()
+		}
+		request := api.AnalyzeRequest{Scope: api.ScopeActive, Full: step.full}
+		report, err := m.Analyze(t.Context(), request, func(api.Progress) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := supervisor.Since()
+		if report.Scope != api.ScopeActive || report.Instances != step.instances || !slices.Equal(told, step.told) {
+			t.Errorf("%s: scope %s, %d instances; the supervisor is told %q", step.name, report.Scope, report.Instances, told)
+		}
 	}
 }

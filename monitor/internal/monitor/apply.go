@@ -13,7 +13,9 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/meaning"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
 )
 
 // maxLabel limits the length of a bundle's label in bytes.
@@ -85,7 +87,7 @@ func (m *Monitor) candidateOf(sources []manifest.Source, prune bool) (*candidate
 	if err := m.feasible(c.resolved); err != nil {
 		return nil, err
 	}
-	if c.catalog, err = catalogBundle(c.bundle, m.options.Data); err != nil {
+	if c.catalog, err = meaning.ForCatalog(c.bundle, m.options.Data); err != nil {
 		return nil, api.Invalid("apply", "", "%v", err)
 	}
 	c.catalog.Fetched, err = m.fetchUnknown(c)
@@ -142,13 +144,8 @@ func (m *Monitor) feasible(resolved map[string]*manifest.Resolved) error {
 		return api.Invalid("apply", "", "%v", err)
 	}
 	for name, one := range resolved {
-		if err := checkDirectories(one.Pipeline.Spec); err != nil {
+		if err := pipeline.Check(one); err != nil {
 			return api.Invalid("apply pipeline "+name, "", "%v", err)
-		}
-		for _, task := range one.Tasks {
-			if _, err := layout(one.Pipeline.Spec, task.Metadata.Name, task.Spec); err != nil {
-				return api.Invalid("apply pipeline "+name, "", "%v", err)
-			}
 		}
 	}
 	return nil
@@ -166,7 +163,7 @@ func (m *Monitor) analyzeAgain(ctx context.Context) (warnings []string) {
 			m.mu.Unlock()
 			continue
 		}
-		if known.result != nil && known.result.Current(m.state()) && known.plan == p.plan {
+		if known.result != nil && known.result.Current(m.state()) && known.plan == p.Plan() {
 			continue
 		}
 		if _, err := m.analyze(ctx, p, api.AnalyzeRequest{Scope: api.ScopeAll}, func(api.Progress) {}); err != nil {
@@ -177,15 +174,10 @@ func (m *Monitor) analyzeAgain(ctx context.Context) (warnings []string) {
 	return warnings
 }
 
-func (m *Monitor) refreshRegions() {
-	table := newRegionTable(m.state())
-	m.regions.Store(&table)
-}
-
 // record writes an audit record that belongs to no single pipeline.
 func (m *Monitor) record(event audit.Event) {
 	if err := m.audit.Append(event); err != nil {
-		m.metrics.auditFailures.Inc()
+		m.metrics.AuditFailures.Inc()
 		m.logger.Error("audit record is lost", "kind", event.Kind, "error", err)
 	}
 }

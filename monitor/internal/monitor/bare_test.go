@@ -10,111 +10,18 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
-	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/taskid"
 )
 
-// bareManifest is a pipeline of which no task ever runs: the tests ask the monitor's
-// decisions directly.
-const bareManifest = `
-apiVersion: shai.dev/v1alpha1
-kind: Policy
-metadata: {name: open}
-spec: {text: "read :- true. update :- true."}
----
-apiVersion: shai.dev/v1alpha1
-kind: Policy
-metadata: {name: dropbox}
-spec: {text: "read :- sKeyIs(\"admin\"). update :- true."}
----
-apiVersion: shai.dev/v1alpha1
-kind: Policy
-metadata: {name: diary}
-spec:
-  text: |
-    policy diary(owner) {
-      read :- sKeyIs(owner).
-      read :- sKeyIs(K), concat(F, "friends/", owner), F says friend(K).
-    }
----
-apiVersion: shai.dev/v1alpha1
-kind: Policy
-metadata: {name: offer}
-spec: {text: "read :- timeIs(T), lt(T, 2100-01-01T00:00:00Z)."}
----
-apiVersion: shai.dev/v1alpha1
-kind: Policy
-metadata: {name: user}
-spec:
-  text: |
-    policy user(name, region) { read :- sKeyIs(name), sRegionIs(region). }
----
-apiVersion: shai.dev/v1alpha1
-kind: FactSource
-metadata: {name: population}
-spec:
-  inline:
-    - {conduit: friends/alice, says: friend, tuples: [[bob]]}
-    - {conduit: population, says: home, tuples: [[alice, de], [bob, de]]}
-    - {conduit: regions, says: prefix, tuples: [["192.0.2.0/24", de]]}
----
-apiVersion: shai.dev/v1alpha1
-kind: Task
-metadata: {name: worker}
-spec:
-  command: [/bin/true]
-  runtime: [/lib]
-  run: Always
-  parameters: [user, region]
-  taint: {name: user, arguments: {name: "{user}", region: "{region}"}}
-  reads: [documents]
-  writes: [web]
----
-apiVersion: shai.dev/v1alpha1
-kind: Task
-metadata: {name: collector}
-spec:
-  command: [/bin/true]
-  runtime: [/lib]
-  run: Once
-  taint: {name: open}
-  reads: [documents]
----
-apiVersion: shai.dev/v1alpha1
-kind: Pipeline
-metadata: {name: bare}
-spec:
-  mode: shai
-  revocation: lazy
-  tasks: [worker, collector]
-  expect:
-    - task: worker
-      from: {conduit: population, says: home, parameters: [user, region]}
-  conduits:
-    - name: documents
-      kind: file
-      ingress: true
-      paths:
-        - {path: "/open/**", policy: {name: open}}
-        - {path: "/dropbox/**", policy: {name: dropbox}}
-        - {path: "/diary/{owner}/**", policy: {name: diary, arguments: {owner: "{owner}"}}}
-        - {path: "/offer/**", policy: {name: offer}}
-    - name: web
-      kind: connection
-      egress: true
-      listen: "127.0.0.1:1"
-      task: worker
-`
-
-// documentsOfBare are the files of bareManifest's pipeline.
-var documentsOfBare = []string{"/open/1.txt", "/dropbox/1.txt", "/diary/alice/1.txt", "/offer/1.txt"}
-
-// bareMonitor is a monitor with bareManifest in force and its documents linked.
-func bareMonitor(t *testing.T) (*Monitor, *pipeline) {
+// bareMonitor is a monitor with pipelinetest.Bare in force and its documents linked.
+func bareMonitor(t *testing.T) (*Monitor, *pipeline.Pipeline) {
 	t.Helper()
 	m, err := Open(context.Background(), bareOptions(t))
 	if err != nil {
@@ -125,24 +32,24 @@ func bareMonitor(t *testing.T) (*Monitor, *pipeline) {
 			t.Errorf("close: %v", err)
 		}
 	})
-	applyBare(t, m, bareManifest)
+	applyBare(t, m, pipelinetest.Bare)
 	return m, m.pipelines["bare"]
 }
 
 // bareOptions are those of a monitor with documents and nothing else.
 func bareOptions(t *testing.T) Options {
 	t.Helper()
-	needSandbox(t)
+	pipelinetest.NeedSandbox(t)
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"),
-		TaskIDs: taskUsers(root),
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		TaskIDs: taskUsers(root), Library: root, Define: pipelinetest.Define(t),
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
-	for _, name := range documentsOfBare {
+	for _, name := range pipelinetest.BareDocuments {
 		path := filepath.Join(options.Data, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -192,12 +99,33 @@ func classOf(t *testing.T, m *Monitor, name string) uint32 {
 	return m.state().ClassOf(id)
 }
 
-// bareTask represents a started task.
-type bareTask struct {
-	sandbox.Task
-	name string
-	pid  int
+// superviseBare starts the worker of pipeline "bare", in whose place, and in that of its
+// supervisor, the result stands.
+func superviseBare(t *testing.T, m *Monitor) *pipelinetest.Backend {
+	t.Helper()
+	backend := &pipelinetest.Backend{Backend: m.services.Backend}
+	m.services.Backend = backend
+	if _, err := m.StartTask(t.Context(), "bare", "worker"); err != nil {
+		t.Fatal(err)
+	}
+	return backend
 }
 
-func (b bareTask) Name() string { return b.name }
-func (b bareTask) PID() int     { return b.pid }
+// holds reports whether an instance's capability set, as it is in force, has a class.
+func holds(t *testing.T, backend *pipelinetest.Backend, instance string, class uint32) bool {
+	t.Helper()
+	set, inForce := backend.Supervisor().Set(instance)
+	if !inForce {
+		t.Fatalf("%s has no capability set", instance)
+	}
+	return slices.Contains(set.Classes, class)
+}
+
+// collectorOpens reports whether the task of pipeline "bare" that has no users may open a file.
+func collectorOpens(t *testing.T, m *Monitor, name string, flags int) bool {
+	t.Helper()
+	self := os.Getpid()
+	verdict := m.pipelines["bare"].Open(t.Context(), pipelinetest.OpenRequest(t, pipelinetest.NewTask("collector", self), self,
+		filepath.Join(m.options.Data, name), flags))
+	return verdict.Errno == 0
+}

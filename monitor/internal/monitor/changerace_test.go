@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/waiting"
 )
 
@@ -22,14 +23,14 @@ import (
 // with a former key, and no connection gets a former region.
 func TestChangesInTheInstantOfALogin(t *testing.T) {
 	const changes = 10
-	key := hex.EncodeToString(keyOf("alice").Public().(ed25519.PublicKey))
+	key := hex.EncodeToString(pipelinetest.Key("alice").Public().(ed25519.PublicKey))
 	for name, of := range map[string]struct {
 		fact    api.Fact
 		prepare func(*stack) (try func() bool)
 	}{
 		"an access": {apiFact("friends/bob", "friend", "alice"), readingOfBob},
 		"a key":     {apiFact("population", "key", "alice", key), loginOfAlice},
-		"a region":  {apiFact(regionsConduit, prefixRelation, "127.0.1.0/24", "de"), connectionFromGermany},
+		"a region":  {apiFact("regions", "prefix", "127.0.1.0/24", "de"), connectionFromGermany},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStack(t)
@@ -41,7 +42,7 @@ func TestChangesInTheInstantOfALogin(t *testing.T) {
 			s.open()
 			s.apply()
 			s.changeFacts(api.FactChange{Add: []api.Fact{
-				apiFact("friends/bob", "friend", "alice"), apiFact(regionsConduit, prefixRelation, "127.0.1.0/24", "de"),
+				apiFact("friends/bob", "friend", "alice"), apiFact("regions", "prefix", "127.0.1.0/24", "de"),
 			}})
 			s.analyze()
 			s.startWorkers()

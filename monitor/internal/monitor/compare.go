@@ -87,12 +87,12 @@ func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, er
 		return nil, api.Invalid("compare", "", "%v", err)
 	}
 	for name, p := range s.old {
-		if err := m.remember(p); err != nil {
+		if err := p.Remember(); err != nil {
 			return nil, err
 		}
-		plan := *p.plan
+		plan := *p.Plan()
 		side := &compared{before: &plan}
-		if known := m.analyses[name]; known != nil && known.plan == p.plan &&
+		if known := m.analyses[name]; known != nil && known.plan == p.Plan() &&
 			known.result.Covers(&plan, c.change.Before) {
 			side.result = known.result.On(&plan)
 		}
@@ -104,7 +104,7 @@ func (m *Monitor) prepareComparison(request api.CompareRequest) (*comparison, er
 			side = &compared{}
 			c.sides[name] = side
 		}
-		plan := *p.plan
+		plan := *p.Plan()
 		side.after, side.same = &plan, p == s.old[name]
 		if side.before != nil {
 			plan.Seen = side.before.Seen // instances seen before are expected on both sides

@@ -14,6 +14,7 @@ import (
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 )
 
 // answers returns explain's answers about every expected instance and document: who may
@@ -21,7 +22,7 @@ import (
 func answers(t *testing.T, m *Monitor) map[string]bool {
 	t.Helper()
 	allowed := map[string]bool{}
-	for _, document := range documentsOfBare {
+	for _, document := range pipelinetest.BareDocuments {
 		for _, q := range []api.Question{
 			{Principal: "alice", Region: "de", Task: "worker"}, {Principal: "bob", Region: "de", Task: "worker"},
 			{Task: "collector"},
@@ -89,7 +90,7 @@ func TestCompareForetellsAnApply(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, _ := bareMonitor(t)
-			text, candidate := bareManifest, bareManifest
+			text, candidate := pipelinetest.Bare, pipelinetest.Bare
 			for _, change := range test.before {
 				text = change(t, text)
 			}
@@ -97,6 +98,9 @@ func TestCompareForetellsAnApply(t *testing.T) {
 				candidate = change(t, candidate)
 			}
 			applyBare(t, m, text)
+			analyzeBare(t, m)
+			supervisor := superviseBare(t, m).Supervisor()
+			supervisor.Since()
 			was, state := answers(t, m), m.state()
 			view, err := os.ReadDir(m.view.Path())
 			if err != nil {
@@ -107,8 +111,11 @@ func TestCompareForetellsAnApply(t *testing.T) {
 				t.Fatal(err)
 			}
 			again, err := os.ReadDir(m.view.Path())
-			if err != nil || m.state() != state || len(again) != len(view) || m.pipelines["bare"].sets == nil {
+			if err != nil || m.state() != state || len(again) != len(view) {
 				t.Errorf("comparing has changed something: %v", err)
+			}
+			if told := supervisor.Since(); len(told) > 0 {
+				t.Errorf("comparing has changed capability sets: %q", told)
 			}
 			applyBare(t, m, candidate)
 			is := answers(t, m)
@@ -160,12 +167,12 @@ func TestComparisonsThatFail(t *testing.T) {
 	state := m.state()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	request := api.CompareRequest{Prune: true, Sources: []manifest.Source{{Name: "bare.yaml", Text: bareManifest}}}
+	request := api.CompareRequest{Prune: true, Sources: []manifest.Source{{Name: "bare.yaml", Text: pipelinetest.Bare}}}
 	if _, err := m.Compare(ctx, request, func(api.Progress) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	var mistakes manifest.Errors
-	if _, err := compareText(m, strings.Replace(bareManifest, "name: dropbox", "name: dropbx", 1)); !errors.As(err,
+	if _, err := compareText(m, strings.Replace(pipelinetest.Bare, "name: dropbox", "name: dropbx", 1)); !errors.As(err,
 		&mistakes) {
 		t.Errorf("a missing policy: %v", err)
 	}
@@ -177,13 +184,13 @@ func TestComparisonsThatFail(t *testing.T) {
 // A pipeline that is added or removed opens or closes all of its flows.
 func TestComparePipelinesThatComeAndGo(t *testing.T) {
 	m, _ := bareMonitor(t)
-	twin := bareManifest + "---\napiVersion: shai.dev/v1alpha1\nkind: Pipeline\nmetadata: {name: twin}\nspec: {tasks: [collector], conduits: [" +
+	twin := pipelinetest.Bare + "---\napiVersion: shai.dev/v1alpha1\nkind: Pipeline\nmetadata: {name: twin}\nspec: {tasks: [collector], conduits: [" +
 		`{name: documents, kind: file, ingress: true, paths: [{path: "/twin/**", policy: {name: open}}]}]}` + "\n"
 	comes, err := compareText(m, twin)
 	if err != nil || comes.OpenedTotal != 0 || comes.ClosedTotal != 0 {
 		t.Errorf("a pipeline without documents comes: %+v, %v", comes, err)
 	}
-	head, _, _ := strings.Cut(bareManifest, "---\napiVersion: shai.dev/v1alpha1\nkind: Pipeline")
+	head, _, _ := strings.Cut(pipelinetest.Bare, "---\napiVersion: shai.dev/v1alpha1\nkind: Pipeline")
 	goes, err := compareText(m, head)
 	if err != nil || goes.FlowsBefore == 0 || goes.ClosedTotal != goes.FlowsBefore || goes.FlowsAfter != 0 {
 		t.Errorf("the pipeline goes: %+v, %v", goes, err)

@@ -22,7 +22,7 @@ func TestFactsChangeInOneStep(t *testing.T) {
 	s.principal("alice", "de")
 	s.principal("bob", "de")
 	s.fact("friends/bob", "friend", "alice")
-	s.fact(regionsConduit, prefixRelation, "127.0.0.0/8", "de")
+	s.fact("regions", "prefix", "127.0.0.0/8", "de")
 	s.start()
 	ctx, stop := context.WithCancel(t.Context())
 	var others sync.WaitGroup
@@ -59,25 +59,5 @@ func TestFactsChangeInOneStep(t *testing.T) {
 			t.Fatalf("round %d: %q, want %q", i, got, want)
 		}
 		_, _ = u.say("quit")
-	}
-}
-
-// A set that no analysis updates does not survive a change of facts; one that the change
-// does not concern does.
-func TestUnforeseenSetsAreMadeAnew(t *testing.T) {
-	s := wireStack(t)
-	p := s.pipeline()
-	find := func(user, region string) *capabilitySet {
-		holds, err := p.capabilities(p.tasks["worker"], parametersOf(user, region))
-		s.must(err)
-		return holds
-	}
-	foreseen, unforeseen := find("alice", "de"), find("alice", "fr")
-	if !foreseen.analyzed || unforeseen.analyzed || find("alice", "fr") != unforeseen {
-		t.Fatal("the sets are not what this test is about")
-	}
-	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("friends/carol", "friend", "dave")}})
-	if find("alice", "de") != foreseen || find("alice", "fr") == unforeseen {
-		t.Error("the wrong sets were made anew")
 	}
 }

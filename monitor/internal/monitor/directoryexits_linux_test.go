@@ -86,7 +86,7 @@ func TestExitsByNameStayClosedForDirectories(t *testing.T) {
 				t.Errorf("the document is copied: %v, want %v", got, test.allowed)
 			}
 			p := s.monitor.pipelines["leaking"]
-			found, err := analysis.RunInstance(p.plan, s.monitor.state(), analysis.Instance{Task: "copy"}, time.Now())
+			found, err := analysis.RunInstance(p.Plan(), s.monitor.state(), analysis.Instance{Task: "copy"}, time.Now())
 			s.must(err)
 			if got := len(found.Writes) > 0; got != test.allowed {
 				t.Errorf("the analysis validates the write: %v, want %v", got, test.allowed)
@@ -112,7 +112,7 @@ func (s *stack) copies() bool {
 	if err == nil {
 		status, err := s.monitor.WaitTask(s.t.Context(), "leaking", "copy")
 		s.must(err)
-		if status.State != stateSucceeded {
+		if status.State != "Succeeded" {
 			s.t.Fatalf("copy: %s %s", status.State, status.Message)
 		}
 	}

@@ -4,7 +4,6 @@ package monitor
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"shai.dev/monitor/internal/audit"
@@ -28,19 +27,11 @@ func (m *Monitor) watchDocuments() error {
 
 // isWritten reports whether tasks write documents of a set ("syse/inbox").
 func (m *Monitor) isWritten(set string) bool {
-	pipeline, conduit, _ := strings.Cut(set, "/")
+	name, conduit, _ := strings.Cut(set, "/")
 	m.mu.RLock()
-	p := m.pipelines[pipeline]
+	p := m.pipelines[name]
 	m.mu.RUnlock()
-	if p == nil {
-		return false
-	}
-	for _, task := range p.tasks {
-		if slices.Contains(task.spec.Writes, conduit) {
-			return true
-		}
-	}
-	return false
+	return p != nil && p.Writes(conduit)
 }
 
 // withheld records a document that was removed from the view.

@@ -66,8 +66,8 @@ func (m *Monitor) nextExpiry() time.Duration {
 func (m *Monitor) expire(ctx context.Context, now time.Time) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	m.binding.Lock()
-	defer m.binding.Unlock()
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(m.analyses)) {
 		result := m.analyses[name].result

@@ -4,11 +4,15 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"shai.dev/monitor/internal/decision"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/shellword"
 	"shai.dev/monitor/policy"
 )
 
@@ -19,13 +23,16 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	if err != nil {
 		return api.Explanation{}, err
 	}
-	who, err := p.askedSubject(question)
+	who, err := p.Subject(question.Task, question.Principal, question.Region)
+	if errors.Is(err, pipeline.ErrNoTask) {
+		err = noTask(title, p, question.Task)
+	}
 	if err != nil {
 		return api.Explanation{}, api.Invalid(title, "", "%v", err)
 	}
 	state := m.state()
-	conduit, found := state.ConduitNamed(question.Conduit)
-	if !found {
+	conduit, covered := state.ConduitNamed(question.Conduit)
+	if !covered {
 		return api.Explanation{}, api.NotFound(title,
 			"use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
 			"no rule of the bundle covers the conduit %q", question.Conduit)
@@ -35,25 +42,25 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	if !known {
 		return api.Explanation{}, api.Invalid(title, "ask for read or write", "access %q is unknown", question.Access)
 	}
-	decision := decide(flow{who: who, what: what, conduit: conduit, explain: true}, state, time.Now())
-	question.Pipeline = p.name
+	found := decision.Decide(decision.Flow{Who: who, What: what, Conduit: conduit, Explain: true}, state, time.Now())
+	question.Pipeline = p.Name()
 	answer := api.Explanation{
-		Question: question, Allowed: decision.Allowed, Instance: who.instance, Policy: conduit.Policy.String(),
-		Class: state.ClassOf(uint32(conduit.ID)), Derivation: derivationOf(decision.Derivation), //nolint:gosec // compared with the conduits that there are
+		Question: question, Allowed: found.Allowed, Instance: who.Instance, Policy: conduit.Policy.String(),
+		Class: state.ClassOf(uint32(conduit.ID)), Derivation: derivationOf(found.Derivation), //nolint:gosec // compared with the conduits that there are
 
 	}
-	for _, condition := range decision.Conditions {
+	for _, condition := range found.Conditions {
 		answer.Conditions = append(answer.Conditions, condition.String())
 	}
-	answer.Sentence = fmt.Sprintf("%s may %s it (%s)", who.instance, what, answer.Policy)
-	if !decision.Allowed {
-		answer.Sentence = decision.Sentence
+	answer.Sentence = fmt.Sprintf("%s may %s it (%s)", who.Instance, what, answer.Policy)
+	if !found.Allowed {
+		answer.Sentence = found.Sentence
 	}
-	if decision.Remedy != nil {
-		answer.Remedy = commandFor(*decision.Remedy)
+	if found.Remedy != nil {
+		answer.Remedy = commandFor(*found.Remedy)
 	}
-	if decision.wouldDeny != "" {
-		answer.WouldDeny = decision.would()
+	if found.WouldDeny != "" {
+		answer.WouldDeny = found.Would()
 	}
 	return answer, nil
 }
@@ -77,47 +84,9 @@ func commandFor(change policy.FactChange) string {
 		words = append(words, word)
 	}
 	for i, word := range words {
-		words[i] = shellWord(word)
+		words[i] = shellword.Quote(word)
 	}
 	return "shai facts " + verb + " " + typed + strings.Join(words, " ")
-}
-
-// shellSafe are the characters that need no quotes in a shell.
-const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:@"
-
-// shellWord returns a text as one word of a shell command, in quotes if it needs them.
-func shellWord(text string) string {
-	if text != "" && strings.Trim(text, shellSafe) == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-// askedSubject returns the instance that a question is about.
-func (p *pipeline) askedSubject(question api.Question) (subject, error) {
-	task := p.tasks[question.Task]
-	for _, name := range p.order {
-		if task == nil && question.Task == "" && len(p.tasks[name].spec.Parameters) > 0 {
-			task = p.tasks[name]
-		}
-	}
-	if task == nil {
-		return subject{}, api.NotFound("explain", "name one of: "+strings.Join(p.order, ", "),
-			"pipeline %s has no task %q", p.name, question.Task)
-	}
-	if len(task.spec.Parameters) == 0 {
-		return task.subject, nil
-	}
-	values := parametersOf(question.Principal, question.Region)
-	name := instanceOf(task, values).Name()
-	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
-	if err != nil {
-		return subject{}, err
-	}
-	return subject{
-		task: task.name, instance: name, taint: taint,
-		session: &policy.Session{Principal: question.Principal, Region: question.Region},
-	}, nil
 }
 
 func derivationOf(d *policy.Derivation) api.Derivation {

@@ -14,6 +14,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/policy"
 )
 
@@ -31,8 +32,8 @@ func (m *Monitor) ChangeFacts(ctx context.Context, change api.FactChange) (api.F
 // error means that nothing has changed. What could not follow a change that is in force is
 // a warning of the result. Called with changing held.
 func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Change, error)) (api.FactResult, error) {
-	m.binding.Lock()
-	defer m.binding.Unlock()
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
 	done, err := change()
 	if err != nil && !errors.Is(err, catalog.ErrView) {
 		return api.FactResult{}, api.Invalid("change facts", "", "%v", err)
@@ -45,10 +46,9 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 	for _, fact := range done.Added {
 		m.recordFact("add", fact)
 	}
-	m.refreshRegions()
+	m.services.RefreshRegions()
 	for _, p := range m.pipelines {
-		p.dropUnforeseen()
-		p.follow(done)
+		p.Follow(done)
 	}
 	// If one pipeline fails, the capability sets of the others must still be updated.
 	failures := []error{err}
@@ -60,7 +60,7 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 	}
 	m.settle()
 	took := time.Since(begun)
-	m.metrics.factChange.Observe(took.Seconds())
+	m.metrics.FactChange.Observe(took.Seconds())
 	result.DurationMicroseconds = took.Microseconds()
 	for _, failure := range failures {
 		if failure != nil {
@@ -103,22 +103,17 @@ func (m *Monitor) advance(name string, step func(*analysis.Result) (*analysis.Re
 	if p == nil || known == nil || known.result == nil {
 		return 0, 0, nil
 	}
-	if known.plan != p.plan {
+	if known.plan != p.Plan() {
 		m.setAnalysis(name, &analyzed{plan: known.plan, report: known.report}) // of the pipeline as it was before
-		return 0, p.abandon(), nil
+		return 0, p.Abandon(), nil
 	}
 	next, touched, err := step(known.result)
 	m.setAnalysis(name, &analyzed{plan: known.plan, result: next, report: known.report})
 	if err != nil {
-		return 0, p.abandon(), fmt.Errorf("update the analysis of pipeline %s: %w; run shai analyze", name, err)
+		return 0, p.Abandon(), fmt.Errorf("update the analysis of pipeline %s: %w; run shai analyze", name, err)
 	}
-	if p.spec.Revocation == revokeAtOnce {
-		reset = p.revoke(touched)
-	}
-	for _, one := range touched {
-		if err := p.replaceSet(one); err != nil {
-			return len(touched), reset + p.abandon(), err
-		}
+	if reset, err = p.Replace(touched); err != nil {
+		return len(touched), reset, err
 	}
 	m.rescheduleExpiry()
 	return len(touched), reset, storeAnalysis(m.analysisPath(name), next)
@@ -130,91 +125,16 @@ func (m *Monitor) setAnalysis(name string, known *analyzed) {
 	m.analyses[name] = known
 }
 
-// hasLost reports whether an instance may do less than before.
-func hasLost(one analysis.Affected) bool {
-	if len(one.Lost) > 0 || one.After == nil {
-		return true
+// settle ends a change of bundles, facts or analyses: it returns when no session is bound by
+// what was before. The caller holds changing and binding, so that no instance is about to
+// get a key-value user.
+func (m *Monitor) settle() {
+	for _, p := range m.pipelines {
+		settle(p)
 	}
-	if one.Before == nil {
-		return false
-	}
-	for _, class := range one.Before.Writes {
-		if !slices.Contains(one.After.Writes, class) {
-			return true
-		}
-	}
-	for _, access := range one.Before.Others {
-		if !slices.Contains(one.After.Others, access) {
-			return true
-		}
-	}
-	return false
 }
 
-// revokeAtOnce is the value of spec.revocation with which live sessions lose an access as
-// soon as their user does.
-const revokeAtOnce = "immediate"
-
-// abandon drops the capability sets of a pipeline for which they cannot be updated. It is
-// then unknown what live sessions have lost; if revocation is immediate, all are ended.
-func (p *pipeline) abandon() (reset int) {
-	if p.spec.Revocation != revokeAtOnce {
-		p.dropSets(every, "")
-		return 0
-	}
-	return endAll(p.live(), func() { p.dropSets(every, "it is unknown what its user may still do; connect again") })
-}
-
-// dropUnforeseen drops the sets of instances that were not analysed: no analysis updates
-// them, so they are made anew when they are needed.
-func (p *pipeline) dropUnforeseen() {
-	p.dropSets(func(holds *capabilitySet) bool { return !holds.analyzed }, "")
-}
-
-// replaceSet updates one instance's capability set.
-func (p *pipeline) replaceSet(one analysis.Affected) error {
-	task := p.tasks[one.Instance.Task]
-	if len(task.spec.Parameters) == 0 {
-		return nil // its perimeter is decided when it starts
-	}
-	if one.After == nil {
-		name := one.Instance.Name()
-		p.dropSets(func(holds *capabilitySet) bool { return holds.subject.instance == name }, "")
-		return nil
-	}
-	holds, err := p.prepareAnalyzed(task, one.After)
-	if err == nil {
-		p.putSet(holds, false)
-	}
-	return err
-}
-
-// revoke ends the live sessions of the instances that may do less than before, those too
-// that a supervisor has not reported yet. Their clients connect again and get the new
-// capability sets, which the caller puts in force.
-func (p *pipeline) revoke(touched []analysis.Affected) int {
-	lost := map[string]bool{}
-	for _, one := range touched {
-		if hasLost(one) {
-			lost[one.Instance.Name()] = true
-		}
-	}
-	if len(lost) == 0 {
-		return 0
-	}
-	// Once for all of them: supervisors take their time to confirm what they have reported.
-	return endAll(slices.DeleteFunc(p.live(), func(s *session) bool { return !lost[s.subject().instance] }), func() {
-		for instance := range lost {
-			p.tellRevoked(instance)
-		}
-	})
-}
-
-// endAll ends sessions. tell makes supervisors end theirs.
-func endAll(sessions []*session, tell func()) int {
-	tell()
-	for _, s := range sessions {
-		s.worker.Kill()
-	}
-	return len(sessions)
+func settle(p *pipeline.Pipeline) {
+	p.Fence()
+	p.RetireUsers()
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/policy"
 )
@@ -56,46 +55,20 @@ func TestOnePipelinesFailureDoesNotHideAChangeFromAnother(t *testing.T) {
 // An analysis from before the pipeline was made again names tasks that may no longer
 // exist.
 func TestAnAnalysisOfAnEarlierPlanIsNotFollowed(t *testing.T) {
-	m, p := bareMonitor(t)
+	m, _ := bareMonitor(t)
 	analyzeBare(t, m)
-	worker := p.tasks["worker"]
-	delete(p.tasks, "worker")
-	t.Cleanup(func() { p.tasks["worker"] = worker })
-	plan := *p.plan
-	p.plan = &plan
+	supervisor := superviseBare(t, m).Supervisor()
+	earlier := *m.analyses["bare"]
+	plan := *earlier.plan
+	earlier.plan = &plan
+	m.setAnalysis("bare", &earlier)
 	if _, err := m.ChangeFacts(context.Background(),
 		api.FactChange{Remove: []api.Fact{bareFact("friends/alice", "friend", "bob")}}); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.sets) > 0 || m.analyses["bare"].result != nil {
-		t.Error("capability sets of the earlier plan are still in force")
-	}
-}
-
-func TestWhatASessionLosesByAChange(t *testing.T) {
-	tuple := analysis.Other{Set: "profiles", Conduit: "profile:alice"}
-	for _, test := range []struct {
-		name string
-		one  analysis.Affected
-		lost bool
-	}{
-		{"new", analysis.Affected{After: &analysis.Capabilities{Reads: []uint32{1}}}, false},
-		{"gone", analysis.Affected{Before: &analysis.Capabilities{}}, true},
-		{"more documents", analysis.Affected{Gained: []uint32{2}, Before: &analysis.Capabilities{},
-			After: &analysis.Capabilities{}}, false},
-		{"fewer documents", analysis.Affected{Lost: []uint32{2}, Before: &analysis.Capabilities{},
-			After: &analysis.Capabilities{}}, true},
-		{"more tuples", analysis.Affected{Before: &analysis.Capabilities{},
-			After: &analysis.Capabilities{Others: []analysis.Other{tuple}}}, false},
-		{"fewer tuples", analysis.Affected{Before: &analysis.Capabilities{Others: []analysis.Other{tuple}},
-			After: &analysis.Capabilities{}}, true},
-		{"fewer classes to write", analysis.Affected{Before: &analysis.Capabilities{Writes: []uint32{3}},
-			After: &analysis.Capabilities{}}, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if lost := hasLost(test.one); lost != test.lost {
-				t.Errorf("lost: %v, want %v", lost, test.lost)
-			}
-		})
+	for _, instance := range []string{"worker(alice, de)", "worker(bob, de)"} {
+		if _, inForce := supervisor.Set(instance); inForce || m.analyses["bare"].result != nil {
+			t.Errorf("the capability set of %s under the earlier plan is still in force", instance)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/policy"
 )
 
@@ -33,7 +34,7 @@ func TestFactsOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close() }) // says that records are lost
-	applyBare(t, m, bareManifest)
+	applyBare(t, m, pipelinetest.Bare)
 	analyzeBare(t, m)
 	filler := filepath.Join(root, "filler")
 	if err := os.WriteFile(filler, make([]byte, 32<<20), 0o600); err == nil {

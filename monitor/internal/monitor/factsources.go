@@ -5,7 +5,6 @@ package monitor
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,9 @@ import (
 	"shai.dev/monitor/internal/bug"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/factsource"
+	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/meaning"
 	"shai.dev/monitor/internal/monitor/api"
 )
 
@@ -30,7 +31,7 @@ type followed struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	sources map[string]*followedSource // by sourceID
+	sources map[string]*followedSource // by meaning.SourceID
 }
 
 // followedSource is one of the followed sources.
@@ -44,20 +45,9 @@ type followedSource struct {
 	message     string
 }
 
-// sourceID returns an identifier of a source and the place that its facts come from. If
-// the place changes, the source's earlier facts do not count as known.
-func sourceID(source *manifest.FactSource) string {
-	spec, err := json.Marshal(source.Spec)
-	if err != nil {
-		bug.Found("a fact source of a bundle cannot be rendered: %v", err)
-	}
-	sum := sha256.Sum256(spec)
-	return source.Metadata.Name + "@" + hex.EncodeToString(sum[:8])
-}
-
 func newFollowed(m *Monitor) *followed {
 	f := &followed{monitor: m, sources: map[string]*followedSource{}}
-	m.metrics.registry.MustRegister(f)
+	m.metrics.Registry.MustRegister(f)
 	return f
 }
 
@@ -77,7 +67,7 @@ func (m *Monitor) fetchUnknown(c *candidate) (map[string]catalog.Fetched, error)
 		if err != nil {
 			return nil, err
 		}
-		id := sourceID(one)
+		id := meaning.SourceID(one)
 		if _, known := m.catalog.Source(id); known {
 			source.Close()
 			continue
@@ -131,7 +121,7 @@ func (m *Monitor) loginAt(socket string, resolved map[string]*manifest.Resolved)
 	}
 	for _, one := range resolved {
 		if store := one.Pipeline.Spec.KeyValue; store != nil && store.Socket == socket {
-			secrets, err := readSecrets(m.options.Secrets)
+			secrets, err := kvfilter.ReadSecrets(m.options.Secrets)
 			return factsource.Login{Command: secrets.AuthCommand, User: secrets.Administrator,
 				Password: secrets.Password}, err
 		}
@@ -152,7 +142,7 @@ func (f *followed) turnTo(bundle *manifest.Bundle, fetched map[string]catalog.Fe
 			if !one.Spec.Fetched() {
 				continue
 			}
-			id := sourceID(one)
+			id := meaning.SourceID(one)
 			if next[id] = f.sources[id]; next[id] == nil {
 				next[id] = &followedSource{id: id, name: one.Metadata.Name, begun: time.Now()}
 				if _, fresh := fetched[id]; fresh {
@@ -216,7 +206,7 @@ func (f *followed) follow(ctx context.Context, s *followedSource) {
 		if err == nil {
 			retry = firstRetry
 		} else {
-			f.monitor.metrics.fetchFailures.WithLabelValues(s.name).Inc()
+			f.monitor.metrics.FetchFailures.WithLabelValues(s.name).Inc()
 			f.monitor.logger.Warn("facts are not up to date", "source", s.name, "error", err)
 			if wait == 0 {
 				wait, retry = retry, min(2*retry, longestRetry)

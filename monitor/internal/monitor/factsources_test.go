@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,12 +21,13 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/policy"
 )
 
 // withoutFriends is the bare manifest without its own friends: a test's source has them.
-var withoutFriends = strings.Replace(bareManifest, "    - {conduit: friends/alice, says: friend, tuples: [[bob]]}\n",
+var withoutFriends = strings.Replace(pipelinetest.Bare, "    - {conduit: friends/alice, says: friend, tuples: [[bob]]}\n",
 	"", 1)
 
 func sourceText(spec string) string {
@@ -99,7 +101,7 @@ func sourceStatus(t *testing.T, m *Monitor) api.FactSourceStatus {
 
 func metricOf(t *testing.T, m *Monitor, name string) float64 {
 	t.Helper()
-	families, err := m.metrics.registry.Gather()
+	families, err := m.metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,12 +136,10 @@ func TestFactsFromKeys(t *testing.T) {
 	}
 	analyzeBare(t, m)
 	diary := classOf(t, m, "/diary/alice/1.txt")
+	backend := superviseBare(t, m)
 	bobReads := func() bool {
-		p := m.pipelines["bare"]
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		holds := p.sets["worker(bob, de)"]
-		return holds != nil && holds.holdsClass(diary)
+		set, inForce := backend.Supervisor().Set("worker(bob, de)")
+		return inForce && slices.Contains(set.Classes, diary)
 	}
 	if !bobReads() {
 		t.Error("bob may not read the diary of his friend")
@@ -165,7 +165,7 @@ func TestFactsFromKeys(t *testing.T) {
 	store.start()
 	waiting.Until(t, "an empty store is believed",
 		func() bool { return !areFriends(m, "alice", "bob") && sourceStatus(t, m).Message == "" })
-	applyBare(t, m, bareManifest)
+	applyBare(t, m, pipelinetest.Bare)
 	if status, _ := m.Status(context.Background()); len(status.FactSources) != 0 {
 		t.Errorf("sources of a bundle without: %+v", status.FactSources)
 	}
@@ -186,7 +186,7 @@ func TestABundleWithUnknownFactsIsRefused(t *testing.T) {
 	options := bareOptions(t)
 	m := startedBare(t, options)
 	defer func() { _ = m.Close() }()
-	applyBare(t, m, bareManifest)
+	applyBare(t, m, pipelinetest.Bare)
 	before := m.state().Bundle()
 	text := sourceText(fmt.Sprintf("{http: {url: %q, intervalSeconds: 1}}", server.URL))
 	broken.Store(true)

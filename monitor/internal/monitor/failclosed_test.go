@@ -29,7 +29,7 @@ func TestApplyThatFails(t *testing.T) {
 	s.must(os.WriteFile(facts, nil, 0o600))
 	s.manifests["file.yaml"] = "apiVersion: shai.dev/v1alpha1\nkind: FactSource\nmetadata: {name: file}\nspec: {file: {path: /facts/population.jsonl}}\n"
 	s.principal("alice", "de")
-	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
 	s.start()
 	u := s.login("alice", "127.0.1.1")
 	original := s.manifests["pipeline.yaml"]

@@ -23,7 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/waiting"
+	"shai.dev/monitor/internal/wire"
 )
 
 // Sys-E's own front end serves two users one after the other on one slot; this test
@@ -179,7 +181,7 @@ func (s *stack) isAsked() bool {
 }
 
 func (s *stack) queries() *os.File {
-	return s.pipeline().conduits.pairs["queries"][s.onlySession().slot.number].reader
+	return s.searchEngine(wire.FDPipe, s.onlySession().Slot)
 }
 
 // nextQuery reads one, and returns its number.
@@ -195,7 +197,7 @@ func (s *stack) nextQuery() uint32 {
 	return query.Query
 }
 
-func (s *stack) onlySession() *session {
+func (s *stack) onlySession() pipeline.SessionStatus {
 	s.t.Helper()
 	sessions := s.liveSessions()
 	if len(sessions) != 1 {
@@ -211,7 +213,8 @@ func (s *stack) results(query uint32, names ...string) {
 	for _, name := range names {
 		conduits = append(conduits, s.id(name))
 	}
-	s.writeTransfer(s.onlySession(), query, conduits...)
+	session := s.onlySession()
+	s.writeTransfer(session.Slot, session.Mode, query, conduits...)
 }
 
 const (
@@ -231,7 +234,7 @@ func TestFrontEnd(t *testing.T) {
 			}
 			s.principal("alice", "de")
 			s.principal("bob", "de")
-			s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+			s.fact("regions", "prefix", "127.0.1.0/24", "de")
 			s.start()
 			_, err := s.monitor.SetMode(t.Context(), "probe", mode)
 			s.must(err)
@@ -255,7 +258,7 @@ func (s *stack) servesTwoUsers(mode string) {
 		session.Instance != "worker(alice, de)" || session.Mode != mode {
 		s.t.Fatalf("alice: %d %+v", status, session)
 	}
-	slot, before := s.onlySession().slot.number, s.interceptions()
+	slot, before := s.onlySession().Slot, s.interceptions()
 	asked := s.seesAll(alice)
 	after := s.interceptions()
 	if natively := after["open"] == before["open"] && after["send"] == before["send"]; natively != (mode == "shai") {
@@ -271,12 +274,21 @@ func (s *stack) servesTwoUsers(mode string) {
 	s.awaitIdle()
 
 	bob := s.browse("127.0.1.1")
-	if status, session := bob.login("bob", "bob"); status != http.StatusOK || session.Instance != "worker(bob, de)" {
-		s.t.Fatalf("bob: %d %+v", status, session)
-	}
-	if got := s.onlySession().slot.number; got != slot {
-		s.t.Fatalf("bob is served on slot %d, alice was on %d", got, slot)
-	}
+	waiting.Until(s.t, "bob is served on the slot that alice had", func() bool {
+		if status, session := bob.login("bob", "bob"); status != http.StatusOK || session.Instance != "worker(bob, de)" {
+			s.t.Fatalf("bob: %d %+v", status, session)
+		}
+		if s.onlySession().Slot == slot {
+			return true
+		}
+		// The supervisor cleans alice's still.
+		if status := bob.ask("DELETE", "/session", nil, nil); status != http.StatusNoContent {
+			s.t.Fatalf("logging out: %d", status)
+		}
+		waiting.Until(s.t, "the session is over", func() bool { return len(s.liveSessions()) == 0 })
+		bob = s.browse("127.0.1.1")
+		return false
+	})
 	s.seesOnlyOwn(bob, bobs, alices)
 }
 

@@ -5,6 +5,7 @@
 package monitor
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,30 +13,40 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/waiting"
 )
 
-// expectUsers compares the key-value store's users with those of the pipeline's instances.
-func (s *stack) expectUsers(what string, instances ...string) {
+// expectUsers compares the key-value store's users with those of the pipeline's instances. A
+// user may read the profile of its instance's principal, by which it is known.
+func (s *stack) expectUsers(what string, principals ...string) {
 	s.t.Helper()
-	secrets, err := readSecrets(s.options.Secrets)
+	secrets, err := kvfilter.ReadSecrets(s.options.Secrets)
 	s.must(err)
 	connection, err := redis.Dial("unix", s.options.Define["KEYVALUE"])
 	s.must(err)
 	defer connection.Close()
 	_, err = connection.Do(secrets.AuthCommand, secrets.Administrator, secrets.Password)
 	s.must(err)
-	found, err := redis.Strings(connection.Do("ACL", "USERS"))
+	rules, err := redis.Strings(connection.Do("ACL", "LIST"))
 	s.must(err)
-	want := []string{"default", secrets.Administrator}
-	for _, instance := range instances {
-		want = append(want, s.pipeline().keyValue.UserName(instance))
+	var found []string
+	for _, rule := range rules {
+		name := strings.Fields(rule)[1]
+		if name == "default" || name == secrets.Administrator {
+			continue
+		}
+		profile := regexp.MustCompile(`~profile:(\w+)`).FindStringSubmatch(rule)
+		if profile == nil {
+			s.t.Fatalf("%s: the store has a user that may read no profile: %s", what, rule)
+		}
+		found = append(found, profile[1])
 	}
 	slices.Sort(found)
-	slices.Sort(want)
-	if !slices.Equal(found, want) {
-		s.t.Errorf("%s: the store has the users %q, want %q", what, found, want)
+	slices.Sort(principals)
+	if !slices.Equal(found, principals) {
+		s.t.Errorf("%s: the store has users for %q, want %q", what, found, principals)
 	}
 }
 
@@ -48,33 +59,33 @@ func TestKeyValueUsersEndWithTheirInstances(t *testing.T) {
 	}
 	s.fact("population", "home", "alice", "de")
 	s.fact("population", "home", "bob", "de")
-	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
 	s.start()
-	s.expectUsers("analysed", "worker(alice, de)", "worker(bob, de)")
+	s.expectUsers("analysed", "alice", "bob")
 
 	carol := s.login("carol", "127.0.1.1")
 	s.changeFacts(api.FactChange{Remove: []api.Fact{apiFact("population", "home", "bob", "de")}})
-	s.expectUsers("bob has left", "worker(alice, de)", "worker(carol, de)")
+	s.expectUsers("bob has left", "alice", "carol")
 	if answer := carol.must("get profile:carol"); answer != "reply $-1" {
 		t.Errorf("carol, whose set was dropped while her session lasts: %s", answer)
 	}
 	_, _ = carol.say("quit")
 	waiting.Until(t, "carol's session is over", func() bool { return len(s.liveSessions()) == 0 })
 	s.must(s.monitor.expire(t.Context(), time.Now()))
-	s.expectUsers("carol has gone", "worker(alice, de)")
+	s.expectUsers("carol has gone", "alice")
 	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("population", "home", "bob", "de")}})
-	s.expectUsers("bob is back", "worker(alice, de)", "worker(bob, de)")
+	s.expectUsers("bob is back", "alice", "bob")
 
 	s.facts = slices.DeleteFunc(s.facts, func(fact string) bool { return strings.Contains(fact, `["bob","de"]`) })
 	s.apply()
-	s.expectUsers("applied without bob", "worker(alice, de)")
+	s.expectUsers("applied without bob", "alice")
 	s.analyze() // carol was seen, and is expected from now on
-	s.expectUsers("analysed again", "worker(alice, de)", "worker(carol, de)")
+	s.expectUsers("analysed again", "alice", "carol")
 	alice := s.login("alice", "127.0.1.1")
 	_, err := s.monitor.Analyze(t.Context(), api.AnalyzeRequest{Scope: api.ScopeActive, Full: true},
 		func(api.Progress) {})
 	s.must(err)
-	s.expectUsers("analysed for alice alone", "worker(alice, de)")
+	s.expectUsers("analysed for alice alone", "alice")
 	if answer := alice.must("get profile:alice"); answer != "reply $-1" {
 		t.Errorf("alice: %s", answer)
 	}
@@ -88,17 +99,17 @@ func TestKeyValueUsersOfANewBundle(t *testing.T) {
 	s := newStack(t)
 	s.startKeyValue()
 	s.principal("alice", "de")
-	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
 	s.start()
 	manifest := s.manifests["pipeline.yaml"]
 	s.manifests["pipeline.yaml"] = strings.Replace(manifest, "revocation: lazy", "revocation: immediate", 1)
 	s.apply()
-	s.expectUsers("another bundle", "worker(alice, de)")
+	s.expectUsers("another bundle", "alice")
 	s.manifests["pipeline.yaml"] = strings.Replace(manifest, "[$(PROBE)/probe_worker]", "[$(PROBE)/missing]", 1)
 	if _, err := s.monitor.Apply(t.Context(), s.sources()); err == nil {
 		t.Error("a bundle without its program is in force")
 	}
-	s.expectUsers("a bundle was rolled back", "worker(alice, de)")
+	s.expectUsers("a bundle was rolled back", "alice")
 	s.awaitIdle()
 	if answer := s.login("alice", "127.0.1.1").must("get profile:alice"); answer != "reply $-1" {
 		t.Errorf("alice: %s", answer)

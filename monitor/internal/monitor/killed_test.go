@@ -121,7 +121,7 @@ func TestMonitorIsKilled(t *testing.T) {
 	s.principal("alice", "de")
 	s.principal("bob", "de")
 	s.fact("friends/bob", "friend", "alice")
-	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
 	process, _ := s.startMonitorProcess()
 	alice, bob := s.login("alice", "127.0.1.1"), s.login("bob", "127.0.1.1")
 	unbound, err := s.connect("127.0.1.1")

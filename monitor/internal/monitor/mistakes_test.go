@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 )
 
 // mistaken are words that people, and other programs, put where they do not belong.
@@ -101,11 +101,7 @@ func TestMistakesAreNoBugs(t *testing.T) {
 	analyzeBare(t, m)
 	handler := api.Handler{Service: m, Audit: m.audit, Metrics: http.NotFoundHandler()}
 	mux := handler.Mux()
-	example, err := os.ReadFile("testdata/pipeline.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, manifests := range map[string]string{"bare": bareManifest, "example": string(example)} {
+	for name, manifests := range map[string]string{"bare": pipelinetest.Bare, "example": pipelinetest.Probe()} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			request := mistakenRequest(manifests).Draw(t, "request")
 			answer := httptest.NewRecorder()

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Package monitor is the reference monitor: it starts tasks in their sandboxes, binds
-// sessions to users whose signatures it has verified, decides on accesses that the
-// offline analysis did not foresee, and updates capability sets when facts change.
-//
-// Every decision about a flow is made in slowpath.go.
+// Package monitor is the reference monitor: it puts bundles in force, runs the offline
+// analysis, updates what pipelines hold when facts change, and serves the API. Its pipelines
+// (package pipeline) run the tasks and their sessions; they do not know the monitor.
 package monitor
 
 import (
@@ -13,8 +11,13 @@ import (
 	"sync"
 	"time"
 
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/taskid"
 )
 
@@ -33,16 +36,27 @@ type Options struct {
 	TaskIDs                    taskid.Registry   // users of tasks; empty: the default ones
 	GiveData                   bool              // give documents to the group of the tasks that read them
 	AuditSize                  int64             // bytes; the audit log removes its oldest records beyond; 0: 4 GiB
-	Sessions                   SessionLimits     // of each pipeline
 	Version                    string
 	Logger                     *slog.Logger
+
+	Sessions pipeline.SessionLimits // of each pipeline
 }
 
 // Monitor is a running reference monitor. Its exported methods implement api.Service and
 // are safe for concurrent use.
 type Monitor struct {
-	*services
+	options Options
+	logger  *slog.Logger
+	context context.Context // ends when the monitor stops
+	backend sandbox.Backend
+	machine sandbox.Report
 	started time.Time
+
+	catalog  *catalog.Catalog
+	view     *catalog.View
+	audit    *audit.Log
+	metrics  *metrics.Metrics
+	services *pipeline.Services // all of that for the pipelines
 
 	expiring     chan struct{} // tells watchExpiry that analyses have changed
 	snapshotting chan struct{} // asks watchSnapshots for one
@@ -56,7 +70,7 @@ type Monitor struct {
 	mu        sync.RWMutex
 	bundle    *manifest.Bundle // nil before the first apply
 	applied   time.Time
-	pipelines map[string]*pipeline
+	pipelines map[string]*pipeline.Pipeline
 	analyses  map[string]*analyzed // by pipeline
 	runs      map[string]api.AnalysisRun
 }

@@ -35,7 +35,7 @@ kind: Task
 metadata: {name: clerk}
 spec:
   command: [$(PROBE)/probe_worker, register, clerk]
-  runtime: [$(PROBE), /lib, /usr/lib, LINKER]
+  runtime: [$(PROBE), /lib, /usr/lib, $(LINKER)]
   taint: {name: own, arguments: {owner: OWNER}}
 ---
 apiVersion: shai.dev/v1alpha1
@@ -47,8 +47,7 @@ spec: {mode: MODE, tasks: [clerk]}
 // employ applies the pipeline of the clerk.
 func (s *stack) employ(owner, exit, mode string) {
 	s.t.Helper()
-	s.manifests["clerk.yaml"] = strings.NewReplacer("OWNER", owner, "EXIT", exit, "MODE", mode,
-		"LINKER", linkerFolder).Replace(clerk)
+	s.manifests["clerk.yaml"] = strings.NewReplacer("OWNER", owner, "EXIT", exit, "MODE", mode).Replace(clerk)
 	s.apply()
 }
 
@@ -180,6 +179,7 @@ func TestUnrecordedReadingIsRefused(t *testing.T) {
 	var err error
 	s.monitor.audit, err = audit.Open(audit.Options{Directory: s.auditDirectory(), RefuseUnrecorded: true})
 	s.must(err)
+	s.monitor.services.Audit = s.monitor.audit
 }
 
 // A worker prints what its user has read. Nobody finds it in the log, which holds what the
@@ -187,7 +187,7 @@ func TestUnrecordedReadingIsRefused(t *testing.T) {
 func TestSessionsAreNotLogged(t *testing.T) {
 	s := newStack(t)
 	s.principal("alice", "de")
-	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
 	s.document("/corpus/private/alice/1.txt")
 	s.start()
 	alice := s.login("alice", "127.0.1.1")

@@ -21,7 +21,7 @@ func TestProcessesOfATask(t *testing.T) {
 	}) {
 		t.Skip("this machine cannot limit the processes of a task")
 	}
-	for limit, want := range map[string]string{"64": stateFailed, "128": stateRunning} {
+	for limit, want := range map[string]string{"64": "Failed", "128": "Running"} {
 		t.Run(limit, func(t *testing.T) {
 			s := newStack(t)
 			s.open()
@@ -30,9 +30,9 @@ func TestProcessesOfATask(t *testing.T) {
 			s.must(applyText(s.monitor, text))
 			_, err := s.monitor.StartTask(t.Context(), "p", "restarted")
 			s.must(err)
-			task := s.monitor.pipelines["p"].tasks["restarted"]
-			waiting.Until(t, "the task runs or has failed", func() bool { return task.status().State != stateStarting })
-			if got := task.status(); got.State != want {
+			task := s.monitor.pipelines["p"].Task("restarted")
+			waiting.Until(t, "the task runs or has failed", func() bool { return task.Status().State != "Starting" })
+			if got := task.Status(); got.State != want {
 				t.Errorf("%+v, want %s", got, want)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/runtimeroot"
 )
 
 // snoop reads a file by its physical path, with all of its runtime available.
@@ -150,13 +151,18 @@ func TestRuntimeThatReachesAStoreIsRefused(t *testing.T) {
 	}
 	s.must(os.Symlink(filepath.Join(root, "programs"), moving))
 	s.must(s.applyWithRuntime(text, moving))
-	task := s.monitor.pipelines["snoop"].tasks["snoop"]
-	if _, err := task.runtime(); err != nil {
+	atStart := func() error {
+		guarded, err := s.monitor.services.Guarded()
+		s.must(err)
+		_, err = runtimeroot.Check([]string{moving}, guarded)
+		return err
+	}
+	if err := atStart(); err != nil {
 		t.Errorf("a runtime beside the store: %v", err)
 	}
 	s.must(os.Remove(moving))
 	s.must(os.Symlink(store, moving))
-	if _, err := task.runtime(); err == nil || !strings.Contains(err.Error(), want) {
+	if err := atStart(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the task starts with the store in its runtime: %v", err)
 	}
 }
@@ -229,7 +235,7 @@ func TestHardLinksInTheRuntime(t *testing.T) {
 		recorded := slices.ContainsFunc(s.records(), func(r audit.Record) bool {
 			return r.Kind == audit.Denial && strings.Contains(r.Reason, "is also a document")
 		})
-		if read := status.State == stateSucceeded; read != readable || recorded == readable {
+		if read := status.State == "Succeeded"; read != readable || recorded == readable {
 			t.Errorf("%s: %s (%s), recorded %v", name, status.State, status.Message, recorded)
 		}
 	}

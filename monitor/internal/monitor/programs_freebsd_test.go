@@ -8,9 +8,6 @@ import (
 	"path/filepath"
 )
 
-// linkerFolder has the run-time linker.
-const linkerFolder = "/libexec"
-
 // removedDocument begins the answer to a read of a document that was removed behind the
 // monitor's back: nothing watches, and the view keeps it until the next apply.
 const removedDocument = "text"

@@ -13,9 +13,6 @@ import (
 // builtProbe is the folder of the probe worker that this run has built.
 var builtProbe string
 
-// linkerFolder has the run-time linker.
-const linkerFolder = "/lib64"
-
 // removedDocument begins the answer to a read of a document that was removed behind the
 // monitor's back: the monitor watches, and withholds it.
 const removedDocument = "error"

@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 )
 
 // The smallest example with one change each that a policy forbids: the task does not
@@ -32,7 +34,7 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 			}
 			// The example's program and the folders of its runtime are Linux's.
 			changed = strings.NewReplacer("/usr/bin/python3", "$(PROBE)/probe_worker",
-				"[/usr/bin, /usr/lib, /lib, /lib64]", "[$(PROBE), /usr/lib, /lib, "+linkerFolder+"]").Replace(changed)
+				"[/usr/bin, /usr/lib, /lib, /lib64]", "[$(PROBE), /usr/lib, /lib, $(LINKER)]").Replace(changed)
 			s.manifests = map[string]string{"pipeline.yaml": changed}
 			s.document("/inbox/alice/1.txt")
 			s.document("/inbox/bob/1.txt")
@@ -47,13 +49,13 @@ func TestForbiddenFlowsKeepATaskFromStarting(t *testing.T) {
 			}
 			// The collector would close what was forgotten, and hide it.
 			defer debug.SetGCPercent(debug.SetGCPercent(-1))
-			before := openDescriptors(t)
+			before := pipelinetest.OpenDescriptors(t)
 			for range 20 {
 				if start() == nil {
 					t.Fatal("the task has started")
 				}
 			}
-			if after := openDescriptors(t); after > before {
+			if after := pipelinetest.OpenDescriptors(t); after > before {
 				t.Errorf("%d descriptors before, %d after 20 refused starts", before, after)
 			}
 		})

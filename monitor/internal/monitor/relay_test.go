@@ -54,7 +54,7 @@ func TestLoginsAreNotRelayed(t *testing.T) {
 			s := newStack(t)
 			s.startKeyValue()
 			s.principal("alice", "de")
-			s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+			s.fact("regions", "prefix", "127.0.1.0/24", "de")
 			relay := s.relay("127.0.1.1")
 			if named {
 				text, listen := s.manifests["pipeline.yaml"], "      listen: $(LISTEN)\n"

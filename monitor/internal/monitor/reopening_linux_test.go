@@ -14,7 +14,7 @@ import (
 func TestDescriptorsAreNotOpenedAnew(t *testing.T) {
 	s := newStack(t)
 	s.principal("alice", "de")
-	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
 	s.start()
 	alice := s.login("alice", "127.0.1.1")
 	_, process, _ := strings.Cut(alice.must("session"), "process ")

@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"shai.dev/monitor/internal/monitor/api"
-	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/waiting"
 )
 
@@ -52,8 +51,8 @@ func TestRestartsBackOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	status := func() api.TaskStatus { return m.pipelines["p"].tasks["restarted"].status() }
-	var got api.TaskStatus
+	status := func() pipeline.TaskStatus { return m.pipelines["p"].Task("restarted").Status() }
+	var got pipeline.TaskStatus
 	waits := func() bool {
 		got = status()
 		return got.Message == "it has died 2 times in a row and starts again in 1s"
@@ -63,11 +62,11 @@ func TestRestartsBackOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		waiting.Until(t, "the task waits after its second death", waits)
-		if got.State != stateStarting || got.PID != 0 || got.LastEnd != "ended by itself" {
+		if got.State != "Starting" || got.PID != 0 || got.LastEnd != "ended by itself" {
 			t.Errorf("while it waits: %+v", got)
 		}
 	}
-	if got, err := m.StopTask(ctx, "p", "restarted"); err != nil || got.State != stateStopped || got.Message != "" {
+	if got, err := m.StopTask(ctx, "p", "restarted"); err != nil || got.State != "Stopped" || got.Message != "" {
 		t.Errorf("stopped while it waits: %+v, %v", got, err)
 	}
 	if _, err := m.StartTask(ctx, "p", "restarted"); err != nil {
@@ -86,15 +85,15 @@ func TestOutputThatDoesNotEnd(t *testing.T) {
 	s.must(applyText(s.monitor, strings.Replace(restarted, "COMMAND", command, 1)))
 	_, err := s.monitor.StartTask(t.Context(), "p", "restarted")
 	s.must(err)
-	task := s.monitor.pipelines["p"].tasks["restarted"]
-	killKeeper := func() { s.must(syscall.Kill(parents(t)[task.status().PID], syscall.SIGKILL)) }
+	task := s.monitor.pipelines["p"].Task("restarted")
+	killKeeper := func() { s.must(syscall.Kill(parents(t)[task.Status().PID], syscall.SIGKILL)) }
 
-	waiting.Until(t, "the task is ready", task.runs(0))
+	waiting.Until(t, "the task is ready", runs(task, 0))
 	killKeeper()
-	waiting.Until(t, "the task is started again", task.runs(1))
+	waiting.Until(t, "the task is started again", runs(task, 1))
 	killKeeper()
-	s.must(s.monitor.pipelines["p"].quiesce(t.Context()))
-	if got := task.status(); got.State != stateStopped {
+	s.must(s.monitor.pipelines["p"].Quiesce(t.Context()))
+	if got := task.Status(); got.State != "Stopped" {
 		t.Errorf("stopped: %+v", got)
 	}
 }
@@ -107,7 +106,7 @@ func TestStatusOfARestartedTask(t *testing.T) {
 	gate := s.gate()
 	s.must(applyText(s.monitor, strings.Replace(restarted, "COMMAND", "echo ready; read -r line < "+gate.Name()+
 		"; exit 3", 1)))
-	task := s.monitor.pipelines["p"].tasks["restarted"]
+	task := s.monitor.pipelines["p"].Task("restarted")
 	start := func() {
 		_, err := s.monitor.StartTask(t.Context(), "p", "restarted")
 		s.must(err)
@@ -117,65 +116,30 @@ func TestStatusOfARestartedTask(t *testing.T) {
 		s.must(err)
 	}
 	start()
-	waiting.Until(t, "the task is ready", task.runs(0))
-	first := task.status()
+	waiting.Until(t, "the task is ready", runs(task, 0))
+	first := task.Status()
 	if first.LastEnd != "" || first.Message != "" {
 		t.Errorf("started once: %+v", first)
 	}
 	end()
-	waiting.Until(t, "the task is started again", task.runs(1))
-	second := task.status()
+	waiting.Until(t, "the task is started again", runs(task, 1))
+	second := task.Status()
 	if second.LastEnd != "exited with status 3" || second.Message != "" || !second.Since.After(*first.Since) {
 		t.Errorf("started again: %+v, the first time %+v", second, first)
 	}
 	before := time.Now()
 	end()
-	waiting.Until(t, "the task is started after a delay", task.runs(2))
-	third := task.status()
-	if third.Message != "" || third.Since.Before(before.Add(firstDelay)) {
+	waiting.Until(t, "the task is started after a delay", runs(task, 2))
+	third := task.Status()
+	if third.Message != "" || third.Since.Before(before.Add(time.Second)) {
 		t.Errorf("started after a delay: %+v, it ended after %v", third, before)
 	}
 	_, err := s.monitor.StopTask(t.Context(), "p", "restarted")
 	s.must(err)
 	start()
-	waiting.Until(t, "the task is ready once more", task.runs(0))
-	if got := task.status(); got.LastEnd != "" {
+	waiting.Until(t, "the task is ready once more", runs(task, 0))
+	if got := task.Status(); got.LastEnd != "" {
 		t.Errorf("started anew: %+v", got)
-	}
-}
-
-// Workers of an earlier program do not make the present one ready.
-func TestWorkersOfAnEarlierStart(t *testing.T) {
-	present := &sandboxedTask{}
-	task := &runningTask{state: stateStarting, ready: make(chan struct{}), started: present}
-	task.idle(&sandboxedTask{}, 1)
-	if task.state != stateStarting {
-		t.Error("ready by a worker of an earlier program")
-	}
-	task.idle(present, 1)
-	if task.state != stateRunning {
-		t.Errorf("not ready by its own worker: %s", task.state)
-	}
-}
-
-// sandboxedTask stands for one start of a program.
-type sandboxedTask struct {
-	sandbox.Task
-	_ byte // so that each has an address of its own
-}
-
-// What a process of an earlier program says does not make the present one ready: where
-// there are no cgroups, it may live on when the keeper was killed.
-func TestReadinessOfAnEarlierStart(t *testing.T) {
-	earlier, present := make(chan struct{}), make(chan struct{})
-	task := &runningTask{state: stateStarting, ready: present}
-	task.saysReady(earlier)
-	if task.state != stateStarting {
-		t.Error("the earlier program's word made the present one ready")
-	}
-	task.saysReady(present)
-	if task.state != stateRunning {
-		t.Errorf("the present program said that it is ready, and is %s", task.state)
 	}
 }
 
@@ -198,9 +162,9 @@ func (s *stack) gate() *os.File {
 }
 
 // runs returns a condition: the task can serve, after a number of restarts.
-func (t *runningTask) runs(restarts int) func() bool {
+func runs(t *pipeline.Task, restarts int) func() bool {
 	return func() bool {
-		got := t.status()
-		return got.State == stateRunning && got.Restarts == restarts
+		got := t.Status()
+		return got.State == "Running" && got.Restarts == restarts
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/meaning"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/sandbox"
 )
-
-// stopTimeout limits the time in which tasks end by themselves when the monitor stops.
-const stopTimeout = 5 * time.Second
 
 // Run runs the monitor: it recovers the durable state, serves until ctx ends, and then
 // stops every task. It returns nil after a clean stop.
@@ -65,7 +65,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if err := m.openCatalog(ctx); err != nil {
 		return nil, err
 	}
-	if err := m.prepareBinding(); err != nil {
+	if err := m.openServices(); err != nil {
 		return nil, err
 	}
 	if err := m.recover(ctx); err != nil {
@@ -87,16 +87,13 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 	options.TaskIDs = options.TaskIDs.OrDefault()
 	backend := sandbox.New(sandbox.Options{Supervisor: options.Supervisor})
 	m := &Monitor{
-		services: &services{
-			options: options, logger: options.Logger, context: ctx, backend: backend, machine: backend.Probe(),
-			metrics: newMetrics(), shared: &sharedFiles{data: options.Data},
-		},
-		started: time.Now(), expiring: make(chan struct{}, 1),
-		snapshotting: make(chan struct{}, 1), pipelines: map[string]*pipeline{},
-		analyses: map[string]*analyzed{},
-		runs:     map[string]api.AnalysisRun{},
+		options: options, logger: options.Logger, context: ctx, backend: backend, machine: backend.Probe(),
+		started:  time.Now(),
+		metrics:  metrics.New(),
+		expiring: make(chan struct{}, 1), snapshotting: make(chan struct{}, 1),
+		pipelines: map[string]*pipeline.Pipeline{}, analyses: map[string]*analyzed{},
+		runs: map[string]api.AnalysisRun{},
 	}
-	m.guarded = m.guardedNow
 	m.sources = newFollowed(m)
 	return m
 }
@@ -108,7 +105,7 @@ func (m *Monitor) openAuditLog() (err error) {
 	if err != nil {
 		return err
 	}
-	m.metrics.watchAudit(m.audit)
+	m.metrics.WatchAudit(m.audit)
 	if recovered := m.audit.Recovery(); recovered != "" {
 		m.logger.Warn("audit log was repaired", "what", recovered)
 	}
@@ -134,16 +131,18 @@ func (m *Monitor) openCatalog(ctx context.Context) (err error) {
 	return m.watchDocuments()
 }
 
-// prepareBinding opens what sessions get when they are bound.
-func (m *Monitor) prepareBinding() (err error) {
-	if m.nothing, err = m.backend.PrepareNative(nil); err != nil {
-		return err
+// openServices prepares what the pipelines use.
+func (m *Monitor) openServices() error {
+	o := m.options
+	m.services = &pipeline.Services{
+		Options: pipeline.Options{
+			Data: o.Data, State: o.State, Library: o.Library, Secrets: o.Secrets, Define: o.Define, CPUs: o.CPUs,
+			GiveData: o.GiveData, Sessions: o.Sessions,
+		},
+		Logger: m.logger, Context: m.context, Backend: m.backend, Enforcement: m.machine.Enforcement,
+		Catalog: m.catalog, View: m.view, Audit: m.audit, Metrics: m.metrics, Guarded: m.guardedNow,
 	}
-	if m.viewRoot, err = sandbox.ViewOf(m.view.Path()); err != nil {
-		return err
-	}
-	m.filler, err = sandbox.ViewOf(os.DevNull)
-	return err
+	return m.services.Open()
 }
 
 // viewDirectory finds or makes the directory of the view. Its name is random, because it
@@ -182,13 +181,13 @@ func (m *Monitor) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("recover bundle: %w", err)
 	}
-	m.refreshRegions()
+	m.services.RefreshRegions()
 	for name, one := range resolved {
-		means, err := meaningOf(bundle, one)
+		means, err := meaning.Of(bundle, one)
 		if err != nil {
 			return err
 		}
-		p, err := newPipeline(m.services, one, means, m.state().Bind)
+		p, err := pipeline.New(m.services, pipeline.Definition{Resolved: one, Meaning: means, Bind: m.state().Bind})
 		if err != nil {
 			return fmt.Errorf("recover pipeline %s: %w", name, err)
 		}
@@ -207,7 +206,7 @@ func (m *Monitor) recover(ctx context.Context) error {
 	for _, p := range m.pipelines {
 		if err := m.loadAnalysis(p); err != nil {
 			// Not fatal: without a result, every access is decided when it happens.
-			m.logger.Warn("stored analysis is not used", "pipeline", p.name, "error", err)
+			m.logger.Warn("stored analysis is not used", "pipeline", p.Name(), "error", err)
 		}
 	}
 	return nil
@@ -217,7 +216,7 @@ func (m *Monitor) recover(ctx context.Context) error {
 func (m *Monitor) serveAPI(ctx context.Context) error {
 	handler := api.Handler{
 		Service: m, Audit: m.audit,
-		Metrics: promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}),
+		Metrics: promhttp.HandlerFor(m.metrics.Registry, promhttp.HandlerOpts{}),
 	}
 	listeners, err := api.Endpoints{
 		Socket: m.options.Socket, Listen: m.options.Listen,
@@ -237,19 +236,14 @@ func (m *Monitor) Close() error {
 		m.stopWatch()
 		m.watching.Wait()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), pipeline.StopTimeout)
 	defer cancel()
 	for _, p := range m.pipelines {
-		p.shutdown(ctx)
+		p.Shutdown(ctx)
 	}
 	var failures []error
-	for _, file := range []*os.File{m.viewRoot, m.filler} {
-		if file != nil {
-			failures = append(failures, file.Close())
-		}
-	}
-	if m.nothing != nil {
-		m.nothing.Close()
+	if m.services != nil {
+		failures = append(failures, m.services.Close())
 	}
 	if m.view != nil {
 		failures = append(failures, m.view.Close())
@@ -262,3 +256,5 @@ func (m *Monitor) Close() error {
 	}
 	return errors.Join(failures...)
 }
+
+func (m *Monitor) state() *catalog.State { return m.catalog.State() }

@@ -5,19 +5,18 @@ package monitor
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/wire"
 )
 
 var _ api.Service = (*Monitor)(nil)
-
-// maxSessionsShown limits the number of sessions in a status.
-const maxSessionsShown = 100
 
 // Ready implements [api.Service].
 func (m *Monitor) Ready(context.Context) error {
@@ -31,7 +30,7 @@ func (m *Monitor) Ready(context.Context) error {
 func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 	status := api.Status{
 		Version: m.options.Version, Started: m.started, Ready: true, Machine: m.machine,
-		Pipelines: []api.PipelineStatus{}, Counters: m.metrics.counters(), FactSources: m.sources.status(),
+		Pipelines: []api.PipelineStatus{}, Counters: m.metrics.Counters(), FactSources: m.sources.status(),
 	}
 	if err := m.Ready(ctx); err != nil {
 		status.Ready, status.Reason = false, err.Error()
@@ -45,7 +44,7 @@ func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 		status.Bundle = &api.BundleStatus{Version: inForce.Version, Hash: inForce.Hash, Applied: applied,
 			Objects: bundle.Len(), Label: inForce.Label}
 	}
-	slices.SortFunc(pipelines, func(a, b *pipeline) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(pipelines, func(a, b *pipeline.Pipeline) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, p := range pipelines {
 		status.Pipelines = append(status.Pipelines, m.statusOf(p))
 	}
@@ -53,52 +52,30 @@ func (m *Monitor) Status(ctx context.Context) (api.Status, error) {
 }
 
 // statusOf returns a pipeline's status, with the monitor's information about it.
-func (m *Monitor) statusOf(p *pipeline) api.PipelineStatus {
-	status := p.status()
-	status.Unreadable = m.unreadableOf(p)
+func (m *Monitor) statusOf(p *pipeline.Pipeline) api.PipelineStatus {
+	now, state := p.Status(), m.state()
+	status := api.PipelineStatus{
+		Name: p.Name(), Mode: now.Mode.String(), Revocation: p.Spec().Revocation, User: now.User,
+		Conduits: uint64(state.Conduits()), Classes: uint64(state.Classes()),
+		Tasks: []api.TaskStatus{}, Sessions: []api.SessionStatus{}, SessionTotal: now.SessionTotal,
+		Unreadable: m.unreadableOf(p),
+	}
+	for _, task := range now.Tasks {
+		status.Tasks = append(status.Tasks, api.TaskStatus(task))
+	}
+	for _, session := range now.Sessions {
+		status.Sessions = append(status.Sessions, api.SessionStatus(session))
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if run, known := m.runs[p.name]; known {
+	if run, known := m.runs[p.Name()]; known {
 		status.LastAnalysis = &run
 	}
 	return status
 }
 
-func (p *pipeline) status() api.PipelineStatus {
-	state := p.services.state()
-	status := api.PipelineStatus{
-		Name: p.name, Mode: modes[p.currentMode()], Revocation: p.spec.Revocation,
-		Conduits: uint64(state.Conduits()), Classes: uint64(state.Classes()),
-		Tasks: []api.TaskStatus{}, Sessions: []api.SessionStatus{},
-	}
-	for _, name := range p.order {
-		status.Tasks = append(status.Tasks, p.tasks[name].status())
-	}
-	if p.user != nil {
-		status.User = p.user.ID
-	}
-	sessions := p.sessions.live()
-	status.SessionTotal = len(sessions)
-	for _, s := range sessions[:min(len(sessions), maxSessionsShown)] {
-		status.Sessions = append(status.Sessions, s.status())
-	}
-	return status
-}
-
-func (s *session) status() api.SessionStatus {
-	who := s.subject()
-	status := api.SessionStatus{
-		Instance: who.instance, Task: s.task.name, Region: s.region, Peer: s.peer.String(),
-		Slot: s.slot.number, Mode: modes[s.mode], Since: s.started,
-	}
-	if who.session != nil {
-		status.Principal = who.session.Principal
-	}
-	return status
-}
-
 // pipeline finds a pipeline by name. An empty name means the only one.
-func (m *Monitor) pipeline(title, name string) (*pipeline, error) {
+func (m *Monitor) pipeline(title, name string) (*pipeline.Pipeline, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	names := slices.Sorted(maps.Keys(m.pipelines))
@@ -121,35 +98,33 @@ func (m *Monitor) SetMode(ctx context.Context, name, mode string) (api.PipelineS
 	if err != nil {
 		return api.PipelineStatus{}, err
 	}
-	next, err := modeOf(mode)
+	next, err := wire.ParseMode(mode)
 	if err != nil {
 		return api.PipelineStatus{}, api.Invalid(title, "", "%v", err)
 	}
-	previous := p.currentMode()
-	if (next == wire.ModeBaseline) != (previous == wire.ModeBaseline) {
+	if (next == wire.ModeBaseline) != (p.Mode() == wire.ModeBaseline) {
 		return api.PipelineStatus{}, api.Conflict(title,
 			"set spec.mode in the manifest and apply it: the tasks are then restarted",
 			"the sandbox of a running task cannot be added or removed")
 	}
-	p.switchTo(next)
-	if err := p.record(audit.Event{
-		Kind: audit.Mode, Operation: "set mode", Allowed: true, Reason: modes[previous] + " to " + mode,
-	}); err != nil {
-		m.logger.Error("audit record is lost", "error", err)
-	}
+	p.SwitchTo(next)
 	return m.statusOf(p), nil
 }
 
 // task finds a task of a pipeline.
-func (m *Monitor) task(title, pipelineName, name string) (*runningTask, error) {
+func (m *Monitor) task(title, pipelineName, name string) (*pipeline.Task, error) {
 	p, err := m.pipeline(title, pipelineName)
 	if err != nil {
 		return nil, err
 	}
-	if t := p.tasks[name]; t != nil {
+	if t := p.Task(name); t != nil {
 		return t, nil
 	}
-	return nil, api.NotFound(title, "name one of: "+strings.Join(p.order, ", "), "pipeline %s has no task %q", p.name,
+	return nil, noTask(title, p, name)
+}
+
+func noTask(title string, p *pipeline.Pipeline, name string) error {
+	return api.NotFound(title, "name one of: "+strings.Join(p.Tasks(), ", "), "pipeline %s has no task %q", p.Name(),
 		name)
 }
 
@@ -160,14 +135,17 @@ func (m *Monitor) StartTask(ctx context.Context, pipelineName, name string) (api
 	// and of a pipeline that is not being replaced.
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	t, err := m.task(title, pipelineName, name)
+	p, err := m.pipeline(title, pipelineName)
 	if err != nil {
 		return api.TaskStatus{}, err
 	}
-	if err := m.startTask(ctx, t.pipeline, name); err != nil {
+	if p.Task(name) == nil {
+		return api.TaskStatus{}, noTask(title, p, name)
+	}
+	if err := m.startTask(ctx, p, name); err != nil {
 		return api.TaskStatus{}, api.Conflict(title, "", "%v", err)
 	}
-	return t.status(), nil
+	return api.TaskStatus(p.Task(name).Status()), nil
 }
 
 // StopTask implements [api.Service].
@@ -177,10 +155,10 @@ func (m *Monitor) StopTask(ctx context.Context, pipelineName, name string) (api.
 	if err != nil {
 		return api.TaskStatus{}, err
 	}
-	if err := t.stop(ctx); err != nil {
+	if err := t.Stop(ctx); err != nil {
 		return api.TaskStatus{}, api.Conflict(title, "", "%v", err)
 	}
-	return t.status(), nil
+	return api.TaskStatus(t.Status()), nil
 }
 
 // WaitTask implements [api.Service]. It waits until a task that always runs can serve, or
@@ -190,32 +168,25 @@ func (m *Monitor) WaitTask(ctx context.Context, pipelineName, name string) (api.
 	if err != nil {
 		return api.TaskStatus{}, err
 	}
-	if t.spec.Run == "Once" {
-		return m.waitEnded(ctx, t)
-	}
-	t.mu.Lock()
-	ready := t.ready
-	t.mu.Unlock()
-	return waitFor(ctx, t, ready)
+	err = t.Wait(ctx)
+	return api.TaskStatus(t.Status()), err
 }
 
-func (m *Monitor) waitEnded(ctx context.Context, t *runningTask) (api.TaskStatus, error) {
-	t.mu.Lock()
-	ended := t.ended
-	t.mu.Unlock()
-	return waitFor(ctx, t, ended)
-}
-
-// waitFor waits for an event of a task. A nil event means that the task was never
-// started.
-func waitFor(ctx context.Context, t *runningTask, event <-chan struct{}) (api.TaskStatus, error) {
-	if event == nil {
-		return t.status(), nil
+// TaskLog implements [api.Service].
+func (m *Monitor) TaskLog(_ context.Context, request api.TaskLogRequest) (api.TaskLog, error) {
+	title := "read the log of task " + request.Pipeline + "/" + request.Task
+	t, err := m.task(title, request.Pipeline, request.Task)
+	if err != nil {
+		return api.TaskLog{}, err
 	}
-	select {
-	case <-event:
-		return t.status(), nil
-	case <-ctx.Done():
-		return t.status(), ctx.Err()
+	log, err := t.ReadLog(pipeline.Reader{Principal: request.As, Region: request.Region})
+	switch {
+	case errors.Is(err, pipeline.ErrDenied):
+		return api.TaskLog{}, api.Denied(title, "read it as an administrator, without a principal", "%s", err)
+	case errors.Is(err, pipeline.ErrUnrecorded):
+		return api.TaskLog{}, api.Unavailable(title, "free space for the audit log", "%v", err)
+	case err != nil:
+		return api.TaskLog{}, fmt.Errorf("%s: %w", title, err)
 	}
+	return api.TaskLog{Label: log.Label, Text: string(log.Text), Shortened: log.Shortened}, nil
 }

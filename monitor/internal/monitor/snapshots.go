@@ -14,6 +14,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/shellword"
 )
 
 // catalogFolder is the folder of the catalog in the state directory.
@@ -32,7 +33,7 @@ func checkCatalog(ctx context.Context, state string) error {
 	if !errors.Is(err, catalog.ErrDamaged) {
 		return err
 	}
-	list := "shai restore --state " + shellWord(state)
+	list := "shai restore --state " + shellword.Quote(state)
 	return fmt.Errorf("%w; %s lists its snapshots, and restores one; if there is none, move %s away and apply the "+
 		"manifests again", err, list, filepath.Join(state, catalogFolder))
 }

@@ -15,6 +15,7 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/waiting"
 )
 
@@ -35,7 +36,7 @@ func TestDamagedCatalog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applyBare(t, m, bareManifest)
+	applyBare(t, m, pipelinetest.Bare)
 	var snapshots []catalog.Snapshot
 	waiting.Until(t, "a snapshot is taken", func() bool {
 		snapshots, err = Snapshots(t.Context(), options.State)

@@ -7,26 +7,24 @@ package monitor
 import (
 	"context"
 	"crypto/ed25519"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/tasklog"
 	"shai.dev/monitor/internal/waiting"
-	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
 
@@ -40,8 +38,9 @@ type stack struct {
 	manifests map[string]string // file name -> text; what apply sends
 	facts     []string          // inline statements of the manifest
 	monitor   *Monitor
-	seen      uint64 // the last audit record that was looked at
-	written   string // all records of a test that has failed
+	observer  *observer // of the open monitor
+	seen      uint64    // the last audit record that was looked at
+	written   string    // all records of a test that has failed
 }
 
 // newStack prepares a stack; nothing runs yet.
@@ -49,16 +48,18 @@ func newStack(t testing.TB) *stack {
 	t.Helper()
 	given := needPrograms(t)
 	root := openDirectory(t)
-	s := &stack{t: t, address: freeAddress(t), served: "probe", manifests: map[string]string{}}
+	define := pipelinetest.Define(t)
+	define["PROBE"], define["KEYVALUE"] = given.probe, filepath.Join(root, "kv")
+	s := &stack{t: t, address: define["LISTEN"], served: "probe", manifests: map[string]string{}}
 	s.options = Options{
 		Data: filepath.Join(root, "data"), State: filepath.Join(root, "state"), Library: given.library,
 		Supervisor: given.supervisor, TaskIDs: taskUsers(root),
 		// Of four workers: who connects again at once has a session more until the last one has ended.
-		Sessions: SessionLimits{PerUser: 3},
+		Sessions: pipeline.SessionLimits{PerUser: 3},
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Define:   map[string]string{"PROBE": given.probe, "LISTEN": s.address, "KEYVALUE": filepath.Join(root, "kv")},
+		Define:   define,
 	}
-	s.manifests["pipeline.yaml"] = withoutKeyValue(pipelineText(t))
+	s.manifests["pipeline.yaml"] = pipelinetest.WithoutKeyValue(pipelinetest.Probe())
 	s.document("/corpus/public/1.txt")
 	t.Cleanup(s.showOutput)
 	return s
@@ -89,38 +90,9 @@ func (s *stack) showOutput() {
 	logs, err := filepath.Glob(filepath.Join(s.options.State, "logs/*/*/*.log"))
 	s.must(err)
 	for _, file := range logs {
-		text, _, err := readTaskLog(file, 16<<10)
+		text, _, err := tasklog.Read(file, 16<<10)
 		s.t.Logf("%s, %v:\n%s", filepath.Base(file), err, text)
 	}
-}
-
-// pipelineText is the pipeline's manifest. The run-time linker, which tasks need, has
-// its place on each system.
-func pipelineText(t testing.TB) string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/pipeline.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.ReplaceAll(string(text), ", /lib64]", ", "+linkerFolder+"]")
-}
-
-// withoutKeyValue takes the store out of the pipeline, for tests that need none.
-func withoutKeyValue(text string) string {
-	head, rest, _ := strings.Cut(text, "    - name: profiles\n")
-	_, rest, _ = strings.Cut(rest, "    - name: queries\n")
-	rest, _, _ = strings.Cut(rest, "  keyValue:")
-	return strings.NewReplacer("profiles, ", "", "histories, ", "").Replace(head) + "    - name: queries\n" + rest
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func (s *stack) must(err error) {
@@ -146,7 +118,7 @@ func (s *stack) fact(conduit, says string, tuple ...string) {
 
 // principal registers a key, and the region the principal is expected from.
 func (s *stack) principal(name, region string) {
-	public := keyOf(name).Public().(ed25519.PublicKey)
+	public := pipelinetest.Key(name).Public().(ed25519.PublicKey)
 	s.fact("population", "key", name, hex.EncodeToString(public))
 	if region != "" {
 		s.fact("population", "home", name, region)
@@ -159,7 +131,7 @@ func (s *stack) startKeyValue() {
 	if err != nil {
 		s.t.Skip("redis-server is not installed (Debian package redis-server)")
 	}
-	s.manifests["pipeline.yaml"] = pipelineText(s.t)
+	s.manifests["pipeline.yaml"] = pipelinetest.Probe()
 	directory, secrets := s.t.TempDir(), kvfilter.NewSecrets()
 	configuration, err := kvfilter.Configuration(kvfilter.Server{Socket: s.options.Define["KEYVALUE"],
 		Directory: directory}, secrets)
@@ -194,6 +166,9 @@ func (s *stack) open() {
 	s.must(m.audit.Close())
 	m.audit, err = audit.Open(audit.Options{Directory: s.auditDirectory(), RefuseUnrecorded: true, RepeatWindow: 1})
 	s.must(err)
+	m.services.Audit = m.audit
+	s.observer = &observer{Backend: m.services.Backend}
+	m.services.Backend = s.observer
 	s.monitor = m
 	s.t.Cleanup(s.close)
 }
@@ -253,17 +228,16 @@ func (s *stack) startWorkers() {
 }
 
 // awaitIdle waits until every worker without a session waits for a user, and every slot
-// without a session is free: a session gives its slot back after it has ended.
+// without a session is free.
 func (s *stack) awaitIdle() {
 	s.t.Helper()
-	task := s.pipeline().tasks["worker"]
 	waiting.Until(s.t, "workers wait for users", func() bool {
 		idle := 3 - len(s.liveSessions())
-		return task.idleCount.Load() == int64(idle) && len(s.freeSlots()) == idle
+		return s.observer.idle.Load() == int64(idle) && len(s.freeSlots()) == idle
 	})
 }
 
-func (s *stack) pipeline() *pipeline { return s.monitor.pipelines["probe"] }
+func (s *stack) pipeline() *pipeline.Pipeline { return s.monitor.pipelines["probe"] }
 
 // start does all of it: open, apply, analyse, start.
 func (s *stack) start() {
@@ -319,59 +293,34 @@ func (s *stack) records() []audit.Record {
 // settle returns when supervisors have reported everything that has happened.
 func (s *stack) settle() {
 	for _, p := range s.monitor.pipelines {
-		p.fence()
+		p.Fence()
 	}
 }
 
 // liveSessions are the sessions of the pipeline, by slot.
-func (s *stack) liveSessions() []*session { return s.pipeline().live() }
-
-// freeSlots are the numbers of slots that no session occupies.
-func (s *stack) freeSlots() []int {
-	slots := s.pipeline().slots
-	if s.pipeline().tasks["worker"].supervises() {
-		var free []int
-		for number := range slots.channels {
-			if s.sessionIn(number) == nil {
-				free = append(free, number)
-			}
-		}
-		return free
-	}
-	slots.mu.Lock()
-	defer slots.mu.Unlock()
-	return slices.Clone(slots.free)
+func (s *stack) liveSessions() []pipeline.SessionStatus {
+	s.settle()
+	return s.pipeline().Status().Sessions
 }
 
-// sessionIn is the live session of a slot.
-func (s *stack) sessionIn(slot int) *session {
+// freeSlots are the numbers of slots that no session occupies.
+func (s *stack) freeSlots() (free []int) {
+	for number := range 3 {
+		if s.sessionIn(number) == nil {
+			free = append(free, number)
+		}
+	}
+	return free
+}
+
+// sessionIn is the live session of a slot, nil if the slot is free.
+func (s *stack) sessionIn(slot int) *pipeline.SessionStatus {
 	for _, one := range s.liveSessions() {
-		if one.slot.number == slot {
-			return one
+		if one.Slot == slot {
+			return &one
 		}
 	}
 	return nil
-}
-
-// writeTransfer writes into a session's channel, as the search engine would.
-func (s *stack) writeTransfer(to *session, query uint32, conduits ...uint32) {
-	s.t.Helper()
-	pairs := s.pipeline().conduits.pairs
-	if to.mode == wire.ModeDynamic {
-		pairs = s.pipeline().conduits.checked
-	}
-	_, err := pairs["results"][to.slot.number].writer.Write(transfer(query, conduits...))
-	s.must(err)
-}
-
-// transfer is a record of a descriptor channel, as libshai writes it.
-func transfer(query uint32, conduits ...uint32) []byte {
-	record := binary.LittleEndian.AppendUint32(nil, query)
-	record = binary.LittleEndian.AppendUint32(record, 0)
-	for _, conduit := range conduits {
-		record = binary.LittleEndian.AppendUint32(record, conduit)
-	}
-	return record
 }
 
 // interceptions are the counts by kind.
@@ -379,7 +328,7 @@ func (s *stack) interceptions() map[string]uint64 {
 	s.t.Helper()
 	s.settle()
 	counts := map[string]uint64{}
-	families, err := s.monitor.metrics.registry.Gather()
+	families, err := s.monitor.metrics.Registry.Gather()
 	s.must(err)
 	for _, family := range families {
 		if family.GetName() != "shai_interceptions_total" {

@@ -8,34 +8,37 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/pipeline"
 )
 
 // startTask starts a task of a pipeline, and before it every task that it needs. Called
 // with changing held.
-func (m *Monitor) startTask(ctx context.Context, p *pipeline, name string) error {
-	if err := p.openKeyValue(ctx); err != nil {
-		return err
-	}
+func (m *Monitor) startTask(ctx context.Context, p *pipeline.Pipeline, name string) error {
 	if err := m.installStored(ctx, p); err != nil {
 		return err
 	}
-	return p.tasks[name].start(ctx)
+	return p.Task(name).Start(ctx)
 }
 
 // installStored prepares the capability sets of an analysis that was loaded when the
 // monitor started. The key-value store is certain to run only now.
-func (m *Monitor) installStored(ctx context.Context, p *pipeline) error {
+func (m *Monitor) installStored(ctx context.Context, p *pipeline.Pipeline) error {
 	m.mu.RLock()
-	known := m.analyses[p.name]
+	known := m.analyses[p.Name()]
 	m.mu.RUnlock()
-	if p.hasSets() || known == nil || known.result == nil || known.plan != p.plan || !known.result.Current(m.state()) {
+	if p.HasSets() || known == nil || known.result == nil || known.plan != p.Plan() ||
+		!known.result.Current(m.state()) {
 		return nil
 	}
 	// Some accesses may have expired since the analysis was stored.
 	result, _, err := known.result.Expire(ctx, analysis.Options{Now: time.Now()})
 	if err != nil {
-		return fmt.Errorf("bring the stored analysis of pipeline %s up to date: %w; run shai analyze", p.name, err)
+		return fmt.Errorf("bring the stored analysis of pipeline %s up to date: %w; run shai analyze", p.Name(), err)
 	}
-	m.setAnalysis(p.name, &analyzed{plan: known.plan, result: result, report: known.report})
-	return p.install(ctx, result)
+	m.setAnalysis(p.Name(), &analyzed{plan: known.plan, result: result, report: known.report})
+	sets, err := p.PrepareSets(ctx, result, nil, func(uint64, uint64) {})
+	if err == nil {
+		p.PutSets(sets)
+	}
+	return err
 }

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"shai.dev/monitor/internal/wire"
-	"shai.dev/monitor/policy"
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 )
 
 // A policy with a value that nobody supplies is refused before any decision uses it. Both
@@ -35,7 +36,7 @@ func TestPoliciesThatNobodySuppliesAreRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, _ := bareMonitor(t)
-			text := strings.Replace(bareManifest, anyPolicy, "read :- true. update :- "+test.update+".", 1)
+			text := strings.Replace(pipelinetest.Bare, anyPolicy, "read :- true. update :- "+test.update+".", 1)
 			err := applyText(m, strings.Replace(text, "    - {conduit: friends", banned+"    - {conduit: friends", 1))
 			if test.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), test.refused) ||
@@ -59,16 +60,14 @@ func TestPoliciesThatNobodySuppliesAreRefused(t *testing.T) {
 // empty.
 func collectorWrites(t *testing.T, m *Monitor) bool {
 	t.Helper()
-	p := m.pipelines["bare"]
-	conduit, _ := m.conduitNamed("/open/1.txt")
-	return p.decide(p.tasks["collector"].subject, policy.Write, conduit, wire.ModeShai).Allowed
+	return collectorOpens(t, m, "/open/1.txt", unix.O_WRONLY)
 }
 
 // Policies that name an address are decided with the connection's own.
 func TestAddressesAreTheConnections(t *testing.T) {
 	s := newStack(t)
 	s.principal("alice", "de")
-	s.fact(regionsConduit, prefixRelation, "127.0.0.0/8", "de")
+	s.fact("regions", "prefix", "127.0.0.0/8", "de")
 	s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"],
 		"read       :- sKeyIs(user), sRegionIs(region).",
 		`read       :- sKeyIs(user), sRegionIs(region), sIpIs(A), ipPrefix(A, "127.0.1.0/24").`, 1)
@@ -106,7 +105,7 @@ func TestSessionsAreDecidedOnTheirPipes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStack(t)
 			s.principal("alice", "de")
-			s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+			s.fact("regions", "prefix", "127.0.1.0/24", "de")
 			s.manifests["pipeline.yaml"] = strings.Replace(s.manifests["pipeline.yaml"], "update     :- cIsInternal().",
 				"update     :- "+test.update+".", 1)
 			s.start()

@@ -14,7 +14,9 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/meaning"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/pipeline"
 )
 
 // swap is one change of the bundle. A pipeline whose meaning changes is quiesced first:
@@ -24,11 +26,11 @@ import (
 type swap struct {
 	monitor   *Monitor
 	candidate *candidate
-	old, next map[string]*pipeline
-	leaving   []*pipeline            // of old, not in next: by name
-	coming    []*pipeline            // of next, not in old: by name
-	running   map[*pipeline][]string // tasks of leaving pipelines that ran
-	change    *catalog.Change        // the change that made the bundle durable
+	old, next map[string]*pipeline.Pipeline
+	leaving   []*pipeline.Pipeline            // of old, not in next: by name
+	coming    []*pipeline.Pipeline            // of next, not in old: by name
+	running   map[*pipeline.Pipeline][]string // tasks of leaving pipelines that ran
+	change    *catalog.Change                 // the change that made the bundle durable
 	before    *manifest.Bundle
 	// unreadable lists warnings about documents that tasks cannot read.
 	unreadable []string
@@ -45,22 +47,23 @@ func (m *Monitor) prepareSwap(c *candidate) (_ *swap, err error) {
 	m.mu.RLock()
 	s := &swap{monitor: m, candidate: c, old: m.pipelines, before: m.bundle, since: m.applied}
 	m.mu.RUnlock()
-	s.next, s.running = map[string]*pipeline{}, map[*pipeline][]string{}
+	s.next, s.running = map[string]*pipeline.Pipeline{}, map[*pipeline.Pipeline][]string{}
 	defer func() {
 		if err != nil {
 			s.discard()
 		}
 	}()
 	for _, name := range slices.Sorted(maps.Keys(c.resolved)) {
-		means, err := meaningOf(c.bundle, c.resolved[name])
+		means, err := meaning.Of(c.bundle, c.resolved[name])
 		if err != nil {
 			return nil, err
 		}
-		if running := s.old[name]; running != nil && running.means == means {
+		if running := s.old[name]; running != nil && running.Meaning() == means {
 			s.next[name] = running
 			continue
 		}
-		made, err := newPipeline(m.services, c.resolved[name], means, compiled.Bind)
+		made, err := pipeline.New(m.services, pipeline.Definition{Resolved: c.resolved[name], Meaning: means,
+			Bind: compiled.Bind})
 		if err != nil {
 			return nil, api.Invalid("apply pipeline "+name, "", "%v", err)
 		}
@@ -78,7 +81,7 @@ func (m *Monitor) prepareSwap(c *candidate) (_ *swap, err error) {
 // discard releases what was prepared.
 func (s *swap) discard() {
 	for _, p := range s.coming {
-		p.closeConduits()
+		p.Close()
 	}
 }
 
@@ -106,7 +109,7 @@ func (s *swap) run(ctx context.Context) error {
 		return s.rollBack(err)
 	}
 	for _, p := range s.leaving {
-		p.close()
+		p.Close()
 	}
 	return nil
 }
@@ -114,11 +117,11 @@ func (s *swap) run(ctx context.Context) error {
 // quiesce ends every task and session of the pipelines that change.
 func (s *swap) quiesce() error {
 	for _, p := range s.leaving {
-		s.running[p] = p.runningTasks()
+		s.running[p] = p.Running()
 	}
 	var failures []error
 	for _, p := range s.leaving {
-		failures = append(failures, p.quiesce(s.monitor.context))
+		failures = append(failures, p.Quiesce(s.monitor.context))
 	}
 	return errors.Join(failures...)
 }
@@ -127,8 +130,8 @@ func (s *swap) quiesce() error {
 // quiesced. For sessions that begin this is one step, as with a change of facts.
 func (s *swap) commit() error {
 	m := s.monitor
-	m.binding.Lock()
-	defer m.binding.Unlock()
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
 	change, err := m.catalog.Apply(s.candidate.catalog)
 	if err != nil && !errors.Is(err, catalog.ErrView) {
 		return err // start repairs what is missing in the view
@@ -140,13 +143,13 @@ func (s *swap) commit() error {
 
 // putInForce replaces the running pipelines, and updates those that stay for the facts
 // that were added and removed. Called with changing and binding held.
-func (s *swap) putInForce(pipelines map[string]*pipeline, bundle *manifest.Bundle, applied time.Time,
+func (s *swap) putInForce(pipelines map[string]*pipeline.Pipeline, bundle *manifest.Bundle, applied time.Time,
 	change *catalog.Change, operation string) {
 	m := s.monitor
 	m.mu.Lock()
 	m.pipelines, m.bundle, m.applied = pipelines, bundle, applied
 	m.mu.Unlock()
-	m.refreshRegions()
+	m.services.RefreshRegions()
 	m.record(audit.Event{Kind: audit.Bundle, Operation: operation, Allowed: true,
 		Reason: fmt.Sprintf("version %d, %s", m.state().Bundle().Version, m.state().BundleHash())})
 	s.follow(change)
@@ -164,15 +167,14 @@ func (s *swap) follow(change *catalog.Change) {
 		if s.old[name] != p {
 			continue
 		}
-		p.dropUnforeseen()
-		p.follow(change)
+		p.Follow(change)
 		_, _, err := m.advance(name, func(result *analysis.Result) (*analysis.Result, []analysis.Affected, error) {
 			return result.Follow(m.context, change, analysis.Options{Now: time.Now()})
 		})
 		if err != nil {
 			m.logger.Error("the analysis did not follow the bundle as it should", "pipeline", name, "error", err)
 		}
-		p.settle()
+		settle(p)
 	}
 }
 
@@ -183,21 +185,21 @@ func (s *swap) start() error {
 	}
 	for _, p := range s.coming {
 		for _, old := range s.leaving {
-			old.handOver(p)
+			old.HandOver(p)
 		}
 	}
 	for _, p := range s.coming {
-		old := s.old[p.name]
+		old := s.old[p.Name()]
 		if old == nil {
 			continue
 		}
-		p.keepDone(old)
+		p.KeepDone(old)
 		for _, task := range s.running[old] {
-			if p.tasks[task] == nil {
+			if p.Task(task) == nil {
 				continue
 			}
 			if err := s.monitor.startTask(s.monitor.context, p, task); err != nil {
-				return fmt.Errorf("restart task %s/%s: %w", p.name, task, err)
+				return fmt.Errorf("restart task %s/%s: %w", p.Name(), task, err)
 			}
 		}
 	}
@@ -215,8 +217,8 @@ func (s *swap) registerFiles() error {
 		return fmt.Errorf("link documents: %w", err)
 	}
 	s.unreadable = m.reportUnreadable()
-	m.binding.Lock()
-	defer m.binding.Unlock()
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
 	s.follow(change)
 	return nil
 }
@@ -227,9 +229,9 @@ func (s *swap) rollBack(cause error) error {
 	m := s.monitor
 	var failures []error
 	for _, p := range s.coming {
-		failures = append(failures, p.quiesce(m.context))
+		failures = append(failures, p.Quiesce(m.context))
 		for _, old := range s.leaving {
-			p.handOver(old)
+			p.HandOver(old)
 		}
 	}
 	if err := s.revert(); err != nil {
@@ -240,13 +242,13 @@ func (s *swap) rollBack(cause error) error {
 			errors.Join(failures...))
 	}
 	for _, p := range s.coming {
-		p.close()
+		p.Close()
 	}
 	if _, err := m.view.Verify(m.context, nil); err != nil {
 		failures = append(failures, fmt.Errorf("link documents: %w", err))
 	}
 	for _, p := range s.leaving {
-		p.dropSets(every, "") // the new pipeline has removed their key-value users
+		p.DropSets() // the new pipeline has removed their key-value users
 	}
 	failures = append(failures, s.resume())
 	m.analyzeAgain(m.context)
@@ -260,8 +262,8 @@ func (s *swap) rollBack(cause error) error {
 
 func (s *swap) revert() error {
 	m := s.monitor
-	m.binding.Lock()
-	defer m.binding.Unlock()
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
 	change := s.change
 	if change.Bundle {
 		var err error
@@ -277,10 +279,10 @@ func (s *swap) revert() error {
 func (s *swap) resume() error {
 	var failures []error
 	for _, p := range s.leaving {
-		p.readmit()
+		p.Readmit()
 		for _, task := range s.running[p] {
 			if err := s.monitor.startTask(s.monitor.context, p, task); err != nil {
-				failures = append(failures, fmt.Errorf("restart task %s/%s: %w", p.name, task, err))
+				failures = append(failures, fmt.Errorf("restart task %s/%s: %w", p.Name(), task, err))
 			}
 		}
 	}

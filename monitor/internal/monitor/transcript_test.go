@@ -164,7 +164,7 @@ const connectionEnded = "the connection has ended"
 // its user, has freed the session's slot.
 func (p *player) awaitEnd(u *user) {
 	waiting.Until(p.t, "the session is over", func() bool {
-		return p.sessionIn(u.slot) == nil && slices.Contains(p.freeSlots(), u.slot)
+		return p.sessionIn(u.slot) == nil
 	})
 }
 
@@ -249,7 +249,7 @@ func (p *player) transfer(u *user, arguments string) string {
 	if session == nil {
 		return "no session"
 	}
-	p.writeTransfer(session, uint32(query), conduits...)
+	p.writeTransfer(session.Slot, session.Mode, uint32(query), conduits...)
 	return "written"
 }
 
@@ -275,7 +275,7 @@ func (p *player) viewed(how, path string) string {
 	if how == "beneath" {
 		return inside
 	}
-	return viewPrefix + "/" + inside
+	return "/shai/view" + "/" + inside
 }
 
 var openedNumbers = regexp.MustCompile(`^opened(( \d+)*)`)

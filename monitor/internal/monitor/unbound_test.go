@@ -21,7 +21,7 @@ func TestConnectionWithoutAUserEnds(t *testing.T) {
 	s.options.Sessions.Login = 2 * time.Second
 	s.document("/corpus/private/alice/1.txt")
 	s.principal("alice", "de")
-	s.fact(regionsConduit, prefixRelation, "127.0.1.0/24", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
 	s.open()
 	s.apply()
 	s.analyze()

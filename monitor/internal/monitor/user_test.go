@@ -6,7 +6,6 @@ package monitor
 
 import (
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,14 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/waiting"
 )
-
-// keyOf is a principal's key pair, the same in every run.
-func keyOf(principal string) ed25519.PrivateKey {
-	seed := sha256.Sum256([]byte("test key of " + principal))
-	return ed25519.NewKeyFromSeed(seed[:])
-}
 
 // signature is a principal's claim to a connection to the stack's pipeline, which has this
 // nonce, signed with somebody's key; both are in hexadecimal.
@@ -34,7 +28,7 @@ func (s *stack) signature(principal, signer, nonce string) string {
 // pipeline that the client means.
 func signatureFor(service, pipeline, principal, signer, nonce string) string {
 	text := "shai-session-v2\n" + service + "\n" + pipeline + "\n" + principal + "\n" + nonce
-	return hex.EncodeToString(ed25519.Sign(keyOf(signer), []byte(text)))
+	return hex.EncodeToString(ed25519.Sign(pipelinetest.Key(signer), []byte(text)))
 }
 
 // user is one client of the front end.

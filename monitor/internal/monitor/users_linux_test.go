@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
-	"shai.dev/monitor/internal/sandbox/plan"
 )
 
 // reporter is a pipeline whose task says who it is, reads a directory of documents and a
@@ -94,7 +93,7 @@ func (s *stack) report(name string) string {
 	s.must(err)
 	status, err := s.monitor.WaitTask(s.t.Context(), name, name)
 	s.must(err)
-	if status.State != stateSucceeded {
+	if status.State != "Succeeded" {
 		s.t.Fatalf("%s: %s %s", name, status.State, status.Message)
 	}
 	text, err := os.ReadFile(filepath.Join(s.options.Data, name+"-out", "report"))
@@ -111,7 +110,7 @@ func TestTasksOfEachPipelineHaveAUser(t *testing.T) {
 			s.apply()
 			var users []uint32
 			for _, name := range []string{"one", "two"} {
-				id := s.monitor.pipelines[name].status().User
+				id := s.monitor.pipelines[name].Status().User
 				users = append(users, id)
 				report := s.report(name)
 				for _, want := range []string{
@@ -148,7 +147,7 @@ func TestWrittenDirectoriesBelongToTheTasks(t *testing.T) {
 	s.must(os.Symlink(s.options.Key, filepath.Join(out, "symlink")))
 	s.apply()
 	s.report("one")
-	id := s.monitor.pipelines["one"].status().User
+	id := s.monitor.pipelines["one"].Status().User
 	for path, want := range map[string]uint32{
 		out: id, out + "/report": id, out + "/sub": id, out + "/sub/other": id, out + "/linked": 0, s.options.Key: 0,
 		filepath.Join(s.options.Data, "one-in/1.txt"): 0,
@@ -198,7 +197,7 @@ func TestUnreadableDocumentsAreReported(t *testing.T) {
 	result, err := s.monitor.Apply(t.Context(), s.sources())
 	s.must(err)
 	p := s.monitor.pipelines["one"]
-	remedy := fmt.Sprintf("chgrp -R %d %[2]s && chmod -R g+rX %[2]s", p.user.ID, directory)
+	remedy := fmt.Sprintf("chgrp -R %d %[2]s && chmod -R g+rX %[2]s", p.User().ID, directory)
 	says := func(text string) bool {
 		return strings.Contains(text, "/one-in/1.txt") && strings.Contains(text, remedy)
 	}
@@ -242,7 +241,7 @@ func TestUnlistableDirectoriesAreReported(t *testing.T) {
 	result, err := s.monitor.Apply(t.Context(), s.sources())
 	s.must(err)
 	p := s.monitor.pipelines["one"]
-	remedy := fmt.Sprintf("chgrp -R %d %[2]s && chmod -R g+rX %[2]s", p.user.ID, filepath.Join(s.options.Data, "one-in"))
+	remedy := fmt.Sprintf("chgrp -R %d %[2]s && chmod -R g+rX %[2]s", p.User().ID, filepath.Join(s.options.Data, "one-in"))
 	for where, warnings := range map[string][]string{
 		"apply": result.Warnings, "status": s.monitor.statusOf(p).Unreadable,
 	} {
@@ -267,13 +266,20 @@ func TestUnlistableDirectoriesAreReported(t *testing.T) {
 	s.report("one")
 }
 
+// reopenGiving opens the monitor anew, with the option to give documents to those who read them.
+func (s *stack) reopenGiving(give bool) {
+	s.t.Helper()
+	s.close()
+	s.options.GiveData = give
+	s.open()
+}
+
 // A monitor does not report documents to which it gives access by itself.
 func TestDirectoriesThatWillBeGivenAreNotReported(t *testing.T) {
 	s := reporting(t, "shai", "one")
 	closed := filepath.Join(s.options.Data, "one-in/closed")
 	s.must(os.Mkdir(closed, 0o700))
-	s.monitor.options.GiveData = true
-	s.monitor.view.ReadBy(s.monitor.readers())
+	s.reopenGiving(true)
 	result, err := s.monitor.Apply(t.Context(), s.sources())
 	s.must(err)
 	if len(result.Warnings) > 0 {
@@ -289,11 +295,10 @@ func TestDocumentsAreGivenToTheGroup(t *testing.T) {
 	document, directory := s.unreadable()
 	foreign := filepath.Join(directory, "foreign.txt")
 	s.must(os.Link(s.options.Define["PRIVATE"], foreign))
-	s.monitor.options.GiveData = true
-	s.monitor.view.ReadBy(s.monitor.readers())
+	s.reopenGiving(true)
 	result, err := s.monitor.Apply(t.Context(), s.sources())
 	s.must(err)
-	id := s.monitor.pipelines["one"].status().User
+	id := s.monitor.pipelines["one"].Status().User
 	for path, want := range map[string]string{
 		document: fmt.Sprintf("0/%d 640", id), directory: fmt.Sprintf("0/%d 750", id), foreign: "0/0 600",
 	} {
@@ -320,8 +325,7 @@ func TestDocumentsAreGivenToTheGroup(t *testing.T) {
 func TestDirectoriesAreGivenToTheGroup(t *testing.T) {
 	for _, give := range []bool{false, true} {
 		s := reporting(t, "shai", "one")
-		s.monitor.options.GiveData = give
-		s.monitor.view.ReadBy(s.monitor.readers())
+		s.reopenGiving(give)
 		s.document("/one-in/deep/deeper/2.txt")
 		root := filepath.Join(s.options.Data, "one-in")
 		outside := filepath.Join(filepath.Dir(s.options.Data), "outside")
@@ -340,7 +344,7 @@ func TestDirectoriesAreGivenToTheGroup(t *testing.T) {
 		s.must(err)
 		_, err = s.monitor.WaitTask(t.Context(), "one", "one")
 		s.must(err)
-		id := s.monitor.pipelines["one"].status().User
+		id := s.monitor.pipelines["one"].Status().User
 		for path, want := range map[string]bool{root + "/deep": true, root + "/empty": true, outside: false} {
 			info, err := os.Stat(path)
 			s.must(err)
@@ -356,42 +360,6 @@ func TestDirectoriesAreGivenToTheGroup(t *testing.T) {
 func shell(line string) (string, error) {
 	output, err := exec.Command("/bin/sh", "-c", line).CombinedOutput()
 	return string(output), err
-}
-
-// The administrator types remedies in a root shell, and manifests name the directories: a
-// shell takes each name as one word, whatever is in it.
-func TestRemediesQuotePaths(t *testing.T) {
-	user := &plan.User{Group: uint32(os.Getgid())}
-	root := t.TempDir()
-	for name, want := range map[string]string{
-		"plain":       "/plain",
-		"two words":   "'/two words'",
-		"a;>made":     "'/a;>made'",
-		"$(>made)":    "'/$(>made)'",
-		"`>made`":     "'/`>made`'",
-		"it's;>made'": `'/it'\''s;>made'\'''`,
-		"line\n>made": "'/line\n>made'",
-	} {
-		const says = "let the group read them: "
-		if got := remedyFor("/"+name, user); got != fmt.Sprintf("%schgrp -R %d %[3]s && chmod -R g+rX %[3]s", says,
-			user.Group, want) {
-			t.Errorf("%q: %s; want %s", name, got, want)
-		}
-		directory := filepath.Join(root, name)
-		if err := os.Mkdir(directory, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		command := strings.TrimPrefix(remedyFor(directory, user), says)
-		if output, err := shell("cd '" + root + "' && " + command); err != nil {
-			t.Errorf("%q: %v: %s", name, err, output)
-		}
-		if info, err := os.Stat(directory); err != nil || info.Mode().Perm() != 0o750 {
-			t.Errorf("%q: the group cannot read it: %v, %v", name, info, err)
-		}
-	}
-	if made, err := filepath.Glob(filepath.Join(root, "made*")); err != nil || len(made) > 0 {
-		t.Errorf("a name was executed: %q, %v", made, err)
-	}
 }
 
 // If the administrator put a runtime where only the superuser can get, the monitor opens

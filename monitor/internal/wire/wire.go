@@ -69,6 +69,26 @@ const (
 	ModeAudit    Mode = 3 // decided and recorded as in mode shai, but never denied
 )
 
+var modes = []string{ModeBaseline: "baseline", ModeDynamic: "dynamic", ModeShai: "shai", ModeAudit: "audit"}
+
+// String returns the mode's name in manifests.
+func (m Mode) String() string {
+	if int(m) < len(modes) {
+		return modes[m]
+	}
+	return fmt.Sprintf("mode %d", uint32(m))
+}
+
+// ParseMode returns the mode with a name.
+func ParseMode(name string) (Mode, error) {
+	for mode, known := range modes {
+		if name == known {
+			return Mode(mode), nil
+		}
+	}
+	return 0, fmt.Errorf("mode %q is unknown; use shai, dynamic, audit or baseline", name)
+}
+
 // Type of a record.
 type Type uint16
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package decision decides on flows: whether the policies of a state allow a task instance
+// an access. Every decision of the monitor about a flow that was not settled ahead of time
+// is made here, and so are explanations.
+package decision
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/policy"
+)
+
+// Subject is what an access is decided for: a task instance with its taint.
+type Subject struct {
+	Task     string
+	Instance string // "indexer", "worker(alice, de)"
+	Taint    policy.Label
+	Session  *policy.Session // the user, or "task/<name>" for a task without one
+}
+
+// Flow is an access to decide on.
+type Flow struct {
+	Who     Subject
+	What    policy.Operation
+	Conduit policy.Conduit
+	Explain bool // with a derivation, which costs several times the decision
+}
+
+// Decision is the answer. If only policies that are not enforced forbid the flow, it is
+// allowed, and the decision holds their reason.
+type Decision struct {
+	policy.Decision
+	WouldDeny string    // their reason; "" if nothing would be denied
+	Relaxed   []Relaxed // the policies that would deny it
+}
+
+// ByEveryPolicy reports whether no policy forbids the flow, not even one in mode Audit or
+// Warn.
+func (d Decision) ByEveryPolicy() bool { return d.Allowed && d.WouldDeny == "" }
+
+// Relaxed is a policy in mode Audit or Warn.
+type Relaxed struct {
+	Policy string
+	Mode   catalog.Mode
+}
+
+// Decide evaluates the policies on a state. It does nothing else: no I/O, no cache.
+func Decide(f Flow, state *catalog.State, now time.Time) Decision {
+	environment := policy.Environment{Session: f.Who.Session, Now: now, Explain: f.Explain}
+	all := policy.Decide(f.What, f.Who.Taint, f.Conduit, state, environment)
+	waive := state.Waive()
+	if all.Allowed || waive == nil {
+		return Decision{Decision: all}
+	}
+	environment.Waive = waive
+	enforced := policy.Decide(f.What, f.Who.Taint, f.Conduit, state, environment)
+	if !enforced.Allowed {
+		return Decision{Decision: enforced}
+	}
+	out := Decision{Decision: enforced, WouldDeny: all.Reason}
+	for _, p := range all.Unmet {
+		if waive(p) {
+			out.Relaxed = append(out.Relaxed, Relaxed{p.Template().File(), state.ModeOf(p)})
+		}
+	}
+	return out
+}
+
+// Would returns the audit log's text about an access that is allowed because the policies
+// that forbid it are in mode Audit or Warn.
+func (d Decision) Would() string {
+	var names []string
+	for _, r := range d.Relaxed {
+		names = append(names, fmt.Sprintf("policy %s in mode %s", r.Policy, r.Mode))
+	}
+	return "would be denied: " + d.WouldDeny + " (" + strings.Join(names, ", ") + ")"
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package meaning says what the manifests of a bundle mean: to the catalog, and to each of the
+// pipelines.
+package meaning
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"shai.dev/monitor/internal/manifest"
+)
+
+// meaning is everything in a bundle that decides what a pipeline's tasks and sessions may
+// do, except facts. If it stays the same, a change of the bundle does not concern the
+// pipeline.
+type meaning struct {
+	Spec     manifest.PipelineSpec
+	Tasks    []manifest.Task
+	Policies []policyMeaning // by name
+	Foreign  []foreignRule   // of other pipelines, if a policy may ask about them
+}
+
+type policyMeaning struct{ Name, Text, Mode string }
+
+// foreignRule is a rule of another pipeline. It matches no conduit of this pipeline (such
+// manifests are refused), but a policy may ask which policy any conduit has.
+type foreignRule struct {
+	Pipeline, Conduit string
+	Path              manifest.ConduitPath
+}
+
+// speaksOfConduits finds policies whose decisions depend on the policies of conduits that
+// no rule of the pipeline names.
+var speaksOfConduits = regexp.MustCompile(`\b(?:hasPol|cIdExists)\b`)
+
+// Of returns a hash of a pipeline's meaning.
+func Of(bundle *manifest.Bundle, resolved *manifest.Resolved) (string, error) {
+	m := meaning{Spec: resolved.Pipeline.Spec, Tasks: resolved.Tasks}
+	texts := map[string]*manifest.Policy{}
+	for _, p := range bundle.Policies() {
+		texts[p.Metadata.Name] = p
+	}
+	reached := map[string]bool{}
+	for _, conduit := range m.Spec.Conduits {
+		reach(reached, conduit.Policy)
+		for _, path := range conduit.Paths {
+			reach(reached, path.Policy)
+		}
+	}
+	for _, task := range m.Tasks {
+		reach(reached, task.Spec.Taint)
+	}
+	asks := slices.ContainsFunc(slices.Collect(maps.Keys(reached)), func(name string) bool {
+		return texts[name] != nil && speaksOfConduits.MatchString(texts[name].Spec.Text)
+	})
+	for _, p := range bundle.Pipelines() {
+		if !asks || p.Metadata.Name == resolved.Pipeline.Metadata.Name {
+			continue
+		}
+		for _, rule := range rulesOf(p) {
+			m.Foreign = append(m.Foreign, rule)
+			reach(reached, rule.Path.Policy)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(reached)) {
+		if p := texts[name]; p != nil {
+			m.Policies = append(m.Policies, policyMeaning{name, p.Spec.Text, p.Spec.Mode})
+		}
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return "", fmt.Errorf("name the meaning of pipeline %s: %w", resolved.Pipeline.Metadata.Name, err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func reach(reached map[string]bool, reference *manifest.PolicyReference) {
+	if reference != nil {
+		reached[reference.Name] = true
+	}
+}
+
+func rulesOf(p *manifest.Pipeline) []foreignRule {
+	var rules []foreignRule
+	for _, conduit := range p.Spec.Conduits {
+		for _, path := range conduit.Paths {
+			rules = append(rules, foreignRule{p.Metadata.Name, conduit.Name, path})
+		}
+	}
+	return rules
+}

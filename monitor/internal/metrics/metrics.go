@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package metrics counts what the monitor does, for Prometheus and for its status.
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"shai.dev/monitor/internal/audit"
+)
+
+// Kinds of interceptions. Each counts how often a task's progress waited for the monitor,
+// except reset, which makes no task wait.
+const (
+	Register     = "register"
+	Accept       = "accept"
+	Authenticate = "authenticate"
+	Open         = "open"
+	Path         = "path"
+	Send         = "send"
+	Reset        = "reset"
+)
+
+// Metrics are the monitor's Prometheus metrics. They are safe for concurrent use.
+type Metrics struct {
+	Registry      *prometheus.Registry
+	Interceptions *prometheus.CounterVec // pipeline, kind
+	Sessions      *prometheus.CounterVec // pipeline, mode
+	Refusals      *prometheus.CounterVec // pipeline, operation
+	Bindings      *prometheus.CounterVec // pipeline, result
+	Active        *prometheus.GaugeVec   // pipeline
+	Latency       *prometheus.HistogramVec
+	FactChange    prometheus.Histogram
+	Restarts      *prometheus.CounterVec
+	AuditFailures prometheus.Counter
+	Outcomes      *Outcomes              // pipeline, allowed
+	WouldDeny     *prometheus.CounterVec // pipeline, policy, mode
+	FetchFailures *prometheus.CounterVec // source
+}
+
+// New returns metrics that count nothing yet.
+func New() *Metrics {
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(),
+		Interceptions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_interceptions_total",
+			Help: "Times a task involved the reference monitor, by kind.",
+		}, []string{"pipeline", "kind"}),
+		Sessions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_sessions_total",
+			Help: "Sessions that have ended, by the mode they ran in.",
+		}, []string{"pipeline", "mode"}),
+		Refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_refusals_total",
+			Help: "Accesses and system calls that were refused, by operation.",
+		}, []string{"pipeline", "operation"}),
+		Bindings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_session_bindings_total",
+			Help: "Attempts to bind a session to a principal, by result: analyzed, mispredicted or refused.",
+		}, []string{"pipeline", "result"}),
+		Active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "shai_sessions_active",
+			Help: "Sessions that are open now.",
+		}, []string{"pipeline"}),
+		Latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "shai_decision_seconds",
+			Help:    "Time the monitor took for a decision, by kind of interception.",
+			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
+		}, []string{"kind"}),
+		FactChange: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "shai_fact_change_seconds",
+			Help:    "Time from a change of facts to updated capability sets, without the write to disk.",
+			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 10),
+		}),
+		Restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_task_restarts_total",
+			Help: "Tasks that ended unexpectedly and were to be started again.",
+		}, []string{"pipeline", "task"}),
+		FetchFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_fact_source_failures_total",
+			Help: "Fetches of facts that failed; the last facts stay in force.",
+		}, []string{"source"}),
+		AuditFailures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "shai_audit_failures_total",
+			Help: "Audit records that could not be written.",
+		}),
+		Outcomes: newOutcomes(),
+		WouldDeny: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_would_deny_total",
+			Help: "Accesses that were allowed because the policy that forbids them is in mode Audit or Warn.",
+		}, []string{"pipeline", "policy", "mode"}),
+	}
+	m.Registry.MustRegister(m.Interceptions, m.Sessions, m.Refusals, m.Bindings, m.Active, m.Latency,
+		m.FactChange, m.FetchFailures, m.Restarts, m.AuditFailures, m.Outcomes, m.WouldDeny,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// WatchAudit adds the metrics of the audit log.
+func (m *Metrics) WatchAudit(log *audit.Log) {
+	m.Registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shai_audit_refusing",
+			Help: "1 while accesses that need an audit record are refused, since it cannot be written.",
+		}, func() float64 {
+			if log.Failing() != nil {
+				return 1
+			}
+			return 0
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "shai_audit_omitted_total",
+			Help: "Denials that the audit log counts in summaries, and does not record one by one.",
+		}, func() float64 { return float64(log.Omitted()) }))
+}
+
+// Decided counts one decision of the monitor.
+func (m *Metrics) Decided(pipeline string, allowed bool) { m.Outcomes.Add(pipeline, allowed, 1) }
+
+// Counters returns every counter and gauge of the monitor, summed over its labels, for
+// status.
+func (m *Metrics) Counters() map[string]uint64 {
+	sums := map[string]uint64{}
+	families, err := m.Registry.Gather()
+	if err != nil {
+		return sums // a collector failed; status then has no counters
+	}
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "shai_") {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			switch {
+			case metric.GetCounter() != nil:
+				sums[family.GetName()] += uint64(metric.GetCounter().GetValue())
+			case metric.GetGauge() != nil && family.GetName() == "shai_sessions_active":
+				sums[family.GetName()] += uint64(metric.GetGauge().GetValue())
+			}
+		}
+	}
+	return sums
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/metrics"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// A pipeline decides for the sandboxes of its tasks.
+var _ sandbox.Decider = (*Pipeline)(nil)
+
+// Open decides on a path that the kernel did not open natively.
+func (p *Pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.Verdict {
+	begun := time.Now()
+	defer func() { p.intercepted(metrics.Path, time.Since(begun)) }()
+	who, mode := p.subjectOf(request.Task, request.Caller)
+	if err := p.mayAct(request.Task, request.Caller); err != nil {
+		p.refused(who, "open", request.Path, err.Error())
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: err.Error()}
+	}
+	if request.Shared != nil {
+		return p.openShared(who, request)
+	}
+	conduit, known := p.services.conduitAt(request.Path)
+	if !known {
+		// Interpreters probe for such files when they start. The probes are refused, and
+		// counted instead of recorded.
+		p.services.Metrics.Refusals.WithLabelValues(p.name, "path").Inc()
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: "neither a conduit nor part of the task's runtime"}
+	}
+	if !request.New && !p.services.View.IsCatalogued(conduit.Name, request.Device, request.Inode) {
+		reason := "this file is not the document that was catalogued; apply the manifests again to catalogue it"
+		p.refused(who, "open", conduit.Name, reason)
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: reason}
+	}
+	var reason string
+	for _, what := range operationsOf(request) {
+		decision := p.decide(who, what, conduit, mode)
+		if !decision.Allowed {
+			return sandbox.Verdict{Errno: unix.EACCES, Reason: decision.Reason}
+		}
+		reason = decision.Reason
+	}
+	return sandbox.Verdict{Reason: reason}
+}
+
+// openShared decides on a file of the task's runtime that has other names too. If one of
+// them is in the data directory, the name in the runtime would bypass that conduit's
+// policy.
+func (p *Pipeline) openShared(who decision.Subject, request sandbox.OpenRequest) sandbox.Verdict {
+	isData, err := p.services.shared.hold(*request.Shared)
+	switch {
+	case err != nil:
+		p.refused(who, "open", request.Path, "cannot check whether it is a document by another name: "+
+			err.Error())
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: "the data directory cannot be searched"}
+	case isData:
+		p.refused(who, "open", request.Path, "this file of the task's runtime is also a document (a hard link); "+
+			"remove one of the names")
+		return sandbox.Verdict{Errno: unix.EACCES, Reason: "a document by another name"}
+	}
+	return sandbox.Verdict{}
+}
+
+// operationsOf returns what an open does and what its descriptor can be used for. An open
+// for reading and writing is decided on as both. Creating or truncating counts as
+// writing, whatever the descriptor is for.
+func operationsOf(request sandbox.OpenRequest) []policy.Operation {
+	var list []policy.Operation
+	access := request.Flags & unix.O_ACCMODE
+	if access != unix.O_WRONLY {
+		list = append(list, policy.Read)
+	}
+	if access != unix.O_RDONLY || request.New || request.Flags&(unix.O_TRUNC|unix.O_CREAT) != 0 {
+		list = append(list, policy.Write)
+	}
+	return list
+}
+
+// mayAct refuses a process that a worker has forked, since nobody knows what it has read.
+// The zygote and a worker without a session have read no user's data. Where a task has a
+// supervisor, no worker forks.
+func (p *Pipeline) mayAct(started sandbox.Task, caller sandbox.Caller) error {
+	task := p.taskOf(started)
+	if task == nil || len(task.spec.Parameters) == 0 || task.supervises() || caller.PID == started.PID() ||
+		p.sessionOf(caller) != nil {
+		return nil
+	}
+	return forkedBy(started.PID(), caller.PID)
+}
+
+// Send decides on one write by which data leaves a task in mode dynamic: to the user's
+// connection, or to a descriptor channel.
+func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.Caller, number int) sandbox.Verdict {
+	begun := time.Now()
+	defer func() { p.intercepted(metrics.Send, time.Since(begun)) }()
+	if number == wire.FDConnectionChecked {
+		s := p.sessionOf(caller)
+		if s == nil {
+			return sandbox.Verdict{Errno: unix.EPERM, Reason: "no session"}
+		}
+		if s.bound() == nil {
+			return sandbox.Verdict{} // no user's data has been read yet
+		}
+		decision := p.decide(s.subject(), policy.Leave, p.egress, s.mode)
+		return verdict(decision.Allowed, decision.Reason)
+	}
+	task := p.taskOf(started)
+	if task == nil {
+		return sandbox.Verdict{Errno: unix.EPERM, Reason: "unknown task"}
+	}
+	conduit, ok := task.channelAt(number)
+	if !ok {
+		return sandbox.Verdict{Errno: unix.EPERM, Reason: "no channel has this number"}
+	}
+	decision := p.decide(task.subject, policy.Write, conduit, wire.ModeDynamic)
+	return verdict(decision.Allowed, decision.Reason)
+}
+
+func verdict(allowed bool, reason string) sandbox.Verdict {
+	if allowed {
+		return sandbox.Verdict{Reason: reason}
+	}
+	return sandbox.Verdict{Errno: unix.EPERM, Reason: reason}
+}
+
+// Refused records a system call that the sandbox refused by itself.
+func (p *Pipeline) Refused(call sandbox.RefusedCall) {
+	who, _ := p.subjectOf(call.Task, call.Caller)
+	reason := "system call refused with " + unix.ErrnoName(call.Errno)
+	if call.Reason != "" {
+		reason += ": " + call.Reason
+	}
+	p.refused(who, call.Call, "", reason)
+}

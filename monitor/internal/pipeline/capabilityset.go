@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/kvcommand"
+	"shai.dev/monitor/internal/kvfilter"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// capabilitySet holds the rights of one instance of a task with parameters, in the form
+// in which a worker gets them. It is prepared in advance, immutable, and shared by all
+// sessions of the instance.
+type capabilitySet struct {
+	subject  decision.Subject
+	classes  []uint32       // readable, ascending; empty without an analysis
+	native   sandbox.Native // what its sessions open natively: documents of those classes
+	keyValue string         // user of the key-value store, "" when the instance uses none
+	analyzed bool
+	others   []analysis.Other // accesses to conduits without a class that the analysis has validated
+	expires  time.Time        // when one of its accesses expires; zero: never
+}
+
+func (c *capabilitySet) holdsClass(class uint32) bool {
+	_, found := slices.BinarySearch(c.classes, class)
+	return found
+}
+
+func (c *capabilitySet) close() {
+	if c.native != nil {
+		c.native.Close()
+	}
+}
+
+// parametersOf returns the values that a session gives to a task's parameters. The
+// monitor verifies two: the user and the region. Any other parameter stays unbound. Its
+// taint can then not be built, and the session is refused.
+func parametersOf(principal, region string) map[string]string {
+	return map[string]string{"user": principal, "region": region}
+}
+
+// instanceOf returns an instance in the form that the analysis uses.
+func instanceOf(task *Task, values map[string]string) analysis.Instance {
+	instance := analysis.Instance{Task: task.name}
+	for _, parameter := range task.spec.Parameters {
+		instance.Arguments = append(instance.Arguments, values[parameter])
+	}
+	return instance
+}
+
+// bind verifies the user's identity and finds the instance's capability set. The string
+// is "analyzed" if the analysis foresaw the instance, else "mispredicted".
+func (s *session) bind(request wire.Authenticate) (*capabilitySet, string, error) {
+	if s.bound() != nil {
+		return nil, "", fmt.Errorf("the session already has a user; open another connection for another user")
+	}
+	key, known := s.pipeline.services.publicKey(request.Principal)
+	if !known {
+		return nil, "", fmt.Errorf("principal %q is not known; register its public key", request.Principal)
+	}
+	text := wire.SignedText(s.pipeline.service(), s.pipeline.name, request.Principal, s.nonce)
+	if !ed25519.Verify(key, text, request.Signature[:]) {
+		return nil, "", fmt.Errorf("the signature does not match %s's key and this connection's nonce",
+			request.Principal)
+	}
+	return s.bindTo(request.Principal)
+}
+
+// bindTo binds the session to a user whose signature has been verified.
+func (s *session) bindTo(principal string) (_ *capabilitySet, result string, err error) {
+	if err := s.pipeline.sessions.claim(s, principal, s.pipeline.limits().PerUser); err != nil {
+		return nil, "", err
+	}
+	defer func() {
+		if err != nil {
+			s.pipeline.sessions.disclaim(s)
+		}
+	}()
+	s.pipeline.services.Binding.RLock()
+	defer s.pipeline.services.Binding.RUnlock()
+	holds, who, err := s.decideBinding(principal)
+	if err != nil {
+		return nil, "", err
+	}
+	s.mu.Lock()
+	s.holds, s.who = holds, who
+	s.mu.Unlock()
+	if holds.analyzed {
+		return holds, "analyzed", nil
+	}
+	return holds, "mispredicted", nil
+}
+
+// decideBinding decides whether the session may be a user's, and returns the instance's
+// capability set. Called with binding held for reading.
+func (s *session) decideBinding(principal string) (*capabilitySet, decision.Subject, error) {
+	holds, err := s.pipeline.capabilities(s.task, parametersOf(principal, s.region))
+	if err != nil {
+		return nil, decision.Subject{}, err
+	}
+	who := s.acting(holds.subject)
+	leaving := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
+	if !leaving.Allowed {
+		return nil, decision.Subject{}, fmt.Errorf("data may not leave to %s: %s", principal, leaving.Reason)
+	}
+	if err := s.task.checkFlows(who, s.placements()); err != nil {
+		return nil, decision.Subject{}, err
+	}
+	return holds, who, nil
+}
+
+// placements returns the ends that the session holds, in its own slot.
+func (s *session) placements() []placement {
+	places := slices.Clone(s.task.perSession)
+	for i := range places {
+		places[i].end.slot = s.slot.number
+	}
+	return places
+}
+
+// answerBound sends the capability set that the session's mode grants. In modes shai and
+// audit, documents of its classes are opened natively. In mode dynamic every open asks the
+// monitor.
+func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabilitySet) error {
+	services := s.pipeline.services
+	if holds == nil {
+		return s.send(sequence, bound)
+	}
+	native, view := services.nothing, services.filler
+	if s.mode != wire.ModeDynamic {
+		native, view, bound.Classes = holds.native, services.viewRoot, holds.classes
+	}
+	grant, err := native.Grant()
+	if err != nil {
+		return fmt.Errorf("grant %s its documents: %w", holds.subject.Instance, err)
+	}
+	defer grant.Release()
+	var files []*os.File
+	if grant.Decisions != nil {
+		bound.Flags |= wire.BoundView | wire.BoundDecisions
+		files = append(files, view, grant.Decisions)
+	}
+	if holds.keyValue != "" {
+		connection, err := s.pipeline.keyValue.Connect(holds.keyValue)
+		if err != nil {
+			return fmt.Errorf("connect %s to the key-value store: %w", holds.subject.Instance, err)
+		}
+		defer connection.Close()
+		bound.Flags |= wire.BoundKeyValue
+		files = append(files, connection)
+	}
+	bound.Directories = uint32(len(grant.Directories)) //nolint:gosec // at most wire.DirectoriesMax
+	return s.send(sequence, bound, append(files, grant.Directories...)...)
+}
+
+// HasSets reports whether any capability set is prepared.
+func (p *Pipeline) HasSets() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.sets) > 0
+}
+
+// capabilities returns the prepared set of an instance. If the analysis did not foresee
+// the instance, the set has no classes, so every access asks the monitor, and the
+// instance is remembered for the next analysis.
+func (p *Pipeline) capabilities(task *Task, values map[string]string) (*capabilitySet, error) {
+	name := instanceOf(task, values).Name()
+	if holds := p.setOf(name); holds != nil {
+		return holds, nil
+	}
+	singles, err := analysis.RunSingles(p.plan, p.services.state(), instanceOf(task, values), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	holds, err := p.prepare(task, values, &analysis.Capabilities{Others: singles}, false)
+	if err != nil {
+		return nil, err
+	}
+	p.services.predict(p.name, task.name, values)
+	inForce := p.putSet(holds, true)
+	if inForce != holds {
+		holds.close()
+	}
+	return inForce, nil
+}
+
+// prepare builds a capability set: taint, perimeter, key-value user.
+func (p *Pipeline) prepare(task *Task, values map[string]string, found *analysis.Capabilities,
+	analyzed bool) (*capabilitySet, error) {
+	classes := p.documentClasses(found.Reads)
+	if err := p.services.View.EnsureClassDirectories(classes); err != nil {
+		return nil, err
+	}
+	name := instanceOf(task, values).Name()
+	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
+	if err != nil {
+		return nil, err
+	}
+	holds := &capabilitySet{
+		subject: decision.Subject{
+			Task: task.name, Instance: name, Taint: taint,
+			Session: &policy.Session{Principal: values["user"], Region: values["region"]},
+		},
+		classes: classes, analyzed: analyzed, others: found.Others,
+	}
+	if at, ok := found.NextExpiry(); ok {
+		holds.expires = at
+	}
+	directories := make([]string, len(classes))
+	for i, class := range classes {
+		directories[i] = p.services.View.ClassDirectory(class)
+	}
+	if holds.native, err = p.services.Backend.PrepareNative(directories); err != nil {
+		return nil, fmt.Errorf("prepare the directories of %s: %w", name, err)
+	}
+	grants := p.tupleGrants(found.Others)
+	if len(grants) > 0 && p.keyValue != nil {
+		user := kvfilter.User{Name: p.keyValue.UserName(name), Grants: grants}
+		if err := p.keyValue.Install(context.Background(), []kvfilter.User{user}); err != nil {
+			holds.close()
+			return nil, fmt.Errorf("prepare key-value user of %s: %w", name, err)
+		}
+		holds.keyValue = user.Name
+	}
+	return holds, nil
+}
+
+// taintOf builds an instance's taint as its task's manifest describes it.
+func taintOf(bind Bind, spec manifest.TaskSpec, name string, values map[string]string) (policy.Label, error) {
+	arguments := map[string]string{}
+	for parameter, value := range spec.Taint.Arguments {
+		for known, actual := range values {
+			value = strings.ReplaceAll(value, "{"+known+"}", actual)
+		}
+		arguments[parameter] = value
+	}
+	bound, err := bind(catalog.Reference{Policy: spec.Taint.Name, Arguments: arguments})
+	if err != nil {
+		return policy.Label{}, fmt.Errorf("taint of %s: %w", name, err)
+	}
+	return bound.Label(name), nil
+}
+
+// tupleGrants returns the instance's validated accesses to tuples, in the form that the
+// key-value store uses.
+func (p *Pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
+	var grants []kvfilter.Grant
+	for _, conduit := range p.spec.Conduits {
+		if conduit.Kind != manifest.KindTuple || conduit.Access == nil {
+			continue
+		}
+		for _, access := range accesses {
+			if access.Set != conduit.Name {
+				continue
+			}
+			grant := kvfilter.Grant{Access: kvcommand.Read, Commands: conduit.Access.Read,
+				Keys: []string{access.Conduit}}
+			if access.Write {
+				grant.Access = kvcommand.Write
+				if slices.Contains(accesses, analysis.Other{Set: access.Set, Conduit: access.Conduit}) {
+					grant.Access |= kvcommand.Read
+				}
+				grant.Commands = kvcommand.Within(grant.Access, conduit.Access.Write)
+			}
+			if len(grant.Commands) > 0 {
+				grants = append(grants, grant)
+			}
+		}
+	}
+	return grants
+}
+
+// openConduit opens one document for a session. It decides first, unless the document's
+// class is in the capability set.
+func (s *session) openConduit(who decision.Subject, holds *capabilitySet, id uint32) (*os.File, unix.Errno) {
+	p := s.pipeline
+	document, found := p.services.document(id)
+	if !found {
+		p.refused(who, "open", fmt.Sprintf("conduit %d", id), "there is no conduit with this number")
+		return nil, unix.ENOENT
+	}
+	if s.mode == wire.ModeDynamic || !holds.holdsClass(document.class) {
+		if decision := p.decide(who, policy.Read, document.conduit, s.mode); !decision.Allowed {
+			return nil, unix.EACCES
+		}
+	}
+	file, err := sandbox.OpenDocument(p.services.viewRoot, document.place)
+	if err != nil {
+		p.refused(who, "open", document.conduit.Name, "open the document: "+err.Error())
+		return nil, unix.EIO
+	}
+	// The monitor may open files that the task's user may not.
+	if err := p.checkReadable(file); err != nil {
+		file.Close()
+		p.refused(who, "open", document.conduit.Name, err.Error())
+		return nil, unix.EACCES
+	}
+	return file, 0
+}

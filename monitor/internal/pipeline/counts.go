@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import "time"
+
+// nativeOpensPerSecond is the highest credible rate at which a worker opens documents
+// natively, on average over its session. It limits what a worker with false counts can
+// add to the pipeline's counts to the share of a busy worker.
+const nativeOpensPerSecond = 10_000
+
+// credibleOpens limits a worker's own count of the documents that it has opened natively
+// to what is possible in the time that its session lasted.
+func credibleOpens(said uint64, lasted time.Duration) uint64 {
+	return min(said, (uint64(max(0, lasted)/time.Second)+1)*nativeOpensPerSecond)
+}

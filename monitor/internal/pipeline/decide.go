@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"errors"
+	"time"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// decide makes one slow-path decision, records it and counts it. In mode audit, a refusal
+// is recorded and then allowed. In mode dynamic, where every access comes here, allowed
+// accesses are counted but not recorded one by one. An access that cannot be recorded is
+// refused.
+func (p *Pipeline) decide(
+	who decision.Subject, what policy.Operation, conduit policy.Conduit, mode wire.Mode,
+) policy.Decision {
+	f := decision.Flow{Who: who, What: what, Conduit: conduit}
+	begun := time.Now()
+	found := decision.Decide(f, p.services.state(), begun)
+	took := time.Since(begun)
+	if !found.Allowed {
+		p.services.Metrics.Refusals.WithLabelValues(p.name, what.String()).Inc()
+		if mode == wire.ModeAudit {
+			found.Allowed, found.WouldDeny = true, found.Reason
+		}
+	}
+	if found.WouldDeny == "" && found.Allowed && mode == wire.ModeDynamic {
+		p.services.Metrics.Decided(p.name, true)
+		return found.Decision
+	}
+	if err := p.recordDecision(f, found, took); err != nil && found.Allowed {
+		found.Decision = policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
+	}
+	p.services.Metrics.Decided(p.name, found.Allowed)
+	return found.Decision
+}
+
+// decideAhead decides on descriptors that a task or session gets once, before it uses
+// them. An allowed decision is recorded only if an unenforced policy would deny it. The
+// caller reports a refusal.
+func (p *Pipeline) decideAhead(who decision.Subject, what policy.Operation, conduit policy.Conduit) policy.Decision {
+	f := decision.Flow{Who: who, What: what, Conduit: conduit}
+	begun := time.Now()
+	found := decision.Decide(f, p.services.state(), begun)
+	if found.WouldDeny == "" {
+		return found.Decision
+	}
+	if err := p.recordDecision(f, found, time.Since(begun)); err != nil {
+		return policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
+	}
+	return found.Decision
+}
+
+// recordDecision writes the audit record of a decision, and counts the denials of each
+// policy in mode Audit or Warn.
+func (p *Pipeline) recordDecision(f decision.Flow, found decision.Decision, took time.Duration) error {
+	event := audit.Event{
+		Kind: audit.Decision, Task: f.Who.Task, Instance: f.Who.Instance, Operation: f.What.String(),
+		Conduit: f.Conduit.Name, Allowed: found.Allowed, Reason: found.Reason,
+		LatencyMicroseconds: took.Microseconds(),
+	}
+	if f.Who.Session != nil {
+		event.Principal = f.Who.Session.Principal
+	}
+	if f.Conduit.Policy != nil {
+		event.Policy = f.Conduit.Policy.String()
+	}
+	for _, condition := range found.Conditions {
+		event.Facts = append(event.Facts, condition.String())
+	}
+	if !found.Allowed || found.WouldDeny != "" {
+		event.Kind = audit.Denial
+	}
+	switch {
+	case len(found.Relaxed) > 0:
+		event.Reason = found.Would()
+	case found.WouldDeny != "":
+		event.Reason = "would be denied: " + found.WouldDeny
+	}
+	for _, r := range found.Relaxed {
+		p.services.Metrics.WouldDeny.WithLabelValues(p.name, r.Policy, string(r.Mode)).Inc()
+	}
+	return p.record(event)
+}
+
+// refused records an access that was refused without a policy's decision.
+func (p *Pipeline) refused(who decision.Subject, what, conduit, reason string) {
+	p.services.Metrics.Refusals.WithLabelValues(p.name, what).Inc()
+	p.record(audit.Event{
+		Kind: audit.Denial, Task: who.Task, Instance: who.Instance, Operation: what,
+		Conduit: conduit, Reason: reason,
+	})
+}
+
+// Subject returns the instance of a task that a user in a region gets. The task without a name
+// is the one that users connect to. If there is no such task, Subject returns ErrNoTask.
+func (p *Pipeline) Subject(taskName, principal, region string) (decision.Subject, error) {
+	task := p.tasks[taskName]
+	for _, name := range p.order {
+		if task == nil && taskName == "" && len(p.tasks[name].spec.Parameters) > 0 {
+			task = p.tasks[name]
+		}
+	}
+	if task == nil {
+		return decision.Subject{}, ErrNoTask
+	}
+	if len(task.spec.Parameters) == 0 {
+		return task.subject, nil
+	}
+	values := parametersOf(principal, region)
+	name := instanceOf(task, values).Name()
+	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
+	if err != nil {
+		return decision.Subject{}, err
+	}
+	return decision.Subject{
+		Task: task.name, Instance: name, Taint: taint,
+		Session: &policy.Session{Principal: principal, Region: region},
+	}, nil
+}
+
+// ErrNoTask is the error about a task that the pipeline does not have.
+var ErrNoTask = errors.New("there is no such task")

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/wire"
+)
+
+// Running returns the names of the running tasks, in the pipeline's order.
+func (p *Pipeline) Running() []string {
+	var names []string
+	for _, name := range p.order {
+		if state := p.tasks[name].Status().State; state == stateRunning || state == stateStarting {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// StopTimeout limits the time in which tasks end by themselves.
+const StopTimeout = 5 * time.Second
+
+// Quiesce ends every task and every session. No session begins until Readmit. An error
+// means that some may still be running.
+func (p *Pipeline) Quiesce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, StopTimeout)
+	defer cancel()
+	failures := make([]error, len(p.order))
+	var group sync.WaitGroup
+	for i, name := range p.order {
+		group.Go(func() {
+			if err := p.tasks[name].Stop(ctx); err != nil {
+				failures[i] = fmt.Errorf("stop task %s/%s: %w", p.name, name, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(append(failures, p.awaitSessions())...)
+}
+
+// sessionsEnd limits the time in which the sessions of a pipeline end after their workers
+// have ended.
+const sessionsEnd = 30 * time.Second
+
+// awaitSessions returns when no session uses the pipeline's conduits any more. No session
+// begins until Readmit.
+func (p *Pipeline) awaitSessions() error {
+	if left := p.slots.stop(time.After(sessionsEnd)); left > 0 {
+		return fmt.Errorf("pipeline %s: sessions that have not ended: %d", p.name, left)
+	}
+	return nil
+}
+
+// Readmit lets sessions begin again.
+func (p *Pipeline) Readmit() { p.slots.resume() }
+
+// Close releases the resources of a pipeline that has been quiesced, or whose tasks were never
+// started.
+func (p *Pipeline) Close() {
+	p.closeConduits()
+	if p.keyValue != nil {
+		if err := p.keyValue.Close(); err != nil {
+			p.services.Logger.Warn("key-value store", "error", err)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, holds := range p.sets {
+		holds.close()
+	}
+	clear(p.sets)
+}
+
+// Shutdown ends the pipeline for good.
+func (p *Pipeline) Shutdown(ctx context.Context) {
+	if err := p.Quiesce(ctx); err != nil {
+		p.services.Logger.Error("pipeline did not stop", "pipeline", p.name, "error", err)
+	}
+	p.Close()
+}
+
+// HandOver gives the listening socket to the pipeline that listens at the same address
+// from now on, so that it serves the connections that wait in the kernel's queue. Both
+// pipelines are quiesced. In mode baseline a task listens by itself, so the address is
+// only freed.
+func (p *Pipeline) HandOver(next *Pipeline) {
+	if p.listens() == "" || p.listens() != next.listens() || next.listening != nil || next.acceptor != nil {
+		return
+	}
+	if next.Mode() == wire.ModeBaseline {
+		p.closeListener()
+		return
+	}
+	next.listening, next.acceptor = p.listening, p.acceptor
+	p.listening, p.acceptor = nil, nil
+}
+
+// KeepDone marks the tasks as done that the old pipeline has run to their end, if their
+// specification is the same. A changed policy is no reason to run one of them again, such
+// as an indexer: its output is under the policies of the conduits that it wrote to.
+func (p *Pipeline) KeepDone(old *Pipeline) {
+	for name, task := range p.tasks {
+		before := old.tasks[name]
+		if before == nil || !reflect.DeepEqual(before.spec, task.spec) {
+			continue
+		}
+		if done := before.Status(); done.State == stateSucceeded {
+			task.mu.Lock()
+			task.state, task.message, task.since = done.State, done.Message, *done.Since
+			task.mu.Unlock()
+		}
+	}
+}
+
+// connection returns the conduit by which the pipeline's users connect; the zero value if
+// there is none.
+func (p *Pipeline) connection() manifest.Conduit {
+	for _, conduit := range p.spec.Conduits {
+		if conduit.Kind == manifest.KindConnection && conduit.Listen != "" {
+			return conduit
+		}
+	}
+	return manifest.Conduit{}
+}
+
+// listens returns the address at which the pipeline's users connect, "" if there is none.
+func (p *Pipeline) listens() string { return p.connection().Listen }
+
+// service returns where the users dial, which they sign when they log in; "" if there is no
+// connection.
+func (p *Pipeline) service() string { return p.connection().Service }

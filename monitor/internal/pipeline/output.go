@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/tasklog"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// outputLabel is the label of what a task prints: its taint. The program of a task with
+// parameters has read no user's data, and its sessions print nowhere: what it prints has no
+// obligations.
+type outputLabel struct {
+	policy.Label
+	unknown bool // mode baseline: the task may have read anything, and its sessions print
+}
+
+func (l outputLabel) String() string {
+	if l.unknown {
+		return "unknown: nothing is enforced in mode baseline"
+	}
+	return l.Label.String()
+}
+
+func (t *Task) outputLabel() outputLabel {
+	if t.pipeline.Mode() == wire.ModeBaseline {
+		return outputLabel{unknown: true}
+	}
+	return outputLabel{Label: t.subject.Taint}
+}
+
+// logPath returns the file of what the task prints under its present label. What it has
+// printed under another label is in another file: nobody would know any more who may read
+// it.
+func (t *Task) logPath() string {
+	name := "baseline"
+	if label := t.outputLabel(); !label.unknown {
+		sum := sha256.Sum256([]byte(label.Key()))
+		name = hex.EncodeToString(sum[:8])
+	}
+	return filepath.Join(t.pipeline.services.Options.State, "logs", t.pipeline.name, t.name, name+".log")
+}
+
+// outputConduit returns what the task prints in the form that policies use. No other
+// conduit has its name, and a policy that names conduits by the beginnings of their names,
+// such as a pipeline's, does not mean it.
+func (t *Task) outputConduit() policy.Conduit {
+	return policy.Conduit{Name: "output:" + t.pipeline.name + "/" + t.name, Kind: policy.OutputConduit}
+}
+
+// Reader is who wants to read what a task has printed: an administrator, or a principal whom
+// the administrator names.
+type Reader struct{ Principal, Region string }
+
+// Log is the end of what a task has printed under its present label.
+type Log struct {
+	Label     string
+	Text      []byte // at most maxLogText bytes, from the beginning of a line on
+	Shortened bool   // there is more before Text
+}
+
+// maxLogText limits the text that is read of a log.
+const maxLogText = 1 << 20
+
+// The errors of ReadLog besides those of reading files.
+var (
+	ErrUnrecorded = errors.New("reading it cannot be recorded")
+	ErrDenied     = errors.New("the policies deny it")
+)
+
+// ReadLog returns what the task has printed, if the reader may read it. It wraps ErrDenied if
+// not; the error's text is then the policies' reason.
+func (t *Task) ReadLog(reader Reader) (Log, error) {
+	label := t.outputLabel()
+	if err := t.mayReadLog(label, reader); err != nil {
+		return Log{}, err
+	}
+	text, shortened, err := tasklog.Read(t.logPath(), maxLogText)
+	return Log{Label: label.String(), Text: text, Shortened: shortened}, err
+}
+
+// denial is a reason of the policies.
+type denial string
+
+func (d denial) Error() string        { return string(d) }
+func (d denial) Is(target error) bool { return target == ErrDenied }
+
+// mayReadLog decides who reads what a task has printed, and records it. Whoever uses the
+// API is an administrator and may. For a principal whom the administrator names, the
+// policies decide as they do when data leave by a connection to that principal. What
+// cannot be recorded is not shown.
+func (t *Task) mayReadLog(label outputLabel, reader Reader) error {
+	who := decision.Subject{
+		Taint: label.Label, Session: &policy.Session{Principal: reader.Principal, Region: reader.Region},
+	}
+	f := decision.Flow{Who: who, What: policy.Leave, Conduit: t.outputConduit()}
+	var found decision.Decision
+	begun := time.Now()
+	switch {
+	case reader.Principal == "":
+		found.Decision = policy.Decision{Allowed: true, Reason: "an administrator reads it"}
+	case label.unknown:
+		reason := "its label is " + label.String()
+		found.Decision = policy.Decision{Sentence: reason, Reason: reason}
+	default:
+		found = decision.Decide(f, t.pipeline.services.state(), begun)
+	}
+	if err := t.pipeline.recordDecision(f, found, time.Since(begun)); err != nil && found.Allowed {
+		return fmt.Errorf("%w: %w", ErrUnrecorded, err)
+	}
+	if !found.Allowed {
+		return denial(found.Sentence)
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package pipeline runs pipelines: it starts their tasks in sandboxes, binds sessions to users
+// whose signatures it has verified, and decides on accesses that the offline analysis did not
+// foresee. On Linux it does most of this ahead of time, by what it tells the tasks' supervisors.
+//
+// A [Pipeline] is made from what a bundle says about it and lives until it is closed. In the
+// meantime its owner, package monitor, starts and stops its tasks, puts the capability sets of
+// an analysis in force, and passes changes of facts on to it. A pipeline does not know its
+// owner: [Services] are all that it uses.
+package pipeline
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/kvfilter"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// Pipeline is a running pipeline of the bundle: its tasks, the conduits between them, and
+// its sessions. It decides for its tasks' sandboxes (see answers.go).
+type Pipeline struct {
+	services *Services
+	name     string
+	meaning  string // see Definition
+	spec     manifest.PipelineSpec
+	plan     *analysis.Plan
+	order    []string // task names
+	tasks    map[string]*Task
+	egress   policy.Conduit
+	mode     atomic.Uint32 // wire.Mode
+	// The first task that listens opens the socket: listening if it has a supervisor, else
+	// the acceptor's.
+	listening *os.File
+	acceptor  *acceptor
+	keyValue  *kvfilter.Store
+	user      *plan.User // that its tasks run as; nil: the monitor's
+
+	conduits conduits
+	slots    *slots
+	sessions *sessions
+
+	feeding    sync.Mutex    // held while supervisors are told of something; taken before mu
+	supervised []*supervised // of its running tasks; guarded by feeding
+
+	mu         sync.Mutex
+	sets       map[string]*capabilitySet // by instance
+	unlistable []Unlistable              // as far as ExamineDirectories has found them
+}
+
+// Definition is what a bundle says about a pipeline.
+type Definition struct {
+	Resolved *manifest.Resolved
+	// Meaning is the same in two bundles that say the same about the pipeline.
+	Meaning string
+	Bind    Bind // of the bundle
+}
+
+// Bind finds the policy that a reference names, in the state or in a candidate.
+type Bind func(catalog.Reference) (*policy.Policy, error)
+
+// New prepares a pipeline. It starts no task. The caller calls Close.
+func New(given *Services, definition Definition) (_ *Pipeline, err error) {
+	resolved := definition.Resolved
+	spec := resolved.Pipeline.Spec
+	p := &Pipeline{
+		services: given, name: resolved.Pipeline.Metadata.Name, meaning: definition.Meaning, spec: spec,
+		tasks: map[string]*Task{}, egress: egressOf(spec), sets: map[string]*capabilitySet{},
+	}
+	p.sessions = newSessions(given.Metrics.Active.WithLabelValues(p.name))
+	defer func() {
+		if err != nil {
+			p.closeConduits()
+		}
+	}()
+	if p.plan, err = analysis.PlanOf(resolved); err != nil {
+		return nil, err
+	}
+	mode, err := wire.ParseMode(spec.Mode)
+	if err != nil {
+		return nil, err
+	}
+	p.mode.Store(uint32(mode))
+	if p.conduits, err = makeConduits(p.name, spec.Conduits); err != nil {
+		return nil, err
+	}
+	for _, task := range resolved.Tasks {
+		running, err := newTask(p, task, definition.Bind)
+		if err != nil {
+			return nil, err
+		}
+		p.order = append(p.order, running.name)
+		p.tasks[running.name] = running
+	}
+	p.slots = p.newSlots()
+	return p, nil
+}
+
+// egressOf returns the connection through which data leaves a pipeline.
+func egressOf(spec manifest.PipelineSpec) (egress policy.Conduit) {
+	for _, conduit := range spec.Conduits {
+		if conduit.Kind == manifest.KindConnection && conduit.Egress {
+			egress = policy.Conduit{Name: conduit.Name, Kind: policy.ConnectionConduit}
+		}
+	}
+	return egress
+}
+
+// newSlots makes as many slots as the pipeline may have sessions: what the connection says,
+// and no more than the slotted conduits of the workers have.
+func (p *Pipeline) newSlots() *slots {
+	count := manifest.DefaultSessions
+	for _, conduit := range p.spec.Conduits {
+		if conduit.Sessions > 0 {
+			count = conduit.Sessions
+		}
+	}
+	for _, conduit := range p.spec.Conduits {
+		for _, task := range p.tasks {
+			if len(task.spec.Parameters) > 0 && (conduit.From == task.name || conduit.To == task.name) {
+				count = min(count, max(conduit.Slots, 1))
+			}
+		}
+	}
+	channels := make([][]conduitPair, count)
+	for _, task := range p.tasks {
+		for _, place := range task.perSession {
+			if place.capability.Kind != wire.KindChannel {
+				continue
+			}
+			for number := range channels {
+				channels[number] = append(channels[number], p.conduits.channel(place.end.conduit, number)...)
+			}
+		}
+	}
+	return newSlots(channels)
+}
+
+func (p *Pipeline) closeConduits() {
+	p.conduits.close()
+	p.closeListener()
+}
+
+// closeListener frees the address at which users connect.
+func (p *Pipeline) closeListener() {
+	if p.acceptor != nil {
+		p.acceptor.close()
+	}
+	if p.listening != nil {
+		p.listening.Close()
+	}
+	p.acceptor, p.listening = nil, nil
+}
+
+// Name returns the pipeline's name.
+func (p *Pipeline) Name() string { return p.name }
+
+// Meaning returns the meaning of the definition that the pipeline was made from.
+func (p *Pipeline) Meaning() string { return p.meaning }
+
+// Spec returns the pipeline's manifest. The caller does not change it.
+func (p *Pipeline) Spec() manifest.PipelineSpec { return p.spec }
+
+// Plan returns the plan of the pipeline's analyses. It is the same as long as the pipeline.
+func (p *Pipeline) Plan() *analysis.Plan { return p.plan }
+
+// Tasks returns the names of the tasks, in the order of the manifest.
+func (p *Pipeline) Tasks() []string { return p.order }
+
+// Task returns a task by its name, nil if there is none.
+func (p *Pipeline) Task(name string) *Task { return p.tasks[name] }
+
+// User returns the user that the tasks run as, nil if it is the monitor's.
+func (p *Pipeline) User() *plan.User { return p.user }
+
+// RunAs sets the user that the tasks run as. Called before the first one starts.
+func (p *Pipeline) RunAs(user plan.User) { p.user = &user }
+
+// Writes reports whether tasks write to a conduit.
+func (p *Pipeline) Writes(conduit string) bool {
+	for _, task := range p.tasks {
+		if slices.Contains(task.spec.Writes, conduit) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mode returns the mode of sessions that begin now.
+func (p *Pipeline) Mode() wire.Mode { return wire.Mode(p.mode.Load()) }
+
+// intercepted counts one involvement of the monitor and how long it took.
+func (p *Pipeline) intercepted(kind string, took time.Duration) {
+	p.services.Metrics.Interceptions.WithLabelValues(p.name, kind).Inc()
+	p.services.Metrics.Latency.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// record writes an audit record. If it fails, the caller must not allow the access that
+// the record is about.
+func (p *Pipeline) record(event audit.Event) error {
+	event.Pipeline = p.name
+	err := p.services.Audit.Append(event)
+	if err != nil {
+		p.services.Metrics.AuditFailures.Inc()
+	}
+	return err
+}
+
+// taskOf returns the pipeline's task that a sandbox started.
+func (p *Pipeline) taskOf(started sandbox.Task) *Task { return p.tasks[started.Name()] }
+
+// sessionOf returns the session of a process that waits for an answer, nil if it has none.
+// A task's supervisor knows which session that is.
+func (p *Pipeline) sessionOf(caller sandbox.Caller) *session {
+	s := p.sessions.of(caller.PID)
+	if s == nil {
+		return nil
+	}
+	if worker, supervises := s.worker.(supervisedWorker); supervises && worker.session != caller.Session {
+		return nil
+	}
+	return s
+}
+
+// subjectOf returns the subject that a process acts for: a session's user, else its task.
+func (p *Pipeline) subjectOf(started sandbox.Task, caller sandbox.Caller) (decision.Subject, wire.Mode) {
+	if s := p.sessionOf(caller); s != nil {
+		return s.subject(), s.mode
+	}
+	if task := p.taskOf(started); task != nil {
+		return task.subject, p.Mode()
+	}
+	return decision.Subject{Task: started.Name(), Instance: started.Name()}, wire.ModeShai
+}

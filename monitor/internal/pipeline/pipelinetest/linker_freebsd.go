@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipelinetest
+
+const linker = "/libexec"

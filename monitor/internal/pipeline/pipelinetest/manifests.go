@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package pipelinetest has what the tests of pipelines and of monitors share: manifests,
+// users' keys, and what stands for a task's program and for its supervisor.
+package pipelinetest
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	_ "embed" // for the manifests
+	"encoding/binary"
+	"net"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/sandbox"
+)
+
+// Bare is the manifest of pipeline "bare", of which no task ever runs. Its variables are
+// those of Define.
+//
+//go:embed bare.yaml
+var Bare string
+
+// BareDocuments are the files of the pipeline Bare.
+var BareDocuments = []string{"/open/1.txt", "/dropbox/1.txt", "/diary/alice/1.txt", "/offer/1.txt"}
+
+//go:embed probe.yaml
+var probe string
+
+// Probe returns the manifest of pipeline "probe", with its key-value store. Besides those of
+// Define, it has the variables PROBE, the folder of the program probe_worker, and KEYVALUE.
+func Probe() string { return strings.ReplaceAll(probe, ", /lib64]", ", $(LINKER)]") }
+
+// WithoutKeyValue takes the store out of the manifest of Probe.
+func WithoutKeyValue(text string) string {
+	head, rest, _ := strings.Cut(text, "    - name: profiles\n")
+	_, rest, _ = strings.Cut(rest, "    - name: queries\n")
+	rest, _, _ = strings.Cut(rest, "  keyValue:")
+	return strings.NewReplacer("profiles, ", "", "histories, ", "").Replace(head) + "    - name: queries\n" + rest
+}
+
+// Define returns values for the variables of manifests: LISTEN, a free address, and LINKER,
+// the folder of the run-time linker, which has its place on each system.
+func Define(t testing.TB) map[string]string {
+	t.Helper()
+	return map[string]string{"LISTEN": FreeAddress(t), "LINKER": linker}
+}
+
+// FreeAddress returns an address on loopback at which nobody listens.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// Key returns a principal's key pair, the same in every run.
+func Key(principal string) ed25519.PrivateKey {
+	seed := sha256.Sum256([]byte("test key of " + principal))
+	return ed25519.NewKeyFromSeed(seed[:])
+}
+
+// NeedSandbox skips the test where tasks cannot be confined; the features that are missing
+// say why.
+func NeedSandbox(t testing.TB) {
+	t.Helper()
+	if machine := sandbox.New(sandbox.Options{}).Probe(); machine.Enforcement == "none" {
+		t.Skipf("this machine cannot confine tasks: %+v", machine.Features)
+	}
+}
+
+// OpenDescriptors counts this process' descriptors one by one: a folder that lists
+// them is not everywhere.
+func OpenDescriptors(t testing.TB) int {
+	t.Helper()
+	count := 0
+	for number := range uintptr(1 << 16) {
+		if _, err := unix.FcntlInt(number, unix.F_GETFD, 0); err == nil {
+			count++
+		}
+	}
+	return count
+}
+
+// OpenRequest asks for the file that a path leads to.
+func OpenRequest(t testing.TB, task sandbox.Task, process int, path string, flags int) sandbox.OpenRequest {
+	t.Helper()
+	var file unix.Stat_t
+	if err := unix.Stat(path, &file); err != nil {
+		t.Fatal(err)
+	}
+	return sandbox.OpenRequest{Task: task, Caller: sandbox.Caller{PID: process}, Path: path, Flags: flags,
+		Device: file.Dev, Inode: file.Ino}
+}
+
+// Transfer returns a record of a descriptor channel, as libshai writes it.
+func Transfer(query uint32, conduits ...uint32) []byte {
+	record := binary.LittleEndian.AppendUint32(nil, query)
+	record = binary.LittleEndian.AppendUint32(record, 0)
+	for _, conduit := range conduits {
+		record = binary.LittleEndian.AppendUint32(record, conduit)
+	}
+	return record
+}

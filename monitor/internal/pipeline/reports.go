@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"net/netip"
+	"os"
+	"time"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/metrics"
+	"shai.dev/monitor/internal/supervision"
+	"shai.dev/monitor/internal/wire"
+)
+
+// promises is how many bindings a supervisor may make before the monitor has recorded
+// them: the audit log has promised to record so many. Each takes less than a kilobyte of
+// its reserve.
+const promises = 2 * workersAhead
+
+// payRetry is how soon the monitor asks the audit log again when it promises nothing.
+const payRetry = time.Second
+
+// pay gives the supervisor as many bindings as it is owed, if the audit log promises to
+// record them. A supervisor without them binds no session.
+func (v *supervised) pay() {
+	if paid := v.payable(); paid > 0 {
+		v.send(supervision.Credits{Count: paid})
+	}
+}
+
+// payable takes what can be paid now from what is owed, or sees to it that pay is called
+// again.
+func (v *supervised) payable() (paid uint32) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.owed == 0:
+	case v.pipeline.services.Audit.CanPromise():
+		paid, v.owed = v.owed, 0
+	case !v.retrying:
+		v.retrying = true
+		time.AfterFunc(payRetry, v.payAgain)
+	}
+	return paid
+}
+
+func (v *supervised) payAgain() {
+	v.mu.Lock()
+	v.retrying = false
+	v.mu.Unlock()
+	select {
+	case <-v.finished:
+	default:
+		v.pay()
+	}
+}
+
+// report records and counts what a supervisor did.
+func (v *supervised) report(event supervision.Event) {
+	s := v.session(event.Session)
+	if s == nil && (event.Kind == supervision.EventBound || event.Kind == supervision.EventEnded) {
+		v.pipeline.services.Logger.Error("the supervisor reported a session that did not begin", "pipeline",
+			v.pipeline.name, "task", v.task.name, "session", event.Session)
+		return
+	}
+	took := time.Duration(event.LatencyUS) * time.Microsecond
+	switch event.Kind {
+	case supervision.EventAccepted:
+		v.began(event)
+		v.pipeline.intercepted(metrics.Accept, took)
+	case supervision.EventBound:
+		v.bound(s, event)
+		v.pipeline.intercepted(metrics.Authenticate, took)
+	case supervision.EventRefused:
+		v.refusedLogin(s, event)
+		v.pipeline.intercepted(metrics.Authenticate, took)
+	case supervision.EventViolation:
+		v.pipeline.refused(v.subjectOf(s), "message", "", event.Reason)
+	case supervision.EventLimit:
+		v.pipeline.refused(v.subjectOf(s), "accept4", addressOf(event.Peer).String(), event.Reason)
+	case supervision.EventEnded:
+		v.mu.Lock()
+		delete(v.sessions, event.Session)
+		v.mu.Unlock()
+		v.pipeline.services.Metrics.Outcomes.Add(v.pipeline.name, true, event.Counters[0])
+		v.ended(s, event)
+	case supervision.EventWorker:
+		v.pipeline.services.Logger.Warn("a worker has ended before its session; the next one starts later", "pipeline",
+			v.pipeline.name, "task", v.task.name, "process", event.Worker, "reason", event.Reason)
+	}
+}
+
+// subjectOf returns whom a session acts for; s may be nil.
+func (v *supervised) subjectOf(s *session) decision.Subject {
+	if s == nil {
+		return decision.Subject{Task: v.task.name, Instance: v.task.name + "(unbound)"}
+	}
+	return s.subject()
+}
+
+func (v *supervised) began(event supervision.Event) {
+	p := v.pipeline
+	peer := addressOf(event.Peer)
+	s := &session{
+		pipeline: p, task: v.task, slot: &slot{number: int(event.Slot)}, peer: peer, region: p.services.regionOf(peer),
+		mode: event.Mode, started: time.Unix(0, event.When),
+		worker: supervisedWorker{of: v, session: event.Session, pid: int(event.Worker), gone: make(chan struct{})},
+	}
+	s.reply = func(record []byte, files ...*os.File) error {
+		return v.to.Send(supervision.Relay{Session: event.Session, Record: record}, files...)
+	}
+	v.mu.Lock()
+	v.sessions[event.Session] = s
+	v.mu.Unlock()
+	p.sessions.admit(s)
+}
+
+// bound notes whose session it is. The supervisor has used up a promise to record that.
+func (v *supervised) bound(s *session, event supervision.Event) {
+	p := v.pipeline
+	v.mu.Lock()
+	instance := instanceOf(v.task, parametersOf(event.Principal, s.region)).Name()
+	holds := v.told[instance]
+	v.owed++
+	v.mu.Unlock()
+	// The region differs if the table of regions has changed since the connection.
+	if holds == nil || event.Instance != wire.Shorten(instance) {
+		p.services.Logger.Error("a session is ended: it was bound to another instance than its user and address have",
+			"bound", event.Instance, "instance", instance)
+		s.worker.Kill()
+		return
+	}
+	who := s.acting(holds.subject)
+	s.mu.Lock()
+	s.holds, s.who = holds, who
+	s.mu.Unlock()
+	err := p.services.Audit.AppendPromised(audit.Event{
+		Kind: audit.Binding, Pipeline: p.name, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
+		Instance: instance, Conduit: s.peer.String(), Allowed: true, Reason: event.Reason,
+		LatencyMicroseconds: int64(event.LatencyUS),
+	})
+	if err != nil { // the monitor is closing
+		p.services.Metrics.AuditFailures.Inc()
+		s.worker.Kill()
+	}
+	p.services.Metrics.Bindings.WithLabelValues(p.name, event.Reason).Inc()
+}
+
+func (v *supervised) refusedLogin(s *session, event supervision.Event) {
+	p := v.pipeline
+	if event.Principal == "" { // nobody tried
+		p.refused(v.subjectOf(nil), "authenticate", addressOf(event.Peer).String(), event.Reason)
+		return
+	}
+	reason := event.Reason
+	if s != nil {
+		s.mu.Lock()
+		if wire.Truncate(s.refusal, wire.ReasonMax) == reason {
+			reason = s.refusal
+		}
+		s.mu.Unlock()
+	}
+	// A refusal stays one, recorded or not; a failure is counted.
+	_ = p.record(audit.Event{
+		Kind: audit.Binding, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
+		Conduit: addressOf(event.Peer).String(), Reason: reason, LatencyMicroseconds: int64(event.LatencyUS),
+	})
+	p.services.Metrics.Bindings.WithLabelValues(p.name, "refused").Inc()
+}
+
+// ended ends what the monitor keeps of a session. Only if the supervisor itself has ended
+// it, nothing else has said why.
+func (v *supervised) ended(s *session, event supervision.Event) {
+	p := v.pipeline
+	close(s.worker.(supervisedWorker).gone)
+	p.sessions.dismiss(s)
+	switch {
+	case event.Flags&supervision.EventDecided != 0:
+		p.refused(s.subject(), "session", s.peer.String(), event.Reason)
+	case event.Reason == "":
+		p.services.Metrics.Interceptions.WithLabelValues(p.name, metrics.Reset).Inc()
+	default:
+		p.services.Logger.Debug("a session has ended without a reset", "pipeline", p.name,
+			"instance", s.subject().Instance, "reason", event.Reason)
+	}
+	if s.bound() != nil {
+		p.services.Metrics.Sessions.WithLabelValues(p.name, s.mode.String()).Inc()
+	}
+}
+
+// addressOf returns an address as the rest of the monitor writes it.
+func addressOf(address [supervision.AddressSize]byte) netip.Addr {
+	return netip.AddrFrom16(address).Unmap()
+}

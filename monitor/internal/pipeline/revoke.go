@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"slices"
+
+	"shai.dev/monitor/internal/analysis"
+)
+
+// hasLost reports whether an instance may do less than before.
+func hasLost(one analysis.Affected) bool {
+	if len(one.Lost) > 0 || one.After == nil {
+		return true
+	}
+	if one.Before == nil {
+		return false
+	}
+	for _, class := range one.Before.Writes {
+		if !slices.Contains(one.After.Writes, class) {
+			return true
+		}
+	}
+	for _, access := range one.Before.Others {
+		if !slices.Contains(one.After.Others, access) {
+			return true
+		}
+	}
+	return false
+}
+
+// revokeAtOnce is the value of spec.revocation with which live sessions lose an access as
+// soon as their user does.
+const revokeAtOnce = "immediate"
+
+// Abandon drops the capability sets of a pipeline for which they cannot be updated. It is
+// then unknown what live sessions have lost; if revocation is immediate, all are ended.
+func (p *Pipeline) Abandon() (reset int) {
+	if p.spec.Revocation != revokeAtOnce {
+		p.dropSets(every, "")
+		return 0
+	}
+	return endAll(p.live(), func() { p.dropSets(every, "it is unknown what its user may still do; connect again") })
+}
+
+// dropUnforeseen drops the sets of instances that were not analysed: no analysis updates
+// them, so they are made anew when they are needed.
+func (p *Pipeline) dropUnforeseen() {
+	p.dropSets(func(holds *capabilitySet) bool { return !holds.analyzed }, "")
+}
+
+// replaceSet updates one instance's capability set.
+func (p *Pipeline) replaceSet(one analysis.Affected) error {
+	task := p.tasks[one.Instance.Task]
+	if len(task.spec.Parameters) == 0 {
+		return nil // its perimeter is decided when it starts
+	}
+	if one.After == nil {
+		name := one.Instance.Name()
+		p.dropSets(func(holds *capabilitySet) bool { return holds.subject.Instance == name }, "")
+		return nil
+	}
+	holds, err := p.prepareAnalyzed(task, one.After)
+	if err == nil {
+		p.putSet(holds, false)
+	}
+	return err
+}
+
+// revoke ends the live sessions of the instances that may do less than before, those too
+// that a supervisor has not reported yet. Their clients connect again and get the new
+// capability sets, which the caller puts in force.
+func (p *Pipeline) revoke(affected []analysis.Affected) int {
+	lost := map[string]bool{}
+	for _, one := range affected {
+		if hasLost(one) {
+			lost[one.Instance.Name()] = true
+		}
+	}
+	if len(lost) == 0 {
+		return 0
+	}
+	// Once for all of them: supervisors take their time to confirm what they have reported.
+	return endAll(slices.DeleteFunc(p.live(), func(s *session) bool { return !lost[s.subject().Instance] }), func() {
+		for instance := range lost {
+			p.tellRevoked(instance)
+		}
+	})
+}
+
+// endAll ends sessions. tell makes supervisors end theirs.
+func endAll(sessions []*session, tell func()) int {
+	tell()
+	for _, s := range sessions {
+		s.worker.Kill()
+	}
+	return len(sessions)
+}
+
+// Replace puts the sets in force that an analysis after a change has found. With immediate
+// revocation, it ends the sessions of instances that may do less than before; reset is their
+// number. If a set cannot be prepared, it abandons all. The caller holds Binding.
+func (p *Pipeline) Replace(affected []analysis.Affected) (reset int, err error) {
+	if p.spec.Revocation == revokeAtOnce {
+		reset = p.revoke(affected)
+	}
+	for _, one := range affected {
+		if err := p.replaceSet(one); err != nil {
+			return reset + p.Abandon(), err
+		}
+	}
+	return reset, nil
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"maps"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/supervision"
+)
+
+// The capability sets of a pipeline change in this file only, so that its supervisors learn
+// of every change.
+
+// setOf returns the set in force of an instance, nil if there is none.
+func (p *Pipeline) setOf(instance string) *capabilitySet {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sets[instance]
+}
+
+// PutSets puts capability sets in force, and no others. Sessions that begin at this moment
+// may still use the old sets, whose descriptors are closed when nothing refers to them any
+// more.
+func (p *Pipeline) PutSets(sets Sets) {
+	if sets == nil {
+		return // in mode baseline
+	}
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	p.mu.Lock()
+	before := p.sets
+	p.sets = sets
+	p.mu.Unlock()
+	for name, holds := range before {
+		if sets[name] == nil {
+			p.tellForgotten(holds, "")
+		}
+	}
+	for name, holds := range sets {
+		if before[name] != holds {
+			p.tellChanged(holds)
+		}
+	}
+}
+
+// putSet puts one set in force. If another one of the instance is in force already and is
+// to stay, it returns that one.
+func (p *Pipeline) putSet(holds *capabilitySet, staying bool) *capabilitySet {
+	name := holds.subject.Instance
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	p.mu.Lock()
+	if other := p.sets[name]; other != nil && staying {
+		p.mu.Unlock()
+		return other
+	}
+	p.sets[name] = holds
+	p.mu.Unlock()
+	p.tellChanged(holds)
+	return holds
+}
+
+// dropSets drops the sets that a condition holds for. If a reason is given, it ends their
+// live sessions, too.
+func (p *Pipeline) dropSets(dropped func(*capabilitySet) bool, reason string) {
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	p.mu.Lock()
+	var gone []*capabilitySet
+	maps.DeleteFunc(p.sets, func(_ string, holds *capabilitySet) bool {
+		drop := dropped(holds)
+		if drop {
+			gone = append(gone, holds)
+		}
+		return drop
+	})
+	p.mu.Unlock()
+	for _, holds := range gone {
+		p.tellForgotten(holds, reason)
+	}
+}
+
+// DropSets drops all sets. The sessions of the pipeline have ended.
+func (p *Pipeline) DropSets() { p.dropSets(every, "") }
+
+func every(*capabilitySet) bool { return true }
+
+// tellChanged tells the supervisors of a set that has come into force. One that cannot be
+// told must not go by the former set. Called with feeding held.
+func (p *Pipeline) tellChanged(holds *capabilitySet) {
+	for _, v := range p.supervised {
+		if err := v.tellSet(holds); err != nil {
+			p.services.Logger.Error("an instance's sessions are decided on one by one", "instance", holds.subject.Instance,
+				"error", err)
+			v.tellForgotten(holds, "")
+		}
+	}
+}
+
+// tellForgotten tells the supervisors of a set that is no longer in force. Called with
+// feeding held.
+func (p *Pipeline) tellForgotten(holds *capabilitySet, reason string) {
+	for _, v := range p.supervised {
+		v.tellForgotten(holds, reason)
+	}
+}
+
+func (v *supervised) tellForgotten(holds *capabilitySet, reason string) {
+	if !v.serves(holds) {
+		return
+	}
+	record := supervision.Forget{Reason: reason}
+	record.Principal, record.Region = v.task.parameters(holds)
+	if reason != "" {
+		record.Flags = supervision.ForgetEnd
+	}
+	v.send(record)
+}
+
+// tellRevoked makes the supervisors forget the set of an instance and end its sessions.
+func (p *Pipeline) tellRevoked(instance string) {
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	for _, v := range p.supervised {
+		v.mu.Lock()
+		holds := v.told[instance]
+		v.mu.Unlock()
+		if holds != nil {
+			v.tellForgotten(holds, "its user may do less than before; connect again")
+		}
+	}
+}
+
+// Follow drops the sets that a change of the catalog makes doubtful, and tells the supervisors
+// of the keys, regions and decisions that it has changed. Replace follows with the analysis.
+// The caller holds Binding.
+func (p *Pipeline) Follow(change *catalog.Change) {
+	p.dropUnforeseen()
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	for _, v := range p.supervised {
+		err := v.follow(change)
+		if err != nil {
+			p.services.Logger.Error("a supervisor cannot follow a change; its task is ended", "pipeline", p.name, "task",
+				v.task.name, "error", err)
+			go func() { _ = v.kill() }() // its fence waits for it
+		}
+	}
+}
+
+func (v *supervised) follow(change *catalog.Change) error {
+	for _, principal := range change.Principals() {
+		if err := v.tellKey(change.After, principal); err != nil {
+			return err
+		}
+	}
+	if err := v.tellRegions(); err != nil {
+		return err
+	}
+	if !change.Bundle {
+		return nil
+	}
+	return v.tellSets() // whether a policy is enforced may have changed
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/policy"
+)
+
+// A set that no analysis updates does not survive a change of facts; one that the change
+// does not concern does.
+func TestUnforeseenSetsAreMadeAnew(t *testing.T) {
+	p := probe(t, SessionLimits{})
+	p.analyze()
+	find := func(user, region string) *capabilitySet {
+		holds, err := p.capabilities(p.tasks["worker"], parametersOf(user, region))
+		p.must(err)
+		return holds
+	}
+	foreseen, unforeseen := find("alice", "de"), find("alice", "fr")
+	if !foreseen.analyzed || unforeseen.analyzed || find("alice", "fr") != unforeseen {
+		t.Fatal("the sets are not what this test is about")
+	}
+	p.change(nil, facts(fact("friends/carol", "friend", "dave")))
+	if find("alice", "de") != foreseen || find("alice", "fr") == unforeseen {
+		t.Error("the wrong sets were made anew")
+	}
+}
+
+func TestWhatASessionLosesByAChange(t *testing.T) {
+	tuple := analysis.Other{Set: "profiles", Conduit: "profile:alice"}
+	for _, test := range []struct {
+		name string
+		one  analysis.Affected
+		lost bool
+	}{
+		{"new", analysis.Affected{After: &analysis.Capabilities{Reads: []uint32{1}}}, false},
+		{"gone", analysis.Affected{Before: &analysis.Capabilities{}}, true},
+		{"more documents", analysis.Affected{Gained: []uint32{2}, Before: &analysis.Capabilities{},
+			After: &analysis.Capabilities{}}, false},
+		{"fewer documents", analysis.Affected{Lost: []uint32{2}, Before: &analysis.Capabilities{},
+			After: &analysis.Capabilities{}}, true},
+		{"more tuples", analysis.Affected{Before: &analysis.Capabilities{},
+			After: &analysis.Capabilities{Others: []analysis.Other{tuple}}}, false},
+		{"fewer tuples", analysis.Affected{Before: &analysis.Capabilities{Others: []analysis.Other{tuple}},
+			After: &analysis.Capabilities{}}, true},
+		{"fewer classes to write", analysis.Affected{Before: &analysis.Capabilities{Writes: []uint32{3}},
+			After: &analysis.Capabilities{}}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if lost := hasLost(test.one); lost != test.lost {
+				t.Errorf("lost: %v, want %v", lost, test.lost)
+			}
+		})
+	}
+}
+
+// A task that may not do what its manifest says gets the reason in plain words.
+func TestRefusedStartsSayWhy(t *testing.T) {
+	p := bare(t)
+	conduit, _ := p.services.conduitNamed("/diary/alice/1.txt")
+	found := p.decideAhead(p.tasks["collector"].subject, policy.Read, conduit)
+	const want = `only alice, or whoever "friends/alice" lists as friend may read it (diary, owner alice); the task may pass what it reads on to anybody [`
+	if found.Allowed || !strings.HasPrefix(found.Reason, want) {
+		t.Errorf("%s; want %s", found.Reason, want)
+	}
+}

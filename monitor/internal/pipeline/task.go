@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
+	"shai.dev/monitor/internal/sandbox/plan"
+	"shai.dev/monitor/internal/wire"
+	"shai.dev/monitor/policy"
+)
+
+// The states of a task, as status shows them.
+const (
+	stateStopped   = "Stopped"
+	stateStarting  = "Starting"
+	stateRunning   = "Running"
+	stateSucceeded = "Succeeded"
+	stateFailed    = "Failed"
+)
+
+// readyLine is the line that a program prints when it can serve.
+const readyLine = "ready"
+
+// Task is one task of a pipeline, running or not.
+type Task struct {
+	pipeline   *Pipeline
+	name       string
+	spec       manifest.TaskSpec
+	placements []placement      // descriptors it gets at its start
+	perSession []placement      // descriptors each of its workers gets with a session
+	subject    decision.Subject // unused if the task has parameters: its workers have their own
+	idleCount  atomic.Int64
+
+	mu       sync.Mutex
+	state    string
+	message  string
+	since    time.Time
+	restarts int         // since start was called
+	lastEnd  string      // how the program ended before the last of them
+	deaths   int         // in a row; see restart.go
+	launched time.Time   // start of the current or last program
+	waiting  *time.Timer // for a restart
+	started  sandbox.Task
+	endpoint *endpoint
+	ready    chan struct{} // closed when it can serve or has ended
+	ended    chan struct{} // closed when it has ended and is not restarted
+	stopping chan struct{} // closed when stop has been called
+}
+
+func newTask(p *Pipeline, task manifest.Task, bind Bind) (*Task, error) {
+	t := &Task{pipeline: p, name: task.Metadata.Name, spec: task.Spec, state: stateStopped}
+	all, err := layout(p.spec, t.name, t.spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, place := range all {
+		switch {
+		case place.directory != "" || len(t.spec.Parameters) == 0 || p.Mode() == wire.ModeBaseline:
+			t.placements = append(t.placements, place)
+		case place.end.slot == 0:
+			t.perSession = append(t.perSession, place)
+		}
+	}
+	if len(t.spec.Parameters) > 0 {
+		return t, nil // only its instances have taints: the zygote has read nothing
+	}
+	taint, err := taintOf(bind, t.spec, t.name, nil)
+	if err != nil {
+		return nil, err
+	}
+	t.subject = decision.Subject{
+		Task: t.name, Instance: t.name, Taint: taint, Session: &policy.Session{Principal: "task/" + t.name},
+	}
+	return t, nil
+}
+
+// idle counts the workers that wait for a connection. The first one of the program that
+// was started last makes the task ready.
+func (t *Task) idle(started sandbox.Task, change int64) {
+	t.idleCount.Add(change)
+	if change < 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.started == started {
+		t.markReady()
+	}
+}
+
+// saysReady makes the task ready if this is its last start, of which ready is the channel:
+// processes of an earlier one may still write to their output.
+func (t *Task) saysReady(ready chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ready == ready {
+		t.markReady()
+	}
+}
+
+// markReady notes that the program can serve. Called with mu held.
+func (t *Task) markReady() {
+	if t.state == stateStarting {
+		t.state = stateRunning
+		close(t.ready)
+	}
+}
+
+// Start launches the task unless it is running. It returns when the program has begun,
+// but does not wait until it is ready.
+func (t *Task) Start(ctx context.Context) error {
+	if err := t.pipeline.openKeyValue(ctx); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.started != nil {
+		return nil
+	}
+	t.cancelRestart()
+	t.deaths, t.restarts, t.lastEnd = 0, 0, ""
+	t.state, t.message, t.since = stateStarting, "", time.Now()
+	t.ready, t.ended, t.stopping = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	err := t.launch(ctx)
+	if err != nil {
+		t.state, t.message = stateFailed, err.Error()
+		close(t.ready)
+		close(t.ended)
+	}
+	return err
+}
+
+// launch builds the specification and starts the program. Called with mu held.
+func (t *Task) launch(ctx context.Context) (err error) {
+	p := t.pipeline
+	t.endpoint = nil
+	defer func() {
+		if err != nil && t.endpoint != nil {
+			t.endpoint.close()
+		}
+	}()
+	confined := p.Mode() != wire.ModeBaseline
+	if confined && len(t.spec.Parameters) == 0 {
+		if err := t.checkFlows(t.subject, t.placements); err != nil {
+			return err
+		}
+	}
+	roots, err := t.runtime()
+	if err != nil {
+		p.refused(t.subject, "start", "", err.Error())
+		return err
+	}
+	descriptors, release, err := t.descriptors()
+	if err != nil {
+		return err
+	}
+	defer release()
+	perimeter, err := t.perimeter(confined)
+	if err != nil {
+		return err
+	}
+	output, followed, err := t.followOutput()
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	sessions := newSupervised(t)
+	spec := sandbox.Spec{
+		Spec: plan.Spec{
+			Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
+			Runtime: roots, RuntimeNames: t.spec.Runtime,
+			Perimeter: perimeter, Capabilities: t.directories(), User: p.user, Confined: confined,
+			Serving: len(t.spec.Parameters) > 0, Workers: len(p.slots.channels), Limits: t.limits(),
+			CPUs: p.services.Options.CPUs,
+		},
+		Descriptors: descriptors, Stdout: output, Stderr: output,
+	}
+	if t.supervises() {
+		spec.Sessions = sessions
+	}
+	started, err := p.services.Backend.Start(ctx, spec, p)
+	if err != nil {
+		sessions.finish()
+		return fmt.Errorf("start task %s/%s: %w", p.name, t.name, err)
+	}
+	t.started, t.launched = started, time.Now()
+	t.since = t.launched
+	go t.serveMessages(t.endpoint)
+	go t.supervise(started, sessions, t.endpoint, followed)
+	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
+		Reason: fmt.Sprintf("process %d, mode %s", started.PID(), p.Mode().String())})
+	return nil
+}
+
+// followOutput returns a pipe for the program's output, and follows it. The channel is
+// closed when all ends of the pipe are closed and its content has been read. Called
+// with mu held.
+func (t *Task) followOutput() (output *os.File, followed <-chan struct{}, err error) {
+	log, output, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make output pipe of task %s: %w", t.name, err)
+	}
+	ended, ready, path := make(chan struct{}), t.ready, t.logPath()
+	go func() {
+		defer close(ended)
+		t.follow(log, ready, path)
+	}()
+	return output, ended, nil
+}
+
+// limits returns the resources that the task and each of its processes may use.
+func (t *Task) limits() plan.Limits {
+	resources := t.spec.Resources
+	if resources == nil {
+		return plan.Limits{}
+	}
+	return plan.Limits{
+		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
+		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // never negative
+		Processes: uint64(resources.Processes),             //nolint:gosec // never negative
+	}
+}
+
+// outputGrace is how long the output of a program that has ended may take to end, too. A
+// process that the sandbox does not confine and whose keeper was killed can hold it open.
+const outputGrace = 5 * time.Second
+
+// supervise waits for the program's end, and starts it again if the task should always
+// run. The channel followed is closed when its output has been read.
+func (t *Task) supervise(started sandbox.Task, sessions *supervised, e *endpoint, followed <-chan struct{}) {
+	<-started.Done()
+	sessions.finish()
+	e.close()
+	select {
+	case <-followed: // its last words may be that it is ready
+	case <-t.stopping:
+	case <-time.After(outputGrace):
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started = nil
+	err := started.Err()
+	t.since = time.Now()
+	ranFor := t.state == stateRunning
+	if t.state == stateStarting {
+		close(t.ready)
+	}
+	switch {
+	case t.isStopping():
+		t.state, t.message = stateStopped, ""
+	case t.spec.Run == "Once" && err == nil:
+		t.state, t.message = stateSucceeded, ""
+	default:
+		t.state, t.message = stateFailed, describeEnd(err)
+	}
+	t.pipeline.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "end", Allowed: true,
+		Reason: strings.TrimSpace(t.state + " " + t.message)})
+	if t.state == stateFailed && t.spec.Run == "Always" && ranFor {
+		t.restart()
+		return
+	}
+	close(t.ended)
+}
+
+func describeEnd(err error) string {
+	if err == nil {
+		return "ended by itself"
+	}
+	return strings.TrimSpace(err.Error())
+}
+
+// Stop ends the program and every process that it forked. After it the task can be
+// started again.
+func (t *Task) Stop(ctx context.Context) error {
+	t.mu.Lock()
+	started, ended := t.started, t.ended
+	t.cancelRestart()
+	if started != nil && !t.isStopping() {
+		close(t.stopping)
+	}
+	t.mu.Unlock()
+	if started == nil {
+		return nil
+	}
+	if err := started.Stop(ctx); err != nil {
+		return err
+	}
+	<-ended // supervise has seen the end, and waits for no output
+	return nil
+}
+
+// isStopping reports whether a task that was started is being stopped. Called with mu held.
+func (t *Task) isStopping() bool {
+	select {
+	case <-t.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// Status returns the task's status.
+func (t *Task) Status() TaskStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	status := TaskStatus{
+		Name: t.name, Run: t.spec.Run, State: t.state, Message: t.message, Restarts: t.restarts, LastEnd: t.lastEnd,
+		Enforcement: t.enforcement(), Output: t.outputLabel().String(),
+	}
+	if t.started != nil {
+		status.PID = t.started.PID()
+	}
+	if !t.since.IsZero() {
+		since := t.since
+		status.Since = &since
+	}
+	return status
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+// Package tasklog keeps what a task prints: in files of limited size, one for each label
+// that the output has had.
+package tasklog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// MaxSize is the size in bytes at which a task's log is rotated. Only one old log is
+// kept, so a task's logs under one label take at most twice as much.
+const MaxSize = 16 << 20
+
+// rotated ends the name of a log's older half.
+const rotated = ".1"
+
+// Log is a task's output, in a file of limited size. It is not safe for concurrent use.
+type Log struct {
+	path  string
+	limit int64
+	file  *os.File // nil after a failed rotation
+	size  int64
+}
+
+// Open opens a log for appending. The logs of a task are in a directory of their
+// own, one for each label that its output has had. The present one and the last one of
+// another label are kept, and older ones removed.
+func Open(path string, limit int64) (*Log, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("open task log: %w", err)
+	}
+	if err := removeOldLabels(path); err != nil {
+		return nil, err
+	}
+	l := &Log{path: path, limit: limit}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Log) open() error {
+	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open task log: %w", err)
+	}
+	about, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return fmt.Errorf("open task log: %w", err)
+	}
+	l.file, l.size = file, about.Size()
+	return nil
+}
+
+// removeOldLabels removes the logs beside path but the one that was written last.
+func removeOldLabels(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("remove old task logs: %w", err)
+	}
+	var others []fs.FileInfo
+	for _, entry := range entries {
+		if entry.Name() == filepath.Base(path) || filepath.Ext(entry.Name()) == rotated {
+			continue
+		}
+		about, err := entry.Info()
+		if err != nil {
+			return fmt.Errorf("remove old task logs: %w", err)
+		}
+		others = append(others, about)
+	}
+	slices.SortFunc(others, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, old := range others[min(1, len(others)):] {
+		name := filepath.Join(filepath.Dir(path), old.Name())
+		if err := errors.Join(removeIfThere(name+rotated), removeIfThere(name)); err != nil {
+			return fmt.Errorf("remove old task logs: %w", err)
+		}
+	}
+	return nil
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Write appends to the log. It begins a new file when the current one is full. After an
+// error, the next call tries again.
+func (l *Log) Write(text []byte) (int, error) {
+	if l.file == nil || l.size > 0 && l.size+int64(len(text)) > l.limit {
+		if err := l.turn(); err != nil {
+			return 0, err
+		}
+	}
+	count, err := l.file.Write(text)
+	l.size += int64(count)
+	return count, err
+}
+
+// turn rotates the log.
+func (l *Log) turn() error {
+	l.Close()
+	l.file = nil
+	if err := os.Rename(l.path, l.path+rotated); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("rotate task log: %w", err)
+	}
+	return l.open()
+}
+
+// Close closes the file.
+func (l *Log) Close() {
+	if l.file != nil {
+		l.file.Close()
+	}
+}
+
+// Read returns the end of a log, at most limit bytes and from the beginning of a
+// line on, and whether there is more before it. A log that was never written is empty.
+func Read(path string, limit int64) (text []byte, more bool, err error) {
+	for _, name := range []string{path + rotated, path} {
+		part, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, false, fmt.Errorf("read task log: %w", err)
+		}
+		text = append(text, part...)
+	}
+	if int64(len(text)) <= limit {
+		return text, false, nil
+	}
+	text = text[int64(len(text))-limit:]
+	if _, lines, found := bytes.Cut(text, []byte("\n")); found {
+		text = lines
+	}
+	return text, true, nil
+}

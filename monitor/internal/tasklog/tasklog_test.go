@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package tasklog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A log and the one before it stay within their limit, and keep what was written last.
+func TestTaskLogIsLimited(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "logs", "task.log")
+	for range 2 { // the second is a restart: it goes on where the first one stopped
+		log, err := Open(path, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 30 {
+			if _, err := fmt.Fprintf(log, "line %3d\n", i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log.Close()
+	}
+	now, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path + ".1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(now) > 100 || len(before) > 100 || len(before) < 90 {
+		t.Errorf("%d and %d bytes", len(now), len(before))
+	}
+	if all := string(before) + string(now); all[len(all)-9:] != "line  29\n" || len(all) < 100 {
+		t.Errorf("%q", all)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+func TestALineLongerThanTheLimitIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "task.log")
+	log, err := Open(path, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if _, err := log.Write(make([]byte, 50)); err != nil {
+		t.Fatal(err)
+	}
+	if about, err := os.Stat(path); err != nil || about.Size() != 50 {
+		t.Errorf("%v, %v", about, err)
+	}
+}
+
+// A log that could not be written for a while goes on.
+func TestTaskLogGoesOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "task.log")
+	log, err := Open(path, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	writes := func() error {
+		_, err := log.Write([]byte("a line\n"))
+		return err
+	}
+	inTheWay := filepath.Join(path+rotated, "directory")
+	if err := errors.Join(writes(), os.MkdirAll(inTheWay, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writes(); err == nil {
+		t.Error("rotated onto a directory")
+	}
+	if err := os.RemoveAll(path + rotated); err != nil {
+		t.Fatal(err)
+	}
+	if err := writes(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The end of a log is read across its two files, from the beginning of a line on.
+func TestReadTaskLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "task.log")
+	if text, more, err := Read(path, 10); len(text) != 0 || more || err != nil {
+		t.Errorf("no log: %q, %v, %v", text, more, err)
+	}
+	for name, text := range map[string]string{path + rotated: "first\nsecond\n", path: "third\nlast\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		limit int64
+		want  string
+		more  bool
+	}{
+		{100, "first\nsecond\nthird\nlast\n", false},
+		{24, "first\nsecond\nthird\nlast\n", false},
+		{15, "third\nlast\n", true},
+		{8, "last\n", true},
+		{3, "", true},
+	} {
+		text, more, err := Read(path, test.limit)
+		if string(text) != test.want || more != test.more || err != nil {
+			t.Errorf("%d bytes: %q, %v, %v", test.limit, text, more, err)
+		}
+	}
+}
