@@ -134,6 +134,9 @@ var attacks = []attack{
 	{"seek-hole $D/box.txt", plan.HoleHiding, unix.EINVAL},
 	{"seek-data $D/box.txt", plan.HoleHiding, unix.EINVAL},
 	{"count-processes", plan.PathMediation, unix.ESRCH},
+	{"clock-of-parent", plan.SyscallFilter, unix.EPERM},
+	{"timer-of-parent", plan.SyscallFilter, unix.EPERM},
+	{"wake-everybody", plan.SyscallFilter, unix.EPERM},
 	// Programs.
 	{"exec /bin/true", plan.ExecRefusal | files, unix.EACCES},
 	{"exec $V", plan.ExecRefusal, unix.EACCES},
@@ -212,6 +215,7 @@ var twins = []string{
 	"mkdirat-capability new", "renameat-capability old.txt new.txt", "unlinkat-capability old.txt 1",
 	"kill-own", "fork", "socketpair 1", "prctl-name", "death-signal 9", "read 7", "write 7",
 	"sendto 3", "recvmsg 3", "write 96",
+	"own-clocks", "wake-own",
 	"lock $W/old.txt", "contend $W/old.txt", "preadv2-plain $G/allowed.txt", "seek-end $D/box.txt",
 	"close 1", "close-range 160", "closefrom",
 	"set-flags 7", "set-flags 1", "set-nonblocking 7", "getsockopt 7 6 1", "getsockopt 96 1 3",

@@ -47,6 +47,8 @@ var (
 		2, 3, 4, 8, // SO_REUSEADDR, SO_TYPE, SO_ERROR, SO_RCVBUF
 		30, 38, 39, // SO_ACCEPTCONN, SO_PROTOCOL, SO_DOMAIN
 	})
+	// pthread_join waits for the kernel to wake it, without FUTEX_PRIVATE_FLAG.
+	waitingFutexes = []uint32{0, 9, 9 | 0x100} // FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_CLOCK_REALTIME
 	// PR_SET_DUMPABLE is missing on purpose: the monitor cannot read the memory of a task
 	// that is not dumpable, and so not the paths that it asks for. Nor may a task decide
 	// that others can trace it.
@@ -140,6 +142,9 @@ const (
 	anonymousMapping = 0x20 // MAP_ANONYMOUS: the kernel ignores the descriptor
 	writableMapping  = 0x02 // PROT_WRITE
 	closeOnExecRange = 0x04 // CLOSE_RANGE_CLOEXEC
+	threadClock      = 0x04 // CPUCLOCK_PERTHREAD_MASK
+	callersClock     = 0xfffffff8
+	privateFutex     = 0x80 // FUTEX_PRIVATE_FLAG
 )
 
 // sharing tests for a mapping through which the task's processes could write to each
@@ -184,6 +189,15 @@ func reserved(indices []int, low uint32, yes, no code) code {
 		result = argument(index, within(low, wire.FDReservedEnd, yes, result))
 	}
 	return result
+}
+
+// ownClock tests for a clock of the machine, the process or one of its threads. A negative
+// number is the clock of a process (its number, inverted, from bit 3 on; 0 is the caller) or,
+// with bit 2, of a thread, for which the kernel looks in the caller's process only.
+func ownClock(index int, yes, no code) code {
+	ofProcess := branch(bpf.JumpBitsSet, threadClock, yes, no)
+	return argument(index, branch(bpf.JumpGreaterOrEqual, callersClock, yes,
+		branch(bpf.JumpGreaterOrEqual, 1<<31, ofProcess, yes)))
 }
 
 // socketOptionOf tests level and option of a socket against the lists.

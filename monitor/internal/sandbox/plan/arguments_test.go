@@ -179,7 +179,17 @@ var others = []answered{
 	{"get_robust_list", []uint64{0}, allow},
 	{"get_robust_list", []uint64{1}, notify},
 	{"kill", []uint64{1}, allow},
-	{"futex", nil, allow},
+	{"futex", []uint64{0, 1 | 0x80}, allow}, // FUTEX_WAKE, private
+	{"futex", []uint64{0, 1}, notify},
+	{"futex", []uint64{0, 5}, notify}, // FUTEX_WAKE_OP
+	{"futex", []uint64{0, 9 | 0x100}, allow},
+	{"futex_wake", nil, enosys},
+	{"clock_gettime", []uint64{1}, allow},
+	{"clock_gettime", []uint64{0xfffffffa}, allow}, // of the caller
+	{"clock_gettime", []uint64{0xffffffc6}, allow}, // of a thread
+	{"clock_gettime", []uint64{0xffffffc2}, notify},
+	{"clock_nanosleep", []uint64{0xffffffc2}, notify},
+	{"timer_create", []uint64{0xffffffc0}, notify},
 }
 
 // TestFilterServing: in a task that serves users the supervisor is asked about every
@@ -205,6 +215,7 @@ func TestFilterServing(t *testing.T) {
 		{"close", []uint64{1}, untouched}, {"close", []uint64{16}, untouched}, {"close", []uint64{17}, untouched},
 		{"close", []uint64{160}, allow}, {"close_range", []uint64{0, 0}, untouched},
 		{"dup2", []uint64{200, 1}, notify}, {"fcntl", []uint64{1, 4}, notify}, {"fcntl", []uint64{7, 4}, allow},
+		{"futex", []uint64{0, 1}, notify}, {"futex", []uint64{0, 0x81}, allow},
 		{"lseek", []uint64{4}, espipe}, {"lseek", []uint64{200}, allow}, {"lseek", []uint64{200, 0, 4}, einval},
 		{"read", []uint64{4}, notify}, {"read", []uint64{7}, allow}, {"preadv2", []uint64{4}, notify},
 		{"sendfile", []uint64{200, 4}, notify}, {"splice", []uint64{4, 0, 200}, notify},

@@ -199,6 +199,11 @@ func (spec filterSpec) valueRule(call Call, allow, ask code) code {
 		return choose(spec.decidesForks(), ask, withBits(0, others, ask, allow))
 	case forking:
 		return choose(spec.decidesForks(), ask, allow)
+	case timing:
+		return ownClock(0, allow, ask)
+	case waking:
+		// A futex in a page of a file is the same for all who map the file, such as libc.
+		return withBits(1, privateFutex, allow, equals(1, waitingFutexes, allow, ask))
 	case entering:
 		// The monitor answers relative paths, and it does not follow there.
 		return choose(spec.ownRoot, ask, allow)

@@ -51,6 +51,8 @@ const (
 	socketQuery   // getsockopt: an allow-list of options by level
 	socketEnd     // shutdown: of the task's own sockets
 	entering      // fchdir: native, except in a root of one's own
+	timing        // arg 0 is a clock: not of another process
+	waking        // futex: wakes only the process's own threads
 )
 
 // classification lists every system call under its treatment. Numbers in parentheses are
@@ -63,18 +65,17 @@ var classification = map[treatment]string{
 		getegid getppid getpgrp getgroups getresuid getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait
 		rt_sigsuspend sigaltstack fstatfs getpriority sched_getparam sched_getscheduler sched_get_priority_max
 		sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall arch_prctl setrlimit gettid
-		readahead time futex sched_getaffinity epoll_create getdents64 set_tid_address
-		restart_syscall fadvise64 timer_create timer_settime timer_gettime timer_getoverrun timer_delete
-		clock_gettime clock_getres clock_nanosleep exit_group epoll_wait epoll_ctl mbind set_mempolicy get_mempolicy
+		readahead time sched_getaffinity epoll_create getdents64 set_tid_address
+		restart_syscall fadvise64 timer_settime timer_gettime timer_getoverrun timer_delete
+		exit_group epoll_wait epoll_ctl mbind set_mempolicy get_mempolicy
 		waitid ioprio_get pselect6 ppoll set_robust_list sync_file_range epoll_pwait signalfd
 		timerfd_create eventfd fallocate timerfd_settime timerfd_gettime signalfd4 eventfd2 epoll_create1 pipe2
 		getcpu sched_getattr getrandom membarrier mlock2 pkey_mprotect pkey_alloc pkey_free rseq
-		epoll_pwait2 futex_waitv map_shadow_stack futex_wake futex_wait
-		futex_requeue mseal vmsplice`,
+		epoll_pwait2 map_shadow_stack mseal vmsplice`,
 
 	// The flags of clone3 are in memory, which the filter cannot read. Libraries fall
 	// back to clone after ENOSYS, but after no other error.
-	absent: `clone3`,
+	absent: `clone3 futex_waitv futex_wake futex_wait futex_requeue`,
 	// They tell which pages of a file somebody has read.
 	watchingCache: `mincore cachestat`,
 
@@ -111,6 +112,8 @@ var classification = map[treatment]string{
 	socketQuery:   `getsockopt`,
 	socketEnd:     `shutdown(0)`,
 	entering:      `fchdir`,
+	timing:        `clock_gettime clock_getres clock_nanosleep timer_create`,
+	waking:        `futex`,
 
 	// Landlock does not confine chdir, changes of metadata and the like, so these calls
 	// are refused by path. Those by descriptor would change the metadata of files that a

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shai_wire.h"
@@ -102,6 +104,33 @@ count_processes(void)
 	return info.procs > 1 && info.freeram < info.totalram ? 0 : -1;
 }
 
+/* The clock of what a process has computed, as clock_getcpuclockid(3) makes it. */
+static clockid_t
+clock_of(pid_t process)
+{
+	return (clockid_t)(~(uint32_t)process << 3 | 2);
+}
+
+static long
+read_own_clocks(void)
+{
+	struct timespec time;
+	clockid_t thread = clock_of(gettid()) | 4;
+
+	if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time) < 0 || syscall(SYS_clock_gettime, clock_of(0), &time) < 0)
+		return -1;
+	return syscall(SYS_clock_gettime, thread, &time);
+}
+
+/* Wakes whoever waits at a word of this file. */
+static long
+wake(int operation)
+{
+	static const uint32_t word __attribute__((aligned(4))) = 1;
+
+	return syscall(SYS_futex, &word, operation, 1, NULL, NULL, 0);
+}
+
 /* Reads through memory. */
 static long
 map_and_touch(const char *name)
@@ -147,6 +176,11 @@ trace(const char *attempt, char **a, long otherwise)
 	int value = 0, n = a[0] ? atoi(a[0]) : -1;
 	socklen_t size = sizeof(value);
 
+	if (IS("clock-of-parent")) return syscall(SYS_clock_gettime, clock_of(getppid()), &(struct timespec){0});
+	if (IS("timer-of-parent")) return syscall(SYS_timer_create, clock_of(getppid()), NULL, &value);
+	if (IS("own-clocks")) return read_own_clocks();
+	if (IS("wake-everybody")) return wake(FUTEX_WAKE);
+	if (IS("wake-own")) return wake(FUTEX_WAKE | FUTEX_PRIVATE_FLAG);
 	if (IS("flock")) return syscall(SYS_flock, open_for("rw", a[0]), 2 /* LOCK_EX */);
 	if (IS("lock-read")) return lock(open_for("r", a[0]), F_SETLK, F_RDLCK);
 	if (IS("lock-write")) return lock(open_for("w", a[0]), F_SETLK, F_WRLCK);
