@@ -79,27 +79,35 @@ func tasksCgroup() (string, error) {
 // enabling keeps tasks that start at the same time from moving the monitor twice.
 var enabling sync.Mutex
 
-// enable gives the children of a cgroup of version 2 a controller. A cgroup whose children
-// have one holds no processes itself, but at the root of the hierarchy. This process
-// therefore moves into a child if it is the only one there.
+// enable gives the children of the cgroup in which tasks' are made a controller. A cgroup
+// whose children have one may hold no processes itself, but at the root of the hierarchy:
+// otherwise the children could not be entered. This process therefore moves into a
+// child first, if it is the only one there.
 func enable(controller, parent string) error {
 	enabling.Lock()
 	defer enabling.Unlock()
 	if err := mayEnable(controller, parent); err != nil {
 		return err
 	}
+	if mustLeave(parent) {
+		return moveToLeaf(controller, parent)
+	}
 	if isListed(controller, subtreeFile(parent)) {
 		return nil
 	}
-	err := writeWord(subtreeFile(parent), "+"+controller)
-	if !errors.Is(err, unix.EBUSY) {
-		return err
-	}
+	return writeWord(subtreeFile(parent), "+"+controller)
+}
+
+func moveToLeaf(controller, parent string) error {
 	leaf := filepath.Join(parent, leafPrefix+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(leaf, 0o755); err != nil { //nolint:gosec // as the kernel's own directories
 		return err
 	}
-	err = enterCgroup(leaf)
+	// An earlier monitor may have left it enabled: the leaf could then not be entered, either.
+	err := writeWord(subtreeFile(parent), "-"+controller)
+	if err == nil {
+		err = enterCgroup(leaf)
+	}
 	if err == nil {
 		err = writeWord(subtreeFile(parent), "+"+controller)
 	}
@@ -109,19 +117,20 @@ func enable(controller, parent string) error {
 	return nil
 }
 
+// mustLeave reports whether this process is in a cgroup that may hold none.
+func mustLeave(parent string) bool {
+	own, err := version2.own()
+	_, missing := os.Stat(filepath.Join(parent, "cgroup.type")) // the root has none
+	return err == nil && own == parent && missing == nil
+}
+
 // mayEnable returns why enable cannot succeed, nil if it can or has. It changes nothing.
 func mayEnable(controller, parent string) error {
-	if isListed(controller, subtreeFile(parent)) {
-		return nil
-	}
 	if !isListed(controller, filepath.Join(parent, "cgroup.controllers")) {
 		return fmt.Errorf("the controller %s is not delegated to %s", controller, parent)
 	}
-	if err := mayWrite(subtreeFile(parent)); err != nil {
+	if err := mayWrite(subtreeFile(parent)); err != nil || !mustLeave(parent) {
 		return err
-	}
-	if _, err := os.Stat(filepath.Join(parent, "cgroup.type")); errors.Is(err, os.ErrNotExist) {
-		return nil // the root
 	}
 	processes, err := os.ReadFile(filepath.Join(parent, "cgroup.procs"))
 	if others := slices.DeleteFunc(strings.Fields(string(processes)), func(pid string) bool {
