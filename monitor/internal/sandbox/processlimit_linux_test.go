@@ -121,13 +121,13 @@ func TestForkBomb(t *testing.T) {
 // A task that serves users gets all its workers, within its limit.
 func TestWorkersAreWithinTheLimit(t *testing.T) {
 	needPids(t)
-	task, sessions, _ := serving(t, "serve-for-ever", 32)
+	task, sessions, _ := serving(t, "serve-for-ever", 8)
 	sessions.hasWorkers(t)
-	if got := counted(t, task, "pids.current"); got != "33" {
-		t.Errorf("%s processes, want the program and 32 workers", got)
+	if got := counted(t, task, "pids.current"); got != "9" {
+		t.Errorf("%s processes, want the program and 8 workers", got)
 	}
-	if got := counted(t, task, "pids.max"); got != "65" {
-		t.Errorf("at most %s processes, want 65", got)
+	if got := counted(t, task, "pids.max"); got != "41" {
+		t.Errorf("at most %s processes, want 41", got)
 	}
 }
 
