@@ -100,8 +100,9 @@ func TestHTTPAnswersThatAreNotBelieved(t *testing.T) {
 		{"two values on a line", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, statement+statement) },
 			"more than one JSON value"},
 		{"too much", func(w http.ResponseWriter, _ *http.Request) {
-			for range maxBytes / 1024 {
-				_, _ = w.Write([]byte(strings.Repeat(" ", 1023) + "\n"))
+			empty := []byte(strings.Repeat(strings.Repeat(" ", 1023)+"\n", 1024))
+			for range maxBytes / len(empty) {
+				_, _ = w.Write(empty)
 			}
 			fmt.Fprintln(w, statement)
 		}, "the answer is too large"},
