@@ -77,11 +77,14 @@ func TestMonitorOptions(t *testing.T) {
 		{name: "a size without a unit", words: []string{"--audit-size", "500"}, fails: `--audit-size "500": expected`},
 		{name: "a size that is too small", words: []string{"--audit-size", "15MiB"}, fails: "expected at least 16MiB"},
 		{name: "limits of sessions", words: []string{"--sessions-per-user", "3",
-			"--connections-per-address", "4", "--waiting-connections", "5", "--login-time", "1s", "--session-time", "1h"},
+			"--connections-per-address", "4", "--waiting-connections", "5", "--login-time", "1s",
+			"--session-time", "1h"},
 			change: func(o *monitor.Options) {
-				o.Sessions = pipeline.SessionLimits{PerUser: 3, PerPeer: 4, Waiting: 5, Login: time.Second, Lifetime: time.Hour}
+				o.Sessions = pipeline.SessionLimits{PerUser: 3, PerPeer: 4, Waiting: 5, Login: time.Second,
+					Lifetime: time.Hour}
 			}},
-		{name: "no connection may wait", words: []string{"--waiting-connections", "0"}, fails: "--waiting-connections 0: expected"},
+		{name: "no connection may wait", words: []string{"--waiting-connections", "0"},
+			fails: "--waiting-connections 0: expected"},
 		{name: "sessions that end at once", words: []string{"--session-time", "0s"}, fails: "expected numbers above 0"},
 		{name: "processors backwards", words: []string{"--cpus", "3-1"}, fails: `--cpus "3-1"`},
 		{name: "too many processors", words: []string{"--cpus", "0-99999999"}, fails: "--cpus"},

@@ -110,8 +110,8 @@ func (s *testSessions) Begin(_ Task, supervisor Supervisor) error {
 	if s.begin != nil {
 		return s.begin
 	}
-	err := supervisor.Send(supervision.Settings{Mode: wire.ModeShai, Slots: s.slots, IdleMax: s.idle, MountsMax: 1, Waiting: 16,
-		Service: "test", Pipeline: "test"}, s.files[:]...)
+	err := supervisor.Send(supervision.Settings{Mode: wire.ModeShai, Slots: s.slots, IdleMax: s.idle, MountsMax: 1,
+		Waiting: 16, Service: "test", Pipeline: "test"}, s.files[:]...)
 	for slot := range s.slots {
 		if err == nil {
 			err = supervisor.Send(supervision.Slot{Slot: slot})
