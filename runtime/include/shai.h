@@ -54,7 +54,7 @@
  *	{
  *		struct login login;
  *		struct shai_document documents[10];
- *		uint32_t query; // its number, which begins at random
+ *		uint32_t query; // its number
  *		ssize_t count;
  *
  *		// In mode baseline, verify the signature here.
@@ -66,7 +66,7 @@
  *			warnx("%s", shai_reason());
  *			return;
  *		}
- *		memcpy(&query, session->nonce, sizeof(query));
+ *		query = session->first_query;
  *		if (write(session->query_pipe, &query, sizeof(query)) != sizeof(query))
  *			return;
  *		count = shai_channel_receive(session, query, documents, 10);
@@ -224,6 +224,11 @@ struct shai_session {
 	enum shai_mode mode;
 	uint32_t slot;                  /* which pair of query pipe and channel it uses */
 	uint8_t nonce[SHAI_NONCE_SIZE]; /* what the client has to sign, see shai_signed_text */
+	/*
+	 * The number of its first query. Count up from here: transfers for other queries
+	 * are dropped, such as a late answer to the slot's former session.
+	 */
+	uint32_t first_query;
 	char peer[SHAI_NAME_MAX];       /* numeric address */
 	char region[SHAI_NAME_MAX];     /* empty when unknown, and in mode baseline */
 	char service[SHAI_NAME_MAX];    /* what clients call it; a part of the signed text */

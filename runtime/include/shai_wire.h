@@ -177,13 +177,26 @@ struct shai_opened {
 /*
  * A record on a descriptor channel (SOCK_SEQPACKET pair): one transfer. The length of
  * the record determines the count: (length - 8) / 4, 0..SHAI_BATCH_MAX. query repeats
- * the number that the requester put into its query.
+ * the number that the requester put into its query: shai_first_query or a later one. A
+ * conduit of 0 stands for one that the session may not open.
  */
 struct shai_transfer {
 	uint32_t query;
 	uint32_t reserved; /* 0 */
 	uint32_t conduit[SHAI_BATCH_MAX];
 };
+
+/*
+ * The number of a session's first query. It has 30 bits, so that numbers stay positive in
+ * every language; it is random, so that a late answer to another session is not taken for
+ * one to this.
+ */
+static inline uint32_t
+shai_first_query(const uint8_t nonce[SHAI_NONCE_SIZE])
+{
+	return (uint32_t)nonce[0] | (uint32_t)nonce[1] << 8 | (uint32_t)nonce[2] << 16 |
+	    (uint32_t)(nonce[3] & 0x3F) << 24;
+}
 
 /* Counts of what a session has done by itself. The monitor does not trust them. */
 struct shai_counters {

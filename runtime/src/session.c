@@ -171,6 +171,7 @@ accept_monitored(struct shai_session *session)
 	session->mode = (enum shai_mode)connected.mode;
 	session->slot = connected.slot;
 	memcpy(session->nonce, connected.nonce, sizeof(session->nonce));
+	session->first_query = shai_first_query(session->nonce);
 	memcpy(session->peer, connected.peer, sizeof(session->peer));
 	memcpy(session->region, connected.region, sizeof(session->region));
 	memcpy(session->service, connected.service, sizeof(session->service));

@@ -13,6 +13,7 @@
 #include "sessions.h"
 #include "slots.h"
 #include "text.h"
+#include "transfers.h"
 
 #define PATIENCE SECOND /* of a login with the audit log */
 
@@ -218,6 +219,7 @@ bind_session(struct supervisor *s, struct session *session, int store)
 
 	session_become(session, SESSION_BOUND);
 	session->conversation.bound = true;
+	transfers_begin(session);
 	memcpy(session->instance, session->set->instance, sizeof(session->instance));
 	s->credits--;
 	/* Recorded before the worker knows: what it does afterwards has a user. */

@@ -15,6 +15,7 @@
 #include "notifications.h"
 #include "sessions.h"
 #include "slots.h"
+#include "transfers.h"
 #include "workers.h"
 
 #define AT_ONCE 32 /* records in one turn */
@@ -148,7 +149,10 @@ relay(struct supervisor *s, const struct control *record, struct descriptors *re
 	if (session->questioned) {
 		session->questioned = false;
 		loop_change(&session->socket, EPOLLIN);
+		transfers_resume(session);
 	}
+	if (transfers_answered(s, session, record->relayed))
+		return 0;
 	(void)session_send(s, session, record->relayed.start, record->relayed.length, received);
 	return 0;
 }

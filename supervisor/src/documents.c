@@ -83,6 +83,21 @@ class_of(const struct supervisor *s, uint32_t id)
 	return id < s->class_count ? __atomic_load_n(&s->classes[id], __ATOMIC_RELAXED) : 0;
 }
 
+/* The class of a document of the session's set, 0 if it is not one. */
+static uint32_t
+class_in_set(const struct supervisor *s, const struct session *session, uint32_t id)
+{
+	uint32_t class = class_of(s, id);
+
+	return class != 0 && set_has_class(session->set, class) ? class : 0;
+}
+
+bool
+documents_includes(const struct supervisor *s, const struct session *session, uint32_t id)
+{
+	return class_in_set(s, session, id) != 0;
+}
+
 /*
  * Opens one document of the session's set. Returns -1 if the monitor has to look at it:
  * it is not in the set, is not there, or only its owner may read it (this process reads
@@ -93,12 +108,12 @@ open_document(const struct supervisor *s, const struct session *session, uint32_
 {
 	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
 	    .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	uint32_t class = class_of(s, id);
+	uint32_t class = class_in_set(s, session, id);
 	struct stat status;
 	char place[48];
 	int file;
 
-	if (class == 0 || !set_has_class(session->set, class))
+	if (class == 0)
 		return -1;
 	(void)snprintf(place, sizeof(place), "%u/%u/%u", class, id / BUCKET, id);
 	file = (int)syscall(SYS_openat2, s->view, place, &how, sizeof(how));
@@ -128,20 +143,16 @@ open_all(const struct supervisor *s, const struct session *session, const struct
 	return true;
 }
 
-/*
- * The monitor answers. Until then the worker's next message waits in its socket: a worker
- * that asks without end keeps the monitor busy with one question at a time.
- */
-static void
-ask(struct supervisor *s, struct session *session, struct bytes message)
+void
+documents_ask(struct supervisor *s, struct session *session, const struct shai_open *request)
 {
 	struct {
 		struct shai_control_relay head;
 		struct shai_open request;
 	} question = {.head = {.header = monitor_header(SHAI_CONTROL_ASK_OPEN, sizeof(question)),
-			  .session = session->id}};
+			  .session = session->id},
+	    .request = *request};
 
-	memcpy(&question.request, message.start, sizeof(question.request));
 	session->questioned = true;
 	loop_change(&session->socket, 0);
 	if (monitor_send(s, &question, sizeof(question), -1) != 0)
@@ -149,8 +160,7 @@ ask(struct supervisor *s, struct session *session, struct bytes message)
 }
 
 void
-documents_open(struct supervisor *s, struct session *session, const struct worker_record *record,
-    struct bytes message)
+documents_open(struct supervisor *s, struct session *session, const struct worker_record *record)
 {
 	struct shai_opened answer = {
 	    .header = session_header(SHAI_OPENED, sizeof(answer), record->sequence),
@@ -158,7 +168,7 @@ documents_open(struct supervisor *s, struct session *session, const struct worke
 	struct descriptors opened;
 
 	if (session->mode == SHAI_MODE_DYNAMIC || !open_all(s, session, record->open, &opened)) {
-		ask(s, session, message);
+		documents_ask(s, session, record->open);
 		return;
 	}
 	(void)session_send(s, session, &answer, sizeof(answer), &opened);

@@ -33,7 +33,17 @@ void documents_return(struct supervisor *s, const struct grant *grant);
  * A bound worker's SHAI_OPEN. Documents of classes in the session's set are opened here.
  * With any other document the message goes to the monitor, which decides and records.
  */
+/* Whether the document is one of the session's set. The session is bound in mode shai. */
+bool documents_includes(const struct supervisor *s, const struct session *session, uint32_t id);
+
+/*
+ * Asks the monitor about documents. Until it has answered, the session's messages and
+ * transfers wait: whoever asks without end keeps it busy with one question at a time.
+ */
+void documents_ask(
+    struct supervisor *s, struct session *session, const struct shai_open *request);
+
 void documents_open(struct supervisor *s, struct session *session,
-    const struct worker_record *record, struct bytes message);
+    const struct worker_record *record);
 
 #endif

@@ -1,119 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "slots.h"
 
-#include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "channels.h"
 #include "monitor.h"
 #include "sessions.h"
-
-#define DRAINED_MAX 4096
-#define AT_ONCE 16 /* transfers of one channel in one turn: others have theirs, too */
-
-/* A record of a channel, with room to see that it is too long. */
-struct arrival {
-	_Alignas(8) uint8_t bytes[sizeof(struct shai_transfer) + 8];
-};
-
-static void
-violate(struct session *session, const char *problem)
-{
-	struct shai_control_event *event;
-
-	/* Another task wrote the record: it must not fill the log, nor end the session. */
-	if (session->violated)
-		return;
-	session->violated = true;
-	event = monitor_event(SHAI_EVENT_VIOLATION, session);
-	(void)snprintf(event->reason, sizeof(event->reason),
-	    "the session's channel carried %s; it was dropped, as are others like it", problem);
-}
-
-/* Passes a transfer on to the worker of the slot's session. Without a user it is dropped. */
-static void
-pass_on(struct supervisor *s, struct session *session, struct bytes record)
-{
-	struct {
-		struct shai_header header;
-		struct shai_transfer transfer;
-	} message;
-	size_t size = sizeof(message.header) + record.length;
-	const char *problem = channel_check(record);
-
-	if (session->state != SESSION_BOUND)
-		return;
-	if (problem != NULL) {
-		violate(session, problem);
-		return;
-	}
-	message.header = session_header(SHAI_TRANSFER, size, 0);
-	memcpy(&message.transfer, record.start, record.length);
-	(void)session_send(s, session, &message, size, NULL);
-}
-
-/* Whether transfers of a channel are for sessions in this mode. */
-static bool
-carries(const struct source *channel, enum shai_mode mode)
-{
-	const struct end *end =
-	    (const struct end *)((const char *)channel - offsetof(struct end, channel));
-
-	return (end->use == SHAI_END_READ_CHECKED) == (mode == SHAI_MODE_DYNAMIC);
-}
-
-static void
-channel_ready(struct source *source, uint32_t events)
-{
-	struct session *session = source->owner;
-	struct arrival arrival;
-
-	for (int i = 0; i < AT_ONCE; i++) {
-		struct descriptors came;
-		ssize_t length =
-		    packet_receive(source->descriptor, arrival.bytes, sizeof(arrival.bytes), &came);
-		struct bytes record = {arrival.bytes, (size_t)length, came.count};
-
-		descriptors_close(&came);
-		if (length == 0 && (events & (EPOLLHUP | EPOLLRDHUP)) != 0) {
-			loop_forget(source); /* nobody can write it any more */
-			return;
-		}
-		if (length == 0) /* an empty record */
-			continue;
-		if (length > 0 && !carries(source, session->mode))
-			continue;
-		if (length > 0)
-			pass_on(session->supervisor, session, record);
-		else if (errno == EMSGSIZE && session->state == SESSION_BOUND)
-			violate(session, "a transfer of more conduits than it can have");
-		else if (errno != EMSGSIZE)
-			return;
-	}
-}
-
-/*
- * What was sent to the former session must not reach the next one. A channel holds fewer
- * records than are read here: a writer that goes on could as well write later.
- */
-static void
-drain(struct source *channel)
-{
-	struct arrival arrival;
-	struct descriptors came = {.count = 0};
-	ssize_t length;
-
-	for (int i = 0; i < DRAINED_MAX && channel->descriptor >= 0; i++) {
-		length = packet_receive(
-		    channel->descriptor, arrival.bytes, sizeof(arrival.bytes), &came);
-		descriptors_close(&came);
-		if (length < 0 && errno != EMSGSIZE)
-			return;
-	}
-}
+#include "transfers.h"
 
 void
 slots_begin(struct supervisor *s)
@@ -148,9 +42,7 @@ slot_define(struct supervisor *s, const struct shai_control_slot *record, struct
 			end->descriptor = descriptor;
 			continue;
 		}
-		end->channel.owner = &s->session[record->slot];
-		end->channel.ready = channel_ready;
-		if (loop_watch(&end->channel, descriptor, EPOLLIN | EPOLLRDHUP) != 0)
+		if (transfers_watch(end, &s->session[record->slot], descriptor) != 0)
 			return -1;
 	}
 	return 0;
@@ -246,7 +138,7 @@ slot_clean(struct supervisor *s, uint32_t number)
 	struct slot *slot = &s->slot[number];
 
 	for (uint32_t i = 0; i < slot->count; i++)
-		drain(&slot->end[i].channel);
+		transfers_drain(&slot->end[i]);
 	if (!store_is_clean(slot)) {
 		loop_release(&slot->store_socket);
 		keyvalue_reset(slot->store, loop_now());

@@ -62,6 +62,16 @@ struct end {
 	enum shai_end_use use;
 	int descriptor;        /* of those that workers get */
 	struct source channel; /* of those that the supervisor reads */
+	uint32_t query;        /* that the session's latest transfer answers */
+	bool paused;           /* not read before the monitor has answered */
+};
+
+/* A record of a channel, on its way to the session's worker. */
+struct transfer {
+	struct shai_transfer record;
+	size_t length;
+	uint32_t asked_count; /* the monitor is to answer about so many of its numbers: */
+	uint8_t asked[SHAI_BATCH_MAX];
 };
 
 struct slot {
@@ -94,7 +104,8 @@ struct session {
 	int64_t asked;                  /* when the login came */
 	uint64_t sequence;              /* of the login */
 	struct worker_conversation conversation;
-	bool questioned;              /* the monitor is to answer an OPEN; messages wait */
+	struct transfer transfer;     /* the latest */
+	bool questioned; /* the monitor is to answer about documents; messages and transfers wait */
 	bool hurried;                 /* whether it is one of a crowd has been decided */
 	bool reset;                   /* the worker has said that the session is over */
 	bool awaited;                 /* while it is ending, a fence is not answered */

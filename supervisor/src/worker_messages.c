@@ -50,7 +50,7 @@ obey(struct supervisor *s, struct session *session, struct bytes message)
 		binding_login(s, session, &record);
 		break;
 	case SHAI_OPEN:
-		documents_open(s, session, &record, message);
+		documents_open(s, session, &record);
 		break;
 	default: /* worker_decode lets nothing else through */
 		reset(s, session, record.reset);

@@ -132,7 +132,7 @@ asks_the_monitor_one_question_at_a_time(void **state)
 static void
 in_mode_dynamic_the_monitor_decides_on_everything(void **state)
 {
-	struct shai_transfer transfer = {.query = 5, .conduit = {3}};
+	struct shai_transfer transfer = {.conduit = {3}};
 	struct shai_control_settings settings = harness_settings();
 	struct shai_control_ask_bind question;
 	struct shai_control_bind answer = {
@@ -158,6 +158,7 @@ in_mode_dynamic_the_monitor_decides_on_everything(void **state)
 		assert_int_equal(bound.class_count + bound.directory_count + report.descriptors, 0);
 	}
 	/* A transfer by the channel that nobody checks would come before the second result. */
+	transfer.query = shai_first_query(client.connected.nonce);
 	assert_int_equal(send(h.channel, &transfer, 12, 0), 12);
 	client_settle(&h, &client);
 	client_open(&client, 3);

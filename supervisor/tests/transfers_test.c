@@ -2,7 +2,9 @@
  *
  * What a slot of the real supervisor carries: transfers to its session, bytes from it.
  */
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -28,32 +30,183 @@ stop(void **state)
 	return 0;
 }
 
+/* The session that the monitor was asked about last. */
+static uint64_t asked;
+
+/* The question about so many documents, which is the next one. */
+static struct shai_open
+asked_about(uint32_t count)
+{
+	struct {
+		struct shai_control_relay head;
+		struct shai_open request;
+	} question;
+
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	assert_int_equal(question.request.count, count);
+	asked = question.head.session;
+	return question.request;
+}
+
+/* Answers the question. What is permitted comes without a descriptor: nobody looks at it. */
+static void
+answer(uint32_t count, const int32_t *status)
+{
+	struct {
+		struct shai_control_relay head;
+		struct shai_opened record;
+	} message = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(message)),
+			 .session = asked},
+	    .record = {.header = {.version = SHAI_WIRE_VERSION,
+			   .type = SHAI_OPENED,
+			   .size = sizeof(message.record),
+			   .sequence = 12},
+		.count = count}};
+
+	memcpy(message.record.status, status, count * sizeof(*status));
+	harness_send(&h, &message, sizeof(message), NULL);
+}
+
+struct message {
+	struct shai_header header;
+	struct shai_transfer transfer;
+};
+
+/* Writes a transfer of two numbers that answers a query of the client's session. */
+static void
+transfer(const struct client *client, uint32_t query, uint32_t first, uint32_t second)
+{
+	struct shai_transfer record = {
+	    .query = shai_first_query(client->connected.nonce) + query,
+	    .conduit = {first, second}};
+
+	assert_int_equal(send(h.channel, &record, 16, 0), 16);
+}
+
+/* The next message that the worker reports is a transfer like this. */
+static void
+expect(const struct client *client, uint32_t query, uint32_t first, uint32_t second)
+{
+	struct message message;
+
+	assert_int_equal(client_report(client, &message, sizeof(message)).size, 16 + 16);
+	assert_int_equal(message.header.type, SHAI_TRANSFER);
+	assert_int_equal(
+	    message.transfer.query, shai_first_query(client->connected.nonce) + query);
+	assert_int_equal(message.transfer.conduit[0], first);
+	assert_int_equal(message.transfer.conduit[1], second);
+}
+
 static void
 passes_transfers_on_and_drops_others(void **state)
 {
-	struct {
-		struct shai_header header;
-		struct shai_transfer transfer;
-	} message;
-	struct shai_transfer transfer = {.query = 5, .conduit = {3, 4}};
 	struct client client;
 
 	(void)state;
 	start();
-	/* Of nobody, of a session without a user, and not valid: dropped. */
-	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
 	client = client_begin(&h);
-	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
+	transfer(&client, 0, 3, 4); /* of a session without a user */
 	harness_fence(&h);
 	(void)client_bind(&client, "alice");
-	assert_int_equal(send(h.channel, &transfer, 15, 0), 15);
-	transfer.query = 6;
-	assert_int_equal(send(h.channel, &transfer, 16, 0), 16);
-	assert_int_equal(client_report(&client, &message, sizeof(message)).size, 16 + 16);
-	assert_int_equal(message.header.type, SHAI_TRANSFER);
-	assert_int_equal(message.transfer.query, 6);
-	assert_int_equal(message.transfer.conduit[1], 4);
+	assert_int_equal(send(h.channel, "fifteen bytes..", 15, 0), 15);
+	transfer(&client, 6, 3, 4);
+	expect(&client, 6, 3, 4);
 	(void)harness_event(&h, SHAI_EVENT_VIOLATION);
+	close(client.socket);
+}
+
+/* Its letters are four in a number: of a query, or of a document. */
+static void
+passes_on_no_text(void **state)
+{
+	static const char text[] = "a document of another user, in multiples of 4 by";
+	struct shai_open request;
+	struct client client;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	assert_int_equal(send(h.channel, text, 48, 0), 48); /* has something in reserved */
+	transfer(&client, 2000, 3, 4);
+	transfer(&client, UINT32_MAX, 3, 4);
+	transfer(&client, 1, 0x74786574, 3);
+	request = asked_about(1);
+	assert_int_equal(request.conduit[0], 0x74786574);
+	answer(1, (int32_t[]){EACCES});
+	expect(&client, 1, 0, 3);
+	close(client.socket);
+}
+
+/* The monitor decides, and records, what the session's set does not have. */
+static void
+asks_the_monitor_about_documents_outside_of_the_set(void **state)
+{
+	struct shai_open request;
+	struct client client;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	transfer(&client, 0, DOCUMENT_OF_BOB, CLASS_TABLE + 5);
+	transfer(&client, 1, 3, 4);
+	request = asked_about(2);
+	assert_int_equal(request.conduit[0], DOCUMENT_OF_BOB);
+	assert_int_equal(request.conduit[1], CLASS_TABLE + 5);
+	answer(2, (int32_t[]){0, EACCES});
+	expect(&client, 0, DOCUMENT_OF_BOB, 0);
+	expect(&client, 1, 3, 4);
+	close(client.socket);
+}
+
+/* A question of the worker and one about a transfer: each gets its own answer. */
+static void
+asks_one_question_at_a_time(void **state)
+{
+	struct client client;
+	int file;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	client_open(&client, DOCUMENT_OF_BOB);
+	(void)asked_about(1);
+	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
+	harness_fence(&h);
+	answer(1, (int32_t[]){EACCES});
+	assert_int_equal(client_opened(&client, &file), EACCES);
+	(void)asked_about(1);
+	answer(1, (int32_t[]){EACCES});
+	expect(&client, 0, 0, 3);
+	client_open(&client, DOCUMENT_OF_BOB);
+	(void)asked_about(1);
+	answer(1, (int32_t[]){EACCES});
+	assert_int_equal(client_opened(&client, &file), EACCES);
+	close(client.socket);
+}
+
+/* What waits for an answer when a session ends does not reach the next one. */
+static void
+a_transfer_that_waits_ends_with_its_session(void **state)
+{
+	struct client client;
+
+	(void)state;
+	start();
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
+	(void)asked_about(1);
+	transfer(&client, 1, DOCUMENT_OF_BOB, 3);
+	close(client.socket);
+	(void)harness_event(&h, SHAI_EVENT_ENDED);
+	answer(1, (int32_t[]){0});
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	transfer(&client, 0, 4, 3);
+	expect(&client, 0, 4, 3);
 	close(client.socket);
 }
 
@@ -61,17 +214,15 @@ passes_transfers_on_and_drops_others(void **state)
 static void
 an_empty_record_does_not_end_the_channel(void **state)
 {
-	struct shai_transfer transfer = {.query = 5, .conduit = {3}};
 	struct client client;
-	char record[64];
 
 	(void)state;
 	start();
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
-	assert_int_equal(send(h.channel, &transfer, 0, 0), 0);
-	assert_int_equal(send(h.channel, &transfer, 12, 0), 12);
-	assert_int_equal(client_report(&client, record, sizeof(record)).size, 16 + 12);
+	assert_int_equal(send(h.channel, "", 0, 0), 0);
+	transfer(&client, 0, 3, 4);
+	expect(&client, 0, 3, 4);
 	close(client.socket);
 }
 
@@ -79,8 +230,8 @@ an_empty_record_does_not_end_the_channel(void **state)
 static pid_t
 write_without_end(void)
 {
-	struct shai_transfer transfer = {.query = 5, .conduit = {3}};
-	struct iovec part = {.iov_base = &transfer, .iov_len = 12};
+	struct shai_transfer record = {.query = 5, .conduit = {3}};
+	struct iovec part = {.iov_base = &record, .iov_len = 12};
 	struct mmsghdr messages[256] = {0};
 	pid_t writer = fork();
 
@@ -141,6 +292,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(passes_transfers_on_and_drops_others),
+	    TEST(passes_on_no_text),
+	    TEST(asks_the_monitor_about_documents_outside_of_the_set),
+	    TEST(asks_one_question_at_a_time),
+	    TEST(a_transfer_that_waits_ends_with_its_session),
 	    TEST(an_empty_record_does_not_end_the_channel),
 	    TEST(ends_sessions_while_their_channel_is_written_without_end),
 	    TEST(the_worker_gets_its_slots_pipe),

@@ -99,6 +99,9 @@ func (p *player) do(line string) string {
 		if answer == connectionEnded {
 			p.awaitEnd(p.users[name])
 		}
+		if strings.HasPrefix(command, "transfer ") { // it may be asked about later: the next line shows it
+			return answer + "\n"
+		}
 		return p.named(answer) + p.intercepted() + "\n"
 	}
 	word, rest, _ := strings.Cut(line, " ")
@@ -249,7 +252,7 @@ func (p *player) transfer(u *user, arguments string) string {
 	if session == nil {
 		return "no session"
 	}
-	p.writeTransfer(session.Slot, session.Mode, uint32(query), conduits...)
+	p.writeTransfer(session.Slot, session.Mode, u.firstQuery()+uint32(query), conduits...)
 	return "written"
 }
 

@@ -6,6 +6,7 @@ package monitor
 
 import (
 	"crypto/ed25519"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -56,6 +57,13 @@ func (s *stack) dial(address, from string) (*user, error) {
 	answer, err := u.say("nonce")
 	u.nonce = strings.TrimPrefix(answer, "nonce ")
 	return u, err
+}
+
+// firstQuery is the number of the session's first query: see shai_first_query in shai_wire.h.
+func (u *user) firstQuery() uint32 {
+	nonce, err := hex.DecodeString(u.nonce)
+	u.stack.must(err)
+	return binary.LittleEndian.Uint32(nonce) & 0x3fffffff
 }
 
 // say sends one command and returns its answer; io.EOF when the session has ended.

@@ -8,7 +8,7 @@
  *	nonce                      the session's nonce in hexadecimal
  *	authenticate NAME HEX      bind the session: "bound INSTANCE" or "error E reason"
  *	open ID ...                open conduits: "opened ID ..., withheld N"
- *	receive QUERY              take a transfer from the channel: as open
+ *	receive QUERY              take the transfer for the session's QUERYth query: as open
  *	read ID                    the first line of a conduit, through shai_open
  *	native PATH                open(2) by plain path: "descriptor" or "error E"
  *	beneath CLASS/PATH         openat(2) relative to the view's descriptor number and to
@@ -419,7 +419,8 @@ command(char *line)
 		read_conduit(rest);
 	else if (strcmp(line, "receive") == 0)
 		answer_opened(
-		    documents, shai_channel_receive(&session, (uint32_t)strtoul(rest, NULL, 10),
+		    documents, shai_channel_receive(&session,
+				   session.first_query + (uint32_t)strtoul(rest, NULL, 10),
 				   documents, SHAI_BATCH_MAX));
 	else if (strcmp(line, "native") == 0)
 		answer_descriptor(open(rest, O_RDONLY));

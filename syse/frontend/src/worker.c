@@ -3,7 +3,6 @@
 
 #include <http_parser.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "http.h"
 #include "response.h"
@@ -79,17 +78,9 @@ worker_serve(struct worker *worker)
 static void
 begin_session(struct worker *worker)
 {
-	uint32_t start;
-
 	worker->principal[0] = '\0';
 	worker->failed_logins = 0;
-	/*
-	 * Query numbers begin at random, so that a late answer to the slot's previous
-	 * session is not taken for one to this session. 30 bits, so that they are
-	 * positive in every language.
-	 */
-	memcpy(&start, worker->session.nonce, sizeof start);
-	worker->next_query = start & 0x3FFFFFFF;
+	worker->next_query = worker->session.first_query;
 }
 
 int

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * What tasks write into the channels of sessions. Only numbers of documents that the
+ * session may open reach its worker: numbers could spell out a text.
+ */
+#ifndef SUPERVISOR_TRANSFERS_H
+#define SUPERVISOR_TRANSFERS_H
+
+#include "supervisor.h"
+
+/* Reads an end of the session's slot from now on. Returns -1 if it cannot be watched. */
+int transfers_watch(struct end *end, struct session *session, int descriptor);
+
+/*
+ * Drops what was sent to the slot's former session, which must not reach the next one. A
+ * channel holds fewer records than are read here: a writer that goes on could as well
+ * write later.
+ */
+void transfers_drain(struct end *end);
+
+/* A session has got its user: the numbers of its queries begin with its nonce. */
+void transfers_begin(struct session *session);
+
+/*
+ * Takes the monitor's answer to the question about the session's transfer, which is then
+ * passed on with the numbers that are permitted. Returns false if there is no such question.
+ */
+bool transfers_answered(struct supervisor *s, struct session *session, struct bytes answer);
+
+/* The monitor has answered the session's question: its channels are read again. */
+void transfers_resume(struct session *session);
+
+#endif
