@@ -176,6 +176,11 @@ func channel(index int, yes, no code) code {
 	return argument(index, within(wire.FDChannel, wire.FDReservedEnd, yes, no))
 }
 
+// ofSlot tests for an end of a pipe or channel. The sessions of a slot use it one after the other.
+func ofSlot(index int, yes, no code) code {
+	return argument(index, within(wire.FDPipe, wire.FDReservedEnd, yes, no))
+}
+
 // checked tests for a descriptor whose writes the monitor decides on.
 func checked(index int, yes, no code) code {
 	return argument(index, branch(bpf.JumpEqual, wire.FDConnectionChecked, yes,

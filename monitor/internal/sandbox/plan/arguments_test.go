@@ -88,6 +88,7 @@ var numbers = []answered{
 	{"fcntl", []uint64{96, 1031}, notify}, // F_SETPIPE_SZ
 	{"ioctl", []uint64{200, 0x5421}, allow},
 	{"ioctl", []uint64{32, 0x5421}, notify}, // FIONBIO
+	{"ioctl", []uint64{32, 0x541b}, allow},  // FIONREAD
 	{"close", []uint64{200}, allow},
 	{"close", []uint64{1}, allow},
 	{"close", []uint64{16}, untouched},
@@ -197,6 +198,10 @@ var others = []answered{
 func TestFilterServing(t *testing.T) {
 	const noFile = 0xffffffff
 	checkAnswers(t, filterSpec{serving: true, signalsScoped: true}, []answered{
+		{"ioctl", []uint64{31, 0x541b}, allow}, // FIONREAD
+		{"ioctl", []uint64{32, 0x541b}, notify},
+		{"ioctl", []uint64{95, 0x541b}, notify},
+		{"ioctl", []uint64{200, 0x541b}, allow},
 		{"fork", nil, notify}, {"vfork", nil, notify}, {"clone", []uint64{17}, notify},
 		{"clone", []uint64{0x4111}, notify}, // as posix_spawn does
 		{"clone", []uint64{0x003d0f00}, notify}, {"clone", []uint64{0x003d0f00 | 0x8000}, notify},

@@ -190,6 +190,9 @@ func (spec filterSpec) valueRule(call Call, allow, ask code) code {
 	case deviceControl:
 		listed := equals(1, deviceRequests, allow,
 			equals(1, settingRequests, owned(0, spec.firstReserved(), allow, ask), ask))
+		if spec.serving { // FIONREAD: a session would see what former ones have left in a pipe
+			listed = ofSlot(call.arguments[0], ask, listed)
+		}
 		return choose(spec.waives(UnreadChannels), listed, channel(call.arguments[0], ask, listed))
 	case processOption:
 		return equals(0, []uint32{setDeathSignal}, equals(1, []uint32{killSignal}, allow, ask),
