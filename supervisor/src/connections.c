@@ -150,19 +150,22 @@ begin(struct supervisor *s, struct session *session, struct worker *worker, int 
 	if (getrandom(session->nonce, sizeof(session->nonce), 0) != sizeof(session->nonce) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
-	if (tell_worker(s, session, ends[0]) == 0)
+	/* What a worker has cannot be taken back, so all else that may fail comes first. */
+	if (worker_messages_watch(s, session, ends[0]) != 0)
+		(void)close(ends[0]);
+	else if (tell_worker(s, session, ends[0]) == 0)
 		result = place(s, session, ends[1], connection);
 	reason = errno;
 	(void)close(ends[1]);
-	if (result == 0 && worker_messages_watch(s, session, ends[0]) == 0) {
-		worker_become(s, worker, WORKER_SERVING);
-		worker->session = session;
-		(void)monitor_event(SHAI_EVENT_ACCEPTED, session);
-		return 0;
+	if (result != 0) {
+		loop_forget(&session->socket);
+		errno = reason;
+		return -1;
 	}
-	(void)close(ends[0]);
-	errno = reason;
-	return -1;
+	worker_become(s, worker, WORKER_SERVING);
+	worker->session = session;
+	(void)monitor_event(SHAI_EVENT_ACCEPTED, session);
+	return 0;
 }
 
 /* Gives a connection to the next worker that lives. */

@@ -117,6 +117,7 @@ replies_next(struct replies *replies)
 {
 	void *whole = NULL;
 
+	replies->last = REPLY_OTHER; /* kinds without a function, such as RESP3's */
 	if (redisReaderGetReply(replies->reader, &whole) != REDIS_OK)
 		return REPLY_BROKEN;
 	return whole == NULL ? REPLY_NONE : replies->last;
