@@ -224,10 +224,7 @@ struct shai_session {
 	enum shai_mode mode;
 	uint32_t slot;                  /* which pair of query pipe and channel it uses */
 	uint8_t nonce[SHAI_NONCE_SIZE]; /* what the client has to sign, see shai_signed_text */
-	/*
-	 * The number of its first query. Count up from here: transfers for other queries
-	 * are dropped, such as a late answer to the slot's former session.
-	 */
+	/* Number queries from here upwards: transfers for others are dropped. */
 	uint32_t first_query;
 	char peer[SHAI_NAME_MAX];       /* numeric address */
 	char region[SHAI_NAME_MAX];     /* empty when unknown, and in mode baseline */
