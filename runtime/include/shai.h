@@ -226,11 +226,11 @@ struct shai_session {
 	uint8_t nonce[SHAI_NONCE_SIZE]; /* what the client has to sign, see shai_signed_text */
 	/* Number queries from here upwards: transfers for others are dropped. */
 	uint32_t first_query;
-	char peer[SHAI_NAME_MAX];       /* numeric address */
-	char region[SHAI_NAME_MAX];     /* empty when unknown, and in mode baseline */
-	char service[SHAI_NAME_MAX];    /* what clients call it; a part of the signed text */
-	char pipeline[SHAI_NAME_MAX];   /* its name; a part of the signed text */
-	char instance[SHAI_NAME_MAX];   /* "worker(alice, de)"; empty until authenticated */
+	char peer[SHAI_NAME_MAX];     /* numeric address */
+	char region[SHAI_NAME_MAX];   /* empty when unknown, and in mode baseline */
+	char service[SHAI_NAME_MAX];  /* what clients call it; a part of the signed text */
+	char pipeline[SHAI_NAME_MAX]; /* its name; a part of the signed text */
+	char instance[SHAI_NAME_MAX]; /* "worker(alice, de)"; empty until authenticated */
 	uint32_t withheld;        /* how many conduits the last receive or open could not open */
 	int timeout_milliseconds; /* of shai_channel_receive; shai_accept sets it to 10000 */
 
