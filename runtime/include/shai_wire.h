@@ -195,7 +195,7 @@ static inline uint32_t
 shai_first_query(const uint8_t nonce[SHAI_NONCE_SIZE])
 {
 	return (uint32_t)nonce[0] | (uint32_t)nonce[1] << 8 | (uint32_t)nonce[2] << 16 |
-	    (uint32_t)(nonce[3] & 0x3F) << 24;
+	       (uint32_t)(nonce[3] & 0x3F) << 24;
 }
 
 /* Counts of what a session has done by itself. The monitor does not trust them. */

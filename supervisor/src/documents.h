@@ -40,10 +40,9 @@ bool documents_includes(const struct supervisor *s, const struct session *sessio
  * Asks the monitor about documents. Until it has answered, the session's messages and
  * transfers wait: whoever asks without end keeps it busy with one question at a time.
  */
-void documents_ask(
-    struct supervisor *s, struct session *session, const struct shai_open *request);
+void documents_ask(struct supervisor *s, struct session *session, const struct shai_open *request);
 
-void documents_open(struct supervisor *s, struct session *session,
-    const struct worker_record *record);
+void documents_open(
+    struct supervisor *s, struct session *session, const struct worker_record *record);
 
 #endif

@@ -104,13 +104,13 @@ struct session {
 	int64_t asked;                  /* when the login came */
 	uint64_t sequence;              /* of the login */
 	struct worker_conversation conversation;
-	struct transfer transfer;     /* the latest */
+	struct transfer transfer; /* the latest */
 	bool questioned; /* the monitor is to answer about documents; messages and transfers wait */
-	bool hurried;                 /* whether it is one of a crowd has been decided */
-	bool reset;                   /* the worker has said that the session is over */
-	bool awaited;                 /* while it is ending, a fence is not answered */
-	bool violated;                /* an invalid record of its channel was recorded */
-	bool explained;               /* another event, or the monitor, says why it ends */
+	bool hurried;    /* whether it is one of a crowd has been decided */
+	bool reset;      /* the worker has said that the session is over */
+	bool awaited;    /* while it is ending, a fence is not answered */
+	bool violated;   /* an invalid record of its channel was recorded */
+	bool explained;  /* another event, or the monitor, says why it ends */
 	char reason[SHAI_REASON_MAX]; /* why it ends; empty: the worker's own doing */
 	struct shai_counters counters;
 };

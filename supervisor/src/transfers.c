@@ -70,10 +70,9 @@ static bool
 ask(struct supervisor *s, struct session *session)
 {
 	struct transfer *held = &session->transfer;
-	struct shai_open question = {
-	    .header = session_header(SHAI_OPEN, sizeof(question), 0)};
+	struct shai_open question = {.header = session_header(SHAI_OPEN, sizeof(question), 0)};
 	size_t count = (held->length - offsetof(struct shai_transfer, conduit)) /
-	    sizeof(held->record.conduit[0]);
+		       sizeof(held->record.conduit[0]);
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t id = held->record.conduit[i];
@@ -121,7 +120,8 @@ transfers_answered(struct supervisor *s, struct session *session, struct bytes m
 	if (message.length != sizeof(*answer) || answer->header.type != SHAI_OPENED ||
 	    answer->count != held->asked_count) {
 		held->asked_count = 0;
-		session_end(s, session, "the monitor has not answered the question about a transfer");
+		session_end(
+		    s, session, "the monitor has not answered the question about a transfer");
 		return true;
 	}
 	for (size_t i = 0; i < held->asked_count; i++)

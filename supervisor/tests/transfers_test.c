@@ -77,8 +77,7 @@ static void
 transfer(const struct client *client, uint32_t query, uint32_t first, uint32_t second)
 {
 	struct shai_transfer record = {
-	    .query = shai_first_query(client->connected.nonce) + query,
-	    .conduit = {first, second}};
+	    .query = shai_first_query(client->connected.nonce) + query, .conduit = {first, second}};
 
 	assert_int_equal(send(h.channel, &record, 16, 0), 16);
 }
@@ -91,8 +90,7 @@ expect(const struct client *client, uint32_t query, uint32_t first, uint32_t sec
 
 	assert_int_equal(client_report(client, &message, sizeof(message)).size, 16 + 16);
 	assert_int_equal(message.header.type, SHAI_TRANSFER);
-	assert_int_equal(
-	    message.transfer.query, shai_first_query(client->connected.nonce) + query);
+	assert_int_equal(message.transfer.query, shai_first_query(client->connected.nonce) + query);
 	assert_int_equal(message.transfer.conduit[0], first);
 	assert_int_equal(message.transfer.conduit[1], second);
 }
