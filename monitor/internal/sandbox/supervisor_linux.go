@@ -69,6 +69,7 @@ func newSupervisor(spec Spec, program string) (*supervisor, parent, error) {
 func (s *supervisor) Send(record supervision.Record, files ...*os.File) error {
 	text, err := supervision.Encode(record)
 	if err != nil {
+		_ = s.control.CloseWrite() // ends the task, which has not been told something
 		return err
 	}
 	descriptors := make([]int, len(files))

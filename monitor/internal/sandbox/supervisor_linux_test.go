@@ -272,6 +272,18 @@ func TestSupervisorThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// TestSupervisorThatIsNotTold: a task whose supervisor cannot be sent a record is ended.
+func TestSupervisorThatIsNotTold(t *testing.T) {
+	task, sessions, _ := serving(t, "serve-for-ever", 1)
+	supervisor := <-sessions.begun
+	check(t, supervisor.Send(supervision.Mode{Mode: wire.ModeShai}))
+	table := make([]supervision.Region, supervision.RegionsMax+1)
+	if err := supervisor.Send(supervision.Regions{First: 1, Regions: table}); err == nil {
+		t.Error("a record with too many regions was sent")
+	}
+	<-task.Done()
+}
+
 // TestSupervisedMonitorDies: kill -9 and Ctrl-C of the monitor leave nothing of a task with
 // sessions behind, also if its supervisor is stopped.
 func TestSupervisedMonitorDies(t *testing.T) {
