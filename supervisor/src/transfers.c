@@ -205,8 +205,10 @@ transfers_begin(struct session *session)
 {
 	struct slot *slot = &session->supervisor->slot[session->slot];
 
-	for (uint32_t i = 0; i < slot->count; i++)
+	for (uint32_t i = 0; i < slot->count; i++) {
+		resume(&slot->end[i]); /* the former session may have ended without its answer */
 		slot->end[i].query = shai_first_query(session->nonce);
+	}
 }
 
 void

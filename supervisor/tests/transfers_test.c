@@ -200,6 +200,8 @@ a_transfer_that_waits_ends_with_its_session(void **state)
 	transfer(&client, 1, DOCUMENT_OF_BOB, 3);
 	close(client.socket);
 	(void)harness_event(&h, SHAI_EVENT_ENDED);
+	transfer(&client, 2, DOCUMENT_OF_BOB, 3);
+	harness_fence(&h);
 	answer(1, (int32_t[]){0});
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
