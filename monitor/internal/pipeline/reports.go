@@ -174,8 +174,6 @@ func (v *supervised) refusedLogin(s *session, event supervision.Event) {
 // it, nothing else has said why.
 func (v *supervised) ended(s *session, event supervision.Event) {
 	p := v.pipeline
-	close(s.worker.(supervisedWorker).gone)
-	p.sessions.dismiss(s)
 	switch {
 	case event.Flags&supervision.EventDecided != 0:
 		p.refused(s.subject(), "session", s.peer.String(), event.Reason)
@@ -188,6 +186,9 @@ func (v *supervised) ended(s *session, event supervision.Event) {
 	if s.bound() != nil {
 		p.services.Metrics.Sessions.WithLabelValues(p.name, s.mode.String()).Inc()
 	}
+	// Only now: who sees that the session is over finds it recorded and counted.
+	close(s.worker.(supervisedWorker).gone)
+	p.sessions.dismiss(s)
 }
 
 // addressOf returns an address as the rest of the monitor writes it.

@@ -244,10 +244,11 @@ func (s *session) end() {
 	s.endpoint.close()
 	s.awaitExit()
 	s.release()
-	p.sessions.dismiss(s) // only now: who sees that the session is over may rely on its slot
 	if s.bound() != nil {
 		p.services.Metrics.Sessions.WithLabelValues(p.name, s.mode.String()).Inc()
 	}
+	// Only now: who sees that the session is over may rely on its slot, and on the counts.
+	p.sessions.dismiss(s)
 	close(s.ended)
 }
 
