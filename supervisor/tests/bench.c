@@ -64,10 +64,9 @@ transfers(void)
 int
 main(void)
 {
-	const struct shai_control_settings settings = harness_settings();
 	double before;
 
-	harness_start(&h, SERVES, &settings);
+	harness_start(&h, SERVES, NULL);
 	harness_set(&h, "alice", 0, SHAI_SET_LEAVES);
 	session();
 	before = processor_time();

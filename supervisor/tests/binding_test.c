@@ -12,19 +12,10 @@
 
 static struct harness h;
 
-static int
-stop(void **state)
-{
-	(void)state;
-	harness_stop(&h);
-	return 0;
-}
-
 /* Starts a supervisor whose store is the returned listening socket. */
 static int
 start_with_store(void)
 {
-	const struct shai_control_settings settings = harness_settings();
 	struct shai_control_store store = {
 	    .header = control_header(SHAI_CONTROL_STORE, sizeof(store)),
 	    .auth = "auth-1",
@@ -32,7 +23,7 @@ start_with_store(void)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	harness_start(&h, SERVES, &settings);
+	harness_start(&h, SERVES, NULL);
 	(void)snprintf(store.path, sizeof(store.path), "%s/store", h.directory);
 	memcpy(address.sun_path, store.path, sizeof(address.sun_path));
 	EXPECT(bind(listening, (struct sockaddr *)&address, sizeof(address)) == 0);
@@ -122,13 +113,12 @@ a_key_that_is_removed_binds_no_waiting_login(void **state)
 	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 2};
 	struct shai_control_key key = {
 	    .header = control_header(SHAI_CONTROL_KEY, sizeof(key)), .principal = "alice"};
-	const struct shai_control_settings settings = harness_settings();
 	struct client client;
 	struct report report;
 	uint8_t secret[64];
 
 	(void)state;
-	harness_start_without_credits(&h, SERVES, &settings);
+	harness_start_without_credits(&h, SERVES, NULL);
 	client = client_begin(&h);
 	client_login(&client, "alice", false);
 	client_finish_orders(&client);
@@ -149,7 +139,6 @@ a_set_that_changes_is_decided_on_again(void **state)
 {
 	struct shai_control_credits credits = {
 	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
-	const struct shai_control_settings settings = harness_settings();
 	struct shai_control_ask_bind question;
 	struct shai_control_bind answer = {
 	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer))};
@@ -157,7 +146,7 @@ a_set_that_changes_is_decided_on_again(void **state)
 	struct report report;
 
 	(void)state;
-	harness_start_without_credits(&h, SERVES, &settings);
+	harness_start_without_credits(&h, SERVES, NULL);
 	client = client_begin(&h);
 	client_login(&client, "alice", false); /* decided ahead; waits for the credit */
 	client_finish_orders(&client);
@@ -180,12 +169,11 @@ a_set_that_leaves_nothing_to_decide_binds_a_waiting_login(void **state)
 {
 	struct shai_control_credits credits = {
 	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
-	const struct shai_control_settings settings = harness_settings();
 	struct client client;
 	struct report report;
 
 	(void)state;
-	harness_start_without_credits(&h, SERVES, &settings);
+	harness_start_without_credits(&h, SERVES, NULL);
 	client = client_begin(&h);
 	client_login(&client, "alice", false);
 	client_finish_orders(&client);
@@ -195,7 +183,7 @@ a_set_that_leaves_nothing_to_decide_binds_a_waiting_login(void **state)
 	close(client.socket);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, stop)
+#define TEST(name) HARNESS_TEST(name, &h)
 
 int
 main(void)

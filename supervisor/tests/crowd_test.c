@@ -120,14 +120,6 @@ start(void)
 	harness_start(&h, SERVES, &settings);
 }
 
-static int
-stop(void **state)
-{
-	(void)state;
-	harness_stop(&h);
-	return 0;
-}
-
 /*
  * One more than the limit, of an address of their own. The first is ended: then all that
  * began before them have had their second, too.
@@ -210,7 +202,7 @@ who_was_there_before_a_crowd_stays(void **state)
 	close(early.socket);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, stop)
+#define TEST(name) HARNESS_TEST(name, &h)
 
 int
 main(void)

@@ -13,14 +13,6 @@
 
 static struct harness h;
 
-static int
-stop(void **state)
-{
-	(void)state;
-	harness_stop(&h);
-	return 0;
-}
-
 static void
 start_with_few_descriptors(void)
 {
@@ -78,7 +70,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_teardown(directories_that_are_kept_keep_nobody_out, stop),
+	    HARNESS_TEST(directories_that_are_kept_keep_nobody_out, &h),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

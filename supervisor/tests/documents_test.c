@@ -11,22 +11,6 @@
 static struct harness h;
 
 static void
-start(void)
-{
-	const struct shai_control_settings settings = harness_settings();
-
-	harness_start(&h, SERVES, &settings);
-}
-
-static int
-stop(void **state)
-{
-	(void)state;
-	harness_stop(&h);
-	return 0;
-}
-
-static void
 opens_directories_and_documents_of_the_set_only(void **state)
 {
 	struct client client;
@@ -35,7 +19,7 @@ opens_directories_and_documents_of_the_set_only(void **state)
 	int file;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	bound = client_bind(&client, "alice");
 	assert_int_equal(bound.descriptors, 1); /* its class' directory */
@@ -79,7 +63,7 @@ asks_the_monitor_about_other_documents(void **state)
 	int file;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	for (size_t i = 0; i < COUNT(others); i++) {
@@ -110,7 +94,7 @@ asks_the_monitor_one_question_at_a_time(void **state)
 	char byte;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	client_open(&client, DOCUMENT_OF_BOB);
@@ -166,7 +150,7 @@ in_mode_dynamic_the_monitor_decides_on_everything(void **state)
 	close(client.socket);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, stop)
+#define TEST(name) HARNESS_TEST(name, &h)
 
 int
 main(void)

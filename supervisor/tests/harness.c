@@ -214,9 +214,12 @@ void
 harness_prepare(
     struct harness *h, enum scenario scenario, const struct shai_control_settings *settings)
 {
+	const struct shai_control_settings usual = harness_settings();
 	struct descriptors with = {.count = 1};
 	uint8_t secret[64];
 
+	if (settings == NULL)
+		settings = &usual;
 	harness_launch(h, scenario);
 	with.number[0] = listen_anywhere(h);
 	make_view(h, &with);
@@ -376,4 +379,11 @@ harness_stop(struct harness *h)
 	if (h->pipe > 0)
 		(void)close(h->pipe);
 	(void)nftw(h->directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int
+harness_teardown(void **state)
+{
+	harness_stop(*state);
+	return 0;
 }

@@ -43,7 +43,10 @@ struct harness {
 /* The settings that tests start from: mode shai, 2 slots, 1 idle worker, no limits. */
 struct shai_control_settings harness_settings(void);
 
-/* Starts a supervisor and sends settings, slots, keys of alice and bob, sets, credits, BEGIN. */
+/*
+ * Starts a supervisor and sends settings (NULL: harness_settings), slots, keys of alice and bob,
+ * sets, credits, BEGIN.
+ */
 void harness_start(
     struct harness *h, enum scenario scenario, const struct shai_control_settings *settings);
 
@@ -63,6 +66,11 @@ int harness_wait(struct harness *h);
 
 /* Ends everything that is left. */
 void harness_stop(struct harness *h);
+
+/* A test that ends with it. */
+int harness_teardown(void **state);
+#define HARNESS_TEST(test, h)                                                                      \
+	cmocka_unit_test_prestate_setup_teardown(test, NULL, harness_teardown, h)
 
 void harness_send(
     struct harness *h, const void *record, size_t size, const struct descriptors *with);

@@ -18,22 +18,6 @@
 
 static struct harness h;
 
-static void
-start(enum scenario scenario)
-{
-	const struct shai_control_settings settings = harness_settings();
-
-	harness_start(&h, scenario, &settings);
-}
-
-static int
-stop(void **state)
-{
-	(void)state;
-	harness_stop(&h);
-	return 0;
-}
-
 static bool
 is_gone(pid_t pid)
 {
@@ -48,7 +32,7 @@ the_task_ends_with_the_monitor(void **state)
 	struct client client;
 
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	client_order(&client, COLD_CALL, 0, NULL, 0); /* it waits for an answer when it is killed */
 	assert_int_equal(shutdown(h.control, SHUT_WR), 0);
@@ -66,7 +50,7 @@ the_task_ends_when_the_monitor_is_gone(void **state)
 	struct client client;
 
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	assert_int_equal(close(h.control), 0);
 	assert_int_equal(harness_wait(&h), 0);
@@ -79,7 +63,7 @@ static void
 a_record_that_breaks_the_rules_ends_everything(void **state)
 {
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	harness_order(&h, (enum shai_control_type)99);
 	assert_int_equal(harness_wait(&h), 0);
 	assert_true(is_gone(h.zygote));
@@ -91,7 +75,7 @@ tells_how_the_program_ended(void **state)
 	struct shai_control_ended ended;
 
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	(void)client_begin(&h);
 	harness_order(&h, SHAI_CONTROL_TERMINATE);
 	(void)harness_receive(&h, SHAI_CONTROL_ENDED, &ended, sizeof(ended));
@@ -125,7 +109,7 @@ a_monitor_that_reads_late_learns_everything(void **state)
 	pid_t gone[3] = {0};
 
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	for (int i = 0; i < 2; i++) {
 		clients[i] = client_begin(&h);
 		gone[i] = harness_event(&h, SHAI_EVENT_ACCEPTED)->worker;
@@ -163,7 +147,7 @@ the_monitor_answers_other_calls(void **state)
 	struct shai_control_notification call;
 
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	client_order(&client, COLD_CALL, 0, NULL, 0);
 	call = harness_call(&h, 1234);
@@ -181,7 +165,7 @@ the_monitor_answers_forks_and_accepts_of_workers(void **state)
 	struct client client;
 
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	for (size_t i = 0; i < COUNT(orders); i++) {
 		client_order(&client, orders[i], 0, NULL, 0);
@@ -199,13 +183,13 @@ the_monitor_answers_forks_that_share(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(scenarios); i++) {
-		start(scenarios[i]);
+		if (i > 0)
+			harness_stop(&h);
+		harness_start(&h, scenarios[i], NULL);
 		assert_int_equal(harness_call(&h, -EPERM).notification.data.nr, SYS_clone);
 		(void)harness_receive(&h, SHAI_CONTROL_ENDED, &ended, sizeof(ended));
 		assert_int_equal(ended.status, 8 << 8);
-		harness_stop(&h);
 	}
-	start(SERVES); /* for the end of the test */
 }
 
 static void
@@ -215,7 +199,7 @@ workers_that_die_are_forked_with_pauses(void **state)
 	int64_t before = 0, pause = 0;
 
 	(void)state;
-	start(WORKERS_EXIT);
+	harness_start(&h, WORKERS_EXIT, NULL);
 	for (int i = 0; i < 5; i++) {
 		event = harness_event(&h, SHAI_EVENT_WORKER);
 		assert_string_equal(event->reason, "the worker exited with status 5");
@@ -255,11 +239,10 @@ forks_as_many_workers_as_may_wait(void **state)
 static void
 no_session_begins_before_the_monitor_says_so(void **state)
 {
-	struct shai_control_settings settings = harness_settings();
 	struct client client;
 
 	(void)state;
-	harness_prepare(&h, SERVES, &settings);
+	harness_prepare(&h, SERVES, NULL);
 	client.socket = client_connect(&h);
 	harness_fence(&h);
 	assert_false(client_has_report(&client));
@@ -294,7 +277,7 @@ gives_up_what_it_does_not_need(void **state)
 	    1ull << CAP_SYS_ADMIN | 1ull << CAP_KILL | 1ull << CAP_DAC_READ_SEARCH;
 
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	harness_fence(&h);
 	assert_true(status_has("CapPrm", kept) && status_has("CapEff", kept));
 	assert_true(status_has("CapBnd", kept));
@@ -324,7 +307,7 @@ a_fence_waits_for_killed_workers(void **state)
 	int status;
 
 	(void)state;
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	dying = client_begin(&h);
 	(void)client_bind(&dying, "alice");
 	worker = harness_event(&h, SHAI_EVENT_BOUND)->worker;
@@ -395,12 +378,12 @@ keeps_its_memory_to_itself(void **state)
 	EXPECT(waitpid(other, NULL, WUNTRACED) == other);
 	assert_true(is_readable(other));
 	EXPECT(kill(other, SIGKILL) == 0 && waitpid(other, NULL, 0) == other);
-	start(SERVES);
+	harness_start(&h, SERVES, NULL);
 	harness_fence(&h);
 	assert_false(is_readable(h.supervisor));
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, stop)
+#define TEST(name) HARNESS_TEST(name, &h)
 
 int
 main(void)

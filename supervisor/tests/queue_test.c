@@ -156,14 +156,6 @@ start(uint32_t waiting)
 	harness_start(&h, SERVES, &settings);
 }
 
-static int
-stop(void **state)
-{
-	(void)state;
-	harness_stop(&h);
-	return 0;
-}
-
 static void
 crowd_in(size_t count)
 {
@@ -309,7 +301,7 @@ ten_thousand_connections_of_200_addresses(void **state)
 	flood(200);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, stop)
+#define TEST(name) HARNESS_TEST(name, &h)
 #define UNIT(name) cmocka_unit_test_setup(name, empty)
 
 int

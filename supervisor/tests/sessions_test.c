@@ -13,22 +13,6 @@
 static struct harness h;
 
 static void
-start(void)
-{
-	const struct shai_control_settings settings = harness_settings();
-
-	harness_start(&h, SERVES, &settings);
-}
-
-static int
-stop(void **state)
-{
-	(void)state;
-	harness_stop(&h);
-	return 0;
-}
-
-static void
 a_session_begins_binds_and_ends(void **state)
 {
 	struct client client;
@@ -37,7 +21,7 @@ a_session_begins_binds_and_ends(void **state)
 	const struct shai_control_event *event;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	assert_string_equal(client.connected.peer, "127.0.0.1");
 	assert_int_equal(client.connected.mode, SHAI_MODE_SHAI);
@@ -66,7 +50,7 @@ the_output_of_a_session_leads_nowhere(void **state)
 	struct client client;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	for (int number = STDOUT_FILENO; number <= STDERR_FILENO; number++) {
@@ -83,7 +67,7 @@ static void
 a_slot_serves_many_sessions(void **state)
 {
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	for (int i = 0; i < 40; i++) {
 		struct client first = client_begin(&h), second = client_begin(&h);
 
@@ -107,7 +91,7 @@ refuses_a_wrong_signature_and_lets_the_user_try_again(void **state)
 	struct report report;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	client_login(&client, "alice", true);
 	assert_int_equal(client_bound(&client, &report).status, EACCES);
@@ -123,12 +107,11 @@ a_login_waits_for_a_credit(void **state)
 {
 	struct shai_control_credits credits = {
 	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
-	struct shai_control_settings settings = harness_settings();
 	struct client client;
 	struct report report;
 
 	(void)state;
-	harness_start_without_credits(&h, SERVES, &settings);
+	harness_start_without_credits(&h, SERVES, NULL);
 	client = client_begin(&h);
 	client_login(&client, "alice", false);
 	/* An answer to the login would come before the second result. */
@@ -144,12 +127,11 @@ a_login_without_a_credit_is_refused_after_a_while(void **state)
 {
 	struct shai_control_credits credits = {
 	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
-	struct shai_control_settings settings = harness_settings();
 	struct client client;
 	struct report report;
 
 	(void)state;
-	harness_start_without_credits(&h, SERVES, &settings);
+	harness_start_without_credits(&h, SERVES, NULL);
 	client = client_begin(&h);
 	client_login(&client, "alice", false);
 	assert_int_equal(client_bound(&client, &report).status, EACCES);
@@ -169,7 +151,7 @@ a_message_that_breaks_the_protocol_ends_the_session(void **state)
 	    {SEND, SHAI_REGISTER, 2}, {SEND, SHAI_RESET, 1}, {SEND_FILE, SHAI_RESET, 2}};
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	for (size_t i = 0; i < COUNT(spoils); i++) {
 		struct client client = client_begin(&h);
 		struct shai_open record = {.header = {.version = spoils[i].version,
@@ -197,7 +179,7 @@ says_how_a_worker_ended(void **state)
 	    {CRASH, "the worker was killed by signal 11"}};
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		struct client client = client_begin(&h);
 
@@ -215,7 +197,7 @@ a_worker_that_ended_after_its_reset_has_served(void **state)
 	struct client first, second;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	first = client_begin(&h);
 	second = client_begin(&h);
 	(void)client_bind(&first, "alice");
@@ -251,7 +233,7 @@ the_monitor_ends_sessions(void **state)
 	struct client alice, bob;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	alice = client_begin(&h);
 	bob = client_begin(&h);
 	(void)client_bind(&alice, "alice");
@@ -371,7 +353,7 @@ ends_a_session_without_a_user(void **state)
 	close(client.socket);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, stop)
+#define TEST(name) HARNESS_TEST(name, &h)
 
 int
 main(void)

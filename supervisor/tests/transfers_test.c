@@ -14,22 +14,6 @@
 
 static struct harness h;
 
-static void
-start(void)
-{
-	const struct shai_control_settings settings = harness_settings();
-
-	harness_start(&h, SERVES, &settings);
-}
-
-static int
-stop(void **state)
-{
-	(void)state;
-	harness_stop(&h);
-	return 0;
-}
-
 /* The session that the monitor was asked about last. */
 static uint64_t asked;
 
@@ -101,7 +85,7 @@ passes_transfers_on_and_drops_others(void **state)
 	struct client client;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	transfer(&client, 0, 3, 4); /* of a session without a user */
 	harness_fence(&h);
@@ -122,7 +106,7 @@ passes_on_no_text(void **state)
 	struct client client;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	assert_int_equal(send(h.channel, text, 48, 0), 48); /* has something in reserved */
@@ -144,7 +128,7 @@ asks_the_monitor_about_documents_outside_of_the_set(void **state)
 	struct client client;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	transfer(&client, 0, DOCUMENT_OF_BOB, CLASS_TABLE + 5);
@@ -166,7 +150,7 @@ asks_one_question_at_a_time(void **state)
 	int file;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	client_open(&client, DOCUMENT_OF_BOB);
@@ -192,7 +176,7 @@ a_transfer_that_waits_ends_with_its_session(void **state)
 	struct client client;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
@@ -217,7 +201,7 @@ an_empty_record_does_not_end_the_channel(void **state)
 	struct client client;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	assert_int_equal(send(h.channel, "", 0, 0), 0);
@@ -252,7 +236,7 @@ ends_sessions_while_their_channel_is_written_without_end(void **state)
 	struct client client;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	for (size_t i = 0; i < COUNT(writers); i++)
 		writers[i] = write_without_end();
 	for (int i = 0; i < 4; i++) {
@@ -275,7 +259,7 @@ the_worker_gets_its_slots_pipe(void **state)
 	char byte = 0;
 
 	(void)state;
-	start();
+	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	assert_int_equal(client.connected.slot, 0);
 	client_order(&client, WRITE, SHAI_FD_PIPE, "q", 1);
@@ -285,7 +269,7 @@ the_worker_gets_its_slots_pipe(void **state)
 	close(client.socket);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, stop)
+#define TEST(name) HARNESS_TEST(name, &h)
 
 int
 main(void)
