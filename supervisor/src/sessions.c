@@ -15,6 +15,7 @@
 #include "monitor.h"
 #include "slots.h"
 #include "text.h"
+#include "worker_messages.h"
 #include "workers.h"
 
 struct shai_header
@@ -82,8 +83,10 @@ session_send(struct supervisor *s, struct session *session, const void *record, 
 {
 	if (packet_send(session->socket.descriptor, record, size, with) == 0)
 		return 0;
-	/* EPIPE: the worker is dying, and its status says how. */
-	session_end(s, session, errno == EPIPE ? "" : "the worker does not read its messages");
+	if (errno == EPIPE || errno == ECONNRESET)
+		worker_messages_finish(s, session);
+	else
+		session_end(s, session, "the worker does not read its messages");
 	return -1;
 }
 
@@ -132,6 +135,7 @@ session_worker_gone(struct supervisor *s, struct session *session, const char *h
 	leave(s, session);
 	set_release(session->set);
 	session->set = NULL;
+	session->questioned = false; /* nobody waits for the answer; its channels are drained */
 	session->worker->session = NULL;
 	session->worker = NULL;
 	session_become(session, SESSION_CLEANING);

@@ -205,10 +205,8 @@ transfers_begin(struct session *session)
 {
 	struct slot *slot = &session->supervisor->slot[session->slot];
 
-	for (uint32_t i = 0; i < slot->count; i++) {
-		resume(&slot->end[i]); /* the former session may have ended without its answer */
+	for (uint32_t i = 0; i < slot->count; i++)
 		slot->end[i].query = shai_first_query(session->nonce);
-	}
 }
 
 void

@@ -69,10 +69,11 @@ worker_messages_finish(struct supervisor *s, struct session *session)
 		struct worker_record record;
 
 		if (worker_decode(received, &session->conversation, &record) != NULL)
-			return;
+			break;
 		if (record.type == SHAI_RESET)
 			reset(s, session, record.reset);
 	}
+	session_end(s, session, ""); /* its status says how it died */
 }
 
 static void
@@ -83,11 +84,8 @@ socket_ready(struct source *source, uint32_t events)
 	/* Larger than any message of a worker. */
 	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
 
-	if (session->questioned) { /* an error, or the end of the worker's side */
-		session_end(s, session, "");
-		return;
-	}
-	(void)events;
+	if (session->questioned && (events & (EPOLLHUP | EPOLLERR)) != 0)
+		worker_messages_finish(s, session);
 	for (int i = 0; i < AT_ONCE && session_lives(session) && !session->questioned; i++) {
 		ssize_t length = packet_receive(source->descriptor, message, sizeof(message), NULL);
 
@@ -96,7 +94,7 @@ socket_ready(struct source *source, uint32_t events)
 		if (length < 0)
 			violate(s, session, "a message that is too long, or has descriptors");
 		else if (length == 0)
-			session_end(s, session, ""); /* its status says how it died */
+			worker_messages_finish(s, session);
 		else
 			obey(s, session, (struct bytes){message, (size_t)length, 0});
 	}

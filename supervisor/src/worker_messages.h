@@ -11,8 +11,9 @@
 int worker_messages_watch(struct supervisor *s, struct session *session, int socket);
 
 /*
- * Reads whether a worker that has ended had reset its session: its end may be seen before
- * its last message. What else it had asked for is left.
+ * Ends the session of a worker that has ended, or has closed its end. Its end may be seen
+ * before its last messages, so it reads whether the worker had reset the session. What else
+ * the worker had asked for is left.
  */
 void worker_messages_finish(struct supervisor *s, struct session *session);
 

@@ -194,6 +194,109 @@ a_transfer_that_waits_ends_with_its_session(void **state)
 	close(client.socket);
 }
 
+/* Lets the supervisor find everything that is sent before wake in one turn. */
+static void
+sleep_over(void)
+{
+	int status;
+
+	assert_int_equal(kill(h.supervisor, SIGSTOP), 0);
+	assert_int_equal(waitpid(h.supervisor, &status, WUNTRACED), h.supervisor);
+}
+
+static void
+wake(void)
+{
+	assert_int_equal(kill(h.supervisor, SIGCONT), 0);
+}
+
+/* The channel's question comes first, and takes its turn; the worker's has to wait for it. */
+static void
+a_message_in_the_turn_of_a_question_waits(void **state)
+{
+	struct client client;
+	int file;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	sleep_over();
+	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
+	client_open(&client, 3);
+	client_finish_orders(&client);
+	wake();
+	(void)asked_about(1);
+	answer(1, (int32_t[]){EACCES});
+	expect(&client, 0, 0, 3);
+	assert_int_equal(client_opened(&client, &file), 0);
+	close(client.socket);
+}
+
+/* The worker has reset its session, and ends: the reason and its counters are the worker's. */
+static void
+ends_served(const struct client *client)
+{
+	const struct shai_control_event *ended;
+
+	client_reset(client, 5);
+	client_order(client, EXIT, 0, NULL, 0);
+	assert_true(client_closed(client));
+	wake();
+	ended = harness_event(&h, SHAI_EVENT_ENDED);
+	assert_string_equal(ended->reason, "");
+	assert_int_equal(ended->counters[0], 5);
+	close(client->socket);
+}
+
+static void
+a_reset_counts_while_a_question_is_open(void **state)
+{
+	struct client client;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
+	(void)asked_about(1);
+	ends_served(&client);
+}
+
+/* Its worker has gone when the transfer is passed on. What it had said is read all the same. */
+static void
+a_reset_counts_before_a_transfer_that_nobody_reads(void **state)
+{
+	struct client client;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	sleep_over();
+	transfer(&client, 0, 4, 3);
+	ends_served(&client);
+}
+
+/* The other end of a channel does not have to wait for the slot's next session. */
+static void
+reads_the_channel_of_a_session_that_ended_with_a_question(void **state)
+{
+	struct client client;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
+	(void)asked_about(1);
+	close(client.socket);
+	(void)harness_event(&h, SHAI_EVENT_ENDED);
+	/* More than a channel holds: sending blocks if nobody reads it. */
+	for (uint32_t i = 0; i < 2000; i++)
+		transfer(&client, i, 3, 4);
+}
+
 /* It looks like the end of the channel, which is not open any more then. */
 static void
 an_empty_record_does_not_end_the_channel(void **state)
@@ -280,6 +383,10 @@ main(void)
 	    TEST(asks_the_monitor_about_documents_outside_of_the_set),
 	    TEST(asks_one_question_at_a_time),
 	    TEST(a_transfer_that_waits_ends_with_its_session),
+	    TEST(a_message_in_the_turn_of_a_question_waits),
+	    TEST(a_reset_counts_while_a_question_is_open),
+	    TEST(a_reset_counts_before_a_transfer_that_nobody_reads),
+	    TEST(reads_the_channel_of_a_session_that_ended_with_a_question),
 	    TEST(an_empty_record_does_not_end_the_channel),
 	    TEST(ends_sessions_while_their_channel_is_written_without_end),
 	    TEST(the_worker_gets_its_slots_pipe),
