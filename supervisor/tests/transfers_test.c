@@ -313,6 +313,35 @@ an_empty_record_does_not_end_the_channel(void **state)
 	close(client.socket);
 }
 
+/* It computes, say. A hundred transfers wait for it; without end they would use up memory. */
+static void
+ends_the_session_of_a_worker_that_does_not_read(void **state)
+{
+	const struct shai_control_event *event;
+	struct client client;
+	uint32_t query = 0;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	event = harness_event(&h, SHAI_EVENT_BOUND);
+	assert_int_equal(kill(event->worker, SIGSTOP), 0);
+	for (; query < 100; query++)
+		transfer(&client, query, 3, 4);
+	harness_fence(&h);
+	assert_int_equal(kill(event->worker, SIGCONT), 0);
+	for (uint32_t i = 0; i < query; i++)
+		expect(&client, i, 3, 4);
+	assert_int_equal(kill(event->worker, SIGSTOP), 0);
+	for (; query < 2000; query++)
+		transfer(&client, query, 3, 4);
+	event = harness_event(&h, SHAI_EVENT_ENDED);
+	assert_string_equal(event->reason, "the worker does not read its messages");
+	assert_int_equal(event->flags, SHAI_EVENT_DECIDED);
+	close(client.socket);
+}
+
 /* Writes the channel of slot 0 faster than it can be read, until it is killed. */
 static pid_t
 write_without_end(void)
@@ -388,6 +417,7 @@ main(void)
 	    TEST(a_reset_counts_before_a_transfer_that_nobody_reads),
 	    TEST(reads_the_channel_of_a_session_that_ended_with_a_question),
 	    TEST(an_empty_record_does_not_end_the_channel),
+	    TEST(ends_the_session_of_a_worker_that_does_not_read),
 	    TEST(ends_sessions_while_their_channel_is_written_without_end),
 	    TEST(the_worker_gets_its_slots_pipe),
 	};
