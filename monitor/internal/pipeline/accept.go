@@ -30,8 +30,7 @@ func (p *Pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 		p.refused(who, "accept4", "", err.Error())
 		return nil, err
 	}
-	task.idle(started, 1)
-	defer task.idle(started, -1)
+	task.idle(started)
 	reserved, err := p.slots.reserve(ctx)
 	if err != nil {
 		return nil, err

@@ -24,11 +24,11 @@ func TestRestartDelay(t *testing.T) {
 func TestWorkersOfAnEarlierStart(t *testing.T) {
 	present := &sandboxedTask{}
 	task := &Task{state: stateStarting, ready: make(chan struct{}), started: present}
-	task.idle(&sandboxedTask{}, 1)
+	task.idle(&sandboxedTask{})
 	if task.state != stateStarting {
 		t.Error("ready by a worker of an earlier program")
 	}
-	task.idle(present, 1)
+	task.idle(present)
 	if task.state != stateRunning {
 		t.Errorf("not ready by its own worker: %s", task.state)
 	}

@@ -24,11 +24,11 @@ type supervised struct {
 	task     *Task
 	started  sandbox.Task // set by Begin, as is to
 	to       sandbox.Supervisor
+	regions  regionTable // that the supervisor was told of; guarded by the pipeline's feeding
 
 	mu       sync.Mutex
 	sessions map[uint64]*session       // by the supervisor's number
 	told     map[string]*capabilitySet // by instance: the last one that the supervisor was told of
-	regions  regionTable               // that the supervisor was told of
 	fences   map[uint64]chan struct{}  // that the supervisor has not passed; see fence
 	last     uint64                    // number of the last fence
 	owed     uint32                    // bindings that the audit log has not promised to record
@@ -80,9 +80,8 @@ func (v *supervised) Receive(record supervision.Record) {
 	case supervision.Fenced:
 		v.passed(r.Number)
 	case supervision.Idle:
-		v.task.idleCount.Store(int64(r.Workers))
 		if r.Workers > 0 {
-			go v.task.idle(v.started, 0) // the start that made the workers may hold the task
+			go v.task.idle(v.started) // the start that made the workers may hold the task
 		}
 	}
 }
@@ -110,7 +109,6 @@ func (v *supervised) finish() {
 		v.ended(s, supervision.Event{Reason: "the supervisor has ended"})
 	}
 	close(v.finished)
-	v.task.idleCount.Store(0)
 	if v.to == nil {
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"shai.dev/monitor/internal/audit"
@@ -40,7 +39,6 @@ type Task struct {
 	placements []placement      // descriptors it gets at its start
 	perSession []placement      // descriptors each of its workers gets with a session
 	subject    decision.Subject // unused if the task has parameters: its workers have their own
-	idleCount  atomic.Int64
 
 	mu       sync.Mutex
 	state    string
@@ -85,13 +83,9 @@ func newTask(p *Pipeline, task manifest.Task, bind Bind) (*Task, error) {
 	return t, nil
 }
 
-// idle counts the workers that wait for a connection. The first one of the program that
-// was started last makes the task ready.
-func (t *Task) idle(started sandbox.Task, change int64) {
-	t.idleCount.Add(change)
-	if change < 0 {
-		return
-	}
+// idle says that a worker of a start waits for a connection: that makes the task ready, if it
+// is the task's last start.
+func (t *Task) idle(started sandbox.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.started == started {
@@ -252,7 +246,7 @@ func (t *Task) supervise(started sandbox.Task, sessions *supervised, e *endpoint
 	t.started = nil
 	err := started.Err()
 	t.since = time.Now()
-	ranFor := t.state == stateRunning
+	wasReady := t.state == stateRunning
 	if t.state == stateStarting {
 		close(t.ready)
 	}
@@ -266,7 +260,7 @@ func (t *Task) supervise(started sandbox.Task, sessions *supervised, e *endpoint
 	}
 	t.pipeline.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "end", Allowed: true,
 		Reason: strings.TrimSpace(t.state + " " + t.message)})
-	if t.state == stateFailed && t.spec.Run == "Always" && ranFor {
+	if t.state == stateFailed && t.spec.Run == "Always" && wasReady {
 		t.restart()
 		return
 	}
