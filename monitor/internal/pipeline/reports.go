@@ -57,7 +57,8 @@ func (v *supervised) payAgain() {
 	}
 }
 
-// report records and counts what a supervisor did.
+// report records and counts what a supervisor did. It does so first: who sees the effect on a
+// session finds it recorded and counted.
 func (v *supervised) report(event supervision.Event) {
 	s := v.session(event.Session)
 	if s == nil && (event.Kind == supervision.EventBound || event.Kind == supervision.EventEnded) {
@@ -68,14 +69,14 @@ func (v *supervised) report(event supervision.Event) {
 	took := time.Duration(event.LatencyUS) * time.Microsecond
 	switch event.Kind {
 	case supervision.EventAccepted:
-		v.began(event)
 		v.pipeline.intercepted(metrics.Accept, took)
+		v.began(event)
 	case supervision.EventBound:
+		v.pipeline.intercepted(metrics.Authenticate, took)
 		v.bound(s, event)
-		v.pipeline.intercepted(metrics.Authenticate, took)
 	case supervision.EventRefused:
-		v.refusedLogin(s, event)
 		v.pipeline.intercepted(metrics.Authenticate, took)
+		v.refusedLogin(s, event)
 	case supervision.EventViolation:
 		v.pipeline.refused(v.subjectOf(s), "message", "", event.Reason)
 	case supervision.EventLimit:
@@ -132,10 +133,7 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 		s.worker.Kill()
 		return
 	}
-	who := s.acting(holds.subject)
-	s.mu.Lock()
-	s.holds, s.who = holds, who
-	s.mu.Unlock()
+	p.services.Metrics.Bindings.WithLabelValues(p.name, event.Reason).Inc()
 	err := p.services.Audit.AppendPromised(audit.Event{
 		Kind: audit.Binding, Pipeline: p.name, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
 		Instance: instance, Conduit: s.peer.String(), Allowed: true, Reason: event.Reason,
@@ -145,7 +143,10 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 		p.services.Metrics.AuditFailures.Inc()
 		s.worker.Kill()
 	}
-	p.services.Metrics.Bindings.WithLabelValues(p.name, event.Reason).Inc()
+	who := s.acting(holds.subject)
+	s.mu.Lock()
+	s.holds, s.who = holds, who
+	s.mu.Unlock()
 }
 
 func (v *supervised) refusedLogin(s *session, event supervision.Event) {
@@ -162,12 +163,12 @@ func (v *supervised) refusedLogin(s *session, event supervision.Event) {
 		}
 		s.mu.Unlock()
 	}
+	p.services.Metrics.Bindings.WithLabelValues(p.name, "refused").Inc()
 	// A refusal stays one, recorded or not; a failure is counted.
 	_ = p.record(audit.Event{
 		Kind: audit.Binding, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
 		Conduit: addressOf(event.Peer).String(), Reason: reason, LatencyMicroseconds: int64(event.LatencyUS),
 	})
-	p.services.Metrics.Bindings.WithLabelValues(p.name, "refused").Inc()
 }
 
 // ended ends what the monitor keeps of a session. Only if the supervisor itself has ended
@@ -186,7 +187,6 @@ func (v *supervised) ended(s *session, event supervision.Event) {
 	if s.bound() != nil {
 		p.services.Metrics.Sessions.WithLabelValues(p.name, s.mode.String()).Inc()
 	}
-	// Only now: who sees that the session is over finds it recorded and counted.
 	close(s.worker.(supervisedWorker).gone)
 	p.sessions.dismiss(s)
 }

@@ -243,11 +243,10 @@ func (s *session) end() {
 	p := s.pipeline
 	s.endpoint.close()
 	s.awaitExit()
-	s.release()
 	if s.bound() != nil {
 		p.services.Metrics.Sessions.WithLabelValues(p.name, s.mode.String()).Inc()
 	}
-	// Only now: who sees that the session is over may rely on its slot, and on the counts.
+	s.release() // only now: who sees that the slot is free may rely on the count
 	p.sessions.dismiss(s)
 	close(s.ended)
 }
