@@ -18,7 +18,7 @@
 
 /*
  * How many mounts may be kept: sessions need descriptors, too. Of those are the ends of
- * slots, sockets, and what one record brings or takes along.
+ * slots, sockets, connections that wait, and what one record brings or takes along.
  */
 static size_t
 mounts_kept(const struct supervisor *s)
@@ -26,7 +26,8 @@ mounts_kept(const struct supervisor *s)
 	const size_t slots = s->settings.slots;
 	/* There are no numbers for the ends of more. */
 	const size_t ended = slots < SHAI_FD_PIPE_COUNT ? slots : SHAI_FD_PIPE_COUNT;
-	const size_t others = ended * SHAI_SLOT_ENDS_MAX + slots * 4 + 2 * SHAI_DESCRIPTORS_MAX;
+	const size_t others =
+	    ended * SHAI_SLOT_ENDS_MAX + slots * 4 + s->settings.waiting + 2 * SHAI_DESCRIPTORS_MAX;
 	size_t kept = s->settings.mounts_max;
 
 	if (kept + others > s->files_max)
