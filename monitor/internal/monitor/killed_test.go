@@ -97,6 +97,20 @@ func (s *stack) startMonitorProcess(swap ...api.ApplyRequest) (*exec.Cmd, *bufio
 	return process, lines
 }
 
+// writtenBindings counts the logins that are in the files of the audit log, which another
+// monitor may be writing.
+func (s *stack) writtenBindings() (count int) {
+	s.t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.auditDirectory(), "*.jsonl"))
+	s.must(err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		s.must(err)
+		count += strings.Count(string(text), `"kind":"binding"`)
+	}
+	return count
+}
+
 // descendants lists every process beneath one, however deep.
 func descendants(t *testing.T, of int) []int {
 	t.Helper()
@@ -130,6 +144,7 @@ func TestMonitorIsKilled(t *testing.T) {
 		t.Fatalf("the view: %s", got)
 	}
 	s.awaitSnapshot()
+	waiting.Until(t, "both logins are recorded", func() bool { return s.writtenBindings() == 2 })
 	family := descendants(t, process.Process.Pid)
 	if len(family) < 5 { // keeper, zygote, three workers
 		t.Fatalf("processes of the monitor: %v", family)

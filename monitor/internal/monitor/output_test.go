@@ -16,6 +16,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // clerk is a pipeline whose task prints one line.
@@ -200,8 +201,12 @@ func TestSessionsAreNotLogged(t *testing.T) {
 	}
 	_, err := s.monitor.StopTask(t.Context(), "probe", "worker")
 	s.must(err)
-	log, err := s.monitor.TaskLog(t.Context(), api.TaskLogRequest{Pipeline: "probe", Task: "worker", As: "bob"})
-	s.must(err)
+	var log api.TaskLog
+	waiting.Until(t, "what the program has printed is in the log", func() bool {
+		log, err = s.monitor.TaskLog(t.Context(), api.TaskLogRequest{Pipeline: "probe", Task: "worker", As: "bob"})
+		s.must(err)
+		return log.Text != ""
+	})
 	if log.Text != "ready\n" || log.Label != "no obligations" {
 		t.Errorf("%+v", log)
 	}
