@@ -78,11 +78,11 @@ func (m *Monitor) checkRuntimes(resolved map[string]*manifest.Resolved) error {
 
 // guardedNow returns the places that the pipelines in force may not reach.
 func (m *Monitor) guardedNow() ([]runtimeroot.Place, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
 	var stores []string
+	m.mu.RLock()
 	for _, p := range m.pipelines {
 		stores = append(stores, socketOf(p.Spec()))
 	}
+	m.mu.RUnlock() // the other data directories may be on a file system that does not answer
 	return m.guardedPlaces(stores)
 }
