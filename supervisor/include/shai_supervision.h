@@ -41,7 +41,7 @@ enum shai_control_type {
 	SHAI_CONTROL_KEY = 5,        /* a principal's public key, or its removal */
 	SHAI_CONTROL_REGIONS = 6,    /* a part of the table of regions */
 	SHAI_CONTROL_SET = 7,        /* an instance's capability set */
-	SHAI_CONTROL_FORGET = 8,     /* the removal of sets */
+	SHAI_CONTROL_FORGET = 8,     /* the removal of a set */
 	SHAI_CONTROL_MODE = 9,       /* the mode of new sessions */
 	SHAI_CONTROL_FENCE = 10,     /* -> SHAI_CONTROL_FENCED */
 	SHAI_CONTROL_TERMINATE = 11, /* header only: SIGTERM to the zygote, which ends by itself */
@@ -155,8 +155,7 @@ struct shai_control_set {
 	char kv_password[SHAI_NAME_MAX];
 };
 
-#define SHAI_FORGET_END 1u /* live sessions of these sets end, too */
-#define SHAI_FORGET_ALL 2u /* all sets; principal and region are empty */
+#define SHAI_FORGET_END 1u /* live sessions of the set end, too */
 
 struct shai_control_forget {
 	struct shai_control_header header;

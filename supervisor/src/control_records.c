@@ -123,13 +123,10 @@ check_forget(struct bytes message, struct control *out)
 	const struct shai_control_forget *record = out->forget;
 
 	(void)message;
-	if ((record->flags & ~(SHAI_FORGET_END | SHAI_FORGET_ALL)) != 0 || record->reserved != 0)
+	if ((record->flags & ~SHAI_FORGET_END) != 0 || record->reserved != 0)
 		return "unknown flags";
 	if (!TEXT(record->principal) || !TEXT(record->region) || !TEXT(record->reason))
 		return "a text that is not padded UTF-8";
-	if ((record->flags & SHAI_FORGET_ALL) != 0 &&
-	    (record->principal[0] != '\0' || record->region[0] != '\0'))
-		return "all sets and one of them";
 	return NULL;
 }
 

@@ -79,14 +79,10 @@ sets_apply(struct sets *sets, const struct shai_control_set *record, const uint3
 void
 sets_forget(struct sets *sets, const struct shai_control_forget *record)
 {
-	if ((record->flags & SHAI_FORGET_ALL) != 0) {
-		sets_free(sets);
-	} else {
-		struct set *set = lookup(sets, record->principal, record->region);
+	struct set *set = lookup(sets, record->principal, record->region);
 
-		if (set != NULL)
-			take_out(sets, set);
-	}
+	if (set != NULL)
+		take_out(sets, set);
 }
 
 struct set *
@@ -116,9 +112,8 @@ set_release(struct set *set)
 bool
 set_named(const struct set *set, const struct shai_control_forget *record)
 {
-	return (record->flags & SHAI_FORGET_ALL) != 0 ||
-	       (strcmp(set->principal, record->principal) == 0 &&
-		   strcmp(set->region, record->region) == 0);
+	return strcmp(set->principal, record->principal) == 0 &&
+	       strcmp(set->region, record->region) == 0;
 }
 
 static int

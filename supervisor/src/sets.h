@@ -35,7 +35,7 @@ struct sets {
  */
 int sets_apply(struct sets *sets, const struct shai_control_set *record, const uint32_t *classes);
 
-/* Takes sets from the table. Who holds one keeps it. */
+/* Takes a set from the table. Who holds it keeps it. */
 void sets_forget(struct sets *sets, const struct shai_control_forget *record);
 
 /*
@@ -45,7 +45,7 @@ void sets_forget(struct sets *sets, const struct shai_control_forget *record);
 struct set *sets_hold(struct sets *sets, const char *principal, const char *region, int64_t now);
 void set_release(struct set *set); /* set may be NULL */
 
-/* Reports whether a set, held or forgotten, is of those that the record names. */
+/* Reports whether a set, held or forgotten, is the one that the record names. */
 bool set_named(const struct set *set, const struct shai_control_forget *record);
 
 bool set_has_class(const struct set *set, uint32_t number);

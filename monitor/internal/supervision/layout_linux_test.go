@@ -31,7 +31,7 @@ var constants = map[string]uint64{
 
 	"SHAI_PARAMETER_USER": uint64(ParameterUser), "SHAI_PARAMETER_REGION": uint64(ParameterRegion),
 	"SHAI_SET_ANALYZED": uint64(SetAnalyzed), "SHAI_SET_LEAVES": uint64(SetLeaves),
-	"SHAI_FORGET_END": uint64(ForgetEnd), "SHAI_FORGET_ALL": uint64(ForgetAll),
+	"SHAI_FORGET_END":    uint64(ForgetEnd),
 	"SHAI_EVENT_DECIDED": uint64(EventDecided),
 
 	"SHAI_CONTROL_SETTINGS": uint64(TypeSettings), "SHAI_CONTROL_SLOT": uint64(TypeSlot),

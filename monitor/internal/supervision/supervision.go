@@ -35,8 +35,7 @@ const (
 	SetAnalyzed uint32 = 1 // the analysis foresaw the instance
 	SetLeaves   uint32 = 2 // no policy question is left for a binding
 
-	ForgetEnd uint32 = 1 // live sessions of these sets end, too
-	ForgetAll uint32 = 2 // all sets; principal and region are empty
+	ForgetEnd uint32 = 1 // live sessions of the set end, too
 )
 
 // Type of a record.
@@ -181,7 +180,7 @@ type (
 		Classes    []uint32
 	}
 
-	// Forget removes sets.
+	// Forget removes a set.
 	Forget struct {
 		Principal string `text:"96"`
 		Region    string `text:"96"`
