@@ -157,7 +157,7 @@ func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabili
 		files = append(files, view, grant.Decisions)
 	}
 	if holds.keyValue != "" {
-		connection, err := s.pipeline.keyValue.Connect(holds.keyValue)
+		connection, err := s.pipeline.keyValueStore().Connect(holds.keyValue)
 		if err != nil {
 			return fmt.Errorf("connect %s to the key-value store: %w", holds.subject.Instance, err)
 		}
@@ -229,10 +229,10 @@ func (p *Pipeline) prepare(task *Task, values map[string]string, found *analysis
 	if holds.native, err = p.services.Backend.PrepareNative(directories); err != nil {
 		return nil, fmt.Errorf("prepare the directories of %s: %w", name, err)
 	}
-	grants := p.tupleGrants(found.Others)
-	if len(grants) > 0 && p.keyValue != nil {
-		user := kvfilter.User{Name: p.keyValue.UserName(name), Grants: grants}
-		if err := p.keyValue.Install(context.Background(), []kvfilter.User{user}); err != nil {
+	grants, store := p.tupleGrants(found.Others), p.keyValueStore()
+	if len(grants) > 0 && store != nil {
+		user := kvfilter.User{Name: store.UserName(name), Grants: grants}
+		if err := store.Install(context.Background(), []kvfilter.User{user}); err != nil {
 			holds.close()
 			return nil, fmt.Errorf("prepare key-value user of %s: %w", name, err)
 		}

@@ -12,11 +12,10 @@ import (
 )
 
 // openKeyValue connects to the confined key-value store as its administrator, once. A
-// pipeline without tuples needs no store. In mode baseline the task connects by itself.
+// pipeline without tuples needs no store. In mode baseline the task connects by itself. Calls
+// do not overlap. It holds no lock meanwhile: a store may take long to answer.
 func (p *Pipeline) openKeyValue(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.keyValue != nil || p.spec.KeyValue == nil || p.Mode() == wire.ModeBaseline {
+	if p.keyValueStore() != nil || p.spec.KeyValue == nil || p.Mode() == wire.ModeBaseline {
 		return nil
 	}
 	if p.services.Options.Secrets == "" {
@@ -31,6 +30,8 @@ func (p *Pipeline) openKeyValue(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the key-value store of pipeline %s: %w", p.name, err)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.keyValue = store
 	return nil
 }
@@ -46,7 +47,8 @@ func (p *Pipeline) keyValueStore() *kvfilter.Store {
 // nor a live session. Called after Fence, with Binding held, so that no instance is about to
 // get one.
 func (p *Pipeline) RetireUsers() {
-	if p.keyValue == nil {
+	store := p.keyValueStore()
+	if store == nil {
 		return
 	}
 	needed := map[string]bool{}
@@ -60,7 +62,7 @@ func (p *Pipeline) RetireUsers() {
 			needed[holds.keyValue] = true
 		}
 	}
-	if err := p.keyValue.Retain(needed); err != nil {
+	if err := store.Retain(needed); err != nil {
 		p.services.Logger.Error("key-value users whose instances have ended are still in the store", "pipeline", p.name,
 			"error", err)
 	}

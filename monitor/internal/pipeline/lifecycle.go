@@ -66,8 +66,8 @@ func (p *Pipeline) Readmit() { p.slots.resume() }
 // started.
 func (p *Pipeline) Close() {
 	p.closeConduits()
-	if p.keyValue != nil {
-		if err := p.keyValue.Close(); err != nil {
+	if store := p.keyValueStore(); store != nil {
+		if err := store.Close(); err != nil {
 			p.services.Logger.Warn("key-value store", "error", err)
 		}
 	}

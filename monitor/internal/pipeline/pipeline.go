@@ -45,7 +45,6 @@ type Pipeline struct {
 	// the acceptor's.
 	listening *os.File
 	acceptor  *acceptor
-	keyValue  *kvfilter.Store
 	user      *plan.User // that its tasks run as; nil: the monitor's
 
 	conduits conduits
@@ -57,6 +56,7 @@ type Pipeline struct {
 
 	mu         sync.Mutex
 	sets       map[string]*capabilitySet // by instance
+	keyValue   *kvfilter.Store           // nil until openKeyValue is called
 	unlistable []Unlistable              // as far as ExamineDirectories has found them
 }
 

@@ -112,7 +112,8 @@ func (t *Task) markReady() {
 }
 
 // Start launches the task unless it is running. It returns when the program has begun,
-// but does not wait until it is ready.
+// but does not wait until it is ready. Starts of a pipeline's tasks do not overlap, nor with
+// PrepareSets.
 func (t *Task) Start(ctx context.Context) error {
 	if err := t.pipeline.openKeyValue(ctx); err != nil {
 		return err

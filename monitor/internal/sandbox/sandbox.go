@@ -92,9 +92,9 @@ type Decider interface {
 	// Open decides on an open or stat by path.
 	Open(ctx context.Context, request OpenRequest) Verdict
 	// Accept is called where the backend does not supervise. It blocks until there is a
-	// connection for the worker. ctx ends when the worker
-	// ends. After Accept has succeeded, the worker belongs to the session: whoever began
-	// the session waits until the worker has ended.
+	// connection for the worker. ctx ends when the worker ends. After Accept has succeeded,
+	// the worker belongs to the session: whoever began the session waits until the worker has
+	// ended.
 	Accept(ctx context.Context, task Task, worker Worker) (*Accepted, error)
 	// Send decides on one write to a checked connection or channel, which the descriptor
 	// number identifies.

@@ -6,6 +6,7 @@
 //	spec.go                   what a task is and may do
 //	plan.go                   what its launcher will do
 //	permit.go                 what needs no decision of the monitor
+//	protection.go             what the sandbox's tests switch off
 //
 // For Linux:
 //
