@@ -347,6 +347,21 @@ harness_call(struct harness *h, int value)
 	return call;
 }
 
+void
+harness_stand_still(const struct harness *h)
+{
+	int status;
+
+	EXPECT(kill(h->supervisor, SIGSTOP) == 0);
+	EXPECT(waitpid(h->supervisor, &status, WUNTRACED) == h->supervisor && WIFSTOPPED(status));
+}
+
+void
+harness_go_on(const struct harness *h)
+{
+	EXPECT(kill(h->supervisor, SIGCONT) == 0);
+}
+
 int
 harness_wait(struct harness *h)
 {

@@ -61,6 +61,10 @@ void harness_prepare(
 /* Only starts it: no record is sent. */
 void harness_launch(struct harness *h, enum scenario scenario);
 
+/* Between the two, the supervisor does nothing; then it finds everything at once. */
+void harness_stand_still(const struct harness *h);
+void harness_go_on(const struct harness *h);
+
 /* Waits for the supervisor's end. Returns its wait status. */
 int harness_wait(struct harness *h);
 

@@ -194,22 +194,6 @@ a_transfer_that_waits_ends_with_its_session(void **state)
 	close(client.socket);
 }
 
-/* Lets the supervisor find everything that is sent before wake in one turn. */
-static void
-sleep_over(void)
-{
-	int status;
-
-	assert_int_equal(kill(h.supervisor, SIGSTOP), 0);
-	assert_int_equal(waitpid(h.supervisor, &status, WUNTRACED), h.supervisor);
-}
-
-static void
-wake(void)
-{
-	assert_int_equal(kill(h.supervisor, SIGCONT), 0);
-}
-
 /* The channel's question comes first, and takes its turn; the worker's has to wait for it. */
 static void
 a_message_in_the_turn_of_a_question_waits(void **state)
@@ -221,11 +205,11 @@ a_message_in_the_turn_of_a_question_waits(void **state)
 	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
-	sleep_over();
+	harness_stand_still(&h);
 	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
 	client_open(&client, 3);
 	client_finish_orders(&client);
-	wake();
+	harness_go_on(&h);
 	(void)asked_about(1);
 	answer(1, (int32_t[]){EACCES});
 	expect(&client, 0, 0, 3);
@@ -242,7 +226,7 @@ ends_served(const struct client *client)
 	client_reset(client, 5);
 	client_order(client, EXIT, 0, NULL, 0);
 	assert_true(client_closed(client));
-	wake();
+	harness_go_on(&h);
 	ended = harness_event(&h, SHAI_EVENT_ENDED);
 	assert_string_equal(ended->reason, "");
 	assert_int_equal(ended->counters[0], 5);
@@ -273,7 +257,7 @@ a_reset_counts_before_a_transfer_that_nobody_reads(void **state)
 	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
-	sleep_over();
+	harness_stand_still(&h);
 	transfer(&client, 0, 4, 3);
 	ends_served(&client);
 }
