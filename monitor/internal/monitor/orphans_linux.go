@@ -12,6 +12,15 @@ import (
 	"shai.dev/monitor/internal/taskid"
 )
 
+// awaitSupervisors waits until the supervisors of an earlier monitor have ended, which they do
+// by themselves when it is killed: until then they hold the addresses of their pipelines.
+func (m *Monitor) awaitSupervisors() {
+	if err := taskid.AwaitEnd(sandbox.IsOrphanedSupervisor); err != nil {
+		m.logger.Warn("the supervisor of an earlier monitor may still listen at the address of a pipeline, whose task then "+
+			"does not start; end it", "error", err)
+	}
+}
+
 // endOrphans kills what tasks of an earlier monitor have left, if monitor and keepers were
 // killed together: those processes keep the rights that they had, whatever is applied next.
 // Only a superuser's tasks have users by which their processes are known.

@@ -178,6 +178,33 @@ func TestChainsEndWithTheNextMonitor(t *testing.T) {
 	waiting.Until(t, "nothing of the chain runs", func() bool { return !runs() })
 }
 
+// A supervisor whose monitor was killed ends by itself, and holds the address of its pipeline
+// until then: the next monitor serves nobody before.
+func TestSupervisorsOfAnEarlierMonitorAreAwaited(t *testing.T) {
+	program, err := os.ReadFile("/bin/cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "shai-supervisor")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// It reads until the other program ends.
+	supervisor, other := exec.Command(path, "/proc/0/exe", "-"), exec.Command("/bin/sleep", "1")
+	if supervisor.Stdin, err = other.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(other.Start(), supervisor.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = supervisor.Wait(), other.Wait() }()
+	m := startedBare(t, bareOptions(t))
+	defer func() { _ = m.Close() }()
+	if left := living(t, []int{supervisor.Process.Pid}); len(left) > 0 {
+		t.Error("the monitor has begun before the supervisor of an earlier one has ended")
+	}
+}
+
 // A benchmark runs several monitors on one data directory, whose tasks have the same user.
 // None ends the tasks of another.
 func TestTasksOfARunningMonitorGoOn(t *testing.T) {

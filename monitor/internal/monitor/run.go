@@ -62,6 +62,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	if err := m.endOrphans(); err != nil {
 		return nil, err
 	}
+	m.awaitSupervisors()
 	if err := m.openCatalog(ctx); err != nil {
 		return nil, err
 	}

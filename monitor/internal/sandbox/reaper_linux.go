@@ -67,6 +67,23 @@ func IsKeeper(pid int) bool {
 	return err == nil && os.SameFile(own, other)
 }
 
+// IsOrphanedSupervisor reports whether a process is a supervisor whose monitor has ended. One
+// that is ending itself has no arguments any more, and counts as such.
+func IsOrphanedSupervisor(pid int) bool {
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil || strings.TrimSpace(string(name)) != supervisorName {
+		return false
+	}
+	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || len(arguments) == 0 {
+		return err == nil
+	}
+	monitor := 0
+	words := strings.Split(string(arguments), "\x00")
+	_, err = fmt.Sscanf(words[min(1, len(words)-1)], "/proc/%d/exe", &monitor)
+	return err == nil && monitor != parentOf(pid)
+}
+
 // programOf returns a path of the program that a process executes, which holds even after
 // the file was renamed.
 func programOf(pid int) string { return fmt.Sprintf("/proc/%d/exe", pid) }

@@ -241,6 +241,9 @@ func TestKeepers(t *testing.T) {
 		if IsKeeper(pid) != want {
 			t.Errorf("process %d is a keeper: %v", pid, !want)
 		}
+		if IsOrphanedSupervisor(pid) {
+			t.Errorf("process %d is a supervisor without its monitor", pid)
+		}
 	}
 	// One whose monitor has ended, and nobody's program of that name.
 	impostor := exec.Command("/bin/sleep", "1000")

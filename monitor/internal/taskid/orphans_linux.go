@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endLimit is how long EndOrphans waits for processes that it has killed.
+// endLimit is how long EndOrphans waits for processes that it has killed, and AwaitEnd for
+// those that end by themselves.
 const endLimit = 10 * time.Second
 
 // EndOrphans kills the processes of a user that have no keeper, waits until none is left,
@@ -40,6 +41,43 @@ func EndOrphans(user uint32, isKeeper func(pid int) bool) (ended int, err error)
 		seen = len(orphans) > 0
 		ended += len(orphans)
 	}
+}
+
+// AwaitEnd waits until those processes of the caller's user have ended of which isEnding
+// reports that they are ending by themselves. It asks about none of other PID namespaces.
+func AwaitEnd(isEnding func(pid int) bool) error {
+	deadline := time.Now().Add(endLimit)
+	all, err := processes()
+	if err != nil {
+		return err
+	}
+	for _, pid := range all {
+		if err := awaitOne(pid, isEnding, deadline); err != nil && !hasGone(err) {
+			return fmt.Errorf("wait for the end of process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+func awaitOne(pid int, isEnding func(pid int) bool, deadline time.Time) error {
+	status, err := statusOf(pid)
+	if err != nil || status.depth > 1 || !slices.Contains(status.users, uint32(unix.Geteuid())) { //nolint:gosec // never negative
+		return err
+	}
+	// Held before it is judged, so that its number means no other process.
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(pidfd)
+	if !isEnding(pid) {
+		return nil
+	}
+	ended, err := hasEnded(pidfd, time.Until(deadline))
+	if err == nil && !ended {
+		err = errors.New("it still runs")
+	}
+	return err
 }
 
 // nobodys is a user that no process has, as far as the machine's administrator has not

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const orphaned = 900004 // no process of the machine has it
@@ -197,5 +199,38 @@ func TestOrphansThatCannotBeEnded(t *testing.T) {
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: orphaned + 2, Gid: orphaned + 2}}
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, output)
+	}
+}
+
+// Who begins after others have ended finds nothing of them. Processes that are not meant are
+// not waited for.
+func TestAwaitEnd(t *testing.T) {
+	task := exec.Command("/bin/cat")
+	input, err := task.StdinPipe()
+	if err == nil {
+		err = task.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = task.Wait() }()
+	defer input.Close()
+	pidfd, err := unix.PidfdOpen(task.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pidfd)
+	err = AwaitEnd(func(int) bool { return false })
+	if ended, failure := hasEnded(pidfd, 0); err != nil || failure != nil || ended {
+		t.Fatalf("ended %v without a reason: %v, %v", ended, err, failure)
+	}
+	err = AwaitEnd(func(pid int) bool {
+		if pid == task.Process.Pid {
+			_ = input.Close() // it begins to end
+		}
+		return pid == task.Process.Pid
+	})
+	if ended, failure := hasEnded(pidfd, 0); err != nil || failure != nil || !ended {
+		t.Errorf("ended %v: %v, %v", ended, err, failure)
 	}
 }
