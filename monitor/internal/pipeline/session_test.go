@@ -72,6 +72,7 @@ func (s *fixture) wireSession(t *testing.T) *wireSession {
 	t.Cleanup(func() {
 		b.socket.Close()
 		_ = b.worker.Process.Kill()
+		<-b.ended // it uses the conduits, which the fixture closes: their numbers will be another test's
 	})
 	return b
 }
