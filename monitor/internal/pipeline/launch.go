@@ -227,14 +227,14 @@ func (t *Task) follow(output *os.File, ready chan struct{}, logPath string) {
 	reader := bufio.NewReaderSize(output, 64<<10)
 	for {
 		line, err := reader.ReadSlice('\n')
-		if bytes.Equal(bytes.TrimSpace(line), []byte(readyLine)) {
-			t.saysReady(ready)
-		}
 		if log != nil && len(line) > 0 {
 			before := failure
 			if _, failure = log.Write(line); failure != nil && before == nil {
 				t.pipeline.services.Logger.Error("task output is lost", "task", t.name, "error", failure)
 			}
+		}
+		if bytes.Equal(bytes.TrimSpace(line), []byte(readyLine)) { // now that it is in the log
+			t.saysReady(ready)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return

@@ -13,9 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/kvfilter"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/supervision"
@@ -90,6 +93,36 @@ func TestSupervisorsRevoke(t *testing.T) {
 	}
 	if fences != 2 { // before sessions are ended, and for the whole change
 		t.Errorf("the loss of two users waited for the supervisor %d times", fences)
+	}
+}
+
+// countedSessions is the number of sessions as others see it. It notes what is counted when it
+// changes.
+type countedSessions struct {
+	prometheus.Gauge
+	metrics *metrics.Metrics
+	noted   *[]uint64
+}
+
+func (c countedSessions) Inc() { c.note("shai_interceptions_total"); c.Gauge.Inc() }
+func (c countedSessions) Dec() { c.note("shai_sessions_total"); c.Gauge.Dec() }
+
+func (c countedSessions) note(counter string) {
+	*c.noted = append(*c.noted, c.metrics.Counters()[counter])
+}
+
+// A session's beginning and its end are counted before they are seen: who waits for them may
+// read the counts.
+func TestSessionsAreCountedBeforeTheyAreSeen(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	var noted []uint64
+	p.sessions.active = countedSessions{p.sessions.active, p.services.Metrics, &noted}
+	v, _ := superviseBare(t, p)
+	bindBare(t, v, 7, "bob", "worker(bob, de)")
+	v.Receive(supervision.Events{Events: []supervision.Event{{Kind: supervision.EventEnded, Session: 7, Worker: 4007}}})
+	if !slices.Equal(noted, []uint64{1, 1}) {
+		t.Errorf("when the session was seen to begin and to end, %v interceptions and sessions were counted", noted)
 	}
 }
 
