@@ -36,6 +36,7 @@ func TestFactsOnAFullDisk(t *testing.T) {
 	t.Cleanup(func() { _ = m.Close() }) // says that records are lost
 	applyBare(t, m, pipelinetest.Bare)
 	analyzeBare(t, m)
+	awaitSnapshot(t, options.State) // one that fails for want of room makes some
 	filler := filepath.Join(root, "filler")
 	if err := os.WriteFile(filler, make([]byte, 32<<20), 0o600); err == nil {
 		t.Fatal("the file system is larger than it should be")

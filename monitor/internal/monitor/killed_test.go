@@ -143,7 +143,7 @@ func TestMonitorIsKilled(t *testing.T) {
 	if got := alice.must("native /shai/view"); !strings.HasPrefix(got, "error ") {
 		t.Fatalf("the view: %s", got)
 	}
-	s.awaitSnapshot()
+	awaitSnapshot(t, s.options.State)
 	waiting.Until(t, "both logins are recorded", func() bool { return s.writtenBindings() == 2 })
 	family := descendants(t, process.Process.Pid)
 	if len(family) < 5 { // keeper, zygote, three workers

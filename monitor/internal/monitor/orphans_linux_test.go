@@ -47,7 +47,7 @@ func startForking(t *testing.T, s *stack, mode string) (monitor *exec.Cmd, task 
 	t.Helper()
 	s.manifests = map[string]string{"pipeline.yaml": strings.ReplaceAll(forking, "MODE", mode)}
 	monitor, _ = s.startMonitorProcess()
-	s.awaitSnapshot()
+	awaitSnapshot(t, s.options.State)
 	waiting.Until(t, "the task has forked", func() bool {
 		parent := parents(t)
 		task = slices.DeleteFunc(descendants(t, monitor.Process.Pid), func(pid int) bool {

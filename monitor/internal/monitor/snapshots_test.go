@@ -20,10 +20,10 @@ import (
 )
 
 // awaitSnapshot waits for the snapshot after an apply, which a process of its own examines.
-func (s *stack) awaitSnapshot() {
-	s.t.Helper()
-	waiting.Until(s.t, "a snapshot is taken", func() bool {
-		taken, err := filepath.Glob(filepath.Join(s.options.State, catalogFolder, "snapshots/*.db"))
+func awaitSnapshot(t *testing.T, state string) {
+	t.Helper()
+	waiting.Until(t, "a snapshot is taken", func() bool {
+		taken, err := filepath.Glob(filepath.Join(state, catalogFolder, "snapshots/*.db"))
 		return err == nil && len(taken) > 0
 	})
 }
