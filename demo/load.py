@@ -84,7 +84,7 @@ def table(tallies: dict[str, Tally]) -> Table:
     """Return a table of the members' answers so far."""
     made = Table(title="searches, by member (Ctrl-C ends)")
     for heading in ("member", "sessions", "queries", "results", "withheld", "withheld %", "broken off"):
-        made.add_column(heading, justify="left" if heading == "member" else "right")
+        made.add_column(heading, justify="left" if heading == "member" else "right", overflow="fold")
     for name, tally in tallies.items():
         share = 100 * tally.withheld / max(tally.results + tally.withheld, 1)
         figures = (tally.sessions, tally.queries, tally.results, tally.withheld)

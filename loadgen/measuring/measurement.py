@@ -110,7 +110,7 @@ class Meter:
             stack.enter(_mode(mode))
             to, users = stack.front_end, self._plan.concurrent_users
             outcome = self._load.run(Order(to.url, to.pipeline, to.service, 8, seconds, users, seed=0))
-            _believe(outcome, f"warming up mode {mode}")
+            believe(outcome, f"warming up mode {mode}")
 
     def order(self, turn: Turn, mispredicted: float = 0.0) -> Order:
         """Return the load of a slice."""
@@ -141,7 +141,7 @@ class Meter:
         used = {name: (total - cpu[name]) / 1e9 for name, total in stack.cpu(tasks).items()}
         after = stack.interceptions()
         stack.check()
-        _believe(outcome, f"mode {turn.mode}, {sessions(turn.session_length)}", bare=turn.session_length == BARE)
+        believe(outcome, f"mode {turn.mode}, {sessions(turn.session_length)}", bare=turn.session_length == BARE)
         latency = outcome.login_milliseconds if turn.session_length == BARE else outcome.search_milliseconds
         return Sample(
             round=turn.round,
@@ -180,7 +180,8 @@ def _mode(measured: str) -> str:
     return measured if measured in KNOWN_MODES else BASELINE
 
 
-def _believe(outcome: Outcome, what: str, *, bare: bool = False) -> None:
+def believe(outcome: Outcome, what: str, *, bare: bool = False) -> None:
+    """Raise MeasurementError when too many requests failed, or none was answered. Bare sessions only log in."""
     answered = outcome.sessions if bare else outcome.queries
     requests = answered + outcome.failures
     if not answered or not outcome.sessions or outcome.failures > MAXIMUM_FAILURES * requests:

@@ -30,7 +30,7 @@ from loadgen.datasets import corpus, crowd
 from loadgen.datasets.commands import SEED_COMMANDS
 from loadgen.errors import LoadgenError
 from loadgen.measuring import cores, ed25519, live
-from loadgen.measuring.measurement import SETTLE_SECONDS, Meter, Turn
+from loadgen.measuring.measurement import SETTLE_SECONDS, Meter, Turn, believe
 from loadgen.plan import BARE, BASELINE, UNLIMITED, Plan
 from loadgen.results import estimates, sessions, summary
 from loadgen.results.samples import SampleFile
@@ -221,7 +221,9 @@ class Sessions:
         with Counters(stack.members(stack.tasks())) as counters:
             outcome = driver.run(meter.order(turn))
             time.sleep(SETTLE_SECONDS)
-            return sessions.Counts(outcome.sessions, outcome.queries, counters.read())
+            found = counters.read()
+        believe(outcome, f"counting in mode {turn.mode}", bare=turn.session_length == BARE)
+        return sessions.Counts(outcome.sessions, outcome.queries, found)
 
     def hold(self, supervisor: Supervisor, sessions: int, revoked: int) -> dict[str, Any]:
         """Hold live sessions and revoke some of them; return what session.json contains about them."""

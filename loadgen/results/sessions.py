@@ -21,7 +21,7 @@ from loadgen.errors import LoadgenError
 from loadgen.plan import BARE, BASELINE, CONTROL, UNLIMITED
 from loadgen.results import estimates, samples
 from loadgen.results.summary import PER_SESSION, machine
-from loadgen.results.tables import SATURATED, WIDTH
+from loadgen.results.tables import SATURATED, WIDTH, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,10 +58,13 @@ class Counts:
         """Return the number of one kind for each session, of all processes."""
         return round(sum(self.numbers[kind].values()) / self.sessions, 2)
 
-    @property
-    def calls_of_guards(self) -> float:
-        """The system calls of monitor and supervisor for each query."""
-        return sum(self.numbers["syscalls"].get(name, 0) for name in ("monitor", "supervisor")) / self.queries
+    def supervisor_calls(self, bare: Counts) -> float:
+        """Return the supervisor's system calls for each query, without those for sessions that only log in.
+
+        The monitor's are not among them: it has some when nobody asks for anything, many for each of few queries.
+        """
+        own, begun = (count.numbers["syscalls"].get("supervisor", 0) for count in (self, bare))
+        return (own - begun / bare.sessions * self.sessions) / self.queries
 
 
 class Samples:
@@ -137,7 +140,7 @@ def summarise(
         "control_us_per_session": figure(found.difference(found.session(CONTROL), found.session(BASELINE))),
         "added_cpu_us_per_query": figure(found.difference(found.query(SHAI), found.query(BASELINE))),
         "control_us_per_query": figure(found.difference(found.query(CONTROL), found.query(BASELINE))),
-        "cpu_us_per_interception": figure(_prepared(found, near, far)),
+        "cpu_us_per_interception": figure(_prepared(found, counts[SHAI], near, far)),
         "cpu_us_per_interception_dynamic": figure(_evaluated(found)),
         "interceptions_per_query": {
             "dynamic": round(found.asked(DYNAMIC), 4),
@@ -180,15 +183,15 @@ def figure(estimate: Estimate) -> Figure:
     }
 
 
-def _prepared(found: Samples, near: Counts, far: Counts) -> Estimate:
+def _prepared(found: Samples, bare: Counts, near: Counts, far: Counts) -> Estimate:
     """Return the CPU time that an interception adds to an open, when the answer is prepared.
 
-    A query has one document, and so one interception if the document has to be asked for.
+    A query has one document, and so one interception if the document has to be asked for: the supervisor is asked.
     """
-    more = far.calls_of_guards - near.calls_of_guards
+    more = far.supervisor_calls(bare) - near.supervisor_calls(bare)
     if more < 1:
         raise UncountedError(
-            f"monitor and supervisor make {more:.2f} system calls more for a document that has to be asked for; with "
+            f"a supervisor makes {more:.2f} system calls more for a document that has to be asked for; with "
             "sessions that open documents natively (`shai doctor`: detached mounts) it is at least one"
         )
     return found.difference(*found.asking())
@@ -255,7 +258,7 @@ _FIGURES = (
 def _figures(results: Mapping[str, Any]) -> Table:
     table = _table("CPU time", "µs", "95 % interval")
     for name, about in _FIGURES:
-        table.add_row(about, _number(results[name]["value"]), _interval(results[name]))
+        table.add_row(about, three_digits(results[name]["value"]), _interval(results[name]))
     return table
 
 
@@ -264,7 +267,7 @@ def _series(results: Mapping[str, Any]) -> Table:
     kinds = (("faults", "minor page faults"), ("switches", "context switches"), ("syscalls", "system calls"))
     for kind, about in kinds:
         own = results[kind]
-        table.add_row(about, *(_number(own[name]) if name in own else _NOTHING for name in BARE_SERIES))
+        table.add_row(about, *(three_digits(own[name]) if name in own else _NOTHING for name in BARE_SERIES))
     rates = results["sessions_per_second"]
     table.add_row("sessions per second", *(f"{rates[name]['value']:.0f}" for name in BARE_SERIES))
     return table
@@ -274,7 +277,7 @@ def _processes(results: Mapping[str, Any]) -> Table:
     table = _table("CPU µs of such a session, by process", *BARE_SERIES)
     own = {series: results["by_process"][series]["cpu_us_per_session"] for series in BARE_SERIES}
     for name in own[SHAI]:
-        table.add_row(name, *(_number(own[series].get(name, 0.0)) for series in BARE_SERIES))
+        table.add_row(name, *(three_digits(own[series].get(name, 0.0)) for series in BARE_SERIES))
     return table
 
 
@@ -316,11 +319,6 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _number(value: float) -> str:
-    size = abs(value)
-    return f"{value:.{0 if size >= 100 else 1 if size >= 10 else 2}f}"  # noqa: PLR2004 - powers of ten
-
-
 def _interval(found: Mapping[str, float | None]) -> str:
     low, high = found["low"], found["high"]
-    return _NOTHING if low is None or high is None else f"{_number(low)} … {_number(high)}"
+    return _NOTHING if low is None or high is None else f"{three_digits(low)} … {three_digits(high)}"

@@ -263,17 +263,17 @@ def _caveat(figure: dict[str, Any]) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{_three_digits(share * 100)} %"
+    return f"{three_digits(share * 100)} %"
 
 
 def _micros(value: float) -> str:
-    return f"{_three_digits(value)} µs"
+    return f"{three_digits(value)} µs"
 
 
-def _three_digits(value: float) -> str:
-    """Format a number with three significant digits; more where there are no decimals."""
+def three_digits(value: float) -> str:
+    """Format a number with three significant digits; more where there are no decimals. Zero has no sign."""
     size = abs(value)
-    return f"{value:.{0 if size >= 100 else 1 if size >= 10 else 2}f}"  # noqa: PLR2004 - powers of ten
+    return f"{value:z.{0 if size >= 99.95 else 1 if size >= 9.995 else 2}f}"  # noqa: PLR2004 - rounded, powers of ten
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -153,6 +153,23 @@ def test_what_cannot_be_relied_on_is_marked_and_explained(
     assert [line[0] for line in explained] == ([mark[-1]] if caveat else [])
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.00"),
+        (-0.004, "0.00"),
+        (-0.006, "-0.01"),
+        (9.994, "9.99"),
+        (9.996, "10.0"),
+        (-99.94, "-99.9"),
+        (99.96, "100"),
+        (-1e9, "-1000000000"),
+    ],
+)
+def test_numbers_have_three_digits_at_the_edges_too(value: float, text: str) -> None:
+    assert tables.three_digits(value) == text
+
+
 def test_the_table_fits_100_columns(summary: dict[str, Any]) -> None:
     extreme = plain(-12.341, -23.456, 34.567)
     for entry in summary["throughput"]:

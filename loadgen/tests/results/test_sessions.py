@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from dataclasses import replace
@@ -50,18 +51,25 @@ def made(series: str, turn: Any) -> Sample:
     )  # fmt: skip
 
 
-def counts(calls: int) -> sessions.Counts:
-    """Of 100 sessions with 10 queries each."""
+def counts(calls: int, people: int = 100, queries: int = 1000) -> sessions.Counts:
+    """Count ``calls`` of the supervisor."""
     numbers = {kind: {"worker": 300, "monitor": 100} for kind in ("faults", "switches")}
-    return sessions.Counts(100, 1000, {**numbers, "syscalls": {"worker": 300, "monitor": 100, "supervisor": calls}})
+    calls_of = {"worker": 300, "monitor": 100, "supervisor": calls}
+    return sessions.Counts(people, queries, {**numbers, "syscalls": calls_of})
 
 
-def summarised(measured: list[Sample], far: int = 6000) -> dict[str, Any]:
-    counted = {name: counts(0) for name in ("baseline", "forked", "shai")}
+NOTHING, ASKED = counts(0), counts(6000)
+
+
+def summarised(
+    measured: list[Sample],
+    bare: sessions.Counts = NOTHING,
+    near: sessions.Counts = NOTHING,
+    far: sessions.Counts = ASKED,
+) -> dict[str, Any]:
+    counted = {"baseline": NOTHING, "forked": NOTHING, "shai": bare}
     size = {"rounds": len({one.round for one in measured}), "seed": 1}
-    return sessions.summarise(
-        measured, ed25519=ED25519, counts=counted, near=counts(0), far=counts(far), size=size, seed=1
-    )
+    return sessions.summarise(measured, ed25519=ED25519, counts=counted, near=near, far=far, size=size, seed=1)
 
 
 @pytest.fixture
@@ -147,8 +155,16 @@ def test_an_interception_that_nobody_counted_has_no_cost() -> None:
 
 @pytest.mark.parametrize("far", [0, 999])
 def test_documents_that_are_not_asked_for_tell_nothing_about_interceptions(far: int) -> None:
-    with pytest.raises(sessions.UncountedError, match=r"make \d\.\d\d system calls more for a document"):
-        summarised(made_samples(), far=far)
+    with pytest.raises(sessions.UncountedError, match=r"makes \d\.\d\d system calls more for a document"):
+        summarised(made_samples(), far=counts(far))
+
+
+@pytest.mark.parametrize(("asks", "counted"), [(6, True), (0, False)])
+def test_a_busy_machine_that_answers_few_queries_does_not_hide_who_is_asked(*, asks: int, counted: bool) -> None:
+    """With 4 users, 5 queries near and 400 far: sessions of 60 calls each outnumber what is asked for."""
+    near, far = counts(4 * 60 + 3 * 5, 4, 5), counts(4 * 60 + (3 + asks) * 400, 4, 400)
+    with contextlib.nullcontext() if counted else pytest.raises(sessions.UncountedError):
+        summarised(made_samples(), counts(100 * 60), near, far)
 
 
 numbers = st.floats(min_value=-1e6, max_value=1e6)
@@ -159,3 +175,20 @@ def test_a_shifted_estimate_keeps_its_width(value: float, by: float) -> None:
     moved = sessions.shifted(Estimate(value, value - 1, math.inf), by)
     assert moved.value - moved.low == pytest.approx(1)
     assert moved.high == math.inf
+
+
+@pytest.mark.parametrize("value", [0.0, -0.001, 9.996, 99.96, -99.96, 123456.7, -123456.7, 9999999.4])
+def test_tables_show_every_measured_number_completely(found: dict[str, Any], value: float) -> None:
+    number = {"value": value, "low": value, "high": value}
+    found["live"] = {**LIVE, "memory_kib_per_session": round(value)}
+    for name in [name for name in found if "_us_per_" in name]:
+        found[name] = number
+    found["sessions_per_second"] = dict.fromkeys(sessions.BARE_SERIES, number)
+    for kind in ("faults", "switches", "syscalls"):
+        found[kind] = dict.fromkeys(found[kind], value)
+    for own in found["by_process"].values():
+        own["cpu_us_per_session"] = {"a task with a name of forty characters in all": value}
+    lines = sessions.plain(found).splitlines()
+    assert max(map(len, lines)) <= tables.WIDTH
+    assert all(line == line.rstrip() for line in lines)
+    assert not [line for line in lines if "…" in line.replace(" … ", "")]
