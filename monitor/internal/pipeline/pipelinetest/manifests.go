@@ -9,6 +9,9 @@ import (
 	"crypto/sha256"
 	_ "embed" // for the manifests
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
@@ -49,15 +52,21 @@ func Define(t testing.TB) map[string]string {
 	return map[string]string{"LISTEN": FreeAddress(t), "LINKER": linker}
 }
 
-// FreeAddress returns an address on loopback at which nobody listens.
+// FreeAddress returns an address on loopback at which nobody listens. Its port is chosen at
+// random below those that the kernel gives to clients, so that no connection takes it before
+// its server listens.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(15000))) //nolint:gosec // not a secret
+		switch {
+		case err == nil:
+			defer listener.Close()
+			return listener.Addr().String()
+		case !errors.Is(err, unix.EADDRINUSE):
+			t.Fatal(err)
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // Key returns a principal's key pair, the same in every run.
