@@ -65,7 +65,11 @@ static int
 regions(struct supervisor *s, const struct control *record, struct descriptors *received)
 {
 	(void)received;
-	return regions_apply(&s->regions, record->regions, record->region);
+	if (regions_apply(&s->regions, record->regions, record->region) != 0)
+		return -1;
+	if (record->regions->last != 0)
+		sessions_follow_regions(s);
+	return 0;
 }
 
 static int

@@ -152,6 +152,19 @@ end_without_user(struct supervisor *s, struct session *session, const char *reas
 	session_end_quietly(s, session, reason);
 }
 
+void
+sessions_follow_regions(struct supervisor *s)
+{
+	for (uint32_t i = 0; i < s->settings.slots; i++) {
+		struct session *session = &s->session[i];
+
+		if (session_lives(session) && session->state != SESSION_BOUND &&
+		    strcmp(session->region, regions_find(&s->regions, session->peer)) != 0)
+			end_without_user(s, session,
+			    "the region of the connection's address has changed; connect again");
+	}
+}
+
 /* Ends a session of a crowd, once it had time to log in. Returns when that is. */
 static int64_t
 limit_crowd(struct supervisor *s, struct session *session, int64_t now)

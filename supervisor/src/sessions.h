@@ -24,6 +24,12 @@ void session_end(struct supervisor *s, struct session *session, const char *reas
 /* The same, if another event or the monitor itself says why. */
 void session_end_quietly(struct supervisor *s, struct session *session, const char *reason);
 
+/*
+ * The table of regions has changed: ends the sessions without a user whose address is in
+ * another region now. The monitor ends the others, if policies say so.
+ */
+void sessions_follow_regions(struct supervisor *s);
+
 /* The worker of a session is about to be reaped. how says how it ended. */
 void session_worker_gone(struct supervisor *s, struct session *session, const char *how);
 

@@ -183,6 +183,49 @@ a_set_that_leaves_nothing_to_decide_binds_a_waiting_login(void **state)
 	close(client.socket);
 }
 
+/* Puts a network of 127.0.0.0/8 into a region. */
+static void
+move(uint8_t network, uint32_t bits)
+{
+	struct {
+		struct shai_control_regions head;
+		struct shai_control_region region;
+	} record = {.head = {.header = control_header(SHAI_CONTROL_REGIONS, sizeof(record)),
+			.first = 1,
+			.last = 1,
+			.count = 1},
+	    .region = {.address = {[10] = 0xff, 0xff, 127, network}, .bits = bits, .region = "us"}};
+
+	harness_send(&h, &record, sizeof(record), NULL);
+	harness_fence(&h);
+}
+
+/* The worker knows the former region, and who logs in would get its set. */
+static void
+a_connection_whose_address_moves_is_ended(void **state)
+{
+	struct client bound, unbound;
+	int file;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	bound = client_begin(&h);
+	(void)client_bind(&bound, "alice");
+	unbound = client_begin(&h);
+	move(9, 96 + 16);
+	assert_false(client_has_report(&unbound));
+	move(0, 96 + 8);
+	assert_true(client_closed(&unbound));
+	(void)harness_event(&h, SHAI_EVENT_REFUSED);
+	close(unbound.socket);
+	client_open(&bound, 3); /* the monitor decides on a session with a user */
+	assert_int_equal(client_opened(&bound, &file), 0);
+	close(bound.socket);
+	unbound = client_begin(&h);
+	assert_string_equal(unbound.connected.region, "us");
+	close(unbound.socket);
+}
+
 #define TEST(name) HARNESS_TEST(name, &h)
 
 int
@@ -193,6 +236,7 @@ main(void)
 	    TEST(a_key_that_is_removed_binds_no_waiting_login),
 	    TEST(a_set_that_changes_is_decided_on_again),
 	    TEST(a_set_that_leaves_nothing_to_decide_binds_a_waiting_login),
+	    TEST(a_connection_whose_address_moves_is_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

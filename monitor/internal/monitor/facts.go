@@ -46,9 +46,12 @@ func (m *Monitor) changeFacts(ctx context.Context, change func() (*catalog.Chang
 	for _, fact := range done.Added {
 		m.recordFact("add", fact)
 	}
-	m.services.RefreshRegions()
+	moved := m.services.RefreshRegions()
 	for _, p := range m.pipelines {
 		p.Follow(done)
+		if moved {
+			result.SessionsReset += p.EndMoved()
+		}
 	}
 	// If one pipeline fails, the capability sets of the others must still be updated.
 	failures := []error{err}

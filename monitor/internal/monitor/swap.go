@@ -149,10 +149,18 @@ func (s *swap) putInForce(pipelines map[string]*pipeline.Pipeline, bundle *manif
 	m.mu.Lock()
 	m.pipelines, m.bundle, m.applied = pipelines, bundle, applied
 	m.mu.Unlock()
-	m.services.RefreshRegions()
+	moved := m.services.RefreshRegions()
 	m.record(audit.Event{Kind: audit.Bundle, Operation: operation, Allowed: true,
 		Reason: fmt.Sprintf("version %d, %s", m.state().Bundle().Version, m.state().BundleHash())})
 	s.follow(change)
+	if !moved {
+		return
+	}
+	for name, p := range pipelines {
+		if s.old[name] == p {
+			p.EndMoved() // the sessions of others have ended
+		}
+	}
 }
 
 // follow updates the analyses and capability sets of the pipelines that the swap does not

@@ -88,6 +88,26 @@ func (p *Pipeline) revoke(affected []analysis.Affected) int {
 	})
 }
 
+// EndMoved ends sessions whose address is in another region than when they began: those
+// without a user, so that nobody logs in to the former region, and with immediate revocation
+// also those with one, whose number it returns. Called after Follow, which tells supervisors
+// the regions. The caller holds Binding.
+func (p *Pipeline) EndMoved() (reset int) {
+	endAll(slices.DeleteFunc(p.live(), func(s *session) bool {
+		if s.region == p.services.regionOf(s.peer) {
+			return true
+		}
+		if s.bound() == nil {
+			return false
+		}
+		if p.spec.Revocation == revokeAtOnce {
+			reset++
+		}
+		return p.spec.Revocation != revokeAtOnce
+	}), func() {})
+	return reset
+}
+
 // endAll ends sessions. tell makes supervisors end theirs.
 func endAll(sessions []*session, tell func()) int {
 	tell()

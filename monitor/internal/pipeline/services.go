@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,10 +94,13 @@ func (s *Services) Close() error {
 	return errors.Join(failures...)
 }
 
-// RefreshRegions derives the regions of addresses from the facts as they are now.
-func (s *Services) RefreshRegions() {
+// RefreshRegions derives the regions of addresses from the facts as they are now, and
+// reports whether they have changed. Sessions follow with [Pipeline.EndMoved].
+func (s *Services) RefreshRegions() (changed bool) {
 	table := newRegionTable(s.state())
+	changed = !slices.Equal(table, s.regionTable())
 	s.regions.Store(&table)
+	return changed
 }
 
 func (s *Services) state() *catalog.State { return s.Catalog.State() }
