@@ -60,10 +60,11 @@ func TestAddressThatMoves(t *testing.T) {
 	}
 }
 
-var inGermany, inAmerica = apiFact("regions", "prefix", "127.0.1.0/24", "de"), apiFact("regions", "prefix", "127.0.1.0/24", "us")
-
 func (s *stack) moveByFacts() {
-	s.changeFacts(api.FactChange{Remove: []api.Fact{inGermany}, Add: []api.Fact{inAmerica}})
+	s.changeFacts(api.FactChange{
+		Remove: []api.Fact{apiFact("regions", "prefix", "127.0.1.0/24", "de")},
+		Add:    []api.Fact{apiFact("regions", "prefix", "127.0.1.0/24", "us")},
+	})
 }
 
 func (s *stack) moveByBundle() {
