@@ -12,7 +12,8 @@
 #include "sessions.h"
 #include "text.h"
 
-#define AT_ONCE 8 /* messages of one worker in one turn: others have theirs, too */
+#define AT_ONCE 8     /* messages of one worker in one turn: others have theirs, too */
+#define LEFT_MAX 1024 /* more than a socket holds: who goes on writing has not ended */
 
 static void
 violate(struct supervisor *s, struct session *session, const char *problem)
@@ -63,12 +64,12 @@ worker_messages_finish(struct supervisor *s, struct session *session)
 	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
 	ssize_t length;
 
-	while (session_lives(session) && (length = packet_receive(session->socket.descriptor,
-					      message, sizeof(message), NULL)) > 0) {
-		struct bytes received = {message, (size_t)length, 0};
+	for (int i = 0; i < LEFT_MAX && session_lives(session); i++) {
 		struct worker_record record;
 
-		if (worker_decode(received, &session->conversation, &record) != NULL)
+		length = packet_receive(session->socket.descriptor, message, sizeof(message), NULL);
+		if (length <= 0 || worker_decode((struct bytes){message, (size_t)length, 0},
+				       &session->conversation, &record) != NULL)
 			break;
 		if (record.type == SHAI_RESET)
 			reset(s, session, record.reset);
