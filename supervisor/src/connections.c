@@ -81,6 +81,17 @@ report_limit(
 	memcpy(event->peer, address, sizeof(event->peer));
 }
 
+/* Reports why a connection is closed, or counts it where its address has been reported often. */
+static void
+report_closed(
+    struct supervisor *s, const uint8_t address[SHAI_ADDRESS_SIZE], char reason[SHAI_REASON_MAX])
+{
+	uint32_t withheld;
+
+	if (events_room() && limits_report(&s->limits, address, loop_now(), &withheld))
+		report_limit(address, reason, withheld);
+}
+
 /* Fills in a session for a connection, in a free slot. */
 static void
 prepare(struct supervisor *s, struct session *session, const uint8_t address[SHAI_ADDRESS_SIZE])
@@ -114,7 +125,7 @@ tell_worker(const struct supervisor *s, const struct session *session, int socke
 
 /*
  * Places everything in the worker, the connection last: its accept4 returns with it, so
- * the worker never sees an incomplete session. Returns 0, or -1 with errno.
+ * the worker never sees an incomplete session. Returns 0 or -1.
  */
 static int
 place(struct supervisor *s, const struct session *session, int theirs, int connection)
@@ -138,28 +149,39 @@ place(struct supervisor *s, const struct session *session, int theirs, int conne
 }
 
 /*
- * Begins a prepared session with a worker. Returns 0, or -1 with errno; then nothing of it
- * is left, and the worker gets no other.
+ * Makes the socket of a prepared session, with the worker's first message in it. Returns the
+ * worker's end, or -1; then nothing of it is left.
  */
 static int
-begin(struct supervisor *s, struct session *session, struct worker *worker, int connection)
+open_socket(struct supervisor *s, struct session *session)
 {
-	int ends[2], result = -1, reason;
+	int ends[2];
 
-	session->worker = worker;
 	if (getrandom(session->nonce, sizeof(session->nonce), 0) != sizeof(session->nonce) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
-	/* What a worker has cannot be taken back, so all else that may fail comes first. */
-	if (worker_messages_watch(s, session, ends[0]) != 0)
+	if (worker_messages_watch(s, session, ends[0]) != 0) {
 		(void)close(ends[0]);
-	else if (tell_worker(s, session, ends[0]) == 0)
-		result = place(s, session, ends[1], connection);
-	reason = errno;
-	(void)close(ends[1]);
-	if (result != 0) {
+	} else {
+		if (tell_worker(s, session, ends[0]) == 0)
+			return ends[1];
 		loop_forget(&session->socket);
-		errno = reason;
+	}
+	(void)close(ends[1]);
+	return -1;
+}
+
+/*
+ * Begins a session, whose socket is there, with a worker. Returns 0, or -1; then the session
+ * has no socket any more, and the worker gets no other session.
+ */
+static int
+begin(struct supervisor *s, struct session *session, struct worker *worker, int theirs,
+    int connection)
+{
+	session->worker = worker;
+	if (place(s, session, theirs, connection) != 0) {
+		loop_forget(&session->socket);
 		return -1;
 	}
 	worker_become(s, worker, WORKER_SERVING);
@@ -168,20 +190,30 @@ begin(struct supervisor *s, struct session *session, struct worker *worker, int 
 	return 0;
 }
 
-/* Gives a connection to the next worker that lives. */
+/* Gives a connection to the next worker that lives. Without a socket for both, workers stay. */
 static void
 serve(struct supervisor *s, int connection, const uint8_t address[SHAI_ADDRESS_SIZE])
 {
 	struct session *session = slot_free(s);
+	char reason[SHAI_REASON_MAX];
 	struct worker *worker;
+	int theirs, result;
 
 	prepare(s, session, address);
-	while ((worker = workers_in(s, WORKER_IDLE)) != NULL) {
-		if (begin(s, session, worker, connection) == 0)
+	/* What a worker has cannot be taken back, so all else that may fail comes first. */
+	while ((worker = workers_in(s, WORKER_IDLE)) != NULL &&
+	       (theirs = open_socket(s, session)) >= 0) {
+		result = begin(s, session, worker, theirs, connection);
+		(void)close(theirs);
+		if (result == 0)
 			return;
 		/* It may hold a part of a session; if it is dead already, nothing happens. */
 		worker_become(s, worker, WORKER_REFUSED);
 		(void)kill(worker->pid, SIGKILL);
+	}
+	if (worker != NULL) {
+		(void)snprintf(reason, sizeof(reason), "the session's socket cannot be made: %m");
+		report_closed(s, address, reason);
 	}
 	session_become(session, SESSION_NONE);
 }
@@ -212,13 +244,11 @@ serve_queue(struct supervisor *s)
 {
 	char reason[SHAI_REASON_MAX];
 	struct queued next;
-	uint32_t withheld;
 
 	while (is_ready(s) && queue_take(&s->queue, crowd_size, s, &next)) {
 		if (crowd_refuses(s, next.address, loop_now())) {
 			crowd_reason(s, reason);
-			if (limits_report(&s->limits, next.address, loop_now(), &withheld))
-				report_limit(next.address, reason, withheld);
+			report_closed(s, next.address, reason);
 		} else if (!has_gone(next.connection)) {
 			serve(s, next.connection, next.address);
 		}
@@ -232,17 +262,14 @@ wait_for_worker(struct supervisor *s, int connection, const uint8_t address[SHAI
 {
 	char reason[SHAI_REASON_MAX];
 	struct queued out;
-	uint32_t withheld;
 
 	if (!queue_add(&s->queue, connection, address, s->settings.waiting, &out))
 		return;
 	(void)close(out.connection);
-	if (!events_room() || !limits_report(&s->limits, out.address, loop_now(), &withheld))
-		return;
 	(void)snprintf(reason, sizeof(reason),
 	    "more than %u connections wait for a worker, most of them of this address",
 	    s->settings.waiting);
-	report_limit(out.address, reason, withheld);
+	report_closed(s, out.address, reason);
 }
 
 static void

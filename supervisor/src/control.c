@@ -32,6 +32,8 @@ settings(struct supervisor *s, const struct control *record, struct descriptors 
 	s->settings = *record->settings;
 	s->mode = (enum shai_mode)s->settings.mode;
 	s->configured = true;
+	/* Whoever connects must not take the descriptors that sessions need. */
+	s->settings.waiting = (uint32_t)sessions_spare_files(s, 0, s->settings.waiting);
 	slots_begin(s);
 	events_begin(s->settings.slots);
 	if (connections_listen(s, received->number[0]) != 0)

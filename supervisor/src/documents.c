@@ -16,25 +16,6 @@
 
 #define BUCKET 1024 /* documents in one directory of a class */
 
-/*
- * How many mounts may be kept: sessions need descriptors, too. Of those are the ends of
- * slots, sockets, connections that wait, and what one record brings or takes along.
- */
-static size_t
-mounts_kept(const struct supervisor *s)
-{
-	const size_t slots = s->settings.slots;
-	/* There are no numbers for the ends of more. */
-	const size_t ended = slots < SHAI_FD_PIPE_COUNT ? slots : SHAI_FD_PIPE_COUNT;
-	const size_t others =
-	    ended * SHAI_SLOT_ENDS_MAX + slots * 4 + s->settings.waiting + 2 * SHAI_DESCRIPTORS_MAX;
-	size_t kept = s->settings.mounts_max;
-
-	if (kept + others > s->files_max)
-		kept = s->files_max > others ? s->files_max - others : 0;
-	return kept > 0 ? kept : 1;
-}
-
 int
 documents_begin(struct supervisor *s, int view, int classes)
 {
@@ -51,7 +32,8 @@ documents_begin(struct supervisor *s, int view, int classes)
 	if (map == MAP_FAILED)
 		return -1;
 	s->classes = map;
-	s->mounts = mounts_new(view, mounts_kept(s));
+	s->mounts =
+	    mounts_new(view, sessions_spare_files(s, s->settings.waiting, s->settings.mounts_max));
 	return s->mounts == NULL ? -1 : 0;
 }
 

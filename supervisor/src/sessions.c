@@ -68,6 +68,29 @@ session_await(struct session *session)
 	session->supervisor->awaited++;
 }
 
+/*
+ * How many descriptors sessions need: the ends of slots, of each a socket and a connection to
+ * the key-value store, and what one record brings or takes along.
+ */
+static size_t
+files_needed(const struct supervisor *s)
+{
+	const size_t slots = s->settings.slots;
+	/* There are no numbers for the ends of more. */
+	const size_t ended = slots < SHAI_FD_PIPE_COUNT ? slots : SHAI_FD_PIPE_COUNT;
+
+	return ended * SHAI_SLOT_ENDS_MAX + slots * 2 + 2 * SHAI_DESCRIPTORS_MAX;
+}
+
+size_t
+sessions_spare_files(const struct supervisor *s, size_t others, size_t wanted)
+{
+	const size_t taken = files_needed(s) + others;
+	const size_t left = s->files_max > taken ? s->files_max - taken : 1;
+
+	return wanted < left ? wanted : left;
+}
+
 struct session *
 session_find(struct supervisor *s, uint64_t id)
 {

@@ -42,6 +42,12 @@ void session_become(struct session *session, enum session_state state);
 /* Lets no fence be answered before the worker of a session that is ending is gone. */
 void session_await(struct session *session);
 
+/*
+ * How many of the wanted descriptors this process may have open, beside others and those that
+ * sessions need. At least 1 if any is wanted. The supervisor has its settings.
+ */
+size_t sessions_spare_files(const struct supervisor *s, size_t others, size_t wanted);
+
 /* Whether the worker of a session may still say something. */
 bool session_lives(const struct session *session);
 

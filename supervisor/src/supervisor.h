@@ -110,6 +110,7 @@ struct session {
 	bool reset;      /* the worker has said that the session is over */
 	bool awaited;    /* while it is ending, a fence is not answered */
 	bool violated;   /* an invalid record of its channel was recorded */
+	bool broken;     /* the worker broke the protocol */
 	bool explained;  /* another event, or the monitor, says why it ends */
 	char reason[SHAI_REASON_MAX]; /* why it ends; empty: the worker's own doing */
 	struct shai_counters counters;

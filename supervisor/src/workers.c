@@ -180,6 +180,20 @@ describe(const siginfo_t *ended, char reason[SHAI_REASON_MAX])
 		    ended->si_status);
 }
 
+/*
+ * Whether a worker, which had a session, may be failing at its start: it ended by its own doing,
+ * early, and before its client's first login. Others had to end, or were brought to it by their
+ * client; each has cost a client a connection, so they are not forked without pause.
+ */
+static bool
+may_be_failing(const struct worker *worker)
+{
+	const struct session *session = worker->session;
+	bool own = session->reason[0] == '\0' || session->broken;
+
+	return own && session->asked == 0 && loop_now() - worker->born < EARLY;
+}
+
 static void
 worker_ended(struct supervisor *s, const siginfo_t *ended)
 {
@@ -193,7 +207,7 @@ worker_ended(struct supervisor *s, const siginfo_t *ended)
 		worker_messages_finish(s, session);
 		if (session->reset)
 			back_off(s, false);
-		else if (loop_now() - worker->born < EARLY)
+		else if (may_be_failing(worker))
 			back_off(s, true);
 		session_worker_gone(s, session, reason);
 	} else if (!s->zygote_ended && !s->lost) {

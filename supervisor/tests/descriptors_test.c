@@ -2,26 +2,29 @@
  *
  * The real supervisor where a process may have few descriptors.
  */
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness.h"
 
-#define FEW 800 /* the launcher's descriptors are moved to numbers up to 770 */
-#define USERS 5
-#define WAITING 530
+#define FEW 1400 /* the launcher's descriptors are moved to numbers up to 770 */
+#define USERS 6
+#define WAITING 850
+#define SLOTS 16
 
 static struct harness h;
 
 static void
-start_with_few_descriptors(uint32_t waiting)
+start_with_few_descriptors(uint32_t waiting, uint32_t slots)
 {
 	const struct rlimit few = {.rlim_cur = FEW, .rlim_max = FEW};
 	struct shai_control_settings settings = harness_settings();
 
 	settings.mounts_max = 4096;
 	settings.waiting = waiting;
+	settings.slots = slots;
 	/* Of this process, too, which may not be able to raise it again. */
 	EXPECT(setrlimit(RLIMIT_NOFILE, &few) == 0);
 	harness_start(&h, SERVES, &settings);
@@ -71,7 +74,7 @@ static void
 directories_that_are_kept_keep_nobody_out(void **state)
 {
 	(void)state;
-	start_with_few_descriptors(64);
+	start_with_few_descriptors(64, 2);
 	serve_users();
 }
 
@@ -83,7 +86,7 @@ connections_that_wait_leave_room_for_sessions(void **state)
 	struct client busy[2];
 
 	(void)state;
-	start_with_few_descriptors(WAITING);
+	start_with_few_descriptors(WAITING, 2);
 	serve_users();
 	for (size_t i = 0; i < COUNT(busy); i++)
 		busy[i] = client_begin(&h);
@@ -100,12 +103,126 @@ connections_that_wait_leave_room_for_sessions(void **state)
 		(void)close(waiting[i]);
 }
 
+/* A connection, or -1 if this process may not have more. */
+static int
+connect_silently(void)
+{
+	int room = dup(h.control);
+
+	if (room < 0)
+		return -1;
+	(void)close(room);
+	return client_connect(&h);
+}
+
+/* Answers a worker's question about a document with a file. */
+static void
+send_document(int file)
+{
+	struct {
+		struct shai_control_relay head;
+		struct shai_open request;
+	} question;
+	struct {
+		struct shai_control_relay head;
+		struct shai_opened record;
+	} answer = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer))},
+	    .record = {.header = {.version = SHAI_WIRE_VERSION,
+			   .type = SHAI_OPENED,
+			   .size = sizeof(answer.record),
+			   .sequence = 12},
+		.count = 1}};
+	const struct descriptors with = {.number = {file}, .count = 1};
+
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	answer.head.session = question.head.session;
+	harness_send(&h, &answer, sizeof(answer), &with);
+}
+
+/*
+ * As many as may wait by the settings, and more than there are descriptors for: this process
+ * has fewer others open than the supervisor, which has the ends of slots.
+ */
+static void
+no_more_connections_wait_than_leave_room_for_answers(void **state)
+{
+	static int waiting[FEW];
+	size_t count = 0;
+	struct client clients[SLOTS];
+	int file;
+
+	(void)state;
+	start_with_few_descriptors(SHAI_WAITING_MAX, SLOTS);
+	for (size_t i = 0; i < SLOTS; i++)
+		clients[i] = client_begin(&h);
+	(void)client_bind(&clients[0], "alice");
+	harness_fence(&h); /* the seccomp listener, too, has come before this process is full */
+	while ((waiting[count] = connect_silently()) >= 0)
+		count++;
+	for (size_t i = 0; i < FEW; i++) /* each lets the supervisor accept some */
+		harness_fence(&h);
+	client_open(&clients[0], DOCUMENT_OF_BOB);
+	send_document(h.output);
+	assert_int_equal(client_opened(&clients[0], &file), 0);
+	for (size_t i = 0; i < count; i++)
+		(void)close(waiting[i]);
+	for (size_t i = 0; i < SLOTS; i++)
+		(void)close(clients[i].socket);
+}
+
+/* The numbers of the supervisor's first two descriptors that are free. */
+static void
+find_free(rlim_t number[2])
+{
+	char path[64];
+
+	for (rlim_t i = 0, found = 0; found < 2; i++) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%u", h.supervisor, (unsigned)i);
+		if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+			number[found++] = i;
+	}
+}
+
+/* There is one for the connection, none for the socket between the supervisor and the worker. */
+static void
+workers_outlive_a_lack_of_descriptors(void **state)
+{
+	const struct shai_control_event *event;
+	struct shai_control_idle idle;
+	struct rlimit usual, scarce;
+	rlim_t number[2];
+	struct client client;
+
+	(void)state;
+	start_with_few_descriptors(WAITING, 2);
+	(void)harness_receive(&h, SHAI_CONTROL_IDLE, &idle, sizeof(idle));
+	harness_fence(&h);
+	find_free(number);
+	EXPECT(prlimit(h.supervisor, RLIMIT_NOFILE, NULL, &usual) == 0);
+	scarce = (struct rlimit){.rlim_cur = number[1], .rlim_max = usual.rlim_max};
+	EXPECT(prlimit(h.supervisor, RLIMIT_NOFILE, &scarce, NULL) == 0);
+	client.socket = client_connect(&h);
+	assert_true(client_closed(&client));
+	event = harness_event(&h, SHAI_EVENT_LIMIT);
+	assert_string_equal(
+	    event->reason, "the session's socket cannot be made: Too many open files");
+	EXPECT(prlimit(h.supervisor, RLIMIT_NOFILE, &usual, NULL) == 0);
+	(void)close(client.socket);
+	client = client_begin(&h);
+	harness_fence(&h);
+	for (size_t i = 0; i < h.events; i++)
+		assert_int_not_equal(h.event[i].kind, SHAI_EVENT_WORKER);
+	(void)close(client.socket);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    HARNESS_TEST(directories_that_are_kept_keep_nobody_out, &h),
 	    HARNESS_TEST(connections_that_wait_leave_room_for_sessions, &h),
+	    HARNESS_TEST(no_more_connections_wait_than_leave_room_for_answers, &h),
+	    HARNESS_TEST(workers_outlive_a_lack_of_descriptors, &h),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Which ends of workers make the next fork wait: of those that may fail at their start.
+ */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sessions.h"
+#include "slots.h"
+#include "testing.h"
+#include "worker_messages.h"
+#include "workers.h"
+
+#define LOGINS_MAX 3 /* in one session */
+
+static struct supervisor s;
+static int theirs; /* the worker's end of its session's socket */
+
+/* A worker of an age, which does nothing, and its session. */
+static void
+begin(int64_t age)
+{
+	struct worker *worker = &s.worker[0];
+	struct session *session = &s.session[0];
+	pid_t pid = fork();
+	int ends[2];
+
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			(void)pause();
+	}
+	memset(&s, 0, sizeof(s));
+	s.settings.slots = 1;
+	TAILQ_INIT(&s.unsettled);
+	slots_begin(&s);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	theirs = ends[1];
+	*worker = (struct worker){.pid = pid, .born = loop_now() - age, .session = session};
+	worker_become(&s, worker, WORKER_SERVING);
+	session->worker = worker;
+	session_become(session, SESSION_UNBOUND);
+	assert_int_equal(worker_messages_watch(&s, session, ends[0]), 0);
+}
+
+static void
+say(const void *record, size_t size)
+{
+	assert_int_equal(packet_send(theirs, record, size, NULL), 0);
+	loop_turn(0);
+}
+
+static void
+dies(void)
+{
+	assert_int_equal(kill(s.worker[0].pid, SIGKILL), 0);
+}
+
+static void
+breaks_the_protocol(void)
+{
+	say("what is this?", 13);
+}
+
+static void
+log_in(int times)
+{
+	const struct shai_authenticate login = {
+	    .header = session_header(SHAI_AUTHENTICATE, sizeof(login), 1), .principal = "nobody"};
+
+	for (int i = 0; i < times; i++)
+		say(&login, sizeof(login));
+}
+
+static void
+dies_of_a_login(void)
+{
+	log_in(1);
+	dies();
+}
+
+static void
+logs_in_too_often(void)
+{
+	log_in(LOGINS_MAX + 1);
+}
+
+static void
+is_over(void)
+{
+	const struct shai_reset reset = {.header = session_header(SHAI_RESET, sizeof(reset), 1)};
+
+	say(&reset, sizeof(reset));
+}
+
+/* As the monitor does. */
+static void
+is_revoked(void)
+{
+	session_end_quietly(&s, &s.session[0], "access was revoked");
+}
+
+static void
+takes_too_long(void)
+{
+	session_end(&s, &s.session[0], "a session lasts at most 1 s");
+}
+
+/* Reaps the worker. Returns whether the next fork has to wait longer. */
+static bool
+makes_forks_wait(void (*end)(void), int64_t age)
+{
+	siginfo_t ended;
+	bool waits;
+
+	begin(age);
+	end();
+	assert_int_equal(waitid(P_PID, (id_t)s.worker[0].pid, &ended, WEXITED | WNOWAIT), 0);
+	assert_false(workers_reap(&s));
+	assert_int_equal(s.worker[0].state, WORKER_NONE);
+	waits = s.back_off > 0;
+	assert_int_equal(s.fork_after > 0, waits);
+	(void)close(theirs);
+	return waits;
+}
+
+static void
+forks_wait_for_workers_that_fail_at_their_start(void **state)
+{
+	static const struct {
+		void (*end)(void);
+		bool waits;
+	} cases[] = {{dies, true}, {breaks_the_protocol, true}, {dies_of_a_login, false},
+	    {logs_in_too_often, false}, {is_over, false}, {is_revoked, false},
+	    {takes_too_long, false}};
+	const int64_t young = -3600 * SECOND; /* on a slow machine, too */
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		assert_int_equal(makes_forks_wait(cases[i].end, young), cases[i].waits);
+		assert_false(makes_forks_wait(cases[i].end, 2 * SECOND));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(forks_wait_for_workers_that_fail_at_their_start),
+	};
+
+	if (loop_open() != 0)
+		return 1;
+	return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
+}
