@@ -29,13 +29,6 @@ lookup(const struct sets *sets, const char *principal, const char *region)
 	return found == NULL ? NULL : *found;
 }
 
-static void
-take_out(struct sets *sets, struct set *set)
-{
-	(void)tdelete(set, &sets->tree, by_parameters);
-	set_release(set);
-}
-
 static struct set *
 make(const struct shai_control_set *record, const uint32_t *classes)
 {
@@ -81,21 +74,19 @@ sets_forget(struct sets *sets, const struct shai_control_forget *record)
 {
 	struct set *set = lookup(sets, record->principal, record->region);
 
-	if (set != NULL)
-		take_out(sets, set);
+	if (set == NULL)
+		return;
+	(void)tdelete(set, &sets->tree, by_parameters);
+	set_release(set);
 }
 
 struct set *
-sets_hold(struct sets *sets, const char *principal, const char *region, int64_t now)
+sets_hold(const struct sets *sets, const char *principal, const char *region, int64_t now)
 {
 	struct set *set = lookup(sets, principal, region);
 
-	if (set == NULL)
+	if (set == NULL || (set->expires != 0 && set->expires <= now))
 		return NULL;
-	if (set->expires != 0 && set->expires <= now) {
-		take_out(sets, set);
-		return NULL;
-	}
 	set->holders++;
 	return set;
 }

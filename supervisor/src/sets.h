@@ -26,7 +26,7 @@ struct set {
 
 /* All zero: no sets. */
 struct sets {
-	void *tree; /* of struct set, by principal and region */
+	void *tree; /* of struct set, by principal and region; the monitor knows which */
 };
 
 /*
@@ -40,9 +40,11 @@ void sets_forget(struct sets *sets, const struct shai_control_forget *record);
 
 /*
  * Returns a set that has not expired at the time now (nanoseconds since 1970), or NULL.
- * An expired one leaves the table. The caller holds it, and calls set_release.
+ * An expired one stays in the table until the monitor replaces it. The caller holds what is
+ * returned, and calls set_release.
  */
-struct set *sets_hold(struct sets *sets, const char *principal, const char *region, int64_t now);
+struct set *sets_hold(
+    const struct sets *sets, const char *principal, const char *region, int64_t now);
 void set_release(struct set *set); /* set may be NULL */
 
 /* Reports whether a set, held or forgotten, is the one that the record names. */

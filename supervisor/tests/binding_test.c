@@ -164,6 +164,75 @@ a_set_that_changes_is_decided_on_again(void **state)
 	close(client.socket);
 }
 
+static struct shai_control_ask_bind
+question_about_login(void)
+{
+	struct shai_control_ask_bind question;
+
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
+	return question;
+}
+
+static void
+permit(struct shai_control_ask_bind question)
+{
+	struct shai_control_bind answer = {
+	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer)),
+	    .session = question.session,
+	    .sequence = question.sequence};
+
+	harness_send(&h, &answer, sizeof(answer), NULL);
+}
+
+static void
+an_answer_needs_no_set_of_its_own(void **state)
+{
+	struct shai_control_ask_bind question[2];
+	struct client client[2];
+	struct report report;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	harness_set(&h, "alice", 1, SHAI_SET_ANALYZED);
+	for (int i = 0; i < 2; i++) {
+		client[i] = client_begin(&h);
+		client_login(&client[i], "alice", false);
+		question[i] = question_about_login();
+	}
+	permit(question[0]);
+	assert_int_equal(client_bound(&client[0], &report).class_count, 1);
+	harness_set(&h, "alice", 2, SHAI_SET_ANALYZED);
+	permit(question[1]);
+	assert_int_equal(client_bound(&client[1], &report).class_count, 2);
+	for (int i = 0; i < 2; i++)
+		close(client[i].socket);
+}
+
+static void
+an_answer_binds_with_no_expired_set(void **state)
+{
+	struct shai_control_set expired = {
+	    .header = control_header(SHAI_CONTROL_SET, sizeof(expired)),
+	    .principal = "alice",
+	    .instance = "worker(alice)",
+	    .expires = 1};
+	struct client client;
+	struct report report;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	harness_send(&h, &expired, sizeof(expired), NULL);
+	client = client_begin(&h);
+	client_login(&client, "alice", false);
+	permit(question_about_login());
+	assert_int_equal(client_bound(&client, &report).status, EACCES);
+	harness_set(&h, "alice", 1, SHAI_SET_ANALYZED);
+	client_login(&client, "alice", false);
+	permit(question_about_login());
+	assert_int_equal(client_bound(&client, &report).class_count, 1);
+	close(client.socket);
+}
+
 static void
 a_set_that_leaves_nothing_to_decide_binds_a_waiting_login(void **state)
 {
@@ -235,6 +304,8 @@ main(void)
 	    TEST(another_user_gets_no_connection_of_a_refused_one),
 	    TEST(a_key_that_is_removed_binds_no_waiting_login),
 	    TEST(a_set_that_changes_is_decided_on_again),
+	    TEST(an_answer_needs_no_set_of_its_own),
+	    TEST(an_answer_binds_with_no_expired_set),
 	    TEST(a_set_that_leaves_nothing_to_decide_binds_a_waiting_login),
 	    TEST(a_connection_whose_address_moves_is_ended),
 	};

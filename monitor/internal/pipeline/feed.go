@@ -197,36 +197,6 @@ func (v *supervised) tellSets() error {
 	return nil
 }
 
-// tellSet tells of one set, if a session of this task can have it.
-func (v *supervised) tellSet(holds *capabilitySet) error {
-	if !v.serves(holds) {
-		return nil
-	}
-	record := supervision.Set{Instance: wire.Shorten(holds.subject.Instance),
-		Classes: holds.classes[:min(len(holds.classes), wire.ClassesMax)]}
-	record.Principal, record.Region = v.task.parameters(holds)
-	if holds.analyzed {
-		record.Flags |= supervision.SetAnalyzed
-	}
-	if v.task.isDecided(holds) {
-		record.Flags |= supervision.SetLeaves
-	}
-	if !holds.expires.IsZero() {
-		record.Expires = holds.expires.UnixNano()
-	}
-	if holds.keyValue != "" {
-		password, err := v.pipeline.keyValueStore().Credentials(holds.keyValue)
-		if err != nil {
-			return err
-		}
-		record.KVUser, record.KVPassword = holds.keyValue, password
-	}
-	v.mu.Lock()
-	v.told[holds.subject.Instance] = holds
-	v.mu.Unlock()
-	return v.to.Send(record)
-}
-
 // serves reports whether sessions of the task can be those of an instance: facts that the
 // analysis follows may hold names with which nobody can log in.
 func (v *supervised) serves(holds *capabilitySet) bool {

@@ -15,7 +15,8 @@ import (
 // answerBind answers whether a session may be bound to a user whose signature the
 // supervisor has verified: because the analysis did not foresee the instance, because a
 // policy looks at the address, because the policies that forbid it are not enforced, or in
-// mode dynamic. The instance's set goes before the answer.
+// mode dynamic. The instance's set goes before the answer, unless the supervisor has it: each
+// set that it is told of makes it ask again about logins that wait.
 func (v *supervised) answerBind(question supervision.AskBind) {
 	answer := supervision.Bind{Session: question.Session, Sequence: question.Sequence}
 	p := v.pipeline
@@ -35,11 +36,7 @@ func (v *supervised) answerBind(question supervision.AskBind) {
 	}
 	p.feeding.Lock()
 	defer p.feeding.Unlock()
-	// A new analysis may have been put in force since, which the supervisor knows already.
-	if current := p.setOf(holds.subject.Instance); current != nil {
-		holds = current
-	}
-	if err := v.tellSet(holds); err != nil { // it may have a former one
+	if err := v.tellInForce(holds.subject.Instance); err != nil {
 		answer.Status, answer.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
 	}
 	v.send(answer)

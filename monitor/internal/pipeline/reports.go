@@ -121,9 +121,9 @@ func (v *supervised) began(event supervision.Event) {
 // bound notes whose session it is. The supervisor has used up a promise to record that.
 func (v *supervised) bound(s *session, event supervision.Event) {
 	p := v.pipeline
-	v.mu.Lock()
 	instance := instanceOf(v.task, parametersOf(event.Principal, s.region)).Name()
-	holds := v.told[instance]
+	holds := v.lastTold(instance)
+	v.mu.Lock()
 	v.owed++
 	v.mu.Unlock()
 	// The region differs if the table of regions has changed since the connection.

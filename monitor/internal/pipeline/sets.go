@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"shai.dev/monitor/internal/catalog"
-	"shai.dev/monitor/internal/supervision"
 )
 
 // The capability sets of a pipeline change in this file only, so that its supervisors learn
@@ -86,14 +85,13 @@ func (p *Pipeline) DropSets() { p.dropSets(every, "") }
 
 func every(*capabilitySet) bool { return true }
 
-// tellChanged tells the supervisors of a set that has come into force. One that cannot be
-// told must not go by the former set. Called with feeding held.
+// tellChanged tells the supervisors of a set that has come into force. Called with feeding
+// held.
 func (p *Pipeline) tellChanged(holds *capabilitySet) {
 	for _, v := range p.supervised {
 		if err := v.tellSet(holds); err != nil {
 			p.services.Logger.Error("an instance's sessions are decided on one by one", "instance", holds.subject.Instance,
 				"error", err)
-			v.tellForgotten(holds, "")
 		}
 	}
 }
@@ -106,27 +104,12 @@ func (p *Pipeline) tellForgotten(holds *capabilitySet, reason string) {
 	}
 }
 
-func (v *supervised) tellForgotten(holds *capabilitySet, reason string) {
-	if !v.serves(holds) {
-		return
-	}
-	record := supervision.Forget{Reason: reason}
-	record.Principal, record.Region = v.task.parameters(holds)
-	if reason != "" {
-		record.Flags = supervision.ForgetEnd
-	}
-	v.send(record)
-}
-
 // tellRevoked makes the supervisors forget the set of an instance and end its sessions.
 func (p *Pipeline) tellRevoked(instance string) {
 	p.feeding.Lock()
 	defer p.feeding.Unlock()
 	for _, v := range p.supervised {
-		v.mu.Lock()
-		holds := v.told[instance]
-		v.mu.Unlock()
-		if holds != nil {
+		if holds := v.lastTold(instance); holds != nil {
 			v.tellForgotten(holds, "its user may do less than before; connect again")
 		}
 	}

@@ -27,20 +27,20 @@ type supervised struct {
 	regions  regionTable // that the supervisor was told of; guarded by the pipeline's feeding
 
 	mu       sync.Mutex
-	sessions map[uint64]*session       // by the supervisor's number
-	told     map[string]*capabilitySet // by instance: the last one that the supervisor was told of
-	fences   map[uint64]chan struct{}  // that the supervisor has not passed; see fence
-	last     uint64                    // number of the last fence
-	owed     uint32                    // bindings that the audit log has not promised to record
-	retrying bool                      // a timer will try to pay again
-	finished chan struct{}             // closed by finish
+	sessions map[uint64]*session      // by the supervisor's number
+	told     map[string]toldSet       // by instance; changed in told.go
+	fences   map[uint64]chan struct{} // that the supervisor has not passed; see fence
+	last     uint64                   // number of the last fence
+	owed     uint32                   // bindings that the audit log has not promised to record
+	retrying bool                     // a timer will try to pay again
+	finished chan struct{}            // closed by finish
 }
 
 var _ sandbox.Sessions = (*supervised)(nil)
 
 func newSupervised(t *Task) *supervised {
 	return &supervised{
-		pipeline: t.pipeline, task: t, sessions: map[uint64]*session{}, told: map[string]*capabilitySet{},
+		pipeline: t.pipeline, task: t, sessions: map[uint64]*session{}, told: map[string]toldSet{},
 		fences: map[uint64]chan struct{}{}, finished: make(chan struct{}),
 	}
 }

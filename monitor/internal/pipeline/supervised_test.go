@@ -263,13 +263,13 @@ func TestQuestionsAboutLogins(t *testing.T) {
 	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "fr"})
 	expectTold(t, to, "of a session whose region has changed", "bind 7 status 13")
 	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "de"})
-	expectTold(t, to, "of a user who may", "set worker(alice, de) alice de flags 3, 3 classes", "bind 7 status 0")
+	expectTold(t, to, "of a user who may, and whose set the supervisor has", "bind 7 status 0")
 	unknown := *p.setOf("worker(alice, de)")
 	unknown.keyValue = "a user whom the store does not have"
 	p.sets["worker(alice, de)"], p.keyValue = &unknown, &kvfilter.Store{}
 	v.answerBind(supervision.AskBind{Session: 7, Principal: "alice", Region: "de"})
 	p.keyValue = nil
-	expectTold(t, to, "of a user whose set cannot be told", "bind 7 status 13")
+	expectTold(t, to, "of a user whose set cannot be told", "forget alice de flags 0", "bind 7 status 13")
 }
 
 // Facts may hold names that no login can have: the supervisor is not told of them, and goes

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package pipeline
+
+import (
+	"shai.dev/monitor/internal/supervision"
+	"shai.dev/monitor/internal/wire"
+)
+
+// The sets that a supervisor has are those that it was told of in this file: it drops none by
+// itself. All tell* functions are called with the pipeline's feeding held, so that records are
+// sent in the order in which they are noted.
+
+// toldSet is the last set of an instance that a supervisor was told of. It is kept when the
+// supervisor has forgotten it, whose reports of bindings to it may come later.
+type toldSet struct {
+	holds     *capabilitySet
+	forgotten bool
+}
+
+// lastTold returns the last set of an instance that the supervisor was told of, nil if there
+// was none.
+func (v *supervised) lastTold(instance string) *capabilitySet {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.told[instance].holds
+}
+
+// tellInForce tells of the set in force of an instance, unless the supervisor has it. If there
+// is none any more, the supervisor has none either, and refuses a login that was permitted.
+func (v *supervised) tellInForce(instance string) error {
+	holds := v.pipeline.setOf(instance)
+	v.mu.Lock()
+	has := v.told[instance] == toldSet{holds: holds}
+	v.mu.Unlock()
+	if holds == nil || has {
+		return nil
+	}
+	return v.tellSet(holds)
+}
+
+// tellSet tells of one set, if a session of this task can have it. The supervisor decides on
+// logins that wait again, even if it has the set: what the decision depends on may have
+// changed. A supervisor that cannot be told forgets the former set.
+func (v *supervised) tellSet(holds *capabilitySet) error {
+	if !v.serves(holds) {
+		return nil
+	}
+	record, err := v.recordOf(holds)
+	if err == nil {
+		v.mu.Lock()
+		v.told[holds.subject.Instance] = toldSet{holds: holds} // before bindings to it are reported
+		v.mu.Unlock()
+		err = v.to.Send(record)
+	}
+	if err != nil {
+		v.tellForgotten(holds, "")
+	}
+	return err
+}
+
+// tellForgotten tells that a set is no longer in force. If a reason is given, the sessions of
+// its instance end.
+func (v *supervised) tellForgotten(holds *capabilitySet, reason string) {
+	if !v.serves(holds) {
+		return
+	}
+	v.mu.Lock()
+	if last, known := v.told[holds.subject.Instance]; known {
+		v.told[holds.subject.Instance] = toldSet{holds: last.holds, forgotten: true}
+	}
+	v.mu.Unlock()
+	record := supervision.Forget{Reason: reason}
+	record.Principal, record.Region = v.task.parameters(holds)
+	if reason != "" {
+		record.Flags = supervision.ForgetEnd
+	}
+	v.send(record)
+}
+
+// recordOf returns a set as the supervisor is told of it.
+func (v *supervised) recordOf(holds *capabilitySet) (supervision.Set, error) {
+	record := supervision.Set{Instance: wire.Shorten(holds.subject.Instance),
+		Classes: holds.classes[:min(len(holds.classes), wire.ClassesMax)]}
+	record.Principal, record.Region = v.task.parameters(holds)
+	if holds.analyzed {
+		record.Flags |= supervision.SetAnalyzed
+	}
+	if v.task.isDecided(holds) {
+		record.Flags |= supervision.SetLeaves
+	}
+	if !holds.expires.IsZero() {
+		record.Expires = holds.expires.UnixNano()
+	}
+	if holds.keyValue != "" {
+		password, err := v.pipeline.keyValueStore().Credentials(holds.keyValue)
+		if err != nil {
+			return supervision.Set{}, err
+		}
+		record.KVUser, record.KVPassword = holds.keyValue, password
+	}
+	return record, nil
+}

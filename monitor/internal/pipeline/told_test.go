@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build (linux && amd64) || freebsd
+
+package pipeline
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/supervision"
+	"shai.dev/monitor/internal/wire"
+)
+
+// setsTold counts the records of sets, and checks that as many logins were permitted as were
+// asked about.
+func setsTold(t *testing.T, to *pipelinetest.Supervisor, permitted int) (sets int) {
+	t.Helper()
+	binds := 0
+	for _, text := range to.Since() {
+		switch {
+		case strings.HasPrefix(text, "set "):
+			sets++
+		case strings.HasPrefix(text, "bind ") && strings.HasSuffix(text, " status 0"):
+			binds++
+		}
+	}
+	if binds != permitted {
+		t.Errorf("%d logins were permitted; want %d", binds, permitted)
+	}
+	return sets
+}
+
+// A set makes a supervisor ask again about all logins that wait: if each answer brought one,
+// two logins that wait would never cease to ask. A set that the supervisor has not is told.
+func TestAnswersDoNotReplaceTheSet(t *testing.T) {
+	p := bare(t)
+	p.SwitchTo(wire.ModeDynamic)
+	v, to := superviseBare(t, p)
+	const logins = 8
+	for number := range uint64(logins) {
+		v.Receive(supervision.Events{Events: []supervision.Event{{
+			Kind: supervision.EventAccepted, Session: number, Worker: 4000 + int32(number), Mode: wire.ModeDynamic,
+			Peer: peerInGermany,
+		}}})
+	}
+	ask := func(v *supervised) {
+		var answers sync.WaitGroup
+		for number := range uint64(logins) {
+			answers.Go(func() { v.answerBind(supervision.AskBind{Session: number, Principal: "alice", Region: "de"}) })
+		}
+		answers.Wait()
+	}
+	inForce := func() *capabilitySet { return p.setOf("worker(alice, de)") }
+	to.Since()
+	for _, step := range []struct {
+		name   string
+		change func()
+		sets   int
+	}{
+		{"not foreseen", func() {}, 1},
+		{"known", func() {}, 0},
+		{"dropped by a change", func() { p.change(nil, facts(fact("friends/carol", "friend", "dave"))) }, 1},
+		{"analysed", func() { p.analyze(); to.Since() }, 0},
+		{"forgotten", func() { v.tellForgotten(inForce(), "") }, 1},
+		{"revoked", func() { p.tellRevoked("worker(alice, de)") }, 1},
+		{"known again", func() {}, 0},
+	} {
+		step.change()
+		ask(v)
+		if sets := setsTold(t, to, logins); sets != step.sets {
+			t.Errorf("%s: the supervisor was told of %d sets; want %d", step.name, sets, step.sets)
+		}
+	}
+	if _, inForce := to.Set("worker(alice, de)"); !inForce {
+		t.Error("the supervisor has no set")
+	}
+	_, other := superviseBare(t, p)
+	if !slices.Contains(other.Since(), "set worker(alice, de) alice de flags 3, 3 classes") {
+		t.Error("another supervisor was not told of the set")
+	}
+}
+
+// A set that was dropped while a login was decided on is not told again.
+func TestAnswersBringNoFormerSet(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	v, to := superviseBare(t, p)
+	p.DropSets()
+	to.Since()
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	p.must(v.tellInForce("worker(alice, de)"))
+	expectTold(t, to, "of a set that is not in force")
+}
