@@ -205,6 +205,7 @@ a_message_in_the_turn_of_a_question_waits(void **state)
 	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
+	harness_fence(&h); /* it has done with the worker's socket: the channel will be first */
 	harness_stand_still(&h);
 	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
 	client_open(&client, 3);
@@ -257,6 +258,7 @@ a_reset_counts_before_a_transfer_that_nobody_reads(void **state)
 	harness_start(&h, SERVES, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
+	harness_fence(&h); /* it has done with the worker's socket: the channel will be first */
 	harness_stand_still(&h);
 	transfer(&client, 0, 4, 3);
 	ends_served(&client);
