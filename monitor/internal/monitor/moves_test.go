@@ -61,10 +61,14 @@ func TestAddressThatMoves(t *testing.T) {
 }
 
 func (s *stack) moveByFacts() {
-	s.changeFacts(api.FactChange{
+	result := s.changeFacts(api.FactChange{
 		Remove: []api.Fact{apiFact("regions", "prefix", "127.0.1.0/24", "de")},
 		Add:    []api.Fact{apiFact("regions", "prefix", "127.0.1.0/24", "us")},
 	})
+	want := strings.Count(s.manifests["pipeline.yaml"], "revocation: immediate") // the one with a user
+	if result.SessionsReset != want {
+		s.t.Errorf("%d sessions are reset, not %d", result.SessionsReset, want)
+	}
 }
 
 func (s *stack) moveByBundle() {

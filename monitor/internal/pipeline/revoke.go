@@ -93,18 +93,16 @@ func (p *Pipeline) revoke(affected []analysis.Affected) int {
 // also those with one, whose number it returns. Called after Follow, which tells supervisors
 // the regions. The caller holds Binding.
 func (p *Pipeline) EndMoved() (reset int) {
-	endAll(slices.DeleteFunc(p.live(), func(s *session) bool {
-		if s.region == p.services.regionOf(s.peer) {
-			return true
-		}
-		if s.bound() == nil {
-			return false
-		}
-		if p.spec.Revocation == revokeAtOnce {
+	for _, s := range p.live() {
+		switch {
+		case s.region == p.services.regionOf(s.peer):
+		case s.bound() == nil:
+			s.worker.Kill()
+		case p.spec.Revocation == revokeAtOnce:
+			s.worker.Kill()
 			reset++
 		}
-		return p.spec.Revocation != revokeAtOnce
-	}), func() {})
+	}
 	return reset
 }
 
