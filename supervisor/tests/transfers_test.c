@@ -14,6 +14,17 @@
 
 static struct harness h;
 
+static struct client
+session_of_alice(void)
+{
+	struct client client;
+
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	return client;
+}
+
 /* The session that the monitor was asked about last. */
 static uint64_t asked;
 
@@ -106,9 +117,7 @@ passes_on_no_text(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	assert_int_equal(send(h.channel, text, 48, 0), 48); /* has something in reserved */
 	transfer(&client, 2000, 3, 4);
 	transfer(&client, UINT32_MAX, 3, 4);
@@ -128,9 +137,7 @@ asks_the_monitor_about_documents_outside_of_the_set(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	transfer(&client, 0, DOCUMENT_OF_BOB, CLASS_TABLE + 5);
 	transfer(&client, 1, 3, 4);
 	request = asked_about(2);
@@ -150,9 +157,7 @@ asks_one_question_at_a_time(void **state)
 	int file;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	client_open(&client, DOCUMENT_OF_BOB);
 	(void)asked_about(1);
 	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
@@ -176,9 +181,7 @@ a_transfer_that_waits_ends_with_its_session(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
 	(void)asked_about(1);
 	transfer(&client, 1, DOCUMENT_OF_BOB, 3);
@@ -202,9 +205,7 @@ a_message_in_the_turn_of_a_question_waits(void **state)
 	int file;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	harness_fence(&h); /* it has done with the worker's socket: the channel will be first */
 	harness_stand_still(&h);
 	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
@@ -240,9 +241,7 @@ a_reset_counts_while_a_question_is_open(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
 	(void)asked_about(1);
 	ends_served(&client);
@@ -255,9 +254,7 @@ a_reset_counts_before_a_transfer_that_nobody_reads(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	harness_fence(&h); /* it has done with the worker's socket: the channel will be first */
 	harness_stand_still(&h);
 	transfer(&client, 0, 4, 3);
@@ -271,9 +268,7 @@ reads_the_channel_of_a_session_that_ended_with_a_question(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
 	(void)asked_about(1);
 	close(client.socket);
@@ -290,9 +285,7 @@ an_empty_record_does_not_end_the_channel(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	assert_int_equal(send(h.channel, "", 0, 0), 0);
 	transfer(&client, 0, 3, 4);
 	expect(&client, 0, 3, 4);
@@ -308,9 +301,7 @@ ends_the_session_of_a_worker_that_does_not_read(void **state)
 	uint32_t query = 0;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
-	client = client_begin(&h);
-	(void)client_bind(&client, "alice");
+	client = session_of_alice();
 	event = harness_event(&h, SHAI_EVENT_BOUND);
 	assert_int_equal(kill(event->worker, SIGSTOP), 0);
 	for (; query < 100; query++)
