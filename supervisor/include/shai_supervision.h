@@ -250,7 +250,7 @@ struct shai_control_ask_bind {
 };
 
 enum shai_event_kind {
-	SHAI_EVENT_ACCEPTED = 1,  /* a session began */
+	SHAI_EVENT_ACCEPTED = 1,  /* a session began; reason is the region of its address */
 	SHAI_EVENT_BOUND = 2,     /* a session has a user; costs one credit */
 	SHAI_EVENT_REFUSED = 3,   /* a login was refused */
 	SHAI_EVENT_VIOLATION = 4, /* a message or a channel's record that breaks the protocol */

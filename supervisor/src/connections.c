@@ -179,6 +179,8 @@ static int
 begin(struct supervisor *s, struct session *session, struct worker *worker, int theirs,
     int connection)
 {
+	struct shai_control_event *accepted;
+
 	session->worker = worker;
 	if (place(s, session, theirs, connection) != 0) {
 		loop_forget(&session->socket);
@@ -186,7 +188,8 @@ begin(struct supervisor *s, struct session *session, struct worker *worker, int 
 	}
 	worker_become(s, worker, WORKER_SERVING);
 	worker->session = session;
-	(void)monitor_event(SHAI_EVENT_ACCEPTED, session);
+	accepted = monitor_event(SHAI_EVENT_ACCEPTED, session);
+	text_copy(accepted->reason, sizeof(accepted->reason), session->region);
 	return 0;
 }
 

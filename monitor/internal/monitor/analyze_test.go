@@ -103,7 +103,8 @@ func TestOnlyActiveInstancesAreAnalyzedAgain(t *testing.T) {
 	analyzeBare(t, m)
 	supervisor := superviseBare(t, m).Supervisor()
 	supervisor.Sessions.Receive(supervision.Events{Events: []supervision.Event{
-		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711, Peer: netip.MustParseAddr("192.0.2.1").As16()},
+		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711, Peer: netip.MustParseAddr("192.0.2.1").As16(),
+			Reason: "de"},
 		{Kind: supervision.EventBound, Session: 7, Worker: 4711, Principal: "alice", Instance: "worker(alice, de)",
 			Reason: "analyzed"},
 	}})

@@ -129,7 +129,7 @@ func carolOpens(t *testing.T, m *Monitor, document string, mode wire.Mode) bool 
 		event.Peer = netip.MustParseAddr("192.0.2.1").As16()
 		supervisor.Sessions.Receive(supervision.Events{Events: []supervision.Event{event}})
 	}
-	event(supervision.Event{Kind: supervision.EventAccepted})
+	event(supervision.Event{Kind: supervision.EventAccepted, Reason: "de"})
 	supervisor.Sessions.Receive(supervision.AskBind{Session: session, Principal: "carol", Region: "de"})
 	bound := awaitRecord[supervision.Bind](t, supervisor)
 	if bound.Status != 0 {

@@ -105,7 +105,8 @@ func (v *supervised) began(event supervision.Event) {
 	p := v.pipeline
 	peer := addressOf(event.Peer)
 	s := &session{
-		pipeline: p, task: v.task, slot: &slot{number: int(event.Slot)}, peer: peer, region: p.services.regionOf(peer),
+		// The region as the supervisor knew it: the facts may have changed since.
+		pipeline: p, task: v.task, slot: &slot{number: int(event.Slot)}, peer: peer, region: event.Reason,
 		mode: event.Mode, started: time.Unix(0, event.When),
 		worker: supervisedWorker{of: v, session: event.Session, pid: int(event.Worker), gone: make(chan struct{})},
 	}
@@ -126,7 +127,6 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 	v.mu.Lock()
 	v.owed++
 	v.mu.Unlock()
-	// The region differs if the table of regions has changed since the connection.
 	if holds == nil || event.Instance != wire.Shorten(instance) {
 		p.services.Logger.Error("a session is ended: it was bound to another instance than its user and address have",
 			"bound", event.Instance, "instance", instance)

@@ -161,9 +161,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 	expectTold(t, to, "after a binding to an unknown instance", "end 7", "credits 1")
 	bindBare(t, v, 8, "alice", "worker(bob, de)")
 	expectTold(t, to, "after a binding to another user's instance", "end 8", "credits 1")
-	p.change(nil, facts(fact(regionsConduit, prefixRelation, "192.0.2.1/32", "fr")))
-	to.Since()
-	bindBare(t, v, 9, "alice", "worker(alice, de)")
+	bindBare(t, v, 9, "alice", "worker(alice, fr)")
 	expectTold(t, to, "after a binding to the instance of another region", "end 9", "credits 1")
 	for number := range uint64(3) {
 		if s := v.session(7 + number); s == nil || s.bound() != nil {
@@ -176,6 +174,21 @@ func TestReportsThatCannotBe(t *testing.T) {
 	}
 	v.answerOpen(supervision.AskOpen{Session: 7, Record: record})
 	expectTold(t, to, "after a session without a user asked for a document", "end 7")
+}
+
+// A supervisor goes by the regions that it knows. What it reports later than a change of them
+// has happened, and is recorded.
+func TestASessionIsOfTheRegionInWhichItBegan(t *testing.T) {
+	p := bare(t)
+	p.analyze()
+	v, to := superviseBare(t, p)
+	p.change(nil, facts(fact(regionsConduit, prefixRelation, "192.0.2.1/32", "fr")))
+	to.Since()
+	bindBare(t, v, 9, "alice", "worker(alice, de)")
+	expectTold(t, to, "after a binding to the former region's instance", "credits 1")
+	if s := v.session(9); s == nil || s.bound() == nil || s.region != "de" {
+		t.Error("the session has no user, or is in another region")
+	}
 }
 
 // A supervisor is owed a binding until the audit log promises to record it.
@@ -252,7 +265,7 @@ func TestQuestionsAboutLogins(t *testing.T) {
 	v, to := superviseBare(t, p)
 	v.Receive(supervision.Events{Events: []supervision.Event{
 		{Kind: supervision.EventAccepted, Session: 6, Worker: 4710, Mode: wire.ModeShai},
-		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711, Mode: wire.ModeShai, Peer: peerInGermany},
+		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711, Mode: wire.ModeShai, Peer: peerInGermany, Reason: "de"},
 	}})
 	to.Since()
 	v.answerBind(supervision.AskBind{Session: 8, Principal: "alice", Region: "de"})
@@ -338,7 +351,8 @@ func bindBare(t *testing.T, v *supervised, session uint64, principal, instance s
 	t.Helper()
 	worker := 4000 + int32(session)
 	v.Receive(supervision.Events{Events: []supervision.Event{
-		{Kind: supervision.EventAccepted, Session: session, Worker: worker, Mode: wire.ModeShai, Peer: peerInGermany},
+		{Kind: supervision.EventAccepted, Session: session, Worker: worker, Mode: wire.ModeShai,
+			Peer: peerInGermany, Reason: "de"},
 		{Kind: supervision.EventBound, Session: session, Worker: worker, Principal: principal, Instance: instance,
 			Reason: "analyzed"},
 	}})

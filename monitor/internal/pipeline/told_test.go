@@ -44,7 +44,7 @@ func TestAnswersDoNotReplaceTheSet(t *testing.T) {
 	for number := range uint64(logins) {
 		v.Receive(supervision.Events{Events: []supervision.Event{{
 			Kind: supervision.EventAccepted, Session: number, Worker: 4000 + int32(number), Mode: wire.ModeDynamic,
-			Peer: peerInGermany,
+			Peer: peerInGermany, Reason: "de",
 		}}})
 	}
 	ask := func(v *supervised) {

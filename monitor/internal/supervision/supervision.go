@@ -89,7 +89,7 @@ type EventKind uint32
 
 // The kinds.
 const (
-	EventAccepted  EventKind = 1 // a session began
+	EventAccepted  EventKind = 1 // a session began; Reason is the region of its address
 	EventBound     EventKind = 2 // a session has a user; costs one credit
 	EventRefused   EventKind = 3 // a login was refused
 	EventViolation EventKind = 4 // a message or a channel's record that breaks the protocol
