@@ -265,7 +265,8 @@ func TestQuestionsAboutLogins(t *testing.T) {
 	v, to := superviseBare(t, p)
 	v.Receive(supervision.Events{Events: []supervision.Event{
 		{Kind: supervision.EventAccepted, Session: 6, Worker: 4710, Mode: wire.ModeShai},
-		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711, Mode: wire.ModeShai, Peer: peerInGermany, Reason: "de"},
+		{Kind: supervision.EventAccepted, Session: 7, Worker: 4711, Mode: wire.ModeShai,
+			Peer: peerInGermany, Reason: "de"},
 	}})
 	to.Since()
 	v.answerBind(supervision.AskBind{Session: 8, Principal: "alice", Region: "de"})
