@@ -24,10 +24,10 @@ BASELINE = "baseline"
 CONTROL = "control"
 """A second stack in mode baseline, equal to the first: what the two differ by is the resolution of a measurement."""
 
-MODES = (BASELINE, "dynamic", "shai")
+MODES = (BASELINE, "dynamic", "dynamic-lazy", "shai")
 KNOWN_MODES = (*MODES, "audit")
 
-_SLICE_OVERHEAD_SECONDS = 0.8
+_SLICE_OVERHEAD_SECONDS = 1.1
 """Time of a slice in addition to its load: switching, counting, settling."""
 
 

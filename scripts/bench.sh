@@ -17,10 +17,11 @@ analysis|the offline analysis of 400 users (-population=40000 for the paper's)|$
 manifests|checking manifests with 500 policies|$GO_BENCH -bench=ManyObjects ./internal/monitor/api
 operator|the operator with 500 policies, 50 pipelines: seconds, memory, requests|make build && .venv/bin/python -m testing.scale
 session|what a session costs, a query in it, an interception: 15 minutes, as root|make bench-session
+rollback|rolling a worker back, by pages and descriptors, beside forking it again|make setup && make -C supervisor bench-rollback
 smoke|Sys-E's overhead, 2,000 documents: one round, too few for an answer|make demo SIZE=smoke
-quick|Sys-E's overhead, 25,000 documents, measured for 9 minutes|make demo SIZE=quick
-standard|Sys-E's overhead, 120,000 documents, measured for 36 minutes|make demo SIZE=standard
-paper|Sys-E's overhead, 1,000,000 documents, measured for 7 hours|make demo SIZE=paper
+quick|Sys-E's overhead, 25,000 documents, measured for 10 minutes|make demo SIZE=quick
+standard|Sys-E's overhead, 120,000 documents, measured for 46 minutes|make demo SIZE=standard
+paper|Sys-E's overhead, 1,000,000 documents, measured for 8 hours|make demo SIZE=paper
 "
 
 list() {

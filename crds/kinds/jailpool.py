@@ -102,7 +102,7 @@ _SPEC = record(
             "baseline enforces nothing, and a Benchmark needs it.",
             word("A mode.", *shared.MODES),
             most=len(shared.MODES),
-            default=["shai", "dynamic"],
+            default=["shai", "dynamic", "dynamic-lazy"],
         ),
         "replicas": number("The desired number of members.", most=shared.MEMBERS_LIMIT, default=1),
         "provider": word(

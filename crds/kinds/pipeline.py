@@ -122,8 +122,9 @@ PIPELINE = Resource(
         {
             "mode": word(
                 "shai: what the offline analysis has validated runs natively, the monitor decides the rest. dynamic: "
-                "the monitor decides every access. audit: decided and recorded, never denied. baseline: nothing is "
-                "enforced.",
+                "the monitor decides every access, by what was read before. dynamic-lazy: the same, but reads are "
+                "logged, and decided on at the next write. audit: decided and recorded, never denied. baseline: "
+                "nothing is enforced.",
                 *shared.MODES,
                 default="shai",
             ),

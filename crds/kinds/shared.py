@@ -33,7 +33,7 @@ PAUSE_LIMIT = 24 * 3600
 MEMBERS_LIMIT = 256
 STEPS_LIMIT = 16
 
-MODES = ("shai", "dynamic", "audit", "baseline")
+MODES = ("shai", "dynamic", "dynamic-lazy", "audit", "baseline")
 """How strictly pipelines are held to policies; Pipeline describes each."""
 
 ABSOLUTE_PATH = r"^(/[^/\x00]+)+$"

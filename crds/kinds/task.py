@@ -60,6 +60,13 @@ TASK = Resource(
                 name("Name of a conduit."),
                 most=_CONDUITS,
             ),
+            "raisesTo": distinct(
+                "Names of the pipeline's tasks as which the running program may register again (see shai_register), if "
+                "their taint is at least as restrictive. Those tasks are not started by themselves. Neither has "
+                "parameters.",
+                name("Name of a Task."),
+                most=16,
+            ),
             "resources": record(
                 "The limits for each of its processes, and on their number; a limit that is left out does not apply.",
                 {

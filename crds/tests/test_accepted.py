@@ -154,7 +154,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "JailPool": {
         "replicas": 1,
         "maxMembers": 8,
-        "allowedModes": ["shai", "dynamic"],
+        "allowedModes": ["shai", "dynamic", "dynamic-lazy"],
         "directory": "/var/lib/shai",
         "image": "default",
         "keyValue": {"mode": "None"},

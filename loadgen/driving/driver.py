@@ -59,6 +59,7 @@ def run(order: Order, people: population.Population) -> Outcome:
         order.mispredicted,
         order.seed,
         results=order.results,
+        signed=order.signed,
     )
     SearchUser.scenario = scenario
     environment = Environment(user_classes=[SearchUser], host=order.host)

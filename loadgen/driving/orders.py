@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from loadgen.driving.protocol import SIGNED
 from loadgen.errors import LoadgenError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """One slice of load on a pipeline at the URL ``host``. ``service`` is what its users sign.
+    """One slice of load on a pipeline at the URL ``host``. Logins sign ``signed`` with ``service``, as in `FrontEnd`.
 
     ``session_length`` is in queries, 0 for one session per user, -1 for sessions that only log in. Sessions are of
     people whose names begin with ``people``; each query asks for up to ``results`` documents.
@@ -32,6 +33,7 @@ class Order:
     mispredicted: float = 0.0
     people: str = ""
     results: int = 10
+    signed: str = SIGNED
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ _RECEIVE_BYTES = 65536
 _RESULT_FIELDS = {"id", "title", "owner", "visibility", "snippet"}
 _HTTP_OK = 200
 
+SIGNED = "shai-session-v2\n{service}\n{pipeline}\n{user}\n{nonce}"
+"""What a login signs, as a format."""
+
 
 class ProtocolError(LoadgenError):
     """Sys-E's answer violates its interface: the text has the expected and the actual answer."""
@@ -45,6 +48,8 @@ class FrontEnd:
     pipeline: str
     service: str
     """Where its users dial it, as HOST:PORT."""
+    signed: str = SIGNED
+    """What a login signs: a format with ``service``, ``pipeline``, ``user`` and ``nonce``."""
 
     @property
     def url(self) -> str:
@@ -52,9 +57,9 @@ class FrontEnd:
         return f"http://{_authority(self.address)}"
 
     @classmethod
-    def dialled(cls, address: tuple[str, int], pipeline: str, service: str = "") -> FrontEnd:
+    def dialled(cls, address: tuple[str, int], pipeline: str, service: str = "", signed: str = SIGNED) -> FrontEnd:
         """Return the front end at an address, which is its service unless its manifest has another one."""
-        return cls(address, pipeline, service or _authority(address))
+        return cls(address, pipeline, service or _authority(address), signed)
 
 
 @lru_cache(maxsize=65536)
@@ -69,7 +74,8 @@ def _authority(address: tuple[str, int]) -> str:
 
 def sign(person: Person, front_end: FrontEnd, nonce: str) -> str:
     """Return the signature of a session's nonce (lower-case hex) by ``person`` for a front end, in hex."""
-    text = f"shai-session-v2\n{front_end.service}\n{front_end.pipeline}\n{person.name}\n{nonce}"
+    meant = {"service": front_end.service, "pipeline": front_end.pipeline}
+    text = front_end.signed.format(user=person.name, nonce=nonce, **meant)
     return _key(person.seed).sign(text.encode()).hex()
 
 

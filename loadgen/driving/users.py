@@ -14,7 +14,7 @@ from locust import User, constant, task
 from locust.exception import StopUser
 
 from loadgen.driving import addresses
-from loadgen.driving.protocol import FrontEnd, ProtocolError, Session
+from loadgen.driving.protocol import SIGNED, FrontEnd, ProtocolError, Session
 from loadgen.plan import UNLIMITED
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Scenario:
     """Sessions that have logged in."""
     errors: list[str] = field(default_factory=list)
     results: int = 10
+    signed: str = SIGNED
+    """What a login signs, as in `FrontEnd`."""
 
     _users: int = 0
 
@@ -67,7 +69,8 @@ class SearchUser(User):
         if parts.scheme != "http" or not parts.hostname:
             raise ValueError(f"--host: expected http://HOST:PORT, got {self.host or environment.host!r}")
         address = (parts.hostname, parts.port or 80)
-        self._front_end = FrontEnd.dialled(address, self.scenario.pipeline, self.scenario.service)
+        scenario = self.scenario
+        self._front_end = FrontEnd.dialled(address, scenario.pipeline, scenario.service, scenario.signed)
         self._session: Session | None = None
 
     @task

@@ -55,14 +55,18 @@ def measure(
     *,
     sessions: int,
     revoked: int,
+    options: Sequence[str],
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Hold ``sessions`` and revoke ``revoked`` of them; with fewer if the machine does not hold as many, say why."""
+    """Hold ``sessions`` and revoke ``revoked`` of them; with fewer if the machine does not hold as many, say why.
+
+    ``options`` are further ones of the monitor.
+    """
     pipelines = crowded.plan(sessions, _HOST)
     crowded.write_data(site.data, pipelines)
     documents = crowded.bundle(example, pipelines)
     with _descriptors(), launcher.launching(site, example, "", supervisor) as launching:
-        monitor, _pid = launching.start_monitor(_MONITOR)
+        monitor, _pid = launching.start_monitor(_MONITOR, options)
         memory = _available()
         held: list[_Held] = []
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from loadgen.driving.orders import Order
 from loadgen.errors import LoadgenError
-from loadgen.plan import BARE, BASELINE, KNOWN_MODES, sessions
+from loadgen.plan import BARE, KNOWN_MODES, sessions
 from loadgen.results.samples import Sample
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 SETTLE_SECONDS = 0.3
 """Time after the load of a slice in which the last sessions are reset; it counts as a part of the slice."""
+
+LEAD_SECONDS = 0.5
+"""Time of load, which is not measured, after a stack was switched to another mode."""
 
 MAXIMUM_FAILURES = 0.01
 """Share of failed requests above which a slice is invalid."""
@@ -45,8 +48,8 @@ class Stack(Protocol):
     def front_end(self) -> FrontEnd:
         """The front end as its users know it."""
 
-    def enter(self, mode: str) -> None:
-        """Switch to ``mode``, which holds for sessions that start from now on."""
+    def enter(self, mode: str) -> bool:
+        """Switch to ``mode``, which holds for sessions that start from now on; return whether it was another one."""
 
     def check(self) -> None:
         """Raise LoadgenError when another process has switched the mode."""
@@ -91,7 +94,11 @@ def schedule(plan: Plan) -> Iterator[Turn]:
 
 
 class Meter:
-    """Measures slices. ``stacks`` has the stack for each mode, and for what else is compared with mode baseline."""
+    """Measures slices.
+
+    ``stacks`` has the stack for each mode, and for what else is compared. What is no mode has a stack of its own, which
+    stays in the mode in which it was started.
+    """
 
     def __init__(self, load: Load, stacks: Mapping[str, Stack], plan: Plan) -> None:
         self._load = load
@@ -107,10 +114,23 @@ class Meter:
         stacks = list(self._stacks.values())
         for mode, stack in self._stacks.items():
             seconds = self._plan.warm_up_seconds / stacks.count(stack)
-            stack.enter(_mode(mode))
+            self._switch(mode)
             to, users = stack.front_end, self._plan.concurrent_users
-            outcome = self._load.run(Order(to.url, to.pipeline, to.service, 8, seconds, users, seed=0))
-            believe(outcome, f"warming up mode {mode}")
+            order = Order(to.url, to.pipeline, to.service, 8, seconds, users, seed=0, signed=to.signed)
+            believe(self._load.run(order), f"warming up mode {mode}")
+
+    def enter(self, measured: str) -> None:
+        """Switch the stack of what is measured to its mode, and let it make workers for the mode.
+
+        A worker serves many sessions, all in one mode: to make it is not a part of the few of them in the next slice.
+        """
+        if self._switch(measured):
+            to, users = self._stacks[measured].front_end, self._plan.concurrent_users
+            order = Order(to.url, to.pipeline, to.service, BARE, LEAD_SECONDS, users, seed=0, signed=to.signed)
+            believe(self._load.run(order), f"switching to mode {measured}", bare=True)
+
+    def _switch(self, measured: str) -> bool:
+        return measured in KNOWN_MODES and self._stacks[measured].enter(measured)
 
     def order(self, turn: Turn, mispredicted: float = 0.0) -> Order:
         """Return the load of a slice."""
@@ -126,12 +146,13 @@ class Meter:
             mispredicted,
             turn.people,
             turn.results,
+            to.signed,
         )
 
     def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:
         """Run one slice; MeasurementError when it is invalid."""
         stack = self._stacks[turn.mode]
-        stack.enter(_mode(turn.mode))
+        self.enter(turn.mode)
         tasks = stack.tasks()
         order = self.order(turn, mispredicted)
         before = stack.interceptions()
@@ -173,11 +194,6 @@ def run(plan: Plan, meter: Meter, record: Callable[[Sample], None]) -> list[Samp
         record(sample)
         samples.append(sample)
     return samples
-
-
-def _mode(measured: str) -> str:
-    """Return the mode of what is measured; what is no mode is a variant of mode baseline."""
-    return measured if measured in KNOWN_MODES else BASELINE
 
 
 def believe(outcome: Outcome, what: str, *, bare: bool = False) -> None:

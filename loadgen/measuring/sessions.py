@@ -3,128 +3,53 @@
 
 python -m loadgen sessions --output out/bench
 
-Sys-E's front end, with its policies and a light search engine, runs in four installations of its own: two in mode
-baseline, of which the second is the control; one in mode baseline with a process for each session; and one under
-enforcement, measured in modes shai and dynamic. Each has its own monitor and key-value store. Slices alternate in
-random order. The command prints tables, and writes session.json, session.txt and samples.csv. It needs root.
+Sys-E's front end, with its policies and a light search engine, runs in five installations of its own: two in mode
+baseline, of which the second is the control; one in mode baseline with a process for each session; and two under
+enforcement, of which one rolls its workers back, and is measured in modes shai, dynamic and dynamic-lazy, and the other
+one has a process for each session. With --beside, there is one more under enforcement, with the programs and manifests
+of another checkout. Each has its own monitor and key-value store. Slices alternate in random order. The command prints
+tables, and writes session.json, session.txt and samples.csv. It needs root.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import random
-import shutil
-import stat
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from loadgen.datasets import corpus, crowd
-from loadgen.datasets.commands import SEED_COMMANDS
-from loadgen.errors import LoadgenError
-from loadgen.measuring import cores, ed25519, live
+from loadgen.datasets import crowd
+from loadgen.measuring import cores, ed25519, installations, live
 from loadgen.measuring.measurement import SETTLE_SECONDS, Meter, Turn, believe
-from loadgen.plan import BARE, BASELINE, UNLIMITED, Plan
-from loadgen.results import estimates, sessions, summary
+from loadgen.measuring.place import IMAGE, MANIFESTS, Place, revision
+from loadgen.plan import BARE, UNLIMITED, Plan
+from loadgen.results import estimates, session_tables, sessions, summary
 from loadgen.results.samples import SampleFile
 from loadgen.stacks import launcher, light, manifests, processes
 from loadgen.stacks.counters import Counters
-from loadgen.stacks.ports import free_port
 from loadgen.stacks.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from loadgen.driving.orders import Driver
     from loadgen.results.samples import Sample
-    from loadgen.stacks.launcher import Site
+    from loadgen.stacks.launcher import Variant
     from loadgen.stacks.stack import Stack
 
-_PIPELINE = "syse"
-_HOST = "127.0.0.1"
 _ROOT = Path(__file__).resolve().parents[2]
-_COUNTED = (BASELINE, sessions.FORKED, sessions.SHAI)
 _ONE_DOCUMENT = 1
+_LIVE = {"live": launcher.CONFINED, "live_process": launcher.A_PROCESS_EACH}
 
 
-class SessionsError(LoadgenError):
-    """Sessions cannot be measured here; the text says why and what to do."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """The programs and manifests that are measured, and the directories of the measurement, all absolute."""
-
-    image: Path
-    manifests: Path
-    output: Path
-
-    @property
-    def data(self) -> Path:
-        """The people and documents."""
-        return self.output / "data"
-
-    @property
-    def held(self) -> Path:
-        """The people and documents of the live sessions."""
-        return self.output / "held"
-
-    @property
-    def logs(self) -> Path:
-        """One log per process."""
-        return self.output / "logs"
-
-    @property
-    def site(self) -> Site:
-        """What stacks are launched from."""
-        java, home = corpus.find_java()
-        return launcher.Site(
-            shai=self.image / "bin" / "shai",
-            data=self.data,
-            seed=self.data / SEED_COMMANDS,
-            state=self.output / "state",
-            logs=self.logs,
-            variables={
-                "JAVA": str(java),
-                "JAVA_HOME": str(home),
-                "SYSE": str(self.image / "syse"),
-                "KEYS": str(self.data / "facts" / "population.jsonl"),
-            },
-            cores=frozenset(processes.split_cores()[0]),
-        )
-
-    @contextlib.contextmanager
-    def prepared(self, people: crowd.Crowd) -> Iterator[None]:
-        """Lock the output directory and fill it; SessionsError when nothing can be measured in it."""
-        if os.geteuid() != 0:
-            raise SessionsError("tasks run as users of their own, which needs root: run it with sudo")
-        if not self.image.exists():
-            raise SessionsError(f"{self.image} is missing: run `make build`")
-        self.output.mkdir(parents=True, exist_ok=True)
-        closed = [path for path in (self.output, *self.output.parents) if not path.stat().st_mode & stat.S_IXOTH]
-        if closed:
-            raise SessionsError(f"tasks run as users that cannot search {closed[-1]}: give another --output")
-        with (self.output / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SessionsError(f"another measurement writes to {self.output}: wait for its end") from None
-            crowd.make(self.data, people)
-            shutil.rmtree(self.held, ignore_errors=True)
-            for directory in (self.logs, self.site.state):
-                directory.mkdir(exist_ok=True)
-            yield
-
-
-def turns(plan: Plan) -> Iterator[Turn]:
+def turns(plan: Plan, bare: Sequence[str] = sessions.BARE_SERIES) -> Iterator[Turn]:
     """Yield all slices: in each round bare sessions, queries of users, and queries of people near and far.
 
     Slices that are compared follow each other in random order, with the same seed.
@@ -133,7 +58,7 @@ def turns(plan: Plan) -> Iterator[Turn]:
     order = 0
     for number in range(plan.rounds):
         blocks = (
-            [(series, BARE, crowd.USERS, 0) for series in sessions.BARE_SERIES],
+            [(series, BARE, crowd.USERS, 0) for series in bare],
             [(series, UNLIMITED, crowd.USERS, 10) for series in sessions.QUERY_SERIES],
             [(sessions.SHAI, UNLIMITED, people, _ONE_DOCUMENT) for people in (crowd.NEAR, crowd.FAR)],
         )
@@ -145,30 +70,34 @@ def turns(plan: Plan) -> Iterator[Turn]:
 
 
 class Sessions:
-    """One measurement."""
+    """One measurement, beside another checkout if one is given."""
 
-    def __init__(self, place: Place, plan: Plan, console: Console) -> None:
+    def __init__(self, place: Place, other: Path | None, plan: Plan, console: Console) -> None:
         self._place = place
+        self._other = other
         self._plan = plan
         self._console = console
 
     def run(self, supervisor: Supervisor) -> dict[str, Any]:
         """Measure; return what session.json contains, but for live sessions."""
+        other = None if self._other is None else self._place.beside(self._other)
         with (
-            self._stacks(supervisor) as stacks,
+            installations.started(self._place, other, supervisor, self._tell) as stacks,
             cores.driver(self._place.data, self._place.logs, supervisor) as driver,
             cores.pinned(list(stacks.values()), supervisor),
         ):
             confined = stacks[sessions.SHAI]
-            meter = Meter(driver, {**stacks, sessions.DYNAMIC: confined}, self._plan)
+            meter = Meter(driver, {**stacks, sessions.DYNAMIC: confined, sessions.LAZY: confined}, self._plan)
             self._tell("warming up")
             meter.warm_up()
-            measured = self._measure(meter)
+            schedule = turns(self._plan, [*sessions.BARE_SERIES, *([sessions.BESIDE] if other else [])])
+            measured = self._measure(meter, list(schedule))
             self._tell("counting page faults, switches and system calls")
             count = partial(self._count, meter, driver)
             bare = Turn(0, 0, sessions.SHAI, BARE, self._plan.seed, crowd.USERS)
-            counts = {name: count(stacks[name], replace(bare, mode=name)) for name in _COUNTED}
+            counts = {name: count(stacks[name], replace(bare, mode=name)) for name in sessions.COUNTED}
             asking = replace(bare, session_length=UNLIMITED, results=_ONE_DOCUMENT)
+            unsealed = confined.message(light.FRONT_END)
             near, far = (count(confined, replace(asking, people=kind)) for kind in (crowd.NEAR, crowd.FAR))
         self._tell("verifying logins")
         return sessions.summarise(
@@ -177,6 +106,8 @@ class Sessions:
             counts=counts,
             near=near,
             far=far,
+            unsealed=unsealed,
+            beside=None if self._other is None else revision(self._other),
             size={
                 "rounds": self._plan.rounds,
                 "slice_seconds": self._plan.slice_seconds,
@@ -186,28 +117,9 @@ class Sessions:
             seed=self._plan.seed,
         )
 
-    @contextlib.contextmanager
-    def _stacks(self, supervisor: Supervisor) -> Iterator[dict[str, Stack]]:
-        documents = light.derive(manifests.read(self._place.manifests), _PIPELINE)
-        serving = (light.ENGINE, light.FRONT_END)
-        variants = {
-            **{variant.name: variant for variant in launcher.TWINS},
-            sessions.FORKED: launcher.FORKED,
-            sessions.SHAI: launcher.CONFINED,
-        }
-        with launcher.launching(self._place.site, documents, _PIPELINE, supervisor, serving) as stacks:
-            started = {}
-            for name, variant in variants.items():
-                self._tell(f"starting {name}")
-                stack = started[name] = stacks.launch(variant, (_HOST, free_port(_HOST)))
-                stack.analyze()
-                stack.serve()
-            yield started
-
-    def _measure(self, meter: Meter) -> list[Sample]:
+    def _measure(self, meter: Meter, schedule: Sequence[Turn]) -> list[Sample]:
         file = SampleFile(self._place.output / "samples.csv")
         measured = []
-        schedule = list(turns(self._plan))
         for turn in schedule:
             self._tell(f"slice {turn.order + 1} of {len(schedule)}: {turn.mode}")
             sample = meter.measure(turn)
@@ -217,7 +129,7 @@ class Sessions:
 
     def _count(self, meter: Meter, driver: Driver, stack: Stack, turn: Turn) -> sessions.Counts:
         """Count what happens in a slice, whose time is not measured."""
-        stack.enter(turn.mode if turn.mode == sessions.SHAI else BASELINE)
+        meter.enter(turn.mode)
         with Counters(stack.members(stack.tasks())) as counters:
             outcome = driver.run(meter.order(turn))
             time.sleep(SETTLE_SECONDS)
@@ -225,14 +137,16 @@ class Sessions:
         believe(outcome, f"counting in mode {turn.mode}", bare=turn.session_length == BARE)
         return sessions.Counts(outcome.sessions, outcome.queries, found)
 
-    def hold(self, supervisor: Supervisor, sessions: int, revoked: int) -> dict[str, Any]:
+    def hold(self, supervisor: Supervisor, variant: Variant, sessions: int, revoked: int) -> dict[str, Any]:
         """Hold live sessions and revoke some of them; return what session.json contains about them."""
+        self._tell(f"holding live sessions: {variant.name}")
         return live.measure(
-            replace(self._place.site, data=self._place.held, seed=None),
+            replace(self._place.site, data=self._place.held / variant.name, seed=None),
             manifests.read(self._place.manifests),
             supervisor,
             sessions=sessions,
             revoked=revoked,
+            options=variant.monitor,
             tell=self._tell,
         )
 
@@ -253,9 +167,9 @@ def _verifications() -> list[float]:
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("--output", type=Path, required=True, help="directory for what is written")
-    image, manifests = _ROOT / "build" / "images" / "default", _ROOT / "crds" / "examples" / "syse"
-    parser.add_argument("--image", type=Path, default=image, help="the programs that are measured")
-    parser.add_argument("--manifests", type=Path, default=manifests, help="Sys-E's manifests")
+    parser.add_argument("--image", type=Path, default=_ROOT / IMAGE, help="the programs that are measured")
+    parser.add_argument("--manifests", type=Path, default=_ROOT / MANIFESTS, help="Sys-E's manifests")
+    parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="compare with what another checkout has built")
     parser.add_argument("--rounds", type=_positive, default=11, help="how often each slice is run (11)")
     parser.add_argument("--slice-seconds", type=float, default=3.0, help="the length of a slice (3)")
     parser.add_argument("--warm-up-seconds", type=float, default=15.0, help="load on each installation before (15)")
@@ -287,20 +201,23 @@ def run(options: Namespace) -> None:
     )
     os.umask(0o022)  # tasks run as other users, and read the documents
     progress = Console(stderr=True)
+    other = options.beside.resolve() if options.beside else None
+    for where in (place, *([place.beside(other)] if other else [])):
+        where.check()
     with place.prepared(crowd.Crowd(users=options.users)), Supervisor() as supervisor:
-        measurement = Sessions(place, plan, progress)
+        measurement = Sessions(place, other, plan, progress)
         found = measurement.run(supervisor)
         write(place.output, found)  # before what may fail only because the machine is too small
-        if options.live > 0:
-            found["live"] = measurement.hold(supervisor, options.live, options.revoked)
+        for name, variant in _LIVE.items() if options.live > 0 else ():
+            found[name] = measurement.hold(supervisor, variant, options.live, options.revoked)
             write(place.output, found)
     if sys.stdout.isatty():
-        sessions.show(found, Console())
+        session_tables.show(found, Console())
     else:
-        sys.stdout.write(sessions.plain(found))
+        sys.stdout.write(session_tables.plain(found))
 
 
 def write(directory: Path, found: dict[str, Any]) -> None:
     """Write session.json and session.txt."""
     summary.write(directory / "session.json", found)
-    (directory / "session.txt").write_text(sessions.plain(found))
+    (directory / "session.txt").write_text(session_tables.plain(found))

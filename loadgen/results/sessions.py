@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""From the samples of `loadgen.measuring.sessions` to session.json and its table.
+"""From the samples of `loadgen.measuring.sessions` to session.json.
 
 All times are CPU times in microseconds: medians over the rounds, each compared within its round, with the ends of their
 95 % intervals (null after one round).
@@ -7,21 +7,15 @@ All times are CPU times in microseconds: medians over the rounds, each compared 
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from loadgen.datasets.crowd import FAR, NEAR, USERS
 from loadgen.errors import LoadgenError
 from loadgen.plan import BARE, BASELINE, CONTROL, UNLIMITED
 from loadgen.results import estimates, samples
 from loadgen.results.summary import PER_SESSION, machine
-from loadgen.results.tables import SATURATED, WIDTH, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,12 +26,19 @@ if TYPE_CHECKING:
 FORKED = "forked"
 """Mode baseline with a process for each session, which nothing confines."""
 
-SHAI, DYNAMIC = "shai", "dynamic"
-BARE_SERIES = (BASELINE, CONTROL, FORKED, SHAI, DYNAMIC)
-QUERY_SERIES = (BASELINE, CONTROL, SHAI, DYNAMIC)
+PROCESS = "process"
+"""Mode shai with a process for each session. In the other enforcing series workers are rolled back."""
+
+SHAI, DYNAMIC, LAZY = "shai", "dynamic", "dynamic-lazy"
+BARE_SERIES = (BASELINE, CONTROL, FORKED, SHAI, PROCESS, DYNAMIC, LAZY)
+QUERY_SERIES = (BASELINE, CONTROL, SHAI, DYNAMIC, LAZY)
+COUNTED = (BASELINE, FORKED, SHAI, PROCESS)
+"""Whose page faults, context switches and system calls are counted."""
+
+BESIDE = "beside"
+"""Mode shai of another checkout."""
 
 FORMAT = 1
-_NOTHING = "-"
 
 Figure = dict[str, float | None]
 
@@ -78,6 +79,15 @@ class Samples:
         """Return the slices of sessions that only log in."""
         return samples.of(self._measured, series, BARE, USERS)
 
+    def series(self) -> list[str]:
+        """Return whose sessions that only log in were measured."""
+        measured = {sample.mode for sample in self._measured}
+        return [series for series in (*BARE_SERIES, BESIDE) if series in measured]
+
+    def rate(self, series: str) -> list[float]:
+        """Return the sessions that only log in per second in each round."""
+        return [sample.sessions / sample.seconds for sample in self.bare(series)]
+
     def session(self, series: str) -> list[float]:
         """Return a session's CPU time in each round."""
         return [sample.cpu_micros_per_session for sample in self.bare(series)]
@@ -116,56 +126,79 @@ def summarise(
     far: Counts,
     size: Mapping[str, Any],
     seed: int,
+    unsealed: str | None = None,
+    beside: str | None = None,
 ) -> dict[str, Any]:
     """Return what session.json contains, as plain JSON values.
 
     ``ed25519`` is the CPU time of verifying a login. ``counts`` of bare sessions are by what was measured, ``near`` and
-    ``far`` are of queries. ``size`` describes the measurement. What `loadgen.measuring.live` finds is added later, as
-    "live".
+    ``far`` are of queries. ``size`` describes the measurement. ``unsealed`` is why the workers of series shai were not
+    rolled back, if they were not. ``beside`` is the commit of another checkout, if one was
+    measured beside. What `loadgen.measuring.live` finds is added later, as "live" and "live_process".
     """
     found = Samples(measured, seed)
-    login = ed25519.value
-    beyond = found.difference(found.session(SHAI), found.session(BASELINE))
     return {
         "format": FORMAT,
         "size": dict(size),
         "machine": machine(),
-        # The baseline verifies logins itself: a confined session is to be charged for its own.
-        "added_cpu_us_per_session": figure(shifted(beyond, login)),
-        "ed25519_cpu_us_per_session": figure(ed25519),
-        "isolating_cpu_us_per_session": figure(found.difference(found.session(FORKED), found.session(BASELINE))),
-        "deciding_cpu_us_per_session": figure(
-            shifted(found.difference(found.session(SHAI), found.session(FORKED)), login)
-        ),
-        "control_us_per_session": figure(found.difference(found.session(CONTROL), found.session(BASELINE))),
-        "added_cpu_us_per_query": figure(found.difference(found.query(SHAI), found.query(BASELINE))),
-        "control_us_per_query": figure(found.difference(found.query(CONTROL), found.query(BASELINE))),
+        **_added(found, ed25519),
         "cpu_us_per_interception": figure(_prepared(found, counts[SHAI], near, far)),
-        "cpu_us_per_interception_dynamic": figure(_evaluated(found)),
-        "interceptions_per_query": {
-            "dynamic": round(found.asked(DYNAMIC), 4),
-            "shai": round(found.asked(SHAI), 4),
-        },
+        "cpu_us_per_interception_dynamic": figure(_evaluated(found, DYNAMIC)),
+        "cpu_us_per_interception_dynamic_lazy": figure(_evaluated(found, LAZY)),
+        "interceptions_per_query": {series: round(found.asked(series), 4) for series in (DYNAMIC, LAZY, SHAI)},
         **{
             kind: {series: count.per_session(kind) for series, count in counts.items()}
             for kind in ("faults", "switches", "syscalls")
         },
-        "by_process": {
-            series: {
-                "cpu_us_per_session": _by_process(found.bare(series)),
-                **(_counted_by_process(counts[series]) if series in counts else {}),
-            }
-            for series in BARE_SERIES
-        },
-        "sessions_per_second": {
-            series: figure(found.median([one.sessions / one.seconds for one in found.bare(series)]))
-            for series in BARE_SERIES
-        },
-        "driver_share": {
-            series: round(max(one.driver_cpu_seconds / one.seconds for one in found.bare(series)), 3)
-            for series in BARE_SERIES
-        },
+        **_by_series(found, counts),
+        "unsealed": unsealed,
+        "beside": None if beside is None else {"commit": beside, **_beside(found)},
         "live": None,
+        "live_process": None,
+    }
+
+
+def _added(found: Samples, ed25519: Estimate) -> dict[str, Figure]:
+    """Return what mode shai adds to a session and to a query, its parts, and what the control differs by.
+
+    Deciding is measured with a process for each session, confined and not; it is the same with workers that are rolled
+    back.
+    """
+
+    def compared(own: str, base: str) -> Estimate:
+        return found.difference(found.session(own), found.session(base))
+
+    deciding = [own - base for own, base in zip(found.session(PROCESS), found.session(FORKED), strict=True)]
+    undecided = [base + more for base, more in zip(found.session(BASELINE), deciding, strict=True)]
+    # The baseline verifies logins itself: a confined session is to be charged for its own.
+    login = ed25519.value
+    return {
+        "added_cpu_us_per_session": figure(shifted(compared(SHAI, BASELINE), login)),
+        "added_cpu_us_per_session_process": figure(shifted(compared(PROCESS, BASELINE), login)),
+        "ed25519_cpu_us_per_session": figure(ed25519),
+        "isolating_cpu_us_per_session": figure(compared(FORKED, BASELINE)),
+        "isolating_cpu_us_per_session_rolled_back": figure(found.difference(found.session(SHAI), undecided)),
+        "deciding_cpu_us_per_session": figure(shifted(found.median(deciding), login)),
+        "control_us_per_session": figure(compared(CONTROL, BASELINE)),
+        "added_cpu_us_per_query": figure(found.difference(found.query(SHAI), found.query(BASELINE))),
+        "control_us_per_query": figure(found.difference(found.query(CONTROL), found.query(BASELINE))),
+    }
+
+
+def _by_series(found: Samples, counts: Mapping[str, Counts]) -> dict[str, dict[str, Any]]:
+    """Return what is known of the sessions of each series that only log in."""
+    series = found.series()
+    busiest = {name: max(one.driver_cpu_seconds / one.seconds for one in found.bare(name)) for name in series}
+    return {
+        "by_process": {
+            name: {
+                "cpu_us_per_session": _by_process(found.bare(name)),
+                **(_counted_by_process(counts[name]) if name in counts else {}),
+            }
+            for name in series
+        },
+        "sessions_per_second": {name: figure(found.median(found.rate(name))) for name in series},
+        "driver_share": {name: round(share, 3) for name, share in busiest.items()},
     }
 
 
@@ -197,14 +230,23 @@ def _prepared(found: Samples, bare: Counts, near: Counts, far: Counts) -> Estima
     return found.difference(*found.asking())
 
 
-def _evaluated(found: Samples) -> Estimate:
-    """Return the CPU time of an interception in mode dynamic, which evaluates the policies for each."""
-    interceptions = found.asked(DYNAMIC)
+def _evaluated(found: Samples, mode: str) -> Estimate:
+    """Return the CPU time of an interception in a mode that tracks the taint at run time."""
+    interceptions = found.asked(mode)
     if interceptions == 0:
-        raise UncountedError("the monitor counted no interception of a query in mode dynamic")
-    estimate = found.difference(found.query(DYNAMIC), found.query(BASELINE))
+        raise UncountedError(f"the monitor counted no interception of a query in mode {mode}")
+    estimate = found.difference(found.query(mode), found.query(BASELINE))
     value, low, high = (end / interceptions for end in (estimate.value, estimate.low, estimate.high))
     return replace(estimate, value=value, low=low, high=high)
+
+
+def _beside(found: Samples) -> dict[str, Any]:
+    """Return how mode shai compares with that of another checkout."""
+    rates = zip(found.rate(SHAI), found.rate(BESIDE), strict=True)
+    return {
+        "sessions_per_second_ratio": figure(found.median([own / other for own, other in rates])),
+        "saved_cpu_us_per_session": figure(found.difference(found.session(BESIDE), found.session(SHAI))),
+    }
 
 
 def _by_process(own: Sequence[Sample]) -> dict[str, float]:
@@ -218,107 +260,3 @@ def _counted_by_process(count: Counts) -> dict[str, dict[str, float]]:
         kind: {name: round(number / count.sessions, 2) for name, number in by_process.items()}
         for kind, by_process in count.numbers.items()
     }
-
-
-def plain(results: Mapping[str, Any]) -> str:
-    """Return the tables for a file."""
-    output = io.StringIO()
-    show(results, Console(file=output, width=WIDTH))
-    return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
-
-
-def show(results: Mapping[str, Any], console: Console) -> None:
-    """Print the tables and what has to be known to read them."""
-    console.print(_headline(results), markup=False, highlight=False)
-    for table in (_figures(results), _series(results), _processes(results)):
-        console.print(table, "")
-    for line in remarks(results):
-        console.print(line, markup=False, highlight=False)
-
-
-def _headline(results: Mapping[str, Any]) -> str:
-    size, found = results["size"], results["machine"]
-    rounds = "1 round" if size["rounds"] == 1 else f"{size['rounds']} rounds"
-    return f"Sessions on {found['processor']}, {found['cores']} cores, {found['system']}; {rounds}, seed {size['seed']}"
-
-
-_FIGURES = (
-    ("added_cpu_us_per_session", "mode shai adds to a session, its login's verification included"),
-    ("ed25519_cpu_us_per_session", "  of which the verification (Ed25519)"),
-    ("isolating_cpu_us_per_session", "  of which isolating: a process for each session"),
-    ("deciding_cpu_us_per_session", "  of which confining and deciding, the verification included"),
-    ("control_us_per_session", "two equal baselines differ by, per session"),
-    ("added_cpu_us_per_query", "mode shai adds to a query"),
-    ("control_us_per_query", "two equal baselines differ by, per query"),
-    ("cpu_us_per_interception", "an interception whose answer is prepared adds to an open"),
-    ("cpu_us_per_interception_dynamic", "an interception in mode dynamic, evaluated each time"),
-)
-
-
-def _figures(results: Mapping[str, Any]) -> Table:
-    table = _table("CPU time", "µs", "95 % interval")
-    for name, about in _FIGURES:
-        table.add_row(about, three_digits(results[name]["value"]), _interval(results[name]))
-    return table
-
-
-def _series(results: Mapping[str, Any]) -> Table:
-    table = _table("a session that only logs in", *BARE_SERIES)
-    kinds = (("faults", "minor page faults"), ("switches", "context switches"), ("syscalls", "system calls"))
-    for kind, about in kinds:
-        own = results[kind]
-        table.add_row(about, *(three_digits(own[name]) if name in own else _NOTHING for name in BARE_SERIES))
-    rates = results["sessions_per_second"]
-    table.add_row("sessions per second", *(f"{rates[name]['value']:.0f}" for name in BARE_SERIES))
-    return table
-
-
-def _processes(results: Mapping[str, Any]) -> Table:
-    table = _table("CPU µs of such a session, by process", *BARE_SERIES)
-    own = {series: results["by_process"][series]["cpu_us_per_session"] for series in BARE_SERIES}
-    for name in own[SHAI]:
-        table.add_row(name, *(three_digits(own[series].get(name, 0.0)) for series in BARE_SERIES))
-    return table
-
-
-def remarks(results: Mapping[str, Any]) -> list[str]:
-    """Return what has to be known to read the tables."""
-    lines = [
-        "baseline: the front end verifies logins itself, and serves everybody from the same processes.",
-        "control: a second baseline, equal to the first. forked: baseline with a process for each session.",
-        "worker, search: the task with its processes, ended ones too.",
-        "System calls are those that were carried out, not those that the monitor answered.",
-    ]
-    if results["size"]["rounds"] == 1:
-        lines.append("One round was measured, so there are no intervals: do not rely on these figures.")
-    busy = [series for series, share in results["driver_share"].items() if share > SATURATED]
-    if busy:
-        lines.append(f"The load generator limited the sessions per second of {', '.join(busy)}: they can be more.")
-    if results["live"] is not None:
-        lines += _live(results["live"])
-    return lines
-
-
-def _live(live: Mapping[str, Any]) -> list[str]:
-    if live["live"] == 0:
-        return [f"No live session could be held: {live['limit']}"]
-    pipelines = f"{live['pipelines']} pipeline" + "s" * (live["pipelines"] != 1)
-    held = f"{live['live']} live idle sessions in {pipelines}"
-    ended = f"{live['revoked']} of them revoked at once: {live['revoked_ms']:.1f} ms to the last refused open"
-    lines = [
-        f"{held}, {live['memory_kib_per_session']} KiB of memory per session.",
-        f"{ended} (the monitor's answer came after {live['answered_ms']:.1f} ms).",
-    ]
-    return lines if live["limit"] is None else [*lines, f"There are not {live['wanted']}: {live['limit']}"]
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number == 0 else "right", no_wrap=True)
-    return table
-
-
-def _interval(found: Mapping[str, float | None]) -> str:
-    low, high = found["low"], found["high"]
-    return _NOTHING if low is None or high is None else f"{three_digits(low)} … {three_digits(high)}"

@@ -232,7 +232,8 @@ def _length(entry: dict[str, Any]) -> str:
 
 
 def _paper(entry: dict[str, Any], mode: str) -> str:
-    found = PAPER.get(entry["sessionLength"], {}).get(mode)
+    # The paper's mode dynamic logs opens, as dynamic-lazy does.
+    found = PAPER.get(entry["sessionLength"], {}).get(mode.removesuffix("-lazy"))
     return "" if found is None else f"{found:.2f} %"
 
 

@@ -37,6 +37,8 @@ class Variant:
     fault: str = manifests.NO_FAULT
     options: tuple[str, ...] = ()
     """Further options of the front end."""
+    monitor: tuple[str, ...] = ()
+    """Further options of the monitor."""
 
 
 TWINS = (Variant(BASELINE, BASELINE), Variant(CONTROL, BASELINE))
@@ -44,6 +46,8 @@ TWINS = (Variant(BASELINE, BASELINE), Variant(CONTROL, BASELINE))
 FORKED = Variant("forked", BASELINE, options=("--single-session",))
 """A process per session, as under enforcement, without confinement."""
 CONFINED = Variant("confined", "shai")
+A_PROCESS_EACH = Variant("process", "shai", monitor=("--sessions-per-worker", "1"))
+"""A process for each session, which is not rolled back."""
 BROKEN = Variant("broken", "shai", fault="ignore-attributes")
 BROKEN_BASELINE = Variant("broken-baseline", BASELINE, fault="ignore-attributes")
 
@@ -124,7 +128,9 @@ class Launcher:
             store = stores.confined_store(files, Path(files["secrets"]).read_text())
             options = ["--secrets", files["secrets"]]
         serving = self._start_store(store, variant)
-        monitor, enforcing = self.start_monitor(variant.name, [*options, f"--define=REDIS_SOCKET={store.socket}"])
+        monitor, enforcing = self.start_monitor(
+            variant.name, [*options, *variant.monitor, f"--define=REDIS_SOCKET={store.socket}"]
+        )
         bundle = manifests.derive(
             self._documents,
             self._pipeline,

@@ -24,7 +24,7 @@ _FAST_ENGINE = "dev.shai.syse.FastEngine"
 
 def derive(documents: Sequence[dict[str, Any]], pipeline: str) -> list[dict[str, Any]]:
     """Return the light variant of Sys-E's manifests; ManifestError when they are of another pipeline."""
-    derived = copy.deepcopy([entry for entry in documents if entry["metadata"]["name"] not in _LEFT_OUT])
+    derived = copy.deepcopy([entry for entry in documents if not _is_left_out(entry)])
     spec = manifests.find(derived, pipeline)["spec"]
     spec["tasks"] = [name for name in spec["tasks"] if name not in _LEFT_OUT]
     spec["conduits"] = [conduit for conduit in spec["conduits"] if conduit["name"] not in _LEFT_OUT]
@@ -36,3 +36,7 @@ def derive(documents: Sequence[dict[str, Any]], pipeline: str) -> list[dict[str,
     ]  # fmt: skip
     engine["reads"], engine["writes"] = ["documents", "queries"], ["results"]
     return derived
+
+
+def _is_left_out(entry: dict[str, Any]) -> bool:
+    return entry["kind"] == "Task" and entry["metadata"]["name"] in _LEFT_OUT

@@ -65,7 +65,7 @@ class Member:
         """Return the member's running stack; MemberError when it cannot be measured."""
         monitor = Monitor(self.shai, self.monitor)
         entry = monitor.pipeline(self.pipeline)
-        stopped = [task["name"] for task in entry["tasks"] if task.get("run") != "Once" and not task.get("pid")]
+        stopped = [task["name"] for task in entry["tasks"] if task.get("run") == "Always" and not task.get("pid")]
         if stopped:
             raise MemberError(
                 f"member {self.name}: task {stopped[0]} of pipeline {self.pipeline} does not run; "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import gevent.socket
 
-from loadgen.driving.protocol import FrontEnd
+from loadgen.driving.protocol import SIGNED, FrontEnd
 from loadgen.errors import LoadgenError
 from loadgen.stacks import processes
 
@@ -45,11 +45,13 @@ class Stack:
     """The tasks that serve, in the order in which they start."""
     service: str = ""
     """Where users dial the front end, if not at its address."""
+    signed: str = SIGNED
+    """What a login signs, as in `FrontEnd`."""
 
     @property
     def front_end(self) -> FrontEnd:
         """The front end as its users know it."""
-        return FrontEnd.dialled(self.address, self.pipeline, self.service)
+        return FrontEnd.dialled(self.address, self.pipeline, self.service, self.signed)
 
     def analyze(self) -> None:
         """Run the offline analysis."""
@@ -75,11 +77,13 @@ class Stack:
                 raise StackError(f"pipeline {self.pipeline} does not answer at {self.front_end.url}: {cause}")
             time.sleep(0.2)
 
-    def enter(self, mode: str) -> None:
-        """Switch to ``mode``, which holds for sessions that start from now on."""
-        if mode != self.mode:
-            self.monitor.call("pipeline", "mode", self.pipeline, mode)
-            self.mode = mode
+    def enter(self, mode: str) -> bool:
+        """Switch to ``mode``, which holds for sessions that start from now on; return whether it was another one."""
+        if mode == self.mode:
+            return False
+        self.monitor.call("pipeline", "mode", self.pipeline, mode)
+        self.mode = mode
+        return True
 
     def put_back(self, mode: str) -> None:
         """Restore ``mode``, even if another process has switched it in the meantime."""
@@ -102,6 +106,11 @@ class Stack:
     def tasks(self) -> dict[str, int]:
         """Return the process ids of the running tasks by name."""
         return self.monitor.tasks(self.pipeline)
+
+    def message(self, task: str) -> str | None:
+        """Return what the monitor says of a running task, such as why its workers are not rolled back."""
+        tasks = self.monitor.pipeline(self.pipeline)["tasks"]
+        return next((entry.get("message") or None for entry in tasks if entry["name"] == task), None)
 
     def cpu(self, tasks: Mapping[str, int]) -> dict[str, int]:
         """Return the CPU time so far in nanoseconds: of each of ``tasks`` with its workers, and of what serves them.

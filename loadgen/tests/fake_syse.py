@@ -20,6 +20,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from loadgen.datasets.population import Population, load
 from loadgen.driving.protocol import FrontEnd
 
+SIGNED = "shai-session-v2\n{service}\n{pipeline}\n{user}\n{nonce}"
+"""What a login has to sign."""
+
 
 class FakeSysE(ThreadingHTTPServer):
     """Counts connections and answers every search with one result that echoes the query."""
@@ -27,10 +30,11 @@ class FakeSysE(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, people: Population, port: int = 0, *, leaky: bool = False) -> None:
+    def __init__(self, people: Population, port: int = 0, *, leaky: bool = False, signed: str = SIGNED) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.people = people
         self.leaky = leaky
+        self.signed = signed
         self.connections: list[str] = []
         self.logins: list[str] = []
         self.misbehave = ""
@@ -90,7 +94,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, {"principal": self.principal, "region": "us", "mode": "shai", "instance": "worker"})
 
     def _signed_text(self, principal: str) -> bytes:
-        return f"shai-session-v2\n{self.server.front_end.service}\nsyse\n{principal}\n{self.nonce}".encode()
+        service = self.server.front_end.service
+        return self.server.signed.format(service=service, pipeline="syse", user=principal, nonce=self.nonce).encode()
 
     def _answer(self, status: int, answer: dict[str, Any]) -> None:
         misbehave = self.server.misbehave if self.path.startswith("/search") else ""

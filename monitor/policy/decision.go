@@ -81,6 +81,13 @@ func Decide(operation Operation, taint Label, conduit Conduit, state State, envi
 	return Decision{Reason: operation.String() + " is unknown"}
 }
 
+// AtLeast decides whether a taint is at least as restrictive as another one: whether it
+// keeps every obligation of the other. A task whose taint is raised may go on using what it
+// has read.
+func AtLeast(taint, other Label, state State, environment Environment) Decision {
+	return mayRead(taint, other, state, environment)
+}
+
 func mayRead(taint, label Label, state State, environment Environment) Decision {
 	return decide(state, &environment, "read", func(p *prover) string {
 		for _, demanded := range label.duties {

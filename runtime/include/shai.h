@@ -22,13 +22,14 @@
  *
  * ORDER OF CALLS
  *
- *	shai_register       once; the library calls it when it is loaded
+ *	shai_register       once; the library calls it when it is loaded. Again, to
+ *	                    raise the task's taint
  *	shai_fork_worker    in the zygote, again and again
  *	  shai_accept         in the worker; blocks until a user connects
  *	  shai_authenticate   after the client has signed shai_signed_text()
  *	  shai_channel_receive, shai_open   any number of times
  *	  shai_reset          ends the session
- *	  _exit               except in mode baseline, where shai_accept may follow
+ *	  _exit               if shai_reset returns; in mode baseline shai_accept may follow
  *
  * The other functions may be called at any time.
  *
@@ -91,7 +92,7 @@
  *		if (shai_accept(&session) != 0)
  *			errx(1, "%s", shai_reason());
  *		serve(&session);
- *		shai_reset(&session);
+ *		shai_reset(&session); // a sealed worker goes on in shai_accept
  *		_exit(0);
  *	}
  *
@@ -136,7 +137,8 @@ extern "C" {
 
 /* Environment variables that the launcher sets. */
 #define SHAI_ENVIRONMENT_INSTANCE "SHAI_INSTANCE" /* what to register as when loaded */
-#define SHAI_ENVIRONMENT_MODE "SHAI_MODE"         /* "baseline", "dynamic", "shai", "audit" */
+#define SHAI_ENVIRONMENT_MODE                                                                      \
+	"SHAI_MODE" /* "baseline", "dynamic", "dynamic-lazy", "shai", "audit" */
 #define SHAI_ENVIRONMENT_SERVICE "SHAI_SERVICE"   /* struct shai_session.service in mode baseline */
 #define SHAI_ENVIRONMENT_PIPELINE "SHAI_PIPELINE" /* struct shai_session.pipeline, likewise */
 
@@ -157,18 +159,35 @@ SHAI_API const char *shai_reason(void);
  * is a socket. A failure then ends the process with exit status 71, because a task
  * without its table would fail later and less clearly.
  *
- * Call it again to raise the task's taint. The new table replaces the old one at once,
- * for path mapping in every thread.
+ * Call it again, with the name of another task, to raise the taint of this process: it
+ * then is that task, with its taint, its pipes and channels, and its table, which replaces
+ * the old one. The manifest of the present task has to name the other one in raisesTo, and
+ * the other taint has to be at least as restrictive. The process must have one thread. On
+ * Linux only, and not in a task that serves users, whose sessions get their taint by
+ * shai_authenticate().
+ *
+ * The monitor examines what the process could write to: open files, shared mappings of
+ * files, pipes and channels. If the new taint may not write to one of them, flags decide:
+ *   0                    the raise is refused, and shai_reason() names them
+ *   SHAI_REGISTER_CLOSE  the monitor closes them: a pipe, a channel or an open file then is
+ *                        /dev/null, open for reading, at the same number. Mappings cannot
+ *                        be closed; while there is one, the raise is refused
+ *
+ * If the raise is refused, the process is what it was before; with SHAI_REGISTER_CLOSE some
+ * descriptors may be closed.
  *
  * Returns 0, or -1 with errno:
- *   EACCES and others  the monitor refused
+ *   EBUSY              something that the new taint may not write to is open, or the
+ *                      process has other threads
+ *   EOPNOTSUPP         taints cannot be raised on this system
+ *   EACCES and others  the monitor refused for another reason: shai_reason() says which
  *   ENAMETOOLONG       instance is longer than SHAI_NAME_MAX - 1 bytes
  *   EPROTO             the answer is malformed, or exactly one of SHAI_MODE and
  *                      the monitor says baseline
  *   ECONNRESET         the monitor is gone
  *   ENOMEM             out of memory
  */
-SHAI_API int shai_register(const char *instance);
+SHAI_API int shai_register(const char *instance, uint32_t flags);
 
 /*
  * Returns the task's mode, which the monitor sends at registration. Before
@@ -259,14 +278,46 @@ struct shai_session {
  */
 SHAI_API pid_t shai_fork_worker(uint32_t slot);
 
+/* What is reserved for sessions without shai_reserve, in bytes. */
+#define SHAI_RESERVE_HEAP ((size_t)256 << 10)
+#define SHAI_RESERVE_STACK ((size_t)64 << 10)
+
+/*
+ * Says how much memory a session may use beyond what its worker has when it first calls
+ * shai_accept: bytes for malloc(3), and bytes of stack below the caller of shai_accept.
+ * Call it in the zygote, before shai_fork_worker. Never fails.
+ *
+ * It applies to sealed workers (see shai_accept). Their sessions cannot map memory:
+ * malloc(3) fails with ENOMEM once the reserve is used up, and a stack that outgrows its
+ * reserve ends the worker. Every writable page is restored after each session, which costs
+ * about a tenth of a microsecond: reserve what sessions need, and not more.
+ */
+SHAI_API void shai_reserve(size_t heap, size_t stack);
+
 /*
  * Waits until a user connects to SHAI_FD_LISTEN, and fills in *session. The session is
  * then CONNECTED.
  *
  * Under a monitor the monitor accepts the connection for the worker, and descriptor 3
- * becomes this worker's own socket to the monitor. A worker serves one session. What it
- * writes to standard output and error in the session goes nowhere, since others than the
- * user read the task's log: report errors to the user.
+ * becomes this session's own socket to the monitor. What the worker writes to standard
+ * output and error in the session goes nowhere, since others than the user read the
+ * task's log: report errors to the user.
+ *
+ * Under a monitor a worker serves one session, or several if it is sealed (Linux) or has
+ * contexts (FreeBSD). Each session then finds the worker as the first one found it: the
+ * memory, the registers, and the descriptors. On Linux this function returns again for
+ * the next session, on FreeBSD shai_fork_worker does. The monitor seals a worker that,
+ * when it first calls shai_accept, has one thread, no signal handlers, no alternate signal
+ * stack, and no shared writable memory. If it refuses, it says why in its log, and the
+ * worker serves one session. For its workers to be sealed, a program
+ *
+ *   - does what every session needs before, in the zygote: loading, computing, and binding
+ *     functions (ld -z now);
+ *   - keeps no descriptor, counter or cache from one session for the next;
+ *   - maps no memory in a session, and changes no mapping (see shai_reserve);
+ *   - sets no timers, limits, locks, signal handlers or signal masks in a session;
+ *   - uses no random generator that it has seeded before: every session would draw the
+ *     same numbers. getrandom(2) is right.
  *
  * In mode baseline the library accepts the connection itself, generates the nonce, and
  * uses the slot given to shai_fork_worker (0 without). Call it again after shai_reset
@@ -274,7 +325,7 @@ SHAI_API pid_t shai_fork_worker(uint32_t slot);
  *
  * Returns 0, or -1 with errno:
  *   EBUSY       *session is not EMPTY
- *   EPERM       this worker has served a session; it must exit
+ *   EPERM       shai_reset has returned in this worker; it must exit
  *   EPROTO      the monitor's record is malformed
  *   ECONNRESET  the monitor is gone
  *   others      see accept4(2); the library retries after EINTR
@@ -307,10 +358,10 @@ SHAI_API int shai_authenticate(struct shai_session *session, const char *princip
  * Ends the session: tells the monitor, closes connection and keyvalue, and makes
  * *session EMPTY. Does nothing if the session is EMPTY. Never fails.
  *
- * Under a monitor the process must exit now, because no other function works any
- * more. On FreeBSD, under a monitor, it does not return: the whole session is discarded
- * with its memory, and shai_fork_worker returns 0 again for the next session, in the
- * same state as for the first.
+ * Under a monitor it does not return in a worker that serves several sessions: the whole
+ * session is discarded with its memory, and the next one begins in shai_accept (Linux) or
+ * shai_fork_worker (FreeBSD), in the same state as the first. If it returns, the process
+ * must exit, because no other function works any more.
  *
  * In mode baseline shai_accept may follow.
  */

@@ -17,9 +17,10 @@
 #ifndef SHAI_WIRE_H
 #define SHAI_WIRE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#define SHAI_WIRE_VERSION 2
+#define SHAI_WIRE_VERSION 3
 #define SHAI_WIRE_MAX 65536 /* largest record, in bytes */
 
 /*
@@ -34,6 +35,8 @@
 #define SHAI_FD_CONNECTION 7         /* the user's connection, native writes */
 #define SHAI_FD_CONNECTION_CHECKED 8 /* the same, every write asks the monitor */
 #define SHAI_FD_KEYVALUE 9           /* restricted connection to the key-value store */
+#define SHAI_FD_GRANT 11             /* what a sealed worker reads of its channel (Linux) */
+#define SHAI_FD_ROLLBACK 12          /* the code that rolls a sealed worker back (Linux) */
 #define SHAI_FD_CAPABILITY 16        /* directory capabilities: 16 numbers; the view is the first */
 #define SHAI_FD_CAPABILITY_COUNT 16
 #define SHAI_FD_PIPE 32 /* data pipes, 64 numbers */
@@ -66,8 +69,18 @@ enum shai_mode {
 	SHAI_MODE_BASELINE = 0, /* nothing is enforced */
 	SHAI_MODE_DYNAMIC = 1,  /* every open and every egress write asks the monitor */
 	SHAI_MODE_SHAI = 2,     /* the capability set runs natively */
-	SHAI_MODE_AUDIT = 3     /* decided and recorded as in mode shai, but never denied */
+	SHAI_MODE_AUDIT = 3,    /* decided and recorded as in mode shai, but never denied */
+	SHAI_MODE_DYNAMIC_LAZY =
+	    4, /* as dynamic, but the monitor logs opens, and decides at the write */
+	SHAI_MODE_LAST = SHAI_MODE_DYNAMIC_LAZY
 };
+
+/* Whether the taint is tracked while tasks run: nothing is opened natively in a session. */
+static inline bool
+shai_mode_is_dynamic(uint32_t mode)
+{
+	return mode == SHAI_MODE_DYNAMIC || mode == SHAI_MODE_DYNAMIC_LAZY;
+}
 
 enum shai_type {
 	/* task to monitor */
@@ -84,7 +97,12 @@ enum shai_type {
 	 * A shai_header, then a record of the session's channel: a shai_transfer of its own
 	 * length. Only where a supervisor reads the channel for the worker (Linux).
 	 */
-	SHAI_TRANSFER = 68
+	SHAI_TRANSFER = 68,
+	/*
+	 * shai_grown, then class_count uint32_t; descriptors of directories. Comes from a
+	 * supervisor (Linux), before a SHAI_OPENED.
+	 */
+	SHAI_GROWN = 69
 };
 
 struct shai_header {
@@ -97,7 +115,15 @@ struct shai_header {
 struct shai_register {
 	struct shai_header header;
 	char instance[SHAI_NAME_MAX]; /* "indexer", "search", "worker" */
+	uint32_t flags;               /* SHAI_REGISTER_* */
+	uint32_t reserved;            /* 0 */
 };
+
+/*
+ * The monitor closes descriptors, pipes and channels that the new taint may not write to.
+ * Without the flag it refuses to raise the taint while there are any.
+ */
+#define SHAI_REGISTER_CLOSE 1u
 
 enum shai_capability_kind {
 	SHAI_KIND_DIRECTORY = 1, /* number is a directory descriptor */
@@ -107,6 +133,7 @@ enum shai_capability_kind {
 
 #define SHAI_RIGHT_READ 1u
 #define SHAI_RIGHT_WRITE 2u /* write, create, rename, remove beneath it */
+#define SHAI_RIGHT_ASK 4u   /* the monitor decides on opens that the kernel refuses */
 
 struct shai_capability {
 	char prefix[SHAI_PREFIX_MAX]; /* the path that libshai maps onto the descriptor */
@@ -172,6 +199,16 @@ struct shai_opened {
 	uint32_t count;
 	uint32_t reserved;
 	int32_t status[SHAI_BATCH_MAX]; /* 0: a descriptor is attached; else a positive errno */
+};
+
+/*
+ * The session's capability set as it is now. It takes the place of what SHAI_BOUND, or an
+ * earlier SHAI_GROWN, has brought.
+ */
+struct shai_grown {
+	struct shai_header header; /* sequence 0 */
+	uint32_t class_count;      /* sorted class numbers follow */
+	uint32_t directory_count;  /* as in shai_bound */
 };
 
 /*

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "shai_wire.h"
+
 /*
  * Prepares what must exist before the program's first line: a handler for refused calls.
  * Called once, by the library's constructor.
@@ -22,6 +24,12 @@ int shai_backend_prepare(void);
  * directory. The monitor never answers this call.
  */
 int shai_backend_open_in_view(int directory, const char *name);
+
+/*
+ * Opens a file beneath a directory by asking the monitor, after the kernel has refused
+ * to: for directories with SHAI_RIGHT_ASK. Returns the descriptor.
+ */
+int shai_backend_ask_open(int directory, const char *name, int flags, mode_t mode);
 
 /*
  * Forks a worker of a task that has a monitor, like fork(2). It may wait until a worker is
@@ -37,14 +45,19 @@ pid_t shai_backend_fork_worker(void);
  */
 int shai_backend_accept(void);
 
-/* Returns the descriptor on which a session that has a monitor waits for transfers. */
-int shai_backend_channel(void);
+/*
+ * Returns the descriptor on which a session that has a monitor, in this mode, waits for
+ * transfers; and the one on which those come that somebody had to decide on, or -1.
+ */
+int shai_backend_channel(enum shai_mode mode);
+int shai_backend_decisions(void);
 
 /*
- * Receives a record of the session's channel, once shai_backend_channel() is readable.
- * Returns its length, or -1 with errno; EAGAIN if there is none.
+ * Receives a record of the session's channel, once one of the two, from, is readable.
+ * It may, but need not, answer the query. Returns its length, 0 if the sender is gone, or -1
+ * with errno; EAGAIN if there is none.
  */
-ssize_t shai_backend_receive_transfer(void *buffer, size_t size);
+ssize_t shai_backend_receive_transfer(int from, uint32_t query, void *buffer, size_t size);
 
 /*
  * Reports whether a session holds the directories of its classes, which SHAI_BOUND
@@ -52,8 +65,11 @@ ssize_t shai_backend_receive_transfer(void *buffer, size_t size);
  */
 bool shai_backend_holds_directories(void);
 
-/* Ends a session of which the monitor was told that it is over; may not return. */
-void shai_backend_end_session(void);
+/*
+ * Ends a session of which the monitor was told that it is over, with its connection; may
+ * not return.
+ */
+void shai_backend_end_session(int connection);
 
 /* Fills the buffer with unpredictable bytes. */
 int shai_backend_random(void *buffer, size_t size);

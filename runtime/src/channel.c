@@ -26,11 +26,13 @@ now_milliseconds(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits until there is something to read. Returns 0, or -1 after shai_fail. */
+/* Waits until there is something to read. Returns from where, or -1 after shai_fail. */
 static int
-wait_readable(int descriptor, int64_t deadline)
+wait_readable(const struct shai_session *session, int64_t deadline)
 {
-	struct pollfd wanted = {.fd = descriptor, .events = POLLIN};
+	const int decisions = session->mode == SHAI_MODE_BASELINE ? -1 : shai_backend_decisions();
+	struct pollfd wanted[] = {
+	    {.fd = session->channel, .events = POLLIN}, {.fd = decisions, .events = POLLIN}};
 
 	for (;;) {
 		int64_t left = deadline - now_milliseconds();
@@ -38,9 +40,9 @@ wait_readable(int descriptor, int64_t deadline)
 
 		if (left < 0)
 			left = 0;
-		ready = poll(&wanted, 1, (int)left);
+		ready = poll(wanted, 2, (int)left);
 		if (ready > 0)
-			return 0;
+			return wanted[wanted[0].revents == 0].fd;
 		if (ready == 0)
 			return shai_fail(ETIMEDOUT, "channel: no answer in time");
 		if (errno != EINTR)
@@ -49,22 +51,25 @@ wait_readable(int descriptor, int64_t deadline)
 }
 
 /*
- * Receives the next record. Returns its length, 0 if the sender is gone, or -1 after
- * shai_fail. The session is then broken, except after a timeout.
+ * Receives the next record, which may answer any query. Returns its length, 0 if the sender
+ * is gone, or -1 after shai_fail. The session is then broken, except after a timeout.
  */
 static ssize_t
-receive_record(struct shai_session *session, int64_t deadline, uint8_t *buffer, size_t size)
+receive_record(
+    struct shai_session *session, uint32_t query, int64_t deadline, uint8_t *buffer, size_t size)
 {
 	ssize_t length = (ssize_t)shai_transfers_take(buffer);
+	int from;
 
 	if (length > 0)
 		return length;
 	do {
-		if (wait_readable(session->channel, deadline) != 0)
+		from = wait_readable(session, deadline);
+		if (from < 0)
 			return -1;
 		length = session->mode == SHAI_MODE_BASELINE
-			     ? read(session->channel, buffer, size)
-			     : shai_backend_receive_transfer(buffer, size);
+			     ? read(from, buffer, size)
+			     : shai_backend_receive_transfer(from, query, buffer, size);
 	} while (length < 0 && (errno == EINTR || errno == EAGAIN));
 	if (length >= 0)
 		return length;
@@ -77,8 +82,8 @@ receive_record(struct shai_session *session, int64_t deadline, uint8_t *buffer, 
  * shai_fail. The session is then broken, except after a timeout.
  */
 static int
-receive_transfer(
-    struct shai_session *session, int64_t deadline, struct shai_transfer *transfer, size_t *count)
+receive_transfer(struct shai_session *session, uint32_t query, int64_t deadline,
+    struct shai_transfer *transfer, size_t *count)
 {
 	/*
 	 * One byte more than the largest transfer, so that a longer record is
@@ -86,7 +91,7 @@ receive_transfer(
 	 */
 	uint8_t buffer[sizeof(*transfer) + 1];
 	const char *problem;
-	ssize_t length = receive_record(session, deadline, buffer, sizeof(buffer));
+	ssize_t length = receive_record(session, query, deadline, buffer, sizeof(buffer));
 
 	if (length < 0)
 		return -1;
@@ -115,7 +120,7 @@ shai_channel_receive(
 	if (session->state != SHAI_SESSION_BOUND)
 		return shai_fail(ENOTCONN, "channel: the session is not bound to a user");
 	do
-		if (receive_transfer(session, deadline, &transfer, &count) != 0)
+		if (receive_transfer(session, query, deadline, &transfer, &count) != 0)
 			return -1;
 	while (transfer.query != query);
 	shai_count(transfers, count);

@@ -5,10 +5,22 @@
 #include "directories.h"
 
 #include <stddef.h>
+#include <unistd.h>
 
 #include "view.h"
 
 static const struct shai_session *_Atomic holder;
+
+void
+shai_directories_take(
+    struct shai_session *session, struct shai_message *message, size_t first, uint32_t count)
+{
+	while (session->directory_count > 0)
+		(void)close(session->directories[--session->directory_count]);
+	for (uint32_t i = 0; i < count; i++)
+		session->directories[i] = shai_message_take(message, first + i);
+	session->directory_count = count;
+}
 
 int
 shai_directory_of_class(const struct shai_session *session, uint32_t class)

@@ -38,7 +38,7 @@ static int
 native_place(const struct shai_session *session, uint32_t class, uint32_t conduit,
     char name[SHAI_VIEW_NAME_SIZE])
 {
-	if (class == 0 || session->mode == SHAI_MODE_DYNAMIC)
+	if (class == 0 || shai_mode_is_dynamic(session->mode))
 		return -1;
 	shai_view_name(class, conduit, name);
 	if (session->mode == SHAI_MODE_BASELINE)
@@ -140,11 +140,41 @@ distribute(struct round *round, const struct shai_opened *answer, struct shai_me
 }
 
 /*
+ * Takes over a capability set that has grown. Returns false if the message brings none, or
+ * a wrong one.
+ */
+static bool
+take_grown(struct shai_session *session, struct shai_message *message)
+{
+	uint32_t before = session->class_count;
+	struct shai_grown head;
+
+	if (shai_decode_grown(message->bytes, &head, session->classes) != NULL ||
+	    message->descriptor_count != head.directory_count)
+		return false;
+	if (head.class_count < before) /* shai_reset clears no more than class_count */
+		memset(session->classes + head.class_count, 0,
+		    (before - head.class_count) * sizeof(session->classes[0]));
+	session->class_count = head.class_count;
+	shai_directories_take(session, message, 0, head.directory_count);
+	return true;
+}
+
+/* Whether a message comes before the answer, and was taken over. */
+static bool
+precedes_answer(struct shai_session *session, struct shai_message *message)
+{
+	if (message->descriptor_count == 0 && shai_transfers_keep(message->bytes))
+		return true;
+	return shai_backend_holds_directories() && take_grown(session, message);
+}
+
+/*
  * Asks the monitor about the conduits that could not be opened natively. Returns 0,
  * or -1 after shai_fail.
  */
 static int
-ask_monitor(struct round *round)
+ask_monitor(struct shai_session *session, struct round *round)
 {
 	struct shai_open request;
 	struct shai_opened answer;
@@ -162,7 +192,7 @@ ask_monitor(struct round *round)
 	do
 		if (shai_exchange_receive(&message) != 0)
 			return -1;
-	while (message.descriptor_count == 0 && shai_transfers_keep(message.bytes));
+	while (precedes_answer(session, &message));
 	problem =
 	    shai_decode_opened(message.bytes, request.header.sequence, request.count, &answer);
 	if (problem == NULL)
@@ -206,7 +236,7 @@ shai_documents_open(struct shai_session *session, const uint32_t *conduits, size
 	session->withheld = 0;
 	while (used < count && filled < max) {
 		used += begin_round(&round, session, conduits + used, count - used, max - filled);
-		if (round.asked_count > 0 && ask_monitor(&round) != 0) {
+		if (round.asked_count > 0 && ask_monitor(session, &round) != 0) {
 			int error = errno;
 
 			close_round(&round);

@@ -31,6 +31,6 @@ load(void)
 		return;
 	if (prepared != 0)
 		give_up("preparation for a monitor", strerror(errno));
-	if (shai_register(instance) != 0)
+	if (shai_register(instance, 0) != 0)
 		give_up(instance, shai_reason());
 }

@@ -8,7 +8,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are read in place");
 _Static_assert(sizeof(struct shai_header) == 16, "no padding");
-_Static_assert(sizeof(struct shai_register) == 112, "no padding");
+_Static_assert(sizeof(struct shai_register) == 120, "no padding");
 _Static_assert(sizeof(struct shai_capability) == 264, "no padding");
 _Static_assert(sizeof(struct shai_registered) == 288, "no padding");
 _Static_assert(sizeof(struct shai_connected) == 440, "no padding");
@@ -18,6 +18,7 @@ _Static_assert(sizeof(struct shai_reset) == 56, "no padding");
 _Static_assert(sizeof(struct shai_open) == 280, "no padding");
 _Static_assert(sizeof(struct shai_opened) == 280, "no padding");
 _Static_assert(sizeof(struct shai_transfer) == 264, "no padding");
+_Static_assert(sizeof(struct shai_grown) == 24, "no padding");
 
 const char *
 shai_decode_head(struct shai_bytes record, int type, void *head, size_t head_size)
@@ -85,8 +86,8 @@ check_capability(const struct shai_capability *capability)
 		return "a prefix that is not a normal absolute path";
 	if (!number_fits(capability))
 		return "a descriptor number outside its kind's range";
-	if (capability->rights == 0 ||
-	    (capability->rights & ~(SHAI_RIGHT_READ | SHAI_RIGHT_WRITE)) != 0)
+	if ((capability->rights & (SHAI_RIGHT_READ | SHAI_RIGHT_WRITE)) == 0 ||
+	    (capability->rights & ~(SHAI_RIGHT_READ | SHAI_RIGHT_WRITE | SHAI_RIGHT_ASK)) != 0)
 		return "unknown rights";
 	return NULL;
 }
@@ -105,7 +106,7 @@ shai_decode_registered(struct shai_bytes record, uint64_t sequence, struct shai_
 		return "a reason that is not padded with NULs";
 	if (head->status < 0 || (head->status != 0 && head->capability_count != 0))
 		return "an impossible status";
-	if (head->mode > SHAI_MODE_AUDIT)
+	if (head->mode > SHAI_MODE_LAST)
 		return "an unknown mode";
 	if (head->capability_count > SHAI_TABLE_MAX ||
 	    record.length != sizeof(*head) + head->capability_count * sizeof(table[0]))
@@ -129,18 +130,25 @@ shai_decode_connected(struct shai_bytes record, struct shai_connected *out)
 	    !padded(out->service, sizeof(out->service)) ||
 	    !padded(out->pipeline, sizeof(out->pipeline)))
 		return "a text that is not padded with NULs";
-	if (out->mode > SHAI_MODE_AUDIT)
+	if (out->mode > SHAI_MODE_LAST)
 		return "an unknown mode";
 	if (out->slot >= SHAI_SLOTS_MAX)
 		return "a slot out of range";
 	return NULL;
 }
 
+/* Decodes the classes that follow a head, which says how many have a directory. */
 static const char *
-check_classes(const uint32_t *classes, uint32_t count)
+decode_classes(struct shai_bytes record, size_t head_size, uint32_t count, uint32_t directories,
+    uint32_t classes[SHAI_CLASSES_MAX])
 {
 	uint32_t previous = 0;
 
+	if (count > SHAI_CLASSES_MAX || record.length != head_size + count * sizeof(classes[0]))
+		return "a length that is not its count's";
+	if (directories > count || directories > SHAI_DIRECTORIES_MAX)
+		return "more directories than classes";
+	memcpy(classes, record.start + head_size, record.length - head_size);
 	for (uint32_t i = 0; i < count; i++) {
 		if (classes[i] <= previous)
 			return "classes that are not ascending";
@@ -167,14 +175,22 @@ shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound
 	if (head->status < 0 ||
 	    (head->status != 0 && ((head->flags & ~SHAI_BOUND_VIEW) | head->class_count) != 0))
 		return "an impossible status";
-	if (head->class_count > SHAI_CLASSES_MAX ||
-	    record.length != sizeof(*head) + head->class_count * sizeof(classes[0]))
-		return "a length that is not its count's";
-	if (head->directory_count > head->class_count ||
-	    head->directory_count > SHAI_DIRECTORIES_MAX)
-		return "more directories than classes";
-	memcpy(classes, record.start + sizeof(*head), record.length - sizeof(*head));
-	return check_classes(classes, head->class_count);
+	return decode_classes(
+	    record, sizeof(*head), head->class_count, head->directory_count, classes);
+}
+
+const char *
+shai_decode_grown(
+    struct shai_bytes record, struct shai_grown *head, uint32_t classes[SHAI_CLASSES_MAX])
+{
+	const char *problem = shai_decode_head(record, SHAI_GROWN, head, sizeof(*head));
+
+	if (problem != NULL)
+		return problem;
+	if (head->header.sequence != 0)
+		return "a sequence, though it answers nothing";
+	return decode_classes(
+	    record, sizeof(*head), head->class_count, head->directory_count, classes);
 }
 
 const char *

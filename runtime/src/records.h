@@ -35,6 +35,10 @@ const char *shai_decode_connected(struct shai_bytes record, struct shai_connecte
 const char *shai_decode_bound(struct shai_bytes record, uint64_t sequence, struct shai_bound *head,
     uint32_t classes[SHAI_CLASSES_MAX]);
 
+/* After a problem, classes may hold anything. */
+const char *shai_decode_grown(
+    struct shai_bytes record, struct shai_grown *head, uint32_t classes[SHAI_CLASSES_MAX]);
+
 /* asked is the count in the request that this record answers. */
 const char *shai_decode_opened(
     struct shai_bytes record, uint64_t sequence, uint32_t asked, struct shai_opened *out);

@@ -76,20 +76,13 @@ shai_path_lookup(const char *path, char *rest, size_t rest_size)
  * Puts a new table in force. The old one is not freed, because another thread may be
  * using it; tables are replaced once or twice in a task's life.
  */
-static int
-adopt(const struct shai_registered *head, const struct shai_capability *entries)
+static void
+adopt(const struct shai_registered *head, struct shai_table *table)
 {
-	size_t size = head->capability_count * sizeof(entries[0]);
-	struct shai_table *table = malloc(sizeof(*table) + size);
-
-	if (table == NULL)
-		return shai_fail(ENOMEM, "capability table: out of memory");
 	table->count = head->capability_count;
-	memcpy(table->entry, entries, size);
 	current_table = table;
 	registered_mode = (enum shai_mode)head->mode;
 	registered = true;
-	return 0;
 }
 
 /*
@@ -108,31 +101,52 @@ check_mode(const struct shai_registered *head)
 	return NULL;
 }
 
+/*
+ * Receives the answer, with a table that has room for the longest list. Returns 0, or -1
+ * after shai_fail.
+ */
 static int
-receive_table(const char *instance, uint64_t sequence)
+receive_registered(
+    const char *instance, uint64_t sequence, struct shai_registered *head, struct shai_table *table)
 {
-	static struct shai_capability entries[SHAI_TABLE_MAX];
 	struct shai_message message;
-	struct shai_registered head;
 	const char *problem;
 
 	if (shai_exchange_receive(&message) != 0)
 		return -1;
-	problem = shai_decode_registered(message.bytes, sequence, &head, entries);
+	problem = shai_decode_registered(message.bytes, sequence, head, table->entry);
 	if (problem == NULL && message.descriptor_count != 0)
 		problem = "descriptors that belong to no capability";
-	if (problem == NULL && head.status == 0)
-		problem = check_mode(&head);
+	if (problem == NULL && head->status == 0)
+		problem = check_mode(head);
 	if (problem != NULL)
 		return shai_exchange_refuse(&message, "SHAI_REGISTERED", problem);
-	if (head.status != 0)
-		return shai_fail(head.status, "registration as %s: refused by the monitor: %s",
-		    instance, head.reason);
-	return adopt(&head, entries);
+	if (head->status != 0)
+		return shai_fail(head->status, "registration as %s: refused by the monitor: %s",
+		    instance, head->reason);
+	return 0;
+}
+
+static int
+receive_table(const char *instance, uint64_t sequence)
+{
+	struct shai_registered head;
+	struct shai_table *table, *shrunk;
+
+	table = malloc(sizeof(*table) + SHAI_TABLE_MAX * sizeof(table->entry[0]));
+	if (table == NULL)
+		return shai_fail(ENOMEM, "capability table: out of memory");
+	if (receive_registered(instance, sequence, &head, table) != 0) {
+		free(table);
+		return -1;
+	}
+	shrunk = realloc(table, sizeof(*table) + head.capability_count * sizeof(table->entry[0]));
+	adopt(&head, shrunk != NULL ? shrunk : table);
+	return 0;
 }
 
 int
-shai_register(const char *instance)
+shai_register(const char *instance, uint32_t flags)
 {
 	struct shai_register request;
 
@@ -142,6 +156,7 @@ shai_register(const char *instance)
 	if (shai_encode_text(request.instance, sizeof(request.instance), instance) != 0)
 		return shai_fail(ENAMETOOLONG,
 		    "registration: instance name is longer than %d bytes", SHAI_NAME_MAX - 1);
+	request.flags = flags;
 	if (shai_exchange_send(&request, sizeof(request)) != 0 ||
 	    receive_table(instance, request.header.sequence) != 0)
 		return -1;

@@ -140,7 +140,7 @@ check_connected(const struct shai_connected *connected, int connection)
 
 	if (connected->mode == SHAI_MODE_BASELINE)
 		return "mode baseline in a task that runs under a monitor";
-	if (connected->mode == SHAI_MODE_DYNAMIC)
+	if (shai_mode_is_dynamic(connected->mode))
 		expected = SHAI_FD_CONNECTION_CHECKED;
 	if (connection != expected)
 		return "a connection at a number that is not its mode's";
@@ -167,8 +167,8 @@ accept_monitored(struct shai_session *session)
 		problem = check_connected(&connected, session->connection);
 	if (problem != NULL)
 		return shai_exchange_refuse(&message, "SHAI_CONNECTED", problem);
-	session->channel = shai_backend_channel();
 	session->mode = (enum shai_mode)connected.mode;
+	session->channel = shai_backend_channel(session->mode);
 	session->slot = connected.slot;
 	memcpy(session->nonce, connected.nonce, sizeof(session->nonce));
 	session->first_query = shai_first_query(session->nonce);
@@ -222,9 +222,7 @@ bind_session(
 
 	if ((head->flags & SHAI_BOUND_KEYVALUE) != 0)
 		session->keyvalue = shai_message_take(message, next++);
-	for (uint32_t i = 0; i < head->directory_count; i++)
-		session->directories[i] = shai_message_take(message, next++);
-	session->directory_count = head->directory_count;
+	shai_directories_take(session, message, next, head->directory_count);
 	memcpy(session->instance, head->instance, sizeof(session->instance));
 	session->class_count = head->class_count;
 	session->state = SHAI_SESSION_BOUND;
@@ -303,13 +301,14 @@ shai_reset(struct shai_session *session)
 		return;
 	shai_count(sessions, 1);
 	shai_directories_of(NULL);
+	/* Also in a worker that goes on: until its next session it would hold a place there. */
+	if (session->keyvalue >= 0)
+		(void)close(session->keyvalue);
 	if (session->mode != SHAI_MODE_BASELINE && served && say_over() == 0)
-		shai_backend_end_session();
+		shai_backend_end_session(session->connection);
 	/* Under a filter the connection's number stays occupied until the worker exits. */
 	if (session->connection >= 0)
 		(void)close(session->connection);
-	if (session->keyvalue >= 0)
-		(void)close(session->keyvalue);
 	/* A session with directories is that of a process that must exit, which closes them. */
 	/*
 	 * Clears only what was written: the other pages of classes were never

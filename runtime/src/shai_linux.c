@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #include "backend.h"
 #include "exchange.h"
 #include "failure.h"
+#include "linux/gate.h"
+#include "linux/seal.h"
 #include "transfers.h"
 
 int
@@ -33,6 +36,15 @@ shai_backend_open_in_view(int directory, const char *name)
 	return (int)syscall(SYS_openat, directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* The filter sends every openat2 to the monitor. */
+int
+shai_backend_ask_open(int directory, const char *name, int flags, mode_t mode)
+{
+	struct open_how how = {.flags = (unsigned int)flags, .mode = mode};
+
+	return (int)syscall(SYS_openat2, directory, name, &how, sizeof(how));
+}
+
 /*
  * With CLONE_PARENT the worker is a child of the supervisor, so the task learns nothing of
  * its end. The filter allows this call only, and the supervisor answers it when it wants
@@ -46,12 +58,20 @@ shai_backend_fork_worker(void)
 	return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-/* The monitor answers the call itself, after it has placed every descriptor. */
+static bool sealed; /* this worker is rolled back between sessions */
+
+/*
+ * The supervisor answers the call itself, after it has placed every descriptor. A sealed
+ * worker begins here for each session.
+ */
 int
 shai_backend_accept(void)
 {
-	int connection;
+	int connection = (int)shai_seal_and_accept();
 
+	sealed = connection >= 0;
+	if (sealed)
+		return connection;
 	do
 		connection = accept4(SHAI_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
 	while (connection < 0 && errno == EINTR);
@@ -60,19 +80,26 @@ shai_backend_accept(void)
 	return connection;
 }
 
+/* The supervisor reads the channel, or, except in the dynamic modes, a sealed worker itself. */
 int
-shai_backend_channel(void)
+shai_backend_channel(enum shai_mode mode)
+{
+	return sealed && !shai_mode_is_dynamic(mode) ? SHAI_FD_CHANNEL : SHAI_FD_MONITOR;
+}
+
+int
+shai_backend_decisions(void)
 {
 	return SHAI_FD_MONITOR;
 }
 
-/* The supervisor has read the channel. */
 ssize_t
-shai_backend_receive_transfer(void *buffer, size_t size)
+shai_backend_receive_transfer(int from, uint32_t query, void *buffer, size_t size)
 {
 	struct shai_message message;
 
-	(void)size; /* of any record that is kept */
+	if (from != SHAI_FD_MONITOR)
+		return shai_gate_receive(from, query, buffer, size);
 	if (shai_exchange_receive(&message) != 0)
 		return -1;
 	if (message.descriptor_count != 0 || !shai_transfers_keep(message.bytes))
@@ -86,10 +113,18 @@ shai_backend_holds_directories(void)
 	return true;
 }
 
-/* Does nothing: the process has to exit, and all its resources end with it. */
+/*
+ * The roll-back code closes the session's descriptors, but not the connection, whose number
+ * is reserved: the client has to see its end at once. A worker that is not sealed has to
+ * exit, and all its resources end with it.
+ */
 void
-shai_backend_end_session(void)
+shai_backend_end_session(int connection)
 {
+	if (!sealed)
+		return;
+	(void)shutdown(connection, SHUT_RDWR);
+	shai_roll_back();
 }
 
 int

@@ -21,15 +21,22 @@ shai_backend_prepare(void)
 }
 
 int
-shai_backend_channel(void)
+shai_backend_channel(enum shai_mode mode)
+{
+	(void)mode;
+	return refuse();
+}
+
+int
+shai_backend_decisions(void)
 {
 	return refuse();
 }
 
 ssize_t
-shai_backend_receive_transfer(void *buffer, size_t size)
+shai_backend_receive_transfer(int from, uint32_t query, void *buffer, size_t size)
 {
-	(void)buffer, (void)size;
+	(void)from, (void)query, (void)buffer, (void)size;
 	return refuse();
 }
 
@@ -37,6 +44,13 @@ int
 shai_backend_open_in_view(int directory, const char *name)
 {
 	(void)directory, (void)name;
+	return refuse();
+}
+
+int
+shai_backend_ask_open(int directory, const char *name, int flags, mode_t mode)
+{
+	(void)directory, (void)name, (void)flags, (void)mode;
 	return refuse();
 }
 
@@ -59,8 +73,9 @@ shai_backend_holds_directories(void)
 }
 
 void
-shai_backend_end_session(void)
+shai_backend_end_session(int connection)
 {
+	(void)connection;
 }
 
 int

@@ -30,6 +30,12 @@ struct bound_record {
 /* Without the padding at the end, which the wire does not have. */
 #define BOUND_LENGTH (offsetof(struct bound_record, classes) + ENTRIES * sizeof(uint32_t))
 
+struct grown_record {
+	struct shai_grown head;
+	uint32_t classes[ENTRIES];
+};
+#define GROWN_LENGTH (offsetof(struct grown_record, classes) + ENTRIES * sizeof(uint32_t))
+
 static struct shai_capability entries[SHAI_TABLE_MAX];
 static uint32_t classes[SHAI_CLASSES_MAX];
 
@@ -37,6 +43,7 @@ enum record_kind {
 	REGISTERED,
 	CONNECTED,
 	BOUND,
+	GROWN,
 	OPENED,
 	TRANSFER,
 	KINDS
@@ -49,6 +56,7 @@ decode(enum record_kind kind, const void *bytes, size_t length)
 	struct shai_registered registered;
 	struct shai_connected connected;
 	struct shai_bound bound;
+	struct shai_grown grown;
 	struct shai_opened opened;
 	struct shai_transfer transfer;
 	size_t count;
@@ -60,6 +68,8 @@ decode(enum record_kind kind, const void *bytes, size_t length)
 		return shai_decode_connected(record, &connected);
 	case BOUND:
 		return shai_decode_bound(record, SEQUENCE, &bound, classes);
+	case GROWN:
+		return shai_decode_grown(record, &grown, classes);
 	case OPENED:
 		return shai_decode_opened(record, SEQUENCE, ENTRIES, &opened);
 	default:
@@ -110,12 +120,27 @@ valid_bound(void)
 	return record;
 }
 
+static struct grown_record
+valid_grown(void)
+{
+	struct grown_record record;
+
+	memset(&record, 0, sizeof(record));
+	shai_encode_header(&record.head.header, SHAI_GROWN, GROWN_LENGTH, 0);
+	record.head.class_count = ENTRIES;
+	record.head.directory_count = ENTRIES - 1;
+	for (uint32_t i = 0; i < ENTRIES; i++)
+		record.classes[i] = 10 * (i + 1);
+	return record;
+}
+
 /* Writes a valid record of a kind and returns its length. */
 static size_t
 valid(enum record_kind kind, uint8_t out[SHAI_WIRE_MAX])
 {
 	struct registered_record registered = valid_registered();
 	struct bound_record bound = valid_bound();
+	struct grown_record grown = valid_grown();
 	struct shai_connected connected = {.mode = SHAI_MODE_SHAI, .slot = SHAI_SLOTS_MAX - 1};
 	struct shai_opened opened = {.count = ENTRIES, .status = {0, 13, 0}};
 	struct shai_transfer transfer = {.query = 1, .conduit = {1, 2, 3}};
@@ -132,6 +157,9 @@ valid(enum record_kind kind, uint8_t out[SHAI_WIRE_MAX])
 	case BOUND:
 		memcpy(out, &bound, BOUND_LENGTH);
 		return BOUND_LENGTH;
+	case GROWN:
+		memcpy(out, &grown, GROWN_LENGTH);
+		return GROWN_LENGTH;
 	case OPENED:
 		memcpy(out, &opened, sizeof(opened));
 		return sizeof(opened);
@@ -221,7 +249,7 @@ spoiled_registered_is_refused(void **state)
 	assert_non_null(decode(REGISTERED, &record, sizeof(record)))
 	SPOILED(record.head.status = -1);
 	SPOILED(record.head.status = 13);
-	SPOILED(record.head.mode = SHAI_MODE_AUDIT + 1);
+	SPOILED(record.head.mode = SHAI_MODE_LAST + 1);
 	SPOILED(record.head.capability_count = ENTRIES - 1);
 	SPOILED(record.head.capability_count = ENTRIES + 1);
 	SPOILED(record.head.capability_count = UINT32_MAX);
@@ -239,6 +267,7 @@ spoiled_registered_is_refused(void **state)
 	SPOILED(record.entry[0] = capability("/a", 16, 4, 1));
 	SPOILED(record.entry[0] = capability("/a", 16, SHAI_KIND_DIRECTORY, 0));
 	SPOILED(record.entry[0] = capability("/a", 16, SHAI_KIND_DIRECTORY, 4));
+	SPOILED(record.entry[0] = capability("/a", 16, SHAI_KIND_DIRECTORY, 9));
 	SPOILED(record.entry[0].number = -1);
 	SPOILED(record.entry[0].number = -100); /* AT_FDCWD: the host's names */
 	SPOILED(record.entry[0].number = 15);
@@ -277,6 +306,24 @@ spoiled_bound_is_refused(void **state)
 }
 
 static void
+spoiled_grown_is_refused(void **state)
+{
+	struct grown_record record;
+
+	(void)state;
+#define SPOILED(change)                                                                            \
+	record = valid_grown();                                                                    \
+	change;                                                                                    \
+	assert_non_null(decode(GROWN, &record, GROWN_LENGTH))
+	SPOILED(record.head.directory_count = ENTRIES + 1);
+	SPOILED(record.head.class_count = ENTRIES - 1);
+	SPOILED(record.head.class_count = ENTRIES + (1u << 30));
+	SPOILED(record.classes[0] = 0);
+	SPOILED(record.classes[2] = record.classes[1]);
+#undef SPOILED
+}
+
+static void
 spoiled_connected_and_opened_are_refused(void **state)
 {
 	static uint8_t bytes[SHAI_WIRE_MAX];
@@ -288,7 +335,7 @@ spoiled_connected_and_opened_are_refused(void **state)
 	(void)valid(kind, bytes);                                                                  \
 	change;                                                                                    \
 	assert_non_null(decode(kind, bytes, valid(kind, (uint8_t[SHAI_WIRE_MAX]){0})))
-	SPOILED(CONNECTED, connected->mode = SHAI_MODE_AUDIT + 1);
+	SPOILED(CONNECTED, connected->mode = SHAI_MODE_LAST + 1);
 	SPOILED(CONNECTED, connected->slot = SHAI_SLOTS_MAX);
 	SPOILED(CONNECTED, memset(connected->peer, 'x', sizeof(connected->peer)));
 	SPOILED(CONNECTED, memset(connected->region, 'x', sizeof(connected->region)));
@@ -357,6 +404,7 @@ main(void)
 	    cmocka_unit_test(a_wrong_header_is_refused),
 	    cmocka_unit_test(spoiled_registered_is_refused),
 	    cmocka_unit_test(spoiled_bound_is_refused),
+	    cmocka_unit_test(spoiled_grown_is_refused),
 	    cmocka_unit_test(spoiled_connected_and_opened_are_refused),
 	    cmocka_unit_test(transfers_are_a_head_and_whole_ids),
 	    cmocka_unit_test(garbage_does_no_harm),

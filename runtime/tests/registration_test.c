@@ -41,7 +41,7 @@ table_is_loaded(struct fake_monitor *fake, size_t variant)
 	(void)variant;
 	EXPECT(shai_mode() == SHAI_MODE_SHAI);
 	fake_send(fake, &answer, sizeof(answer), NULL, 0);
-	EXPECT(shai_register("worker") == 0);
+	EXPECT(shai_register("worker", 0) == 0);
 	EXPECT(fake_receive(fake, &request, sizeof(request)) == sizeof(request));
 	EXPECT(request.header.type == SHAI_REGISTER && request.header.size == sizeof(request));
 	EXPECT(strcmp(request.instance, "worker") == 0);
@@ -72,7 +72,7 @@ mode_needs_agreement(struct fake_monitor *fake, size_t variant)
 	if (cases[variant].environment != NULL)
 		EXPECT(setenv(SHAI_ENVIRONMENT_MODE, cases[variant].environment, 1) == 0);
 	fake_send(fake, &answer, sizeof(answer), NULL, 0);
-	EXPECT(shai_register("worker") == cases[variant].result);
+	EXPECT(shai_register("worker", 0) == cases[variant].result);
 	if (cases[variant].result == 0)
 		EXPECT(shai_mode() == cases[variant].mode);
 	else
@@ -90,7 +90,7 @@ refusal_is_reported(struct fake_monitor *fake, size_t variant)
 	answer.head.header.size = sizeof(answer.head);
 	strcpy(answer.head.reason, "no such instance");
 	fake_send(fake, &answer, sizeof(answer.head), NULL, 0);
-	EXPECT(shai_register("nobody") == -1 && errno == EACCES);
+	EXPECT(shai_register("nobody", 0) == -1 && errno == EACCES);
 	EXPECT(strstr(shai_reason(), "no such instance") != NULL);
 	EXPECT(strstr(shai_reason(), "nobody") != NULL);
 	EXPECT(shai_capability_count() == 0);
@@ -128,12 +128,12 @@ bad_answer_fails_closed(struct fake_monitor *fake, size_t variant)
 		answer.head.header.sequence++;
 		fake_send(fake, &answer, sizeof(answer), descriptors, 1);
 	}
-	EXPECT(shai_register("worker") == -1 && errno == EPROTO);
+	EXPECT(shai_register("worker", 0) == -1 && errno == EPROTO);
 	EXPECT(shai_capability_count() == 0);
 	EXPECT(fake_descriptor_count() == before);
 	EXPECT(fake_receive(fake, rest, sizeof(rest)) == sizeof(rest));
 	EXPECT(fake_receive(fake, rest, sizeof(rest)) == 0);
-	EXPECT(shai_register("worker") == -1 && errno == ECONNRESET);
+	EXPECT(shai_register("worker", 0) == -1 && errno == ECONNRESET);
 }
 
 static void
@@ -144,9 +144,9 @@ gone_monitor_fails_closed(struct fake_monitor *fake, size_t variant)
 	(void)variant;
 	memset(name, 'x', sizeof(name));
 	name[SHAI_NAME_MAX] = '\0';
-	EXPECT(shai_register(name) == -1 && errno == ENAMETOOLONG);
+	EXPECT(shai_register(name, 0) == -1 && errno == ENAMETOOLONG);
 	EXPECT(close(fake->socket) == 0);
-	EXPECT(shai_register("worker") == -1 && errno == ECONNRESET);
+	EXPECT(shai_register("worker", 0) == -1 && errno == ECONNRESET);
 }
 
 static void

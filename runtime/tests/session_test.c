@@ -23,7 +23,7 @@ begin_session(struct fake_monitor *fake, enum shai_mode mode)
 	struct shai_connected connected = fake_connected(mode);
 
 	(void)fake_connect(fake);
-	if (mode == SHAI_MODE_DYNAMIC)
+	if (shai_mode_is_dynamic(mode))
 		EXPECT(open("/dev/null", O_PATH | O_CLOEXEC) == SHAI_FD_CONNECTION);
 	fake_send(fake, &connected, sizeof(connected), NULL, 0);
 	fake->sequence--; /* it was no answer */
@@ -33,7 +33,9 @@ begin_session(struct fake_monitor *fake, enum shai_mode mode)
 static void
 accept_fills_the_session(struct fake_monitor *fake, size_t variant)
 {
-	enum shai_mode mode = variant == 0 ? SHAI_MODE_SHAI : SHAI_MODE_DYNAMIC;
+	static const enum shai_mode modes[] = {
+	    SHAI_MODE_SHAI, SHAI_MODE_DYNAMIC, SHAI_MODE_DYNAMIC_LAZY};
+	enum shai_mode mode = modes[variant];
 
 	begin_session(fake, mode);
 	EXPECT(session.connection == (variant == 0 ? 7 : 8));
@@ -316,7 +318,7 @@ a_worker_is_not_a_child_of_the_zygote(struct fake_monitor *fake, size_t variant)
 	EXPECT(wait(&status) == -1 && errno == ECHILD);
 }
 
-RUN(accept_fills_the_session, 2)
+RUN(accept_fills_the_session, 3)
 RUN(a_worker_serves_once, 1)
 RUN(spoiled_connected_breaks, CONNECTED_SPOILS + 1 + 34)
 RUN(authenticate_brings_the_capability_set, FAKE_CLASSES + 1)

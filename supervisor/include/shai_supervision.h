@@ -19,7 +19,7 @@
 
 #include "shai_wire.h"
 
-#define SHAI_CONTROL_VERSION 1
+#define SHAI_CONTROL_VERSION 2
 #define SHAI_CONTROL_MAX 65536 /* largest record, in bytes */
 #define SHAI_CONTROL_FD 5
 
@@ -50,8 +50,10 @@ enum shai_control_type {
 	SHAI_CONTROL_RELAY = 14,     /* a record for a worker, with its descriptors */
 	SHAI_CONTROL_CREDITS = 15,   /* permits bindings */
 	SHAI_CONTROL_STORE = 16,     /* where the key-value store is */
+	SHAI_CONTROL_SEALED = 17,    /* a worker can be rolled back from now on */
+	SHAI_CONTROL_COMPARED = 18,  /* answers SHAI_CONTROL_COMPARE */
 	/* supervisor to monitor */
-	SHAI_CONTROL_STARTED = 64,      /* the launcher runs */
+	SHAI_CONTROL_STARTED = 64,      /* the launcher runs; descriptor: the roll-back code */
 	SHAI_CONTROL_LISTENER = 65,     /* header only; descriptor: the seccomp listener */
 	SHAI_CONTROL_ENDED = 66,        /* the zygote ended, and no worker is left */
 	SHAI_CONTROL_NOTIFICATION = 67, /* a system call that the monitor answers */
@@ -59,7 +61,8 @@ enum shai_control_type {
 	SHAI_CONTROL_ASK_OPEN = 69,     /* a worker's SHAI_OPEN, answered with RELAY */
 	SHAI_CONTROL_EVENTS = 70,       /* what happened, in order */
 	SHAI_CONTROL_FENCED = 71, /* what came before the FENCE is in force, who ended is gone */
-	SHAI_CONTROL_IDLE = 72    /* how many workers wait for a connection */
+	SHAI_CONTROL_IDLE = 72,   /* how many workers wait for a connection */
+	SHAI_CONTROL_COMPARE = 73 /* is a worker that was rolled back what it was when sealed? */
 };
 
 struct shai_control_header {
@@ -86,6 +89,8 @@ struct shai_control_settings {
 	uint32_t parameters;    /* SHAI_PARAMETER_*: by what instances differ */
 	uint32_t mounts_max;    /* detached mounts that are kept */
 	uint32_t waiting;       /* connections that may wait for a worker, 1..SHAI_WAITING_MAX */
+	uint32_t sessions_per_worker; /* after so many a sealed worker is replaced, at least 1 */
+	uint32_t reserved;
 	char service[SHAI_NAME_MAX];
 	char pipeline[SHAI_NAME_MAX];
 };
@@ -138,6 +143,7 @@ struct shai_control_regions {
 
 #define SHAI_SET_ANALYZED 1u /* the analysis foresaw the instance */
 #define SHAI_SET_LEAVES 2u   /* no policy question is left for a binding */
+#define SHAI_SET_LIVE 4u     /* live sessions of the instance in mode shai get it, too */
 
 /*
  * class_count uint32_t follow: classes in ascending order. A set replaces the former one
@@ -218,6 +224,24 @@ struct shai_control_store {
 	char reset[SHAI_STORE_COMMAND_MAX]; /* what RESET is called there */
 };
 
+/*
+ * The worker whose seccomp call waits for an answer is sealed (shai_rollback.h): the filter
+ * that it gets permits nothing that outlives a roll-back. The supervisor lets the call go on.
+ */
+struct shai_control_sealed {
+	struct shai_control_header header;
+	uint64_t id; /* of the call's notification */
+	int32_t pid; /* of the worker */
+	uint32_t reserved;
+};
+
+struct shai_control_compared {
+	struct shai_control_header header;
+	uint64_t id;    /* that of the question */
+	int32_t pid;    /* that of the question */
+	uint32_t equal; /* 0 or 1; 0: the worker is killed */
+};
+
 /* ---------------------------------------------------- supervisor to monitor */
 
 struct shai_control_started {
@@ -261,6 +285,8 @@ enum shai_event_kind {
 
 /* Of SHAI_EVENT_ENDED: the supervisor ended the session; no other record gives the reason. */
 #define SHAI_EVENT_DECIDED 1u
+/* Of SHAI_EVENT_ENDED: the session ended by the roll-back of its worker, which goes on. */
+#define SHAI_EVENT_ROLLED_BACK 2u
 
 /* Session identifiers count from 1, and a supervisor never uses one again. */
 struct shai_control_event {
@@ -271,7 +297,7 @@ struct shai_control_event {
 	uint32_t slot;
 	uint32_t latency_us; /* of what the event is about */
 	uint32_t mode;       /* enum shai_mode, of the session */
-	uint32_t flags;      /* SHAI_EVENT_DECIDED */
+	uint32_t flags;      /* SHAI_EVENT_DECIDED, SHAI_EVENT_ROLLED_BACK */
 	uint8_t peer[SHAI_ADDRESS_SIZE];
 	uint64_t counters[SHAI_COUNTERS_COUNT]; /* of SHAI_EVENT_ENDED, as the worker said them */
 	char principal[SHAI_NAME_MAX];
@@ -292,9 +318,17 @@ struct shai_control_idle {
 	uint32_t reserved;
 };
 
+/* The worker has been rolled back, and has no session before the answer. */
+struct shai_control_compare {
+	struct shai_control_header header;
+	uint64_t id; /* of the notification of its accept4, which waits meanwhile */
+	int32_t pid;
+	uint32_t reserved;
+};
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are read in place");
 static_assert(sizeof(struct shai_control_header) == 8, "no padding");
-static_assert(sizeof(struct shai_control_settings) == 240, "no padding");
+static_assert(sizeof(struct shai_control_settings) == 248, "no padding");
 static_assert(sizeof(struct shai_control_end_of_slot) == 8, "no padding");
 static_assert(sizeof(struct shai_control_slot) == 112, "no padding");
 static_assert(sizeof(struct shai_control_key) == 144, "no padding");
@@ -309,6 +343,8 @@ static_assert(sizeof(struct shai_control_bind) == 288, "no padding");
 static_assert(sizeof(struct shai_control_relay) == 16, "no padding");
 static_assert(sizeof(struct shai_control_credits) == 16, "no padding");
 static_assert(sizeof(struct shai_control_store) == 312, "no padding");
+static_assert(sizeof(struct shai_control_sealed) == 24, "no padding");
+static_assert(sizeof(struct shai_control_compared) == 24, "no padding");
 static_assert(sizeof(struct shai_control_started) == 16, "no padding");
 static_assert(sizeof(struct shai_control_ended) == 16, "no padding");
 static_assert(sizeof(struct shai_control_notification) == 96, "no padding");
@@ -316,6 +352,7 @@ static_assert(sizeof(struct shai_control_ask_bind) == 240, "no padding");
 static_assert(sizeof(struct shai_control_event) == 544, "no padding");
 static_assert(sizeof(struct shai_control_events) == 16, "no padding");
 static_assert(sizeof(struct shai_control_idle) == 16, "no padding");
+static_assert(sizeof(struct shai_control_compare) == 24, "no padding");
 static_assert(sizeof(struct shai_counters) == SHAI_COUNTERS_COUNT * sizeof(uint64_t),
     "an event has room for the counters");
 static_assert(

@@ -85,7 +85,7 @@ ask(struct supervisor *s, struct session *session)
 static bool
 is_decided(const struct session *session, const struct set *set)
 {
-	return session->mode != SHAI_MODE_DYNAMIC && set != NULL &&
+	return !shai_mode_is_dynamic(session->mode) && set != NULL &&
 	       (set->flags & SHAI_SET_LEAVES) != 0;
 }
 
@@ -193,7 +193,7 @@ tell_worker(struct supervisor *s, struct session *session, int store)
 	struct grant grant;
 	int result;
 	const struct set *set = session->set;
-	size_t count = session->mode == SHAI_MODE_DYNAMIC ? 0 : set->class_count;
+	size_t count = shai_mode_is_dynamic(session->mode) ? 0 : set->class_count;
 	size_t size = sizeof(record.head) + count * sizeof(record.classes[0]);
 
 	memset(&record.head, 0, sizeof(record.head));
@@ -212,6 +212,39 @@ tell_worker(struct supervisor *s, struct session *session, int store)
 	return result;
 }
 
+/* Lets a worker with a grant read what its session may get. Returns whether it has one. */
+static bool
+open_gate(struct supervisor *s, const struct session *session)
+{
+	const struct set *set = session->set;
+	struct shai_grant *grant = session->worker->grant;
+
+	if (grant == NULL || shai_mode_is_dynamic(session->mode))
+		return false;
+	gate_open(grant, session->mode == SHAI_MODE_AUDIT ? SHAI_GRANT_UNCHECKED : 0,
+	    s->class_count, set->classes, set->class_count);
+	return true;
+}
+
+void
+binding_renew(struct supervisor *s, const struct shai_control_set *record)
+{
+	for (uint32_t i = 0; i < s->settings.slots; i++) {
+		struct session *session = &s->session[i];
+		struct set *set;
+
+		if (session->state != SESSION_BOUND || session->mode != SHAI_MODE_SHAI ||
+		    !set_named(session->set, record->principal, record->region))
+			continue;
+		set = sets_hold(&s->sets, record->principal, record->region, wall_clock());
+		if (set == NULL) /* it has expired */
+			return;
+		adopt(session, set);
+		session->grown = true;
+		(void)open_gate(s, session);
+	}
+}
+
 static void
 bind_session(struct supervisor *s, struct session *session, int store)
 {
@@ -220,6 +253,7 @@ bind_session(struct supervisor *s, struct session *session, int store)
 	session_become(session, SESSION_BOUND);
 	session->conversation.bound = true;
 	transfers_begin(session);
+	session->conversation.gated = open_gate(s, session);
 	memcpy(session->instance, session->set->instance, sizeof(session->instance));
 	s->credits--;
 	/* Recorded before the worker knows: what it does afterwards has a user. */

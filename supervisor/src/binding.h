@@ -15,6 +15,12 @@ void binding_login(
 void binding_answered(struct supervisor *s, const struct shai_control_bind *answer);
 
 /*
+ * Gives a set that has come into force to the live sessions of its instance in mode shai,
+ * too. Their workers learn of it with the next answer about documents.
+ */
+void binding_renew(struct supervisor *s, const struct shai_control_set *record);
+
+/*
  * Binds a session that waits (SESSION_WAITING), if what it waits for is there now. Refuses
  * the login if for some time nothing could be recorded.
  */

@@ -20,6 +20,7 @@
 #include "sessions.h"
 #include "slots.h"
 #include "text.h"
+#include "transfers.h"
 #include "worker_messages.h"
 #include "workers.h"
 
@@ -33,12 +34,11 @@ is_open(const struct supervisor *s)
 	return s->running && !s->terminating && !s->lost;
 }
 
-/* Whether a connection could be served now. */
+/* Whether a connection waits, and could be served now. */
 static bool
 is_ready(struct supervisor *s)
 {
-	return is_open(s) && events_room() && workers_in(s, WORKER_IDLE) != NULL &&
-	       slot_free(s) != NULL;
+	return s->queue.count > 0 && is_open(s) && events_room() && workers_ready(s) != NULL;
 }
 
 /* IPv4 in its mapped form; other families are all zero. */
@@ -92,7 +92,7 @@ report_closed(
 		report_limit(address, reason, withheld);
 }
 
-/* Fills in a session for a connection, in a free slot. */
+/* Fills in a session for a connection, whose slot is free. */
 static void
 prepare(struct supervisor *s, struct session *session, const uint8_t address[SHAI_ADDRESS_SIZE])
 {
@@ -123,29 +123,42 @@ tell_worker(const struct supervisor *s, const struct session *session, int socke
 	return packet_send(socket, &record, sizeof(record), NULL);
 }
 
+/* Places what a worker's sessions have in common. Returns 0 or -1. */
+static int
+place_lasting(struct supervisor *s, const struct worker *worker)
+{
+	struct slot *slot = &s->slot[worker - s->worker];
+	uint64_t call = worker->waiting;
+
+	/* The task's log is for those who may read what its program says: nothing of a user. */
+	if (notification_place(s, call, s->silence, STDOUT_FILENO, false) != 0 ||
+	    notification_place(s, call, s->silence, STDERR_FILENO, false) != 0)
+		return -1;
+	for (uint32_t i = 0; i < slot->count; i++) {
+		const struct end *end = &slot->end[i];
+		int file = end->gated ? end->channel.descriptor : end->descriptor;
+
+		if (file >= 0 && notification_place(s, call, file, end->number, false) != 0)
+			return -1;
+	}
+	return 0;
+}
+
 /*
  * Places everything in the worker, the connection last: its accept4 returns with it, so
  * the worker never sees an incomplete session. Returns 0 or -1.
  */
 static int
-place(struct supervisor *s, const struct session *session, int theirs, int connection)
+place(struct supervisor *s, struct worker *worker, int theirs, int connection)
 {
-	const struct slot *slot = &s->slot[session->slot];
-	uint64_t call = session->worker->waiting;
-	int number =
-	    session->mode == SHAI_MODE_DYNAMIC ? SHAI_FD_CONNECTION_CHECKED : SHAI_FD_CONNECTION;
-
-	/* The task's log is for those who may read what its program says: nothing of a user. */
-	if (notification_place(s, call, s->silence, STDOUT_FILENO, false) != 0 ||
-	    notification_place(s, call, s->silence, STDERR_FILENO, false) != 0 ||
-	    notification_place(s, call, theirs, SHAI_FD_MONITOR, false) != 0)
+	if (worker->sealed && worker->grant != NULL)
+		transfers_leave(s, &s->slot[worker - s->worker]);
+	if (worker->sessions == 0 && place_lasting(s, worker) != 0)
 		return -1;
-	for (uint32_t i = 0; i < slot->count; i++)
-		if (slot->end[i].descriptor >= 0 &&
-		    notification_place(
-			s, call, slot->end[i].descriptor, slot->end[i].number, false) != 0)
-			return -1;
-	return notification_place(s, call, connection, number, true);
+	worker->connection = worker_connection(worker_session(s, worker)->mode);
+	if (notification_place(s, worker->waiting, theirs, SHAI_FD_MONITOR, false) != 0)
+		return -1;
+	return notification_place(s, worker->waiting, connection, worker->connection, true);
 }
 
 /*
@@ -182,12 +195,14 @@ begin(struct supervisor *s, struct session *session, struct worker *worker, int 
 	struct shai_control_event *accepted;
 
 	session->worker = worker;
-	if (place(s, session, theirs, connection) != 0) {
+	if (place(s, worker, theirs, connection) != 0) {
 		loop_forget(&session->socket);
 		return -1;
 	}
 	worker_become(s, worker, WORKER_SERVING);
 	worker->session = session;
+	worker->soiled = true;
+	worker->sessions++;
 	accepted = monitor_event(SHAI_EVENT_ACCEPTED, session);
 	text_copy(accepted->reason, sizeof(accepted->reason), session->region);
 	return 0;
@@ -197,28 +212,32 @@ begin(struct supervisor *s, struct session *session, struct worker *worker, int 
 static void
 serve(struct supervisor *s, int connection, const uint8_t address[SHAI_ADDRESS_SIZE])
 {
-	struct session *session = slot_free(s);
 	char reason[SHAI_REASON_MAX];
 	struct worker *worker;
-	int theirs, result;
 
-	prepare(s, session, address);
-	/* What a worker has cannot be taken back, so all else that may fail comes first. */
-	while ((worker = workers_in(s, WORKER_IDLE)) != NULL &&
-	       (theirs = open_socket(s, session)) >= 0) {
+	while ((worker = workers_ready(s)) != NULL) {
+		struct session *session = worker_session(s, worker);
+		int theirs, result;
+
+		prepare(s, session, address);
+		/* What a worker has cannot be taken back, so all else that may fail comes first. */
+		theirs = open_socket(s, session);
+		if (theirs < 0) {
+			(void)snprintf(
+			    reason, sizeof(reason), "the session's socket cannot be made: %m");
+			report_closed(s, address, reason);
+			session_become(session, SESSION_NONE);
+			return;
+		}
 		result = begin(s, session, worker, theirs, connection);
 		(void)close(theirs);
 		if (result == 0)
 			return;
+		session_become(session, SESSION_NONE);
 		/* It may hold a part of a session; if it is dead already, nothing happens. */
 		worker_become(s, worker, WORKER_REFUSED);
 		(void)kill(worker->pid, SIGKILL);
 	}
-	if (worker != NULL) {
-		(void)snprintf(reason, sizeof(reason), "the session's socket cannot be made: %m");
-		report_closed(s, address, reason);
-	}
-	session_become(session, SESSION_NONE);
 }
 
 /* Watches the listening socket for connections, or not. */

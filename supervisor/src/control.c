@@ -13,6 +13,7 @@
 #include "events.h"
 #include "monitor.h"
 #include "notifications.h"
+#include "reuse.h"
 #include "sessions.h"
 #include "slots.h"
 #include "transfers.h"
@@ -78,7 +79,11 @@ static int
 set(struct supervisor *s, const struct control *record, struct descriptors *received)
 {
 	(void)received;
-	return sets_apply(&s->sets, record->set, record->classes);
+	if (sets_apply(&s->sets, record->set, record->classes) != 0)
+		return -1;
+	if ((record->set->flags & SHAI_SET_LIVE) != 0)
+		binding_renew(s, record->set);
+	return 0;
 }
 
 static int
@@ -90,7 +95,8 @@ forget(struct supervisor *s, const struct control *record, struct descriptors *r
 		struct session *session = &s->session[i];
 
 		if ((record->forget->flags & SHAI_FORGET_END) != 0 && session->set != NULL &&
-		    session->state == SESSION_BOUND && set_named(session->set, record->forget))
+		    session->state == SESSION_BOUND &&
+		    set_named(session->set, record->forget->principal, record->forget->region))
 			session_end_quietly(s, session, record->forget->reason);
 	}
 	return 0;
@@ -101,6 +107,7 @@ mode(struct supervisor *s, const struct control *record, struct descriptors *rec
 {
 	(void)received;
 	s->mode = (enum shai_mode)record->mode->mode;
+	reuse_follow_mode(s);
 	return 0;
 }
 
@@ -159,7 +166,7 @@ relay(struct supervisor *s, const struct control *record, struct descriptors *re
 	}
 	if (transfers_answered(s, session, record->relayed))
 		return 0;
-	(void)session_send(s, session, record->relayed.start, record->relayed.length, received);
+	documents_answer(s, session, record->relayed, received);
 	return 0;
 }
 
@@ -181,6 +188,22 @@ store(struct supervisor *s, const struct control *record, struct descriptors *re
 	return 0;
 }
 
+static int
+sealed(struct supervisor *s, const struct control *record, struct descriptors *received)
+{
+	(void)received;
+	reuse_sealed(s, record->sealed);
+	return 0;
+}
+
+static int
+compared(struct supervisor *s, const struct control *record, struct descriptors *received)
+{
+	(void)received;
+	reuse_compared(s, record->compared);
+	return 0;
+}
+
 static handler *const handlers[] = {
     [SHAI_CONTROL_SETTINGS] = settings,
     [SHAI_CONTROL_SLOT] = slot,
@@ -197,6 +220,8 @@ static handler *const handlers[] = {
     [SHAI_CONTROL_RELAY] = relay,
     [SHAI_CONTROL_CREDITS] = credits,
     [SHAI_CONTROL_STORE] = store,
+    [SHAI_CONTROL_SEALED] = sealed,
+    [SHAI_CONTROL_COMPARED] = compared,
 };
 
 static void

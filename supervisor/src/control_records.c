@@ -18,7 +18,7 @@ check_settings(struct bytes message, struct control *out)
 
 	if (message.descriptors != 3)
 		return "settings without their three descriptors";
-	if (record->mode > SHAI_MODE_AUDIT)
+	if (record->mode > SHAI_MODE_LAST)
 		return "an unknown mode";
 	if (record->slots == 0 || record->slots > SHAI_SLOTS_MAX)
 		return "a number of slots out of range";
@@ -28,6 +28,8 @@ check_settings(struct bytes message, struct control *out)
 		return "unknown parameters";
 	if (record->waiting == 0 || record->waiting > SHAI_WAITING_MAX)
 		return "a number of waiting connections out of range";
+	if (record->sessions_per_worker == 0 || record->reserved != 0)
+		return "settings that give a worker no session";
 	if (!TEXT(record->service) || !TEXT(record->pipeline))
 		return "a text that is not padded UTF-8";
 	return NULL;
@@ -103,7 +105,7 @@ check_set(struct bytes message, struct control *out)
 	if (record->class_count > SHAI_CLASSES_MAX ||
 	    message.length != sizeof(*record) + record->class_count * sizeof(*out->classes))
 		return "a length that is not its count's";
-	if ((record->flags & ~(SHAI_SET_ANALYZED | SHAI_SET_LEAVES)) != 0)
+	if ((record->flags & ~(SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE)) != 0)
 		return "unknown flags";
 	if (record->expires < 0)
 		return "an impossible time";
@@ -134,8 +136,8 @@ static const char *
 check_mode(struct bytes message, struct control *out)
 {
 	(void)message;
-	return out->mode->mode > SHAI_MODE_AUDIT || out->mode->reserved != 0 ? "an unknown mode"
-									     : NULL;
+	return out->mode->mode > SHAI_MODE_LAST || out->mode->reserved != 0 ? "an unknown mode"
+									    : NULL;
 }
 
 static const char *
@@ -198,6 +200,20 @@ check_store(struct bytes message, struct control *out)
 	return NULL;
 }
 
+static const char *
+check_sealed(struct bytes message, struct control *out)
+{
+	(void)message;
+	return out->sealed->reserved == 0 ? NULL : "something in its reserved field";
+}
+
+static const char *
+check_compared(struct bytes message, struct control *out)
+{
+	(void)message;
+	return out->compared->equal <= 1 ? NULL : "a field out of range";
+}
+
 #define HEADER sizeof(struct shai_control_header)
 
 /* An unlisted type is refused. */
@@ -222,6 +238,8 @@ static const struct rule {
     [SHAI_CONTROL_RELAY] = {sizeof(struct shai_control_relay), true, true, check_relay},
     [SHAI_CONTROL_CREDITS] = {sizeof(struct shai_control_credits), false, false, check_credits},
     [SHAI_CONTROL_STORE] = {sizeof(struct shai_control_store), false, false, check_store},
+    [SHAI_CONTROL_SEALED] = {sizeof(struct shai_control_sealed), false, false, check_sealed},
+    [SHAI_CONTROL_COMPARED] = {sizeof(struct shai_control_compared), false, false, check_compared},
 };
 
 const char *

@@ -25,6 +25,8 @@ struct control {
 		const struct shai_control_relay *relay;
 		const struct shai_control_credits *credits;
 		const struct shai_control_store *store;
+		const struct shai_control_sealed *sealed;
+		const struct shai_control_compared *compared;
 	};
 	/* What follows the record's head, if something does. */
 	const struct shai_control_region *region; /* regions->count */

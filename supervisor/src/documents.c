@@ -142,6 +142,39 @@ documents_ask(struct supervisor *s, struct session *session, const struct shai_o
 		session_end(s, session, "the monitor did not read the question about a document");
 }
 
+/* Tells the worker of its session's set. Returns 0, or -1: the session has ended. */
+static int
+tell_grown(struct supervisor *s, struct session *session)
+{
+	static struct {
+		struct shai_grown head;
+		uint32_t classes[SHAI_CLASSES_MAX];
+	} record;
+	const struct set *set = session->set;
+	size_t size = sizeof(record.head) + set->class_count * sizeof(record.classes[0]);
+	struct descriptors with = {.count = 0};
+	struct grant grant = documents_grant(s, set->classes, set->class_count, &with);
+	int result;
+
+	record.head = (struct shai_grown){.header = session_header(SHAI_GROWN, size, 0),
+	    .class_count = (uint32_t)set->class_count,
+	    .directory_count = (uint32_t)grant.count};
+	memcpy(record.classes, set->classes, set->class_count * sizeof(record.classes[0]));
+	result = session_send(s, session, &record, size, &with);
+	documents_return(s, &grant);
+	session->grown = false;
+	return result;
+}
+
+void
+documents_answer(struct supervisor *s, struct session *session, struct bytes answer,
+    const struct descriptors *with)
+{
+	if (session->grown && tell_grown(s, session) != 0)
+		return;
+	(void)session_send(s, session, answer.start, answer.length, with);
+}
+
 void
 documents_open(struct supervisor *s, struct session *session, const struct worker_record *record)
 {
@@ -150,10 +183,11 @@ documents_open(struct supervisor *s, struct session *session, const struct worke
 	    .count = record->open->count};
 	struct descriptors opened;
 
-	if (session->mode == SHAI_MODE_DYNAMIC || !open_all(s, session, record->open, &opened)) {
+	if (shai_mode_is_dynamic(session->mode) || !open_all(s, session, record->open, &opened)) {
 		documents_ask(s, session, record->open);
 		return;
 	}
-	(void)session_send(s, session, &answer, sizeof(answer), &opened);
+	documents_answer(
+	    s, session, (struct bytes){.start = &answer, .length = sizeof(answer)}, &opened);
 	descriptors_close(&opened);
 }

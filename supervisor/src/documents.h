@@ -29,10 +29,6 @@ struct grant documents_grant(
     struct supervisor *s, const uint32_t *classes, size_t count, struct descriptors *with);
 void documents_return(struct supervisor *s, const struct grant *grant);
 
-/*
- * A bound worker's SHAI_OPEN. Documents of classes in the session's set are opened here.
- * With any other document the message goes to the monitor, which decides and records.
- */
 /* Whether the document is one of the session's set. The session is bound in mode shai. */
 bool documents_includes(const struct supervisor *s, const struct session *session, uint32_t id);
 
@@ -42,7 +38,18 @@ bool documents_includes(const struct supervisor *s, const struct session *sessio
  */
 void documents_ask(struct supervisor *s, struct session *session, const struct shai_open *request);
 
+/*
+ * A bound worker's SHAI_OPEN. Documents of classes in the session's set are opened here.
+ * With any other document the message goes to the monitor, which decides and records.
+ */
 void documents_open(
     struct supervisor *s, struct session *session, const struct worker_record *record);
+
+/*
+ * Answers a SHAI_OPEN. If the session's set has grown, the worker learns of it first: it is
+ * now that it reads what it is sent.
+ */
+void documents_answer(struct supervisor *s, struct session *session, struct bytes answer,
+    const struct descriptors *with);
 
 #endif

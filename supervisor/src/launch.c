@@ -18,8 +18,8 @@
 
 /*
  * What the launcher gets, as numbers of this process: the plan, the status pipe, its
- * control socket, the task's descriptors; and its limit of open files, which may be lower
- * than the numbers that are used here.
+ * control socket, the task's descriptors, the added one; and its limit of open files, which may be
+ * lower than the numbers that are used here.
  */
 struct inheritance {
 	int source[INHERITED_MAX];
@@ -28,15 +28,16 @@ struct inheritance {
 };
 
 static struct inheritance
-inheritance_of(int count, int control)
+inheritance_of(int count, int control, int added)
 {
-	struct inheritance result = {.count = 3 + count};
+	struct inheritance result = {.count = 4 + count};
 
 	result.source[0] = LAUNCH_PLAN_FD;
 	result.source[1] = LAUNCH_STATUS_FD;
 	result.source[2] = control;
 	for (int i = 0; i < count; i++)
 		result.source[3 + i] = LAUNCH_FIRST_FD + i;
+	result.source[3 + count] = added;
 	return result;
 }
 
@@ -105,19 +106,19 @@ raise_limit(struct rlimit *former, size_t *files_max)
 }
 
 const char *
-launch_start(const char *program, int count, struct launch *launch)
+launch_start(const char *program, int count, int added, struct launch *launch)
 {
 	struct inheritance from;
 	pid_t parent = getpid();
 	int ends[2];
 
-	if (count < 0 || count > INHERITED_MAX - 3) {
+	if (count < 0 || count > INHERITED_MAX - 4) {
 		errno = E2BIG;
 		return "count its descriptors";
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return "make its control socket";
-	from = inheritance_of(count, ends[1]);
+	from = inheritance_of(count, ends[1], added);
 	if (raise_limit(&from.files, &launch->files_max) != 0)
 		return "raise its limit of open files";
 	launch->pid = fork();

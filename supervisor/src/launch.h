@@ -24,11 +24,12 @@ struct launch {
 
 /*
  * Starts program, the monitor's, as the launcher. It gets the plan, the status pipe, a
- * control socket and the task's descriptors (count of them), at numbers above the
- * reserved ones. The launcher is killed when this process ends. After a success, this
- * process holds none of those descriptors, and its limit of open files is the highest that
- * it may have; the launcher keeps the former one. Returns NULL, or what failed, with errno.
+ * control socket, the task's descriptors (count of them) and, after those, the added one, at
+ * numbers above the reserved ones. The launcher is killed when this process ends. After a success,
+ * this process holds none of those descriptors but the added one, and its limit of open files is
+ * the highest that it may have; the launcher keeps the former one. Returns NULL, or what failed,
+ * with errno.
  */
-const char *launch_start(const char *program, int count, struct launch *launch);
+const char *launch_start(const char *program, int count, int added, struct launch *launch);
 
 #endif

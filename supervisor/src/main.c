@@ -26,8 +26,11 @@
 #include "lockdown.h"
 #include "monitor.h"
 #include "notifications.h"
+#include "reuse.h"
+#include "rollback.h"
 #include "sessions.h"
 #include "slots.h"
+#include "transfers.h"
 #include "workers.h"
 
 #define STATUS_FD 200 /* above the descriptors of this process */
@@ -95,6 +98,7 @@ start(struct supervisor *s, const char *program, int count)
 	    .header = monitor_header(SHAI_CONTROL_STARTED, sizeof(record))};
 	struct launch launch;
 	const char *problem;
+	int code;
 
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
 		return "become the parent of the task's orphans";
@@ -105,9 +109,12 @@ start(struct supervisor *s, const char *program, int count)
 	s->silence = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (s->silence < 0)
 		return "open the null device";
+	code = rollback_open();
+	if (code < 0)
+		return "make the file of the roll-back code";
 	problem = take_signals(s);
 	if (problem == NULL)
-		problem = launch_start(program, count, &launch);
+		problem = launch_start(program, count, code, &launch);
 	if (problem != NULL)
 		return problem;
 	s->zygote = launch.pid;
@@ -118,8 +125,9 @@ start(struct supervisor *s, const char *program, int count)
 	if (loop_watch(&s->launcher, launch.control, EPOLLIN) != 0)
 		return "watch the launcher";
 	if (control_begin(s, SHAI_CONTROL_FD) != 0 ||
-	    monitor_send(s, &record, sizeof(record), -1) != 0)
+	    monitor_send(s, &record, sizeof(record), code) != 0)
 		return "talk to the monitor";
+	(void)close(code);
 	return workers_open(launch.pid);
 }
 
@@ -143,6 +151,10 @@ run(struct supervisor *s)
 	while (!s->childless) {
 		int64_t next = sessions_tend(s), other = connections_tend(s);
 
+		next = other < next ? other : next;
+		other = transfers_tend(s);
+		next = other < next ? other : next;
+		other = reuse_tend(s);
 		next = other < next ? other : next;
 		other = workers_fork(s);
 		next = other < next ? other : next;

@@ -82,9 +82,11 @@ monitor_report(struct supervisor *s)
 		return INT64_MAX;
 	if (events_deadline() <= now && sent(s, events_flush(SHAI_CONTROL_FD)) != 0)
 		return INT64_MAX;
+	if (s->fencing)
+		s->idle_after = now; /* what is told before the fence is how things are */
+	idle = tell_idle(s, now);
 	if (tell_fenced(s) != 0)
 		return INT64_MAX;
-	idle = tell_idle(s, now);
 	events = s->full ? INT64_MAX : events_deadline();
 	return idle < events ? idle : events;
 }

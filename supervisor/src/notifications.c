@@ -10,8 +10,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "monitor.h"
+#include "reuse.h"
+#include "shai_rollback.h"
 #include "workers.h"
 
 /*
@@ -95,11 +98,38 @@ is_fork(const struct supervisor *s, const struct seccomp_notif *call)
 	       (flags & ~(uint64_t)FORK_ALLOWED) == 0 && (flags & FORK_NEEDED) == FORK_NEEDED;
 }
 
+/* Whether a worker waits for a session. One that is sealed does it in the roll-back code only. */
 static bool
-is_accept(const struct seccomp_notif *call)
+is_accept(const struct worker *worker, const struct seccomp_notif *call)
 {
+	const uint64_t code = SHAI_ROLLBACK_CODE + SHAI_ROLLBACK_ACCEPTED;
+
+	if (worker == NULL || (uint32_t)call->data.args[0] != SHAI_FD_LISTEN)
+		return false;
+	if (worker->sealed)
+		return call->data.nr == __NR_accept4 && call->data.instruction_pointer == code;
 	return (call->data.nr == __NR_accept4 || call->data.nr == __NR_accept) &&
-	       (uint32_t)call->data.args[0] == SHAI_FD_LISTEN;
+	       worker->state == WORKER_BORN;
+}
+
+/* Whether a worker that is to be sealed asks for the grant by which it reads its channel. */
+static bool
+is_grant(const struct worker *worker, const struct seccomp_notif *call)
+{
+	return worker != NULL && worker->state == WORKER_BORN && !worker->sealed &&
+	       worker->grant == NULL && call->data.nr == __NR_accept4 &&
+	       (uint32_t)call->data.args[0] == SHAI_FD_GRANT;
+}
+
+static void
+give_grant(struct supervisor *s, struct worker *worker, uint64_t call)
+{
+	int file = gate_new(&worker->grant);
+
+	if (file < 0 || notification_place(s, call, file, SHAI_FD_GRANT, true) != 0)
+		notification_fail(s, call, ENOMEM);
+	if (file >= 0)
+		(void)close(file);
 }
 
 static void
@@ -113,10 +143,13 @@ answer(struct supervisor *s, const struct seccomp_notif *call)
 		notification_fail(s, call->id, EINTR);
 	} else if (is_fork(s, call) && workers_zygote_is_clean()) {
 		s->fork_waiting = call->id;
-	} else if (is_accept(call) && worker != NULL && worker->state == WORKER_BORN) {
-		worker_become(s, worker, WORKER_IDLE);
-		worker->waiting = call->id;
+	} else if (is_accept(worker, call)) {
+		reuse_waits(s, worker, call->id);
+	} else if (is_grant(worker, call)) {
+		give_grant(s, worker, call->id);
 	} else {
+		if (worker != NULL && call->data.nr == __NR_seccomp)
+			worker->sealing = call->id;
 		forward(s, call, worker);
 	}
 }

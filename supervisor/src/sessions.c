@@ -46,6 +46,8 @@ session_become(struct session *session, enum session_state state)
 {
 	struct supervisor *s = session->supervisor;
 
+	if (session->state == SESSION_BOUND && state != SESSION_BOUND)
+		gate_shut(session->worker->grant);
 	if (is_unsettled(state) && !is_unsettled(session->state))
 		TAILQ_INSERT_TAIL(&s->unsettled, session, unsettled);
 	if (!is_unsettled(state) && is_unsettled(session->state))
@@ -54,8 +56,6 @@ session_become(struct session *session, enum session_state state)
 		session->awaited = false;
 		s->awaited--;
 	}
-	if (state == SESSION_NONE && session->slot < s->taken)
-		s->taken = session->slot;
 	session->state = state;
 }
 
@@ -142,13 +142,14 @@ session_end_quietly(struct supervisor *s, struct session *session, const char *r
 }
 
 void
-session_worker_gone(struct supervisor *s, struct session *session, const char *how)
+session_over(struct supervisor *s, struct session *session, const char *how, uint32_t flags)
 {
 	struct shai_control_event *event = monitor_event(SHAI_EVENT_ENDED, session);
 	const char *reason = session->reason;
 
+	event->flags = flags;
 	if (reason[0] != '\0' && !session->explained)
-		event->flags = SHAI_EVENT_DECIDED;
+		event->flags |= SHAI_EVENT_DECIDED;
 	if (reason[0] == '\0' && !session->reset)
 		reason = how;
 	text_copy(event->reason, sizeof(event->reason), reason);
@@ -159,9 +160,9 @@ session_worker_gone(struct supervisor *s, struct session *session, const char *h
 	set_release(session->set);
 	session->set = NULL;
 	session->questioned = false; /* nobody waits for the answer; its channels are drained */
+	session_become(session, SESSION_CLEANING);
 	session->worker->session = NULL;
 	session->worker = NULL;
-	session_become(session, SESSION_CLEANING);
 	slot_clean(s, session->slot);
 }
 

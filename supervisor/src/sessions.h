@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Sessions: one connection of a client, in one slot, with one worker. A session begins
- * when a worker gets the connection, and its slot is free again when nothing of it is
- * left: the worker is reaped, the channels are empty, the key-value connection is reset.
+ * when a worker gets the connection. It is over when the worker is reaped or, if it is sealed,
+ * waits in the roll-back code. Its slot is free again when nothing of it is left: the channels
+ * are empty, the key-value connection is reset.
  */
 #ifndef SUPERVISOR_SESSIONS_H
 #define SUPERVISOR_SESSIONS_H
@@ -30,8 +31,11 @@ void session_end_quietly(struct supervisor *s, struct session *session, const ch
  */
 void sessions_follow_regions(struct supervisor *s);
 
-/* The worker of a session is about to be reaped. how says how it ended. */
-void session_worker_gone(struct supervisor *s, struct session *session, const char *how);
+/*
+ * A session is over: its worker is about to be reaped, or (SHAI_EVENT_ROLLED_BACK in flags)
+ * executes nothing before it is rolled back. how says how it ended, if nobody else has.
+ */
+void session_over(struct supervisor *s, struct session *session, const char *how, uint32_t flags);
 
 /* The live session with this number, or NULL. */
 struct session *session_find(struct supervisor *s, uint64_t id);

@@ -101,10 +101,9 @@ set_release(struct set *set)
 }
 
 bool
-set_named(const struct set *set, const struct shai_control_forget *record)
+set_named(const struct set *set, const char *principal, const char *region)
 {
-	return strcmp(set->principal, record->principal) == 0 &&
-	       strcmp(set->region, record->region) == 0;
+	return strcmp(set->principal, principal) == 0 && strcmp(set->region, region) == 0;
 }
 
 static int

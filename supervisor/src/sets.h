@@ -47,8 +47,8 @@ struct set *sets_hold(
     const struct sets *sets, const char *principal, const char *region, int64_t now);
 void set_release(struct set *set); /* set may be NULL */
 
-/* Reports whether a set, held or forgotten, is the one that the record names. */
-bool set_named(const struct set *set, const struct shai_control_forget *record);
+/* Reports whether a set, held or forgotten, is one of these values. */
+bool set_named(const struct set *set, const char *principal, const char *region);
 
 bool set_has_class(const struct set *set, uint32_t number);
 

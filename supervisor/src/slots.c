@@ -48,13 +48,10 @@ slot_define(struct supervisor *s, const struct shai_control_slot *record, struct
 	return 0;
 }
 
-struct session *
-slot_free(struct supervisor *s)
+bool
+slot_is_free(const struct supervisor *s, uint32_t number)
 {
-	for (; s->taken < s->settings.slots; s->taken++)
-		if (s->slot[s->taken].present && s->session[s->taken].state == SESSION_NONE)
-			return &s->session[s->taken];
-	return NULL;
+	return s->slot[number].present && s->session[number].state == SESSION_NONE;
 }
 
 static void store_ready(struct source *source, uint32_t events);

@@ -17,8 +17,8 @@ void slots_begin(struct supervisor *s);
 int slot_define(
     struct supervisor *s, const struct shai_control_slot *record, struct descriptors *ends);
 
-/* The entry of a session in a slot that is free, or NULL. */
-struct session *slot_free(struct supervisor *s);
+/* Whether the slot is there, and nothing of its last session is left. */
+bool slot_is_free(const struct supervisor *s, uint32_t number);
 
 /*
  * The key-value connection of a session, authenticated as its set's user. It stays the
@@ -26,7 +26,7 @@ struct session *slot_free(struct supervisor *s);
  */
 int slot_store(struct supervisor *s, struct session *session);
 
-/* Cleans the slot of a session whose worker is gone. It becomes free when this is done. */
+/* Cleans the slot of a session that is over. It becomes free when this is done. */
 void slot_clean(struct supervisor *s, uint32_t number);
 
 /* Goes on with the key-value connection of a slot. Returns when to call it again at the latest. */

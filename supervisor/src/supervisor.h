@@ -4,8 +4,9 @@
  * each session of a user.
  *
  * A slot holds what one session at a time uses: ends of pipes and channels, a connection
- * to the key-value store. A worker serves one session. Sessions, slots and workers live
- * in arrays of a fixed size.
+ * to the key-value store. A worker has the slot with its index for life. It serves one session,
+ * or, if it is sealed (shai_rollback.h), one after the other. Sessions, slots and workers live in
+ * arrays of a fixed size.
  */
 #ifndef SUPERVISOR_SUPERVISOR_H
 #define SUPERVISOR_SUPERVISOR_H
@@ -15,6 +16,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "gate.h"
 #include "keys.h"
 #include "keyvalue.h"
 #include "limits.h"
@@ -30,11 +32,13 @@
 struct session;
 
 enum worker_state {
-	WORKER_NONE,    /* the entry is free */
-	WORKER_BORN,    /* has not asked for a session */
-	WORKER_IDLE,    /* waits in accept4 for a session */
-	WORKER_SERVING, /* has a session */
-	WORKER_REFUSED, /* may not have one (any more) */
+	WORKER_NONE,      /* the entry is free */
+	WORKER_BORN,      /* has not asked for a session */
+	WORKER_IDLE,      /* waits in accept4 for a session */
+	WORKER_SERVING,   /* has a session */
+	WORKER_RETURNING, /* is being rolled back, and will wait in accept4 again */
+	WORKER_COMPARED,  /* waits in accept4 until the monitor has compared it */
+	WORKER_REFUSED,   /* may not have one (any more) */
 	WORKER_STATES
 };
 
@@ -42,8 +46,17 @@ struct worker {
 	enum worker_state state; /* worker_become changes it */
 	pid_t pid;               /* a child: its number is its own until it is reaped */
 	int64_t born;
-	uint64_t waiting; /* the notification of its accept4 while it is idle */
+	uint64_t waiting; /* the notification of its accept4 while it is idle or compared */
 	struct session *session;
+	uint64_t sealing;         /* the notification of its latest seccomp call */
+	bool sealed;              /* can be rolled back */
+	bool soiled;              /* has not been rolled back since its last session */
+	bool dismissed;           /* killed, because it is not needed any more */
+	int connection;           /* where its sessions have their connection, 0: it had none */
+	uint32_t sessions;        /* that it has had */
+	uint32_t compared;        /* of them, those before it was compared the last time */
+	int64_t returned;         /* when its last session was over */
+	struct shai_grant *grant; /* by which it reads its channel itself; NULL: it does not */
 };
 
 enum session_state {
@@ -56,6 +69,14 @@ enum session_state {
 	SESSION_CLEANING /* its worker is gone; its key-value connection is being reset */
 };
 
+/* The beginning of a record that waits in a channel, and the record's length; 0: there is none. */
+struct unread {
+	ssize_t length;
+	struct {
+		uint32_t query, reserved, conduit[2];
+	} head;
+};
+
 /* An end of a pipe or channel: the worker gets it, or the supervisor reads it. */
 struct end {
 	int number;
@@ -64,6 +85,8 @@ struct end {
 	struct source channel; /* of those that the supervisor reads */
 	uint32_t query;        /* that the session's latest transfer answers */
 	bool paused;           /* not read before the monitor has answered */
+	bool gated;            /* not read: the slot's worker does it, by its grant */
+	struct unread unread;  /* what waited for the worker at the last look */
 };
 
 /* A record of a channel, on its way to the session's worker. */
@@ -106,6 +129,7 @@ struct session {
 	struct worker_conversation conversation;
 	struct transfer transfer; /* the latest */
 	bool questioned; /* the monitor is to answer about documents; messages and transfers wait */
+	bool grown;      /* the worker does not know the set yet */
 	bool hurried;    /* whether it is one of a crowd has been decided */
 	bool reset;      /* the worker has said that the session is over */
 	bool awaited;    /* while it is ending, a fence is not answered */
@@ -146,6 +170,7 @@ struct supervisor {
 	bool zygote_ended;
 	bool childless; /* no process of the task is left */
 	uint32_t zygote_status;
+	bool refused_seal; /* a worker was not sealed; the zygote still has the roll-back code */
 	uint64_t fork_waiting; /* the notification of the zygote's clone, 0: none */
 	uint32_t unseen;       /* forks that were permitted, whose workers have not been seen */
 	int64_t forked;        /* when the last one was permitted */
@@ -165,9 +190,10 @@ struct supervisor {
 	struct session session[SHAI_SLOTS_MAX]; /* of the slot with the same index */
 	struct worker worker[SHAI_SLOTS_MAX];
 	uint32_t workers[WORKER_STATES];         /* how many are in each state but WORKER_NONE */
-	uint32_t taken;                          /* no slot below this one is free */
 	TAILQ_HEAD(sessions, session) unsettled; /* what sessions_tend looks at in each turn */
 	int64_t oldest_over;                     /* no session reaches its lifetime before */
+	int64_t channels_due; /* when to look at channels that workers read; 0: none does */
+	int64_t soiled_over;  /* reuse_tend has nothing to do before */
 	struct keys keys;
 	struct sets sets;
 	struct regions regions;

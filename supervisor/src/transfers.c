@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "channels.h"
 #include "documents.h"
@@ -13,6 +14,7 @@
 #include "sessions.h"
 
 #define AT_ONCE 16         /* transfers of one channel in one turn: others have theirs, too */
+#define LOOK_EACH SECOND   /* at channels that workers read */
 #define DRAINED_MAX 4096   /* more than a channel holds */
 #define QUERIES_AHEAD 1024 /* queries in a row that nobody answers */
 
@@ -88,25 +90,41 @@ ask(struct supervisor *s, struct session *session)
 	return question.count > 0;
 }
 
-/* Passes a transfer on to the worker of the slot's session. Without a user it is dropped. */
+/* Holds a transfer until all of its numbers are permitted, and passes it on to the worker. */
 static void
-pass_on(struct supervisor *s, struct session *session, struct end *end, struct bytes record)
+pass_on(struct supervisor *s, struct session *session, struct bytes record)
+{
+	memcpy(&session->transfer.record, record.start, record.length);
+	session->transfer.length = record.length;
+	/* In the dynamic modes the monitor has decided when the record was sent; audit stops
+	 * nothing. */
+	if (session->mode != SHAI_MODE_SHAI || !ask(s, session))
+		send_held(s, session);
+}
+
+/* Takes a record from an end of the slot's session. Without a user it is dropped. */
+static void
+take(struct supervisor *s, struct session *session, struct end *end, struct bytes record)
 {
 	const char *problem = channel_check(record);
 
 	if (session->state != SESSION_BOUND)
 		return;
-	if (problem != NULL) {
+	if (problem != NULL)
 		violate(session, problem);
-		return;
-	}
-	if (!is_of_session(end, record.start))
-		return;
-	memcpy(&session->transfer.record, record.start, record.length);
-	session->transfer.length = record.length;
-	/* In mode dynamic the monitor has decided when the record was sent; audit stops nothing. */
-	if (session->mode != SHAI_MODE_SHAI || !ask(s, session))
-		send_held(s, session);
+	else if (is_of_session(end, record.start))
+		pass_on(s, session, record);
+}
+
+void
+transfers_judge(struct supervisor *s, struct session *session, struct bytes record)
+{
+	const char *problem = channel_check(record);
+
+	if (problem != NULL)
+		violate(session, problem);
+	else
+		pass_on(s, session, record);
 }
 
 bool
@@ -136,24 +154,88 @@ transfers_answered(struct supervisor *s, struct session *session, struct bytes m
 static bool
 carries(const struct end *end, enum shai_mode mode)
 {
-	return (end->use == SHAI_END_READ_CHECKED) == (mode == SHAI_MODE_DYNAMIC);
+	return (end->use == SHAI_END_READ_CHECKED) == shai_mode_is_dynamic(mode);
 }
 
-/* Reads no more until the monitor has answered. Only an error is reported, and once. */
+/* Watches an end for records, or not. Then only an error is reported, and once. */
+static void
+watch(struct end *end, bool paused, bool gated)
+{
+	bool was_watched = !end->paused && !end->gated;
+
+	end->paused = paused;
+	end->gated = gated;
+	if (was_watched != (!paused && !gated))
+		loop_change(&end->channel, was_watched ? EPOLLONESHOT : EPOLLIN | EPOLLRDHUP);
+}
+
 static void
 pause(struct end *end)
 {
-	if (!end->paused)
-		loop_change(&end->channel, EPOLLONESHOT);
-	end->paused = true;
+	watch(end, true, end->gated);
 }
 
 static void
 resume(struct end *end)
 {
-	if (end->paused)
-		loop_change(&end->channel, EPOLLIN | EPOLLRDHUP);
-	end->paused = false;
+	watch(end, false, end->gated);
+}
+
+void
+transfers_leave(struct supervisor *s, struct slot *slot)
+{
+	for (uint32_t i = 0; i < slot->count; i++) {
+		struct end *end = &slot->end[i];
+
+		if (end->use != SHAI_END_READ)
+			continue;
+		watch(end, end->paused, true);
+		end->unread.length = 0;
+		if (s->channels_due == 0)
+			s->channels_due = loop_now() + LOOK_EACH;
+	}
+}
+
+/* Whether the record that waits for a worker is the one of the last look. */
+static bool
+lies_there(struct end *end)
+{
+	struct unread now = {.length = 0};
+
+	now.length = recv(end->channel.descriptor, &now.head, sizeof(now.head),
+	    MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+	if (now.length > 0 && memcmp(&now, &end->unread, sizeof(now)) == 0)
+		return true;
+	end->unread = now;
+	return false;
+}
+
+int64_t
+transfers_tend(struct supervisor *s)
+{
+	bool gated = false;
+
+	if (s->channels_due == 0 || loop_now() < s->channels_due)
+		return s->channels_due == 0 ? INT64_MAX : s->channels_due;
+	for (uint32_t i = 0; i < s->settings.slots; i++)
+		for (uint32_t j = 0; j < s->slot[i].count; j++) {
+			struct end *end = &s->slot[i].end[j];
+
+			gated = gated || end->gated;
+			if (!end->gated || !lies_there(end))
+				continue;
+			end->query = end->unread.head.query;
+			watch(end, end->paused, false);
+		}
+	s->channels_due = gated ? loop_now() + LOOK_EACH : 0;
+	return s->channels_due == 0 ? INT64_MAX : s->channels_due;
+}
+
+void
+transfers_take_back(struct slot *slot)
+{
+	for (uint32_t i = 0; i < slot->count; i++)
+		watch(&slot->end[i], slot->end[i].paused, false);
 }
 
 static void
@@ -163,7 +245,7 @@ channel_ready(struct source *source, uint32_t events)
 	struct end *end = (struct end *)((char *)source - offsetof(struct end, channel));
 	struct arrival arrival;
 
-	for (int i = 0; i < AT_ONCE; i++) {
+	for (int i = 0; i < AT_ONCE && !end->gated; i++) {
 		struct descriptors came;
 		ssize_t length;
 
@@ -183,7 +265,7 @@ channel_ready(struct source *source, uint32_t events)
 		if (length > 0 && !carries(end, session->mode))
 			continue;
 		if (length > 0)
-			pass_on(session->supervisor, session, end,
+			take(session->supervisor, session, end,
 			    (struct bytes){arrival.bytes, (size_t)length, came.count});
 		else if (errno == EMSGSIZE && session->state == SESSION_BOUND)
 			violate(session, "a transfer of more conduits than it can have");

@@ -27,6 +27,25 @@ void transfers_begin(struct session *session);
  */
 bool transfers_answered(struct supervisor *s, struct session *session, struct bytes answer);
 
+/*
+ * A record that the gate of the session's worker has passed on, because it cannot decide on it.
+ * It answers the query that the worker waits for.
+ */
+void transfers_judge(struct supervisor *s, struct session *session, struct bytes record);
+
+/*
+ * The worker of a slot, which has a grant, reads the channels of the modes shai and audit by
+ * itself in the session that begins; or they are read here again.
+ */
+void transfers_leave(struct supervisor *s, struct slot *slot);
+void transfers_take_back(struct slot *slot);
+
+/*
+ * Reads the channels whose workers let records lie, with or without a session: the other end
+ * would have to wait. Returns when to call it again at the latest (see loop_now).
+ */
+int64_t transfers_tend(struct supervisor *s);
+
 /* The monitor has answered the session's question: its channels are read again. */
 void transfers_resume(struct session *session);
 

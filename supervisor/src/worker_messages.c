@@ -9,8 +9,10 @@
 #include "binding.h"
 #include "documents.h"
 #include "monitor.h"
+#include "reuse.h"
 #include "sessions.h"
 #include "text.h"
+#include "transfers.h"
 
 #define AT_ONCE 8     /* messages of one worker in one turn: others have theirs, too */
 #define LEFT_MAX 1024 /* more than a socket holds: who goes on writing has not ended */
@@ -34,7 +36,10 @@ reset(struct supervisor *s, struct session *session, const struct shai_reset *re
 
 	session->counters = worker_counters(record, seconds);
 	session->reset = true;
-	session_end(s, session, "");
+	if (session->worker->sealed)
+		reuse_leaves(s, session->worker); /* it is over when its worker returns */
+	else
+		session_end(s, session, "");
 }
 
 static void
@@ -43,6 +48,8 @@ obey(struct supervisor *s, struct session *session, struct bytes message)
 	struct worker_record record;
 	const char *problem = worker_decode(message, &session->conversation, &record);
 
+	if (problem == NULL && session->reset)
+		problem = "a message after the one that ends the session";
 	if (problem != NULL) {
 		violate(s, session, problem);
 		return;
@@ -54,13 +61,18 @@ obey(struct supervisor *s, struct session *session, struct bytes message)
 	case SHAI_OPEN:
 		documents_open(s, session, &record);
 		break;
+	case SHAI_TRANSFER:
+		transfers_judge(s, session,
+		    (struct bytes){
+			record.forwarded + 1, message.length - sizeof(*record.forwarded), 0});
+		break;
 	default: /* worker_decode lets nothing else through */
 		reset(s, session, record.reset);
 	}
 }
 
 void
-worker_messages_finish(struct supervisor *s, struct session *session)
+worker_messages_read(struct supervisor *s, struct session *session)
 {
 	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
 	ssize_t length;
@@ -75,6 +87,12 @@ worker_messages_finish(struct supervisor *s, struct session *session)
 		if (record.type == SHAI_RESET)
 			reset(s, session, record.reset);
 	}
+}
+
+void
+worker_messages_finish(struct supervisor *s, struct session *session)
+{
+	worker_messages_read(s, session);
 	session_end(s, session, ""); /* its status says how it died */
 }
 

@@ -17,4 +17,7 @@ int worker_messages_watch(struct supervisor *s, struct session *session, int soc
  */
 void worker_messages_finish(struct supervisor *s, struct session *session);
 
+/* Only reads what is left: whether the worker of a session has reset it. */
+void worker_messages_read(struct supervisor *s, struct session *session);
+
 #endif

@@ -6,6 +6,7 @@
 #include "text.h"
 
 #define FAST_OPENS_PER_SECOND 10000
+#define FORWARDED_MAX (sizeof(struct shai_transfer) + 1) /* the gate receives no more */
 
 static const char *
 check_authenticate(const struct worker_record *record)
@@ -30,8 +31,9 @@ check_open(const struct worker_record *record)
 	return NULL;
 }
 
+/* Of SHAI_RESET, and of SHAI_TRANSFER: channel_check judges the record that it has. */
 static const char *
-check_reset(const struct worker_record *record)
+check_nothing(const struct worker_record *record)
 {
 	(void)record;
 	return NULL;
@@ -40,13 +42,17 @@ check_reset(const struct worker_record *record)
 /* What a worker may say. An unlisted type is refused. */
 static const struct rule {
 	size_t size;
+	size_t more;   /* so many bytes at most follow */
 	bool bound;    /* only once a user has logged in */
+	bool gated;    /* only by a worker that reads its channel itself */
 	uint8_t limit; /* how often in one session; 0: any number */
 	const char *(*check)(const struct worker_record *record);
 } rules[] = {
-    [SHAI_AUTHENTICATE] = {sizeof(struct shai_authenticate), false, 3, check_authenticate},
-    [SHAI_OPEN] = {sizeof(struct shai_open), true, 0, check_open},
-    [SHAI_RESET] = {sizeof(struct shai_reset), false, 1, check_reset},
+    [SHAI_AUTHENTICATE] = {sizeof(struct shai_authenticate), 0, false, false, 3,
+	check_authenticate},
+    [SHAI_OPEN] = {sizeof(struct shai_open), 0, true, false, 0, check_open},
+    [SHAI_RESET] = {sizeof(struct shai_reset), 0, false, false, 1, check_nothing},
+    [SHAI_TRANSFER] = {sizeof(struct shai_header), FORWARDED_MAX, true, true, 0, check_nothing},
 };
 
 const char *
@@ -63,12 +69,15 @@ worker_decode(
 	if (header->type >= sizeof(rules) / sizeof(rules[0]) || rules[header->type].check == NULL)
 		return "a message of a type that is not allowed in a session";
 	rule = &rules[header->type];
-	if (header->size != message.length || message.length != rule->size)
+	if (header->size != message.length || message.length < rule->size ||
+	    message.length - rule->size > rule->more)
 		return "a message whose length is not its type's";
 	if (message.descriptors > 0)
 		return "a message with descriptors";
 	if (rule->bound && !conversation->bound)
 		return "a message that is not allowed before the user has authenticated";
+	if (rule->gated && !conversation->gated)
+		return "a record of a channel that it does not read";
 	if (rule->limit > 0 && ++conversation->messages[header->type] > rule->limit)
 		return "a message that came too often in one session";
 	out->type = header->type;

@@ -20,12 +20,14 @@ struct worker_record {
 		const struct shai_authenticate *authenticate;
 		const struct shai_open *open;
 		const struct shai_reset *reset;
+		const struct shai_header *forwarded; /* a record of a channel follows */
 	};
 };
 
 /* What a session's worker has said so far. All zero at the session's beginning. */
 struct worker_conversation {
 	bool bound;                       /* set by the session, once a user has logged in */
+	bool gated;                       /* the same: its worker reads its channel itself */
 	uint8_t messages[SHAI_RESET + 1]; /* by type, of those whose number is limited */
 };
 

@@ -12,7 +12,9 @@
 #include "events.h"
 #include "notifications.h"
 #include "sessions.h"
+#include "slots.h"
 #include "text.h"
+#include "transfers.h"
 #include "worker_messages.h"
 
 #define BACK_OFF_FIRST (20 * MILLISECOND)
@@ -47,19 +49,55 @@ worker_become(struct supervisor *s, struct worker *worker, enum worker_state sta
 	worker->state = state;
 }
 
-struct worker *
-workers_in(struct supervisor *s, enum worker_state state)
+void
+worker_dismiss(struct supervisor *s, struct worker *worker)
 {
-	if (state != WORKER_NONE && s->workers[state] == 0)
+	worker->dismissed = true;
+	worker_become(s, worker, WORKER_REFUSED);
+	(void)kill(worker->pid, SIGKILL);
+}
+
+int
+worker_connection(enum shai_mode mode)
+{
+	return shai_mode_is_dynamic(mode) ? SHAI_FD_CONNECTION_CHECKED : SHAI_FD_CONNECTION;
+}
+
+struct session *
+worker_session(struct supervisor *s, const struct worker *worker)
+{
+	return &s->session[worker - s->worker];
+}
+
+struct worker *
+workers_ready(struct supervisor *s)
+{
+	if (s->workers[WORKER_IDLE] == 0)
 		return NULL;
 	for (uint32_t i = 0; i < s->settings.slots; i++)
-		if (s->worker[i].state == state)
+		if (s->worker[i].state == WORKER_IDLE && slot_is_free(s, i))
 			return &s->worker[i];
 	return NULL;
 }
 
+/* An entry for a new worker, whose slot is free if possible; NULL if all are in use. */
 static struct worker *
-known(struct supervisor *s, pid_t pid)
+unused(struct supervisor *s)
+{
+	struct worker *other = NULL;
+
+	for (uint32_t i = 0; i < s->settings.slots; i++) {
+		if (s->worker[i].state != WORKER_NONE)
+			continue;
+		if (slot_is_free(s, i))
+			return &s->worker[i];
+		other = &s->worker[i];
+	}
+	return other;
+}
+
+struct worker *
+workers_known(struct supervisor *s, pid_t pid)
 {
 	for (uint32_t i = 0; i < s->settings.slots; i++)
 		if (s->worker[i].state != WORKER_NONE && s->worker[i].pid == pid)
@@ -70,13 +108,13 @@ known(struct supervisor *s, pid_t pid)
 struct worker *
 workers_caller(struct supervisor *s, pid_t pid)
 {
-	struct worker *worker = known(s, pid);
+	struct worker *worker = workers_known(s, pid);
 	siginfo_t ended;
 
 	if (worker != NULL || pid == s->zygote ||
 	    waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) != 0)
 		return worker;
-	worker = workers_in(s, WORKER_NONE);
+	worker = unused(s);
 	if (worker == NULL)
 		return NULL; /* more than were permitted */
 	*worker = (struct worker){.state = WORKER_NONE, .pid = pid, .born = s->forked};
@@ -122,13 +160,31 @@ count_unseen(struct supervisor *s)
 	s->unseen = count > expected ? count - expected : 0;
 }
 
+uint32_t
+workers_waiting(const struct supervisor *s)
+{
+	return s->workers[WORKER_BORN] + s->workers[WORKER_IDLE] + s->workers[WORKER_RETURNING] +
+	       s->workers[WORKER_COMPARED] + s->unseen;
+}
+
 /* Whether the task's limits leave room for one worker more, and few enough wait. */
 static bool
 is_wanted(const struct supervisor *s)
 {
-	uint32_t waiting = s->workers[WORKER_BORN] + s->workers[WORKER_IDLE] + s->unseen;
+	return workers_alive(s) + s->unseen < s->settings.slots &&
+	       workers_waiting(s) < s->settings.idle_max;
+}
 
-	return workers_alive(s) + s->unseen < s->settings.slots && waiting < s->settings.idle_max;
+/*
+ * Takes the roll-back code from the zygote once a worker was not sealed: its copies would be
+ * refused for the same reason, after they have copied all of their memory for it.
+ */
+static void
+withdraw_code(struct supervisor *s)
+{
+	if (s->refused_seal &&
+	    notification_place(s, s->fork_waiting, s->silence, SHAI_FD_ROLLBACK, false) == 0)
+		s->refused_seal = false;
 }
 
 int64_t
@@ -147,6 +203,7 @@ workers_fork(struct supervisor *s)
 		return s->unseen > 0 ? s->forked + UNSEEN : INT64_MAX;
 	if (now < s->fork_after)
 		return s->fork_after;
+	withdraw_code(s);
 	if (notification_continue(s, s->fork_waiting) == 0) {
 		s->unseen++;
 		s->forked = now;
@@ -155,9 +212,8 @@ workers_fork(struct supervisor *s)
 	return INT64_MAX;
 }
 
-/* Lengthens the pause before the next fork, or ends it. */
-static void
-back_off(struct supervisor *s, bool failing)
+void
+workers_back_off(struct supervisor *s, bool failing)
 {
 	if (!failing) {
 		s->back_off = 0;
@@ -191,13 +247,23 @@ may_be_failing(const struct worker *worker)
 	const struct session *session = worker->session;
 	bool own = session->reason[0] == '\0' || session->broken;
 
-	return own && session->asked == 0 && loop_now() - worker->born < EARLY;
+	return own && session->asked == 0 && worker->sessions == 1 &&
+	       loop_now() - worker->born < EARLY;
+}
+
+static void
+forget(struct supervisor *s, struct worker *worker)
+{
+	gate_free(worker->grant);
+	worker->grant = NULL;
+	transfers_take_back(&s->slot[worker - s->worker]);
+	worker_become(s, worker, WORKER_NONE);
 }
 
 static void
 worker_ended(struct supervisor *s, const siginfo_t *ended)
 {
-	struct worker *worker = known(s, ended->si_pid);
+	struct worker *worker = workers_known(s, ended->si_pid);
 	char reason[SHAI_REASON_MAX];
 
 	describe(ended, reason);
@@ -206,19 +272,21 @@ worker_ended(struct supervisor *s, const siginfo_t *ended)
 
 		worker_messages_finish(s, session);
 		if (session->reset)
-			back_off(s, false);
+			workers_back_off(s, false);
 		else if (may_be_failing(worker))
-			back_off(s, true);
-		session_worker_gone(s, session, reason);
-	} else if (!s->zygote_ended && !s->lost) {
+			workers_back_off(s, true);
+		session_over(s, session, reason, 0);
+	} else if (!s->zygote_ended && !s->lost && (worker == NULL || !worker->dismissed)) {
 		struct shai_control_event *event = events_add(SHAI_EVENT_WORKER);
 
 		event->worker = ended->si_pid;
 		text_copy(event->reason, sizeof(event->reason), reason);
-		back_off(s, true);
+		/* One that has had sessions was brought to it by the last one of them. */
+		if (worker == NULL || worker->sessions == 0)
+			workers_back_off(s, true);
 	}
 	if (worker != NULL)
-		worker_become(s, worker, WORKER_NONE);
+		forget(s, worker);
 	else if (s->unseen > 0)
 		s->unseen--;
 }

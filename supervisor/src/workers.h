@@ -17,8 +17,26 @@ const char *workers_open(pid_t zygote);
 /* Changes the state of a worker. */
 void worker_become(struct supervisor *s, struct worker *worker, enum worker_state state);
 
-/* Any worker in a state, or NULL. */
-struct worker *workers_in(struct supervisor *s, enum worker_state state);
+/* Kills a worker without a session, which is not needed any more. */
+void worker_dismiss(struct supervisor *s, struct worker *worker);
+
+/* The number at which sessions in a mode have their connection. */
+int worker_connection(enum shai_mode mode);
+
+/* The entry of a worker's sessions. */
+struct session *worker_session(struct supervisor *s, const struct worker *worker);
+
+/* A worker that may have a session now, or NULL. */
+struct worker *workers_ready(struct supervisor *s);
+
+/* The worker with this number, or NULL. */
+struct worker *workers_known(struct supervisor *s, pid_t pid);
+
+/* How many workers wait for a session, or soon will. */
+uint32_t workers_waiting(const struct supervisor *s);
+
+/* Lengthens the pause before the next fork, or ends it. */
+void workers_back_off(struct supervisor *s, bool failing);
 
 /*
  * The worker with this number, which has just made a call: a known one, or a new one in

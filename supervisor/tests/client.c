@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sodium.h>
 #include <sys/socket.h>
@@ -29,10 +30,12 @@ client_connect_from(const struct harness *h, uint8_t host)
 	struct sockaddr_in address = {.sin_family = AF_INET,
 	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	    .sin_port = htons((uint16_t)h->port)};
-	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), now = 1;
 
 	EXPECT(bind(client, (struct sockaddr *)&own, sizeof(own)) == 0);
 	EXPECT(connect(client, (struct sockaddr *)&address, sizeof(address)) == 0);
+	/* An order does not wait until the one before is acknowledged. */
+	EXPECT(setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &now, sizeof(now)) == 0);
 	return client;
 }
 
@@ -219,4 +222,13 @@ client_reset(const struct client *client, uint64_t fast_opens)
 	    .counters = {.fast_opens = fast_opens, .sessions = 1}};
 
 	client_order(client, SEND, 0, &request, sizeof(request));
+}
+
+void
+client_leave(const struct client *client)
+{
+	client_reset(client, 0);
+	client_order(client, RETURN, 1, NULL, 0);
+	EXPECT(client_closed(client));
+	EXPECT(close(client->socket) == 0);
 }

@@ -34,6 +34,8 @@ static const struct kind {
     {SHAI_CONTROL_RELAY, sizeof(struct shai_control_relay) + sizeof(struct shai_opened), 5},
     {SHAI_CONTROL_CREDITS, sizeof(struct shai_control_credits), 0},
     {SHAI_CONTROL_STORE, sizeof(struct shai_control_store), 0},
+    {SHAI_CONTROL_SEALED, sizeof(struct shai_control_sealed), 0},
+    {SHAI_CONTROL_COMPARED, sizeof(struct shai_control_compared), 0},
 };
 
 static void
@@ -57,7 +59,7 @@ fill_set(struct shai_control_set *record)
 
 	text_copy(record->principal, SHAI_NAME_MAX, "zo\xc3\xab");
 	text_copy(record->instance, SHAI_NAME_MAX, "worker(zo\xc3\xab)");
-	record->flags = SHAI_SET_ANALYZED | SHAI_SET_LEAVES;
+	record->flags = SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE;
 	record->class_count = CLASSES;
 	for (uint32_t i = 0; i < CLASSES; i++)
 		classes[i] = 7 * (i + 1);
@@ -78,6 +80,7 @@ fill_settings(struct shai_control_settings *record)
 	record->slots = SHAI_SLOTS_MAX;
 	record->idle_max = 1;
 	record->waiting = SHAI_WAITING_MAX;
+	record->sessions_per_worker = 1;
 	record->parameters = SHAI_PARAMETER_USER;
 	text_copy(record->service, SHAI_NAME_MAX, "local");
 }
@@ -236,6 +239,8 @@ static const struct damage {
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, parameters), 4},
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, waiting), 0},
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, waiting), 1},
+    {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, sessions_per_worker), 0},
+    {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, reserved), 1},
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, service), TEXT},
     {SHAI_CONTROL_SETTINGS, AT(shai_control_settings, pipeline), TEXT},
     {SHAI_CONTROL_SLOT, AT(shai_control_slot, slot), 1},
@@ -263,7 +268,7 @@ static const struct damage {
     {SHAI_CONTROL_SET, AT(shai_control_set, instance), TEXT},
     {SHAI_CONTROL_SET, AT(shai_control_set, kv_user), TEXT},
     {SHAI_CONTROL_SET, AT(shai_control_set, kv_password), TEXT},
-    {SHAI_CONTROL_SET, AT(shai_control_set, flags), 4},
+    {SHAI_CONTROL_SET, AT(shai_control_set, flags), 8},
     {SHAI_CONTROL_SET, AT(shai_control_set, class_count), 0},
     {SHAI_CONTROL_SET, AT(shai_control_set, class_count), 0xff},
     {SHAI_CONTROL_SET, AT(shai_control_set, expires), 0xff},
@@ -290,6 +295,8 @@ static const struct damage {
     {SHAI_CONTROL_STORE, AT(shai_control_store, reset), 0},
     {SHAI_CONTROL_STORE, AT(shai_control_store, reset), TEXT},
     {SHAI_CONTROL_STORE, AT(shai_control_store, reserved), 1},
+    {SHAI_CONTROL_SEALED, AT(shai_control_sealed, reserved), 1},
+    {SHAI_CONTROL_COMPARED, AT(shai_control_compared, equal), 2},
 };
 
 static void

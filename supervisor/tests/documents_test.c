@@ -113,8 +113,118 @@ asks_the_monitor_one_question_at_a_time(void **state)
 	close(client.socket);
 }
 
+/* Expects that a worker learns of its set: the directories of both classes. */
+static int
+client_grown(const struct client *client)
+{
+	struct {
+		struct shai_grown head;
+		uint32_t classes[2];
+	} record;
+	struct report report = client_report(client, &record, sizeof(record));
+
+	assert_int_equal(report.size, sizeof(record));
+	assert_int_equal(record.head.header.type, SHAI_GROWN);
+	assert_int_equal(record.head.header.sequence, 0);
+	assert_int_equal(record.head.class_count, 2);
+	assert_int_equal(record.head.directory_count, 2);
+	assert_int_equal(report.descriptors, 2);
+	assert_int_equal(record.classes[1], 2);
+	return report.value;
+}
+
+/* Expects a question about a document, and refuses it. */
 static void
-in_mode_dynamic_the_monitor_decides_on_everything(void **state)
+expect_question(uint32_t id)
+{
+	struct {
+		struct shai_control_relay head;
+		struct shai_open request;
+	} question;
+
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	assert_int_equal(question.request.conduit[0], id);
+	refuse_document(question.head.session);
+}
+
+/* However often the set grows, a worker that does not ask gets no message that it has to read. */
+static void
+a_set_that_grows_reaches_live_sessions(void **state)
+{
+	struct client client;
+	int file, directory;
+	char text[64];
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	harness_set(&h, "alice", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES);
+	harness_fence(&h);
+	client_open(&client, DOCUMENT_OF_BOB);
+	expect_question(DOCUMENT_OF_BOB); /* the set is for later sessions */
+	assert_int_equal(client_opened(&client, &file), EACCES);
+	harness_set(&h, "bob", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE);
+	harness_fence(&h);
+	client_open(&client, DOCUMENT_OF_BOB);
+	expect_question(DOCUMENT_OF_BOB); /* the set is another's */
+	assert_int_equal(client_opened(&client, &file), EACCES);
+	for (int i = 0; i < 500; i++)
+		harness_set(&h, "alice", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE);
+	harness_fence(&h);
+	client_open(&client, DOCUMENT_OF_BOB);
+	directory = client_grown(&client) + 1;
+	assert_int_equal(client_opened(&client, &file), 0);
+	client_order(&client, READ, directory, "0/7", sizeof("0/7"));
+	assert_int_equal(client_report(&client, text, sizeof(text)).value, strlen("document 7\n"));
+	client_open(&client, DOCUMENT_OF_BOB);
+	assert_int_equal(client_opened(&client, &file), 0); /* it knows its set */
+	close(client.socket);
+}
+
+/* A worker learns of its set with the monitor's answers, too. */
+static void
+a_set_that_grows_comes_before_the_monitors_answer(void **state)
+{
+	struct client client;
+	int file;
+
+	(void)state;
+	harness_start(&h, SERVES, NULL);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	harness_set(&h, "alice", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE);
+	harness_fence(&h);
+	client_open(&client, DOCUMENT_PRIVATE);
+	expect_question(DOCUMENT_PRIVATE);
+	(void)client_grown(&client);
+	assert_int_equal(client_opened(&client, &file), EACCES);
+	close(client.socket);
+}
+
+/* In mode audit the monitor records every access that the analysis has not foreseen. */
+static void
+in_mode_audit_no_set_grows(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct client client;
+	int file;
+
+	(void)state;
+	settings.mode = SHAI_MODE_AUDIT;
+	harness_start(&h, SERVES, &settings);
+	client = client_begin(&h);
+	(void)client_bind(&client, "alice");
+	harness_set(&h, "alice", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE);
+	harness_fence(&h);
+	client_open(&client, DOCUMENT_OF_BOB);
+	expect_question(DOCUMENT_OF_BOB);
+	assert_int_equal(client_opened(&client, &file), EACCES);
+	close(client.socket);
+}
+
+static void
+the_monitor_decides_on_everything(enum shai_mode mode)
 {
 	struct shai_transfer transfer = {.conduit = {3}};
 	struct shai_control_settings settings = harness_settings();
@@ -125,8 +235,8 @@ in_mode_dynamic_the_monitor_decides_on_everything(void **state)
 	struct report report;
 	struct shai_bound bound;
 
-	(void)state;
-	settings.mode = SHAI_MODE_DYNAMIC;
+	settings.mode = mode;
+	settings.slots = 1; /* whose channel the test writes */
 	harness_start(&h, SERVES, &settings);
 	client = client_begin(&h);
 	for (int status = EPERM; status >= 0; status--) {
@@ -150,6 +260,20 @@ in_mode_dynamic_the_monitor_decides_on_everything(void **state)
 	close(client.socket);
 }
 
+static void
+in_mode_dynamic_the_monitor_decides_on_everything(void **state)
+{
+	(void)state;
+	the_monitor_decides_on_everything(SHAI_MODE_DYNAMIC);
+}
+
+static void
+in_mode_dynamic_lazy_it_does_so_too(void **state)
+{
+	(void)state;
+	the_monitor_decides_on_everything(SHAI_MODE_DYNAMIC_LAZY);
+}
+
 #define TEST(name) HARNESS_TEST(name, &h)
 
 int
@@ -159,7 +283,11 @@ main(void)
 	    TEST(opens_directories_and_documents_of_the_set_only),
 	    TEST(asks_the_monitor_about_other_documents),
 	    TEST(asks_the_monitor_one_question_at_a_time),
+	    TEST(a_set_that_grows_reaches_live_sessions),
+	    TEST(a_set_that_grows_comes_before_the_monitors_answer),
+	    TEST(in_mode_audit_no_set_grows),
 	    TEST(in_mode_dynamic_the_monitor_decides_on_everything),
+	    TEST(in_mode_dynamic_lazy_it_does_so_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,7 @@ harness_settings(void)
 	    .parameters = SHAI_PARAMETER_USER,
 	    .mounts_max = 16,
 	    .waiting = 64,
+	    .sessions_per_worker = 1,
 	    .service = "search",
 	    .pipeline = "syse"};
 }
@@ -270,22 +272,32 @@ keep_events(struct harness *h, const void *record)
 	}
 }
 
+static void
+keep_call(struct harness *h, const void *record)
+{
+	EXPECT(h->calls < COUNT(h->call));
+	memcpy(&h->call[h->calls++], record, sizeof(h->call[0]));
+}
+
 /* Receives one record of any type. Returns its size, 0 when the supervisor has gone. */
 static size_t
 receive_any(struct harness *h, void *record)
 {
 	struct pollfd ready = {.fd = h->control, .events = POLLIN};
+	const struct shai_control_header *header = record;
 	struct descriptors received;
 	ssize_t size;
 
 	EXPECT(poll(&ready, 1, PATIENCE_MILLISECONDS) == 1);
 	size = packet_receive(h->control, record, SHAI_CONTROL_MAX, &received);
 	EXPECT(size >= 0);
-	if (received.count > 0)
+	if (size > 0 && header->type == SHAI_CONTROL_LISTENER)
 		h->listener = descriptors_take(&received, 0);
 	descriptors_close(&received);
-	if (size > 0 && ((struct shai_control_header *)record)->type == SHAI_CONTROL_EVENTS)
+	if (size > 0 && header->type == SHAI_CONTROL_EVENTS)
 		keep_events(h, record);
+	if (size > 0 && header->type == SHAI_CONTROL_NOTIFICATION)
+		keep_call(h, record);
 	return (size_t)size;
 }
 
@@ -322,6 +334,20 @@ harness_event(struct harness *h, enum shai_event_kind kind)
 	}
 }
 
+struct shai_control_notification
+harness_next_call(struct harness *h)
+{
+	static _Alignas(8) uint8_t record[SHAI_CONTROL_MAX];
+	struct shai_control_notification next;
+
+	while (h->calls == 0)
+		EXPECT(receive_any(h, record) > 0);
+	next = h->call[0];
+	h->calls--;
+	memmove(h->call, h->call + 1, h->calls * sizeof(next));
+	return next;
+}
+
 void
 harness_fence(struct harness *h)
 {
@@ -337,14 +363,57 @@ harness_fence(struct harness *h)
 struct shai_control_notification
 harness_call(struct harness *h, int value)
 {
-	struct shai_control_notification call;
-	struct seccomp_notif_resp answer = {
-	    .val = value < 0 ? 0 : value, .error = value < 0 ? value : 0};
+	struct shai_control_notification call = harness_next_call(h);
+	struct seccomp_notif_resp answer = {.id = call.notification.id,
+	    .val = value < 0 ? 0 : value,
+	    .error = value < 0 ? value : 0};
 
-	(void)harness_receive(h, SHAI_CONTROL_NOTIFICATION, &call, sizeof(call));
-	answer.id = call.notification.id;
 	EXPECT(ioctl(h->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0);
 	return call;
+}
+
+void
+harness_seal(struct harness *h)
+{
+	struct shai_control_notification call = harness_next_call(h);
+	struct shai_control_sealed record = {
+	    .header = control_header(SHAI_CONTROL_SEALED, sizeof(record)),
+	    .id = call.notification.id,
+	    .pid = (int32_t)call.notification.pid};
+
+	EXPECT(call.notification.data.nr == SYS_seccomp && call.session == 0);
+	harness_send(h, &record, sizeof(record), NULL);
+}
+
+struct shai_control_compare
+harness_comparison(struct harness *h)
+{
+	struct shai_control_compare question;
+
+	(void)harness_receive(h, SHAI_CONTROL_COMPARE, &question, sizeof(question));
+	return question;
+}
+
+void
+harness_answer_comparison(
+    struct harness *h, const struct shai_control_compare *question, bool equal)
+{
+	const struct shai_control_compared answer = {
+	    .header = control_header(SHAI_CONTROL_COMPARED, sizeof(answer)),
+	    .id = question->id,
+	    .pid = question->pid,
+	    .equal = equal};
+
+	harness_send(h, &answer, sizeof(answer), NULL);
+}
+
+pid_t
+harness_compare(struct harness *h, bool equal)
+{
+	struct shai_control_compare question = harness_comparison(h);
+
+	harness_answer_comparison(h, &question, equal);
+	return question.pid;
 }
 
 void
@@ -382,9 +451,12 @@ remove_entry(const char *path, const struct stat *status, int kind, struct FTW *
 void
 harness_stop(struct harness *h)
 {
+	int status;
+
 	(void)close(h->control); /* as the monitor's death does */
-	if (h->supervisor != 0)
-		EXPECT(harness_wait(h) == 0);
+	status = h->supervisor != 0 ? harness_wait(h) : 0;
+	if (status != 0)
+		fail_msg("the supervisor has ended with wait status 0x%x", (unsigned)status);
 	(void)close(h->status);
 	(void)close(h->output);
 	if (h->listener >= 0)

@@ -36,7 +36,9 @@ struct harness {
 	char directory[32];
 	struct shai_control_event event[1024]; /* those that came, in order */
 	size_t events;
-	size_t read; /* of them, by harness_event */
+	size_t read;                              /* of them, by harness_event */
+	struct shai_control_notification call[8]; /* that came, and were not waited for yet */
+	size_t calls;
 	uint64_t fence;
 };
 
@@ -86,7 +88,7 @@ void harness_order(struct harness *h, enum shai_control_type type);
 /* A set of a principal, of class 1 or of both. */
 void harness_set(struct harness *h, const char *principal, uint32_t class_count, uint32_t flags);
 
-/* Waits until a record of this type comes; events are kept. Returns its size. */
+/* Waits until a record of this type comes; events and calls are kept. Returns its size. */
 size_t harness_receive(struct harness *h, enum shai_control_type type, void *record, size_t size);
 
 /* Waits for the next event of a kind; skips ACCEPTED for all others. */
@@ -95,8 +97,22 @@ const struct shai_control_event *harness_event(struct harness *h, enum shai_even
 /* Waits until everything that was sent is in force. */
 void harness_fence(struct harness *h);
 
+/* Waits for the next call that the monitor answers. */
+struct shai_control_notification harness_next_call(struct harness *h);
+
 /* Waits for a call that the monitor answers; answers with a value, or the error -value. */
 struct shai_control_notification harness_call(struct harness *h, int value);
+
+/* Waits until a worker asks to be sealed, and seals it. */
+void harness_seal(struct harness *h);
+
+/* Waits until a worker is to be compared; answers. */
+struct shai_control_compare harness_comparison(struct harness *h);
+void harness_answer_comparison(
+    struct harness *h, const struct shai_control_compare *question, bool equal);
+
+/* Does both. Returns the worker's pid. */
+pid_t harness_compare(struct harness *h, bool equal);
 
 struct client {
 	int socket;
@@ -146,5 +162,8 @@ void client_open(const struct client *client, uint32_t id);
 int client_opened(const struct client *client, int *file);
 
 void client_reset(const struct client *client, uint64_t fast_opens);
+
+/* The session is over as libshai ends it: reset, and the worker returns. Closes the socket. */
+void client_leave(const struct client *client);
 
 #endif

@@ -12,21 +12,27 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "packets.h"
+#include "rollback.h"
+#include "shai_gate.h"
 #include "shai_wire.h"
 
 #define PLAN SHAI_FD_RESERVED_END
 #define STATUS (PLAN + 1)
 #define CONTROL (PLAN + 2)
+
+static bool returning; /* the session is over */
 
 static void
 check(int condition, const char *what)
@@ -48,6 +54,7 @@ install_filter(void)
 	    ASK(SYS_clone),
 	    ASK(SYS_accept4),
 	    ASK(SYS_getppid),
+	    ASK(SYS_seccomp),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog filter = {.len = sizeof(program) / sizeof(program[0]), .filter = program};
@@ -89,6 +96,20 @@ read_file(int client, const struct frame *frame, const char *place)
 	report_result(client, (int)length, text, length > 0 ? (size_t)length : 0);
 }
 
+/* Reports what the gate returns, and what is in its buffer then. */
+static void
+receive(int client, const char *payload)
+{
+	int64_t (*gate)(int, uint32_t) =
+	    (int64_t(*)(int, uint32_t))(SHAI_ROLLBACK_CODE + SHAI_GATE);
+	uint32_t query;
+	int64_t length;
+
+	memcpy(&query, payload, sizeof(query));
+	length = gate(SHAI_FD_CHANNEL, query);
+	report_result(client, (int)length, (const void *)SHAI_GATE_BUFFER, SHAI_GATE_BUFFER_SIZE);
+}
+
 static void
 obey(int client, const struct frame *frame, const char *payload)
 {
@@ -119,6 +140,14 @@ obey(int client, const struct frame *frame, const char *payload)
 		report_result(client,
 		    (int)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, 0), NULL, 0);
 		return;
+	case RECEIVE:
+		receive(client, payload);
+		return;
+	case RETURN:
+		returning = true;
+		if (frame->argument != 0)
+			(void)shutdown(client, SHUT_RDWR);
+		return;
 	case EXIT:
 		_exit(frame->argument);
 	case CRASH:
@@ -141,18 +170,78 @@ pass_on(int client)
 	(void)send(client, record, (size_t)length, MSG_NOSIGNAL);
 }
 
-static _Noreturn void
-work(enum scenario scenario)
+/* Its accept4 has the place of that of the roll-back code, which it stands in for. */
+#define ACCEPT (SHAI_ROLLBACK_CODE + SHAI_ROLLBACK_ACCEPTED - 2)
+
+static void
+map(uint64_t address, size_t size, int protection, int flags, int file)
+{
+	if (mmap((void *)address, size, protection, flags | MAP_FIXED_NOREPLACE, file, 0) ==
+	    MAP_FAILED)
+		_exit(11);
+}
+
+/* The supervisor gives the grant; the class table is as the harness makes it. */
+static void
+prepare_gate(void *page)
+{
+	uint32_t classes[10] = {0, 1, 1, 1, 1, 1, 1, 2, 1, 1};
+	int table = memfd_create("classes", 0);
+
+	memcpy(page, rollback_code, SHAI_ROLLBACK_CODE_SIZE);
+	if (write(table, classes, sizeof(classes)) != sizeof(classes) ||
+	    syscall(SYS_accept4, SHAI_FD_GRANT, NULL, NULL, 0) != SHAI_FD_GRANT)
+		_exit(10);
+	map(SHAI_GATE_BUFFER, SHAI_GATE_BUFFER_SIZE, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	map(SHAI_GATE_GRANT, SHAI_GATE_GRANT_SIZE, PROT_READ, MAP_SHARED, SHAI_FD_GRANT);
+	map(SHAI_GATE_CLASSES, SHAI_GATE_CLASSES_SIZE, PROT_READ, MAP_SHARED, table);
+}
+
+/* Asks to be sealed, with a filter that permits everything. Returns whether that is done. */
+static bool
+seal(bool reads)
+{
+	static const unsigned char code[] = {0x0f, 0x05, 0xc3}; /* syscall; ret */
+	struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog filter = {.len = 1, .filter = all};
+	void *page = mmap((void *)SHAI_ROLLBACK_CODE, SHAI_ROLLBACK_CODE_SIZE,
+	    PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+	    -1, 0);
+
+	if (page == MAP_FAILED)
+		_exit(9);
+	if (reads)
+		prepare_gate(page);
+	memcpy((void *)ACCEPT, code, sizeof(code));
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+}
+
+/* An error of accept4 only rolls back, of which there is nothing here. */
+static int
+accept_sealed(void)
+{
+	register long flags __asm__("r10") = SOCK_CLOEXEC;
+	long result;
+
+	do {
+		result = SYS_accept4;
+		__asm__ volatile(
+		    "sub $128, %%rsp; call *%[accept]; add $128, %%rsp"
+		    : "+a"(result)
+		    : "D"(SHAI_FD_LISTEN), "S"(0), "d"(0), "r"(flags), [accept] "r"(ACCEPT)
+		    : "rcx", "r11", "memory", "cc");
+	} while (result == -EAGAIN);
+	return (int)result;
+}
+
+static void
+serve(int client)
 {
 	static char payload[FRAME_MAX];
-	int client;
 
-	if (scenario == WORKERS_EXIT)
-		_exit(5);
-	client = (int)syscall(SYS_accept4, SHAI_FD_LISTEN, NULL, NULL, 0);
-	if (client < 0)
-		_exit(6);
-	for (;;) {
+	returning = false;
+	while (!returning) {
 		struct pollfd ready[2] = {
 		    {.fd = SHAI_FD_MONITOR, .events = POLLIN}, {.fd = client, .events = POLLIN}};
 
@@ -169,6 +258,25 @@ work(enum scenario scenario)
 			obey(client, &frame, payload);
 		}
 	}
+}
+
+static _Noreturn void
+work(enum scenario scenario)
+{
+	bool sealed;
+	int client;
+
+	if (scenario == WORKERS_EXIT)
+		_exit(5);
+	sealed = (scenario == SEALS || scenario == READS) && seal(scenario == READS);
+	do {
+		client = sealed ? accept_sealed()
+				: (int)syscall(SYS_accept4, SHAI_FD_LISTEN, NULL, NULL, 0);
+		if (client < 0)
+			_exit(6);
+		serve(client);
+	} while (sealed);
+	_exit(0);
 }
 
 int

@@ -14,6 +14,8 @@ enum scenario {
 	HOLDS_A_FILE = 'h',   /* the same, with one descriptor more than the reserved ones */
 	FORKS_CHILDREN = 'c', /* the same, without CLONE_PARENT */
 	WORKERS_EXIT = 'w',   /* workers exit at once */
+	SEALS = 'r',          /* workers ask to be sealed, and return if they are */
+	READS = 'g',          /* the same, and read their channel themselves, by the gate */
 	EXITS = 'e'           /* exits with status 3 */
 };
 
@@ -26,6 +28,8 @@ enum order {
 	ACCEPT_AGAIN, /* a second accept4 */
 	FORK,         /* a fork of its own */
 	EXIT,         /* with status argument */
+	RECEIVE,      /* calls the gate: the payload is the query; reports what it lets through */
+	RETURN,       /* the session is over; argument 1: the client sees its end */
 	CRASH
 };
 

@@ -172,10 +172,10 @@ forgotten_sets_are_gone(void **state)
 	sets_forget(&sets, &one);
 	assert_int_equal(first_class(&sets, "alice", "de", 5), 0);
 	assert_int_equal(first_class(&sets, "alice", "us", 5), 2);
-	assert_false(set_named(held, &one));
+	assert_false(set_named(held, one.principal, one.region));
 	sets_forget(&sets, &other);
 	assert_int_equal(first_class(&sets, "bob", "de", 5), 0);
-	assert_true(set_named(held, &other));
+	assert_true(set_named(held, other.principal, other.region));
 	assert_true(set_has_class(held, 3));
 	set_release(held);
 	sets_free(&sets);

@@ -14,12 +14,22 @@
 
 static struct harness h;
 
+/* The only slot is the one whose ends the test has. */
+static void
+start(void)
+{
+	struct shai_control_settings settings = harness_settings();
+
+	settings.slots = 1;
+	harness_start(&h, SERVES, &settings);
+}
+
 static struct client
 session_of_alice(void)
 {
 	struct client client;
 
-	harness_start(&h, SERVES, NULL);
+	start();
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	return client;
@@ -96,7 +106,7 @@ passes_transfers_on_and_drops_others(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
+	start();
 	client = client_begin(&h);
 	transfer(&client, 0, 3, 4); /* of a session without a user */
 	harness_fence(&h);
@@ -345,7 +355,7 @@ ends_sessions_while_their_channel_is_written_without_end(void **state)
 	struct client client;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
+	start();
 	for (size_t i = 0; i < COUNT(writers); i++)
 		writers[i] = write_without_end();
 	for (int i = 0; i < 4; i++) {
@@ -368,7 +378,7 @@ the_worker_gets_its_slots_pipe(void **state)
 	char byte = 0;
 
 	(void)state;
-	harness_start(&h, SERVES, NULL);
+	start();
 	client = client_begin(&h);
 	assert_int_equal(client.connected.slot, 0);
 	client_order(&client, WRITE, SHAI_FD_PIPE, "q", 1);

@@ -19,6 +19,7 @@ static const struct kind {
     {SHAI_OPEN, sizeof(struct shai_open)},
     {SHAI_RESET, sizeof(struct shai_reset)},
 };
+static const struct kind forwarded = {SHAI_TRANSFER, sizeof(struct shai_header)};
 
 static struct bytes
 valid(const struct kind *kind)
@@ -89,6 +90,28 @@ other_lengths_and_descriptors_are_refused(void **state)
 			header->size = (uint32_t)length;
 			assert_non_null(say_bound(message));
 		}
+	}
+}
+
+/* Records of every length that the gate receives, from workers that have it. */
+static void
+records_of_a_channel_come_by_the_gate(void **state)
+{
+	const size_t most = forwarded.size + sizeof(struct shai_transfer) + 1;
+	struct shai_header *header = (void *)buffer;
+	struct worker_conversation conversation;
+
+	(void)state;
+	for (size_t length = 0; length <= most + 8; length++) {
+		struct bytes message = valid(&forwarded);
+
+		message.length = header->size = (uint32_t)length;
+		conversation = (struct worker_conversation){.bound = true, .gated = true};
+		assert_int_equal(say(message, &conversation) == NULL,
+		    length >= forwarded.size && length <= most);
+		assert_non_null(say_bound(message));
+		conversation = (struct worker_conversation){.gated = true};
+		assert_non_null(say(message, &conversation));
 	}
 }
 
@@ -205,6 +228,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(valid_messages_are_decoded),
 	    cmocka_unit_test(other_lengths_and_descriptors_are_refused),
+	    cmocka_unit_test(records_of_a_channel_come_by_the_gate),
 	    cmocka_unit_test(other_types_and_versions_are_refused),
 	    cmocka_unit_test(wrong_content_is_refused),
 	    cmocka_unit_test(opening_needs_a_user),

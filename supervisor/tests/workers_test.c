@@ -39,7 +39,8 @@ begin(int64_t age)
 	slots_begin(&s);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	theirs = ends[1];
-	*worker = (struct worker){.pid = pid, .born = loop_now() - age, .session = session};
+	*worker = (struct worker){
+	    .pid = pid, .born = loop_now() - age, .session = session, .sessions = 1};
 	worker_become(&s, worker, WORKER_SERVING);
 	session->worker = worker;
 	session_become(session, SESSION_UNBOUND);
@@ -57,6 +58,15 @@ static void
 dies(void)
 {
 	assert_int_equal(kill(s.worker[0].pid, SIGKILL), 0);
+}
+
+/* A sealed worker, when it has returned from a session. */
+static void
+dies_after_its_session(void)
+{
+	session_over(&s, &s.session[0], "", SHAI_EVENT_ROLLED_BACK);
+	worker_become(&s, &s.worker[0], WORKER_RETURNING);
+	dies();
 }
 
 static void
@@ -135,7 +145,7 @@ forks_wait_for_workers_that_fail_at_their_start(void **state)
 		bool waits;
 	} cases[] = {{dies, true}, {breaks_the_protocol, true}, {dies_of_a_login, false},
 	    {logs_in_too_often, false}, {is_over, false}, {is_revoked, false},
-	    {takes_too_long, false}};
+	    {takes_too_long, false}, {dies_after_its_session, false}};
 	const int64_t young = -3600 * SECOND; /* on a slow machine, too */
 
 	(void)state;

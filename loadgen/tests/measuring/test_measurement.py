@@ -16,7 +16,7 @@ import pytest
 from loadgen.driving.orders import Order, Outcome
 from loadgen.driving.protocol import FrontEnd
 from loadgen.measuring.measurement import MeasurementError, Meter, Turn, schedule
-from loadgen.plan import PLANS
+from loadgen.plan import BARE, PLANS
 from loadgen.stacks import processes
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_rounds_run_every_mode_at_every_length_once() -> None:
     assert len(turns) == plan.slices
     assert set(Counter((turn.round, turn.session_length, turn.mode) for turn in turns).values()) == {1}
     assert [turn.order for turn in turns] == list(range(plan.slices))
-    assert len({tuple(turn.mode for turn in turns[i : i + 4]) for i in range(0, len(turns), 4)}) > 6
+    assert len({tuple(turn.mode for turn in turns[i : i + 5]) for i in range(0, len(turns), 5)}) > 6
     assert turns == list(schedule(plan))
     assert turns != list(schedule(replace(plan, seed=6)))
 
@@ -52,8 +52,8 @@ def test_only_the_modes_that_are_asked_for_are_run() -> None:
 
 def test_modes_of_a_block_serve_the_same_users_and_queries() -> None:
     turns = list(schedule(PLANS["quick"]))
-    for start in range(0, len(turns), 4):
-        assert len({turn.seed for turn in turns[start : start + 4]}) == 1
+    for start in range(0, len(turns), 5):
+        assert len({turn.seed for turn in turns[start : start + 5]}) == 1
 
 
 class FakeStack:
@@ -65,8 +65,10 @@ class FakeStack:
         self.count = 10
         self.switched = False
 
-    def enter(self, mode: str) -> None:
+    def enter(self, mode: str) -> bool:
+        another = mode not in self.modes[-1:]
         self.modes.append(mode)
+        return another
 
     def check(self) -> None:
         if self.switched:
@@ -125,7 +127,17 @@ def test_a_slice_counts_the_time_of_workers_that_have_ended(zygote: subprocess.P
     assert 0.23 < sample.cpu_seconds < 1.0
     assert sample.interceptions == {"accept": 20}
     assert stack.modes == ["shai"]
-    assert load.orders[0].session_length == 8
+    assert load.orders[-1].session_length == 8
+
+
+def test_workers_for_another_mode_are_made_before_the_slice(zygote: subprocess.Popen[str]) -> None:
+    stack, load = FakeStack([zygote.pid]), FakeLoad(zygote, OUTCOME)
+    meter = Meter(load, {"shai": stack, "dynamic": stack, "process": stack}, PLANS["quick"])
+    for mode in ("shai", "shai", "dynamic", "process"):
+        meter.measure(replace(TURN, mode=mode))
+    lengths = [order.session_length for order in load.orders]
+    assert lengths == [BARE, 8, 8, BARE, 8, 8], "what is no mode has workers of its own"
+    assert stack.modes == ["shai", "shai", "dynamic"]
 
 
 def test_every_stack_is_warmed_up_for_the_same_time(zygote: subprocess.Popen[str]) -> None:
@@ -151,7 +163,9 @@ def test_a_slice_in_which_the_mode_was_switched_is_not_believed(zygote: subproce
     ],
 )
 def test_failed_slices_are_not_believed(zygote: subprocess.Popen[str], outcome: Outcome, message: str) -> None:
-    meter = Meter(FakeLoad(zygote, outcome), {"shai": FakeStack([zygote.pid])}, PLANS["quick"])
+    stack = FakeStack([zygote.pid])
+    stack.modes.append("shai")
+    meter = Meter(FakeLoad(zygote, outcome), {"shai": stack}, PLANS["quick"])
     with pytest.raises(MeasurementError, match=message):
         meter.measure(TURN)
 

@@ -16,12 +16,17 @@ from hypothesis import strategies as st
 from loadgen.datasets.crowd import FAR, NEAR, USERS
 from loadgen.measuring.sessions import turns
 from loadgen.plan import BARE, UNLIMITED, Plan
-from loadgen.results import sessions, tables
+from loadgen.results import session_tables, sessions, tables
 from loadgen.results.estimates import Estimate
 from loadgen.results.samples import Sample
 
-SESSION = {"baseline": 200.0, "control": 205.0, "forked": 400.0, "shai": 900.0, "dynamic": 950.0}
-QUERY = {"baseline": 100.0, "control": 101.0, "shai": 110.0, "dynamic": 400.0}
+SESSION = {
+    "baseline": 200.0, "control": 205.0, "forked": 400.0, "shai": 750.0, "process": 900.0, "dynamic": 800.0,
+    "dynamic-lazy": 790.0, "beside": 1250.0,
+}  # fmt: skip
+RATES = {"shai": 1200, "beside": 400}
+BARE_AND_BESIDE = (*sessions.BARE_SERIES, sessions.BESIDE)
+QUERY = {"baseline": 100.0, "control": 101.0, "shai": 110.0, "dynamic": 400.0, "dynamic-lazy": 340.0}
 ASKED_MICROS = 20.0
 PLAN = Plan("sessions", rounds=5, slice_seconds=1.0, session_lengths=(BARE, UNLIMITED), warm_up_seconds=1.0)
 ED25519 = Estimate(50.0, 49.0, 51.0)
@@ -33,15 +38,15 @@ LIVE = {
 
 def made_samples(rounds: int = PLAN.rounds) -> list[Sample]:
     """All slices of a plan, with known costs that drift from round to round."""
-    return [made(turn.mode, turn) for turn in turns(replace(PLAN, rounds=rounds))]
+    return [made(turn.mode, turn) for turn in turns(replace(PLAN, rounds=rounds), BARE_AND_BESIDE)]
 
 
 def made(series: str, turn: Any) -> Sample:
     bare = turn.session_length == BARE
-    queries, people = (0, 1000) if bare else (2000, 24)
+    queries, people = (0, RATES.get(series, 1000)) if bare else (2000, 24)
     query = QUERY.get(series, 0.0) + (ASKED_MICROS if turn.people == FAR else 0.0)
     micros = (1 + turn.round / 10) * (people * SESSION[series] + queries * query)
-    asked = 3 * queries if series == "dynamic" else 0
+    asked = 3 * queries if series.startswith("dynamic") else 0
     return Sample(
         round=turn.round, order=turn.order, mode=series, session_length=turn.session_length, mispredicted=0.0,
         seed=turn.seed, queries=queries, sessions=people, failures=0, seconds=1.0, cpu_seconds=micros / 1e6,
@@ -67,14 +72,16 @@ def summarised(
     near: sessions.Counts = NOTHING,
     far: sessions.Counts = ASKED,
 ) -> dict[str, Any]:
-    counted = {"baseline": NOTHING, "forked": NOTHING, "shai": bare}
+    counted = {**dict.fromkeys(sessions.COUNTED, NOTHING), "shai": bare}
     size = {"rounds": len({one.round for one in measured}), "seed": 1}
-    return sessions.summarise(measured, ed25519=ED25519, counts=counted, near=near, far=far, size=size, seed=1)
+    return sessions.summarise(
+        measured, ed25519=ED25519, counts=counted, near=near, far=far, size=size, seed=1, beside="1234abc"
+    )
 
 
 @pytest.fixture
 def found() -> dict[str, Any]:
-    return {**summarised(made_samples()), "live": LIVE}
+    return {**summarised(made_samples()), "live": LIVE, "live_process": {**LIVE, "memory_kib_per_session": 200}}
 
 
 def test_each_round_measures_everything_once_and_pairs_with_one_seed() -> None:
@@ -92,13 +99,33 @@ def test_each_round_measures_everything_once_and_pairs_with_one_seed() -> None:
 
 def test_known_costs_come_out(found: dict[str, Any]) -> None:
     """The middle one of five rounds has a drift of two tenths."""
-    assert found["added_cpu_us_per_session"]["value"] == pytest.approx(700 * 1.2 + 50)
+    assert found["added_cpu_us_per_session"]["value"] == pytest.approx(550 * 1.2 + 50)
+    assert found["added_cpu_us_per_session_process"]["value"] == pytest.approx(700 * 1.2 + 50)
+    assert found["isolating_cpu_us_per_session_rolled_back"]["value"] == pytest.approx(50 * 1.2)
     assert found["isolating_cpu_us_per_session"]["value"] == pytest.approx(200 * 1.2)
     assert found["deciding_cpu_us_per_session"]["value"] == pytest.approx(500 * 1.2 + 50)
     assert found["control_us_per_session"]["value"] == pytest.approx(5 * 1.2)
     assert found["ed25519_cpu_us_per_session"] == {"value": 50.0, "low": 49.0, "high": 51.0}
     assert found["cpu_us_per_interception"]["value"] == pytest.approx(ASKED_MICROS * 1.2)
     assert found["cpu_us_per_interception_dynamic"]["value"] == pytest.approx(100 * 1.2)
+    assert found["cpu_us_per_interception_dynamic_lazy"]["value"] == pytest.approx(80 * 1.2)
+
+
+def test_another_checkout_is_compared_within_the_rounds(found: dict[str, Any]) -> None:
+    assert found["beside"]["commit"] == "1234abc"
+    assert found["beside"]["sessions_per_second_ratio"] == {"value": 3.0, "low": 3.0, "high": 3.0}
+    assert found["beside"]["saved_cpu_us_per_session"]["value"] == pytest.approx(500 * 1.2)
+
+
+def test_without_another_checkout_nothing_is_said_of_one() -> None:
+    measured = [made(turn.mode, turn) for turn in turns(PLAN)]
+    counted = dict.fromkeys(sessions.COUNTED, NOTHING)
+    found = sessions.summarise(
+        measured, ed25519=ED25519, counts=counted, near=NOTHING, far=ASKED, size={"rounds": 5, "seed": 1}, seed=1
+    )
+    assert found["beside"] is None
+    assert found["sessions_per_second"].keys() == set(sessions.BARE_SERIES)
+    assert "beside" not in session_tables.plain(found)
 
 
 def test_a_query_is_not_charged_for_the_sessions_around_it(found: dict[str, Any]) -> None:
@@ -108,17 +135,17 @@ def test_a_query_is_not_charged_for_the_sessions_around_it(found: dict[str, Any]
 
 def test_every_figure_has_an_interval_around_it(found: dict[str, Any]) -> None:
     figures = [value for name, value in found.items() if "_us_per_" in name]
-    assert len(figures) == 9
+    assert len(figures) == 12
     for value in [*figures, *found["sessions_per_second"].values()]:
         assert value.keys() == {"value", "low", "high"}
         assert value["low"] <= value["value"] <= value["high"]
 
 
 def test_what_was_counted_is_given_per_session_and_process(found: dict[str, Any]) -> None:
-    assert found["faults"] == found["switches"] == found["syscalls"] == {"baseline": 4.0, "forked": 4.0, "shai": 4.0}
+    assert found["faults"] == found["switches"] == found["syscalls"] == dict.fromkeys(sessions.COUNTED, 4.0)
     assert found["by_process"]["shai"]["syscalls"] == {"worker": 3.0, "monitor": 1.0, "supervisor": 0.0}
     assert found["by_process"]["control"].keys() == {"cpu_us_per_session"}
-    assert found["by_process"]["shai"]["cpu_us_per_session"]["monitor"] == pytest.approx(450 * 1.2)
+    assert found["by_process"]["shai"]["cpu_us_per_session"]["monitor"] == pytest.approx(375 * 1.2)
 
 
 def test_results_are_plain_json(found: dict[str, Any]) -> None:
@@ -129,22 +156,29 @@ def test_one_round_has_null_intervals_and_says_so() -> None:
     found = summarised(made_samples(rounds=1))
     assert found["added_cpu_us_per_session"]["low"] is None
     assert found["live"] is None
-    assert "do not rely on these figures" in sessions.plain(found)
+    assert "do not rely on these figures" in session_tables.plain(found)
 
 
 def test_the_tables_fit_and_say_what_matters(found: dict[str, Any]) -> None:
-    text = sessions.plain(found)
+    text = session_tables.plain(found)
     assert max(map(len, text.splitlines())) <= tables.WIDTH
     for expected in ("two equal baselines differ by, per session", "forked", "640 live idle sessions in 20 pipelines",
                      "64 of them revoked at once: 12.5 ms", "There are not 10000: memory",
-                     "limited the sessions per second of baseline"):  # fmt: skip
+                     "limited the sessions per second of baseline", "mode shai of 1234abc",
+                     "3.00 times its sessions per second (3.00 … 3.00)"):  # fmt: skip
         assert expected in text
 
 
 def test_without_a_live_session_the_limit_is_said(found: dict[str, Any]) -> None:
     nothing = {**LIVE, "live": 0, "pipelines": 0, "revoked": 0, "memory_kib_per_session": 0}
     del nothing["revoked_ms"], nothing["answered_ms"]
-    assert "No live session could be held: memory" in sessions.plain({**found, "live": nothing})
+    assert "No live session could be held: memory" in session_tables.plain({**found, "live": nothing})
+
+
+def test_workers_that_are_not_rolled_back_are_reported(found: dict[str, Any]) -> None:
+    assert "not rolled back" not in session_tables.plain(found)
+    unsealed = {**found, "unsealed": "cannot be sealed: two threads"}
+    assert "shai were not rolled back: cannot be sealed: two threads" in session_tables.plain(unsealed)
 
 
 def test_an_interception_that_nobody_counted_has_no_cost() -> None:
@@ -180,15 +214,16 @@ def test_a_shifted_estimate_keeps_its_width(value: float, by: float) -> None:
 @pytest.mark.parametrize("value", [0.0, -0.001, 9.996, 99.96, -99.96, 123456.7, -123456.7, 9999999.4])
 def test_tables_show_every_measured_number_completely(found: dict[str, Any], value: float) -> None:
     number = {"value": value, "low": value, "high": value}
-    found["live"] = {**LIVE, "memory_kib_per_session": round(value)}
+    found["live"] = found["live_process"] = {**LIVE, "memory_kib_per_session": round(value)}
     for name in [name for name in found if "_us_per_" in name]:
         found[name] = number
-    found["sessions_per_second"] = dict.fromkeys(sessions.BARE_SERIES, number)
+    found["sessions_per_second"] = dict.fromkeys(BARE_AND_BESIDE, number)
+    found["beside"] = {"commit": "1234abc-dirty", **dict.fromkeys(list(found["beside"])[1:], number)}
     for kind in ("faults", "switches", "syscalls"):
         found[kind] = dict.fromkeys(found[kind], value)
     for own in found["by_process"].values():
         own["cpu_us_per_session"] = {"a task with a name of forty characters in all": value}
-    lines = sessions.plain(found).splitlines()
+    lines = session_tables.plain(found).splitlines()
     assert max(map(len, lines)) <= tables.WIDTH
     assert all(line == line.rstrip() for line in lines)
     assert not [line for line in lines if "…" in line.replace(" … ", "")]

@@ -24,7 +24,7 @@ def test_the_fast_engine_replaces_what_needs_an_index() -> None:
     assert "--index" not in engine["command"]
     assert manifests.find_task(derived, light.FRONT_END) == manifests.find_task(example, light.FRONT_END)
     names = {entry["metadata"]["name"] for entry in derived if entry["kind"] == "Policy"}
-    assert names == {entry["metadata"]["name"] for entry in example if entry["kind"] == "Policy"} - {"index"}
+    assert names == {entry["metadata"]["name"] for entry in example if entry["kind"] == "Policy"}
     assert "--index" in manifests.find_task(example, light.ENGINE)["spec"]["command"], "the example is as it was"
 
 

@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"internal/decision", "internal/meaning", "internal/metrics"},
 	{"internal/analysis", "internal/sandbox", "internal/kvfilter", "internal/factsource", "internal/runtimeroot",
 		"internal/taskid", "internal/tasklog"},
-	{"internal/supervision", "internal/sandbox/plan"},
+	{"internal/supervision", "internal/sandbox/plan", "internal/sandbox/sealing"},
 	{"internal/audit"},
 	{"internal/catalog"},
 	{"internal/manifest"},

@@ -29,7 +29,7 @@ type monitorFlags struct {
 	cpus                          string
 	logFormat                     string
 	taskIDs, taskRegistry         string
-	giveData                      bool
+	giveData, noLearning          bool
 	auditSize                     string
 	sessions                      pipeline.SessionLimits
 }
@@ -76,6 +76,9 @@ where it only answers clients with a certificate by --client-ca.`,
 	f.BoolVar(&flags.giveData, "give-data", false,
 		"give documents that tasks cannot read to the group of the pipeline's tasks; "+
 			"without it, apply and status name them")
+	f.BoolVar(&flags.noLearning, "no-learning", false,
+		"do not add accesses that the analysis did not foresee to the sets of running sessions, for measurements: "+
+			"the monitor decides on each of them every time")
 	f.StringVar(&flags.auditSize, "audit-size", "4GiB",
 		"size of the audit log, such as 500MiB; the monitor removes its oldest records when it has more")
 	f.IntVar(&flags.sessions.PerUser, "sessions-per-user", 0,
@@ -84,6 +87,8 @@ where it only answers clients with a certificate by --client-ca.`,
 		"how many connections of an address may be without a user for more than a second; default: half of the workers, rounded up")
 	f.IntVar(&flags.sessions.Waiting, "waiting-connections", pipeline.DefaultWaiting,
 		"how many connections may wait for a worker (Linux); beyond, the address with the most loses its latest one")
+	f.IntVar(&flags.sessions.PerWorker, "sessions-per-worker", pipeline.DefaultPerWorker,
+		"how many sessions a worker may have, one after the other (Linux); 1: each session has a process of its own")
 	f.DurationVar(&flags.sessions.Login, "login-time", pipeline.DefaultLoginTime,
 		"how long a connection may be without a user")
 	f.DurationVar(&flags.sessions.Lifetime, "session-time", pipeline.DefaultLifetime, "how long a session may last")
@@ -102,6 +107,9 @@ func checkLimits(l pipeline.SessionLimits) error {
 	if l.Waiting < 1 || l.Waiting > pipeline.MaxWaiting {
 		return fmt.Errorf("--waiting-connections %d: expected a number from 1 to %d", l.Waiting, pipeline.MaxWaiting)
 	}
+	if l.PerWorker < 1 {
+		return fmt.Errorf("--sessions-per-worker %d: expected a number above 0", l.PerWorker)
+	}
 	return nil
 }
 
@@ -109,7 +117,8 @@ func checkLimits(l pipeline.SessionLimits) error {
 func (p *program) monitorOptions(flags monitorFlags) (options monitor.Options, err error) {
 	options = monitor.Options{
 		Listen: flags.listen, Certificate: p.target.Certificate, Key: p.target.Key, ClientCA: flags.clientCA,
-		Secrets: flags.secrets, Sessions: flags.sessions, GiveData: flags.giveData, Version: version(),
+		Secrets: flags.secrets, Sessions: flags.sessions, GiveData: flags.giveData, NoLearning: flags.noLearning,
+		Version: version(),
 	}
 	if options.Data, err = realDirectory(flags.data); err != nil {
 		return options, fmt.Errorf("--data: %w; make it, or name another", err)

@@ -40,8 +40,9 @@ func TestMonitorOptions(t *testing.T) {
 	want := monitor.Options{Data: root + "/data", State: root + "/state", Socket: root + "/s", Library: root + "/lib",
 		Supervisor: root + "/supervisor",
 		Define:     map[string]string{}, TaskIDs: taskid.Registry{}.OrDefault(), AuditSize: 4 << 30,
-		Sessions: pipeline.SessionLimits{Waiting: 1024, Login: 10 * time.Second, Lifetime: 12 * time.Hour},
-		Version:  version()}
+		Sessions: pipeline.SessionLimits{Waiting: 1024, PerWorker: 1024, Login: 10 * time.Second,
+			Lifetime: 12 * time.Hour},
+		Version: version()}
 	for _, test := range []struct {
 		name   string
 		words  []string
@@ -65,6 +66,8 @@ func TestMonitorOptions(t *testing.T) {
 				o.TaskIDs, o.GiveData = taskid.Registry{Path: "/r", Range: taskid.Range{First: 80000, Last: 80009}},
 					true
 			}},
+		{name: "nothing is learnt", words: []string{"--no-learning"},
+			change: func(o *monitor.Options) { o.NoLearning = true }},
 		{name: "users of the system", words: []string{"--task-ids", "0-80000"},
 			fails: "--task-ids: 0-80000 contains users of the system"},
 		{name: "one user", words: []string{"--task-ids", "80000"}, fails: `--task-ids "80000": expected a range`},
@@ -78,13 +81,15 @@ func TestMonitorOptions(t *testing.T) {
 		{name: "a size that is too small", words: []string{"--audit-size", "15MiB"}, fails: "expected at least 16MiB"},
 		{name: "limits of sessions", words: []string{"--sessions-per-user", "3",
 			"--connections-per-address", "4", "--waiting-connections", "5", "--login-time", "1s",
-			"--session-time", "1h"},
+			"--session-time", "1h", "--sessions-per-worker", "6"},
 			change: func(o *monitor.Options) {
 				o.Sessions = pipeline.SessionLimits{PerUser: 3, PerPeer: 4, Waiting: 5, Login: time.Second,
-					Lifetime: time.Hour}
+					Lifetime: time.Hour, PerWorker: 6}
 			}},
 		{name: "no connection may wait", words: []string{"--waiting-connections", "0"},
 			fails: "--waiting-connections 0: expected"},
+		{name: "workers without sessions", words: []string{"--sessions-per-worker", "0"},
+			fails: "--sessions-per-worker 0: expected"},
 		{name: "sessions that end at once", words: []string{"--session-time", "0s"}, fails: "expected numbers above 0"},
 		{name: "processors backwards", words: []string{"--cpus", "3-1"}, fails: `--cpus "3-1"`},
 		{name: "too many processors", words: []string{"--cpus", "0-99999999"}, fails: "--cpus"},

@@ -15,7 +15,7 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 )
 
-var modes = []string{"shai", "dynamic", "audit", "baseline"}
+var modes = []string{"shai", "dynamic", "dynamic-lazy", "audit", "baseline"}
 
 func (p *program) pipelineCommand() *cobra.Command {
 	return group("pipeline", "List pipelines and switch their mode", p.pipelineModeCommand(), p.pipelineListCommand())
@@ -26,8 +26,10 @@ func (p *program) pipelineModeCommand() *cobra.Command {
 		Use:   "mode PIPELINE MODE",
 		Short: "Switch how a pipeline is enforced",
 		Long: `Switch a pipeline's mode: shai (accesses that the analysis granted run natively),
-dynamic (every access is decided when it happens), audit (accesses are decided and
-recorded, but never denied) or baseline (nothing is enforced).`,
+dynamic (every access is decided when it happens, by what was read before),
+dynamic-lazy (as dynamic, but reads are logged, and decided on at the next write),
+audit (accesses are decided and recorded, but never denied) or baseline (nothing is
+enforced).`,
 		Example: "  shai pipeline mode syse dynamic",
 		Args: func(command *cobra.Command, arguments []string) error {
 			if err := takes("PIPELINE", "MODE")(command, arguments); err != nil {

@@ -144,3 +144,21 @@ func friendship(b *testing.B, c *catalog.Catalog, user string) policy.Fact {
 	}
 	return found[0]
 }
+
+// What a session that does something unexpected costs, besides its first decisions.
+func BenchmarkLearning(b *testing.B) {
+	plan, c := populated(b)
+	result := fullRun(b, plan, c)
+	user := result.Instances()[2].Instance // after indexer and search
+	abroad := Instance{user.Task, []string{user.Arguments[0], "elsewhere"}}
+	foreign := minus(result.Instances()[3].Reads, result.Instances()[2].Reads)[0]
+	for name, access := range map[string]Access{"a class": {user, foreign}, "an instance": {Instance: abroad}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := result.Extend(b.Context(), c.State(), []Access{access}, Options{Now: now}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

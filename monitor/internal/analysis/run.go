@@ -29,6 +29,9 @@ type Options struct {
 	// Audit or Warn forbid count as allowed. Such a result is for comparison only, not
 	// for capability sets.
 	Open bool
+	// Earlier, when set, is a result of the same plan. Accesses that it holds and that no
+	// expectation names are decided, too: see [Result.Extend].
+	Earlier *Result
 	// search makes the run search for candidates even if there are few classes, for
 	// tests.
 	search bool
@@ -100,6 +103,7 @@ func runInstances(ctx context.Context, e *engine, instances []Instance, options 
 	all := make([]*Capabilities, len(instances))
 	err := parallel(ctx, len(instances), options, func(i int) {
 		all[i] = e.analyze(instances[i], workersWithin(options, len(instances)))
+		e.keep(all[i], options.Earlier)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("analyse pipeline %s: %w", e.plan.Pipeline, err)

@@ -54,6 +54,7 @@ type update struct {
 // can use [Result.Follow] instead.
 func (r *Result) Update(ctx context.Context, change *catalog.Change, options Options) (*Result, []Affected, error) {
 	if change.Bundle || r.state != change.Before && !r.Current(change.Before) {
+		options.Earlier = r
 		next, err := Run(ctx, r.plan, change.After, options)
 		if err != nil {
 			return nil, nil, err
@@ -279,7 +280,9 @@ func (u *update) finish(ctx context.Context) (*Result, []Affected, error) {
 // again returns an instance's capability set with the marked accesses decided again.
 func (e *engine) again(c *Capabilities, d *dirty) *Capabilities {
 	if d.all {
-		return e.analyze(c.Instance, 1)
+		out := e.analyze(c.Instance, 1)
+		e.alsoReads(out, minus(d.wanted(c), out.Reads))
+		return out
 	}
 	who, err := newSubject(e.plan, e.state, c.Instance)
 	if err != nil {

@@ -50,7 +50,7 @@ func openClassTable(path string, conduits *conduitTable) (*ClassTable, error) {
 
 // File returns the table, open for reading only, to hand to a task. The caller closes it.
 func (t *ClassTable) File() (*os.File, error) {
-	file, err := os.Open(t.path)
+	file, err := os.OpenFile(t.path, os.O_RDONLY|openQuietly, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open class table: %w", err)
 	}

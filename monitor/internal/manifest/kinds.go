@@ -159,6 +159,9 @@ type TaskSpec struct {
 	// Wrong names cost speed, but not safety.
 	Reads  []string `json:"reads,omitempty" rule:"max=256,item=63"`
 	Writes []string `json:"writes,omitempty" rule:"max=256,item=63"`
+	// RaisesTo names the pipeline's tasks as which the running program may register again, if
+	// their taint is at least as restrictive.
+	RaisesTo []string `json:"raisesTo,omitempty" rule:"max=16,item=63"`
 	// Resources, if set, limit the task and each of its processes.
 	Resources *Resources `json:"resources,omitempty"`
 }
@@ -196,9 +199,10 @@ type Pipeline struct {
 // PipelineSpec combines tasks and conduits.
 type PipelineSpec struct {
 	// Mode is shai (accesses that the offline analysis granted run natively), dynamic
-	// (every access is decided when it happens), audit (accesses are decided and
-	// recorded, but never denied) or baseline (nothing is enforced).
-	Mode string `json:"mode,omitempty" rule:"default=shai,enum=shai|dynamic|audit|baseline"`
+	// (every access is decided when it happens, by what was read before), dynamic-lazy (the
+	// same, but reads are logged and decided on at the next write), audit (accesses are
+	// decided and recorded, but never denied) or baseline (nothing is enforced).
+	Mode string `json:"mode,omitempty" rule:"default=shai,enum=shai|dynamic|dynamic-lazy|audit|baseline"`
 	// Revocation says when a live session loses an access that changed facts forbid:
 	// never (lazy) or at once (immediate).
 	Revocation string `json:"revocation,omitempty" rule:"default=lazy,enum=lazy|immediate"`

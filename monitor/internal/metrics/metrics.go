@@ -39,6 +39,9 @@ type Metrics struct {
 	Outcomes      *Outcomes              // pipeline, allowed
 	WouldDeny     *prometheus.CounterVec // pipeline, policy, mode
 	FetchFailures *prometheus.CounterVec // source
+	Learned       *prometheus.CounterVec // pipeline
+	Foreseen      *prometheus.CounterVec // pipeline
+	Discarded     *prometheus.CounterVec // pipeline, task
 }
 
 // New returns metrics that count nothing yet.
@@ -92,9 +95,22 @@ func New() *Metrics {
 			Name: "shai_would_deny_total",
 			Help: "Accesses that were allowed because the policy that forbids them is in mode Audit or Warn.",
 		}, []string{"pipeline", "policy", "mode"}),
+		Learned: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_learned_classes_total",
+			Help: "Classes that capability sets have gained because a session asked for a document of them.",
+		}, []string{"pipeline"}),
+		Foreseen: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_background_analyses_total",
+			Help: "Instances that were analysed when their first session began, because no analysis had foreseen them.",
+		}, []string{"pipeline"}),
+		Discarded: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shai_workers_discarded_total",
+			Help: "Workers that were killed because they were not rolled back as they should.",
+		}, []string{"pipeline", "task"}),
 	}
 	m.Registry.MustRegister(m.Interceptions, m.Sessions, m.Refusals, m.Bindings, m.Active, m.Latency,
-		m.FactChange, m.FetchFailures, m.Restarts, m.AuditFailures, m.Outcomes, m.WouldDeny,
+		m.FactChange, m.FetchFailures, m.Restarts, m.AuditFailures, m.Outcomes, m.WouldDeny, m.Learned,
+		m.Foreseen, m.Discarded,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

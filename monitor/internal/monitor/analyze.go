@@ -66,9 +66,12 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline.Pipeline, request
 	}}
 	var result, earlier *analysis.Result
 	var err error
+	if known := m.analyses[p.Name()]; known != nil && known.plan == p.Plan() {
+		options.Earlier = known.result
+	}
 	if request.Scope == api.ScopeActive {
-		if known := m.analyses[p.Name()]; known != nil && known.plan == p.Plan() && !request.Full {
-			earlier = known.result
+		if !request.Full {
+			earlier = options.Earlier
 		}
 		result, err = analysis.RunActive(ctx, p.Plan(), m.state(), p.ActiveInstances(), earlier, options)
 	} else {

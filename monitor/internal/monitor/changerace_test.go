@@ -53,7 +53,12 @@ func TestChangesInTheInstantOfALogin(t *testing.T) {
 
 // readingOfBob reads bob's document as alice, as long as the session lives.
 func readingOfBob(s *stack) func() bool {
-	u, err := s.connect("127.0.1.1")
+	return readingAgain(s, "127.0.1.1", "/corpus/friends/bob/1.txt")
+}
+
+// readingAgain reads a document as alice, as long as the session lives.
+func readingAgain(s *stack, from, document string) func() bool {
+	u, err := s.connect(from)
 	if err != nil {
 		return nil
 	}
@@ -61,7 +66,7 @@ func readingOfBob(s *stack) func() bool {
 		u.connection.Close()
 		return nil
 	}
-	read := fmt.Sprintf("read %d", s.id("/corpus/friends/bob/1.txt"))
+	read := fmt.Sprintf("read %d", s.id(document))
 	return func() bool {
 		answer, err := u.say(read)
 		goes := err == nil && strings.HasPrefix(answer, "text ")

@@ -224,7 +224,7 @@ const (
 )
 
 func TestFrontEnd(t *testing.T) {
-	for _, mode := range []string{"shai", "dynamic"} {
+	for _, mode := range []string{"shai", "dynamic", "dynamic-lazy"} {
 		t.Run(mode, func(t *testing.T) {
 			s := newStack(t)
 			s.startKeyValue()

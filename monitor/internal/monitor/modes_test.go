@@ -79,7 +79,6 @@ func TestPolicyModes(t *testing.T) {
 		{"enforced", "Enforce", wire.ModeShai, "/diary/alice/1.txt", false, false},
 		{"audit", "Audit", wire.ModeShai, "/diary/alice/1.txt", true, true},
 		{"warn", "Warn", wire.ModeShai, "/diary/alice/1.txt", true, true},
-		{"audit, decided at run time", "Audit", wire.ModeDynamic, "/diary/alice/1.txt", true, true},
 		{"another policy is enforced", "Audit", wire.ModeShai, "/dropbox/1.txt", false, false},
 		{"nothing forbids it", "Audit", wire.ModeShai, "/open/1.txt", true, false},
 	} {

@@ -35,6 +35,7 @@ type Options struct {
 	Secrets                    string            // file with the key-value store's secrets; empty: no confined store
 	TaskIDs                    taskid.Registry   // users of tasks; empty: the default ones
 	GiveData                   bool              // give documents to the group of the tasks that read them
+	NoLearning                 bool              // capability sets do not grow while sessions use them
 	AuditSize                  int64             // bytes; the audit log removes its oldest records beyond; 0: 4 GiB
 	Version                    string
 	Logger                     *slog.Logger
@@ -64,6 +65,7 @@ type Monitor struct {
 	watching     sync.WaitGroup
 
 	sources *followed // sources of facts that are fetched
+	learner *learner  // accesses that no analysis has foreseen
 
 	changing sync.Mutex // one change of bundle, facts or analysis at a time
 

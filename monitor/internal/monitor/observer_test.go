@@ -24,7 +24,8 @@ import (
 // users, and lets the test be the search engine.
 type observer struct {
 	sandbox.Backend
-	idle atomic.Int64
+	idle       atomic.Int64
+	rolledBack atomic.Int64 // sessions that have ended so
 
 	mu     sync.Mutex
 	played *pipeline.Pipeline // whose search engine does not start: the test plays it
@@ -82,8 +83,15 @@ func (s observedSessions) Begin(task sandbox.Task, supervisor sandbox.Supervisor
 
 func (s observedSessions) Receive(record supervision.Record) {
 	s.Sessions.Receive(record)
-	if idle, is := record.(supervision.Idle); is {
-		s.observer.idle.Store(int64(idle.Workers))
+	switch r := record.(type) {
+	case supervision.Idle:
+		s.observer.idle.Store(int64(r.Workers))
+	case supervision.Events:
+		for _, event := range r.Events {
+			if event.Flags&supervision.EventRolledBack != 0 && event.Kind == supervision.EventEnded {
+				s.observer.rolledBack.Add(1)
+			}
+		}
 	}
 }
 
@@ -123,7 +131,7 @@ func (s *stack) searchEngine(first, slot int) *os.File {
 func (s *stack) writeTransfer(slot int, mode string, query uint32, conduits ...uint32) {
 	s.t.Helper()
 	first := wire.FDChannel
-	if mode == "dynamic" {
+	if mode == "dynamic" || mode == "dynamic-lazy" {
 		first = wire.FDChannelChecked
 	}
 	_, err := s.searchEngine(first, slot).Write(pipelinetest.Transfer(query, conduits...))

@@ -38,10 +38,10 @@ func parents(t *testing.T) map[int]int {
 	return list
 }
 
-// hasGone reports whether the process of a session that is over has ended. With
+// hasLeft reports whether the process of a session that is over has ended. With
 // light-weight contexts it stays, and only its session is new: there the transcripts
 // check the next session instead.
-func hasGone(pid int) bool {
+func hasLeft(pid int) bool {
 	_, err := unix.SysctlUint32("shai.version")
 	return err == nil || errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }

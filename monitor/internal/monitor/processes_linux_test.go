@@ -10,8 +10,11 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+
+	"shai.dev/monitor/internal/wire"
 )
 
 // parents are all processes that live, each with its parent; proc(5) says so.
@@ -44,6 +47,10 @@ func parents(t *testing.T) map[int]int {
 	return list
 }
 
-// hasGone reports whether the process of a session that is over has ended: a worker
-// serves one user.
-func hasGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// hasLeft reports whether nothing of a session that is over is in its process: the process has
+// ended, or the roll-back code waits in it for the next session, which it restores first.
+func hasLeft(pid int) bool {
+	call, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/syscall")
+	accepted := fmt.Sprintf(" 0x%x\n", uint64(wire.RollbackCode+wire.RollbackAccepted))
+	return err == nil && strings.HasSuffix(string(call), accepted) || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}

@@ -39,9 +39,19 @@ func providePrograms() (programs, error) {
 	if err := os.Chmod(builtProbe, 0o755); err != nil { // for tasks, which run as other users
 		return programs{}, err
 	}
-	return given, command("gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
-		"-I"+runtime+"/include", "-o", builtProbe+"/probe_worker", runtime+"/tests/probe/probe_worker.c",
-		"-L"+given.library, "-lshai")
+	for name, parts := range map[string]string{"probe_worker": "worker_*.c", "probe_raising": "raising_*.c"} {
+		sources, err := filepath.Glob(filepath.Join(runtime, "tests/probe", parts))
+		if err != nil {
+			return programs{}, err
+		}
+		arguments := []string{"-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-I" + runtime + "/include",
+			"-o", filepath.Join(builtProbe, name), filepath.Join(runtime, "tests/probe", name+".c")}
+		arguments = append(append(arguments, sources...), "-L"+given.library, "-lshai")
+		if err := command("gcc", arguments...); err != nil {
+			return programs{}, err
+		}
+	}
+	return given, nil
 }
 
 // provideFrontEnd builds Sys-E's front end and returns its folder.

@@ -77,6 +77,7 @@ func Open(ctx context.Context, options Options) (_ *Monitor, err error) {
 	m.stopWatch = stop
 	m.watching.Go(func() { m.watchExpiry(watch) })
 	m.watching.Go(func() { m.watchSnapshots(watch) })
+	m.watching.Go(func() { m.watchUnforeseen(watch) })
 	return m, nil
 }
 
@@ -93,7 +94,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 		metrics:  metrics.New(),
 		expiring: make(chan struct{}, 1), snapshotting: make(chan struct{}, 1),
 		pipelines: map[string]*pipeline.Pipeline{}, analyses: map[string]*analyzed{},
-		runs: map[string]api.AnalysisRun{},
+		runs: map[string]api.AnalysisRun{}, learner: newLearner(),
 	}
 	m.sources = newFollowed(m)
 	return m
@@ -142,6 +143,9 @@ func (m *Monitor) openServices() error {
 		},
 		Logger: m.logger, Context: m.context, Backend: m.backend, Enforcement: m.machine.Enforcement,
 		Catalog: m.catalog, View: m.view, Audit: m.audit, Metrics: m.metrics, Guarded: m.guardedNow,
+	}
+	if !o.NoLearning {
+		m.services.Unforeseen = m.learner.add
 	}
 	return m.services.Open()
 }

@@ -26,7 +26,7 @@ func (p *Pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 		return nil, errors.New("the task has no connection to accept")
 	}
 	if err := p.mayServe(ctx, started, worker.PID()); err != nil {
-		who, _ := p.subjectOf(started, sandbox.Caller{PID: worker.PID()})
+		who := p.actorOf(started, sandbox.Caller{PID: worker.PID()}).Subject
 		p.refused(who, "accept4", "", err.Error())
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (p *Pipeline) beginSession(
 		return nil, err
 	}
 	connection := wire.FDConnection
-	if s.mode == wire.ModeDynamic {
+	if s.mode.IsDynamic() {
 		connection = wire.FDConnectionChecked
 	}
 	descriptors[connection] = got.connection

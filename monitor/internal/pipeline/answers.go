@@ -22,13 +22,13 @@ var _ sandbox.Decider = (*Pipeline)(nil)
 func (p *Pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.Verdict {
 	begun := time.Now()
 	defer func() { p.intercepted(metrics.Path, time.Since(begun)) }()
-	who, mode := p.subjectOf(request.Task, request.Caller)
+	who := p.actorOf(request.Task, request.Caller)
 	if err := p.mayAct(request.Task, request.Caller); err != nil {
-		p.refused(who, "open", request.Path, err.Error())
+		p.refused(who.Subject, "open", request.Path, err.Error())
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: err.Error()}
 	}
 	if request.Shared != nil {
-		return p.openShared(who, request)
+		return p.openShared(who.Subject, request)
 	}
 	conduit, known := p.services.conduitAt(request.Path)
 	if !known {
@@ -39,12 +39,12 @@ func (p *Pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 	}
 	if !request.New && !p.services.View.IsCatalogued(conduit.Name, request.Device, request.Inode) {
 		reason := "this file is not the document that was catalogued; apply the manifests again to catalogue it"
-		p.refused(who, "open", conduit.Name, reason)
+		p.refused(who.Subject, "open", conduit.Name, reason)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: reason}
 	}
 	var reason string
 	for _, what := range operationsOf(request) {
-		decision := p.decide(who, what, conduit, mode)
+		decision := p.decide(who, what, conduit)
 		if !decision.Allowed {
 			return sandbox.Verdict{Errno: unix.EACCES, Reason: decision.Reason}
 		}
@@ -98,7 +98,7 @@ func (p *Pipeline) mayAct(started sandbox.Task, caller sandbox.Caller) error {
 	return forkedBy(started.PID(), caller.PID)
 }
 
-// Send decides on one write by which data leaves a task in mode dynamic: to the user's
+// Send decides on one write by which data leaves a task in a dynamic mode: to the user's
 // connection, or to a descriptor channel.
 func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.Caller, number int) sandbox.Verdict {
 	begun := time.Now()
@@ -111,7 +111,7 @@ func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.
 		if s.bound() == nil {
 			return sandbox.Verdict{} // no user's data has been read yet
 		}
-		decision := p.decide(s.subject(), policy.Leave, p.egress, s.mode)
+		decision := p.decide(s.actor(), policy.Leave, p.egress)
 		return verdict(decision.Allowed, decision.Reason)
 	}
 	task := p.taskOf(started)
@@ -122,7 +122,7 @@ func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.
 	if !ok {
 		return sandbox.Verdict{Errno: unix.EPERM, Reason: "no channel has this number"}
 	}
-	decision := p.decide(task.subject, policy.Write, conduit, wire.ModeDynamic)
+	decision := p.decide(actor{task.subject(), wire.ModeDynamic, task.tracked.Load()}, policy.Write, conduit)
 	return verdict(decision.Allowed, decision.Reason)
 }
 
@@ -135,7 +135,7 @@ func verdict(allowed bool, reason string) sandbox.Verdict {
 
 // Refused records a system call that the sandbox refused by itself.
 func (p *Pipeline) Refused(call sandbox.RefusedCall) {
-	who, _ := p.subjectOf(call.Task, call.Caller)
+	who := p.actorOf(call.Task, call.Caller).Subject
 	reason := "system call refused with " + unix.ErrnoName(call.Errno)
 	if call.Reason != "" {
 		reason += ": " + call.Reason

@@ -42,6 +42,13 @@ func (c *capabilitySet) holdsClass(class uint32) bool {
 	return found
 }
 
+// exceeds reports whether the set has something that another one, which may be nil, has not.
+func (c *capabilitySet) exceeds(other *capabilitySet) bool {
+	return other == nil ||
+		slices.ContainsFunc(c.classes, func(class uint32) bool { return !other.holdsClass(class) }) ||
+		slices.ContainsFunc(c.others, func(one analysis.Other) bool { return !slices.Contains(other.others, one) })
+}
+
 func (c *capabilitySet) close() {
 	if c.native != nil {
 		c.native.Close()
@@ -98,12 +105,11 @@ func (s *session) bindTo(principal string) (_ *capabilitySet, result string, err
 	if err != nil {
 		return nil, "", err
 	}
-	s.mu.Lock()
-	s.holds, s.who = holds, who
-	s.mu.Unlock()
+	s.hold(holds, who)
 	if holds.analyzed {
 		return holds, "analyzed", nil
 	}
+	s.learnSet()
 	return holds, "mispredicted", nil
 }
 
@@ -135,15 +141,15 @@ func (s *session) placements() []placement {
 }
 
 // answerBound sends the capability set that the session's mode grants. In modes shai and
-// audit, documents of its classes are opened natively. In mode dynamic every open asks the
-// monitor.
+// audit, documents of its classes are opened natively. In the dynamic modes every open asks
+// the monitor.
 func (s *session) answerBound(sequence uint64, bound wire.Bound, holds *capabilitySet) error {
 	services := s.pipeline.services
 	if holds == nil {
 		return s.send(sequence, bound)
 	}
 	native, view := services.nothing, services.filler
-	if s.mode != wire.ModeDynamic {
+	if !s.mode.IsDynamic() {
 		native, view, bound.Classes = holds.native, services.viewRoot, holds.classes
 	}
 	grant, err := native.Grant()
@@ -288,27 +294,30 @@ func (p *Pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 
 // openConduit opens one document for a session. It decides first, unless the document's
 // class is in the capability set.
-func (s *session) openConduit(who decision.Subject, holds *capabilitySet, id uint32) (*os.File, unix.Errno) {
+func (s *session) openConduit(who actor, holds *capabilitySet, id uint32) (*os.File, unix.Errno) {
 	p := s.pipeline
 	document, found := p.services.document(id)
 	if !found {
-		p.refused(who, "open", fmt.Sprintf("conduit %d", id), "there is no conduit with this number")
+		p.refused(who.Subject, "open", fmt.Sprintf("conduit %d", id), "there is no conduit with this number")
 		return nil, unix.ENOENT
 	}
-	if s.mode == wire.ModeDynamic || !holds.holdsClass(document.class) {
-		if decision := p.decide(who, policy.Read, document.conduit, s.mode); !decision.Allowed {
+	if s.mode.IsDynamic() || !holds.holdsClass(document.class) {
+		if decision := p.decide(who, policy.Read, document.conduit); !decision.Allowed {
 			return nil, unix.EACCES
 		}
+		s.learn(document.class)
+	} else {
+		s.learnSet()
 	}
 	file, err := sandbox.OpenDocument(p.services.viewRoot, document.place)
 	if err != nil {
-		p.refused(who, "open", document.conduit.Name, "open the document: "+err.Error())
+		p.refused(who.Subject, "open", document.conduit.Name, "open the document: "+err.Error())
 		return nil, unix.EIO
 	}
 	// The monitor may open files that the task's user may not.
 	if err := p.checkReadable(file); err != nil {
 		file.Close()
-		p.refused(who, "open", document.conduit.Name, err.Error())
+		p.refused(who.Subject, "open", document.conduit.Name, err.Error())
 		return nil, unix.EACCES
 	}
 	return file, 0

@@ -60,7 +60,7 @@ func (c conduits) channel(name string, slot int) []conduitPair {
 // end returns the file that a placement means in a slot.
 func (c conduits) end(place placement, slot int, mode wire.Mode) *os.File {
 	pairs := c.pairs[place.end.conduit]
-	if place.end.checked || place.capability.Kind == wire.KindChannel && !place.end.writer && mode == wire.ModeDynamic {
+	if place.end.checked || place.capability.Kind == wire.KindChannel && !place.end.writer && mode.IsDynamic() {
 		pairs = c.checked[place.end.conduit]
 	}
 	if place.end.writer {

@@ -13,23 +13,21 @@ import (
 )
 
 // decide makes one slow-path decision, records it and counts it. In mode audit, a refusal
-// is recorded and then allowed. In mode dynamic, where every access comes here, allowed
+// is recorded and then allowed. In the dynamic modes, where every access comes here, allowed
 // accesses are counted but not recorded one by one. An access that cannot be recorded is
 // refused.
-func (p *Pipeline) decide(
-	who decision.Subject, what policy.Operation, conduit policy.Conduit, mode wire.Mode,
-) policy.Decision {
-	f := decision.Flow{Who: who, What: what, Conduit: conduit}
+func (p *Pipeline) decide(who actor, what policy.Operation, conduit policy.Conduit) policy.Decision {
+	f := decision.Flow{Who: who.Subject, What: what, Conduit: conduit}
 	begun := time.Now()
-	found := decision.Decide(f, p.services.state(), begun)
+	found := who.decide(f, p.services.state(), begun)
 	took := time.Since(begun)
 	if !found.Allowed {
 		p.services.Metrics.Refusals.WithLabelValues(p.name, what.String()).Inc()
-		if mode == wire.ModeAudit {
+		if who.mode == wire.ModeAudit {
 			found.Allowed, found.WouldDeny = true, found.Reason
 		}
 	}
-	if found.WouldDeny == "" && found.Allowed && mode == wire.ModeDynamic {
+	if found.WouldDeny == "" && found.Allowed && who.mode.IsDynamic() {
 		p.services.Metrics.Decided(p.name, true)
 		return found.Decision
 	}
@@ -110,7 +108,7 @@ func (p *Pipeline) Subject(taskName, principal, region string) (decision.Subject
 		return decision.Subject{}, ErrNoTask
 	}
 	if len(task.spec.Parameters) == 0 {
-		return task.subject, nil
+		return task.roles[0].subject, nil
 	}
 	values := parametersOf(principal, region)
 	name := instanceOf(task, values).Name()

@@ -19,7 +19,7 @@ func Check(resolved *manifest.Resolved) error {
 		return err
 	}
 	for _, task := range resolved.Tasks {
-		if _, err := layout(spec, task.Metadata.Name, task.Spec); err != nil {
+		if _, err := layout(spec, becoming(task, resolved.Tasks)...); err != nil {
 			return err
 		}
 	}

@@ -56,8 +56,9 @@ func (v *supervised) tellSettings() error {
 		Mode: p.Mode(), Slots: slots, IdleMax: min(slots, workersAhead),
 		UnboundMS: count(limits.Login.Milliseconds()), LifetimeS: count(int64(limits.Lifetime.Seconds())),
 		PerPrincipal: count(int64(limits.PerUser)), PerPeer: count(int64(limits.PerPeer)), MountsMax: mountsKept,
-		Waiting: uint32(limits.Waiting), //nolint:gosec // at most supervision.WaitingMax
-		Service: p.service(), Pipeline: p.name,
+		Waiting:           uint32(limits.Waiting), //nolint:gosec // at most supervision.WaitingMax
+		SessionsPerWorker: count(int64(limits.PerWorker)),
+		Service:           p.service(), Pipeline: p.name,
 	}
 	for _, parameter := range v.task.spec.Parameters {
 		switch parameter {
@@ -190,7 +191,7 @@ func (v *supervised) tellSets() error {
 	}
 	v.pipeline.mu.Unlock()
 	for _, holds := range sets {
-		if err := v.tellSet(holds); err != nil {
+		if err := v.tellSet(holds, 0); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // channelAt returns the channel whose checked end has this number in the task.
 func (t *Task) channelAt(number int) (policy.Conduit, bool) {
-	for _, place := range t.placements {
+	for _, place := range t.role().placements {
 		if int(place.capability.Number) == number && place.end.checked {
 			return t.pipeline.channelConduit(place.end.conduit, place.end.slot)
 		}

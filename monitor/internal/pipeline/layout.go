@@ -32,33 +32,43 @@ type placement struct {
 	end        end    // for pipes and channels
 }
 
-// layout assigns the reserved numbers of a task. It follows the order of the pipeline's
-// conduits, so the same manifest gives the same numbers.
+// layout assigns reserved numbers to the descriptors of a task, and to those of the tasks that
+// its program may become by raising its taint: the result is in the order of the tasks. A
+// number means the same for all of them, and the first task's are the same whatever the
+// others have. It follows the order of the pipeline's conduits, so the same manifest gives the
+// same numbers.
 //
 // A task with parameters gets the ends of its pipes and channels with each session, for
 // one slot at a time, always from the first number of their kind on.
-func layout(pipeline manifest.PipelineSpec, task string, spec manifest.TaskSpec) ([]placement, error) {
-	l := &planner{task: task, spec: spec}
-	l.directory(viewPrefix, viewPrefix, wire.RightRead)
-	for _, conduit := range pipeline.Conduits {
-		switch conduit.Kind {
-		case manifest.KindFile:
-			l.files(conduit)
-		case manifest.KindPipe:
-			l.pipe(conduit)
-		case manifest.KindChannel:
-			l.channel(conduit)
+func layout(pipeline manifest.PipelineSpec, tasks ...manifest.Task) ([][]placement, error) {
+	l := &planner{directories: map[string]int{}}
+	var all [][]placement
+	for _, task := range tasks {
+		l.task, l.spec, l.placements = task.Metadata.Name, task.Spec, nil
+		l.directory(viewPrefix, viewPrefix, wire.RightRead)
+		for _, conduit := range pipeline.Conduits {
+			switch conduit.Kind {
+			case manifest.KindFile:
+				l.files(conduit)
+			case manifest.KindPipe:
+				l.pipe(conduit)
+			case manifest.KindChannel:
+				l.channel(conduit)
+			}
 		}
+		all = append(all, l.placements)
 	}
-	return l.placements, l.err
+	return all, l.err
 }
 
+// planner lays out one task after the other.
 type planner struct {
-	task                         string
-	spec                         manifest.TaskSpec
-	placements                   []placement
-	directories, pipes, channels int
-	err                          error
+	task            string
+	spec            manifest.TaskSpec
+	placements      []placement
+	directories     map[string]int // their places among the directories
+	pipes, channels int
+	err             error
 }
 
 func (l *planner) fail(format string, arguments ...any) {
@@ -68,18 +78,21 @@ func (l *planner) fail(format string, arguments ...any) {
 }
 
 func (l *planner) directory(prefix, directory string, rights uint16) {
-	if l.directories >= wire.FDCapabilityCount {
+	place, known := l.directories[directory]
+	if !known {
+		place = len(l.directories)
+		l.directories[directory] = place
+	}
+	if place >= wire.FDCapabilityCount {
 		l.fail("more than %d directories; put some beneath a common one", wire.FDCapabilityCount)
 		return
 	}
 	l.placements = append(l.placements, placement{
 		capability: wire.Capability{
-			Prefix: prefix, Number: int32(wire.FDCapability + l.directories), Kind: wire.KindDirectory, Rights: rights, //nolint:gosec // descriptor numbers are small
-
+			Prefix: prefix, Number: int32(wire.FDCapability + place), Kind: wire.KindDirectory, Rights: rights,
 		},
 		directory: directory,
 	})
-	l.directories++
 }
 
 // files places the directories whose files inherit a policy. Single documents are reached

@@ -49,12 +49,13 @@ func TestLayout(t *testing.T) {
 				"96 /shai/channel/results/0 read", "97 /shai/channel/results/1 read"}},
 		{"stranger", manifest.TaskSpec{}, []string{"16 /shai/view read"}},
 	} {
-		places, err := layout(layoutPipeline, test.task, test.spec)
+		task := manifest.Task{Metadata: manifest.Metadata{Name: test.task}, Spec: test.spec}
+		places, err := layout(layoutPipeline, task)
 		if err != nil {
 			t.Errorf("%s: %v", test.task, err)
 		}
 		var got []string
-		for _, place := range places {
+		for _, place := range places[0] {
 			line := fmt.Sprintf("%d %s", place.capability.Number, place.capability.Prefix)
 			for bit, word := range []string{" read", " write"} {
 				if place.capability.Rights&(1<<bit) != 0 {
@@ -101,8 +102,8 @@ func TestLayoutLimits(t *testing.T) {
 		{"32 channels", channels(16), ""},
 		{"33 channels", channels(17), "more than 32 channel ends; use fewer slots"},
 	} {
-		_, err := layout(manifest.PipelineSpec{Conduits: test.conduits}, "t",
-			manifest.TaskSpec{Reads: []string{"index"}})
+		_, err := layout(manifest.PipelineSpec{Conduits: test.conduits},
+			manifest.Task{Metadata: manifest.Metadata{Name: "t"}, Spec: manifest.TaskSpec{Reads: []string{"index"}}})
 		if test.want == "" && err != nil || test.want != "" &&
 			(err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)

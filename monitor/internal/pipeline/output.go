@@ -16,7 +16,8 @@ import (
 	"shai.dev/monitor/policy"
 )
 
-// outputLabel is the label of what a task prints: its taint. The program of a task with
+// outputLabel is the label of what a task prints: its taint, and what it has read beyond that
+// in a dynamic mode. The program of a task with
 // parameters has read no user's data, and its sessions print nowhere: what it prints has no
 // obligations.
 type outputLabel struct {
@@ -31,23 +32,60 @@ func (l outputLabel) String() string {
 	return l.Label.String()
 }
 
-func (t *Task) outputLabel() outputLabel {
+// outputLabel returns the label of what a start of the task prints that has this running taint;
+// nil is none.
+func (t *Task) outputLabel(running *tracked) outputLabel {
 	if t.pipeline.Mode() == wire.ModeBaseline {
 		return outputLabel{unknown: true}
 	}
-	return outputLabel{Label: t.subject.Taint}
+	if running != nil {
+		return outputLabel{Label: running.label()}
+	}
+	return outputLabel{Label: t.roles[0].subject.Taint}
 }
 
-// logPath returns the file of what the task prints under its present label. What it has
-// printed under another label is in another file: nobody would know any more who may read
-// it.
-func (t *Task) logPath() string {
+// logPath returns the file of what the task prints under a label. What it has printed under
+// another label is in another file: nobody would know any more who may read it.
+func (t *Task) logPath(label outputLabel) string {
 	name := "baseline"
-	if label := t.outputLabel(); !label.unknown {
+	if !label.unknown {
 		sum := sha256.Sum256([]byte(label.Key()))
 		name = hex.EncodeToString(sum[:8])
 	}
 	return filepath.Join(t.pipeline.services.Options.State, "logs", t.pipeline.name, t.name, name+".log")
+}
+
+// labelledLog is the open log of a label. It is not safe for concurrent use.
+type labelledLog struct {
+	path string
+	log  *tasklog.Log // nil if it could not be opened
+}
+
+// write appends to the log at a path.
+func (l *labelledLog) write(path string, text []byte) error {
+	if err := l.follow(path); err != nil {
+		return err
+	}
+	_, err := l.log.Write(text)
+	return err
+}
+
+// follow opens the log at a path, unless it is open.
+func (l *labelledLog) follow(path string) (err error) {
+	if l.log != nil && l.path == path {
+		return nil
+	}
+	l.close()
+	l.path = path
+	l.log, err = tasklog.Open(path, tasklog.MaxSize)
+	return err
+}
+
+func (l *labelledLog) close() {
+	if l.log != nil {
+		l.log.Close()
+		l.log = nil
+	}
 }
 
 // outputConduit returns what the task prints in the form that policies use. No other
@@ -80,11 +118,11 @@ var (
 // ReadLog returns what the task has printed, if the reader may read it. It wraps ErrDenied if
 // not; the error's text is then the policies' reason.
 func (t *Task) ReadLog(reader Reader) (Log, error) {
-	label := t.outputLabel()
+	label := t.outputLabel(t.tracked.Load())
 	if err := t.mayReadLog(label, reader); err != nil {
 		return Log{}, err
 	}
-	text, shortened, err := tasklog.Read(t.logPath(), maxLogText)
+	text, shortened, err := tasklog.Read(t.logPath(label), maxLogText)
 	return Log{Label: label.String(), Text: text, Shortened: shortened}, err
 }
 

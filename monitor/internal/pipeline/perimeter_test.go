@@ -5,6 +5,8 @@
 package pipeline
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +26,7 @@ func TestATaskIsGrantedClassesAndNeverTheView(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p := bare(t)
 			p.apply(strings.Replace(pipelinetest.Bare, "taint: {name: open}", test.taint, 1) + sealedManifest)
-			directories, err := p.tasks["collector"].readableView()
+			directories, err := p.tasks["collector"].readableView(false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,6 +42,25 @@ func TestATaskIsGrantedClassesAndNeverTheView(t *testing.T) {
 			}
 			if slices.Contains(granted, p.services.View.Path()) {
 				t.Errorf("the whole view is granted: %v", granted)
+			}
+		})
+	}
+}
+
+// A task does not start without its directories, though nothing is decided in mode baseline.
+func TestATaskNeedsItsDirectories(t *testing.T) {
+	for _, mode := range []string{"shai", "baseline"} {
+		t.Run(mode, func(t *testing.T) {
+			f, a := drafting(t, "mode: shai", "mode: "+mode)
+			confined := mode != "baseline"
+			if _, err := a.task.perimeter(confined, a); err != nil {
+				t.Fatal(err)
+			}
+			attic := filepath.Join(f.services.Options.Data, "attic")
+			f.must(os.RemoveAll(attic))
+			f.must(os.WriteFile(attic, nil, 0o644))
+			if _, err := a.task.perimeter(confined, a); err == nil {
+				t.Error("the task starts although a file is in the place of its directory")
 			}
 		})
 	}

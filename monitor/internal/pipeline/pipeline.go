@@ -97,7 +97,7 @@ func New(given *Services, definition Definition) (_ *Pipeline, err error) {
 		return nil, err
 	}
 	for _, task := range resolved.Tasks {
-		running, err := newTask(p, task, definition.Bind)
+		running, err := newTask(p, becoming(task, resolved.Tasks), definition.Bind)
 		if err != nil {
 			return nil, err
 		}
@@ -234,13 +234,13 @@ func (p *Pipeline) sessionOf(caller sandbox.Caller) *session {
 	return s
 }
 
-// subjectOf returns the subject that a process acts for: a session's user, else its task.
-func (p *Pipeline) subjectOf(started sandbox.Task, caller sandbox.Caller) (decision.Subject, wire.Mode) {
+// actorOf returns who a process acts for: a session's user, else its task.
+func (p *Pipeline) actorOf(started sandbox.Task, caller sandbox.Caller) actor {
 	if s := p.sessionOf(caller); s != nil {
-		return s.subject(), s.mode
+		return s.actor()
 	}
 	if task := p.taskOf(started); task != nil {
-		return task.subject, p.Mode()
+		return actor{task.subject(), p.Mode(), task.tracked.Load()}
 	}
-	return decision.Subject{Task: started.Name(), Instance: started.Name()}, wire.ModeShai
+	return actor{Subject: decision.Subject{Task: started.Name(), Instance: started.Name()}, mode: wire.ModeShai}
 }

@@ -12,29 +12,47 @@ import (
 	"golang.org/x/sys/unix"
 
 	"shai.dev/monitor/internal/metrics"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
 )
 
 // serveMessages answers the task's own messages, but not those of its workers.
-func (t *Task) serveMessages(e *endpoint) {
+func (t *Task) serveMessages(now *acting, e *endpoint) {
 	buffer := make([]byte, 1024)
 	for {
 		size, err := e.receive(buffer)
 		if err == nil {
-			err = t.handle(e, buffer[:size])
+			err = now.handle(e, buffer[:size], nil)
 		}
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed):
 			return // the task has ended; of a killed keeper's task some processes may still hold the other end
 		case err != nil:
-			t.pipeline.refused(t.subject, "message", "", err.Error())
+			t.pipeline.refused(t.subject(), "message", "", err.Error())
 			e.close()
 			return
 		}
 	}
 }
 
-func (t *Task) handle(e *endpoint, record []byte) error {
+// raising takes the messages of a task that may raise its taint, which waits meanwhile.
+type raising struct {
+	*acting
+	endpoint *endpoint
+}
+
+// Receive implements [sandbox.Raising].
+func (r raising) Receive(record []byte, caller sandbox.Stopped) error {
+	err := r.handle(r.endpoint, record, caller)
+	if err != nil {
+		r.task.pipeline.refused(r.role.Load().subject, "message", "", err.Error())
+		r.endpoint.close()
+	}
+	return err
+}
+
+// handle answers a message. caller is nil if the process that has sent it does not wait.
+func (a *acting) handle(e *endpoint, record []byte, caller sandbox.Stopped) error {
 	begun := time.Now()
 	sequence, message, err := wire.DecodeFromTask(record)
 	if err != nil {
@@ -44,29 +62,44 @@ func (t *Task) handle(e *endpoint, record []byte) error {
 	if !ok {
 		return fmt.Errorf("a task may not send message %d", message.Type())
 	}
-	answer := t.register(request)
-	out, err := wire.Encode(sequence, answer)
+	out, err := wire.Encode(sequence, a.register(request, caller))
 	if err != nil {
 		return err
 	}
-	t.pipeline.intercepted(metrics.Register, time.Since(begun))
+	a.task.pipeline.intercepted(metrics.Register, time.Since(begun))
 	return e.send(out)
 }
 
-// register answers with the capability table. It refuses a task that names another
-// instance than the one that the monitor started: the task's capabilities were decided
-// for that instance.
-func (t *Task) register(request wire.Register) wire.Registered {
-	answer := wire.Registered{Mode: t.pipeline.Mode(), ConduitCount: t.pipeline.services.conduitCount()}
-	if request.Instance != t.name {
-		answer.Status = int32(unix.EACCES)
-		answer.Reason = wire.Truncate(fmt.Sprintf("this is task %s; it cannot register as %s", t.name,
-			request.Instance), wire.ReasonMax)
-		t.pipeline.refused(t.subject, "register", request.Instance, answer.Reason)
-		return answer
+// register answers with the table of the role that the task has, or takes by registering as
+// another task.
+func (a *acting) register(request wire.Register, caller sandbox.Stopped) wire.Registered {
+	p := a.task.pipeline
+	answer := wire.Registered{Mode: p.Mode(), ConduitCount: p.services.conduitCount()}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := a.role.Load(); request.Instance != now.name {
+		if err := a.raise(request, caller); err != nil {
+			answer.Status, answer.Reason = int32(statusOf(err)), wire.Truncate(err.Error(), wire.ReasonMax) //nolint:gosec // errno values are small
+			p.refused(now.subject, "register", request.Instance, err.Error())
+			return answer
+		}
 	}
-	for _, place := range t.placements {
-		answer.Capabilities = append(answer.Capabilities, place.capability)
-	}
+	answer.Capabilities = a.capabilityTable(a.role.Load())
 	return answer
+}
+
+// unraised is the reason for which a taint is not raised.
+type unraised struct {
+	status unix.Errno
+	reason string
+}
+
+func (u unraised) Error() string { return u.reason }
+
+func statusOf(err error) unix.Errno {
+	var why unraised
+	if errors.As(err, &why) {
+		return why.status
+	}
+	return unix.EACCES
 }

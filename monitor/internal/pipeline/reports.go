@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"time"
@@ -143,10 +144,10 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 		p.services.Metrics.AuditFailures.Inc()
 		s.worker.Kill()
 	}
-	who := s.acting(holds.subject)
-	s.mu.Lock()
-	s.holds, s.who = holds, who
-	s.mu.Unlock()
+	s.hold(holds, s.acting(holds.subject))
+	if !holds.analyzed {
+		s.learnSet()
+	}
 }
 
 func (v *supervised) refusedLogin(s *session, event supervision.Event) {
@@ -189,6 +190,25 @@ func (v *supervised) ended(s *session, event supervision.Event) {
 	}
 	close(s.worker.(supervisedWorker).gone)
 	p.sessions.dismiss(s)
+}
+
+// Unsealed implements [sandbox.Sessions]. The workers of a start are copies of one program: the
+// first reason is reported, and the program cannot fill the log with others.
+func (v *supervised) Unsealed(reason error) {
+	v.unsealed.Do(func() {
+		v.pipeline.services.Logger.Info("each worker serves one session", "pipeline", v.pipeline.name,
+			"task", v.task.name, "reason", reason)
+		go v.task.unsealed(v.started, reason) // the start that made the worker may hold the task
+	})
+}
+
+// Discarded implements [sandbox.Sessions].
+func (v *supervised) Discarded(worker int, difference error) {
+	p := v.pipeline
+	p.services.Metrics.Discarded.WithLabelValues(p.name, v.task.name).Inc()
+	p.services.Logger.Error("a worker was not rolled back as it should; it is killed, and has no other session",
+		"pipeline", p.name, "task", v.task.name, "process", worker, "difference", difference)
+	p.refused(v.subjectOf(nil), "roll back", "", fmt.Sprintf("process %d: %v", worker, difference))
 }
 
 // addressOf returns an address as the rest of the monitor writes it.

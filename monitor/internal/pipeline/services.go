@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/metrics"
@@ -56,7 +57,10 @@ type Services struct {
 	// Guarded returns the places that no task's runtime may reach, including those of
 	// every pipeline.
 	Guarded func() ([]runtimeroot.Place, error)
-	Binding sync.RWMutex // held for reading while a session is bound, for writing while facts change
+	// Unforeseen is told of accesses of a pipeline's sessions that the analysis did not foresee and
+	// the policies allow. It returns at once. nil: nothing is learnt.
+	Unforeseen func(pipeline string, access analysis.Access)
+	Binding    sync.RWMutex // held for reading while a session is bound, for writing while facts change
 
 	nothing sandbox.Native // with which a session opens nothing natively
 	// viewRoot is the view, from which the monitor opens documents for sessions. The stub of
@@ -154,6 +158,17 @@ func (s *Services) directoryPath(directory string) string {
 // conduitNamed returns the conduit with a pipeline path, whether the file exists or not.
 func (s *Services) conduitNamed(name string) (policy.Conduit, bool) {
 	return s.state().ConduitNamed(name)
+}
+
+// directoryConduit returns the conduit that means every file beneath a directory, even if the
+// bundle is of a version that did not say so. It has no policy if there is none.
+func (s *Services) directoryConduit(directory string) policy.Conduit {
+	conduit, found := s.conduitNamed(directory + "/any")
+	if !found {
+		return policy.Conduit{Name: directory + "/any"}
+	}
+	conduit.Directory = true
+	return conduit
 }
 
 // conduitAt returns the conduit that a real path of a pinned file belongs to: a link of

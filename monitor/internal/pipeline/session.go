@@ -45,8 +45,10 @@ type session struct {
 
 	mu      sync.Mutex
 	holds   *capabilitySet   // nil until the user has authenticated
+	learnt  map[uint32]bool  // what unforeseen has reported since
 	refusal string           // the monitor's last reason, where a supervisor asked
 	who     decision.Subject // the subject that the session acts for once holds is set
+	tracked *tracked         // its running taint then, in a dynamic mode
 	unbound *time.Timer      // ends the session unless its user has authenticated by then
 }
 
@@ -146,6 +148,25 @@ func (s *session) subject() decision.Subject {
 	return decision.Subject{Task: s.task.name, Instance: s.task.name + "(unbound)"}
 }
 
+// actor returns for whom the session's accesses are decided.
+func (s *session) actor() actor {
+	who := s.subject()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return actor{who, s.mode, s.tracked}
+}
+
+// hold gives the session its user's capability set.
+func (s *session) hold(holds *capabilitySet, who decision.Subject) {
+	var running *tracked
+	if s.mode.IsDynamic() {
+		running = s.trackSession(holds)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds, s.who, s.tracked = holds, who, running
+}
+
 // acting adds to an instance's subject what only this connection has: an instance serves
 // its user at many addresses, and one without a region serves many regions.
 func (s *session) acting(who decision.Subject) decision.Subject {
@@ -189,15 +210,15 @@ func (s *session) authenticate(sequence uint64, message wire.Message) error {
 func (s *session) unbind() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds = nil
+	s.holds, s.tracked = nil, nil
 	s.pipeline.sessions.disclaim(s)
 }
 
-// open decides on conduits outside the capability set (in mode dynamic, on all conduits),
+// open decides on conduits outside the capability set (in the dynamic modes, on all conduits),
 // and hands over descriptors of those that are allowed.
 func (s *session) open(sequence uint64, message wire.Message) error {
 	request := message.(wire.Open)
-	holds, who := s.bound(), s.subject()
+	holds, who := s.bound(), s.actor()
 	answer := wire.Opened{Status: make([]int32, len(request.Conduits))}
 	files := make([]*os.File, 0, len(request.Conduits))
 	defer func() {

@@ -296,7 +296,7 @@ func TestSessionOfAnEndedWorker(t *testing.T) {
 		alices := &session{pipeline: p, worker: worker, holds: &capabilitySet{},
 			who: decision.Subject{Instance: "worker(alice, de)"}}
 		p.sessions.byProcess[worker.PID()] = alices
-		who, _ := p.subjectOf(pipelinetest.NewTask("worker", 1), sandbox.Caller{PID: worker.PID()})
+		who := p.actorOf(pipelinetest.NewTask("worker", 1), sandbox.Caller{PID: worker.PID()})
 		if got := who.Instance == "worker(alice, de)"; got != want {
 			t.Errorf("%T: acts for %q", worker, who.Instance)
 		}

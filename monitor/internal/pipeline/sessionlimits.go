@@ -13,16 +13,20 @@ import (
 // SessionLimits keep single clients from locking all others out: a pipeline serves as many
 // sessions at a time as it has workers. For each field, 0 means the default.
 type SessionLimits struct {
-	PerUser  int           // sessions of one user in a pipeline; default: half of the workers, rounded up
-	PerPeer  int           // connections of one address that wait for a login longer than hurry; default: the same
-	Waiting  int           // connections that wait for a worker, on Linux; default: DefaultWaiting
-	Login    time.Duration // from the connection to the login; default: DefaultLoginTime
-	Lifetime time.Duration // from the connection to the end; default: DefaultLifetime
+	PerUser int // sessions of one user in a pipeline; default: half of the workers, rounded up
+	PerPeer int // connections of one address that wait for a login longer than hurry; default: the same
+	Waiting int // connections that wait for a worker, on Linux; default: DefaultWaiting
+	// PerWorker is how many sessions a worker serves one after the other, on Linux; 1: each
+	// session has a process of its own. Default: DefaultPerWorker.
+	PerWorker int
+	Login     time.Duration // from the connection to the login; default: DefaultLoginTime
+	Lifetime  time.Duration // from the connection to the end; default: DefaultLifetime
 }
 
 // The defaults of [SessionLimits].
 const (
 	DefaultWaiting   = 1024
+	DefaultPerWorker = 1024
 	DefaultLoginTime = 10 * time.Second
 	DefaultLifetime  = 12 * time.Hour
 )
@@ -43,6 +47,9 @@ func (l SessionLimits) orDefault(workers int) SessionLimits {
 	}
 	if l.Waiting == 0 {
 		l.Waiting = DefaultWaiting
+	}
+	if l.PerWorker == 0 {
+		l.PerWorker = DefaultPerWorker
 	}
 	if l.Login == 0 {
 		l.Login = DefaultLoginTime

@@ -96,12 +96,13 @@ func TestSessionsEndInTime(t *testing.T) {
 
 func TestDefaultSessionLimits(t *testing.T) {
 	for workers, user := range map[int]int{1: 1, 2: 1, 3: 2, 8: 4} {
-		want := SessionLimits{user, user, DefaultWaiting, DefaultLoginTime, DefaultLifetime}
+		want := SessionLimits{PerUser: user, PerPeer: user, Waiting: DefaultWaiting, PerWorker: DefaultPerWorker,
+			Login: DefaultLoginTime, Lifetime: DefaultLifetime}
 		if got := (SessionLimits{}).orDefault(workers); got != want {
 			t.Errorf("%d workers: %+v, want %+v", workers, got, want)
 		}
 	}
-	want := SessionLimits{3, 4, 5, time.Second, time.Hour}
+	want := SessionLimits{PerUser: 3, PerPeer: 4, Waiting: 5, PerWorker: 6, Login: time.Second, Lifetime: time.Hour}
 	if got := want.orDefault(1); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -5,7 +5,9 @@ package pipeline
 import (
 	"maps"
 
+	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/supervision"
 )
 
 // The capability sets of a pipeline change in this file only, so that its supervisors learn
@@ -20,19 +22,35 @@ func (p *Pipeline) setOf(instance string) *capabilitySet {
 
 // PutSets puts capability sets in force, and no others. Sessions that begin at this moment
 // may still use the old sets, whose descriptors are closed when nothing refers to them any
-// more.
+// more. With immediate revocation it ends the sessions of instances that may do less than
+// before: from now on, nobody follows what they hold.
 func (p *Pipeline) PutSets(sets Sets) {
 	if sets == nil {
 		return // in mode baseline
 	}
+	lost := p.replaceSets(sets)
+	for _, s := range p.sessions.live() {
+		if lost[s.subject().Instance] {
+			s.worker.Kill()
+		}
+	}
+}
+
+// replaceSets returns the instances whose sessions supervisors have to end.
+func (p *Pipeline) replaceSets(sets Sets) (lost map[string]bool) {
 	p.feeding.Lock()
 	defer p.feeding.Unlock()
 	p.mu.Lock()
 	before := p.sets
 	p.sets = sets
 	p.mu.Unlock()
+	lost = map[string]bool{}
 	for name, holds := range before {
-		if sets[name] == nil {
+		switch {
+		case p.spec.Revocation == revokeAtOnce && holds.analyzed && holds.exceeds(sets[name]):
+			lost[name] = true
+			p.tellForgotten(holds, lostReason)
+		case sets[name] == nil:
 			p.tellForgotten(holds, "")
 		}
 	}
@@ -41,7 +59,11 @@ func (p *Pipeline) PutSets(sets Sets) {
 			p.tellChanged(holds)
 		}
 	}
+	return lost
 }
+
+// lostReason is said of sessions whose instance has lost an access.
+const lostReason = "its user may do less than before; connect again"
 
 // putSet puts one set in force. If another one of the instance is in force already and is
 // to stay, it returns that one.
@@ -58,6 +80,28 @@ func (p *Pipeline) putSet(holds *capabilitySet, staying bool) *capabilitySet {
 	p.mu.Unlock()
 	p.tellChanged(holds)
 	return holds
+}
+
+// Publish gives the set in force of an instance to its live sessions in mode shai, too, if it is
+// of an analysis and has the class of the access. They may lose what they had kept of an
+// earlier set by lazy revocation. It reports whether it has done so. The caller holds Binding.
+func (p *Pipeline) Publish(access analysis.Access) bool {
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	holds := p.setOf(access.Instance.Name())
+	if holds == nil || !holds.analyzed || access.Class != 0 && !holds.holdsClass(access.Class) {
+		return false
+	}
+	for _, v := range p.supervised {
+		if err := v.tellSet(holds, supervision.SetLive); err != nil {
+			p.services.Logger.Error("an instance's sessions are decided on one by one", "instance", holds.subject.Instance,
+				"error", err)
+		}
+	}
+	for _, s := range p.sessions.live() {
+		s.adopt(holds)
+	}
+	return true
 }
 
 // dropSets drops the sets that a condition holds for. If a reason is given, it ends their
@@ -89,7 +133,7 @@ func every(*capabilitySet) bool { return true }
 // held.
 func (p *Pipeline) tellChanged(holds *capabilitySet) {
 	for _, v := range p.supervised {
-		if err := v.tellSet(holds); err != nil {
+		if err := v.tellSet(holds, 0); err != nil {
 			p.services.Logger.Error("an instance's sessions are decided on one by one", "instance", holds.subject.Instance,
 				"error", err)
 		}
@@ -110,7 +154,7 @@ func (p *Pipeline) tellRevoked(instance string) {
 	defer p.feeding.Unlock()
 	for _, v := range p.supervised {
 		if holds := v.lastTold(instance); holds != nil {
-			v.tellForgotten(holds, "its user may do less than before; connect again")
+			v.tellForgotten(holds, lostReason)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 package pipeline
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -29,6 +30,47 @@ func TestUnforeseenSetsAreMadeAnew(t *testing.T) {
 	p.change(nil, facts(fact("friends/carol", "friend", "dave")))
 	if find("alice", "de") != foreseen || find("alice", "fr") == unforeseen {
 		t.Error("the wrong sets were made anew")
+	}
+}
+
+// Sets that an analysis replaces by lesser ones end their sessions like a change of facts does:
+// later changes do not concern what they hold.
+func TestAnAnalysisThatGivesLess(t *testing.T) {
+	for _, test := range []struct {
+		name, revocation string
+		put              func(Sets, *capabilitySet)
+		told             []string
+	}{
+		{"the same", revokeAtOnce, func(Sets, *capabilitySet) {}, nil},
+		{"no set", revokeAtOnce, func(sets Sets, _ *capabilitySet) { delete(sets, "worker(bob, de)") },
+			[]string{"forget bob de flags 1", "end 7"}},
+		{"fewer documents", revokeAtOnce, func(sets Sets, less *capabilitySet) {
+			less.classes = less.classes[1:]
+			sets["worker(bob, de)"] = less
+		}, []string{"forget bob de flags 1", "set worker(bob, de) bob de flags 3, 2 classes", "end 7"}},
+		{"fewer conduits", revokeAtOnce, func(sets Sets, less *capabilitySet) {
+			less.others = nil
+			sets["worker(bob, de)"] = less
+		}, []string{"forget bob de flags 1", "set worker(bob, de) bob de flags 1, 3 classes", "end 7"}},
+		{"no set of what was not analysed", revokeAtOnce, func(sets Sets, _ *capabilitySet) {
+			sets["worker(bob, de)"].analyzed = false
+			delete(sets, "worker(bob, de)")
+		}, []string{"forget bob de flags 0"}},
+		{"no set, lazily", "lazy", func(sets Sets, _ *capabilitySet) { delete(sets, "worker(bob, de)") },
+			[]string{"forget bob de flags 0"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := bare(t)
+			p.analyze()
+			p.spec.Revocation = test.revocation
+			v, to := superviseBare(t, p)
+			bindBare(t, v, 7, "bob", "worker(bob, de)")
+			to.Since()
+			sets, less := maps.Clone(p.sets), *p.sets["worker(bob, de)"]
+			test.put(sets, &less)
+			p.PutSets(sets)
+			expectTold(t, to, "of the sets of an analysis", test.told...)
+		})
 	}
 }
 
@@ -64,7 +106,7 @@ func TestWhatASessionLosesByAChange(t *testing.T) {
 func TestRefusedStartsSayWhy(t *testing.T) {
 	p := bare(t)
 	conduit, _ := p.services.conduitNamed("/diary/alice/1.txt")
-	found := p.decideAhead(p.tasks["collector"].subject, policy.Read, conduit)
+	found := p.decideAhead(p.tasks["collector"].subject(), policy.Read, conduit)
 	const want = `only alice, or whoever "friends/alice" lists as friend may read it (diary, owner alice); the task may pass what it reads on to anybody [`
 	if found.Allowed || !strings.HasPrefix(found.Reason, want) {
 		t.Errorf("%s; want %s", found.Reason, want)

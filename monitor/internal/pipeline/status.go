@@ -24,12 +24,12 @@ type Status struct {
 // TaskStatus is a task's status.
 type TaskStatus struct {
 	Name        string
-	Run         string // "Once" or "Always"
+	Run         string // "Once", "Always" or "Raised"
 	State       string // "Stopped", "Starting", "Running", "Succeeded" or "Failed"
 	Enforcement string
 	PID         int
 	Since       *time.Time // when its program started, or has ended
-	Message     string     // how it ended, or why it does not start
+	Message     string     // how it ended, why it does not start, or why each of its workers serves one session
 	// Restarts says how often its program ended and was to start again since the task was
 	// started, and LastEnd how it ended the last time.
 	Restarts int

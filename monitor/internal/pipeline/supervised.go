@@ -33,6 +33,7 @@ type supervised struct {
 	last     uint64                   // number of the last fence
 	owed     uint32                   // bindings that the audit log has not promised to record
 	retrying bool                     // a timer will try to pay again
+	unsealed sync.Once                // reports the first worker that cannot be sealed
 	finished chan struct{}            // closed by finish
 }
 

@@ -8,15 +8,14 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"shai.dev/monitor/internal/audit"
-	"shai.dev/monitor/internal/decision"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
-	"shai.dev/monitor/policy"
 )
 
 // The states of a task, as status shows them.
@@ -36,9 +35,11 @@ type Task struct {
 	pipeline   *Pipeline
 	name       string
 	spec       manifest.TaskSpec
-	placements []placement      // descriptors it gets at its start
-	perSession []placement      // descriptors each of its workers gets with a session
-	subject    decision.Subject // unused if the task has parameters: its workers have their own
+	roles      []*role                 // its own, then those that its program may take
+	placements []placement             // descriptors it gets at its start
+	perSession []placement             // descriptors each of its workers gets with a session
+	acting     atomic.Pointer[acting]  // of the present or last start
+	tracked    atomic.Pointer[tracked] // the same; nil if the task has parameters
 
 	mu       sync.Mutex
 	state    string
@@ -56,30 +57,29 @@ type Task struct {
 	stopping chan struct{} // closed when stop has been called
 }
 
-func newTask(p *Pipeline, task manifest.Task, bind Bind) (*Task, error) {
-	t := &Task{pipeline: p, name: task.Metadata.Name, spec: task.Spec, state: stateStopped}
-	all, err := layout(p.spec, t.name, t.spec)
-	if err != nil {
+// newTask prepares a task, the first of the tasks, and the others, that its program may become.
+func newTask(p *Pipeline, tasks []manifest.Task, bind Bind) (_ *Task, err error) {
+	t := &Task{pipeline: p, name: tasks[0].Metadata.Name, spec: tasks[0].Spec, state: stateStopped}
+	if t.roles, err = rolesOf(p, tasks, bind); err != nil {
 		return nil, err
 	}
-	for _, place := range all {
+	baseline := p.Mode() == wire.ModeBaseline
+	for _, place := range t.roles[0].placements {
 		switch {
-		case place.directory != "" || len(t.spec.Parameters) == 0 || p.Mode() == wire.ModeBaseline:
+		case place.directory != "" || len(t.spec.Parameters) == 0 || baseline:
 			t.placements = append(t.placements, place)
 		case place.end.slot == 0:
 			t.perSession = append(t.perSession, place)
 		}
 	}
-	if len(t.spec.Parameters) > 0 {
-		return t, nil // only its instances have taints: the zygote has read nothing
+	for _, r := range t.roles[1:] {
+		for _, place := range r.placements {
+			if place.directory != "" || baseline {
+				t.placements = append(t.placements, place)
+			}
+		}
 	}
-	taint, err := taintOf(bind, t.spec, t.name, nil)
-	if err != nil {
-		return nil, err
-	}
-	t.subject = decision.Subject{
-		Task: t.name, Instance: t.name, Taint: taint, Session: &policy.Session{Principal: "task/" + t.name},
-	}
+	t.acting.Store(t.newActing())
 	return t, nil
 }
 
@@ -90,6 +90,15 @@ func (t *Task) idle(started sandbox.Task) {
 	defer t.mu.Unlock()
 	if t.started == started {
 		t.markReady()
+	}
+}
+
+// unsealed says in the status of a start why its workers serve one session each.
+func (t *Task) unsealed(started sandbox.Task, reason error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.started == started {
+		t.message = "each of its workers serves one session: " + reason.Error()
 	}
 }
 
@@ -147,13 +156,15 @@ func (t *Task) launch(ctx context.Context) (err error) {
 	}()
 	confined := p.Mode() != wire.ModeBaseline
 	if confined && len(t.spec.Parameters) == 0 {
-		if err := t.checkFlows(t.subject, t.placements); err != nil {
-			return err
+		for _, r := range t.roles {
+			if err := t.checkFlows(r.subject, r.placements); err != nil {
+				return err
+			}
 		}
 	}
 	roots, err := t.runtime()
 	if err != nil {
-		p.refused(t.subject, "start", "", err.Error())
+		p.refused(t.roles[0].subject, "start", "", err.Error())
 		return err
 	}
 	descriptors, release, err := t.descriptors()
@@ -161,9 +172,15 @@ func (t *Task) launch(ctx context.Context) (err error) {
 		return err
 	}
 	defer release()
-	perimeter, err := t.perimeter(confined)
+	now := t.newActing()
+	now.asks = p.Mode().IsDynamic() && p.services.Backend.AsksBeneath()
+	perimeter, err := t.perimeter(confined, now)
 	if err != nil {
 		return err
+	}
+	t.acting.Store(now)
+	if len(t.spec.Parameters) == 0 {
+		t.tracked.Store(now.track())
 	}
 	output, followed, err := t.followOutput()
 	if err != nil {
@@ -176,13 +193,16 @@ func (t *Task) launch(ctx context.Context) (err error) {
 			Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
 			Runtime: roots, RuntimeNames: t.spec.Runtime,
 			Perimeter: perimeter, Capabilities: t.directories(), User: p.user, Confined: confined,
-			Serving: len(t.spec.Parameters) > 0, Workers: len(p.slots.channels), Limits: t.limits(),
+			Serving: len(t.spec.Parameters) > 0, Raises: t.raises(), Workers: len(p.slots.channels), Limits: t.limits(),
 			CPUs: p.services.Options.CPUs,
 		},
 		Descriptors: descriptors, Stdout: output, Stderr: output,
 	}
 	if t.supervises() {
-		spec.Sessions = sessions
+		spec.Sessions, spec.SessionsPerWorker = sessions, p.limits().PerWorker
+	}
+	if t.raises() && confined {
+		spec.Raising = raising{now, t.endpoint}
 	}
 	started, err := p.services.Backend.Start(ctx, spec, p)
 	if err != nil {
@@ -191,7 +211,7 @@ func (t *Task) launch(ctx context.Context) (err error) {
 	}
 	t.started, t.launched = started, time.Now()
 	t.since = t.launched
-	go t.serveMessages(t.endpoint)
+	go t.serveMessages(now, t.endpoint)
 	go t.supervise(started, sessions, t.endpoint, followed)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
 		Reason: fmt.Sprintf("process %d, mode %s", started.PID(), p.Mode().String())})
@@ -206,10 +226,10 @@ func (t *Task) followOutput() (output *os.File, followed <-chan struct{}, err er
 	if err != nil {
 		return nil, nil, fmt.Errorf("make output pipe of task %s: %w", t.name, err)
 	}
-	ended, ready, path := make(chan struct{}), t.ready, t.logPath()
+	ended, ready, running := make(chan struct{}), t.ready, t.tracked.Load()
 	go func() {
 		defer close(ended)
-		t.follow(log, ready, path)
+		t.follow(log, ready, running)
 	}()
 	return output, ended, nil
 }
@@ -310,8 +330,8 @@ func (t *Task) Status() TaskStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	status := TaskStatus{
-		Name: t.name, Run: t.spec.Run, State: t.state, Message: t.message, Restarts: t.restarts, LastEnd: t.lastEnd,
-		Enforcement: t.enforcement(), Output: t.outputLabel().String(),
+		Name: t.name, Run: t.run(), State: t.state, Message: t.message, Restarts: t.restarts, LastEnd: t.lastEnd,
+		Enforcement: t.enforcement(), Output: t.outputLabel(t.tracked.Load()).String(),
 	}
 	if t.started != nil {
 		status.PID = t.started.PID()

@@ -36,17 +36,18 @@ func (v *supervised) tellInForce(instance string) error {
 	if holds == nil || has {
 		return nil
 	}
-	return v.tellSet(holds)
+	return v.tellSet(holds, 0)
 }
 
 // tellSet tells of one set, if a session of this task can have it. The supervisor decides on
 // logins that wait again, even if it has the set: what the decision depends on may have
-// changed. A supervisor that cannot be told forgets the former set.
-func (v *supervised) tellSet(holds *capabilitySet) error {
+// changed. A supervisor that cannot be told forgets the former set. flags are SetLive or 0.
+func (v *supervised) tellSet(holds *capabilitySet, flags uint32) error {
 	if !v.serves(holds) {
 		return nil
 	}
 	record, err := v.recordOf(holds)
+	record.Flags |= flags
 	if err == nil {
 		v.mu.Lock()
 		v.told[holds.subject.Instance] = toldSet{holds: holds} // before bindings to it are reported

@@ -127,5 +127,8 @@ func (backend) PrepareNative(directories []string) (Native, error) {
 // Supervises implements [Backend].
 func (backend) Supervises() bool { return false }
 
+// AsksBeneath implements [Backend].
+func (backend) AsksBeneath() bool { return false }
+
 // Probe implements [Backend].
 func (backend) Probe() Report { return probe() }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"shai.dev/monitor/internal/sandbox/plan"
+	"shai.dev/monitor/internal/wire"
 )
 
 // backend implements [Backend] with Landlock and seccomp.
@@ -66,6 +67,10 @@ func (b backend) launch(spec Spec, todo launchPlan, decider Decider) (*launch, e
 	if err != nil {
 		return nil, err
 	}
+	if unsealable(spec) == nil {
+		// The supervisor adds the file, after the others. Without it libshai does not try to seal a worker.
+		todo.Numbers = append(todo.Numbers, wire.FDRollback)
+	}
 	launch, err := begin(spec, todo, process)
 	if err != nil {
 		return nil, err
@@ -90,6 +95,9 @@ func (nothingNative) Close()                {}
 
 // Supervises implements [Backend].
 func (backend) Supervises() bool { return true }
+
+// AsksBeneath implements [Backend].
+func (backend) AsksBeneath() bool { return true }
 
 // Probe implements [Backend].
 func (b backend) Probe() Report {

@@ -36,6 +36,9 @@ func (backend) PrepareNative([]string) (Native, error) { return nil, unsupported
 // Supervises implements [Backend].
 func (backend) Supervises() bool { return false }
 
+// AsksBeneath implements [Backend].
+func (backend) AsksBeneath() bool { return false }
+
 // Probe implements [Backend].
 func (backend) Probe() Report {
 	missing := Feature{Name: "backend", Found: "missing", Needed: "Linux 6.7 on amd64, or FreeBSD 14",

@@ -15,7 +15,9 @@ package sandbox
 //	listening, requests, seccomp  notifications
 //	supervisor                 the supervisor of a task with sessions: room supervisor/
 //	surroundings, mediate, memory  calls by path
+//	seal, compare              workers that are rolled back; package sealing judges them
 //	send                       checked writes
+//	stopped                    what a task that raises its taint has open
 //	isolation                  what the processes of a task must not share
 //	locks, mounts              traces that reading leaves
 //

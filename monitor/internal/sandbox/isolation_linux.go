@@ -28,6 +28,9 @@ const copyFlags = 0xff | unix.CLONE_PARENT | unix.CLONE_PARENT_SETTID | unix.CLO
 // descriptor table, could mix the sessions of two users. In other tasks, only calls that
 // make namespaces or leave the task come here.
 func (r *request) fork() error {
+	if r.requests.raising != nil {
+		return errAlone
+	}
 	if !r.requests.supervised {
 		return errRefused
 	}
@@ -65,6 +68,10 @@ const (
 	errForks  = refusal("only the task's program may fork; a worker's child would outlive the session")
 	errParent = refusal("a worker has to be a child of the task's supervisor (CLONE_PARENT), as shai_fork_worker makes it")
 )
+
+// errAlone is the reason for which a task that may raise its taint makes no processes: they
+// would keep what it has open.
+const errAlone = refusal("a task that may raise its taint (raisesTo) may have threads, but no other process")
 
 // errServes is the reason for which a process gets no connection from its supervisor.
 const errServes = refusal("a worker serves one user, then it must exit; no other process of a task serves any")

@@ -49,6 +49,7 @@ func init() {
 		"writev":          (*request).send,
 		"sendto":          (*request).send,
 		"fcntl":           (*request).lock,
+		"seccomp":         (*request).seal,
 		"kill":            (*request).signal,
 		"tkill":           (*request).signal,
 		"tgkill":          (*request).signal,
@@ -127,7 +128,7 @@ func (r *request) openPath(directory int, path string, flags int, mode uint32, n
 		flags &= unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	}
 	exclusive := flags&unix.O_CREAT != 0 && flags&unix.O_EXCL != 0
-	file, err := resolve(r, path, resolution{
+	file, err := r.resolve(path, resolution{
 		directory: directory, noLinks: noLinks, create: flags&unix.O_CREAT != 0,
 		follow: flags&unix.O_NOFOLLOW == 0 && !exclusive,
 	})

@@ -44,10 +44,19 @@ func (r *request) text(address uint64) (string, error) {
 // read fills data from the caller's memory. It returns EFAULT if the memory cannot be
 // read, and errGone if the caller has gone.
 func (r *request) read(address uint64, data []byte) error {
+	return r.transferred(readMemory(int(r.PID), address, data))
+}
+
+// readMemory fills data from a process's memory. The caller sees to it that the number is
+// still the process's.
+func readMemory(process int, address uint64, data []byte) error {
 	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(data)}}
-	count, err := unix.ProcessVMReadv(int(r.PID), local, remote, 0)
-	return r.transferred(count, len(data), err)
+	count, err := unix.ProcessVMReadv(process, local, remote, 0)
+	if err == nil && count != len(data) {
+		err = unix.EFAULT
+	}
+	return err
 }
 
 // write copies data into the caller's memory. Between the check of validity and the write
@@ -63,10 +72,13 @@ func (r *request) write(address uint64, data []byte) error {
 	local := []unix.Iovec{{Base: &data[0], Len: uint64(len(data))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(data)}}
 	count, err := unix.ProcessVMWritev(int(r.PID), local, remote, 0)
-	return r.transferred(count, len(data), err)
+	if err == nil && count != len(data) {
+		err = unix.EFAULT
+	}
+	return r.transferred(err)
 }
 
-func (r *request) transferred(count, want int, err error) error {
+func (r *request) transferred(err error) error {
 	if !r.requests.listener.valid(r.ID) {
 		return errGone
 	}
@@ -75,7 +87,7 @@ func (r *request) transferred(count, want int, err error) error {
 		// The task's memory cannot be read (it is not dumpable). Without the path, no
 		// decision is possible.
 		return unix.EACCES
-	case err != nil || count != want:
+	case err != nil:
 		return unix.EFAULT
 	}
 	return nil

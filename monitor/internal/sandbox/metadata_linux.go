@@ -32,7 +32,7 @@ func (r *request) look(directory, pathArgument, flags int) (*pinned, error) {
 	if path == "" && flags&unix.AT_EMPTY_PATH != 0 {
 		return r.held(directory)
 	}
-	file, err := resolve(r, path, resolution{directory: directory, follow: flags&unix.AT_SYMLINK_NOFOLLOW == 0})
+	file, err := r.resolve(path, resolution{directory: directory, follow: flags&unix.AT_SYMLINK_NOFOLLOW == 0})
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (r *request) readlink(directory, pathArgument, resultArgument int) error {
 	if path == "" {
 		return errRefused // the link itself was pinned, by O_PATH
 	}
-	link, err := resolve(r, path, resolution{directory: directory})
+	link, err := r.resolve(path, resolution{directory: directory})
 	if err != nil {
 		return err
 	}

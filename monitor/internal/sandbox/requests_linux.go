@@ -25,6 +25,8 @@ type requests struct {
 	// supervised says that the task has a supervisor, which has answered what it may answer
 	// by itself. Each process then has one thread.
 	supervised bool
+	raising    Raising // nil if the task may not raise its taint
+	seals      *seals  // nil if the task has no supervisor
 	// isolates says that the task serves users: its processes must share nothing.
 	isolates bool
 	// The monitor resolves the paths of a task that has a root of its own in this root, -1
@@ -42,8 +44,9 @@ type requests struct {
 // newRequests takes over the listener.
 func newRequests(task *task, l listener, spec Spec, todo launchPlan, decider Decider) (*requests, error) {
 	q := &requests{arbiter: arbiter{task: task, decider: decider, permits: permitsOf(spec), user: spec.User},
-		listener: l, supervised: isSupervised(spec), isolates: spec.Serving && spec.waived&plan.NothingShared == 0,
-		slots: make(chan struct{}, requestsAtATime), root: -1}
+		listener: l, supervised: isSupervised(spec), raising: spec.Raising,
+		isolates: spec.Serving && spec.waived&plan.NothingShared == 0,
+		slots:    make(chan struct{}, requestsAtATime), root: -1}
 	q.context, q.cancel = context.WithCancel(context.Background())
 	q.mayExecute.Store(true)
 	if len(todo.Root) == 0 {

@@ -7,6 +7,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -26,10 +27,16 @@ type Spec struct {
 	Descriptors map[int]*os.File
 	Stdout      *os.File
 	Stderr      *os.File
+	// SessionsPerWorker is how many sessions a worker of a confined task that serves users
+	// may have, one after the other. With less than 2 none is sealed.
+	SessionsPerWorker int
 	// Sessions is the monitor's side of the sessions of a confined task that serves users,
 	// where [Backend.Supervises]. Other tasks have none.
 	Sessions Sessions
-	waived   plan.Protection // by this package's tests
+	// Raising is the monitor's side of a confined task with [plan.Spec.Raises]. Where the
+	// backend cannot stop a task, it is not used: the task's messages come by its socket.
+	Raising Raising
+	waived  plan.Protection // by this package's tests
 }
 
 // planned returns what the plan for the task depends on, but for the machine.
@@ -137,7 +144,42 @@ type Sessions interface {
 	// after the other, in the order of the records, and all before [Task.Done] is closed.
 	// Receive must not block.
 	Receive(record supervision.Record)
+	// Unsealed is called when a worker cannot be rolled back, with the reason: the worker
+	// serves one session. It is called concurrently, as Discarded is, and must not block.
+	Unsealed(reason error)
+	// Discarded is called when a worker that was rolled back is not what it was when it was
+	// sealed, with the difference. It gets no other session.
+	Discarded(worker int, difference error)
 }
+
+// Raising is the monitor's side of a task that may raise its taint.
+type Raising interface {
+	// Receive is called for each record that the task writes to [wire.FDMonitor]. The task's
+	// write returns when Receive has returned; after an error it fails. The calls for one
+	// task can overlap if the task has several threads.
+	Receive(record []byte, caller Stopped) error
+}
+
+// Stopped is a process that waits in a call. Its methods return an error once it waits no
+// longer.
+type Stopped interface {
+	// Writable returns what the process could write to: open files and mappings of files, but
+	// not what is at reserved numbers, nor pipes and sockets that the process has made itself.
+	// If the process has other threads, it returns [ErrThreads]; otherwise nothing changes in
+	// the process until the call is answered.
+	Writable() ([]Handle, error)
+	// Place puts a copy of a file at a number of the process, in the place of what is there.
+	Place(number int, file *os.File) error
+}
+
+// Handle is an open file, or a mapping of a file, that a process could write to.
+type Handle struct {
+	Number int    // of the descriptor; -1 for a mapping
+	Path   string // real path of the file; of one that was removed, the last
+}
+
+// ErrThreads is the error about a process that has other threads than the one that waits.
+var ErrThreads = errors.New("the process has other threads")
 
 // Supervisor is where the monitor's records for a task's supervisor go. It is safe for
 // concurrent use.
@@ -213,6 +255,9 @@ type Backend interface {
 	// Supervises reports whether confined tasks that serve users have a supervisor, which
 	// [Spec.Sessions] talks to. Otherwise [Decider.Accept] gives their workers connections.
 	Supervises() bool
+	// AsksBeneath reports whether tasks ask the monitor about what they may not open natively
+	// beneath their directories (SHAI_RIGHT_ASK).
+	AsksBeneath() bool
 }
 
 // Options say what a backend uses.

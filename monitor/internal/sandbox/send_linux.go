@@ -8,6 +8,8 @@ import (
 	"context"
 
 	"golang.org/x/sys/unix"
+
+	"shai.dev/monitor/internal/wire"
 )
 
 // send asks the monitor about one write to a checked connection or channel, and lets the
@@ -18,6 +20,9 @@ import (
 // written.
 func (r *request) send() error {
 	number := r.descriptor(0)
+	if number == wire.FDMonitor {
+		return r.message()
+	}
 	from, err := r.caller()
 	if err != nil {
 		return err

@@ -48,6 +48,9 @@ type testSessions struct {
 	status  int
 	events  []supervision.Event
 	records []supervision.Record // all that are no events
+
+	unsealed  []string // why workers were not sealed
+	discarded []string // how workers differed
 }
 
 var _ Sessions = (*testSessions)(nil)
@@ -111,7 +114,7 @@ func (s *testSessions) Begin(_ Task, supervisor Supervisor) error {
 		return s.begin
 	}
 	err := supervisor.Send(supervision.Settings{Mode: wire.ModeShai, Slots: s.slots, IdleMax: s.idle, MountsMax: 1,
-		Waiting: 16, Service: "test", Pipeline: "test"}, s.files[:]...)
+		Waiting: 16, SessionsPerWorker: 1024, Service: "test", Pipeline: "test"}, s.files[:]...)
 	for slot := range s.slots {
 		if err == nil {
 			err = supervisor.Send(supervision.Slot{Slot: slot})
@@ -142,6 +145,20 @@ func (s *testSessions) Receive(record supervision.Record) {
 			close(s.outcome)
 		}
 	}
+}
+
+// Unsealed implements [Sessions].
+func (s *testSessions) Unsealed(reason error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.unsealed = append(s.unsealed, reason.Error())
+}
+
+// Discarded implements [Sessions].
+func (s *testSessions) Discarded(_ int, difference error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.discarded = append(s.discarded, difference.Error())
 }
 
 // of returns the events of a kind.

@@ -53,6 +53,7 @@ var sharings = []attack{
 	{"share-descriptor pipe-in-place 16", plan.ReservedNumbers, unix.EPERM},
 	{"share-descriptor table-offset", plan.NothingShared, unix.ESPIPE},
 	{"share-descriptor table-read", plan.NothingShared, unix.EACCES},
+	{"share-descriptor rollback-read", plan.NothingShared, unix.EACCES},
 	{"share-descriptor flags 1", plan.NothingShared, unix.EPERM},
 	{"share-signal process", plan.NothingShared, unix.EPERM},
 	{"share-signal thread", plan.NothingShared, unix.EPERM},
@@ -72,7 +73,7 @@ func servingWorld(t *testing.T, try string) (Spec, *scripted) {
 	t.Helper()
 	spec, decider := world(t, try)
 	sessions := newSessions(t, 2)
-	spec.Serving, spec.Sessions = true, sessions
+	spec.Serving, spec.Sessions, spec.SessionsPerWorker = true, sessions, 1000
 	table, err := os.Open(filepath.Join(spec.Perimeter[0].Path, "allowed.txt"))
 	check(t, err)
 	t.Cleanup(func() { table.Close() })
@@ -130,14 +131,16 @@ func TestWorkersServe(t *testing.T) {
 
 // TestWorkersShareNothing: what a worker leaves behind, no other process of the task finds.
 func TestWorkersShareNothing(t *testing.T) {
+	const several = 2 // so that the task has the roll-back code
 	for _, sharing := range sharings {
 		t.Run(sharing.try, func(t *testing.T) {
 			spec, decider := servingWorld(t, sharing.try)
+			spec.SessionsPerWorker = several
 			if succeeded, errno, got := attempt(t, spec, decider); succeeded || errno != sharing.errno {
 				t.Errorf("succeeded %v, errno %v, want %v: %v %s", succeeded, errno, sharing.errno, got.err, got.output)
 			}
 			spec, decider = servingWorld(t, sharing.try)
-			spec.waived = sharing.off
+			spec.waived, spec.SessionsPerWorker = sharing.off, several
 			if succeeded, errno, got := attempt(t, spec, decider); !succeeded {
 				t.Errorf("without the protection: errno %v, %v %s", errno, got.err, got.output)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"shai.dev/monitor/internal/sandbox/sealing"
 	"shai.dev/monitor/internal/supervision"
 )
 
@@ -34,7 +35,8 @@ func isSupervised(spec Spec) bool { return spec.Confined && spec.Serving }
 type supervisor struct {
 	sessions Sessions
 	control  *net.UnixConn
-	sending  sync.Mutex // keeps records and their deadlines together
+	sending  sync.Mutex   // keeps records and their deadlines together
+	rollback sealing.Code // there before attend is called
 
 	mutex    sync.Mutex
 	requests *requests                  // nil until answer is called
@@ -112,16 +114,19 @@ func (s *supervisor) receive(_ *net.UnixConn, messages chan<- received) {
 	}
 }
 
-func (s *supervisor) handle(record supervision.Record, listener int, messages chan<- received) {
+func (s *supervisor) handle(record supervision.Record, descriptor int, messages chan<- received) {
 	switch content := record.(type) {
 	case supervision.Started:
-		messages <- received{controlMessage{Kind: "started", PID: int(content.PID)}, listener}
+		s.rollback = readRollback(descriptor)
+		messages <- received{controlMessage{Kind: "started", PID: int(content.PID)}, -1}
 	case supervision.Listener:
-		messages <- received{controlMessage{Kind: "listener"}, listener}
+		messages <- received{controlMessage{Kind: "listener"}, descriptor}
 	case supervision.Ended:
-		messages <- received{controlMessage{Kind: "ended", Status: content.Status}, listener}
+		messages <- received{controlMessage{Kind: "ended", Status: content.Status}, descriptor}
 	case supervision.Notification:
 		s.notified(content)
+	case supervision.Compare:
+		s.compare(content)
 	default:
 		s.sessions.Receive(record)
 	}
@@ -138,6 +143,16 @@ func (s *supervisor) notified(content supervision.Notification) {
 	s.requests.begin(*(*notification)(unsafe.Pointer(&content.Notification)), content.Session)
 }
 
+// compare begins to answer a question, which comes after a worker was sealed.
+func (s *supervisor) compare(question supervision.Compare) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.requests != nil {
+		s.requests.running.Add(1)
+		go s.requests.compare(question)
+	}
+}
+
 // attend tells the monitor that the supervisor runs, and answers notifications from then
 // on: the first one is the program's execution. It takes over the listener, which is -1 if a
 // test has waived the filter.
@@ -146,9 +161,16 @@ func (s *supervisor) attend(task *task, l listener, spec Spec, todo launchPlan, 
 	if err != nil {
 		return nil, err
 	}
+	if answering.seals, err = newSeals(s, spec); err != nil {
+		answering.end()
+		return nil, err
+	}
 	if err := s.sessions.Begin(task, s); err != nil {
 		answering.end()
 		return nil, err
+	}
+	if refusal := answering.seals.refusal; refusal != nil && spec.SessionsPerWorker > 1 {
+		s.sessions.Unsealed(refusal)
 	}
 	s.mutex.Lock()
 	s.requests = answering

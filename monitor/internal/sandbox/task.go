@@ -164,7 +164,9 @@ func begin(spec Spec, todo launchPlan, process parent) (_ *launch, err error) {
 	defer far.Close()
 	files := []*os.File{planFile, statusWrite, far}
 	for _, number := range todo.Numbers {
-		files = append(files, spec.Descriptors[number])
+		if file := spec.Descriptors[number]; file != nil { // a supervisor adds its own
+			files = append(files, file)
+		}
 	}
 	keeper := process.command(spec, files)
 	keeper.SysProcAttr = todo.Enclosure.attributes()

@@ -30,7 +30,8 @@ var victimPath = sync.OnceValues(func() (string, error) {
 	compile := exec.Command("gcc", "-static", "-pthread", "-O1", "-Wall", "-Werror", "-I", "../../../runtime/include",
 		"-o", path,
 		"testdata/victim.c", "testdata/victim_processes.c", "testdata/victim_sessions.c",
-		"testdata/victim_sharing.c", "testdata/victim_traces.c", "testdata/victim_breeding.c")
+		"testdata/victim_sharing.c", "testdata/victim_sealed.c", "testdata/victim_random.c",
+		"testdata/victim_traces.c", "testdata/victim_breeding.c")
 	if output, err := compile.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the victim: %w\n%s", err, output)
 	}

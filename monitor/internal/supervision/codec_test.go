@@ -15,7 +15,7 @@ import (
 // toSupervisor has an empty record of each type that the monitor sends.
 var toSupervisor = []Record{
 	Settings{}, Slot{}, Begin{}, Key{}, Regions{}, Set{}, Forget{}, Mode{}, Fence{}, Terminate{}, End{},
-	Bind{}, Relay{}, Credits{}, Store{},
+	Bind{}, Relay{}, Credits{}, Store{}, Sealed{}, Compared{},
 }
 
 // fill makes the content of a record, or of a part of one, at random.

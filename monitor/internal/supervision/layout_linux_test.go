@@ -31,8 +31,9 @@ var constants = map[string]uint64{
 
 	"SHAI_PARAMETER_USER": uint64(ParameterUser), "SHAI_PARAMETER_REGION": uint64(ParameterRegion),
 	"SHAI_SET_ANALYZED": uint64(SetAnalyzed), "SHAI_SET_LEAVES": uint64(SetLeaves),
+	"SHAI_SET_LIVE":      uint64(SetLive),
 	"SHAI_FORGET_END":    uint64(ForgetEnd),
-	"SHAI_EVENT_DECIDED": uint64(EventDecided),
+	"SHAI_EVENT_DECIDED": uint64(EventDecided), "SHAI_EVENT_ROLLED_BACK": uint64(EventRolledBack),
 
 	"SHAI_CONTROL_SETTINGS": uint64(TypeSettings), "SHAI_CONTROL_SLOT": uint64(TypeSlot),
 	"SHAI_CONTROL_BEGIN": uint64(TypeBegin),
@@ -42,11 +43,12 @@ var constants = map[string]uint64{
 	"SHAI_CONTROL_TERMINATE": uint64(TypeTerminate), "SHAI_CONTROL_END": uint64(TypeEnd),
 	"SHAI_CONTROL_BIND": uint64(TypeBind), "SHAI_CONTROL_RELAY": uint64(TypeRelay),
 	"SHAI_CONTROL_CREDITS": uint64(TypeCredits), "SHAI_CONTROL_STORE": uint64(TypeStore),
+	"SHAI_CONTROL_SEALED": uint64(TypeSealed), "SHAI_CONTROL_COMPARED": uint64(TypeCompared),
 	"SHAI_CONTROL_STARTED": uint64(TypeStarted), "SHAI_CONTROL_LISTENER": uint64(TypeListener),
 	"SHAI_CONTROL_ENDED": uint64(TypeEnded), "SHAI_CONTROL_NOTIFICATION": uint64(TypeNotification),
 	"SHAI_CONTROL_ASK_BIND": uint64(TypeAskBind), "SHAI_CONTROL_ASK_OPEN": uint64(TypeAskOpen),
 	"SHAI_CONTROL_EVENTS": uint64(TypeEvents), "SHAI_CONTROL_FENCED": uint64(TypeFenced),
-	"SHAI_CONTROL_IDLE": uint64(TypeIdle),
+	"SHAI_CONTROL_IDLE": uint64(TypeIdle), "SHAI_CONTROL_COMPARE": uint64(TypeCompare),
 
 	"SHAI_EVENT_ACCEPTED": uint64(EventAccepted), "SHAI_EVENT_BOUND": uint64(EventBound),
 	"SHAI_EVENT_REFUSED": uint64(EventRefused), "SHAI_EVENT_VIOLATION": uint64(EventViolation),
@@ -61,7 +63,7 @@ var structures = map[string][]any{
 	"fence": {Fence{}, Fenced{}}, "end": {End{}}, "bind": {Bind{}}, "relay": {Relay{}, AskOpen{}},
 	"credits": {Credits{}}, "store": {Store{}}, "started": {Started{}}, "ended": {Ended{}},
 	"notification": {Notification{}}, "ask_bind": {AskBind{}}, "event": {Event{}}, "events": {Events{}},
-	"idle": {Idle{}},
+	"idle": {Idle{}}, "sealed": {Sealed{}}, "compared": {Compared{}}, "compare": {Compare{}},
 }
 
 var (

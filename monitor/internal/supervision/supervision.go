@@ -13,7 +13,7 @@ import (
 
 // The protocol's constants.
 const (
-	Version         = 1
+	Version         = 2
 	MaxRecord       = 65536
 	FDControl       = 5
 	AddressSize     = 16
@@ -34,6 +34,7 @@ const (
 
 	SetAnalyzed uint32 = 1 // the analysis foresaw the instance
 	SetLeaves   uint32 = 2 // no policy question is left for a binding
+	SetLive     uint32 = 4 // live sessions of the instance in mode shai get it, too
 
 	ForgetEnd uint32 = 1 // live sessions of the set end, too
 )
@@ -58,6 +59,8 @@ const (
 	TypeRelay     Type = 14
 	TypeCredits   Type = 15
 	TypeStore     Type = 16
+	TypeSealed    Type = 17
+	TypeCompared  Type = 18
 
 	TypeStarted      Type = 64
 	TypeListener     Type = 65
@@ -68,6 +71,7 @@ const (
 	TypeEvents       Type = 70
 	TypeFenced       Type = 71
 	TypeIdle         Type = 72
+	TypeCompare      Type = 73
 )
 
 // Use is what an end of a slot is for.
@@ -80,9 +84,13 @@ const (
 	UseReadChecked Use = 2 // the supervisor reads it for sessions in mode dynamic
 )
 
-// EventDecided is a flag of [EventEnded]: the supervisor has ended the session, for a reason
-// that no other record gives.
-const EventDecided uint32 = 1
+// Flags of [EventEnded].
+const (
+	// EventDecided: the supervisor has ended the session, for a reason that no other record gives.
+	EventDecided uint32 = 1
+	// EventRolledBack: the session ended by the roll-back of its worker, which goes on.
+	EventRolledBack uint32 = 2
+)
 
 // EventKind says what an [Event] is about.
 type EventKind uint32
@@ -122,8 +130,11 @@ type (
 		Parameters   uint32
 		MountsMax    uint32
 		Waiting      uint32 // 1 to WaitingMax
-		Service      string `text:"96"`
-		Pipeline     string `text:"96"`
+		// SessionsPerWorker is after how many sessions a sealed worker is replaced, at least 1.
+		SessionsPerWorker uint32
+		_                 uint32
+		Service           string `text:"96"`
+		Pipeline          string `text:"96"`
 	}
 
 	// EndOfSlot is an end of a pipe or channel.
@@ -235,11 +246,26 @@ type (
 		Auth  string `text:"96"`
 		Reset string `text:"96"`
 	}
+
+	// Sealed answers the notification of a worker's seccomp call: the worker is sealed, and
+	// the call goes on.
+	Sealed struct {
+		ID  uint64 // of the notification
+		PID int32
+		_   uint32
+	}
+
+	// Compared answers [Compare].
+	Compared struct {
+		ID    uint64 // that of the question
+		PID   int32  // that of the question
+		Equal uint32 // 0: the worker is killed
+	}
 )
 
 // Records from the supervisor.
 type (
-	// Started says that the launcher runs.
+	// Started says that the launcher runs. It comes with the roll-back code.
 	Started struct {
 		PID int32
 		_   uint32
@@ -308,5 +334,13 @@ type (
 	Idle struct {
 		Workers uint32
 		_       uint32
+	}
+
+	// Compare asks whether a worker that was rolled back is what it was when it was sealed. It
+	// has no session before the answer.
+	Compare struct {
+		ID  uint64 // of the notification of its accept4, which waits meanwhile
+		PID int32
+		_   uint32
 	}
 )

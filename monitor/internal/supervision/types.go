@@ -4,7 +4,7 @@ package supervision
 
 // fromSupervisor has an empty record of each type that a supervisor sends.
 var fromSupervisor = []Record{
-	Started{}, Listener{}, Ended{}, Notification{}, AskBind{}, AskOpen{}, Events{}, Fenced{}, Idle{},
+	Started{}, Listener{}, Ended{}, Notification{}, AskBind{}, AskOpen{}, Events{}, Fenced{}, Idle{}, Compare{},
 }
 
 // Type implements [Record].
@@ -53,6 +53,12 @@ func (Credits) Type() Type { return TypeCredits }
 func (Store) Type() Type { return TypeStore }
 
 // Type implements [Record].
+func (Sealed) Type() Type { return TypeSealed }
+
+// Type implements [Record].
+func (Compared) Type() Type { return TypeCompared }
+
+// Type implements [Record].
 func (Started) Type() Type { return TypeStarted }
 
 // Type implements [Record].
@@ -78,3 +84,6 @@ func (Fenced) Type() Type { return TypeFenced }
 
 // Type implements [Record].
 func (Idle) Type() Type { return TypeIdle }
+
+// Type implements [Record].
+func (Compare) Type() Type { return TypeCompare }

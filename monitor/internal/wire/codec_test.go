@@ -33,7 +33,9 @@ var (
 
 func message(t *rapid.T) Message {
 	return rapid.OneOf(
-		rapid.Custom(func(t *rapid.T) Message { return Register{Instance: text(NameMax).Draw(t, "instance")} }),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Register{Instance: text(NameMax).Draw(t, "instance"), Flags: rapid.Uint32Range(0, RegisterClose).Draw(t, "flags")}
+		}),
 		rapid.Custom(func(t *rapid.T) Message {
 			return Authenticate{Principal: text(NameMax).Draw(t, "principal"),
 				Signature: signature.Draw(t, "signature")}
@@ -170,6 +172,8 @@ func TestMalformedContent(t *testing.T) {
 		"unterminated text":     {Register{Instance: "search"}, header, bytes.Repeat([]byte{'x'}, NameMax)},
 		"byte after NUL":        {Register{Instance: "search"}, header + 10, []byte{'x'}},
 		"text not UTF-8":        {Register{Instance: "search"}, header, []byte{0xff}},
+		"unknown flag":          {Register{Instance: "search"}, header + NameMax, []byte{2}},
+		"reserved, not 0":       {Register{Instance: "search"}, header + NameMax + 4, []byte{1}},
 		"no conduits":           {Open{Conduits: []uint32{1}}, header, []byte{0}},
 		"too many conduits":     {Open{Conduits: []uint32{1}}, header, []byte{BatchMax + 1}},
 		"unused conduit set":    {Open{Conduits: []uint32{1}}, header + 12, []byte{7}},

@@ -54,7 +54,10 @@ func (d *decoder) message(kind Type) Message {
 	case TypeRegister:
 		var layout registerLayout
 		d.take(&layout)
-		return Register{Instance: d.text("instance", layout.Instance[:])}
+		if layout.Flags&^RegisterClose != 0 || layout.Reserved != 0 {
+			d.fail("flags %d, reserved %d", layout.Flags, layout.Reserved)
+		}
+		return Register{Instance: d.text("instance", layout.Instance[:]), Flags: layout.Flags}
 	case TypeAuthenticate:
 		var layout authenticateLayout
 		d.take(&layout)
@@ -157,7 +160,7 @@ func (d *decoder) text(name string, field []byte) string {
 }
 
 func (d *decoder) mode(mode uint32) Mode {
-	if Mode(mode) > ModeAudit {
+	if Mode(mode) > ModeLast {
 		d.fail("mode %d", mode)
 	}
 	return Mode(mode)

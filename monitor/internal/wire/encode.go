@@ -46,7 +46,7 @@ type encoder struct {
 func (e *encoder) layout(message Message) (layout, tail any) {
 	switch m := message.(type) {
 	case Register:
-		layout := registerLayout{Header: e.header}
+		layout := registerLayout{Header: e.header, Flags: m.Flags}
 		e.text(layout.Instance[:], "instance", m.Instance)
 		return layout, nil
 	case Authenticate:

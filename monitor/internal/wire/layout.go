@@ -16,6 +16,8 @@ type headerLayout struct {
 type registerLayout struct {
 	Header   headerLayout
 	Instance [NameMax]byte
+	Flags    uint32
+	Reserved uint32
 }
 
 type capabilityLayout struct {

@@ -13,11 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 const headers = "../../../runtime/include/"
 
-var headerNames = []string{"shai_wire.h", "shai_requests.h"}
+var headerNames = []string{"shai_wire.h", "shai_requests.h", "shai_rollback.h", "shai_gate.h"}
 
 // constants maps every constant of the header to this package's value.
 var constants = map[string]uint64{
@@ -25,6 +26,7 @@ var constants = map[string]uint64{
 	"SHAI_FD_MONITOR": FDMonitor, "SHAI_FD_CLASSES": FDClasses,
 	"SHAI_FD_LISTEN": FDListen, "SHAI_FD_CONNECTION": FDConnection,
 	"SHAI_FD_CONNECTION_CHECKED": FDConnectionChecked, "SHAI_FD_KEYVALUE": FDKeyValue,
+	"SHAI_FD_GRANT": FDGrant, "SHAI_FD_ROLLBACK": FDRollback,
 	"SHAI_FD_CAPABILITY": FDCapability, "SHAI_FD_CAPABILITY_COUNT": FDCapabilityCount,
 	"SHAI_FD_PIPE": FDPipe, "SHAI_FD_PIPE_COUNT": FDPipeCount,
 	"SHAI_FD_CHANNEL": FDChannel, "SHAI_FD_CHANNEL_COUNT": FDChannelCount,
@@ -36,13 +38,16 @@ var constants = map[string]uint64{
 	"SHAI_DIRECTORIES_MAX": DirectoriesMax, "SHAI_DESCRIPTORS_MAX": DescriptorsMax,
 	"SHAI_MODE_BASELINE": uint64(ModeBaseline), "SHAI_MODE_DYNAMIC": uint64(ModeDynamic),
 	"SHAI_MODE_SHAI": uint64(ModeShai), "SHAI_MODE_AUDIT": uint64(ModeAudit),
+	"SHAI_MODE_DYNAMIC_LAZY": uint64(ModeDynamicLazy), "SHAI_MODE_LAST": uint64(ModeLast),
 	"SHAI_REGISTER": uint64(TypeRegister), "SHAI_AUTHENTICATE": uint64(TypeAuthenticate),
 	"SHAI_OPEN": uint64(TypeOpen), "SHAI_RESET": uint64(TypeReset),
 	"SHAI_REGISTERED": uint64(TypeRegistered), "SHAI_CONNECTED": uint64(TypeConnected),
 	"SHAI_BOUND": uint64(TypeBound), "SHAI_OPENED": uint64(TypeOpened), "SHAI_TRANSFER": uint64(typeTransfer),
+	"SHAI_GROWN":          uint64(typeGrown),
 	"SHAI_KIND_DIRECTORY": uint64(KindDirectory), "SHAI_KIND_PIPE": uint64(KindPipe),
 	"SHAI_KIND_CHANNEL": uint64(KindChannel),
 	"SHAI_RIGHT_READ":   uint64(RightRead), "SHAI_RIGHT_WRITE": uint64(RightWrite),
+	"SHAI_RIGHT_ASK": uint64(RightAsk), "SHAI_REGISTER_CLOSE": uint64(RegisterClose),
 	"SHAI_BOUND_DECISIONS": uint64(BoundDecisions), "SHAI_BOUND_KEYVALUE": uint64(BoundKeyValue),
 	"SHAI_BOUND_VIEW": uint64(BoundView),
 
@@ -53,6 +58,32 @@ var constants = map[string]uint64{
 	"SHAI_STUB_ACCEPT":    uint64(typeStubAccept),
 	"SHAI_STUB_DIRECTORY": uint64(typeStubDirectory), "SHAI_STUB_TRANSFER": uint64(typeStubTransfer),
 	"SHAI_STUB_WRITE": uint64(typeStubWrite), "SHAI_PLACED": uint64(TypePlaced), "SHAI_ANSWER": uint64(TypeAnswer),
+
+	"SHAI_ROLLBACK_CODE": RollbackCode, "SHAI_ROLLBACK_CODE_SIZE": RollbackCodeSize,
+	"SHAI_ROLLBACK_ACCEPTED": RollbackAccepted, "SHAI_ROLLBACK_STATE": RollbackState,
+	"SHAI_ROLLBACK_VECTORS": RollbackVectors, "SHAI_ROLLBACK_VECTORS_SIZE": RollbackVectorsSize,
+	"SHAI_ROLLBACK_SNAPSHOT": RollbackSnapshot, "SHAI_ROLLBACK_PAGE": RollbackPage,
+	"SHAI_ROLLBACK_RANGES_MAX": RollbackRangesMax, "SHAI_ROLLBACK_PAGES_MAX": RollbackPagesMax,
+	"SHAI_ROLLBACK_FILTER_MAX": RollbackFilterMax,
+	"SHAI_ROLLBACK_LISTEN":     FDListen, "SHAI_ROLLBACK_OPENED": FDReservedEnd,
+	"SHAI_ROLLBACK_RANGE_COUNT": uint64(unsafe.Offsetof(RollbackTable{}.RangeCount)),
+	"SHAI_ROLLBACK_STACK":       uint64(unsafe.Offsetof(RollbackTable{}.Stack)),
+	"SHAI_ROLLBACK_RESUME":      uint64(unsafe.Offsetof(RollbackTable{}.Resume)),
+	"SHAI_ROLLBACK_THREAD":      uint64(unsafe.Offsetof(RollbackTable{}.Thread)),
+	"SHAI_ROLLBACK_RANGES":      uint64(unsafe.Offsetof(RollbackTable{}.Range)),
+	"SHAI_ROLLBACK_RANGE_SIZE":  uint64(unsafe.Sizeof(RollbackRange{})),
+
+	"SHAI_GATE": Gate, "SHAI_GATE_RECEIVED": GateReceived,
+	"SHAI_GATE_BUFFER": GateBuffer, "SHAI_GATE_BUFFER_SIZE": GateBufferSize,
+	"SHAI_GATE_RECORD": GateRecord, "SHAI_GATE_RECORD_MAX": GateRecordMax,
+	"SHAI_GATE_GRANT": GateGrant, "SHAI_GATE_GRANT_SIZE": GateGrantSize,
+	"SHAI_GATE_CLASSES": GateClasses, "SHAI_GATE_CLASSES_SIZE": GateClassesSize,
+	"SHAI_GATE_HEAD": Version | uint64(typeTransfer)<<16, "SHAI_GATE_SUPERVISOR": FDMonitor,
+	"SHAI_GRANT_BOUND": 1, "SHAI_GRANT_UNCHECKED": 2, // between the supervisor and its workers
+	"SHAI_GRANT_FLAGS":         uint64(unsafe.Offsetof(grantLayout{}.Flags)),
+	"SHAI_GRANT_CONDUIT_COUNT": uint64(unsafe.Offsetof(grantLayout{}.ConduitCount)),
+	"SHAI_GRANT_CLASS_COUNT":   uint64(unsafe.Offsetof(grantLayout{}.ClassCount)),
+	"SHAI_GRANT_CLASSES":       uint64(unsafe.Offsetof(grantLayout{}.Class)),
 }
 
 // Layouts that only the C programs use.
@@ -61,6 +92,20 @@ type (
 		Query    uint32
 		Reserved uint32
 		Conduit  [BatchMax]uint32
+	}
+
+	grownLayout struct {
+		Header         headerLayout
+		ClassCount     uint32
+		DirectoryCount uint32
+	}
+
+	grantLayout struct {
+		Flags        uint32
+		ConduitCount uint32
+		ClassCount   uint32
+		Reserved     uint32
+		Class        [ClassesMax]uint32
 	}
 
 	stubDirectoryLayout struct {
@@ -82,11 +127,14 @@ var structures = map[string]any{
 	"shai_capability": capabilityLayout{}, "shai_registered": registeredLayout{},
 	"shai_connected": connectedLayout{}, "shai_authenticate": authenticateLayout{},
 	"shai_bound": boundLayout{}, "shai_open": openLayout{}, "shai_opened": openedLayout{},
-	"shai_transfer": transferLayout{}, "shai_counters": Counters{}, "shai_reset": resetLayout{},
+	"shai_transfer": transferLayout{}, "shai_grown": grownLayout{},
+	"shai_counters": Counters{}, "shai_reset": resetLayout{},
 
 	"shai_request_path": requestPathLayout{}, "shai_request_send": requestSendLayout{},
 	"shai_placed": placedLayout{}, "shai_stub_directory": stubDirectoryLayout{},
 	"shai_stub_write": stubWriteLayout{}, "shai_answer": answerLayout{}, "shai_decisions": decisionsLayout{},
+
+	"shai_rollback_range": RollbackRange{}, "shai_rollback_state": RollbackTable{}, "shai_grant": grantLayout{},
 }
 
 var (
@@ -109,7 +157,7 @@ func TestHeader(t *testing.T) {
 	}
 	want := map[string]uint64{}
 	var program strings.Builder
-	program.WriteString("#include <stdio.h>\n#include <stddef.h>\n#include \"shai_requests.h\"\nint main(void) {\n")
+	program.WriteString("#include <stdio.h>\n#include <stddef.h>\n#include \"shai_requests.h\"\n#include \"shai_rollback.h\"\n#include \"shai_gate.h\"\nint main(void) {\n")
 	printed := func(expression string, value uint64) {
 		want[expression] = value
 		fmt.Fprintf(&program, "printf(\"%s=%%llu\\n\", (unsigned long long)(%s));\n", expression, expression)

@@ -11,7 +11,7 @@ import (
 )
 
 // Version of the protocol; a record of another version ends the connection.
-const Version = 2
+const Version = 3
 
 // MaxRecord is the size of the largest record, in bytes.
 const MaxRecord = 65536
@@ -25,6 +25,8 @@ const (
 	FDConnection        = 7   // the user's connection, native writes
 	FDConnectionChecked = 8   // the same, every write asks the monitor
 	FDKeyValue          = 9   // restricted connection to the key-value store
+	FDGrant             = 11  // what a sealed worker may read of its channel (Linux)
+	FDRollback          = 12  // the code that rolls a sealed worker back (Linux)
 	FDCapability        = 16  // directory capabilities; the view is the first
 	FDCapabilityCount   = 16  //
 	FDPipe              = 32  // data pipes
@@ -64,12 +66,16 @@ type Mode uint32
 // The modes.
 const (
 	ModeBaseline Mode = 0 // nothing is enforced
-	ModeDynamic  Mode = 1 // every open and every egress write asks the monitor
+	ModeDynamic  Mode = 1 // every open and every egress write asks the monitor, which tracks the taint
 	ModeShai     Mode = 2 // the capability set runs natively
 	ModeAudit    Mode = 3 // decided and recorded as in mode shai, but never denied
+	// ModeDynamicLazy is as dynamic, but the monitor logs opens, and decides at the write.
+	ModeDynamicLazy Mode = 4
+	ModeLast        Mode = ModeDynamicLazy
 )
 
-var modes = []string{ModeBaseline: "baseline", ModeDynamic: "dynamic", ModeShai: "shai", ModeAudit: "audit"}
+var modes = []string{ModeBaseline: "baseline", ModeDynamic: "dynamic", ModeShai: "shai", ModeAudit: "audit",
+	ModeDynamicLazy: "dynamic-lazy"}
 
 // String returns the mode's name in manifests.
 func (m Mode) String() string {
@@ -79,6 +85,9 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint32(m))
 }
 
+// IsDynamic reports whether the taint of sessions and tasks is tracked while they run.
+func (m Mode) IsDynamic() bool { return m == ModeDynamic || m == ModeDynamicLazy }
+
 // ParseMode returns the mode with a name.
 func ParseMode(name string) (Mode, error) {
 	for mode, known := range modes {
@@ -86,7 +95,7 @@ func ParseMode(name string) (Mode, error) {
 			return Mode(mode), nil
 		}
 	}
-	return 0, fmt.Errorf("mode %q is unknown; use shai, dynamic, audit or baseline", name)
+	return 0, fmt.Errorf("mode %q is unknown; use shai, dynamic, dynamic-lazy, audit or baseline", name)
 }
 
 // Type of a record.
@@ -103,6 +112,7 @@ const (
 	TypeBound        Type = 66
 	TypeOpened       Type = 67
 	typeTransfer     Type = 68 // of a supervisor
+	typeGrown        Type = 69 // of a supervisor
 )
 
 // Kind of a capability.
@@ -119,6 +129,7 @@ const (
 const (
 	RightRead  uint16 = 1
 	RightWrite uint16 = 2 // write, create, rename, remove beneath it
+	RightAsk   uint16 = 4 // the monitor decides on opens that the kernel refuses
 )
 
 // Flags of a [Bound]: the descriptors that come with it, in this order.
@@ -136,7 +147,14 @@ var ErrMalformed = errors.New("malformed record")
 type Message interface{ Type() Type }
 
 // Register registers a task as an instance. It is answered by [Registered].
-type Register struct{ Instance string }
+type Register struct {
+	Instance string
+	Flags    uint32
+}
+
+// RegisterClose asks the monitor to close what the new taint may not write to. Without it
+// the monitor refuses to raise the taint while such descriptors are open.
+const RegisterClose uint32 = 1
 
 // Authenticate passes a client's signature on. It is answered by [Bound].
 type Authenticate struct {

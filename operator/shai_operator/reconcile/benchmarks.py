@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 WRITER = "shai-operator"
 RESULTS_LIMIT = 900 << 10
 """Bytes of a ConfigMap's values; the API server takes 1 MiB for the whole object."""
-ROWS_LISTED = 80
+ROWS_LISTED = 96
 
 _DEFAULT_DEADLINE_SECONDS = 3600
 _LOOK_AGAIN_SECONDS = 5.0
 _HASH_DIGITS = 10
 _CELL_LIMIT, _SUMMARY_LIMIT, _MESSAGE_LIMIT = 128, 512, 1024
+_SUMMARIES = {"dynamic": "dynamic", "dynamicLazy": "dynamic-lazy", "shai": "shai", "control": "control"}
+"""The fields of a Benchmark's summary, and the series that they are about."""
 _PLAN_FIELDS = ("modes", "rounds", "sliceSeconds", "sessionLengths", "concurrentUsers", "warmUpSeconds", "seed")
 
 
@@ -252,7 +254,7 @@ def _complete(plan: Plan, benchmark: Object, measurement: Measurement, now: date
         "results": name(configuration),
         "table": [_row(row) for row in (found.get("rows") or ())[:ROWS_LISTED]],
         "summary": {
-            mode: str(summary[mode])[:_SUMMARY_LIMIT] for mode in ("dynamic", "shai", "control") if mode in summary
+            field: str(summary[series])[:_SUMMARY_LIMIT] for field, series in _SUMMARIES.items() if series in summary
         },
     }
     plan.add(Create(configuration))

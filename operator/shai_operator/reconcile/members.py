@@ -231,11 +231,13 @@ class Standing:
 
 
 def tasks(release: Release) -> tuple[PipelineTasks, ...]:
-    """Return the tasks that have to run for a release."""
+    """Return the tasks that have to run for a release: all but those that others become by raising their taint."""
     found = []
     for pipeline in release.of_kind("Pipeline"):
-        named = spec(pipeline)["tasks"]
-        ends = {task for task in named if spec(release.objects["Task", task]).get("run") == "Once"}
+        specs = {task: spec(release.objects["Task", task]) for task in spec(pipeline)["tasks"]}
+        raised = {task for one in specs.values() for task in one.get("raisesTo", ())}
+        named = [task for task in specs if task not in raised]
+        ends = {task for task in named if specs[task].get("run") == "Once"}
         found.append(
             PipelineTasks(
                 pipeline["metadata"]["name"],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Release
     from shai_operator.reconcile.objects import Inventory, Object
 
-DEFAULT_MODES = ("shai", "dynamic")
+DEFAULT_MODES = ("shai", "dynamic", "dynamic-lazy")
 _AUDIT, _ENFORCE = "audit", "Enforce"
 
 

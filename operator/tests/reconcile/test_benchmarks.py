@@ -98,7 +98,7 @@ def test_it_waits_for_what_it_measures(objects: list[Object], says: str) -> None
     ("spec", "reason", "says"),
     [
         ({"allowedModes": ["baseline", "shai"]}, "NamespaceNotAllowed", "main does not serve namespace search"),
-        (FOR_SEARCH, "ModeNotAllowed", "mode baseline is not allowed (JailPool main allows shai, dynamic)"),
+        (FOR_SEARCH, "ModeNotAllowed", "baseline is not allowed (JailPool main allows shai, dynamic, dynamic-lazy)"),
         ({**FOR_SEARCH, "allowedModes": ["baseline"]}, "ModeNotAllowed", "mode shai is not allowed"),
         ({**FOR_SEARCH, "allowedModes": []}, "ModeNotAllowed", "(JailPool main allows none)"),
     ],

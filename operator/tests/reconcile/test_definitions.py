@@ -192,7 +192,7 @@ def test_a_pool_says_which_namespace_it_serves_whoever_is_older(
     [
         (None, None, "Enforce", ""),
         (None, "dynamic", "Enforce", ""),
-        (None, "baseline", "Enforce", "mode baseline is not allowed (JailPool main allows shai, dynamic)"),
+        (None, "baseline", "Enforce", "baseline is not allowed (JailPool main allows shai, dynamic, dynamic-lazy)"),
         (None, "audit", "Enforce", "mode audit is not allowed"),
         (None, "shai", "Audit", "Policy public is in mode Audit, which counts as audit and is not allowed"),
         (None, "shai", "Warn", "Policy public is in mode Warn"),

@@ -94,6 +94,19 @@ def test_the_tasks_of_a_release_are_in_the_order_of_their_start() -> None:
     assert members.tasks(RELEASE) == (PipelineTasks("syse", ("indexer",), ("search", "worker")),)
 
 
+def test_tasks_that_others_become_are_not_started() -> None:
+    drafting = resource("Task", "drafting", {"run": "Once", "raisesTo": ["personal"]})
+    pipeline = resource("Pipeline", "p", {"tasks": ["drafting", "personal", "sealed"]})
+    objects = [
+        drafting,
+        resource("Task", "personal", {"raisesTo": ["sealed"]}),
+        resource("Task", "sealed", {}),
+        pipeline,
+    ]
+    release = bundles.release("default", "p", map(bundles.manifest, objects), {})
+    assert members.tasks(release) == (PipelineTasks("p", ("drafting",), ()),)
+
+
 # Rows.
 
 LABELS = st.sampled_from(["", BUNDLE.label])

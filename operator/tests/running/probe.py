@@ -35,9 +35,10 @@ def image(images: Path) -> None:
     for program in ("shai", "shai-supervisor"):
         shutil.copy(ROOT / "build" / "bin" / program, made / "bin")
     shutil.copy(ROOT / "build" / "runtime" / "libshai.so", made / "runtime")
+    sources = ROOT / "runtime" / "tests" / "probe"
     command = [
         "gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{ROOT}/runtime/include", "-o", str(made / "probe" / "probe_worker"),
-        str(ROOT / "runtime" / "tests" / "probe" / "probe_worker.c"),
+        str(sources / "probe_worker.c"), *map(str, sorted(sources.glob("worker_*.c"))),
         f"-L{made}/runtime", "-lshai", "-Wl,-rpath,$ORIGIN/../runtime",
     ]  # fmt: skip
     subprocess.run(command, check=True)

@@ -131,21 +131,28 @@ shai_backend_holds_directories(void)
 }
 
 void
-shai_backend_end_session(void)
+shai_backend_end_session(int connection)
 {
+	(void)connection; /* closed with the session's descriptors */
 	while (has_stub)
 		(void)pause(); /* until the stub ends this session */
 }
 
 int
-shai_backend_channel(void)
+shai_backend_channel(enum shai_mode mode)
 {
+	(void)mode;
 	return SHAI_FD_CHANNEL;
 }
 
-/* The stub reads the channel. */
+int
+shai_backend_decisions(void)
+{
+	return -1;
+}
+
 ssize_t
-shai_backend_receive_transfer(void *buffer, size_t size)
+shai_backend_receive_transfer(int from, uint32_t query, void *buffer, size_t size)
 {
 	struct shai_header request;
 	struct shai_message message;
@@ -153,6 +160,7 @@ shai_backend_receive_transfer(void *buffer, size_t size)
 	struct shai_bytes transfer;
 	int status;
 
+	(void)from, (void)query; /* the stub reads the channel, and takes any record */
 	shai_encode_header(&request, SHAI_STUB_TRANSFER, sizeof(request), shai_exchange_sequence());
 	status =
 	    exchange(&request, sizeof(request), request.sequence, &message, &answer, &transfer);
@@ -212,6 +220,15 @@ directory_of(uint32_t class)
 	class_directory[place].class = class;
 	class_directory[place].descriptor = descriptor;
 	return descriptor;
+}
+
+/* No task can raise its taint here yet, so no directory has SHAI_RIGHT_ASK. */
+int
+shai_backend_ask_open(int directory, const char *name, int flags, mode_t mode)
+{
+	(void)directory, (void)name, (void)flags, (void)mode;
+	errno = EACCES;
+	return -1;
 }
 
 int

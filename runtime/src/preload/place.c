@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "backend.h"
 #include "directories.h"
 #include "preload.h"
 #include "registration.h"
@@ -74,6 +75,9 @@ shai_place_covered(struct shai_place *place, const char *path)
 int
 shai_place_open(const struct shai_place *place, int flags, mode_t mode)
 {
+	bool asks = (place->rights & SHAI_RIGHT_ASK) != 0;
+	int descriptor = -1;
+
 	if (place->placement == SHAI_PLACE_RESERVED) {
 		/*
 		 * The descriptor was closed before, or never given: fail now, not at
@@ -85,7 +89,17 @@ shai_place_open(const struct shai_place *place, int flags, mode_t mode)
 		}
 		return place->descriptor;
 	}
-	return (int)syscall(SYS_openat, place->descriptor, place->name, flags, mode);
+	/*
+	 * Where a task may make names and open nothing, the kernel would make the file before
+	 * it refuses to open it.
+	 */
+	if (!asks || (flags & O_CREAT) == 0)
+		descriptor = (int)syscall(SYS_openat, place->descriptor, place->name, flags, mode);
+	else
+		errno = EACCES;
+	if (descriptor < 0 && errno == EACCES && asks)
+		descriptor = shai_backend_ask_open(place->descriptor, place->name, flags, mode);
+	return descriptor;
 }
 
 /*

@@ -136,7 +136,7 @@ run_task(struct fake_sandbox *fake, fake_task *task, int requests, int monitor)
 	EXPECT(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
 	EXPECT(cap_enter() == 0);
 	EXPECT(shai_backend_prepare() == 0);
-	EXPECT(shai_register("worker") == 0);
+	EXPECT(shai_register("worker", 0) == 0);
 	exit(task());
 }
 

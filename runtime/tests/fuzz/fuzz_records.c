@@ -52,6 +52,19 @@ fuzz_bound(struct shai_bytes record)
 }
 
 static void
+fuzz_grown(struct shai_bytes record)
+{
+	static uint32_t classes[SHAI_CLASSES_MAX];
+	struct shai_grown head;
+
+	if (shai_decode_grown(record, &head, classes) != NULL)
+		return;
+	demand(head.directory_count <= head.class_count);
+	for (uint32_t i = 1; i < head.class_count; i++)
+		demand(classes[i] > classes[i - 1]);
+}
+
+static void
 fuzz_connected(struct shai_bytes record)
 {
 	struct shai_connected connected;
@@ -155,7 +168,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	record = (struct shai_bytes){data + 1, size - 1};
-	switch (data[0] % 10) {
+	switch (data[0] % 11) {
 	case 0:
 		fuzz_registered(record);
 		break;
@@ -183,6 +196,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 8:
 		fuzz_kept(record);
+		break;
+	case 9:
+		fuzz_grown(record);
 		break;
 	default:
 		fuzz_path(record);

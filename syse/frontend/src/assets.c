@@ -17,7 +17,7 @@ static char *
 read_file(const char *path, size_t *size, char *reason, size_t reason_size)
 {
 	FILE *file = fopen(path, "re");
-	char *data;
+	char *data, *shrunk;
 
 	if (file == NULL) {
 		snprintf(reason, reason_size, "read %s: %s", path, strerror(errno));
@@ -40,7 +40,9 @@ read_file(const char *path, size_t *size, char *reason, size_t reason_size)
 	}
 	fclose(file);
 	data[*size] = '\0';
-	return data;
+	/* What is not used would be restored between sessions. */
+	shrunk = realloc(data, *size + PIPELINE_MAX + 1);
+	return shrunk != NULL ? shrunk : data;
 }
 
 /* Returns the content of the only element of this name, or NULL. */

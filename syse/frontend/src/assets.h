@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ASSETS_FILE_MAX (256 * 1024)
+#define ASSETS_FILE_MAX (64 * 1024) /* the page fits into an answer */
 #define ASSETS_POLICY_MAX 512
 
 struct assets {

@@ -162,7 +162,7 @@ on_headers_complete(http_parser *parser)
 	if (parser->method == HTTP_CONNECT)
 		return refuse(request, 405, "this server is not a proxy");
 	if (parser->content_length != ULLONG_MAX && parser->content_length > HTTP_BODY_MAX)
-		return refuse(request, 413, "the request's body exceeds 65536 bytes");
+		return refuse(request, 413, "the request's body exceeds 4096 bytes");
 	reading->wants_continue = reading->expect_length == sizeof CONTINUE - 1 &&
 				  strncasecmp(reading->expect, CONTINUE, sizeof CONTINUE - 1) == 0;
 	return 0;
@@ -174,7 +174,7 @@ on_body(http_parser *parser, const char *data, size_t size)
 	struct http_request *request = ((struct reading *)parser->data)->request;
 
 	if (!append(request->body, sizeof request->body, &request->body_length, data, size))
-		return refuse(request, 413, "the request's body exceeds 65536 bytes");
+		return refuse(request, 413, "the request's body exceeds 4096 bytes");
 	return 0;
 }
 

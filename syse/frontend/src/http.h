@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 #define HTTP_HEADER_MAX 16384 /* request line and header together, in bytes */
-#define HTTP_BODY_MAX 65536
-#define HTTP_ACCEPT_MAX 512 /* the rest is ignored */
+#define HTTP_BODY_MAX 4096    /* logins have some 200 */
+#define HTTP_ACCEPT_MAX 512   /* the rest is ignored */
 
 struct http_connection {
 	int descriptor;    /* borrowed; made non-blocking */

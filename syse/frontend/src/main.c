@@ -188,6 +188,13 @@ load_keys(struct keys *keys, const struct settings *settings, char *reason, size
 	return keys_load(keys, settings->keys, reason, reason_size);
 }
 
+/*
+ * The heap holds a user's profile three times while it is read: received, copied and
+ * parsed. 128 KiB are enough for some 2,000 friends. hiredis reads through 16 KiB of stack.
+ */
+#define SESSION_HEAP ((size_t)128 << 10)
+#define SESSION_STACK ((size_t)48 << 10)
+
 /* Does here, once, what every worker would otherwise do again. */
 static void
 prepare_for_forking(void)
@@ -199,6 +206,7 @@ prepare_for_forking(void)
 	/* Otherwise jansson would open /dev/urandom, possibly during a session. */
 	json_object_seed(randombytes_random() | 1);
 	http_prepare();
+	shai_reserve(SESSION_HEAP, SESSION_STACK);
 #ifdef __GLIBC__
 	malloc_trim(0);
 #endif

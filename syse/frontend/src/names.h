@@ -19,6 +19,8 @@ name_of_mode(enum shai_mode mode)
 		return "shai";
 	case SHAI_MODE_AUDIT:
 		return "audit";
+	case SHAI_MODE_DYNAMIC_LAZY:
+		return "dynamic-lazy";
 	}
 	return "unknown";
 }

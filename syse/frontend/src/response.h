@@ -14,10 +14,10 @@
 
 #define RESPONSE_HEADER_MAX 1024
 /*
- * 64 results of at most some 600 bytes, each byte escaped into at most 6, and the
- * page.
+ * 64 results of at most some 600 bytes, of which a third is escaped into 6 bytes each, and
+ * the page. Not more, since all of it is restored between sessions.
  */
-#define RESPONSE_BODY_MAX (512 * 1024)
+#define RESPONSE_BODY_MAX (128 * 1024)
 
 struct response {
 	int status;

@@ -56,8 +56,8 @@ search_line(struct text *line, const struct worker *worker, uint32_t number, con
 	text_json_plain(&tail, text, size);
 	text_string(&tail, ",\"count\":");
 	text_number(&tail, count);
-	text_string(&tail, worker->session.mode == SHAI_MODE_DYNAMIC ? ",\"checked\":true}\n"
-								     : ",\"checked\":false}\n");
+	text_string(&tail, shai_mode_is_dynamic(worker->session.mode) ? ",\"checked\":true}\n"
+								      : ",\"checked\":false}\n");
 	text_string(line, "{\"query\":");
 	text_number(line, number);
 	text_string(line, ",\"user\":");

@@ -49,7 +49,7 @@ type Calls interface {
 	// ChangeFacts removes, then adds, in one step: no decision sees only a part of it.
 	ChangeFacts(ctx context.Context, change FactChange) (FactResult, error)
 
-	// SetMode switches a pipeline's mode: "baseline", "dynamic", "shai" or "audit".
+	// SetMode switches a pipeline's mode: "baseline", "dynamic", "dynamic-lazy", "shai" or "audit".
 	SetMode(ctx context.Context, pipeline, mode string) (PipelineStatus, error)
 
 	// StartTask starts a task of a pipeline. It does nothing if the task is running.

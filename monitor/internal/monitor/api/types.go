@@ -99,7 +99,7 @@ type AnalysisRun struct {
 // TaskStatus is the state of one task.
 type TaskStatus struct {
 	Name        string     `json:"name"`
-	Run         string     `json:"run"`   // "Once" or "Always"
+	Run         string     `json:"run"`   // "Once", "Always" or, if other tasks become it, "Raised"
 	State       string     `json:"state"` // "Stopped", "Starting", "Running", "Succeeded" or "Failed"
 	Enforcement string     `json:"enforcement"`
 	PID         int        `json:"pid,omitempty"`

@@ -33,6 +33,12 @@ var BareDocuments = []string{"/open/1.txt", "/dropbox/1.txt", "/diary/alice/1.tx
 //go:embed probe.yaml
 var probe string
 
+// Raising is the manifest of pipeline "raising", whose task drafting runs COMMANDS of the
+// program probe_raising. Its variables are those of Probe.
+//
+//go:embed raising.yaml
+var Raising string
+
 // Probe returns the manifest of pipeline "probe", with its key-value store. Besides those of
 // Define, it has the variables PROBE, the folder of the program probe_worker, and KEYVALUE.
 func Probe() string { return strings.ReplaceAll(probe, ", /lib64]", ", $(LINKER)]") }

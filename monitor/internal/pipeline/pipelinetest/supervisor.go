@@ -135,6 +135,9 @@ type Backend struct {
 // Supervises implements [sandbox.Backend], as does Start.
 func (b *Backend) Supervises() bool { return true }
 
+// AsksBeneath implements [sandbox.Backend].
+func (b *Backend) AsksBeneath() bool { return true }
+
 func (b *Backend) Start(_ context.Context, spec sandbox.Spec, _ sandbox.Decider) (sandbox.Task, error) {
 	task := NewTask(spec.Name, os.Getpid())
 	if spec.Sessions == nil {

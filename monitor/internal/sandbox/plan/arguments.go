@@ -49,6 +49,9 @@ var (
 	})
 	// pthread_join waits for the kernel to wake it, without FUTEX_PRIVATE_FLAG.
 	waitingFutexes = []uint32{0, 9, 9 | 0x100} // FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_CLOCK_REALTIME
+	// ARCH_SET_GS, SET_FS, GET_FS and GET_GS. With the others a worker gets what a roll-back
+	// does not restore, such as a shadow stack or the registers of AMX.
+	baseRegisters = []uint32{0x1001, 0x1002, 0x1003, 0x1004}
 	// PR_SET_DUMPABLE is missing on purpose: the monitor cannot read the memory of a task
 	// that is not dumpable, and so not the paths that it asks for. Nor may a task decide
 	// that others can trace it.
@@ -71,14 +74,15 @@ const (
 	// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. clone has no
 	// NEWTIME: there, its bit is part of the exit signal.
 	namespaceFlags = 0x7e020000
-	newTime        = 0x80   // CLONE_NEWTIME, for unshare
-	unixDomain     = 1      // AF_UNIX
-	socketLevel    = 1      // SOL_SOCKET
-	tcpLevel       = 6      // IPPROTO_TCP
-	seekSet        = 0      // SEEK_SET
-	seekCurrent    = 1      // SEEK_CUR
-	seekEnd        = 2      // SEEK_END
-	cloneParent    = 0x8000 // would leave the task's process tree
+	newTime        = 0x80    // CLONE_NEWTIME, for unshare
+	unixDomain     = 1       // AF_UNIX
+	socketLevel    = 1       // SOL_SOCKET
+	tcpLevel       = 6       // IPPROTO_TCP
+	seekSet        = 0       // SEEK_SET
+	seekCurrent    = 1       // SEEK_CUR
+	seekEnd        = 2       // SEEK_END
+	cloneParent    = 0x8000  // would leave the task's process tree
+	cloneThread    = 0x10000 // CLONE_THREAD
 )
 
 // code is a part of a filter in which every path ends in an answer.
@@ -148,9 +152,9 @@ const (
 )
 
 // sharing tests for a mapping through which the task's processes could write to each
-// other. The class table is read-only.
+// other. The class table and a worker's grant are read-only.
 func sharing(yes, no code) code {
-	table := equals(4, []uint32{wire.FDClasses}, withBits(2, writableMapping, yes, no), yes)
+	table := equals(4, []uint32{wire.FDClasses, wire.FDGrant}, withBits(2, writableMapping, yes, no), yes)
 	return withBits(3, sharedMapping, withBits(3, anonymousMapping, yes, table), no)
 }
 
@@ -174,6 +178,19 @@ func descriptors(indices []int, yes, no code) code {
 // the same two-way sockets, so reads from them are restricted in the same way.
 func channel(index int, yes, no code) code {
 	return argument(index, within(wire.FDChannel, wire.FDReservedEnd, yes, no))
+}
+
+// byGate tests that the gate of a sealed worker makes the call, with its own arguments: all that
+// it receives is checked by what follows there. Workers that are not sealed may have other code
+// at that address, but no end of a channel from which they could read.
+func byGate(yes, no code) code {
+	const dontWait = 0x40 // MSG_DONTWAIT
+	result := yes
+	for index, value := range []uint64{wire.GateBuffer + wire.GateRecord, wire.GateRecordMax + 1, dontWait, 0} {
+		result = word(offsetArguments+8*(index+1), value, result, no)
+	}
+	result = word(offsetPointer, wire.RollbackCode+wire.GateReceived, result, no)
+	return argument(0, within(wire.FDChannel, wire.FDChannelChecked, result, no))
 }
 
 // ofSlot tests for an end of a pipe or channel. The sessions of a slot use it one after the other.

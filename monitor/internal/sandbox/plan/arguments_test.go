@@ -191,6 +191,7 @@ var others = []answered{
 	{"clock_gettime", []uint64{0xffffffc2}, notify},
 	{"clock_nanosleep", []uint64{0xffffffc2}, notify},
 	{"timer_create", []uint64{0xffffffc0}, notify},
+	{"rseq", nil, allow}, {"arch_prctl", []uint64{0x1023}, allow},
 }
 
 // TestFilterServing: in a task that serves users the supervisor is asked about every
@@ -221,6 +222,8 @@ func TestFilterServing(t *testing.T) {
 		{"close", []uint64{160}, allow}, {"close_range", []uint64{0, 0}, untouched},
 		{"dup2", []uint64{200, 1}, notify}, {"fcntl", []uint64{1, 4}, notify}, {"fcntl", []uint64{7, 4}, allow},
 		{"futex", []uint64{0, 1}, notify}, {"futex", []uint64{0, 0x81}, allow},
+		{"rseq", nil, enosys}, {"arch_prctl", []uint64{0x1002}, allow},
+		{"arch_prctl", []uint64{0x1023}, einval}, {"arch_prctl", []uint64{0x5001}, einval}, // AMX, a shadow stack
 		{"lseek", []uint64{4}, espipe}, {"lseek", []uint64{200}, allow}, {"lseek", []uint64{200, 0, 4}, einval},
 		{"read", []uint64{4}, notify}, {"read", []uint64{7}, allow}, {"preadv2", []uint64{4}, notify},
 		{"sendfile", []uint64{200, 4}, notify}, {"splice", []uint64{4, 0, 200}, notify},

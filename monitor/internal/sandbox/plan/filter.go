@@ -13,6 +13,10 @@ type filterSpec struct {
 	waived Protection
 	// serving is [Spec.Serving]: the task's supervisor decides which processes are made.
 	serving bool
+	// raises is [Spec.Raises]: what the task writes to the monitor waits for an answer, which
+	// depends on what the task has open. No other process has the same files open, and no
+	// page of its memory is in a pipe.
+	raises bool
 	// ownRoot says that the task has a root of its own, in which no path leads to a file
 	// that it may not read, and holds only descriptors of directories that contain nothing
 	// else: its opens relative to a descriptor run natively.
@@ -29,10 +33,11 @@ const (
 	answerAllow  = 0x7fff0000
 )
 
-// Offsets in struct seccomp_data; arguments are 64 bits, low word first.
+// Offsets in struct seccomp_data; pointer and arguments are 64 bits, low word first.
 const (
 	offsetNumber    = 0
 	offsetArch      = 4
+	offsetPointer   = 8 // the instruction after the call
 	offsetArguments = 16
 )
 
@@ -45,6 +50,8 @@ const (
 // Error numbers of Linux.
 const (
 	errnoEPERM  = 1
+	errnoEINTR  = 4
+	errnoENOMEM = 12
 	errnoEACCES = 13
 	errnoEINVAL = 22
 	errnoENOTTY = 25
@@ -62,7 +69,7 @@ var hotCalls = []string{"read", "write", "openat", "newfstatat"}
 // taskFilter computes the seccomp program of a task. Who answers relies on it:
 // every notification that it receives has passed exactly this program.
 func taskFilter(spec filterSpec) []bpf.Instruction {
-	hot := search(spec.intervals())
+	hot := search(intervals(spec.rule, answer(answerNotify)))
 	for i := len(hotCalls) - 1; i >= 0; i-- {
 		for _, call := range calls {
 			if call.Name == hotCalls[i] {
@@ -112,15 +119,16 @@ type interval struct {
 	rule  code
 }
 
-func (spec filterSpec) intervals() []interval {
+// intervals collects the rules of all known calls. Those after them have the rule after.
+func intervals(ruleOf func(Call) code, after code) []interval {
 	var runs []interval
 	for _, call := range calls {
-		rule := spec.rule(CallOf(call.Number))
+		rule := ruleOf(CallOf(call.Number))
 		if len(runs) == 0 || !equal(runs[len(runs)-1].rule, rule) {
 			runs = append(runs, interval{start: call.Number, rule: rule})
 		}
 	}
-	return append(runs, interval{start: uint32(len(calls)), rule: answer(answerNotify)})
+	return append(runs, interval{start: uint32(len(calls)), rule: after})
 }
 
 // search generates a binary search for the interval that contains the number in the
@@ -161,12 +169,16 @@ func (spec filterSpec) rule(call Call) code {
 		return choose(spec.signalsScoped && !spec.isolatesWorkers(), allow, ask)
 	case reading:
 		return spec.unread(call.arguments[0], ask, allow)
+	case receiving:
+		return spec.unread(call.arguments[0], choose(spec.serving, byGate(allow, ask), ask), allow)
 	case flaggedReading, flaggedWriting:
 		return spec.withoutFlags(call)
 	case writing, bulkWriting:
-		return checked(call.arguments[0], ask, allow)
+		return spec.checked(call.arguments[0], ask, allow)
+	case gifting:
+		return choose(spec.raises, ask, allow)
 	case copying:
-		target := checked(call.arguments[1], ask, allow)
+		target := spec.checked(call.arguments[1], ask, allow)
 		return spec.unread(call.arguments[0], ask, target)
 	case messaging:
 		return equals(call.arguments[0], []uint32{wire.FDMonitor}, allow, ask)
@@ -199,9 +211,17 @@ func (spec filterSpec) valueRule(call Call, allow, ask code) code {
 			equals(0, processOptions, allow, ask))
 	case cloning:
 		others := choose[uint32](spec.serving, namespaceFlags, namespaceFlags|cloneParent)
-		return choose(spec.decidesForks(), ask, withBits(0, others, ask, allow))
+		inside := withBits(0, others, ask, allow)
+		if spec.raises {
+			inside = withBits(0, cloneThread, inside, ask)
+		}
+		return choose(spec.decidesForks(), ask, inside)
 	case forking:
-		return choose(spec.decidesForks(), ask, allow)
+		return choose(spec.decidesForks() || spec.raises, ask, allow)
+	case registering:
+		return choose(spec.serving, answer(answerErrno|errnoENOSYS), allow)
+	case threadOption:
+		return choose(spec.serving, equals(0, baseRegisters, allow, answer(answerErrno|errnoEINVAL)), allow)
 	case timing:
 		return ownClock(0, allow, ask)
 	case waking:
@@ -267,7 +287,7 @@ func (spec filterSpec) seekingRule(call Call, allow code) code {
 // task would see what others have read.
 func (spec filterSpec) withoutFlags(call Call) code {
 	allow, ask := answer(answerAllow), answer(answerNotify)
-	plain := checked(call.arguments[0], ask, allow)
+	plain := spec.checked(call.arguments[0], ask, allow)
 	if call.treatment == flaggedReading {
 		plain = spec.unread(call.arguments[0], ask, allow)
 	}
@@ -276,10 +296,11 @@ func (spec filterSpec) withoutFlags(call Call) code {
 }
 
 // unread tests for descriptors that a task does not read: channels, and in a task that
-// serves users the class table, whose offset its processes share.
+// serves users the class table, the roll-back code and the grant, whose offsets its processes or
+// a worker's sessions share.
 func (spec filterSpec) unread(index int, ofChannel, other code) code {
 	if spec.isolatesWorkers() {
-		other = equals(index, []uint32{wire.FDClasses}, answer(answerNotify), other)
+		other = equals(index, []uint32{wire.FDClasses, wire.FDGrant, wire.FDRollback}, answer(answerNotify), other)
 	}
 	return choose(spec.waives(UnreadChannels), other, channel(index, ofChannel, other))
 }
@@ -297,6 +318,14 @@ func (spec filterSpec) firstReserved() uint32 {
 		return 0
 	}
 	return wire.FDMonitor
+}
+
+// checked tests for a descriptor on whose writes the monitor decides.
+func (spec filterSpec) checked(index int, yes, no code) code {
+	if spec.raises {
+		return equals(index, []uint32{wire.FDMonitor}, yes, checked(index, yes, no))
+	}
+	return checked(index, yes, no)
 }
 
 // decidesForks reports whether the task's supervisor decides on every new process and thread.

@@ -64,6 +64,10 @@ const (
 	eopnotsupp = uint32(answerErrno | errnoEOPNOTSUPP)
 	einval     = uint32(answerErrno | errnoEINVAL)
 	espipe     = uint32(answerErrno | errnoESPIPE)
+	eperm      = uint32(answerErrno | errnoEPERM)
+	eintr      = uint32(answerErrno | errnoEINTR)
+	enomem     = uint32(answerErrno | errnoENOMEM)
+	enotty     = uint32(answerErrno | errnoENOTTY)
 )
 
 // TestFilterWithOwnRoot: a task with a root of its own opens natively relative to every
@@ -83,6 +87,41 @@ func TestFilterWithOwnRoot(t *testing.T) {
 		{"unlinkat", []uint64{160}, notify},
 		{"fchdir", []uint64{160}, notify},
 		{"landlock_restrict_self", []uint64{160}, notify},
+	})
+}
+
+// TestFilterRaising: what a task that may raise its taint writes to the monitor waits for an
+// answer, the task is one process, and no memory of it is in a pipe.
+func TestFilterRaising(t *testing.T) {
+	const thread = 0x3d0f00 // the flags of pthread_create
+	checkAnswers(t, filterSpec{raises: true}, []answered{
+		{"write", []uint64{3}, notify},
+		{"write", []uint64{1<<32 | 3}, notify},
+		{"sendto", []uint64{3}, notify},
+		{"writev", []uint64{3}, notify},
+		{"pwrite64", []uint64{3}, notify},
+		{"pwritev2", []uint64{3, 0, 1, 0, 0, 0}, notify},
+		{"sendfile", []uint64{3, 200}, notify},
+		{"splice", []uint64{200, 0, 3}, notify},
+		{"tee", []uint64{200, 3}, notify},
+		{"write", []uint64{8}, notify},
+		{"write", []uint64{32}, allow},
+		{"write", []uint64{160}, allow},
+		{"recvmsg", []uint64{3}, allow},
+		{"fork", nil, notify},
+		{"vfork", nil, notify},
+		{"clone", []uint64{0x11}, notify},
+		{"clone", []uint64{0x4111}, notify}, // CLONE_VM and CLONE_VFORK
+		{"clone", []uint64{thread}, allow},
+		{"clone", []uint64{thread | 0x20000000}, notify}, // CLONE_NEWPID
+		{"clone3", nil, enosys},
+		{"vmsplice", []uint64{32}, notify},
+	})
+	checkAnswers(t, filterSpec{}, []answered{
+		{"write", []uint64{3}, allow},
+		{"fork", nil, allow},
+		{"clone", []uint64{0x11}, allow},
+		{"vmsplice", []uint64{32}, allow},
 	})
 }
 
@@ -119,8 +158,9 @@ func TestFilterTable(t *testing.T) {
 			want = eopnotsupp
 		case closing:
 			want = untouched
-		case writing, bulkWriting, cloning, forking, mapping, seeking, closingRange, entering, timing:
-			continue // 100 is right for these, or they are native unless somebody is served
+		case writing, bulkWriting, cloning, forking, mapping, seeking, closingRange, entering, timing,
+			threadOption, registering, gifting:
+			continue // 100 is right for these, or they are native unless somebody is served, or the taint may rise
 		}
 		if got := evaluate(t, filter, x86, call.Number, wrong...); got != want {
 			t.Errorf("%s: %#x, want %#x", call.Name, got, want)

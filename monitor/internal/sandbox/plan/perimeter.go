@@ -104,10 +104,12 @@ func accessOf(rights Rights) uint64 {
 		access |= accessReadDir
 	}
 	if rights&Write != 0 {
-		access |= accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile |
-			accessMakeDir
+		access |= accessWriteFile | accessTruncate
 	}
-	if rights&(Read|Write) == Read|Write {
+	if rights&(Write|Names) != 0 {
+		access |= accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir
+	}
+	if rights&(Read|Write) == Read|Write || rights&(List|Names) == List|Names {
 		access |= accessRefer
 	}
 	if rights&Execute != 0 {

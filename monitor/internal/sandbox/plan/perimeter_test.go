@@ -12,12 +12,13 @@ import (
 
 func TestTaskPerimeter(t *testing.T) {
 	spec := Spec{Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}, {"/index", Read | Write},
-		{"/summary", Write}}}
+		{"/summary", Write}, {"/catalogue", List | Names}, {"/box", Names}}}
 	read := uint64(accessReadFile | accessReadDir)
-	write := uint64(accessWriteFile | accessTruncate | accessRemove | accessRemoveDir | accessMakeFile |
-		accessMakeDir)
+	names := uint64(accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir)
+	write := names | accessWriteFile | accessTruncate
 	grants := []Grant{{"/usr", accessExecute}, {"/usr/bin/python3.11", accessReadFile}, {"/view", read},
-		{"/index", read | write | accessRefer}, {"/summary", write}}
+		{"/index", read | write | accessRefer}, {"/summary", write},
+		{"/catalogue", accessReadDir | names | accessRefer}, {"/box", names}}
 	executed := []ExecutedFile{{"/usr/bin/python3", "/usr/bin/python3.11"}}
 	tests := map[int]Perimeter{
 		4: {Files: 1<<15 - 1, Network: accessNetwork, Grants: grants},
@@ -42,7 +43,7 @@ func TestTaskPerimeter(t *testing.T) {
 // TestGrantedIsHandled: a grant of a right that is not handled is an error in
 // the kernel, and a right that is neither would not be enforced at all.
 func TestGrantedIsHandled(t *testing.T) {
-	for rights := range (Read | Write | Execute | List) + 1 {
+	for rights := range (Read | Write | Execute | List | Names) + 1 {
 		for abi := NeededLandlock; abi < 10; abi++ {
 			if access := accessOf(rights); access&^handledFiles(abi) != 0 {
 				t.Errorf("ABI %d, rights %d: access %#x", abi, rights, access)

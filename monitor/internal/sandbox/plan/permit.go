@@ -45,6 +45,7 @@ type Permits struct {
 	leading hierarchies // everything the specification names, and the ancestors: looking
 	written []string    // what the task may write: looking
 	read    hierarchies // what the perimeter lets the program itself read
+	listed  hierarchies // what it lets the program read, or at least list
 }
 
 // hierarchies is a set of directories. It may be large, since a view has as many classes
@@ -87,17 +88,21 @@ func (h hierarchies) hold(name string) bool {
 // name in the specification and under its real path, which realPath returns; it returns the
 // name itself where it finds none.
 func PermitsOf(spec Spec, realPath func(name string) string) Permits {
-	var written, read []string
+	var written, read, listed []string
 	for _, directory := range spec.Perimeter {
-		if directory.Rights&Write != 0 {
+		if directory.Rights&(Write|Names) != 0 {
 			written = append(written, directory.Path)
 		}
 		if directory.Rights&Read != 0 {
 			read = append(read, directory.Path)
 		}
+		if directory.Rights&(Read|List) != 0 {
+			listed = append(listed, directory.Path)
+		}
 	}
 	return Permits{Runtime: spec.Runtime, leading: leadingTo(withReal(spec.paths(), realPath)),
-		written: withReal(written, realPath), read: hierarchiesOf(withReal(read, realPath))}
+		written: withReal(written, realPath), read: hierarchiesOf(withReal(read, realPath)),
+		listed: hierarchiesOf(withReal(listed, realPath))}
 }
 
 func withReal(names []string, realPath func(name string) string) []string {
@@ -171,10 +176,10 @@ func (p Permits) MayRead(path string, by Process) bool {
 	return by.Program && p.read.hold(path)
 }
 
-// MayLock reports whether the task may lock the file at a path: it may read what is in
-// its directory, and write it.
+// MayLock reports whether the task may lock the file at a path: it may list its directory,
+// and write what is in it.
 func (p Permits) MayLock(path string) bool {
-	return Beneath(path, p.written...) && p.read.hold(path)
+	return Beneath(path, p.written...) && p.listed.hold(path)
 }
 
 // IsOwnLink reports whether a path is one of the links beneath /proc/<pid> whose targets

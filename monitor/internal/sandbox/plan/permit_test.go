@@ -62,7 +62,9 @@ func TestPermits(t *testing.T) {
 // TestPermitsOf: a hierarchy is entered under its name and under its real path.
 func TestPermitsOf(t *testing.T) {
 	spec := Spec{Runtime: []string{"/usr"}, RuntimeNames: []string{"/lib"},
-		Perimeter: []Directory{{"/view", Read}, {"/link", Read | Write}, {"/drop/", Write}}}
+		Perimeter: []Directory{{"/view", Read}, {"/link", Read | Write}, {"/drop/", Write},
+			{"/catalogue", List | Names},
+			{"/box", Names}}}
 	links := map[string]string{"/link": "/disk/index", "/lib": "/usr/lib"}
 	p := PermitsOf(spec, func(name string) string {
 		if place, found := links[name]; found {
@@ -84,6 +86,8 @@ func TestPermitsOf(t *testing.T) {
 		{"/disk", true, false, false},
 		{"/disk/other", false, false, false},
 		{"/drop/1", true, false, false},
+		{"/catalogue/1", true, false, true},
+		{"/box/1", true, false, false},
 	} {
 		look := p.Of(test.path, Looking, program) == Permitted
 		if look != test.look || p.MayRead(test.path, program) != test.read || p.MayLock(test.path) != test.locks {

@@ -12,6 +12,7 @@
 //
 //	syscalls.go, callnames.go what happens to every system call
 //	filter.go, arguments.go   the seccomp program computed from it
+//	sealed.go                 the one that a worker gets when it is sealed
 //	perimeter.go              the Landlock domain
 //
 // For FreeBSD, where no calls are filtered:
@@ -128,7 +129,7 @@ func ForLinux(in Input) (Plan, error) {
 	if !in.waives(SyscallFilter) {
 		scoped := domain.Scope&scopeSignal != 0 && !in.waives(PerimeterDomain)
 		result.Filter, err = bpf.Assemble(taskFilter(filterSpec{waived: in.Waived, serving: in.Serving,
-			ownRoot: in.givesRoot(), signalsScoped: scoped}))
+			raises: in.Raises, ownRoot: in.givesRoot(), signalsScoped: scoped}))
 	}
 	return result, err
 }

@@ -26,4 +26,5 @@ const (
 	TaskCgroup                             // a cgroup of its own, which ends it
 	TaskNamespace                          // a PID namespace of its own, where it has neither cgroup nor filter
 	ProcessLimit                           // a limit on the number of its processes
+	Tracelessness                          // refusals in sealed workers
 )

@@ -26,6 +26,7 @@ const (
 	Write                      // write, truncate, create, rename, link within, remove
 	Execute                    // execute, used for a task's runtime only
 	List                       // list directories, and read no file
+	Names                      // create, rename, link within, remove, and open no file
 )
 
 // Directory is a hierarchy granted in the kernel's perimeter.
@@ -111,6 +112,10 @@ type Spec struct {
 	// On Linux such a task can make no threads, and no processes that share memory or
 	// descriptors.
 	Serving bool
+	// Raises says that the program may register again, to raise its taint. On Linux such a
+	// task is one process, which may have threads, and what it writes to the monitor waits
+	// for an answer.
+	Raises bool
 	// Workers is how many of those processes there are at most at the same time.
 	Workers int
 	// CPUs, when not empty, pins the task (sched_setaffinity).

@@ -26,6 +26,7 @@ const (
 	accepting                   // answered by a task's supervisor on FDListen, otherwise refused
 	signalling                  // native where Landlock scopes signals, else the monitor checks the target
 	reading                     // args: descriptors read from; never a channel
+	receiving                   // recvfrom: as reading; the gate of a sealed worker reads its channel
 	flaggedReading              // preadv2: as reading, without flags
 	writing                     // args: descriptor; a checked one asks the monitor
 	bulkWriting                 // args: descriptors written to; never a checked one
@@ -43,6 +44,8 @@ const (
 	controlling   // fcntl: an allow-list of commands, duplication as duplicating; the monitor locks
 	deviceControl // ioctl: an allow-list of requests
 	processOption // prctl: an allow-list of options, one of them with one value only
+	threadOption  // arch_prctl: in a task that serves users, base registers only
+	registering   // rseq: absent in a task that serves users
 	forking       // fork and vfork: in a task that serves users its supervisor decides
 	cloning       // clone: the same; in other tasks no new namespaces
 	onOneself     // arg 0 is a process: only 0, the caller itself
@@ -53,6 +56,7 @@ const (
 	entering      // fchdir: native, except in a root of one's own
 	timing        // arg 0 is a clock: not of another process
 	waking        // futex: wakes only the process's own threads
+	gifting       // vmsplice: refused where a raised taint would be on memory that is in a pipe
 )
 
 // classification lists every system call under its treatment. Numbers in parentheses are
@@ -64,14 +68,14 @@ var classification = map[treatment]string{
 		ftruncate getdents getcwd umask gettimeofday getrlimit getrusage times getuid getgid geteuid
 		getegid getppid getpgrp getgroups getresuid getresgid getpgid getsid capget rt_sigpending rt_sigtimedwait
 		rt_sigsuspend sigaltstack fstatfs getpriority sched_getparam sched_getscheduler sched_get_priority_max
-		sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall arch_prctl setrlimit gettid
+		sched_get_priority_min sched_rr_get_interval mlock munlock mlockall munlockall setrlimit gettid
 		readahead time sched_getaffinity epoll_create getdents64 set_tid_address
 		restart_syscall fadvise64 timer_settime timer_gettime timer_getoverrun timer_delete
 		exit_group epoll_wait epoll_ctl mbind set_mempolicy get_mempolicy
 		waitid ioprio_get pselect6 ppoll set_robust_list sync_file_range epoll_pwait signalfd
 		timerfd_create eventfd fallocate timerfd_settime timerfd_gettime signalfd4 eventfd2 epoll_create1 pipe2
-		getcpu sched_getattr getrandom membarrier mlock2 pkey_mprotect pkey_alloc pkey_free rseq
-		epoll_pwait2 map_shadow_stack mseal vmsplice`,
+		getcpu sched_getattr getrandom membarrier mlock2 pkey_mprotect pkey_alloc pkey_free
+		epoll_pwait2 map_shadow_stack mseal`,
 
 	// The flags of clone3 are in memory, which the filter cannot read. Libraries fall
 	// back to clone after ENOSYS, but after no other error.
@@ -87,7 +91,8 @@ var classification = map[treatment]string{
 	accepting:  `accept accept4`,
 	signalling: `kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo`,
 
-	reading:           `read(0) recvfrom(0) readv(0) pread64(0) preadv(0)`,
+	reading:           `read(0) readv(0) pread64(0) preadv(0)`,
+	receiving:         `recvfrom(0)`,
 	flaggedReading:    `preadv2(0)`,
 	writing:           `write(0) writev(0) sendto(0)`,
 	bulkWriting:       `pwrite64(0) pwritev(0)`,
@@ -104,8 +109,11 @@ var classification = map[treatment]string{
 	controlling:   `fcntl(0)`,
 	deviceControl: `ioctl(0)`,
 	processOption: `prctl`,
+	threadOption:  `arch_prctl`,
+	registering:   `rseq`,
 	forking:       `fork vfork`,
 	cloning:       `clone`,
+	gifting:       `vmsplice`,
 	onOneself:     `prlimit64 get_robust_list`,
 	pairing:       `socketpair`,
 	socketOption:  `setsockopt(0)`,
@@ -200,7 +208,7 @@ func (c Call) Refusal() int {
 	switch c.treatment {
 	case unclassified:
 		return errnoENOSYS
-	case mediated, opening, refusedPath, beneathCapability, reading, flaggedReading, execution:
+	case mediated, opening, refusedPath, beneathCapability, reading, receiving, flaggedReading, execution:
 		return errnoEACCES
 	case deviceControl:
 		return errnoENOTTY

@@ -363,6 +363,7 @@ by_system(const char *attempt, char **a)
 	if (IS("unknown")) return syscall(number(a[0]), 0, 0, 0, 0, 0, 0);
 	if (IS("serve")) return serve(number(a[0]));
 	if (IS("serve-for-ever")) serve_for_ever();
+	if (IS("serve-sealed")) serve_sealed(a[0]);
 	if (IS("open-in-session")) return open_in_session(a[0]);
 	if (IS("read-all")) return read_all(number(a[0]), number(a[1]));
 	if (IS("serve-itself")) return serve_itself();

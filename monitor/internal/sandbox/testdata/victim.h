@@ -52,6 +52,22 @@ long read_all(long first, long count);
 /* Forks workers, as long as it is not asked to terminate. */
 _Noreturn void serve_for_ever(void);
 
+/* Forks workers that are sealed, but deviate somehow before; their clients say what they do. */
+_Noreturn void serve_sealed(const char *deviation);
+
+/* The registers that a session begins with, but RAX, are kept for tell_facts. Called by assembly. */
+void record_registers(void);
+
+/* Makes the arena, which holds a client's program, executable. */
+long allow_programs(void);
+void *program_arena(void);
+
+/* Tells the client the process's number (32 bits), reads its program of so many bytes, and executes it. */
+_Noreturn void run_program(int connection, unsigned long size);
+
+/* Tells the client all that a session finds; ends the session at its next byte. */
+_Noreturn void tell_facts(int connection);
+
 /* A worker made with these flags of clone has a session. */
 long serve_in_clone(long flags);
 

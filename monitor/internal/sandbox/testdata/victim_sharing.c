@@ -152,6 +152,8 @@ share_descriptor(const char *what, const char *path)
 		return leave_offset(SHAI_FD_CLASSES);
 	if (IS("table-read"))
 		return leave_by_reading(SHAI_FD_CLASSES);
+	if (IS("rollback-read"))
+		return leave_by_reading(SHAI_FD_ROLLBACK);
 	return leave_flag(atoi(path));
 }
 

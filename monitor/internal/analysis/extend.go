@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package analysis
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"shai.dev/monitor/internal/catalog"
+)
+
+// Access is something that an instance does and that no plan expected: that it exists, or
+// that it reads a class.
+type Access struct {
+	Instance Instance
+	Class    uint32 // 0: none
+}
+
+// Extend returns the result with accesses that were not expected, and the instances that have
+// gained one. It analyses the instances that the result does not have, and decides whether
+// each instance may read the class. What is validated has its state conditions, like an
+// access that was expected: Update and Expire remove it when they no longer hold, and a run
+// with [Options].Earlier keeps it. The state is the one that the result belongs to.
+func (r *Result) Extend(ctx context.Context, state *catalog.State, accesses []Access, options Options) (*Result,
+	[]Affected, error) {
+	u := r.begin(state, options)
+	u.admit(accesses)
+	for _, access := range accesses {
+		i, found := slices.BinarySearchFunc(u.instances, access.Instance,
+			func(c *Capabilities, instance Instance) int { return c.Instance.compare(instance) })
+		if found && access.Class != 0 && !slices.Contains(u.instances[i].Reads, access.Class) {
+			d := u.at(i)
+			d.mark(&d.reads, access.Class)
+		}
+	}
+	return u.finish(ctx)
+}
+
+// admit adds the instances that the result does not have, if their taint can be built.
+func (u *update) admit(accesses []Access) {
+	added := make(map[string]bool)
+	instances := slices.Clone(u.instances)
+	for _, access := range accesses {
+		name := access.Instance.Name()
+		if _, known := u.old.find(access.Instance); known || added[name] {
+			continue
+		}
+		if _, err := newSubject(u.engine.plan, u.engine.state, access.Instance); err != nil {
+			continue
+		}
+		added[name] = true
+		instances = append(instances, &Capabilities{Instance: access.Instance})
+	}
+	if len(added) == 0 {
+		return
+	}
+	slices.SortFunc(instances, func(a, b *Capabilities) int { return a.Instance.compare(b.Instance) })
+	u.instances, u.fresh = instances, make(map[int]bool)
+	for i, c := range instances {
+		if added[c.Instance.Name()] {
+			u.fresh[i] = true
+			u.at(i).all = true
+		}
+	}
+}
+
+// alsoReads decides whether an instance may read classes that no expectation names.
+func (e *engine) alsoReads(c *Capabilities, classes []uint32) {
+	if len(classes) == 0 {
+		return
+	}
+	who, err := newSubject(e.plan, e.state, c.Instance)
+	if err != nil {
+		return // it has no access
+	}
+	again := make(map[uint32]bool, len(classes))
+	for _, class := range classes {
+		again[class] = true
+	}
+	c.setReads(e.retry(who, read, c.Reads, &c.readsOn, again))
+}
+
+// keep decides again on what an earlier result says that an instance may read, and that this
+// run has not decided on.
+func (e *engine) keep(c *Capabilities, earlier *Result) {
+	if earlier == nil {
+		return
+	}
+	if before, known := earlier.Instance(c.Instance); known {
+		e.alsoReads(c, minus(before.Reads, c.Reads))
+	}
+}
+
+// wanted lists, in ascending order, the classes that an instance read before, and those that
+// are marked.
+func (d *dirty) wanted(before *Capabilities) []uint32 {
+	all := slices.Concat(before.Reads, slices.Collect(maps.Keys(d.reads)))
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+//go:build linux && amd64
+
+package monitor
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/pipeline"
+	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/tasklog"
+)
+
+// TestRaising plays testdata/raising: the commands of one run of probe_raising, the lines that
+// it prints, and what is recorded about it.
+func TestRaising(t *testing.T) {
+	playFolder(t, "testdata/raising", func(t *testing.T, transcript string) string {
+		return playRaising(newRaising(t), transcript)
+	})
+}
+
+// What a program prints after the raise is under the new taint, and what it has printed before
+// does not get under the old one afterwards.
+func TestRaisedOutput(t *testing.T) {
+	s := newRaising(t)
+	s.drafts("shai", "say before", "raise personal close", "say after")
+	task := s.monitor.pipelines["raising"].Task("drafting")
+	for who, reads := range map[string]bool{"": true, "alice": true, "bob": false} {
+		log, err := task.ReadLog(pipeline.Reader{Principal: who})
+		if (err == nil) != reads || reads && !strings.Contains(string(log.Text), "after\n") {
+			t.Errorf("%q reads %q, %v", who, log.Text, err)
+		}
+	}
+	for _, log := range s.logsOf("raising/drafting")[:1] {
+		if text, _, err := tasklog.Read(log, 1<<20); err != nil || strings.Contains(string(text), "after") {
+			t.Errorf("under the old taint: %q, %v", text, err)
+		}
+	}
+}
+
+// A program that is started again begins with the first taint again.
+func TestRaiseEndsWithTheProgram(t *testing.T) {
+	s := newRaising(t)
+	s.drafts("shai", "open public wc /public/notice", "raise personal close")
+	s.records()
+	_, err := s.monitor.StartTask(t.Context(), "raising", "drafting")
+	s.must(err)
+	_, err = s.monitor.WaitTask(t.Context(), "raising", "drafting")
+	s.must(err)
+	if len(s.recordsThat("from drafting to personal; closed: /public/notice (descriptor 160)")) != 1 {
+		t.Errorf("started again, it has not raised its taint again; it printed %q", s.printed("raising/drafting"))
+	}
+}
+
+// BenchmarkRaise measures a raise to an equal taint of a program that holds files open for
+// writing, as the program sees it.
+func BenchmarkRaise(b *testing.B) {
+	for _, held := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprint(held), func(b *testing.B) {
+			s := newRaising(b)
+			lines := strings.Split(s.drafts("shai", "raise personal close", fmt.Sprintf("hold %d /letters/1", held),
+				fmt.Sprintf("time %d equal personal", b.N)), "\n")
+			var took float64
+			if _, err := fmt.Sscanf(lines[2], "%f microseconds", &took); err != nil {
+				b.Fatalf("%q: %v", lines, err)
+			}
+			b.ReportMetric(took, "µs/raise")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// newRaising is a stack with pipeline "raising" and its documents.
+func newRaising(t testing.TB) *stack {
+	s := newStack(t)
+	s.manifests["pipeline.yaml"] = pipelinetest.Raising
+	s.document("/inbox/1.txt")
+	s.document("/news/1.txt")
+	s.options.Define["DATA"] = s.options.Data
+	return s
+}
+
+// playRaising runs a transcript's commands and renders it again with what the program printed.
+func playRaising(s *stack, transcript string) string {
+	p := &player{stack: s}
+	var commands []string
+	for line := range strings.Lines(transcript) {
+		if line = strings.TrimSuffix(line, "\n"); isDone(line) {
+			commands = append(commands, line)
+		}
+	}
+	_, mode, _ := strings.Cut(transcript, "\nmode ")
+	mode, _, _ = strings.Cut(mode, "\n")
+	printed, records := s.drafts(cmp.Or(mode, "shai"), commands...), ""
+	for _, r := range s.records() {
+		if r.Kind == audit.Taint || r.Kind == audit.Denial {
+			records += p.showRecord(r)
+		}
+	}
+	var out strings.Builder
+	for line := range strings.Lines(transcript) {
+		answer := ""
+		switch {
+		case strings.HasPrefix(line, " "):
+			continue
+		case line == "audit\n":
+			answer = records
+		case isDone(strings.TrimSuffix(line, "\n")):
+			answer, printed, _ = strings.Cut(printed, "\n")
+		}
+		out.WriteString(line)
+		for one := range strings.Lines(answer) {
+			fmt.Fprintf(&out, "  %s\n", strings.TrimSuffix(one, "\n"))
+		}
+	}
+	return out.String()
+}
+
+// isDone reports whether the program does what a line of a transcript says.
+func isDone(line string) bool {
+	word, _, _ := strings.Cut(line, " ")
+	return word != "" && word != "#" && word != "audit" && word != "mode"
+}
+
+// drafts runs task drafting with commands, in a mode, and returns what it printed.
+func (s *stack) drafts(mode string, commands ...string) string {
+	s.t.Helper()
+	s.open()
+	s.apply()
+	var quoted []string
+	for _, command := range commands {
+		if head, name, found := strings.Cut(command, "view of "); found {
+			command = head + (&player{stack: s}).viewed("beneath", "view of "+name)
+		}
+		quoted = append(quoted, strconv.Quote(command))
+	}
+	s.manifests["pipeline.yaml"] = strings.NewReplacer(", COMMANDS]", ", "+strings.Join(quoted, ", ")+"]",
+		"mode: shai", "mode: "+mode).Replace(pipelinetest.Raising)
+	s.apply()
+	s.records()
+	other := s.monitor.pipelines["raising"].Task("personal").Status()
+	if other.Run != "Raised" || other.State != "Stopped" {
+		s.t.Errorf("a task that others become: %+v", other)
+	}
+	_, err := s.monitor.StartTask(s.t.Context(), "raising", "drafting")
+	s.must(err)
+	status, err := s.monitor.WaitTask(s.t.Context(), "raising", "drafting")
+	s.must(err)
+	if status.State != "Succeeded" {
+		s.t.Fatalf("the task ended %+v; it printed %q", status, s.printed("raising/drafting"))
+	}
+	return s.printed("raising/drafting")
+}
+
+// printed joins the logs of a task, one for each label, in the order in which they ended.
+func (s *stack) printed(task string) (all string) {
+	for _, log := range s.logsOf(task) {
+		text, _, err := tasklog.Read(log, 1<<20)
+		s.must(err)
+		all += string(text)
+	}
+	return all
+}
+
+// logsOf returns them in this order: the present label's is last. It and the one before are kept.
+// Their times may be equal: most kernels count them in ticks.
+func (s *stack) logsOf(task string) []string {
+	logs, err := filepath.Glob(filepath.Join(s.options.State, "logs", task, "*.log"))
+	s.must(err)
+	if len(logs) < 2 {
+		return logs
+	}
+	of, name, _ := strings.Cut(task, "/")
+	present, err := s.monitor.pipelines[of].Task(name).ReadLog(pipeline.Reader{})
+	s.must(err)
+	if text, _, err := tasklog.Read(logs[0], 1<<20); err != nil || string(text) == string(present.Text) {
+		s.must(err)
+		slices.Reverse(logs)
+	}
+	return logs
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * How a sealed worker's sessions end in the real supervisor, and the next one begins.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "reused.h"
+
+static struct harness h;
+
+static void
+forget(const char *principal)
+{
+	struct shai_control_forget record = {
+	    .header = control_header(SHAI_CONTROL_FORGET, sizeof(record)),
+	    .flags = SHAI_FORGET_END,
+	    .reason = "access was revoked"};
+
+	(void)snprintf(record.principal, sizeof(record.principal), "%s", principal);
+	harness_send(&h, &record, sizeof(record), NULL);
+}
+
+/* Whether a worker has the null device, open for writing, in place of the roll-back code. */
+static bool
+has_no_code(pid_t worker)
+{
+	char path[64], text[64] = "";
+	unsigned long flags = 0;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", worker, SHAI_FD_ROLLBACK);
+	file = fopen(path, "re");
+	EXPECT(file != NULL);
+	while (fgets(text, sizeof(text), file) != NULL)
+		(void)sscanf(text, "flags: %lo", &flags);
+	(void)fclose(file);
+	return (flags & (O_ACCMODE | O_PATH)) == O_WRONLY;
+}
+
+static void
+a_sealed_worker_has_one_session_after_the_other(void **state)
+{
+	const struct shai_control_event *event;
+	struct client client;
+	int file;
+	pid_t worker, next;
+
+	(void)state;
+	reused_start(&h, 3);
+	worker = reused_first(&h, "alice");
+	EXPECT(reused_begin(&h, &client, "bob") == worker);
+	client_open(&client, DOCUMENT_OF_BOB);
+	assert_int_equal(client_opened(&client, &file), 0);
+	client_reset(&client, 5);
+	client_order(&client, RETURN, 1, NULL, 0);
+	EXPECT(client_closed(&client));
+	close(client.socket);
+	event = harness_event(&h, SHAI_EVENT_ENDED);
+	assert_int_equal(event->flags, SHAI_EVENT_ROLLED_BACK);
+	assert_int_equal(event->counters[0], 5);
+	assert_string_equal(event->principal, "bob");
+	assert_string_equal(event->reason, "");
+	/* Its third session is its last one. */
+	EXPECT(reused_begin(&h, &client, "alice") == worker);
+	client_leave(&client);
+	assert_int_equal(harness_event(&h, SHAI_EVENT_ENDED)->flags, 0);
+	harness_seal(&h);
+	next = reused_begin(&h, &client, "alice");
+	EXPECT(next != worker && !has_no_code(next));
+	close(client.socket);
+}
+
+static void
+a_worker_that_is_not_sealed_has_one_session(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct client client;
+	pid_t worker, next;
+
+	(void)state;
+	settings.slots = 1;
+	harness_start(&h, SEALS, &settings);
+	EXPECT(harness_call(&h, -EPERM).notification.data.nr == SYS_seccomp);
+	worker = reused_begin(&h, &client, "alice");
+	EXPECT(!has_no_code(worker));
+	client_order(&client, ACCEPT_AGAIN, 0, NULL, 0);
+	EXPECT(harness_call(&h, -EPERM).session != 0);
+	(void)client_report(&client, NULL, 0);
+	client_reset(&client, 0);
+	EXPECT(client_closed(&client));
+	close(client.socket);
+	assert_int_equal(harness_event(&h, SHAI_EVENT_ENDED)->flags, 0);
+	harness_seal(&h);
+	next = reused_begin(&h, &client, "alice");
+	EXPECT(next != worker && has_no_code(next));
+	close(client.socket);
+}
+
+/* The record is about a call, not about a number, which may be another process's by then. */
+static void
+only_the_call_that_was_verified_seals(void **state)
+{
+	struct shai_control_settings settings = harness_settings();
+	struct shai_control_sealed record = {
+	    .header = control_header(SHAI_CONTROL_SEALED, sizeof(record))};
+	struct shai_control_notification call;
+	struct seccomp_notif_resp answer = {.error = -EPERM};
+	struct client client;
+
+	(void)state;
+	settings.slots = 1;
+	harness_start(&h, SEALS, &settings);
+	call = harness_next_call(&h);
+	record.pid = (int32_t)call.notification.pid;
+	record.id = call.notification.id + 1;
+	harness_send(&h, &record, sizeof(record), NULL);
+	record.id = call.notification.id;
+	record.pid++;
+	harness_send(&h, &record, sizeof(record), NULL);
+	harness_fence(&h);
+	answer.id = call.notification.id;
+	EXPECT(ioctl(h.listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0);
+	/* It accepts as one that is not sealed. */
+	(void)reused_begin(&h, &client, "alice");
+	record.pid--;
+	harness_send(&h, &record, sizeof(record), NULL); /* too late */
+	client_reset(&client, 0);
+	EXPECT(client_closed(&client));
+	close(client.socket);
+	assert_int_equal(harness_event(&h, SHAI_EVENT_ENDED)->flags, 0);
+}
+
+static void
+a_sealed_worker_returns_in_the_code_only(void **state)
+{
+	struct client client;
+
+	(void)state;
+	reused_start(&h, 1024);
+	(void)reused_begin(&h, &client, "alice");
+	client_order(&client, ACCEPT_AGAIN, 0, NULL, 0);
+	EXPECT(harness_call(&h, -EPERM).notification.data.nr == SYS_accept4);
+	assert_int_equal(client_report(&client, NULL, 0).value, -1);
+	client_leave(&client);
+	(void)harness_compare(&h, true);
+}
+
+/* In one turn of the supervisor: whichever comes first, the session ends once. */
+static void
+return_and_revoke(bool first_revoked)
+{
+	const struct shai_control_event *event;
+	struct client client;
+
+	reused_start(&h, 1024);
+	(void)reused_first(&h, "alice");
+	(void)reused_begin(&h, &client, "alice");
+	harness_stand_still(&h);
+	if (first_revoked)
+		forget("alice");
+	client_reset(&client, 1);
+	client_order(&client, RETURN, 1, NULL, 0);
+	EXPECT(client_closed(&client)); /* its accept4 waits, or soon will */
+	close(client.socket);
+	if (!first_revoked)
+		forget("alice");
+	harness_go_on(&h);
+	harness_fence(&h);
+	event = harness_event(&h, SHAI_EVENT_ENDED);
+	assert_string_equal(event->principal, "alice");
+	if ((event->flags & SHAI_EVENT_ROLLED_BACK) == 0)
+		harness_seal(&h); /* it was killed */
+	(void)reused_begin(&h, &client, "bob");
+	close(client.socket);
+	assert_string_equal(harness_event(&h, SHAI_EVENT_ENDED)->principal, "bob");
+	for (size_t i = 0; i < h.events; i++)
+		assert_int_not_equal(h.event[i].kind, SHAI_EVENT_WORKER);
+}
+
+static void
+a_session_that_returns_can_be_revoked(void **state)
+{
+	(void)state;
+	return_and_revoke(false);
+}
+
+static void
+a_session_that_was_revoked_does_not_return(void **state)
+{
+	(void)state;
+	return_and_revoke(true);
+}
+
+/* The word does not end the session, and does not keep it from being ended. */
+static void
+a_session_that_has_reset_and_stays_can_be_revoked(void **state)
+{
+	struct client client;
+
+	(void)state;
+	reused_start(&h, 1024);
+	(void)reused_begin(&h, &client, "alice");
+	client_reset(&client, 7);
+	client_settle(&h, &client);
+	forget("alice");
+	harness_fence(&h);
+	EXPECT(client_closed(&client));
+	close(client.socket);
+	assert_int_equal(harness_event(&h, SHAI_EVENT_ENDED)->counters[0], 7);
+}
+
+static void
+a_worker_that_has_reset_and_stays_is_killed(void **state)
+{
+	const struct shai_control_event *event;
+	struct client client;
+	pid_t worker;
+
+	(void)state;
+	reused_start(&h, 1024);
+	worker = reused_begin(&h, &client, "alice");
+	client_reset(&client, 7);
+	EXPECT(client_closed(&client));
+	close(client.socket);
+	event = harness_event(&h, SHAI_EVENT_ENDED);
+	assert_int_equal(event->flags, 0);
+	assert_string_equal(event->reason, "");
+	harness_seal(&h);
+	EXPECT(reused_begin(&h, &client, "bob") != worker);
+	close(client.socket);
+}
+
+static void
+nothing_is_said_after_a_reset(void **state)
+{
+	struct client client;
+
+	(void)state;
+	reused_start(&h, 1024);
+	(void)reused_begin(&h, &client, "alice");
+	client_reset(&client, 0);
+	client_open(&client, 1);
+	EXPECT(client_closed(&client));
+	close(client.socket);
+	assert_string_equal(harness_event(&h, SHAI_EVENT_VIOLATION)->reason,
+	    "the worker sent a message after the one that ends the session");
+}
+
+/* Without a word: its client's connection, which it has left open, ends nevertheless. */
+static void
+a_session_may_end_without_a_reset(void **state)
+{
+	const struct shai_control_event *event;
+	struct client client;
+	pid_t worker;
+
+	(void)state;
+	reused_start(&h, 1024);
+	worker = reused_first(&h, "alice");
+	EXPECT(reused_begin(&h, &client, "alice") == worker);
+	client_order(&client, RETURN, 0, NULL, 0);
+	EXPECT(client_closed(&client));
+	close(client.socket);
+	event = harness_event(&h, SHAI_EVENT_ENDED);
+	assert_int_equal(event->flags, SHAI_EVENT_ROLLED_BACK);
+	assert_string_equal(event->reason, "the worker ended the session without saying so");
+	EXPECT(reused_begin(&h, &client, "bob") == worker);
+	close(client.socket);
+}
+
+/* The monitor has not answered when the worker returns, and the answer is for nobody else. */
+static void
+a_question_ends_with_its_session(void **state)
+{
+	struct {
+		struct shai_control_relay head;
+		struct shai_opened record;
+	} answer = {.head.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
+	    .record = {.header = {SHAI_WIRE_VERSION, SHAI_OPENED, sizeof(answer.record), 12},
+		.count = 1,
+		.status = {EACCES}}};
+	struct shai_control_relay question;
+	const struct shai_control_event *event;
+	struct client client;
+
+	(void)state;
+	reused_start(&h, 1024);
+	(void)reused_first(&h, "alice");
+	(void)reused_begin(&h, &client, "alice");
+	client_open(&client, DOCUMENT_OF_BOB);
+	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	client_leave(&client);
+	event = harness_event(&h, SHAI_EVENT_ENDED);
+	assert_int_equal(event->flags, SHAI_EVENT_ROLLED_BACK);
+	assert_string_equal(event->reason, ""); /* its reset, which was not read before, counts */
+	(void)reused_begin(&h, &client, "bob");
+	answer.head.session = question.session;
+	harness_send(&h, &answer, sizeof(answer), NULL);
+	harness_fence(&h);
+	client_settle(&h, &client);
+	assert_false(client_has_report(&client));
+	close(client.socket);
+}
+
+int
+main(void)
+{
+#define TEST(name) HARNESS_TEST(name, &h)
+	const struct CMUnitTest tests[] = {
+	    TEST(a_sealed_worker_has_one_session_after_the_other),
+	    TEST(a_worker_that_is_not_sealed_has_one_session),
+	    TEST(only_the_call_that_was_verified_seals),
+	    TEST(a_sealed_worker_returns_in_the_code_only),
+	    TEST(a_session_that_returns_can_be_revoked),
+	    TEST(a_session_that_was_revoked_does_not_return),
+	    TEST(a_session_that_has_reset_and_stays_can_be_revoked),
+	    TEST(a_worker_that_has_reset_and_stays_is_killed),
+	    TEST(nothing_is_said_after_a_reset),
+	    TEST(a_session_may_end_without_a_reset),
+	    TEST(a_question_ends_with_its_session),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
