@@ -199,7 +199,8 @@ func TestWhatIsLearntExpires(t *testing.T) {
 	}
 	class := s.monitor.state().ClassOf(s.id("/albums/bob/1.txt"))
 	s.must(os.RemoveAll(s.monitor.view.Path()))
-	access := analysis.Access{Instance: analysis.Instance{Task: "worker", Arguments: []string{"alice", "de"}}, Class: class}
+	instance := analysis.Instance{Task: "worker", Arguments: []string{"alice", "de"}}
+	access := analysis.Access{Instance: instance, Class: class}
 	if err := s.monitor.learn(t.Context(), "probe", []analysis.Access{access}); err == nil {
 		t.Error("a set is in force without the directory of its class")
 	}
