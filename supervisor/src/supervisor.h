@@ -84,6 +84,7 @@ struct end {
 	int descriptor;        /* of those that workers get */
 	struct source channel; /* of those that the supervisor reads */
 	uint32_t query;        /* that the session's latest transfer answers */
+	int64_t answered;      /* when it came; or when the session was bound */
 	bool paused;           /* not read before the monitor has answered */
 	bool gated;            /* not read: the slot's worker does it, by its grant */
 	struct unread unread;  /* what waited for the worker at the last look */

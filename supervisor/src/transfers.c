@@ -17,6 +17,7 @@
 #define LOOK_EACH SECOND   /* at channels that workers read */
 #define DRAINED_MAX 4096   /* more than a channel holds */
 #define QUERIES_AHEAD 1024 /* queries in a row that nobody answers */
+#define QUERY_TIME (MILLISECOND / 100) /* a worker that reads the channel itself asks no faster */
 
 /* A record of a channel, with room to see that it is too long. */
 struct arrival {
@@ -38,15 +39,29 @@ violate(struct session *session, const char *problem)
 }
 
 /*
+ * How far the number of the next query may be ahead of the latest transfer's. What a worker has
+ * read itself since then is not known here.
+ */
+static uint32_t
+ahead_max(const struct session *session, const struct end *end)
+{
+	int64_t unseen =
+	    session->conversation.gated ? (loop_now() - end->answered) / QUERY_TIME : 0;
+
+	return unseen < UINT32_MAX - QUERIES_AHEAD ? QUERIES_AHEAD + (uint32_t)unseen : UINT32_MAX;
+}
+
+/*
  * Whether a transfer answers a query of the session. A late answer to the slot's former
  * session does not. Numbers that only rise, by little, cannot spell out a text.
  */
 static bool
-is_of_session(struct end *end, const struct shai_transfer *transfer)
+is_of_session(const struct session *session, struct end *end, const struct shai_transfer *transfer)
 {
-	if (transfer->query - end->query > QUERIES_AHEAD)
+	if (transfer->query - end->query > ahead_max(session, end))
 		return false;
 	end->query = transfer->query;
+	end->answered = loop_now();
 	return true;
 }
 
@@ -112,7 +127,7 @@ take(struct supervisor *s, struct session *session, struct end *end, struct byte
 		return;
 	if (problem != NULL)
 		violate(session, problem);
-	else if (is_of_session(end, record.start))
+	else if (is_of_session(session, end, record.start))
 		pass_on(s, session, record);
 }
 
@@ -222,10 +237,8 @@ transfers_tend(struct supervisor *s)
 			struct end *end = &s->slot[i].end[j];
 
 			gated = gated || end->gated;
-			if (!end->gated || !lies_there(end))
-				continue;
-			end->query = end->unread.head.query;
-			watch(end, end->paused, false);
+			if (end->gated && lies_there(end))
+				watch(end, end->paused, false);
 		}
 	s->channels_due = gated ? loop_now() + LOOK_EACH : 0;
 	return s->channels_due == 0 ? INT64_MAX : s->channels_due;
@@ -287,8 +300,10 @@ transfers_begin(struct session *session)
 {
 	struct slot *slot = &session->supervisor->slot[session->slot];
 
-	for (uint32_t i = 0; i < slot->count; i++)
+	for (uint32_t i = 0; i < slot->count; i++) {
 		slot->end[i].query = shai_first_query(session->nonce);
+		slot->end[i].answered = loop_now();
+	}
 }
 
 void

@@ -277,6 +277,24 @@ records_that_a_worker_lets_lie_are_passed_on(void **state)
 	close(client.socket);
 }
 
+/* It has come when the channel was empty already, and the next session asks for nothing yet. */
+static void
+a_late_answer_is_not_passed_on(void **state)
+{
+	struct client former, client;
+
+	(void)state;
+	start(SHAI_MODE_SHAI);
+	former = session_of_alice();
+	client_leave(&former);
+	(void)harness_compare(&h, true);
+	client = session_of_alice();
+	transfer(&former, 0, 3, 4);
+	transfer(&client, 0, 4, 3);
+	expect(&client, 0, 4, 3);
+	close(client.socket);
+}
+
 /* The other end of its channel does not wait for ever. */
 static void
 a_worker_that_does_not_read_is_ended(void **state)
@@ -350,6 +368,7 @@ main(void)
 	    TEST(mode_audit_stops_no_number),
 	    TEST(the_channel_of_a_worker_that_ends_is_read),
 	    TEST(records_that_a_worker_lets_lie_are_passed_on),
+	    TEST(a_late_answer_is_not_passed_on),
 	    TEST(a_worker_that_does_not_read_is_ended),
 	    TEST(the_channel_of_a_worker_that_waits_is_read),
 	    TEST(a_worker_without_grant_passes_nothing_on),
