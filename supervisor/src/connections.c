@@ -151,7 +151,7 @@ place_lasting(struct supervisor *s, const struct worker *worker)
 static int
 place(struct supervisor *s, struct worker *worker, int theirs, int connection)
 {
-	if (worker->sealed && worker->grant != NULL)
+	if (worker->grant != NULL)
 		transfers_leave(s, &s->slot[worker - s->worker]);
 	if (worker->sessions == 0 && place_lasting(s, worker) != 0)
 		return -1;

@@ -21,8 +21,7 @@ reuse_sealed(struct supervisor *s, const struct shai_control_sealed *record)
 
 	if (worker == NULL || worker->state != WORKER_BORN || worker->sealing != record->id)
 		return; /* it has died since */
-	worker->sealed = true;
-	(void)notification_continue(s, record->id);
+	worker->sealed = notification_continue(s, record->id) == 0;
 }
 
 /*
@@ -127,12 +126,22 @@ become_idle(struct supervisor *s, struct worker *worker)
 		worker_become(s, worker, WORKER_IDLE);
 }
 
+/* A worker that is not sealed waits for its one session, whose channel is read here. */
+static void
+note_unsealed(struct supervisor *s, struct worker *worker)
+{
+	if (worker->sealing != 0)
+		s->refused_seal = true;
+	gate_free(worker->grant);
+	worker->grant = NULL;
+}
+
 void
 reuse_waits(struct supervisor *s, struct worker *worker, uint64_t call)
 {
 	worker->waiting = call;
-	if (worker->state == WORKER_BORN && worker->sealing != 0 && !worker->sealed)
-		s->refused_seal = true;
+	if (!worker->sealed)
+		note_unsealed(s, worker);
 	if (worker->state == WORKER_SERVING)
 		end_session(s, worker);
 	else if (worker->state == WORKER_RETURNING && is_sample(worker))

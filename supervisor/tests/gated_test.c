@@ -354,6 +354,24 @@ a_worker_without_grant_passes_nothing_on(void **state)
 	close(client.socket);
 }
 
+/* The monitor has not sealed it, though it had got a grant already. */
+static void
+a_worker_that_is_not_sealed_passes_nothing_on(void **state)
+{
+	struct message message = {
+	    .header = {.version = SHAI_WIRE_VERSION, .type = SHAI_TRANSFER, .size = 16 + 12}};
+	struct client client;
+
+	(void)state;
+	harness_start(&h, READS, NULL);
+	(void)harness_call(&h, -EOPNOTSUPP);
+	client = session_of_alice();
+	client_order(&client, SEND, 0, &message, 16 + 12);
+	assert_string_equal(harness_event(&h, SHAI_EVENT_VIOLATION)->reason,
+	    "the worker sent a record of a channel that it does not read");
+	close(client.socket);
+}
+
 #define TEST(name) HARNESS_TEST(name, &h)
 
 int
@@ -372,6 +390,7 @@ main(void)
 	    TEST(a_worker_that_does_not_read_is_ended),
 	    TEST(the_channel_of_a_worker_that_waits_is_read),
 	    TEST(a_worker_without_grant_passes_nothing_on),
+	    TEST(a_worker_that_is_not_sealed_passes_nothing_on),
 	};
 
 	return cmocka_run_group_tests_name("gated", tests, NULL, NULL);
