@@ -122,7 +122,7 @@ func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.
 	if !ok {
 		return sandbox.Verdict{Errno: unix.EPERM, Reason: "no channel has this number"}
 	}
-	decision := p.decide(actor{task.subject(), wire.ModeDynamic, task.tracked.Load()}, policy.Write, conduit)
+	decision := p.decide(task.actor(wire.ModeDynamic), policy.Write, conduit)
 	return verdict(decision.Allowed, decision.Reason)
 }
 

@@ -250,6 +250,14 @@ func (f *fixture) recorded(reason string) (found bool) {
 	return found
 }
 
+// starts makes the task act as if its program had just been started.
+func (t *Task) starts() *acting {
+	a := t.newActing()
+	a.tracked = a.track()
+	t.acting.Store(a)
+	return a
+}
+
 // bare is the pipeline of pipelinetest.Bare, not analysed.
 func bare(t testing.TB) *fixture {
 	t.Helper()

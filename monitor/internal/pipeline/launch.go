@@ -11,9 +11,60 @@ import (
 	"path/filepath"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
+
+// sandboxSpec returns what the program is started with, but for its output and what the
+// monitor does for it meanwhile, and completes how it acts. It refuses a task that the
+// policies forbid what its manifest asks for. release closes the descriptors.
+func (t *Task) sandboxSpec(now *acting) (spec sandbox.Spec, release func(), err error) {
+	p := t.pipeline
+	confined := p.Mode() != wire.ModeBaseline
+	if confined && len(t.spec.Parameters) == 0 {
+		for _, r := range t.roles {
+			if err := t.checkFlows(r.subject, r.placements); err != nil {
+				return spec, nil, err
+			}
+		}
+	}
+	roots, err := t.runtime()
+	if err != nil {
+		p.refused(t.roles[0].subject, "start", "", err.Error())
+		return spec, nil, err
+	}
+	now.asks = p.Mode().IsDynamic() && p.services.Backend.AsksBeneath()
+	perimeter, err := t.perimeter(confined, now)
+	if err != nil {
+		return spec, nil, err
+	}
+	if len(t.spec.Parameters) == 0 {
+		now.tracked = now.track()
+	}
+	spec.Spec = plan.Spec{
+		Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
+		Runtime: roots, RuntimeNames: t.spec.Runtime,
+		Perimeter: perimeter, Capabilities: t.directories(), User: p.user, Confined: confined,
+		Serving: len(t.spec.Parameters) > 0, Raises: t.raises(), Workers: len(p.slots.channels), Limits: t.limits(),
+		CPUs: p.services.Options.CPUs,
+	}
+	spec.Descriptors, release, err = t.descriptors()
+	return spec, release, err
+}
+
+// limits returns the resources that the task and each of its processes may use.
+func (t *Task) limits() plan.Limits {
+	resources := t.spec.Resources
+	if resources == nil {
+		return plan.Limits{}
+	}
+	return plan.Limits{
+		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
+		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // never negative
+		Processes: uint64(resources.Processes),             //nolint:gosec // never negative
+	}
+}
 
 // directories returns the directory capabilities in the order of their numbers. A task
 // with parameters gets none: each worker gets the directories of its user's set together
@@ -140,13 +191,12 @@ func (t *Task) environment() []string {
 
 // follow copies the program's output to the log file of the label that the output has by
 // then, and watches for the line that says that the program is ready. The channel ready is
-// that of the program's start, as is its running taint. Lines that cannot be written are
-// lost, and the first of them in a row is reported.
-func (t *Task) follow(output *os.File, ready chan struct{}, running *tracked) {
+// that of the program's start. Lines that cannot be written are lost, and the first of them in a row is reported.
+func (t *Task) follow(output *os.File, ready chan struct{}, now *acting) {
 	defer output.Close()
 	log := &labelledLog{}
 	defer log.close()
-	failure := log.follow(t.logPath(t.outputLabel(running))) // a task that prints nothing has a log, too
+	failure := log.follow(t.logPath(now.outputLabel())) // a task that prints nothing has a log, too
 	lost := func(before error) {
 		if failure != nil && before == nil {
 			t.pipeline.services.Logger.Error("task output is lost", "task", t.name, "error", failure)
@@ -158,7 +208,7 @@ func (t *Task) follow(output *os.File, ready chan struct{}, running *tracked) {
 		line, err := reader.ReadSlice('\n')
 		if len(line) > 0 {
 			before := failure
-			failure = log.write(t.logPath(t.outputLabel(running)), line)
+			failure = log.write(t.logPath(now.outputLabel()), line)
 			lost(before)
 		}
 		if bytes.Equal(bytes.TrimSpace(line), []byte(readyLine)) { // now that it is in the log

@@ -17,9 +17,8 @@ import (
 )
 
 // outputLabel is the label of what a task prints: its taint, and what it has read beyond that
-// in a dynamic mode. The program of a task with
-// parameters has read no user's data, and its sessions print nowhere: what it prints has no
-// obligations.
+// in a dynamic mode. The program of a task with parameters has read no user's data, and its
+// sessions print nowhere: what it prints has no obligations.
 type outputLabel struct {
 	policy.Label
 	unknown bool // mode baseline: the task may have read anything, and its sessions print
@@ -32,16 +31,15 @@ func (l outputLabel) String() string {
 	return l.Label.String()
 }
 
-// outputLabel returns the label of what a start of the task prints that has this running taint;
-// nil is none.
-func (t *Task) outputLabel(running *tracked) outputLabel {
-	if t.pipeline.Mode() == wire.ModeBaseline {
+// outputLabel returns the label of what this start of the task prints now.
+func (a *acting) outputLabel() outputLabel {
+	if a.task.pipeline.Mode() == wire.ModeBaseline {
 		return outputLabel{unknown: true}
 	}
-	if running != nil {
-		return outputLabel{Label: running.label()}
+	if a.tracked != nil {
+		return outputLabel{Label: a.tracked.label()}
 	}
-	return outputLabel{Label: t.roles[0].subject.Taint}
+	return outputLabel{Label: a.role.Load().subject.Taint}
 }
 
 // logPath returns the file of what the task prints under a label. What it has printed under
@@ -118,7 +116,7 @@ var (
 // ReadLog returns what the task has printed, if the reader may read it. It wraps ErrDenied if
 // not; the error's text is then the policies' reason.
 func (t *Task) ReadLog(reader Reader) (Log, error) {
-	label := t.outputLabel(t.tracked.Load())
+	label := t.acting.Load().outputLabel()
 	if err := t.mayReadLog(label, reader); err != nil {
 		return Log{}, err
 	}

@@ -240,7 +240,7 @@ func (p *Pipeline) actorOf(started sandbox.Task, caller sandbox.Caller) actor {
 		return s.actor()
 	}
 	if task := p.taskOf(started); task != nil {
-		return actor{task.subject(), p.Mode(), task.tracked.Load()}
+		return task.actor(p.Mode())
 	}
 	return actor{Subject: decision.Subject{Task: started.Name(), Instance: started.Name()}, mode: wire.ModeShai}
 }

@@ -64,7 +64,7 @@ func (a *acting) raise(request wire.Register, caller sandbox.Stopped) error {
 	raised := to.with(keeps.ends)
 	a.role.Store(raised)
 	read, _ := p.endsOf(raised.ends())
-	a.task.tracked.Load().raise(to.subject.Taint, read, a.held(raised, keeps.files))
+	a.tracked.raise(to.subject.Taint, read, a.held(raised, keeps.files))
 	return a.place(to, caller)
 }
 
@@ -104,7 +104,7 @@ func (a *acting) mayTake(to *role) error {
 		return err
 	}
 	_, written := p.endsOf(to.ends())
-	if err := a.task.tracked.Load().mayHold(to.subject, written, p.services.state(), time.Now()); err != nil {
+	if err := a.tracked.mayHold(to.subject, written, p.services.state(), time.Now()); err != nil {
 		return err
 	}
 	for _, directory := range a.writes {

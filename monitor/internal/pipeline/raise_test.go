@@ -53,11 +53,7 @@ func drafting(t *testing.T, changes ...string) (*fixture, *acting) {
 	f := newFixture(t, "raising", SessionLimits{})
 	f.document("/inbox/1.txt")
 	f.apply(strings.NewReplacer(changes...).Replace(pipelinetest.Raising))
-	task := f.tasks["drafting"]
-	a := task.newActing()
-	task.acting.Store(a)
-	task.tracked.Store(a.track())
-	return f, a
+	return f, f.tasks["drafting"].starts()
 }
 
 // handle is a file of the data directory that is open for writing.
@@ -113,7 +109,7 @@ func TestRaise(t *testing.T) {
 			if !slices.Equal(process.placed, test.placed) {
 				t.Errorf("placed at %v, want %v", process.placed, test.placed)
 			}
-			if is := a.role.Load().name; is != test.becomes || a.task.subject().Instance != is {
+			if is := a.role.Load().name; is != test.becomes || a.task.role().subject.Instance != is {
 				t.Errorf("it is %s, want %s", is, test.becomes)
 			}
 			if said := f.recorded("from drafting to personal; closed: "); said != (test.becomes == "personal") {
@@ -221,7 +217,7 @@ func TestRunningTaintIsRaised(t *testing.T) {
 	if !opens("/inbox/1.txt", unix.O_RDONLY) || opens("/public/a", unix.O_WRONLY) {
 		t.Error("after the raise it does not read, or writes what does not keep its taint")
 	}
-	if label := f.tasks["drafting"].outputLabel(f.tasks["drafting"].tracked.Load()); !strings.Contains(label.String(), "alices") {
+	if label := f.tasks["drafting"].acting.Load().outputLabel(); !strings.Contains(label.String(), "alices") {
 		t.Errorf("what it prints is under %s", label)
 	}
 }
@@ -292,7 +288,7 @@ func TestRaisedTaintKeepsTheFormerOne(t *testing.T) {
 	if writes() {
 		t.Error("without the fact it writes to alice what only the staff may read")
 	}
-	if label := f.tasks["drafting"].outputLabel(f.tasks["drafting"].tracked.Load()); !strings.Contains(label.String(), "staff") {
+	if label := f.tasks["drafting"].acting.Load().outputLabel(); !strings.Contains(label.String(), "staff") {
 		t.Errorf("what it prints is under %s", label)
 	}
 }

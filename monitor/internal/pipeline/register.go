@@ -17,18 +17,18 @@ import (
 )
 
 // serveMessages answers the task's own messages, but not those of its workers.
-func (t *Task) serveMessages(now *acting, e *endpoint) {
+func (a *acting) serveMessages(e *endpoint) {
 	buffer := make([]byte, 1024)
 	for {
 		size, err := e.receive(buffer)
 		if err == nil {
-			err = now.handle(e, buffer[:size], nil)
+			err = a.handle(e, buffer[:size], nil)
 		}
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed):
 			return // the task has ended; of a killed keeper's task some processes may still hold the other end
 		case err != nil:
-			t.pipeline.refused(t.subject(), "message", "", err.Error())
+			a.task.pipeline.refused(a.role.Load().subject, "message", "", err.Error())
 			e.close()
 			return
 		}

@@ -94,8 +94,9 @@ func rolesOf(p *Pipeline, tasks []manifest.Task, bind Bind) ([]*role, error) {
 
 // acting is the role of one start of a task.
 type acting struct {
-	task *Task
-	role atomic.Pointer[role]
+	task    *Task
+	role    atomic.Pointer[role]
+	tracked *tracked // its running taint; nil if the task has parameters, and before the first start
 
 	mu sync.Mutex // held while the taint is raised
 	// writes are the directories that the kernel lets the program write.
@@ -114,8 +115,11 @@ func (t *Task) newActing() *acting {
 // role returns the role of the task's last start.
 func (t *Task) role() *role { return t.acting.Load().role.Load() }
 
-// subject returns what accesses of the task are decided for.
-func (t *Task) subject() decision.Subject { return t.role().subject }
+// actor returns for whom accesses of the task are decided in a mode.
+func (t *Task) actor(mode wire.Mode) actor {
+	now := t.acting.Load()
+	return actor{now.role.Load().subject, mode, now.tracked}
+}
 
 // roleNamed returns the role of the task with this name, nil if it has none.
 func (t *Task) roleNamed(name string) *role {

@@ -139,21 +139,16 @@ func (s *session) reset(_ uint64, message wire.Message) error {
 }
 
 // subject returns the subject that the session acts for: its user, or an unbound worker.
-func (s *session) subject() decision.Subject {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.holds != nil {
-		return s.who
-	}
-	return decision.Subject{Task: s.task.name, Instance: s.task.name + "(unbound)"}
-}
+func (s *session) subject() decision.Subject { return s.actor().Subject }
 
 // actor returns for whom the session's accesses are decided.
 func (s *session) actor() actor {
-	who := s.subject()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return actor{who, s.mode, s.tracked}
+	if s.holds == nil {
+		return actor{Subject: decision.Subject{Task: s.task.name, Instance: s.task.name + "(unbound)"}, mode: s.mode}
+	}
+	return actor{s.who, s.mode, s.tracked}
 }
 
 // hold gives the session its user's capability set.

@@ -106,7 +106,7 @@ func TestWhatASessionLosesByAChange(t *testing.T) {
 func TestRefusedStartsSayWhy(t *testing.T) {
 	p := bare(t)
 	conduit, _ := p.services.conduitNamed("/diary/alice/1.txt")
-	found := p.decideAhead(p.tasks["collector"].subject(), policy.Read, conduit)
+	found := p.decideAhead(p.tasks["collector"].role().subject, policy.Read, conduit)
 	const want = `only alice, or whoever "friends/alice" lists as friend may read it (diary, owner alice); the task may pass what it reads on to anybody [`
 	if found.Allowed || !strings.HasPrefix(found.Reason, want) {
 		t.Errorf("%s; want %s", found.Reason, want)

@@ -14,7 +14,6 @@ import (
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/sandbox"
-	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -35,11 +34,10 @@ type Task struct {
 	pipeline   *Pipeline
 	name       string
 	spec       manifest.TaskSpec
-	roles      []*role                 // its own, then those that its program may take
-	placements []placement             // descriptors it gets at its start
-	perSession []placement             // descriptors each of its workers gets with a session
-	acting     atomic.Pointer[acting]  // of the present or last start
-	tracked    atomic.Pointer[tracked] // the same; nil if the task has parameters
+	roles      []*role                // its own, then those that its program may take
+	placements []placement            // descriptors it gets at its start
+	perSession []placement            // descriptors each of its workers gets with a session
+	acting     atomic.Pointer[acting] // of the present or last start
 
 	mu       sync.Mutex
 	state    string
@@ -145,7 +143,7 @@ func (t *Task) Start(ctx context.Context) error {
 	return err
 }
 
-// launch builds the specification and starts the program. Called with mu held.
+// launch starts the program. Called with mu held.
 func (t *Task) launch(ctx context.Context) (err error) {
 	p := t.pipeline
 	t.endpoint = nil
@@ -154,54 +152,24 @@ func (t *Task) launch(ctx context.Context) (err error) {
 			t.endpoint.close()
 		}
 	}()
-	confined := p.Mode() != wire.ModeBaseline
-	if confined && len(t.spec.Parameters) == 0 {
-		for _, r := range t.roles {
-			if err := t.checkFlows(r.subject, r.placements); err != nil {
-				return err
-			}
-		}
-	}
-	roots, err := t.runtime()
-	if err != nil {
-		p.refused(t.roles[0].subject, "start", "", err.Error())
-		return err
-	}
-	descriptors, release, err := t.descriptors()
+	now := t.newActing()
+	spec, release, err := t.sandboxSpec(now)
 	if err != nil {
 		return err
 	}
 	defer release()
-	now := t.newActing()
-	now.asks = p.Mode().IsDynamic() && p.services.Backend.AsksBeneath()
-	perimeter, err := t.perimeter(confined, now)
-	if err != nil {
-		return err
-	}
 	t.acting.Store(now)
-	if len(t.spec.Parameters) == 0 {
-		t.tracked.Store(now.track())
-	}
-	output, followed, err := t.followOutput()
+	output, followed, err := t.followOutput(now)
 	if err != nil {
 		return err
 	}
 	defer output.Close()
+	spec.Stdout, spec.Stderr = output, output
 	sessions := newSupervised(t)
-	spec := sandbox.Spec{
-		Spec: plan.Spec{
-			Name: t.name, Command: t.spec.Command, Environment: t.environment(), WorkingDirectory: "/",
-			Runtime: roots, RuntimeNames: t.spec.Runtime,
-			Perimeter: perimeter, Capabilities: t.directories(), User: p.user, Confined: confined,
-			Serving: len(t.spec.Parameters) > 0, Raises: t.raises(), Workers: len(p.slots.channels), Limits: t.limits(),
-			CPUs: p.services.Options.CPUs,
-		},
-		Descriptors: descriptors, Stdout: output, Stderr: output,
-	}
 	if t.supervises() {
 		spec.Sessions, spec.SessionsPerWorker = sessions, p.limits().PerWorker
 	}
-	if t.raises() && confined {
+	if spec.Confined && spec.Raises {
 		spec.Raising = raising{now, t.endpoint}
 	}
 	started, err := p.services.Backend.Start(ctx, spec, p)
@@ -211,7 +179,7 @@ func (t *Task) launch(ctx context.Context) (err error) {
 	}
 	t.started, t.launched = started, time.Now()
 	t.since = t.launched
-	go t.serveMessages(now, t.endpoint)
+	go now.serveMessages(t.endpoint)
 	go t.supervise(started, sessions, t.endpoint, followed)
 	p.record(audit.Event{Kind: audit.Task, Task: t.name, Operation: "start", Allowed: true,
 		Reason: fmt.Sprintf("process %d, mode %s", started.PID(), p.Mode().String())})
@@ -221,30 +189,17 @@ func (t *Task) launch(ctx context.Context) (err error) {
 // followOutput returns a pipe for the program's output, and follows it. The channel is
 // closed when all ends of the pipe are closed and its content has been read. Called
 // with mu held.
-func (t *Task) followOutput() (output *os.File, followed <-chan struct{}, err error) {
+func (t *Task) followOutput(now *acting) (output *os.File, followed <-chan struct{}, err error) {
 	log, output, err := os.Pipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make output pipe of task %s: %w", t.name, err)
 	}
-	ended, ready, running := make(chan struct{}), t.ready, t.tracked.Load()
+	ended, ready := make(chan struct{}), t.ready
 	go func() {
 		defer close(ended)
-		t.follow(log, ready, running)
+		t.follow(log, ready, now)
 	}()
 	return output, ended, nil
-}
-
-// limits returns the resources that the task and each of its processes may use.
-func (t *Task) limits() plan.Limits {
-	resources := t.spec.Resources
-	if resources == nil {
-		return plan.Limits{}
-	}
-	return plan.Limits{
-		Memory:    uint64(resources.MemoryMegabytes) << 20, //nolint:gosec // manifests bound it, and it is not negative
-		OpenFiles: uint64(resources.OpenFiles),             //nolint:gosec // never negative
-		Processes: uint64(resources.Processes),             //nolint:gosec // never negative
-	}
 }
 
 // outputGrace is how long the output of a program that has ended may take to end, too. A
@@ -331,7 +286,7 @@ func (t *Task) Status() TaskStatus {
 	defer t.mu.Unlock()
 	status := TaskStatus{
 		Name: t.name, Run: t.run(), State: t.state, Message: t.message, Restarts: t.restarts, LastEnd: t.lastEnd,
-		Enforcement: t.enforcement(), Output: t.outputLabel(t.tracked.Load()).String(),
+		Enforcement: t.enforcement(), Output: t.acting.Load().outputLabel().String(),
 	}
 	if t.started != nil {
 		status.PID = t.started.PID()

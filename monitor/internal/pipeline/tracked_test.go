@@ -73,7 +73,7 @@ func TestRunningTaintOfATask(t *testing.T) {
 		for _, mode := range dynamicModes {
 			p, self := bare(t), os.Getpid()
 			collector := p.tasks["collector"]
-			collector.tracked.Store(collector.newActing().track())
+			collector.starts()
 			for i, step := range test.steps {
 				p.SwitchTo(step.mode)
 				if step.mode.IsDynamic() {
@@ -96,7 +96,7 @@ func TestOutputIsUnderTheRunningTaint(t *testing.T) {
 	p.SwitchTo(wire.ModeDynamic)
 	collector := p.tasks["collector"]
 	mayRead := func(who string) bool {
-		label := collector.outputLabel(collector.tracked.Load())
+		label := collector.acting.Load().outputLabel()
 		return collector.mayReadLog(label, Reader{Principal: who, Region: "de"}) == nil
 	}
 	for _, step := range []struct {
@@ -110,7 +110,7 @@ func TestOutputIsUnderTheRunningTaint(t *testing.T) {
 		{name: "started again", start: true, bob: true, carol: true},
 	} {
 		if step.start {
-			collector.tracked.Store(collector.newActing().track())
+			collector.starts()
 		}
 		if step.reads != "" {
 			if verdict := p.opens(pipelinetest.NewTask("collector", self), self, step.reads, unix.O_RDONLY); verdict.Errno != 0 {
