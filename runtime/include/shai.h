@@ -178,7 +178,8 @@ SHAI_API const char *shai_reason(void);
  *
  * Returns 0, or -1 with errno:
  *   EBUSY              something that the new taint may not write to is open, or the
- *                      process has other threads
+ *                      process has other threads, or more than 16,384 descriptors or
+ *                      mappings
  *   EOPNOTSUPP         taints cannot be raised on this system
  *   EACCES and others  the monitor refused for another reason: shai_reason() says which
  *   ENAMETOOLONG       instance is longer than SHAI_NAME_MAX - 1 bytes

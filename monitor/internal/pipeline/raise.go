@@ -37,6 +37,10 @@ func (a *acting) raise(request wire.Register, caller sandbox.Stopped) error {
 	if caller == nil {
 		return unraised{unix.EOPNOTSUPP, "taints cannot be raised on this system yet; start another task"}
 	}
+	handles, err := examine(caller)
+	if err != nil {
+		return err
+	}
 	p.services.Binding.RLock()
 	defer p.services.Binding.RUnlock()
 	if err := a.isAtLeast(from, to); err != nil {
@@ -46,10 +50,7 @@ func (a *acting) raise(request wire.Register, caller sandbox.Stopped) error {
 	if err := a.mayTake(to); err != nil {
 		return err
 	}
-	against, keeps, err := a.against(from, to, caller)
-	if err != nil {
-		return err
-	}
+	against, keeps := a.against(from, to, handles)
 	if err := against.mayClose(request.Flags&wire.RegisterClose != 0); err != nil {
 		return err
 	}
@@ -130,27 +131,36 @@ type kept struct {
 	files []policy.Conduit // open for writing
 }
 
-// against decides on everything that the process has open.
-func (a *acting) against(from, to *role, caller sandbox.Stopped) (found obstacles, keeps kept, err error) {
-	p := a.task.pipeline
+// examine returns what the process could write to.
+func examine(caller sandbox.Stopped) ([]sandbox.Handle, error) {
 	handles, err := caller.Writable()
-	if errors.Is(err, sandbox.ErrThreads) {
-		return nil, kept{}, unraised{unix.EBUSY, "the task has other threads; raise its taint before they start, or after they have ended"}
+	switch {
+	case errors.Is(err, sandbox.ErrThreads):
+		return nil, unraised{unix.EBUSY, "the task has other threads; raise its taint before they start, or after they have ended"}
+	case errors.Is(err, sandbox.ErrTooMany):
+		return nil, unraised{unix.EBUSY, fmt.Sprintf("the task has more than %d descriptors or mappings; close some before it "+
+			"raises its taint", sandbox.ExaminedMax)}
+	case err != nil:
+		return nil, fmt.Errorf("examine what the task has open: %w", err)
 	}
-	if err != nil {
-		return nil, kept{}, fmt.Errorf("examine what the task has open: %w", err)
-	}
+	return handles, nil
+}
+
+// against decides on everything that the process has open, once for each file.
+func (a *acting) against(from, to *role, handles []sandbox.Handle) (found obstacles, keeps kept) {
+	written := map[string]writtenFile{}
 	for _, handle := range handles {
-		conduit, known := p.services.conduitAt(handle.Path)
-		if known && p.decideAhead(to.subject, policy.Write, conduit).Allowed {
-			keeps.files = append(keeps.files, conduit)
-			continue
+		file, decided := written[handle.Path]
+		if !decided {
+			file = a.fileAt(to, handle.Path)
+			written[handle.Path] = file
+			if file.allowed {
+				keeps.files = append(keeps.files, file.conduit)
+			}
 		}
-		name := handle.Path
-		if known {
-			name = conduit.Name
+		if !file.allowed {
+			found = append(found, obstacle{handle.Number, file.name})
 		}
-		found = append(found, obstacle{handle.Number, name})
 	}
 	for _, place := range from.ends() {
 		if a.task.checkFlows(to.subject, []placement{place}) == nil {
@@ -159,7 +169,23 @@ func (a *acting) against(from, to *role, caller sandbox.Stopped) (found obstacle
 		}
 		found = append(found, obstacle{int(place.capability.Number), place.end.conduit})
 	}
-	return found, keeps, nil
+	return found, keeps
+}
+
+// writtenFile is a file that is open for writing.
+type writtenFile struct {
+	name    string
+	conduit policy.Conduit
+	allowed bool // under the taint that the process wants
+}
+
+func (a *acting) fileAt(to *role, path string) writtenFile {
+	p := a.task.pipeline
+	conduit, known := p.services.conduitAt(path)
+	if !known {
+		return writtenFile{name: path}
+	}
+	return writtenFile{conduit.Name, conduit, p.decideAhead(to.subject, policy.Write, conduit).Allowed}
 }
 
 // mayClose refuses what cannot be closed, and, unless the task asks for it, to close anything.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,24 +23,25 @@ import (
 
 // stoppedProcess stands for a process that waits for an answer.
 type stoppedProcess struct {
-	open    []sandbox.Handle
-	threads bool
-	during  func() // called while it is examined
-	fails   int    // the number at which nothing can be placed
-	placed  []int
+	open      []sandbox.Handle
+	wrong     error  // about examining it
+	examining func() // called while it is examined
+	placing   func() // called while something is placed
+	fails     int    // the number at which nothing can be placed
+	placed    []int
 }
 
 func (s *stoppedProcess) Writable() ([]sandbox.Handle, error) {
-	if s.during != nil {
-		s.during()
+	if s.examining != nil {
+		s.examining()
 	}
-	if s.threads {
-		return nil, sandbox.ErrThreads
-	}
-	return s.open, nil
+	return s.open, s.wrong
 }
 
 func (s *stoppedProcess) Place(number int, _ *os.File) error {
+	if s.placing != nil {
+		s.placing()
+	}
 	if number == s.fails {
 		return errors.New("it is gone")
 	}
@@ -89,8 +91,10 @@ func TestRaise(t *testing.T) {
 			reason: "unmap it): mapping of /public/a", becomes: "drafting"},
 		{name: "a mapping that it may use", flags: wire.RegisterClose, files: map[int]string{-1: "/letters/a"},
 			placed: []int{printedEnd, answersEnd}, becomes: "personal"},
-		{name: "threads", process: stoppedProcess{threads: true}, flags: wire.RegisterClose, status: unix.EBUSY,
-			reason: "other threads", becomes: "drafting"},
+		{name: "threads", process: stoppedProcess{wrong: sandbox.ErrThreads}, flags: wire.RegisterClose,
+			status: unix.EBUSY, reason: "other threads", becomes: "drafting"},
+		{name: "too much to examine", process: stoppedProcess{wrong: sandbox.ErrTooMany}, flags: wire.RegisterClose,
+			status: unix.EBUSY, reason: "more than 16384 descriptors or mappings", becomes: "drafting"},
 		{name: "what cannot be closed", process: stoppedProcess{fails: printedEnd}, flags: wire.RegisterClose,
 			status: unix.EACCES, reason: "close printed (descriptor 32)", becomes: "drafting"},
 		{name: "what cannot be given", process: stoppedProcess{fails: answersEnd}, flags: wire.RegisterClose,
@@ -119,20 +123,59 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-// No facts and no bundle change while a process is examined.
+// Facts and bundle stay the same from the decisions until the process has what it may have, and
+// may change while the process, which may have much open, is examined.
 func TestRaiseIsOneStep(t *testing.T) {
 	f, a := drafting(t)
-	examined := false
-	process := &stoppedProcess{during: func() {
-		examined = true
+	canChange := func() bool {
 		if f.services.Binding.TryLock() {
 			f.services.Binding.Unlock()
-			t.Error("the state can change while the process is examined")
+			return true
 		}
-	}}
+		return false
+	}
+	examined, placed := false, false
+	process := &stoppedProcess{
+		examining: func() {
+			examined = true
+			if !canChange() {
+				t.Error("the state cannot change while the process is examined")
+			}
+		},
+		placing: func() {
+			placed = true
+			if canChange() {
+				t.Error("the state can change between the decisions and their effect")
+			}
+		},
+	}
 	a.register(wire.Register{Instance: "personal", Flags: wire.RegisterClose}, process)
-	if !examined || !f.services.Binding.TryLock() {
-		t.Error("it was not examined, or the state can never change again")
+	if !examined || !placed || !canChange() {
+		t.Errorf("examined: %v, placed: %v, or the state can never change again", examined, placed)
+	}
+}
+
+// A file is decided on once, whatever the number of descriptors: each decision may be recorded.
+func TestRaiseDecidesOnceOnAFile(t *testing.T) {
+	const alices = `sKeyIs(\"alice\"). update :- true."`
+	f, a := drafting(t, alices, alices+", mode: Audit")
+	process := &stoppedProcess{}
+	for number := range 1000 {
+		process.open = append(process.open, f.handle(170+number, "/public/"+strconv.Itoa(number%2)))
+	}
+	f.records()
+	answer := a.register(wire.Register{Instance: "personal", Flags: wire.RegisterClose}, process)
+	if answer.Status != 0 {
+		t.Fatalf("status %v, %q", unix.Errno(answer.Status), answer.Reason)
+	}
+	denials := 0
+	for _, r := range f.records() {
+		if r.Operation == "write" && strings.HasPrefix(r.Conduit, "/public/") {
+			denials++
+		}
+	}
+	if denials != 2 {
+		t.Errorf("%d decisions on two files were recorded", denials)
 	}
 }
 

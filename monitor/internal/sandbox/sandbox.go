@@ -165,8 +165,9 @@ type Raising interface {
 type Stopped interface {
 	// Writable returns what the process could write to: open files and mappings of files, but
 	// not what is at reserved numbers, nor pipes and sockets that the process has made itself.
-	// If the process has other threads, it returns [ErrThreads]; otherwise nothing changes in
-	// the process until the call is answered.
+	// If the process has other threads, it returns [ErrThreads], and if it has more than
+	// [ExaminedMax] descriptors or mappings, [ErrTooMany]; otherwise nothing changes in the
+	// process until the call is answered.
 	Writable() ([]Handle, error)
 	// Place puts a copy of a file at a number of the process, in the place of what is there.
 	Place(number int, file *os.File) error
@@ -180,6 +181,12 @@ type Handle struct {
 
 // ErrThreads is the error about a process that has other threads than the one that waits.
 var ErrThreads = errors.New("the process has other threads")
+
+// ExaminedMax is how many descriptors, and how many mappings, of a process are examined.
+const ExaminedMax = 1 << 14
+
+// ErrTooMany is the error about a process that has more.
+var ErrTooMany = fmt.Errorf("the process has more than %d descriptors or mappings", ExaminedMax)
 
 // Supervisor is where the monitor's records for a task's supervisor go. It is safe for
 // concurrent use.

@@ -5,7 +5,10 @@
 package sandbox
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -59,6 +62,9 @@ func (s stopped) Writable() ([]Handle, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := fewMappings(r.proc("maps")); err != nil {
+		return nil, err
+	}
 	mappings, err := writableMappings(r.proc("smaps"))
 	if err != nil {
 		return nil, err
@@ -92,9 +98,12 @@ func writableDescriptors(directory string) ([]Handle, error) {
 		return nil, errGone
 	}
 	defer open.Close()
-	names, err := open.Readdirnames(-1)
+	names, err := open.Readdirnames(ExaminedMax + 1)
 	if err != nil {
 		return nil, errGone
+	}
+	if len(names) > ExaminedMax {
+		return nil, ErrTooMany
 	}
 	var handles []Handle
 	for _, name := range names {
@@ -149,6 +158,29 @@ const removedMark = " (deleted)"
 // sharedFlag marks a mapping, in smaps, that writes to its file, or would after mprotect: the
 // kernel does not set it if the file was not open for writing.
 const sharedFlag = "sh"
+
+// fewMappings returns [ErrTooMany] if a process has more mappings than are examined: for smaps
+// the kernel would walk the pages of each.
+func fewMappings(mapsPath string) error {
+	maps, err := os.Open(mapsPath)
+	if err != nil {
+		return errGone
+	}
+	defer maps.Close()
+	lines := bufio.NewReader(maps)
+	for range ExaminedMax + 1 {
+		_, err := lines.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			// The line goes on: one with a long path counts more than once.
+		case err != nil:
+			return errGone
+		}
+	}
+	return ErrTooMany
+}
 
 // writableMappings lists a process's mappings that write to files.
 func writableMappings(smapsPath string) ([]Handle, error) {
