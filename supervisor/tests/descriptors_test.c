@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "harness.h"
+#include "documents_asked.h"
 
 #define FEW 1400 /* the launcher's descriptors are moved to numbers up to 770 */
 #define USERS 6
@@ -115,30 +115,6 @@ connect_silently(void)
 	return client_connect(&h);
 }
 
-/* Answers a worker's question about a document with a file. */
-static void
-send_document(int file)
-{
-	struct {
-		struct shai_control_relay head;
-		struct shai_open request;
-	} question;
-	struct {
-		struct shai_control_relay head;
-		struct shai_opened record;
-	} answer = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer))},
-	    .record = {.header = {.version = SHAI_WIRE_VERSION,
-			   .type = SHAI_OPENED,
-			   .size = sizeof(answer.record),
-			   .sequence = 12},
-		.count = 1}};
-	const struct descriptors with = {.number = {file}, .count = 1};
-
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-	answer.head.session = question.head.session;
-	harness_send(&h, &answer, sizeof(answer), &with);
-}
-
 /*
  * As many as may wait by the settings, and more than there are descriptors for: this process
  * has fewer others open than the supervisor, which has the ends of slots.
@@ -149,6 +125,8 @@ no_more_connections_wait_than_leave_room_for_answers(void **state)
 	static int waiting[FEW];
 	size_t count = 0;
 	struct client clients[SLOTS];
+	struct question question;
+	struct descriptors with = {.count = 1};
 	int file;
 
 	(void)state;
@@ -162,7 +140,9 @@ no_more_connections_wait_than_leave_room_for_answers(void **state)
 	for (size_t i = 0; i < FEW; i++) /* each lets the supervisor accept some */
 		harness_fence(&h);
 	client_open(&clients[0], DOCUMENT_OF_BOB);
-	send_document(h.output);
+	question = question_about(&h, 1);
+	with.number[0] = h.output;
+	question_answer(&h, &question, (int32_t[]){0}, &with);
 	assert_int_equal(client_opened(&clients[0], &file), 0);
 	for (size_t i = 0; i < count; i++)
 		(void)close(waiting[i]);

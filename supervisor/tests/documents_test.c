@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "harness.h"
+#include "documents_asked.h"
 
 static struct harness h;
 
@@ -35,25 +35,6 @@ opens_directories_and_documents_of_the_set_only(void **state)
 	close(client.socket);
 }
 
-/* Answers a question about a document: nobody may read it. */
-static void
-refuse_document(uint64_t session)
-{
-	struct {
-		struct shai_control_relay head;
-		struct shai_opened record;
-	} answer = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
-			.session = session},
-	    .record = {.header = {.version = SHAI_WIRE_VERSION,
-			   .type = SHAI_OPENED,
-			   .size = sizeof(answer.record),
-			   .sequence = 12},
-		.count = 1,
-		.status = {EACCES}}};
-
-	harness_send(&h, &answer, sizeof(answer), NULL);
-}
-
 /* Documents that the monitor has to decide on, and those that it has opened. */
 static void
 asks_the_monitor_about_other_documents(void **state)
@@ -67,15 +48,8 @@ asks_the_monitor_about_other_documents(void **state)
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
 	for (size_t i = 0; i < COUNT(others); i++) {
-		struct {
-			struct shai_control_relay head;
-			struct shai_open request;
-		} question;
-
 		client_open(&client, others[i]);
-		(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-		assert_int_equal(question.request.conduit[0], others[i]);
-		refuse_document(question.head.session);
+		question_refuse(&h, others[i]);
 		assert_int_equal(client_opened(&client, &file), EACCES);
 	}
 	close(client.socket);
@@ -85,10 +59,7 @@ asks_the_monitor_about_other_documents(void **state)
 static void
 asks_the_monitor_one_question_at_a_time(void **state)
 {
-	struct {
-		struct shai_control_relay head;
-		struct shai_open request;
-	} question;
+	struct question question;
 	struct client client;
 	int file;
 	char byte;
@@ -99,17 +70,13 @@ asks_the_monitor_one_question_at_a_time(void **state)
 	(void)client_bind(&client, "alice");
 	client_open(&client, DOCUMENT_OF_BOB);
 	client_open(&client, DOCUMENT_PRIVATE);
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	question = question_about(&h, 1);
 	harness_fence(&h);
 	assert_int_equal(recv(h.control, &byte, 1, MSG_PEEK | MSG_DONTWAIT), -1);
-	for (int i = 0; i < 2; i++) {
-		refuse_document(question.head.session);
-		assert_int_equal(client_opened(&client, &file), EACCES);
-		if (i == 0)
-			(void)harness_receive(
-			    &h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-	}
-	assert_int_equal(question.request.conduit[0], DOCUMENT_PRIVATE);
+	question_answer(&h, &question, (int32_t[]){EACCES}, NULL);
+	assert_int_equal(client_opened(&client, &file), EACCES);
+	question_refuse(&h, DOCUMENT_PRIVATE);
+	assert_int_equal(client_opened(&client, &file), EACCES);
 	close(client.socket);
 }
 
@@ -133,20 +100,6 @@ client_grown(const struct client *client)
 	return report.value;
 }
 
-/* Expects a question about a document, and refuses it. */
-static void
-expect_question(uint32_t id)
-{
-	struct {
-		struct shai_control_relay head;
-		struct shai_open request;
-	} question;
-
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-	assert_int_equal(question.request.conduit[0], id);
-	refuse_document(question.head.session);
-}
-
 /* However often the set grows, a worker that does not ask gets no message that it has to read. */
 static void
 a_set_that_grows_reaches_live_sessions(void **state)
@@ -162,12 +115,12 @@ a_set_that_grows_reaches_live_sessions(void **state)
 	harness_set(&h, "alice", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES);
 	harness_fence(&h);
 	client_open(&client, DOCUMENT_OF_BOB);
-	expect_question(DOCUMENT_OF_BOB); /* the set is for later sessions */
+	question_refuse(&h, DOCUMENT_OF_BOB); /* the set is for later sessions */
 	assert_int_equal(client_opened(&client, &file), EACCES);
 	harness_set(&h, "bob", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE);
 	harness_fence(&h);
 	client_open(&client, DOCUMENT_OF_BOB);
-	expect_question(DOCUMENT_OF_BOB); /* the set is another's */
+	question_refuse(&h, DOCUMENT_OF_BOB); /* the set is another's */
 	assert_int_equal(client_opened(&client, &file), EACCES);
 	for (int i = 0; i < 500; i++)
 		harness_set(&h, "alice", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE);
@@ -196,7 +149,7 @@ a_set_that_grows_comes_before_the_monitors_answer(void **state)
 	harness_set(&h, "alice", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE);
 	harness_fence(&h);
 	client_open(&client, DOCUMENT_PRIVATE);
-	expect_question(DOCUMENT_PRIVATE);
+	question_refuse(&h, DOCUMENT_PRIVATE);
 	(void)client_grown(&client);
 	assert_int_equal(client_opened(&client, &file), EACCES);
 	close(client.socket);
@@ -218,7 +171,7 @@ in_mode_audit_no_set_grows(void **state)
 	harness_set(&h, "alice", 2, SHAI_SET_ANALYZED | SHAI_SET_LEAVES | SHAI_SET_LIVE);
 	harness_fence(&h);
 	client_open(&client, DOCUMENT_OF_BOB);
-	expect_question(DOCUMENT_OF_BOB);
+	question_refuse(&h, DOCUMENT_OF_BOB);
 	assert_int_equal(client_opened(&client, &file), EACCES);
 	close(client.socket);
 }
@@ -256,7 +209,7 @@ the_monitor_decides_on_everything(enum shai_mode mode)
 	assert_int_equal(send(h.channel, &transfer, 12, 0), 12);
 	client_settle(&h, &client);
 	client_open(&client, 3);
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	(void)question_about(&h, 1);
 	close(client.socket);
 }
 

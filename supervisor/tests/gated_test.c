@@ -9,15 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "harness.h"
+#include "documents_asked.h"
 #include "shai_gate.h"
 
 static struct harness h;
-
-struct message {
-	struct shai_header header;
-	struct shai_transfer transfer;
-};
 
 static void
 start(enum shai_mode mode)
@@ -40,25 +35,9 @@ session_of_alice(void)
 	return client;
 }
 
-static uint32_t
-query_of(const struct client *client, uint32_t query)
-{
-	return shai_first_query(client->connected.nonce) + query;
-}
-
-/* Writes a transfer of two numbers that answers a query of the client's session. */
-static void
-transfer(const struct client *client, uint32_t query, uint32_t first, uint32_t second)
-{
-	struct shai_transfer record = {
-	    .query = query_of(client, query), .conduit = {first, second}};
-
-	assert_int_equal(send(h.channel, &record, 16, 0), 16);
-}
-
 /* The worker calls the gate. Returns the result, and what is in the gate's buffer. */
 static int
-receive(const struct client *client, uint32_t query, struct message *out)
+receive(const struct client *client, uint32_t query, struct passed *out)
 {
 	uint8_t buffer[SHAI_GATE_BUFFER_SIZE];
 	uint32_t wanted = query_of(client, query);
@@ -74,59 +53,20 @@ receive(const struct client *client, uint32_t query, struct message *out)
 static void
 assert_received(const struct client *client, uint32_t query, uint32_t first, uint32_t second)
 {
-	struct message message;
+	struct passed passed;
 
-	assert_int_equal(receive(client, query, &message), 16);
-	assert_int_equal(message.transfer.query, query_of(client, query));
-	assert_int_equal(message.transfer.conduit[0], first);
-	assert_int_equal(message.transfer.conduit[1], second);
+	assert_int_equal(receive(client, query, &passed), 16);
+	expect_transfer(&passed, client, query, first, second);
 }
 
 static void
 assert_not_received(const struct client *client, uint32_t query, int error)
 {
-	static const struct message zero;
-	struct message message;
+	static const struct passed zero;
+	struct passed passed;
 
-	assert_int_equal(receive(client, query, &message), -error);
-	assert_memory_equal(&message, &zero, sizeof(zero));
-}
-
-/* The monitor is asked about documents, and answers about each with a status. */
-static void
-answer(uint32_t count, const int32_t *status)
-{
-	struct {
-		struct shai_control_relay head;
-		struct shai_open request;
-	} question;
-	struct {
-		struct shai_control_relay head;
-		struct shai_opened record;
-	} message = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(message))},
-	    .record = {.header = {.version = SHAI_WIRE_VERSION,
-			   .type = SHAI_OPENED,
-			   .size = sizeof(message.record)},
-		.count = count}};
-
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-	assert_int_equal(question.request.count, count);
-	message.head.session = question.head.session;
-	memcpy(message.record.status, status, count * sizeof(*status));
-	harness_send(&h, &message, sizeof(message), NULL);
-}
-
-/* The supervisor passes a transfer like this on. */
-static void
-expect(const struct client *client, uint32_t query, uint32_t first, uint32_t second)
-{
-	struct message message;
-
-	assert_int_equal(client_report(client, &message, sizeof(message)).size, 16 + 16);
-	assert_int_equal(message.header.type, SHAI_TRANSFER);
-	assert_int_equal(message.transfer.query, query_of(client, query));
-	assert_int_equal(message.transfer.conduit[0], first);
-	assert_int_equal(message.transfer.conduit[1], second);
+	assert_int_equal(receive(client, query, &passed), -error);
+	assert_memory_equal(&passed, &zero, sizeof(zero));
 }
 
 static void
@@ -137,15 +77,15 @@ a_worker_reads_what_its_set_has(void **state)
 	(void)state;
 	start(SHAI_MODE_SHAI);
 	client = client_begin(&h);
-	transfer(&client, 0, 3, 4); /* of a session without a user */
+	channel_write(&h, &client, 0, 3, 4); /* of a session without a user */
 	assert_not_received(&client, 0, EAGAIN);
 	(void)client_bind(&client, "alice");
 	for (uint32_t query = 0; query < 3000;
 	     query += 500) { /* its numbers may rise by any step */
-		transfer(&client, query, 3, 0);
+		channel_write(&h, &client, query, 3, 0);
 		assert_received(&client, query, 3, 0);
 	}
-	transfer(&client, 7, 3, 4);
+	channel_write(&h, &client, 7, 3, 4);
 	assert_not_received(&client, 8, EAGAIN);
 	harness_fence(&h);
 	assert_false(client_has_report(&client)); /* the supervisor has read nothing */
@@ -155,16 +95,18 @@ a_worker_reads_what_its_set_has(void **state)
 static void
 the_monitor_decides_on_other_documents(void **state)
 {
+	struct question question;
 	struct client client;
 
 	(void)state;
 	start(SHAI_MODE_SHAI);
 	client = session_of_alice();
-	transfer(&client, 2000, DOCUMENT_OF_BOB, CLASS_TABLE + 5);
-	transfer(&client, 2001, 3, 4);
+	channel_write(&h, &client, 2000, DOCUMENT_OF_BOB, CLASS_TABLE + 5);
+	channel_write(&h, &client, 2001, 3, 4);
 	assert_not_received(&client, 2000, EINPROGRESS);
-	answer(2, (int32_t[]){0, EACCES});
-	expect(&client, 2000, DOCUMENT_OF_BOB, 0);
+	question = question_about(&h, 2);
+	question_answer(&h, &question, (int32_t[]){0, EACCES}, NULL);
+	client_passed(&client, 2000, DOCUMENT_OF_BOB, 0);
 	assert_received(&client, 2001, 3, 4);
 	close(client.socket);
 }
@@ -184,7 +126,7 @@ malformed_records_are_violations(void **state)
 	}
 	event = harness_event(&h, SHAI_EVENT_VIOLATION);
 	assert_non_null(strstr(event->reason, "the session's channel carried a transfer"));
-	transfer(&client, 0, 3, 4);
+	channel_write(&h, &client, 0, 3, 4);
 	assert_received(&client, 0, 3, 4);
 	close(client.socket);
 }
@@ -198,16 +140,16 @@ nothing_is_left_for_the_next_session(void **state)
 	(void)state;
 	start(SHAI_MODE_SHAI);
 	client = session_of_alice();
-	transfer(&client, 0, 3, 4);
+	channel_write(&h, &client, 0, 3, 4);
 	client_leave(&client);
 	(void)harness_compare(&h, true);
 	(void)harness_event(&h, SHAI_EVENT_ENDED);
 	client = client_begin(&h);
-	transfer(&client, 0, 3, 4);
+	channel_write(&h, &client, 0, 3, 4);
 	assert_not_received(&client, 0, EAGAIN);
 	(void)client_bind(&client, "bob");
 	assert_not_received(&client, 0, EAGAIN);
-	transfer(&client, 1, 3, 4);
+	channel_write(&h, &client, 1, 3, 4);
 	assert_received(&client, 1, 3, 4);
 	close(client.socket);
 }
@@ -222,7 +164,7 @@ a_set_that_grows_is_in_the_grant(void **state)
 	client = session_of_alice();
 	harness_set(&h, "alice", 2, SHAI_SET_LEAVES | SHAI_SET_LIVE);
 	harness_fence(&h);
-	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
+	channel_write(&h, &client, 0, DOCUMENT_OF_BOB, 3);
 	assert_received(&client, 0, DOCUMENT_OF_BOB, 3);
 	close(client.socket);
 }
@@ -235,7 +177,7 @@ mode_audit_stops_no_number(void **state)
 	(void)state;
 	start(SHAI_MODE_AUDIT);
 	client = session_of_alice();
-	transfer(&client, 0, DOCUMENT_OF_BOB, UINT32_MAX);
+	channel_write(&h, &client, 0, DOCUMENT_OF_BOB, UINT32_MAX);
 	assert_received(&client, 0, DOCUMENT_OF_BOB, UINT32_MAX);
 	close(client.socket);
 }
@@ -252,7 +194,7 @@ the_channel_of_a_worker_that_ends_is_read(void **state)
 	client_order(&client, EXIT, 0, NULL, 0);
 	(void)harness_event(&h, SHAI_EVENT_ENDED);
 	for (uint32_t i = 0; i < 2000; i++)
-		transfer(&client, i, 3, 4);
+		channel_write(&h, &client, i, 3, 4);
 	close(client.socket);
 }
 
@@ -265,14 +207,14 @@ records_that_a_worker_lets_lie_are_passed_on(void **state)
 	(void)state;
 	start(SHAI_MODE_SHAI);
 	client = session_of_alice();
-	transfer(&client, 5000, 3, 4);
-	expect(&client, 5000, 3, 4);
-	transfer(&client, 5001, 4, 3);
-	expect(&client, 5001, 4, 3);
+	channel_write(&h, &client, 5000, 3, 4);
+	client_passed(&client, 5000, 3, 4);
+	channel_write(&h, &client, 5001, 4, 3);
+	client_passed(&client, 5001, 4, 3);
 	client_leave(&client);
 	(void)harness_compare(&h, true);
 	client = session_of_alice();
-	transfer(&client, 0, 3, 4);
+	channel_write(&h, &client, 0, 3, 4);
 	assert_received(&client, 0, 3, 4);
 	close(client.socket);
 }
@@ -289,9 +231,9 @@ a_late_answer_is_not_passed_on(void **state)
 	client_leave(&former);
 	(void)harness_compare(&h, true);
 	client = session_of_alice();
-	transfer(&former, 0, 3, 4);
-	transfer(&client, 0, 4, 3);
-	expect(&client, 0, 4, 3);
+	channel_write(&h, &former, 0, 3, 4);
+	channel_write(&h, &client, 0, 4, 3);
+	client_passed(&client, 0, 4, 3);
 	close(client.socket);
 }
 
@@ -308,7 +250,7 @@ a_worker_that_does_not_read_is_ended(void **state)
 	event = harness_event(&h, SHAI_EVENT_BOUND);
 	assert_int_equal(kill(event->worker, SIGSTOP), 0);
 	for (uint32_t query = 0; query < 2000; query++)
-		transfer(&client, query, 3, 4);
+		channel_write(&h, &client, query, 3, 4);
 	event = harness_event(&h, SHAI_EVENT_ENDED);
 	assert_string_equal(event->reason, "the worker does not read its messages");
 	close(client.socket);
@@ -319,7 +261,7 @@ static void
 the_channel_of_a_worker_that_waits_is_read(void **state)
 {
 	struct client client;
-	struct message message;
+	struct passed passed;
 
 	(void)state;
 	start(SHAI_MODE_SHAI);
@@ -328,12 +270,12 @@ the_channel_of_a_worker_that_waits_is_read(void **state)
 	(void)harness_compare(&h, true);
 	(void)harness_event(&h, SHAI_EVENT_ENDED);
 	for (uint32_t i = 0; i < 2000; i++)
-		transfer(&client, i, 3, 4);
+		channel_write(&h, &client, i, 3, 4);
 	client = session_of_alice();
-	transfer(&client, 0, 3, 4);
-	while (receive(&client, 0, &message) == -EAGAIN)
+	channel_write(&h, &client, 0, 3, 4);
+	while (receive(&client, 0, &passed) == -EAGAIN)
 		; /* the gate drops those that are left */
-	assert_int_equal(message.transfer.query, query_of(&client, 0));
+	assert_int_equal(passed.transfer.query, query_of(&client, 0));
 	close(client.socket);
 }
 
@@ -341,14 +283,14 @@ the_channel_of_a_worker_that_waits_is_read(void **state)
 static void
 a_worker_without_grant_passes_nothing_on(void **state)
 {
-	struct message message = {
+	struct passed passed = {
 	    .header = {.version = SHAI_WIRE_VERSION, .type = SHAI_TRANSFER, .size = 16 + 12}};
 	struct client client;
 
 	(void)state;
 	harness_start(&h, SERVES, NULL);
 	client = session_of_alice();
-	client_order(&client, SEND, 0, &message, 16 + 12);
+	client_order(&client, SEND, 0, &passed, 16 + 12);
 	assert_string_equal(harness_event(&h, SHAI_EVENT_VIOLATION)->reason,
 	    "the worker sent a record of a channel that it does not read");
 	close(client.socket);
@@ -358,7 +300,7 @@ a_worker_without_grant_passes_nothing_on(void **state)
 static void
 a_worker_that_is_not_sealed_passes_nothing_on(void **state)
 {
-	struct message message = {
+	struct passed passed = {
 	    .header = {.version = SHAI_WIRE_VERSION, .type = SHAI_TRANSFER, .size = 16 + 12}};
 	struct client client;
 
@@ -366,7 +308,7 @@ a_worker_that_is_not_sealed_passes_nothing_on(void **state)
 	harness_start(&h, READS, NULL);
 	(void)harness_call(&h, -EOPNOTSUPP);
 	client = session_of_alice();
-	client_order(&client, SEND, 0, &message, 16 + 12);
+	client_order(&client, SEND, 0, &passed, 16 + 12);
 	assert_string_equal(harness_event(&h, SHAI_EVENT_VIOLATION)->reason,
 	    "the worker sent a record of a channel that it does not read");
 	close(client.socket);

@@ -13,9 +13,7 @@ static struct harness h;
 static void
 a_worker_that_is_compared_has_no_session(void **state)
 {
-	struct shai_control_compared answer = {
-	    .header = control_header(SHAI_CONTROL_COMPARED, sizeof(answer)), .equal = 1};
-	struct shai_control_compare question;
+	struct shai_control_compare question, other;
 	struct client client;
 	pid_t worker;
 
@@ -23,17 +21,16 @@ a_worker_that_is_compared_has_no_session(void **state)
 	reused_start(&h, 1024);
 	worker = reused_begin(&h, &client, "alice");
 	client_leave(&client);
-	(void)harness_receive(&h, SHAI_CONTROL_COMPARE, &question, sizeof(question));
+	question = harness_comparison(&h);
 	assert_int_equal(question.pid, worker);
 	client.socket = client_connect(&h);
-	answer.id = question.id + 1;
-	answer.pid = question.pid;
-	harness_send(&h, &answer, sizeof(answer), NULL); /* to another question */
+	other = question;
+	other.id++;
+	harness_answer_comparison(&h, &other, true);
 	harness_fence(&h);
 	harness_fence(&h);
 	assert_false(client_has_report(&client));
-	answer.id = question.id;
-	harness_send(&h, &answer, sizeof(answer), NULL);
+	harness_answer_comparison(&h, &question, true);
 	(void)client_report(&client, &client.connected, sizeof(client.connected));
 	close(client.socket);
 }

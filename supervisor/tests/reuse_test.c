@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "documents_asked.h"
 #include "reused.h"
 
 static struct harness h;
@@ -278,14 +279,7 @@ a_session_may_end_without_a_reset(void **state)
 static void
 a_question_ends_with_its_session(void **state)
 {
-	struct {
-		struct shai_control_relay head;
-		struct shai_opened record;
-	} answer = {.head.header = control_header(SHAI_CONTROL_RELAY, sizeof(answer)),
-	    .record = {.header = {SHAI_WIRE_VERSION, SHAI_OPENED, sizeof(answer.record), 12},
-		.count = 1,
-		.status = {EACCES}}};
-	struct shai_control_relay question;
+	struct question question;
 	const struct shai_control_event *event;
 	struct client client;
 
@@ -294,14 +288,13 @@ a_question_ends_with_its_session(void **state)
 	(void)reused_first(&h, "alice");
 	(void)reused_begin(&h, &client, "alice");
 	client_open(&client, DOCUMENT_OF_BOB);
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
+	question = question_about(&h, 1);
 	client_leave(&client);
 	event = harness_event(&h, SHAI_EVENT_ENDED);
 	assert_int_equal(event->flags, SHAI_EVENT_ROLLED_BACK);
 	assert_string_equal(event->reason, ""); /* its reset, which was not read before, counts */
 	(void)reused_begin(&h, &client, "bob");
-	answer.head.session = question.session;
-	harness_send(&h, &answer, sizeof(answer), NULL);
+	question_answer(&h, &question, (int32_t[]){EACCES}, NULL);
 	harness_fence(&h);
 	client_settle(&h, &client);
 	assert_false(client_has_report(&client));

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness.h"
+#include "documents_asked.h"
 
 static struct harness h;
 
@@ -35,71 +35,6 @@ session_of_alice(void)
 	return client;
 }
 
-/* The session that the monitor was asked about last. */
-static uint64_t asked;
-
-/* The question about so many documents, which is the next one. */
-static struct shai_open
-asked_about(uint32_t count)
-{
-	struct {
-		struct shai_control_relay head;
-		struct shai_open request;
-	} question;
-
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_OPEN, &question, sizeof(question));
-	assert_int_equal(question.request.count, count);
-	asked = question.head.session;
-	return question.request;
-}
-
-/* Answers the question. What is permitted comes without a descriptor: nobody looks at it. */
-static void
-answer(uint32_t count, const int32_t *status)
-{
-	struct {
-		struct shai_control_relay head;
-		struct shai_opened record;
-	} message = {.head = {.header = control_header(SHAI_CONTROL_RELAY, sizeof(message)),
-			 .session = asked},
-	    .record = {.header = {.version = SHAI_WIRE_VERSION,
-			   .type = SHAI_OPENED,
-			   .size = sizeof(message.record),
-			   .sequence = 12},
-		.count = count}};
-
-	memcpy(message.record.status, status, count * sizeof(*status));
-	harness_send(&h, &message, sizeof(message), NULL);
-}
-
-struct message {
-	struct shai_header header;
-	struct shai_transfer transfer;
-};
-
-/* Writes a transfer of two numbers that answers a query of the client's session. */
-static void
-transfer(const struct client *client, uint32_t query, uint32_t first, uint32_t second)
-{
-	struct shai_transfer record = {
-	    .query = shai_first_query(client->connected.nonce) + query, .conduit = {first, second}};
-
-	assert_int_equal(send(h.channel, &record, 16, 0), 16);
-}
-
-/* The next message that the worker reports is a transfer like this. */
-static void
-expect(const struct client *client, uint32_t query, uint32_t first, uint32_t second)
-{
-	struct message message;
-
-	assert_int_equal(client_report(client, &message, sizeof(message)).size, 16 + 16);
-	assert_int_equal(message.header.type, SHAI_TRANSFER);
-	assert_int_equal(message.transfer.query, shai_first_query(client->connected.nonce) + query);
-	assert_int_equal(message.transfer.conduit[0], first);
-	assert_int_equal(message.transfer.conduit[1], second);
-}
-
 static void
 passes_transfers_on_and_drops_others(void **state)
 {
@@ -108,12 +43,12 @@ passes_transfers_on_and_drops_others(void **state)
 	(void)state;
 	start();
 	client = client_begin(&h);
-	transfer(&client, 0, 3, 4); /* of a session without a user */
+	channel_write(&h, &client, 0, 3, 4); /* of a session without a user */
 	harness_fence(&h);
 	(void)client_bind(&client, "alice");
 	assert_int_equal(send(h.channel, "fifteen bytes..", 15, 0), 15);
-	transfer(&client, 6, 3, 4);
-	expect(&client, 6, 3, 4);
+	channel_write(&h, &client, 6, 3, 4);
+	client_passed(&client, 6, 3, 4);
 	(void)harness_event(&h, SHAI_EVENT_VIOLATION);
 	close(client.socket);
 }
@@ -123,19 +58,16 @@ static void
 passes_on_no_text(void **state)
 {
 	static const char text[] = "a document of another user, in multiples of 4 by";
-	struct shai_open request;
 	struct client client;
 
 	(void)state;
 	client = session_of_alice();
 	assert_int_equal(send(h.channel, text, 48, 0), 48); /* has something in reserved */
-	transfer(&client, 2000, 3, 4);
-	transfer(&client, UINT32_MAX, 3, 4);
-	transfer(&client, 1, 0x74786574, 3);
-	request = asked_about(1);
-	assert_int_equal(request.conduit[0], 0x74786574);
-	answer(1, (int32_t[]){EACCES});
-	expect(&client, 1, 0, 3);
+	channel_write(&h, &client, 2000, 3, 4);
+	channel_write(&h, &client, UINT32_MAX, 3, 4);
+	channel_write(&h, &client, 1, 0x74786574, 3);
+	question_refuse(&h, 0x74786574);
+	client_passed(&client, 1, 0, 3);
 	close(client.socket);
 }
 
@@ -143,19 +75,19 @@ passes_on_no_text(void **state)
 static void
 asks_the_monitor_about_documents_outside_of_the_set(void **state)
 {
-	struct shai_open request;
+	struct question question;
 	struct client client;
 
 	(void)state;
 	client = session_of_alice();
-	transfer(&client, 0, DOCUMENT_OF_BOB, CLASS_TABLE + 5);
-	transfer(&client, 1, 3, 4);
-	request = asked_about(2);
-	assert_int_equal(request.conduit[0], DOCUMENT_OF_BOB);
-	assert_int_equal(request.conduit[1], CLASS_TABLE + 5);
-	answer(2, (int32_t[]){0, EACCES});
-	expect(&client, 0, DOCUMENT_OF_BOB, 0);
-	expect(&client, 1, 3, 4);
+	channel_write(&h, &client, 0, DOCUMENT_OF_BOB, CLASS_TABLE + 5);
+	channel_write(&h, &client, 1, 3, 4);
+	question = question_about(&h, 2);
+	assert_int_equal(question.asked.conduit[0], DOCUMENT_OF_BOB);
+	assert_int_equal(question.asked.conduit[1], CLASS_TABLE + 5);
+	question_answer(&h, &question, (int32_t[]){0, EACCES}, NULL);
+	client_passed(&client, 0, DOCUMENT_OF_BOB, 0);
+	client_passed(&client, 1, 3, 4);
 	close(client.socket);
 }
 
@@ -163,23 +95,22 @@ asks_the_monitor_about_documents_outside_of_the_set(void **state)
 static void
 asks_one_question_at_a_time(void **state)
 {
+	struct question question;
 	struct client client;
 	int file;
 
 	(void)state;
 	client = session_of_alice();
 	client_open(&client, DOCUMENT_OF_BOB);
-	(void)asked_about(1);
-	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
+	question = question_about(&h, 1);
+	channel_write(&h, &client, 0, DOCUMENT_OF_BOB, 3);
 	harness_fence(&h);
-	answer(1, (int32_t[]){EACCES});
+	question_answer(&h, &question, (int32_t[]){EACCES}, NULL);
 	assert_int_equal(client_opened(&client, &file), EACCES);
-	(void)asked_about(1);
-	answer(1, (int32_t[]){EACCES});
-	expect(&client, 0, 0, 3);
+	question_refuse(&h, DOCUMENT_OF_BOB);
+	client_passed(&client, 0, 0, 3);
 	client_open(&client, DOCUMENT_OF_BOB);
-	(void)asked_about(1);
-	answer(1, (int32_t[]){EACCES});
+	question_refuse(&h, DOCUMENT_OF_BOB);
 	assert_int_equal(client_opened(&client, &file), EACCES);
 	close(client.socket);
 }
@@ -188,22 +119,23 @@ asks_one_question_at_a_time(void **state)
 static void
 a_transfer_that_waits_ends_with_its_session(void **state)
 {
+	struct question question;
 	struct client client;
 
 	(void)state;
 	client = session_of_alice();
-	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
-	(void)asked_about(1);
-	transfer(&client, 1, DOCUMENT_OF_BOB, 3);
+	channel_write(&h, &client, 0, DOCUMENT_OF_BOB, 3);
+	question = question_about(&h, 1);
+	channel_write(&h, &client, 1, DOCUMENT_OF_BOB, 3);
 	close(client.socket);
 	(void)harness_event(&h, SHAI_EVENT_ENDED);
-	transfer(&client, 2, DOCUMENT_OF_BOB, 3);
+	channel_write(&h, &client, 2, DOCUMENT_OF_BOB, 3);
 	harness_fence(&h);
-	answer(1, (int32_t[]){0});
+	question_answer(&h, &question, (int32_t[]){0}, NULL);
 	client = client_begin(&h);
 	(void)client_bind(&client, "alice");
-	transfer(&client, 0, 4, 3);
-	expect(&client, 0, 4, 3);
+	channel_write(&h, &client, 0, 4, 3);
+	client_passed(&client, 0, 4, 3);
 	close(client.socket);
 }
 
@@ -218,13 +150,12 @@ a_message_in_the_turn_of_a_question_waits(void **state)
 	client = session_of_alice();
 	harness_fence(&h); /* it has done with the worker's socket: the channel will be first */
 	harness_stand_still(&h);
-	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
+	channel_write(&h, &client, 0, DOCUMENT_OF_BOB, 3);
 	client_open(&client, 3);
 	client_finish_orders(&client);
 	harness_go_on(&h);
-	(void)asked_about(1);
-	answer(1, (int32_t[]){EACCES});
-	expect(&client, 0, 0, 3);
+	question_refuse(&h, DOCUMENT_OF_BOB);
+	client_passed(&client, 0, 0, 3);
 	assert_int_equal(client_opened(&client, &file), 0);
 	close(client.socket);
 }
@@ -252,8 +183,8 @@ a_reset_counts_while_a_question_is_open(void **state)
 
 	(void)state;
 	client = session_of_alice();
-	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
-	(void)asked_about(1);
+	channel_write(&h, &client, 0, DOCUMENT_OF_BOB, 3);
+	(void)question_about(&h, 1);
 	ends_served(&client);
 }
 
@@ -267,7 +198,7 @@ a_reset_counts_before_a_transfer_that_nobody_reads(void **state)
 	client = session_of_alice();
 	harness_fence(&h); /* it has done with the worker's socket: the channel will be first */
 	harness_stand_still(&h);
-	transfer(&client, 0, 4, 3);
+	channel_write(&h, &client, 0, 4, 3);
 	ends_served(&client);
 }
 
@@ -279,13 +210,13 @@ reads_the_channel_of_a_session_that_ended_with_a_question(void **state)
 
 	(void)state;
 	client = session_of_alice();
-	transfer(&client, 0, DOCUMENT_OF_BOB, 3);
-	(void)asked_about(1);
+	channel_write(&h, &client, 0, DOCUMENT_OF_BOB, 3);
+	(void)question_about(&h, 1);
 	close(client.socket);
 	(void)harness_event(&h, SHAI_EVENT_ENDED);
 	/* More than a channel holds: sending blocks if nobody reads it. */
 	for (uint32_t i = 0; i < 2000; i++)
-		transfer(&client, i, 3, 4);
+		channel_write(&h, &client, i, 3, 4);
 }
 
 /* It looks like the end of the channel, which is not open any more then. */
@@ -297,8 +228,8 @@ an_empty_record_does_not_end_the_channel(void **state)
 	(void)state;
 	client = session_of_alice();
 	assert_int_equal(send(h.channel, "", 0, 0), 0);
-	transfer(&client, 0, 3, 4);
-	expect(&client, 0, 3, 4);
+	channel_write(&h, &client, 0, 3, 4);
+	client_passed(&client, 0, 3, 4);
 	close(client.socket);
 }
 
@@ -315,14 +246,14 @@ ends_the_session_of_a_worker_that_does_not_read(void **state)
 	event = harness_event(&h, SHAI_EVENT_BOUND);
 	assert_int_equal(kill(event->worker, SIGSTOP), 0);
 	for (; query < 100; query++)
-		transfer(&client, query, 3, 4);
+		channel_write(&h, &client, query, 3, 4);
 	harness_fence(&h);
 	assert_int_equal(kill(event->worker, SIGCONT), 0);
 	for (uint32_t i = 0; i < query; i++)
-		expect(&client, i, 3, 4);
+		client_passed(&client, i, 3, 4);
 	assert_int_equal(kill(event->worker, SIGSTOP), 0);
 	for (; query < 2000; query++)
-		transfer(&client, query, 3, 4);
+		channel_write(&h, &client, query, 3, 4);
 	event = harness_event(&h, SHAI_EVENT_ENDED);
 	assert_string_equal(event->reason, "the worker does not read its messages");
 	assert_int_equal(event->flags, SHAI_EVENT_DECIDED);
