@@ -15,18 +15,28 @@ import (
 //
 // The labels stay apart, since each obligation is decided on by itself: a flow that was
 // allowed is decided on again only for labels that were added since, unless the state has
-// changed. The time for n reads and m writes thus grows with n+m.
+// changed. So each label is decided on once for each way out, of which there are few.
 //
-// It is not safe for concurrent use.
+// What it remembers is limited, since tasks name files as they like. Beyond, it refuses what
+// it would have to know more for. It is not safe for concurrent use.
 type Running struct {
 	labels []policy.Label // the first demands nothing: a flow has to be allowed without a taint, too
 	known  map[string]bool
 	log    []policy.Label // read, and not yet among the labels
 	held   []policy.Conduit
 	isHeld map[flow]bool
-	kept   map[string]*catalog.State // by label: the state in which all held conduits keep it
-	flows  map[flow]*settlement
+	kept   map[string]*settlement // by label: of the held conduits
+	flows  map[flow]*settlement   // of the labels
+	// lost says that labels are missing, and open that held conduits are: there were too many.
+	lost, open bool
 }
+
+// What is remembered of one subject.
+const (
+	maxLabels  = 1 << 18 // six of each of 40,000 users
+	maxHeld    = 1 << 14 // each is decided on at each read of another label
+	maxSettled = 1 << 18 // of flows, and of labels; to settle them again takes only time
+)
 
 // flow identifies a way out. Two conduits are the same if all that decisions depend on is.
 type flow struct {
@@ -43,19 +53,64 @@ func flowTo(what policy.Operation, conduit policy.Conduit) flow {
 	return out
 }
 
-// settlement is how far a flow is decided on.
+// settlement is how far decisions about all elements of a list are made, which only grows.
 type settlement struct {
 	state    *catalog.State
-	labels   int   // those before are decided on: they allow the flow
+	settled  int   // those before allow it
 	changing []int // of these, those to decide on each time
 	reason   string
+}
+
+// settlementOf returns the settlement of a key, which may be new.
+func settlementOf[K comparable](all map[K]*settlement, key K) *settlement {
+	s := all[key]
+	if s == nil {
+		if len(all) >= maxSettled {
+			clear(all)
+		}
+		s = &settlement{}
+		all[key] = s
+	}
+	return s
+}
+
+// settle decides on what is not settled in the state of a list of some length. ask decides on
+// one element. It is allowed if all elements allow it.
+func (s *settlement) settle(state *catalog.State, length int, ask func(i int) Decision) Decision {
+	if s.state != state {
+		*s = settlement{state: state}
+	}
+	out := Decision{Decision: policy.Decision{Allowed: true}}
+	decide := func(i int) Decision {
+		found := ask(i)
+		if out.WouldDeny == "" {
+			out.WouldDeny, out.Relaxed = found.WouldDeny, found.Relaxed
+		}
+		return found
+	}
+	for _, i := range s.changing {
+		if found := decide(i); !found.Allowed {
+			return found
+		}
+	}
+	for ; s.settled < length; s.settled++ {
+		found := decide(s.settled)
+		if !found.Allowed {
+			return found
+		}
+		if s.reason = found.Reason; !lasts(found) {
+			s.changing = append(s.changing, s.settled)
+		}
+	}
+	out.Reason = s.reason
+	return out
 }
 
 // NewRunning returns the taint of a subject that may have read data with these labels, and
 // that can write to the held conduits. Each of them is known to keep all of the labels.
 func NewRunning(labels []policy.Label, held []policy.Conduit) *Running {
 	r := &Running{
-		labels: []policy.Label{{}}, known: map[string]bool{"": true}, kept: map[string]*catalog.State{},
+		labels: []policy.Label{{}}, known: map[string]bool{"": true}, kept: map[string]*settlement{},
 		flows: map[flow]*settlement{}, isHeld: map[flow]bool{},
 	}
 	for _, conduit := range held {
@@ -89,7 +144,7 @@ func (r *Running) Raise(labels []policy.Label, held []policy.Conduit) {
 	for _, label := range labels {
 		r.join(label)
 	}
-	r.held = nil
+	r.held, r.open = nil, false
 	clear(r.isHeld)
 	clear(r.kept)
 	for _, conduit := range held {
@@ -122,7 +177,12 @@ func (r *Running) replay() {
 }
 
 func (r *Running) join(label policy.Label) {
-	if key := label.Key(); !r.known[key] {
+	key := label.Key()
+	switch {
+	case r.known[key]:
+	case len(r.labels) == maxLabels:
+		r.lost = true
+	default:
 		r.known[key] = true
 		r.labels = append(r.labels, label)
 	}
@@ -130,79 +190,52 @@ func (r *Running) join(label policy.Label) {
 
 // keeps decides whether all held conduits keep a label.
 func (r *Running) keeps(who Subject, label policy.Label, state *catalog.State, now time.Time) Decision {
-	out := Decision{Decision: policy.Decision{Allowed: true, Reason: "joined to the running taint"}}
-	key := label.Key()
-	if len(r.held) == 0 || r.kept[key] == state {
-		return out
+	if r.open {
+		return refusal("more files are open for writing than are tracked; begin again to read more")
 	}
 	who.Taint = label
-	stays := true
-	for _, conduit := range r.held {
-		found := Decide(Flow{Who: who, What: policy.Write, Conduit: conduit}, state, now)
+	found := settlementOf(r.kept, label.Key()).settle(state, len(r.held), func(i int) Decision {
+		found := Decide(Flow{Who: who, What: policy.Write, Conduit: r.held[i]}, state, now)
 		if !found.Allowed {
-			reason := "it could be written to " + conduit.Name + ", which is open for writing: " + found.Reason
+			reason := "it could be written to " + r.held[i].Name + ", which is open for writing: " + found.Reason
 			found.Decision = policy.Decision{Sentence: found.Sentence, Reason: reason, Unmet: found.Unmet,
 				Err: found.Err}
-			return found
 		}
-		stays = stays && lasts(found)
-		if out.WouldDeny == "" {
-			out.WouldDeny, out.Relaxed = found.WouldDeny, found.Relaxed
-		}
+		return found
+	})
+	if found.Allowed {
+		found.Reason = "joined to the running taint"
 	}
-	if stays {
-		r.kept[key] = state
-	}
-	return out
+	return found
 }
 
 // Decide decides on a write, or on data that leave, by the taint as it is. The flow's taint
 // is ignored; its session is always the same.
 func (r *Running) Decide(f Flow, state *catalog.State, now time.Time) Decision {
 	r.replay()
-	key := flowTo(f.What, f.Conduit)
-	s := r.flows[key]
-	if s == nil || s.state != state {
-		s = &settlement{state: state}
-		r.flows[key] = s
+	if r.lost {
+		return refusal("more was read, under more policies, than is tracked; begin again to write")
 	}
-	out := Decision{Decision: policy.Decision{Allowed: true}}
-	ask := func(i int) Decision {
+	return settlementOf(r.flows, flowTo(f.What, f.Conduit)).settle(state, len(r.labels), func(i int) Decision {
 		f.Who.Taint = r.labels[i]
-		found := Decide(f, state, now)
-		if found.Allowed && out.WouldDeny == "" {
-			out.WouldDeny, out.Relaxed = found.WouldDeny, found.Relaxed
-		}
-		return found
-	}
-	for _, i := range s.changing {
-		if found := ask(i); !found.Allowed {
-			return found
-		}
-	}
-	for ; s.labels < len(r.labels); s.labels++ {
-		found := ask(s.labels)
-		if !found.Allowed {
-			return found
-		}
-		if s.reason = found.Reason; !lasts(found) {
-			s.changing = append(s.changing, s.labels)
-		}
-	}
-	out.Reason = s.reason
-	return out
+		return Decide(f, state, now)
+	})
 }
+
+func refusal(reason string) Decision { return Decision{Decision: policy.Decision{Reason: reason}} }
 
 // Hold notes that the subject can write to a conduit from now on without being asked. The
 // write has been decided on.
 func (r *Running) Hold(conduit policy.Conduit) {
 	key := flowTo(policy.Write, conduit)
-	if r.isHeld[key] {
-		return
+	switch {
+	case r.isHeld[key]:
+	case len(r.held) == maxHeld:
+		r.open = true
+	default:
+		r.isHeld[key] = true
+		r.held = append(r.held, conduit)
 	}
-	r.isHeld[key] = true
-	r.held = append(r.held, conduit)
-	clear(r.kept)
 }
 
 // lasts reports whether an allowed flow stays allowed and unrecorded as long as the state is

@@ -270,3 +270,86 @@ func TestRunningTaintFollowsTheState(t *testing.T) {
 	leave(late, false)
 	leave(early, true)
 }
+
+// TestRunningTaintIsLimited: when more is open for writing than is tracked, nothing more is read
+// until the subject has closed it; when more was read, nothing is written any more.
+func TestRunningTaintIsLimited(t *testing.T) {
+	w := newWorld(t)
+	who := Subject{Session: &policy.Session{Principal: "alice"}}
+	kept, secret := w.conduit("/kept", "private(alice)"), w.conduit("/secret", "secret")
+	running := NewRunning(nil, nil)
+	expect := func(what policy.Operation, on policy.Conduit, want bool) {
+		t.Helper()
+		decide := running.Decide
+		if what == policy.Read {
+			decide = running.Read
+		}
+		found := decide(Flow{Who: who, What: what, Conduit: on}, w.catalog.State(), time.Now())
+		if found.Allowed != want || !want && !strings.Contains(found.Reason, "tracked") {
+			t.Errorf("%v %s: allowed %v (%s)", what, on.Name, found.Allowed, found.Reason)
+		}
+	}
+	for i := range maxHeld {
+		running.Hold(w.conduit(fmt.Sprintf("/%d", i), "private(alice)"))
+	}
+	expect(policy.Read, kept, true)
+	running.Hold(w.conduit("/0", "private(alice)"))
+	expect(policy.Read, kept, true)
+	running.Hold(w.conduit("/more", "private(alice)"))
+	expect(policy.Read, kept, false)
+	expect(policy.Write, kept, true)
+	running.Raise(nil, nil)
+	expect(policy.Read, kept, true)
+
+	for i := range maxLabels - 2 { // that of everybody, and alice's, are there
+		running.Add(w.conduit("/read", fmt.Sprintf("private(%d)", i)))
+	}
+	expect(policy.Write, secret, true)
+	running.Add(kept)
+	expect(policy.Write, secret, true)
+	running.Add(w.conduit("/read", "private(bob)"))
+	expect(policy.Write, secret, false)
+	expect(policy.Leave, policy.Conduit{Name: "web", Kind: policy.ConnectionConduit}, false)
+}
+
+// TestDecidedOnce: of a list that grows only what is new is decided on, but for decisions that
+// do not last, and in another state. Otherwise a task that opens many files for writing, and
+// reads after each, would keep the monitor busy.
+func TestDecidedOnce(t *testing.T) {
+	w := newWorld(t)
+	var asked []int
+	ask := func(i int) Decision {
+		asked = append(asked, i)
+		found := Decision{Decision: policy.Decision{Allowed: true}}
+		if i == 1 {
+			found.Conditions = []policy.Condition{{Kind: policy.ClockBefore}}
+		}
+		return found
+	}
+	s := &settlement{}
+	for _, step := range []struct {
+		length  int
+		changes bool
+		want    string
+	}{
+		{2, false, "[0 1]"}, {2, false, "[1]"}, {4, false, "[1 2 3]"}, {4, true, "[0 1 2 3]"}, {5, false, "[1 4]"},
+	} {
+		if step.changes {
+			w.toggle("bob", "alice")
+		}
+		asked = nil
+		if found := s.settle(w.catalog.State(), step.length, ask); !found.Allowed || fmt.Sprint(asked) != step.want {
+			t.Errorf("of %d asked %v, want %s", step.length, asked, step.want)
+		}
+	}
+
+	running, kept := NewRunning(nil, nil), w.conduit("/kept", "private(alice)")
+	read := Flow{Who: Subject{Session: &policy.Session{Principal: "alice"}}, What: policy.Read, Conduit: kept}
+	for i := range 3 {
+		running.Hold(w.conduit(fmt.Sprintf("/%d", i), "private(alice)"))
+		if settled := settlementOf(running.kept, kept.Label().Key()).settled; settled != i {
+			t.Errorf("before read %d: %d conduits are settled", i, settled)
+		}
+		running.Read(read, w.catalog.State(), time.Now())
+	}
+}
