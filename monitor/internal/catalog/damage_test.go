@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -152,6 +153,50 @@ func TestDamageIsFound(t *testing.T) {
 		counts[one]++
 	}
 	t.Logf("%d damages were found, %d changed nothing", counts[true], counts[false])
+}
+
+// A bucket's size that is wrong is found on every page, whether or not the database happens to
+// read as much.
+func TestDamagedSizesAreFound(t *testing.T) {
+	file := wholeCatalog(t)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range sizesOfBuckets(t, file, whole) {
+		for i, by := range []byte{1, 0x10, 0xa5, 0x7f} { // of each byte of the size
+			damaged := bytes.Clone(whole)
+			damaged[at+i] ^= by
+			path := filepath.Join(t.TempDir(), databaseName)
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := checkFile(t.Context(), path); !errors.Is(err, ErrDamaged) {
+				t.Errorf("byte %d changed by %#x: %v", at+i, by, err)
+			}
+		}
+	}
+}
+
+// sizesOfBuckets returns where the root page of a catalog's file has the sizes of buckets.
+func sizesOfBuckets(t *testing.T, file string, whole []byte) (found []int) {
+	t.Helper()
+	database, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer database.Close()
+	err = database.View(func(tx *bbolt.Tx) error {
+		page := int(tx.Cursor().Bucket().Root()) * database.Info().PageSize
+		for number := range binary.NativeEndian.Uint16(whole[page+pageCount:]) {
+			found = append(found, page+pageHeader+int(number)*elementSize+3*4)
+		}
+		return nil
+	})
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%d buckets, %v", len(found), err)
+	}
+	return found
 }
 
 // A record whose text alone is another one is damage too.

@@ -45,6 +45,9 @@ func examine(file string) (Summary, error) {
 		for fault := range tx.Check() {
 			return fault // the other end of the channel waits for the process to end
 		}
+		if err := examineSizes(database, tx); err != nil {
+			return err
+		}
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			return errors.New("it is a database, but not a catalog")
@@ -61,6 +64,16 @@ func examine(file string) (Summary, error) {
 		return err
 	})
 	return summary, err
+}
+
+// examineSizes examines the sizes on all pages that a transaction reads.
+func examineSizes(database *bbolt.DB, tx *bbolt.Tx) error {
+	file, err := os.Open(database.Path())
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return pages{file: file, size: int64(database.Info().PageSize)}.check(uint64(tx.Cursor().Bucket().Root()))
 }
 
 func summaryOf(state *State) Summary {
