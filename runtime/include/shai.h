@@ -308,9 +308,9 @@ SHAI_API void shai_reserve(size_t heap, size_t stack);
  * contexts (FreeBSD). Each session then finds the worker as the first one found it: the
  * memory, the registers, and the descriptors. On Linux this function returns again for
  * the next session, on FreeBSD shai_fork_worker does. The monitor seals a worker that,
- * when it first calls shai_accept, has one thread, no signal handlers, no alternate signal
- * stack, and no shared writable memory. If it refuses, it says why in its log, and the
- * worker serves one session. For its workers to be sealed, a program
+ * when it first calls shai_accept, has one thread, no signal handlers, no signals that are
+ * blocked or wait, and no shared writable memory. If it refuses, it says why in its log, and
+ * the worker serves one session. For its workers to be sealed, a program
  *
  *   - does what every session needs before, in the zygote: loading, computing, and binding
  *     functions (ld -z now);

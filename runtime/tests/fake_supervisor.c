@@ -49,7 +49,6 @@ static void
 place_code(void)
 {
 	int file = memfd_create("roll-back", MFD_CLOEXEC);
-
 	int table = memfd_create("classes", MFD_CLOEXEC);
 
 	EXPECT(dup2(table, SHAI_FD_CLASSES) == SHAI_FD_CLASSES);

@@ -10,8 +10,6 @@
 #include "harness.h"
 #include "login.h"
 
-#define PATIENCE_MILLISECONDS 20000
-
 void
 client_key(const char *principal, uint8_t key[SHAI_KEY_SIZE], uint8_t secret[64])
 {

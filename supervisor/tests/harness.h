@@ -18,6 +18,9 @@
 			fail_msg("%s:%d: not so: %s (errno %m)", __FILE__, __LINE__, #condition);  \
 	} while (0)
 
+/* After so long without anything a process is taken to hang. */
+#define PATIENCE_MILLISECONDS 20000
+
 /* Documents 1..9 exist; 7 has class 2, the others class 1; 9 only its owner may read. */
 #define DOCUMENT_OF_BOB 7
 #define DOCUMENT_PRIVATE 9

@@ -10,9 +10,6 @@
 #include "harness.h"
 #include "text.h"
 
-/* After so long without anything the supervisor is taken to hang. */
-#define PATIENCE_MILLISECONDS 20000
-
 struct shai_control_header
 control_header(enum shai_control_type type, size_t size)
 {

@@ -13,7 +13,6 @@
 #include "harness.h"
 #include "packets.h"
 
-#define PATIENCE_MILLISECONDS 20000
 #define CONNECTION 7
 
 void

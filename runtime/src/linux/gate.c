@@ -58,6 +58,6 @@ shai_gate_receive(int channel, uint32_t query, void *buffer, size_t size)
 	}
 	/* Who closes a socket with unread messages leaves ECONNRESET for the other side, once. */
 	errno =
-	    length == 0 || length == -EINPROGRESS || length == -ECONNRESET ? EAGAIN : (int)-length;
+	    length >= 0 || length == -EINPROGRESS || length == -ECONNRESET ? EAGAIN : (int)-length;
 	return -1;
 }

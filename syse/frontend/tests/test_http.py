@@ -134,7 +134,7 @@ def test_an_answer_arrives_although_the_client_goes_on_sending(front_end: FrontE
         assert until_closed(connection).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_body_of_64_kib_is_read(front_end: FrontEnd) -> None:
+def test_a_body_of_4_kib_is_read(front_end: FrontEnd) -> None:
     with front_end.client() as client:
         assert client.json("POST", "/session", b" " * 4096)[0] == 400
         assert client.ask("GET", "/healthz")[0] == 200
