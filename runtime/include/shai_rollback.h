@@ -18,6 +18,8 @@
 #define SHAI_ROLLBACK_STATE 0x200000010000
 #define SHAI_ROLLBACK_VECTORS 0x2000      /* offset in the state */
 #define SHAI_ROLLBACK_VECTORS_SIZE 0x4000 /* bytes; a processor with more is not supported */
+#define SHAI_ROLLBACK_VECTORS_USED 512    /* offset in the vector registers: XSTATE_BV, … */
+#define SHAI_ROLLBACK_VECTORS_ALWAYS 3    /* … in which x87 and SSE always count as used */
 #define SHAI_ROLLBACK_SNAPSHOT 0x6000     /* offset in the state: the pages of range after range */
 #define SHAI_ROLLBACK_PAGE 0x1000
 #define SHAI_ROLLBACK_RANGES_MAX 256

@@ -291,6 +291,7 @@ examine_state(const struct fake_supervisor *s, uint64_t program)
 {
 	struct examined e = {.source = SHAI_ROLLBACK_STATE + SHAI_ROLLBACK_SNAPSHOT};
 	struct sock_fprog head;
+	uint64_t used;
 	char path[64];
 	int maps;
 
@@ -302,6 +303,9 @@ examine_state(const struct fake_supervisor *s, uint64_t program)
 	assert_int_equal(shai_mappings_read(maps, examine_mapping, &e), 0);
 	assert_int_equal(e.ranges, e.state.range_count);
 	assert_true(e.has_code && e.has_state && e.has_stack);
+	read_worker(&e, SHAI_ROLLBACK_STATE + SHAI_ROLLBACK_VECTORS + SHAI_ROLLBACK_VECTORS_USED,
+	    &used, sizeof(used));
+	assert_int_equal(used & SHAI_ROLLBACK_VECTORS_ALWAYS, SHAI_ROLLBACK_VECTORS_ALWAYS);
 	read_worker(&e, program, &head, sizeof(head));
 	assert_int_equal((uintptr_t)head.filter, program + sizeof(head));
 	(void)close(maps);

@@ -11,17 +11,19 @@ import (
 // The regions of a sealed worker, as runtime/include/shai_rollback.h defines them. Addresses,
 // offsets and sizes are in bytes.
 const (
-	RollbackCode        = 0x200000000000
-	RollbackCodeSize    = 0x1000
-	RollbackAccepted    = 0x40 // offset of the instruction after the code's accept4
-	RollbackState       = 0x200000010000
-	RollbackVectors     = 0x2000 // offset in the state
-	RollbackVectorsSize = 0x4000
-	RollbackSnapshot    = 0x6000 // offset in the state
-	RollbackPage        = 0x1000
-	RollbackRangesMax   = 256
-	RollbackPagesMax    = 16384
-	RollbackFilterMax   = 1024 // instructions
+	RollbackCode          = 0x200000000000
+	RollbackCodeSize      = 0x1000
+	RollbackAccepted      = 0x40 // offset of the instruction after the code's accept4
+	RollbackState         = 0x200000010000
+	RollbackVectors       = 0x2000 // offset in the state
+	RollbackVectorsSize   = 0x4000
+	RollbackVectorsUsed   = 512    // offset in the vector registers: XSTATE_BV, …
+	RollbackVectorsAlways = 3      // … in which x87 and SSE always count as used
+	RollbackSnapshot      = 0x6000 // offset in the state
+	RollbackPage          = 0x1000
+	RollbackRangesMax     = 256
+	RollbackPagesMax      = 16384
+	RollbackFilterMax     = 1024 // instructions
 )
 
 // RollbackRange is memory that is restored, and where its copy is.

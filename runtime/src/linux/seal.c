@@ -74,20 +74,20 @@ make_state(const struct shai_rollback_state *table)
 
 /*
  * Stores the vector registers, which functions do not preserve. Their area must be zero:
- * XRSTOR looks at all of its header.
+ * XRSTOR looks at all of its header. x87 and SSE count as used, so that XRSTOR loads them: of
+ * registers with initial values the processor may notice that, or not.
  */
 static void
 save_vectors(struct shai_rollback_state *state)
 {
+	char *area = (char *)state + SHAI_ROLLBACK_VECTORS;
 	unsigned size, ignored;
 
 	if (__get_cpuid_count(0xd, 0, &ignored, &size, &ignored, &ignored) == 0 || size == 0 ||
 	    size > SHAI_ROLLBACK_VECTORS_SIZE)
 		return;
-	__asm__ volatile("xsave64 (%0)"
-			 :
-			 : "r"((char *)state + SHAI_ROLLBACK_VECTORS), "a"(-1), "d"(-1)
-			 : "memory");
+	__asm__ volatile("xsave64 (%0)" : : "r"(area), "a"(-1), "d"(-1) : "memory");
+	*(uint64_t *)(void *)(area + SHAI_ROLLBACK_VECTORS_USED) |= SHAI_ROLLBACK_VECTORS_ALWAYS;
 }
 
 static bool

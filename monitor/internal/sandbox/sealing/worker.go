@@ -80,14 +80,13 @@ func Check(w Worker, code Code, filters int) (Seal, error) {
 }
 
 // VectorsHead is the size of what an XSAVE area begins with: the legacy region and the head.
-const VectorsHead = 512 + 64
+const VectorsHead = wire.RollbackVectorsUsed + 64
 
 // checkVectors returns an error if there are no vector registers in the state: libshai stores
 // them if they fit.
 func checkVectors(area []byte) error {
-	const control, stored = 24, 512 // MXCSR; XSTATE_BV
-	if len(area) < VectorsHead || binary.LittleEndian.Uint32(area[control:]) == 0 &&
-		binary.LittleEndian.Uint64(area[stored:]) == 0 {
+	const always = wire.RollbackVectorsAlways
+	if len(area) < VectorsHead || binary.LittleEndian.Uint64(area[wire.RollbackVectorsUsed:])&always != always {
 		return fmt.Errorf("the vector registers of this processor take more than %d KiB", wire.RollbackVectorsSize>>10)
 	}
 	return nil

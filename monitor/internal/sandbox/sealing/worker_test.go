@@ -58,8 +58,8 @@ var ranges = []wire.RollbackRange{
 
 var code = Code{Text: bytes.Repeat([]byte{0xcc}, wire.RollbackCodeSize), File: File{Device: "00:01", Inode: 1234}}
 
-// vectors has MXCSR only.
-var vectors = append(append(make([]byte, 24), 0x80, 0x1f), make([]byte, VectorsHead-26)...)
+// vectors has x87 and SSE.
+var vectors = append(append(make([]byte, 512), 3), make([]byte, VectorsHead-513)...)
 
 func tableOf(t interface{ Fatal(...any) }, ranges ...wire.RollbackRange) []byte {
 	table := wire.RollbackTable{RangeCount: uint64(len(ranges))}
@@ -221,9 +221,11 @@ func TestUnsealableTables(t *testing.T) {
 		}
 	}
 	w := described(t, status, smaps, ranges...)
-	w.Vectors[24], w.Vectors[25] = 0, 0
-	if _, err := Check(w, code, 1); err == nil || !strings.Contains(err.Error(), "more than 16 KiB") {
-		t.Errorf("without vector registers: %v", err)
+	for used := range byte(3) {
+		w.Vectors[512] = used
+		if _, err := Check(w, code, 1); err == nil || !strings.Contains(err.Error(), "more than 16 KiB") {
+			t.Errorf("with vector registers %d: %v", used, err)
+		}
 	}
 	w.Table = nil
 	if _, err := Check(w, code, 1); err == nil {

@@ -22,8 +22,7 @@
 #define PAGE 4096
 #define ENTRY 128   /* offset of a program's first instruction; what is before it is data */
 #define BEYOND 32   /* descriptors after the reserved ones that are looked at */
-#define COMPONENTS (512 / 8) /* XSTATE_BV in the XSAVE area */
-#define X87 UINT64_C(1)
+#define COMPONENTS (SHAI_ROLLBACK_VECTORS_USED / 8)
 #define SIGNALS 64
 #define LIMITS 16
 
@@ -136,8 +135,7 @@ hash(const void *memory, size_t size)
 
 /*
  * Notes the registers. Which components of the vector state are in use can differ between workers,
- * so this is compared with what was sealed. x87 is left out: after a switch of context the processor
- * may count it as in use while it has its initial values, once in some ten thousand times.
+ * so this is compared with what was sealed.
  */
 static void
 note_registers(void)
@@ -146,7 +144,7 @@ note_registers(void)
 
 	for (uint64_t i = 0; i < sizeof(registers) / 8; i++)
 		note("register", i, ((const uint64_t *)&registers)[i]);
-	note("vectors in use", 0, (vectors[COMPONENTS] ^ sealed[COMPONENTS]) & ~X87);
+	note("vectors in use", 0, vectors[COMPONENTS] ^ sealed[COMPONENTS]);
 	vectors[COMPONENTS] = 0;
 	for (uint64_t i = 0; i < sizeof(vectors); i += 64)
 		note("vector state", i, hash((const char *)vectors + i, 64));

@@ -250,6 +250,7 @@ seal(void)
 			 :
 			 : "r"((char *)state + SHAI_ROLLBACK_VECTORS), "a"(-1), "d"(-1)
 			 : "memory");
+	*(uint64_t *)((char *)state + SHAI_ROLLBACK_VECTORS + SHAI_ROLLBACK_VECTORS_USED) |= SHAI_ROLLBACK_VECTORS_ALWAYS;
 	for (uint64_t i = 0; i < table.range_count; i++)
 		memcpy(at(table.range[i].source), at(table.range[i].destination), table.range[i].length);
 	if (!deviates("open-state") && mprotect(state, (size_t)size, PROT_READ) < 0)
