@@ -42,14 +42,19 @@ func (r *request) lock() error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(file)
-	if !r.requests.lockable(file) {
-		return errLocks
-	}
-	if err := unix.FcntlFlock(uintptr(file), unix.F_OFD_SETLK, &area); err != nil {
+	err = r.requests.lock(file, &area)
+	unix.Close(file) // before the answer: the lock is to end when the task closes it
+	if err != nil {
 		return err
 	}
 	return r.succeed(0)
+}
+
+func (s *requests) lock(file int, area *unix.Flock_t) error {
+	if !s.lockable(file) {
+		return errLocks
+	}
+	return unix.FcntlFlock(uintptr(file), unix.F_OFD_SETLK, area)
 }
 
 // take returns the caller's own open file description.

@@ -5,6 +5,8 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/sandbox/sealing"
+	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -64,6 +67,7 @@ var leftovers = []struct {
 	{"close with exec by ioctl", unix.SYS_IOCTL, []uint64{wire.FDClasses, 0x5451}, unix.ENOTTY},
 	{"keep the classes out of the cache", unix.SYS_FADVISE64, []uint64{wire.FDClasses, 0, 0, 1}, unix.EPERM},
 	{"set an option of a socket", unix.SYS_SETSOCKOPT, []uint64{wire.FDKeyValue, 1, 7, atBuffer, 4}, unix.EPERM},
+	{"have the next session wait for one's client", unix.SYS_SETSOCKOPT, []uint64{wire.FDConnection, 1, 13, atBuffer, 8}, unix.EPERM},
 	{"see what former sessions used", unix.SYS_GETRUSAGE, []uint64{0, atBuffer}, unix.EPERM},
 	{"see what former sessions used in ticks", unix.SYS_TIMES, []uint64{atBuffer}, unix.EPERM},
 	{"read the clock of the process", unix.SYS_CLOCK_GETTIME, []uint64{2, atBuffer}, unix.EINVAL},
@@ -163,6 +167,33 @@ func TestSealedWorkersSeeNoProc(t *testing.T) {
 		if sealed && !decider.heard("open") {
 			t.Error("refused without a word")
 		}
+	}
+}
+
+// TestLocksEndWithSessions: a session locks files that it has opened, and no lock outlives it.
+func TestLocksEndWithSessions(t *testing.T) {
+	sessions, _, _ := sealedServing(t, "not", 0)
+	for range 2 {
+		c := sessions.client(t)
+		const written = wire.FDCapability + 1
+		if got := c.call(unix.SYS_OPENAT, written, c.put("old.txt"), unix.O_RDWR); got != opened {
+			t.Fatalf("openat: %d", got)
+		}
+		other, err := os.OpenFile(procFile(int(c.call(unix.SYS_GETPID)), fmt.Sprintf("fd/%d", opened)), os.O_RDWR, 0)
+		check(t, err)
+		lock := func() error {
+			return unix.FcntlFlock(other.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+		}
+		// With zeros, F_RDLCK of all of the file.
+		if got := c.call(unix.SYS_FCNTL, opened, unix.F_SETLK, uint64(c.ask("buffer"))+1024); got != 0 {
+			t.Errorf("lock: %d", got)
+		}
+		if err := lock(); !errors.Is(err, unix.EAGAIN) {
+			t.Errorf("while it is locked: %v", err)
+		}
+		c.end(sessions)
+		waiting.Until(t, "nobody locks the file", func() bool { return lock() == nil })
+		other.Close()
 	}
 }
 

@@ -88,7 +88,7 @@ var examined = map[string]code{
 	"close_range": argument(0, branch(bpf.JumpGreaterOrEqual, wire.FDReservedEnd, answer(answerAllow), answer(answerErrno))),
 	"fcntl":       controlOfSealed(),
 	"ioctl":       deviceControlOfSealed(),
-	"setsockopt":  ofSession(refusal(errnoEPERM)),
+	"setsockopt":  socketOptionOfSealed(),
 	"fadvise64":   opened(refusal(errnoEPERM)),
 	// No clock that shows the time that former sessions have used.
 	"clock_gettime":   equals(0, machineClocks, answer(answerAllow), refusal(errnoEINVAL)),
@@ -116,6 +116,7 @@ var (
 )
 
 const (
+	linger             = 13      // SO_LINGER
 	setDescriptorFlags = 2       // F_SETFD
 	setStatusFlags     = 4       // F_SETFL
 	setPipeSize        = 1031    // F_SETPIPE_SZ
@@ -233,12 +234,21 @@ func ofSession(other code) code {
 	return equals(0, []uint32{wire.FDConnection, wire.FDConnectionChecked}, answer(answerAllow), opened(other))
 }
 
-// controlOfSealed is the rule of fcntl. It allows no locks: they are the process's.
+// controlOfSealed is the rule of fcntl. The monitor's lock of a file (see [Permits.MayLock]) is that of
+// a descriptor, and ends with it.
 func controlOfSealed() code {
 	refuse := refusal(errnoEPERM)
+	onOpened := slices.Concat([]uint32{setDescriptorFlags, setPipeSize, addSeals}, lockCommands)
 	return equals(1, slices.Concat(queries, duplicatingCommands), answer(answerAllow),
-		equals(1, []uint32{setStatusFlags}, ofSession(refuse),
-			equals(1, []uint32{setDescriptorFlags, setPipeSize, addSeals}, opened(refuse), refuse)))
+		equals(1, []uint32{setStatusFlags}, ofSession(refuse), equals(1, onOpened, opened(refuse), refuse)))
+}
+
+// socketOptionOfSealed is the rule of setsockopt. A connection does not linger: the worker itself
+// closes it when the next session begins, which would have to wait for the former one's client.
+func socketOptionOfSealed() code {
+	refuse := refusal(errnoEPERM)
+	settable := ofSession(refuse)
+	return equals(1, []uint32{socketLevel}, equals(2, []uint32{linger}, refuse, settable), settable)
 }
 
 // deviceControlOfSealed is the rule of ioctl.

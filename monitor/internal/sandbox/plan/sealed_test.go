@@ -121,12 +121,16 @@ var sealedAnswers = []answered{
 	{"fcntl", []uint64{160, 1031}, allow}, {"fcntl", []uint64{32, 1031}, eperm},
 	{"fcntl", []uint64{160, 1033}, allow}, {"fcntl", []uint64{4, 1033}, eperm},
 	{"fcntl", []uint64{4, 1}, allow}, {"fcntl", []uint64{160, 0}, allow}, {"fcntl", []uint64{160, 1030}, allow},
-	{"fcntl", []uint64{160, 6}, eperm}, {"fcntl", []uint64{160, 37}, eperm}, {"fcntl", []uint64{160, 8}, eperm},
+	{"fcntl", []uint64{160, 6}, allow}, {"fcntl", []uint64{160, 38}, allow}, // F_SETLK, F_OFD_SETLKW: the monitor
+	{"fcntl", []uint64{159, 6}, eperm}, {"fcntl", []uint64{7, 37}, eperm},
+	{"fcntl", []uint64{160, 8}, eperm}, {"fcntl", []uint64{160, 1024}, eperm}, // F_SETOWN, F_SETLEASE
 	{"ioctl", []uint64{160, 0x5451}, allow}, {"ioctl", []uint64{4, 0x5451}, enotty},
 	{"ioctl", []uint64{7, 0x5450}, enotty},
 	{"ioctl", []uint64{7, 0x5421}, allow}, {"ioctl", []uint64{1, 0x5421}, enotty},
 	{"ioctl", []uint64{1, 0x5401}, allow},
 	{"setsockopt", []uint64{7, 6, 1}, allow}, {"setsockopt", []uint64{160, 6, 1}, allow},
+	{"setsockopt", []uint64{7, 1, 7}, allow}, {"setsockopt", []uint64{7, 6, 13}, allow},
+	{"setsockopt", []uint64{7, 1, 13}, eperm}, {"setsockopt", []uint64{160, 1, 13}, eperm}, // SO_LINGER
 	{"setsockopt", []uint64{3, 1, 7}, eperm}, {"setsockopt", []uint64{9, 1, 7}, eperm},
 	{"fadvise64", []uint64{160}, allow}, {"fadvise64", []uint64{4}, eperm},
 
