@@ -103,7 +103,11 @@ void harness_fence(struct harness *h);
 /* Waits for the next call that the monitor answers. */
 struct shai_control_notification harness_next_call(struct harness *h);
 
-/* Waits for a call that the monitor answers; answers with a value, or the error -value. */
+/* Answers one with a value, or the error -value. */
+void harness_answer_call(
+    const struct harness *h, const struct shai_control_notification *call, int value);
+
+/* Does both. */
 struct shai_control_notification harness_call(struct harness *h, int value);
 
 /* Waits until a worker asks to be sealed, and seals it. */

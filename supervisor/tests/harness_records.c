@@ -134,15 +134,23 @@ harness_fence(struct harness *h)
 	EXPECT(fenced.number == h->fence);
 }
 
-struct shai_control_notification
-harness_call(struct harness *h, int value)
+void
+harness_answer_call(
+    const struct harness *h, const struct shai_control_notification *call, int value)
 {
-	struct shai_control_notification call = harness_next_call(h);
-	struct seccomp_notif_resp answer = {.id = call.notification.id,
+	struct seccomp_notif_resp answer = {.id = call->notification.id,
 	    .val = value < 0 ? 0 : value,
 	    .error = value < 0 ? value : 0};
 
 	EXPECT(ioctl(h->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0);
+}
+
+struct shai_control_notification
+harness_call(struct harness *h, int value)
+{
+	struct shai_control_notification call = harness_next_call(h);
+
+	harness_answer_call(h, &call, value);
 	return call;
 }
 

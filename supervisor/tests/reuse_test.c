@@ -4,8 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/seccomp.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -110,26 +108,23 @@ only_the_call_that_was_verified_seals(void **state)
 	struct shai_control_settings settings = harness_settings();
 	struct shai_control_sealed record = {
 	    .header = control_header(SHAI_CONTROL_SEALED, sizeof(record))};
-	struct shai_control_notification call;
-	struct seccomp_notif_resp answer = {.error = -EPERM};
+	struct shai_control_notification calls[2];
 	struct client client;
 
 	(void)state;
-	settings.slots = 1;
+	settings.idle_max = COUNT(calls);
 	harness_start(&h, SEALS, &settings);
-	call = harness_next_call(&h);
-	record.pid = (int32_t)call.notification.pid;
-	record.id = call.notification.id + 1;
-	harness_send(&h, &record, sizeof(record), NULL);
-	record.id = call.notification.id;
-	record.pid++;
+	for (size_t i = 0; i < COUNT(calls); i++)
+		calls[i] = harness_next_call(&h);
+	record.pid = (int32_t)calls[0].notification.pid;
+	record.id = calls[1].notification.id; /* the other worker's */
 	harness_send(&h, &record, sizeof(record), NULL);
 	harness_fence(&h);
-	answer.id = call.notification.id;
-	EXPECT(ioctl(h.listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) == 0);
+	for (size_t i = 0; i < COUNT(calls); i++)
+		harness_answer_call(&h, &calls[i], -EPERM);
 	/* It accepts as one that is not sealed. */
 	(void)reused_begin(&h, &client, "alice");
-	record.pid--;
+	record.id = calls[0].notification.id;
 	harness_send(&h, &record, sizeof(record), NULL); /* too late */
 	client_reset(&client, 0);
 	EXPECT(client_closed(&client));
