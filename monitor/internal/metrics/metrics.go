@@ -46,24 +46,22 @@ type Metrics struct {
 
 // New returns metrics that count nothing yet.
 func New() *Metrics {
+	registry := prometheus.NewRegistry()
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		registry.MustRegister(c)
+		return c
+	}
 	m := &Metrics{
-		Registry: prometheus.NewRegistry(),
-		Interceptions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_interceptions_total",
-			Help: "Times a task involved the reference monitor, by kind.",
-		}, []string{"pipeline", "kind"}),
-		Sessions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_sessions_total",
-			Help: "Sessions that have ended, by the mode they ran in.",
-		}, []string{"pipeline", "mode"}),
-		Refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_refusals_total",
-			Help: "Accesses and system calls that were refused, by operation.",
-		}, []string{"pipeline", "operation"}),
-		Bindings: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_session_bindings_total",
-			Help: "Attempts to bind a session to a principal, by result: analyzed, mispredicted or refused.",
-		}, []string{"pipeline", "result"}),
+		Registry: registry,
+		Interceptions: counter("shai_interceptions_total",
+			"Times a task involved the reference monitor, by kind.", "pipeline", "kind"),
+		Sessions: counter("shai_sessions_total",
+			"Sessions that have ended, by the mode they ran in.", "pipeline", "mode"),
+		Refusals: counter("shai_refusals_total",
+			"Accesses and system calls that were refused, by operation.", "pipeline", "operation"),
+		Bindings: counter("shai_session_bindings_total",
+			"Attempts to bind a session to a principal, by result: analyzed, mispredicted or refused.", "pipeline", "result"),
 		Active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "shai_sessions_active",
 			Help: "Sessions that are open now.",
@@ -78,39 +76,24 @@ func New() *Metrics {
 			Help:    "Time from a change of facts to updated capability sets, without the write to disk.",
 			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 10),
 		}),
-		Restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_task_restarts_total",
-			Help: "Tasks that ended unexpectedly and were to be started again.",
-		}, []string{"pipeline", "task"}),
-		FetchFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_fact_source_failures_total",
-			Help: "Fetches of facts that failed; the last facts stay in force.",
-		}, []string{"source"}),
-		AuditFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shai_audit_failures_total",
-			Help: "Audit records that could not be written.",
-		}),
+		Restarts: counter("shai_task_restarts_total",
+			"Tasks that ended unexpectedly and were to be started again.", "pipeline", "task"),
+		FetchFailures: counter("shai_fact_source_failures_total",
+			"Fetches of facts that failed; the last facts stay in force.", "source"),
+		AuditFailures: counter("shai_audit_failures_total",
+			"Audit records that could not be written.").WithLabelValues(),
 		Outcomes: newOutcomes(),
-		WouldDeny: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_would_deny_total",
-			Help: "Accesses that were allowed because the policy that forbids them is in mode Audit or Warn.",
-		}, []string{"pipeline", "policy", "mode"}),
-		Learned: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_learned_classes_total",
-			Help: "Classes that capability sets have gained because a session asked for a document of them.",
-		}, []string{"pipeline"}),
-		Foreseen: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_background_analyses_total",
-			Help: "Instances that were analysed when their first session began, because no analysis had foreseen them.",
-		}, []string{"pipeline"}),
-		Discarded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "shai_workers_discarded_total",
-			Help: "Workers that were killed because they were not rolled back as they should.",
-		}, []string{"pipeline", "task"}),
+		WouldDeny: counter("shai_would_deny_total",
+			"Accesses that were allowed because the policy that forbids them is in mode Audit or Warn.",
+			"pipeline", "policy", "mode"),
+		Learned: counter("shai_learned_classes_total",
+			"Classes that capability sets have gained because a session asked for a document of them.", "pipeline"),
+		Foreseen: counter("shai_background_analyses_total",
+			"Instances that were analysed when their first session began, because no analysis had foreseen them.", "pipeline"),
+		Discarded: counter("shai_workers_discarded_total",
+			"Workers that were killed because they were not rolled back as they should.", "pipeline", "task"),
 	}
-	m.Registry.MustRegister(m.Interceptions, m.Sessions, m.Refusals, m.Bindings, m.Active, m.Latency,
-		m.FactChange, m.FetchFailures, m.Restarts, m.AuditFailures, m.Outcomes, m.WouldDeny, m.Learned,
-		m.Foreseen, m.Discarded,
+	registry.MustRegister(m.Active, m.Latency, m.FactChange, m.Outcomes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
