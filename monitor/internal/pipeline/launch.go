@@ -75,7 +75,8 @@ func (t *Task) directories() []plan.Capability {
 		return nil
 	}
 	for _, place := range t.placements {
-		if place.directory != "" && int(place.capability.Number) == wire.FDCapability+len(list) { // not twice
+		// Roles can share a directory: one that is new has the next number.
+		if place.directory != "" && int(place.capability.Number) == wire.FDCapability+len(list) {
 			list = append(list, plan.Capability{
 				Prefix: place.capability.Prefix, Path: t.pipeline.services.directoryPath(place.directory),
 			})

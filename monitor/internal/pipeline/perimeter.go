@@ -29,7 +29,7 @@ func (t *Task) perimeter(confined bool, now *acting) ([]plan.Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range t.roles {
+	for _, r := range t.roles {
 		for _, place := range r.placements {
 			if place.directory == "" || place.directory == viewPrefix {
 				continue
@@ -42,20 +42,24 @@ func (t *Task) perimeter(confined bool, now *acting) ([]plan.Directory, error) {
 			if confined && err != nil {
 				return nil, err
 			}
-			if i > 0 {
-				continue
+			if r == t.roles[0] {
+				list = append(list, now.native(place.directory, conduit, rights))
 			}
-			if rights &= t.common(conduit); rights&plan.Write != 0 {
-				now.writes = append(now.writes, heldDirectory{place.directory, conduit})
-			}
-			if now.asks {
-				rights = now.names(conduit, rights)
-			}
-			path := t.pipeline.services.directoryPath(place.directory)
-			list = append(list, plan.Directory{Path: path, Rights: rights})
 		}
 	}
 	return list, nil
+}
+
+// native returns what of the rights in a directory the program has without being asked, and
+// notes them.
+func (a *acting) native(directory string, conduit policy.Conduit, rights plan.Rights) plan.Directory {
+	if rights &= a.task.common(conduit); rights&plan.Write != 0 {
+		a.writes = append(a.writes, heldDirectory{directory, conduit})
+	}
+	if a.asks {
+		rights = a.names(conduit, rights)
+	}
+	return plan.Directory{Path: a.task.pipeline.services.directoryPath(directory), Rights: rights}
 }
 
 // names returns the part of the rights in a directory that concerns names alone. They are data,
