@@ -115,6 +115,7 @@ func (c *checker) task(o *object, task *Task) {
 	c.unique(o, "spec.reads", spec.Reads)
 	c.unique(o, "spec.writes", spec.Writes)
 	c.unique(o, "spec.raisesTo", spec.RaisesTo)
+	c.raisesToItself(o, task)
 	c.variables(o, "spec.environment", spec.Environment)
 	c.programs(o, spec)
 	c.reference(o, "spec.taint", spec.Taint, spec.Parameters)
@@ -132,26 +133,9 @@ func (c *checker) pipeline(o *object, pipeline *Pipeline) {
 			c.raises(task, spec.Tasks)
 		}
 	}
+	c.starts(o, spec.Tasks)
 	for i, expectation := range spec.Expect {
 		c.expectation(o, fmt.Sprintf("spec.expect[%d]", i), expectation, spec.Tasks)
-	}
-}
-
-// raises checks the tasks as which another one may register again. Instances of a task with
-// parameters get their users, and with them their taints, by logins only.
-func (c *checker) raises(o *object, tasks []string) {
-	task, ok := o.value.(*Task)
-	if !ok || o.broken {
-		return
-	}
-	for i, name := range task.Spec.RaisesTo {
-		at := fmt.Sprintf("spec.raisesTo[%d]", i)
-		c.member(o, at, name, tasks)
-		if other, known := c.objects["Task/"+name]; known && !other.broken &&
-			len(task.Spec.Parameters)+len(other.value.(*Task).Spec.Parameters) > 0 {
-			c.fail(o, at, "remove it: an instance gets its taint by a login, and keeps it",
-				"tasks with parameters do not raise their taint, and no task raises its own to theirs")
-		}
 	}
 }
 

@@ -89,6 +89,42 @@ def test_text_that_does_not_parse_is_refused_with_its_place(devcluster: Cluster,
     assert "nope" in done.stderr
 
 
+def test_a_task_that_would_never_start_is_refused(
+    devcluster: Cluster, namespace: str, pool: Callable[[str], str]
+) -> None:
+    itself = json.dumps(task("itself", "open", raisesTo=["itself"]))
+    done = devcluster.try_kubectl("-n", namespace, "apply", "-f", "-", stdin=itself)
+    assert done.returncode != 0
+    assert "spec.raisesTo[0]: a task raises its taint to that of another task, not to its own; remove it" in done.stderr
+    apply_all(  # each for itself could be right
+        devcluster,
+        namespace,
+        policy("open"),
+        task("drafting", "open", raisesTo=["personal"]),
+        task("personal", "open", raisesTo=["drafting"]),
+        pipeline("p", ["drafting", "personal"], "/a/**", "open", pool=pool(namespace)),
+    )
+    found = await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("False", "Invalid"))
+    assert "drafting becomes personal, which becomes drafting" in message(found, "Accepted")
+    assert "remove it, or name one of them in raisesTo of a task that starts" in message(found, "Accepted")
+    apply_all(devcluster, namespace, task("personal", "open"))
+    await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("True", "Accepted"))
+
+
+def test_a_task_that_becomes_an_unknown_one_is_refused(
+    devcluster: Cluster, namespace: str, pool: Callable[[str], str]
+) -> None:
+    apply_all(
+        devcluster,
+        namespace,
+        policy("open"),
+        task("drafting", "open", raisesTo=["persnal"]),
+        pipeline("p", ["drafting"], "/a/**", "open", pool=pool(namespace)),
+    )
+    found = await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("False", "Invalid"))
+    assert 'spec.raisesTo[0]: "persnal" is not one of the pipeline\'s tasks' in message(found, "Accepted")
+
+
 def facts(kibibytes: int) -> str:
     """A FactSource of about this size."""
     tuples = [["x" * 1010, number] for number in range(kibibytes)]
