@@ -11,6 +11,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/pipeline"
 )
 
@@ -21,20 +22,45 @@ type learner struct {
 
 	mu      sync.Mutex
 	pending map[string][]analysis.Access // by pipeline
+	// refused are accesses that an analysis does not allow, in one version of the catalog: each
+	// session reports them again, since the policies allowed it the access itself.
+	refused map[refusal]bool
+	version version
+}
+
+type refusal struct {
+	pipeline, instance string
+	class              uint32
+}
+
+// version identifies states of the catalog on which all decisions are the same.
+type version struct {
+	bundle string
+	facts  uint64
+}
+
+func versionOf(state *catalog.State) version {
+	return version{state.BundleHash(), state.FactsVersion()}
 }
 
 // maxUnforeseen limits what a pipeline's sessions can make the monitor remember. What comes on
 // top is not learnt.
 const maxUnforeseen = 1 << 12
 
+// maxRefused limits the refusals that are remembered. Then they are forgotten.
+const maxRefused = 1 << 14
+
 func newLearner() *learner {
-	return &learner{wake: make(chan struct{}, 1), pending: map[string][]analysis.Access{}}
+	return &learner{wake: make(chan struct{}, 1), pending: map[string][]analysis.Access{}, refused: map[refusal]bool{}}
 }
 
-// add notes an access. It never blocks for long.
-func (l *learner) add(pipeline string, access analysis.Access) {
+// add notes an access, unless it was refused in this version. It never blocks for long.
+func (l *learner) add(pipeline string, access analysis.Access, now version) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.version == now && l.refused[refusal{pipeline, access.Instance.Name(), access.Class}] {
+		return
+	}
 	if len(l.pending[pipeline]) >= maxUnforeseen {
 		return
 	}
@@ -45,6 +71,23 @@ func (l *learner) add(pipeline string, access analysis.Access) {
 	}
 }
 
+// refuse remembers the accesses that a pipeline's analysis in a version does not allow.
+func (l *learner) refuse(pipeline string, result *analysis.Result, accesses []analysis.Access, of version) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, access := range accesses {
+		found, known := result.Instance(access.Instance)
+		if known && (access.Class == 0 || slices.Contains(found.Reads, access.Class)) {
+			continue
+		}
+		if l.version != of || len(l.refused) == maxRefused {
+			l.version = of
+			clear(l.refused)
+		}
+		l.refused[refusal{pipeline, access.Instance.Name(), access.Class}] = true
+	}
+}
+
 // take returns what was noted since the last call.
 func (l *learner) take() map[string][]analysis.Access {
 	l.mu.Lock()
@@ -52,6 +95,11 @@ func (l *learner) take() map[string][]analysis.Access {
 	taken := l.pending
 	l.pending = map[string][]analysis.Access{}
 	return taken
+}
+
+// unforeseen is told of accesses by the pipelines.
+func (m *Monitor) unforeseen(pipeline string, access analysis.Access) {
+	m.learner.add(pipeline, access, versionOf(m.state()))
 }
 
 // watchUnforeseen extends the analyses with accesses that were not foreseen, until ctx ends.
@@ -89,6 +137,7 @@ func (m *Monitor) learn(ctx context.Context, name string, accesses []analysis.Ac
 	if err != nil {
 		return fmt.Errorf("extend the analysis of pipeline %s: %w", name, err)
 	}
+	m.learner.refuse(name, next, accesses, versionOf(m.state()))
 	m.services.Binding.Lock()
 	defer m.services.Binding.Unlock()
 	m.setAnalysis(name, &analyzed{plan: known.plan, result: next, report: known.report}) // first: it follows changes

@@ -179,10 +179,63 @@ func TestWhatIsNotLearnt(t *testing.T) {
 	}
 	l := newLearner()
 	for range maxUnforeseen + 1 {
-		l.add("probe", analysis.Access{Instance: worker("alice", "de")})
+		l.add("probe", analysis.Access{Instance: worker("alice", "de")}, version{})
 	}
 	if kept := len(l.take()["probe"]); kept != maxUnforeseen || len(l.take()) > 0 {
 		t.Errorf("%d accesses were kept; want %d", kept, maxUnforeseen)
+	}
+}
+
+// What an analysis refuses is not analysed again for each session that asks, until facts or
+// bundle change: the policies allow each session the access itself.
+func TestRefusalsAreRemembered(t *testing.T) {
+	s := newLearningStack(t, "lazy")
+	s.startLearning()
+	s.monitor.stopWatch()
+	s.monitor.watching.Wait()
+	l, class := s.monitor.learner, s.monitor.state().ClassOf(s.id("/albums/bob/1.txt"))
+	of := func(user string) analysis.Access {
+		instance := analysis.Instance{Task: "worker", Arguments: []string{user, "de"}}
+		return analysis.Access{Instance: instance, Class: class}
+	}
+	asked := func(users ...string) (kept int) {
+		for _, user := range users {
+			s.monitor.unforeseen("probe", of(user))
+		}
+		taken := l.take()["probe"]
+		s.must(s.monitor.learn(t.Context(), "probe", taken))
+		return len(taken)
+	}
+	s.changeFacts(api.FactChange{Remove: []api.Fact{aliceIsAFriend}})
+	for i, want := range []int{2, 1} { // bob may, and has it from then on: he would not ask
+		if kept := asked("alice", "bob"); kept != want {
+			t.Errorf("time %d: %d accesses were analysed, want %d", i+1, kept, want)
+		}
+	}
+	s.changeFacts(api.FactChange{Add: []api.Fact{aliceIsAFriend}})
+	if kept := asked("alice"); kept != 1 || s.counted(learnedMetric) != 2 {
+		t.Errorf("after a change of facts %d accesses were analysed, and %d classes were learnt in all", kept,
+			s.counted(learnedMetric))
+	}
+	s.changeFacts(api.FactChange{Remove: []api.Fact{aliceIsAFriend}})
+	asked("alice")
+	s.manifests["other.yaml"] = "apiVersion: shai.dev/v1alpha1\nkind: Policy\nmetadata: {name: other}\n" +
+		"spec: {text: \"read :- true.\"}\n"
+	s.apply()
+	if kept := asked("alice"); kept != 1 {
+		t.Errorf("after a change of the bundle %d accesses were analysed", kept)
+	}
+	for range 3 {
+		l.refuse("probe", s.monitor.analyses["probe"].result, []analysis.Access{of("nobody")}, version{})
+	}
+	if len(l.refused) != 1 {
+		t.Errorf("%d refusals of another version are remembered", len(l.refused))
+	}
+	for i := range maxRefused + 1 {
+		l.refuse("probe", s.monitor.analyses["probe"].result, []analysis.Access{of(fmt.Sprint(i))}, version{})
+	}
+	if len(l.refused) > maxRefused {
+		t.Errorf("%d refusals are remembered", len(l.refused))
 	}
 }
 

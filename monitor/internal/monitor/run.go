@@ -145,7 +145,7 @@ func (m *Monitor) openServices() error {
 		Catalog: m.catalog, View: m.view, Audit: m.audit, Metrics: m.metrics, Guarded: m.guardedNow,
 	}
 	if !o.NoLearning {
-		m.services.Unforeseen = m.learner.add
+		m.services.Unforeseen = m.unforeseen
 	}
 	return m.services.Open()
 }
