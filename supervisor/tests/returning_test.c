@@ -54,6 +54,25 @@ a_worker_that_differs_is_replaced(void **state)
 		assert_int_not_equal(h.event[i].kind, SHAI_EVENT_WORKER);
 }
 
+/* Its connection, and the messages that it has left unread. */
+static void
+nothing_of_a_session_stays_open(void **state)
+{
+	static const int numbers[] = {SHAI_FD_MONITOR, SHAI_FD_CONNECTION};
+	pid_t worker;
+
+	(void)state;
+	reused_start(&h, 1024);
+	worker = reused_first(&h, "alice");
+	for (size_t i = 0; i < COUNT(numbers); i++) {
+		char path[64], file[64] = {0};
+
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", worker, numbers[i]);
+		EXPECT(readlink(path, file, sizeof(file) - 1) > 0);
+		assert_string_equal(file, "/dev/null");
+	}
+}
+
 /* The first further session, and each 512th. */
 static void
 a_sample_is_compared(void **state)
@@ -205,6 +224,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_worker_that_is_compared_has_no_session),
 	    TEST(a_worker_that_differs_is_replaced),
+	    TEST(nothing_of_a_session_stays_open),
 	    TEST(a_sample_is_compared),
 	    TEST(a_worker_that_waits_for_long_is_rolled_back),
 	    TEST(a_worker_of_another_mode_is_replaced),
