@@ -90,8 +90,8 @@ func (m *Monitor) runAnalysis(ctx context.Context, p *pipeline.Pipeline, request
 	if err := storeAnalysis(m.analysisPath(p.Name()), result); err != nil {
 		return api.Analysis{}, err
 	}
-	p.PutSets(sets)
 	m.services.Binding.Lock()
+	p.PutSets(sets)
 	settle(p)
 	m.services.Binding.Unlock()
 	report := reportOf(p, result, m.state().Bundle().Version, begun, took)

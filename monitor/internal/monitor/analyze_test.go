@@ -16,7 +16,37 @@ import (
 
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/supervision"
+	"shai.dev/monitor/internal/waiting"
 )
+
+// No session is bound while the sets of an analysis are put in force: it could get one that the
+// analysis replaces by a lesser one, after the sessions that have it were ended.
+func TestSetsOfAnAnalysisWaitForBindings(t *testing.T) {
+	m, _ := bareMonitor(t)
+	analyzeBare(t, m)
+	supervisor := superviseBare(t, m).Supervisor()
+	supervisor.Since()
+	m.services.Binding.RLock() // as by a session that is being bound
+	ended := make(chan error)
+	go func() {
+		_, err := m.Analyze(t.Context(), api.AnalyzeRequest{}, func(api.Progress) {})
+		ended <- err
+	}()
+	waiting.Until(t, "the analysis waits", func() bool {
+		free := m.services.Binding.TryRLock()
+		if free {
+			m.services.Binding.RUnlock()
+		}
+		return !free
+	})
+	if told := supervisor.Since(); len(told) > 0 {
+		t.Errorf("meanwhile these are in force: %v", told)
+	}
+	m.services.Binding.RUnlock()
+	if err := <-ended; err != nil || len(supervisor.Since()) == 0 {
+		t.Errorf("no sets are put in force: %v", err)
+	}
+}
 
 // A run that fails, or that is cancelled, leaves the previous result in force, and status
 // says how the run ended.

@@ -37,8 +37,11 @@ func (m *Monitor) installStored(ctx context.Context, p *pipeline.Pipeline) error
 	}
 	m.setAnalysis(p.Name(), &analyzed{plan: known.plan, result: result, report: known.report})
 	sets, err := p.PrepareSets(ctx, result, nil, func(uint64, uint64) {})
-	if err == nil {
-		p.PutSets(sets)
+	if err != nil {
+		return err
 	}
-	return err
+	m.services.Binding.Lock()
+	defer m.services.Binding.Unlock()
+	p.PutSets(sets)
+	return nil
 }

@@ -20,10 +20,10 @@ func (p *Pipeline) setOf(instance string) *capabilitySet {
 	return p.sets[instance]
 }
 
-// PutSets puts capability sets in force, and no others. Sessions that begin at this moment
-// may still use the old sets, whose descriptors are closed when nothing refers to them any
-// more. With immediate revocation it ends the sessions of instances that may do less than
-// before: from now on, nobody follows what they hold.
+// PutSets puts capability sets in force, and no others. Descriptors of the old sets are closed
+// when nothing refers to them any more. With immediate revocation it ends the sessions of
+// instances that may do less than before: from now on, nobody follows what they hold. The
+// caller holds Binding.
 func (p *Pipeline) PutSets(sets Sets) {
 	if sets == nil {
 		return // in mode baseline
