@@ -34,6 +34,7 @@ var leavings = []struct {
 	{"at escape", []plan.Protection{plainDirectory, plan.EmptyRoot}, 0},
 	{"at link", []plan.Protection{plainDirectory}, unix.ELOOP},
 	{"at-write allowed.txt", []plan.Protection{plainDirectory, plan.PerimeterDomain}, 0},
+	{"at-truncate allowed.txt", []plan.Protection{plainDirectory, plan.PathMediation}, 0},
 	{"at-create new.txt", []plan.Protection{plainDirectory, plan.PerimeterDomain}, 0},
 	{"at-stat ../secret/secret.txt", []plan.Protection{plan.PathMediation, plainDirectory}, 0},
 }

@@ -132,6 +132,14 @@ func withBits(index int, bits uint32, yes, no code) code {
 	return argument(index, branch(bpf.JumpBitsSet, bits, yes, no))
 }
 
+// onlyTruncating tests the flags of an open for O_TRUNC without an access that writes: it changes
+// the file, too.
+func onlyTruncating(index int, yes, no code) code {
+	notForWriting := branch(bpf.JumpBitsSet, linuxWriteOnly,
+		branch(bpf.JumpBitsSet, linuxReadWrite, yes, no), branch(bpf.JumpBitsSet, linuxReadWrite, no, yes))
+	return argument(index, branch(bpf.JumpBitsSet, linuxTruncate, notForWriting, no))
+}
+
 // capabilities tests that every one of the arguments is a capability descriptor.
 func capabilities(indices []int, yes, no code) code {
 	result := yes

@@ -42,9 +42,13 @@ const (
 )
 
 const (
-	archX8664     = 0xc000003e // AUDIT_ARCH_X86_64
-	x32Bit        = 0x40000000 // __X32_SYSCALL_BIT
-	linuxOpenPath = 0x200000   // O_PATH
+	archX8664 = 0xc000003e // AUDIT_ARCH_X86_64
+	x32Bit    = 0x40000000 // __X32_SYSCALL_BIT
+	// Flags of opens. With O_WRONLY and O_RDWR together, a file is opened for neither.
+	linuxWriteOnly = 1        // O_WRONLY
+	linuxReadWrite = 2        // O_RDWR
+	linuxTruncate  = 0x200    // O_TRUNC
+	linuxOpenPath  = 0x200000 // O_PATH
 )
 
 // Error numbers of Linux.
@@ -157,12 +161,7 @@ func (spec filterSpec) rule(call Call) code {
 	case beneathCapability:
 		return choose(spec.waives(PathMediation), allow, capabilities(call.arguments, allow, ask))
 	case opening:
-		withoutPath := withBits(2, linuxOpenPath, ask, allow)
-		isNative := capabilities
-		if spec.ownRoot {
-			isNative = descriptors
-		}
-		return choose(spec.waives(PathMediation), allow, isNative(call.arguments, withoutPath, ask))
+		return choose(spec.waives(PathMediation), allow, spec.openingRule(call, allow, ask))
 	case execution:
 		return choose(spec.waives(ExecRefusal), allow, ask)
 	case signalling:
@@ -243,6 +242,15 @@ func (spec filterSpec) valueRule(call Call, allow, ask code) code {
 	}
 	// accepting, refused and unclassified: the monitor or the supervisor answers.
 	return ask
+}
+
+// openingRule is the rule of openat.
+func (spec filterSpec) openingRule(call Call, allow, ask code) code {
+	if spec.ownRoot {
+		// The domain does not restrict truncation: see taskPerimeter.
+		return descriptors(call.arguments, withBits(2, linuxOpenPath, ask, onlyTruncating(2, ask, allow)), ask)
+	}
+	return capabilities(call.arguments, withBits(2, linuxOpenPath, ask, allow), ask)
 }
 
 // controlRule is the rule of fcntl. The monitor sets locks.

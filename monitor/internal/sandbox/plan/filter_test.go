@@ -79,6 +79,12 @@ func TestFilterWithOwnRoot(t *testing.T) {
 		{"openat", []uint64{1<<31 - 1, 0, 0}, allow},
 		{"openat", []uint64{1<<32 | 160, 0, 0}, allow}, // the kernel ignores the high word
 		{"openat", []uint64{160, 0, linuxOpenPath}, notify},
+		{"openat", []uint64{160, 0, linuxOpenPath | linuxTruncate | linuxWriteOnly}, notify},
+		{"openat", []uint64{160, 0, linuxWriteOnly}, allow},
+		{"openat", []uint64{160, 0, linuxTruncate}, notify},
+		{"openat", []uint64{160, 0, linuxTruncate | linuxWriteOnly}, allow},
+		{"openat", []uint64{160, 0, linuxTruncate | linuxReadWrite}, allow},
+		{"openat", []uint64{160, 0, linuxTruncate | linuxWriteOnly | linuxReadWrite}, notify},
 		{"openat", []uint64{0xffffff9c, 0, 0}, notify}, // AT_FDCWD
 		{"openat", []uint64{0xffffffffffffff9c, 0, 0}, notify},
 		{"open", []uint64{0, 0, 0}, notify},

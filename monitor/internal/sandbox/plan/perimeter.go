@@ -65,8 +65,11 @@ func taskPerimeter(in Input) (Perimeter, error) {
 	ownRoot := in.givesRoot()
 	if ownRoot {
 		// A rule on a directory does not hold beneath a detached mount of another one in it.
-		// The root, the filter and the mounts limit what is read.
-		domain.Files &^= accessReadFile | accessReadDir
+		// The root, the filter and the mounts limit what is read. The kernel looks for the right
+		// to truncate at every open, up to the root: without it, an open of a document does not
+		// look at all. It is granted only together with the right to write, and the filter asks
+		// about opens that truncate without writing.
+		domain.Files &^= accessReadFile | accessReadDir | accessTruncate
 	}
 	if in.Machine.Landlock >= ScopedLandlock {
 		domain.Scope = scopeAbstract | scopeSignal

@@ -52,13 +52,24 @@ func TestGrantedIsHandled(t *testing.T) {
 	}
 }
 
+// TestTruncatingIsWriting: a domain that does not handle the right to truncate refuses the same
+// writes, because nobody has one of the rights without the other.
+func TestTruncatingIsWriting(t *testing.T) {
+	for rights := range (Read | Write | Execute | List | Names) + 1 {
+		if access := accessOf(rights); access&accessTruncate == 0 != (access&accessWriteFile == 0) {
+			t.Errorf("rights %d: access %#x", rights, access)
+		}
+	}
+}
+
 // TestPerimeterWithOwnRoot: a task with a root of its own reads what is in it and what it
 // holds; everything else is refused as in other tasks.
 func TestPerimeterWithOwnRoot(t *testing.T) {
-	in := Input{Spec: Spec{Serving: true, Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}}},
+	in := Input{Spec: Spec{Serving: true, Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}, {"/box", Write}}},
 		Machine: Machine{Landlock: 4, Mounts: true, Executed: []ExecutedFile{{"/usr/bin/front", "/usr/bin/front"}}}}
-	want := Perimeter{Files: (1<<15 - 1) &^ (accessReadFile | accessReadDir), Network: accessNetwork,
-		Grants: []Grant{{"/usr", accessExecute}, {"/usr/bin/front", accessExecute}}}
+	box := uint64(accessWriteFile | accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir)
+	want := Perimeter{Files: (1<<15 - 1) &^ (accessReadFile | accessReadDir | accessTruncate), Network: accessNetwork,
+		Grants: []Grant{{"/usr", accessExecute}, {"/usr/bin/front", accessExecute}, {"/box", box}}}
 	got, err := taskPerimeter(in)
 	if difference := cmp.Diff(want, got); difference != "" || err != nil {
 		t.Errorf("%v %s", err, difference)

@@ -179,6 +179,7 @@ by_path(const char *attempt, char **a)
 	if (IS("openat-capability")) return show(syscall(SYS_openat, SHAI_FD_CAPABILITY, a[0], O_RDONLY, 0));
 	if (IS("at")) return show(syscall(SYS_openat, SHAI_FD_KEYVALUE, a[0], O_RDONLY, 0));
 	if (IS("at-write")) return syscall(SYS_openat, SHAI_FD_KEYVALUE, a[0], O_WRONLY, 0);
+	if (IS("at-truncate")) return syscall(SYS_openat, SHAI_FD_KEYVALUE, a[0], O_RDONLY | O_TRUNC, 0);
 	if (IS("at-create")) return syscall(SYS_openat, SHAI_FD_KEYVALUE, a[0], O_WRONLY | O_CREAT, 0600);
 	if (IS("at-stat")) return syscall(SYS_newfstatat, SHAI_FD_KEYVALUE, a[0], &(struct stat){0}, 0);
 	if (IS("fchdir")) return syscall(SYS_fchdir, SHAI_FD_KEYVALUE);
