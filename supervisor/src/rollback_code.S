@@ -42,21 +42,42 @@ rollback_code:
 	mov	$-1, %edx
 	xrstor64 STATE(SHAI_ROLLBACK_VECTORS)
 
-	/* Memory. */
+	/*
+	 * Memory. A page is copied if it differs from its copy: what no session has written is
+	 * still the zygote's, and shared with all its workers.
+	 */
 	cld
 	mov	STATE(SHAI_ROLLBACK_RANGE_COUNT), %r13
 	lea	STATE(SHAI_ROLLBACK_RANGES), %r14
 	jmp	.Lnext
-.Lcopy:
+.Lrange:
 	mov	0(%r14), %rdi
 	mov	8(%r14), %rsi
-	mov	16(%r14), %rcx
-	shr	$3, %rcx
+	mov	16(%r14), %rdx
+	lea	(%rdi,%rdx), %rdx /* the end */
+.Lpage:
+	mov	$SHAI_ROLLBACK_PAGE / 32, %ecx
+.Lcompare:
+	.irp	offset, 0, 8, 16, 24
+	mov	\offset(%rsi), %rax
+	cmp	%rax, \offset(%rdi)
+	jne	.Ldiffers
+	.endr
+	add	$32, %rsi
+	add	$32, %rdi
+	dec	%ecx
+	jnz	.Lcompare
+	jmp	.Lsame
+.Ldiffers:
+	shl	$2, %ecx /* what was not compared yet, in words */
 	rep movsq
+.Lsame:
+	cmp	%rdx, %rdi
+	jb	.Lpage
 	add	$SHAI_ROLLBACK_RANGE_SIZE, %r14
 .Lnext:
 	dec	%r13
-	jns	.Lcopy
+	jns	.Lrange
 
 	/* Descriptors. */
 	mov	$__NR_close_range, %eax

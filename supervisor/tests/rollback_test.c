@@ -109,6 +109,25 @@ sessions_find_what_was_sealed(void **state)
 }
 
 static void
+pages_that_no_session_writes_take_no_memory(void **state)
+{
+	struct sealed_leave leave = leave_at(0, ACCEPTS);
+	struct sealed worker;
+	int connection, next;
+
+	(void)state;
+	connection = first_session(&worker, rollback_code);
+	send_away(connection, &leave);
+	EXPECT(sealed_await(&worker, -1) == SEALED_WAITS);
+	next = sealed_connect(&worker);
+	EXPECT(sealed_await(&worker, next) == SEALED_SAYS);
+	assert_int_equal(sealed_memory_at(&worker, SEALED_UNTOUCHED), 0);
+	(void)close(connection);
+	(void)close(next);
+	sealed_stop(&worker);
+}
+
+static void
 a_worker_without_a_supervisor_ends(void **state)
 {
 	struct sealed_leave leave = leave_at(0, ACCEPTS);
@@ -238,8 +257,16 @@ static const struct part {
 } parts[] = {
     {"vectors", 4, {0x48, 0x0f, 0xae, 0x2d}, {0x48, 0x8d, 0x05, 0x90}},
     {"direction", 1, {0xfc}, {0}},
-    {"memory", 3, {0xf3, 0x48, 0xa5}, {0}},
-    {"further ranges", 2, {0x79, 0xe5}, {0}},
+    {"first word in four", 3, {0x48, 0x39, 0x07}, {0x48, 0x39, 0xc0}},
+    {"second word", 4, {0x48, 0x39, 0x47, 0x08}, {0x48, 0x39, 0xc0, 0x90}},
+    {"third word", 4, {0x48, 0x39, 0x47, 0x10}, {0x48, 0x39, 0xc0, 0x90}},
+    {"fourth word", 4, {0x48, 0x39, 0x47, 0x18}, {0x48, 0x39, 0xc0, 0x90}},
+    {"last words of a page", 5, {0xb9, 0x80}, {0xb9, 0x7f}},
+    {"further words", 2, {0x75, 0xce}, {0}},
+    {"rest of a page", 3, {0xc1, 0xe1, 0x02}, {0}},
+    {"memory", 3, {0xf3, 0x48, 0xa5}, {0xf3, 0x48, 0xa7}},
+    {"further pages", 2, {0x72, 0xbc}, {0}},
+    {"further ranges", 2, {0x79, 0xa4}, {0}},
     {"descriptors", 5, {0x0f, 0x05, 0x48, 0x85, 0xc0}, {0x31, 0xc0, 0x48, 0x85, 0xc0}},
     {"DS", 2, {0x8e, 0xd8}, {0}},
     {"ES", 2, {0x8e, 0xc0}, {0}},
@@ -354,6 +381,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sessions_find_what_was_sealed),
+	    cmocka_unit_test(pages_that_no_session_writes_take_no_memory),
 	    cmocka_unit_test(eagain_only_rolls_back),
 	    cmocka_unit_test(a_worker_without_a_supervisor_ends),
 	    cmocka_unit_test(a_jump_to_any_byte_gains_nothing),

@@ -99,6 +99,27 @@ sealed_forsake(struct sealed *worker)
 	worker->listener = -1;
 }
 
+int
+sealed_memory_at(const struct sealed *worker, uint64_t start)
+{
+	char path[64], line[256], head[32];
+	bool found = false;
+	int size = -1;
+	FILE *maps;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/smaps", (int)worker->pid);
+	(void)snprintf(head, sizeof(head), "%llx-", (unsigned long long)start);
+	maps = fopen(path, "re");
+	EXPECT(maps != NULL);
+	while (size < 0 && fgets(line, sizeof(line), maps) != NULL) {
+		found = found || strncmp(line, head, strlen(head)) == 0;
+		if (found)
+			(void)sscanf(line, "Anonymous: %d kB", &size);
+	}
+	(void)fclose(maps);
+	return size;
+}
+
 /* What the processor adds to an XSAVE area. */
 static void
 strip(uint8_t vectors[SHAI_ROLLBACK_VECTORS_SIZE])

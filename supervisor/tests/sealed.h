@@ -76,6 +76,12 @@ const char *sealed_check(int connection, const struct sealed_report *expected);
 extern const char sealed_evil[];
 #define SEALED_EVIL_MEMORY UINT64_C(0x300000410000)
 
+/* Where memory begins that is restored, and that nobody writes. */
+#define SEALED_UNTOUCHED UINT64_C(0x300000300000)
+
+/* Returns how much memory of its own the worker has in the mapping that begins there, in KiB. */
+int sealed_memory_at(const struct sealed *worker, uint64_t start);
+
 /* The components of an XSAVE area that are compared, as far as the processor has them. */
 #define SEALED_COMPONENTS UINT64_C(0x2e7) /* x87, SSE, AVX, AVX-512, protection keys */
 uint64_t sealed_components(void);
