@@ -309,14 +309,15 @@ SHAI_API void shai_reserve(size_t heap, size_t stack);
  * memory, the registers, and the descriptors. On Linux this function returns again for
  * the next session, on FreeBSD shai_fork_worker does. The monitor seals a worker that,
  * when it first calls shai_accept, has one thread, no signal handlers, no signals that are
- * blocked or wait, and no shared writable memory. If it refuses, it says why in its log, and
- * the worker serves one session. For its workers to be sealed, a program
+ * blocked or wait, no timers, no limit on CPU time, and no shared writable memory. If it
+ * refuses, it says why in its log, and the worker serves one session. For its workers to be
+ * sealed, a program
  *
  *   - does what every session needs before, in the zygote: loading, computing, and binding
  *     functions (ld -z now);
  *   - keeps no descriptor, counter or cache from one session for the next;
  *   - maps no memory in a session, and changes no mapping (see shai_reserve);
- *   - sets no timers, limits, locks, signal handlers or signal masks in a session;
+ *   - sets no timers, limits, signal handlers or signal masks in a session;
  *   - uses no random generator that it has seeded before: every session would draw the
  *     same numbers. getrandom(2) is right.
  *

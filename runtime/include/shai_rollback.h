@@ -15,6 +15,9 @@
 #define SHAI_ROLLBACK_CODE 0x200000000000 /* its first byte is the entry; it does not return */
 #define SHAI_ROLLBACK_CODE_SIZE 0x1000
 #define SHAI_ROLLBACK_ACCEPTED 0x40 /* offset of the instruction after the code's accept4 */
+#define SHAI_ROLLBACK_SEAL 0x180    /* offset of the function that asks for the seal, … */
+#define SHAI_ROLLBACK_SEALED 0x1a0  /* … and of the instruction after its seccomp */
+#define SHAI_ROLLBACK_STOPPED 0x1e0 /* offset of a struct itimerval that stops a timer */
 #define SHAI_ROLLBACK_STATE 0x200000010000
 #define SHAI_ROLLBACK_VECTORS 0x2000      /* offset in the state */
 #define SHAI_ROLLBACK_VECTORS_SIZE 0x4000 /* bytes; a processor with more is not supported */
@@ -54,7 +57,8 @@ struct shai_rollback_state {
 	uint64_t stack;       /* stack pointer with which the worker goes on */
 	uint64_t resume;      /* where it goes on; RAX has the connection */
 	uint64_t thread;      /* FS base */
-	uint64_t reserved[4]; /* 0 */
+	uint64_t timers;      /* not 0: it has interval timers, and is not to be sealed */
+	uint64_t reserved[3]; /* 0 */
 	struct shai_rollback_range range[SHAI_ROLLBACK_RANGES_MAX];
 };
 

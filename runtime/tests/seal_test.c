@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 /* cmocka needs the headers above. */
@@ -38,6 +39,7 @@ struct found {
 	int lowest;                            /* free descriptor from SHAI_FD_RESERVED_END on */
 	uint32_t blocks;                       /* that malloc gave before it failed */
 	long faults;                           /* meanwhile */
+	bool timer;                            /* runs */
 };
 
 static size_t stack = STACK;               /* what the next worker reserves */
@@ -75,6 +77,7 @@ static void
 serve(const struct shai_session *session)
 {
 	struct found found = {.process = getpid(), .counter = counter, .remembered = *remembered};
+	struct itimerval timer;
 	uint32_t rounding = 0x7f80;
 	long before = faults();
 
@@ -83,6 +86,8 @@ serve(const struct shai_session *session)
 	__asm__ volatile("ldmxcsr %0" : : "m"(rounding));
 	found.stack = (uint64_t)(uintptr_t)__builtin_frame_address(0);
 	found.lowest = fcntl(SHAI_FD_MONITOR, F_DUPFD_CLOEXEC, SHAI_FD_RESERVED_END);
+	EXPECT(getitimer(ITIMER_PROF, &timer) == 0);
+	found.timer = timer.it_value.tv_sec > 0;
 	counter++;
 	*remembered = 17;
 	memset(bytes, 1, sizeof(bytes));
@@ -114,6 +119,15 @@ __attribute__((noreturn)) static void
 work_beyond_reserve(void)
 {
 	depth = 2 * STACK;
+	work();
+}
+
+__attribute__((noreturn)) static void
+work_with_timer(void)
+{
+	const struct itimerval later = {.it_value.tv_sec = 10000};
+
+	EXPECT(setitimer(ITIMER_PROF, &later, NULL) == 0);
 	work();
 }
 
@@ -327,6 +341,37 @@ the_snapshot_is_all_that_the_worker_can_write(void **state)
 	}
 }
 
+static void
+expect_told(const struct fake_supervisor *s, uint64_t program)
+{
+	struct examined e;
+	char path[64];
+
+	(void)program;
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", s->worker);
+	e.memory = open(path, O_RDONLY | O_CLOEXEC);
+	read_worker(&e, SHAI_ROLLBACK_STATE, &e.state, sizeof(e.state));
+	assert_int_not_equal(e.state.timers, 0);
+	(void)close(e.memory);
+}
+
+/* A timer is told, runs if the worker is not sealed for it, and is stopped if it is. */
+static void
+timers_of_sealed_workers_are_stopped(void **state)
+{
+	(void)state;
+	for (int sealed = 0; sealed <= 1; sealed++) {
+		struct fake_supervisor s;
+		struct found found;
+
+		fake_supervisor_start(&s, true, work_with_timer);
+		assert_true(fake_supervisor_await(&s, sealed, expect_told));
+		(void)fake_supervisor_session(&s, &found, sizeof(found));
+		assert_int_equal(found.timer, !sealed);
+		(void)fake_supervisor_end(&s, true);
+	}
+}
+
 /* By the gate: its grant permits it. What it drops is no answer; the sender's end is noticed. */
 static void
 a_sealed_worker_reads_its_channel(void **state)
@@ -378,6 +423,7 @@ main(void)
 	    cmocka_unit_test(sessions_use_what_was_reserved),
 	    cmocka_unit_test(a_worker_that_is_not_sealed_serves_once),
 	    cmocka_unit_test(the_snapshot_is_all_that_the_worker_can_write),
+	    cmocka_unit_test(timers_of_sealed_workers_are_stopped),
 	    cmocka_unit_test(a_sealed_worker_reads_its_channel),
 	};
 

@@ -138,6 +138,8 @@ rollback_code:
 .Lflags:
 	.quad	FLAGS
 
+#include "seal_code.S"
+
 #include "gate_code.S"
 
 	.org	rollback_code + SHAI_ROLLBACK_CODE_SIZE, 0xcc /* int3: the worker dies */

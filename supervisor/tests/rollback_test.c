@@ -15,7 +15,6 @@
 
 #include "harness.h"
 #include "sealed.h"
-#include "shai_gate.h"
 
 static struct sealed_report expected;
 static uint8_t patched[SHAI_ROLLBACK_CODE_SIZE];
@@ -298,7 +297,7 @@ switch_off(const struct part *part)
 	uint8_t *found = NULL;
 
 	memcpy(patched, rollback_code, sizeof(patched));
-	for (size_t i = 0; i + part->size <= SHAI_GATE; i++)
+	for (size_t i = 0; i + part->size <= SHAI_ROLLBACK_SEAL; i++)
 		if (memcmp(patched + i, part->bytes, part->size) == 0 &&
 		    (i == 0 || patched[i - 1] != 0x45)) {
 			assert_null(found);

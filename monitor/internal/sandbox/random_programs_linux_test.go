@@ -249,7 +249,7 @@ func (p *assembly) leave() {
 	p.emit(0x50, 0x9d) // push %rax; popfq
 	target := uint64(wire.RollbackCode)
 	if p.IntN(8) == 0 {
-		target += p.Uint64N(0x180)
+		target += p.Uint64N(0x200)
 	}
 	p.emit(0xff, 0x25, 0, 0, 0, 0) // jmp *0(%rip)
 	p.code = binary.LittleEndian.AppendUint64(p.code, target)

@@ -59,6 +59,9 @@ func unsealable(spec Spec) error {
 	case !hasBaseInstructions():
 		return errors.New("cannot be sealed: this processor or kernel has no FSGSBASE, which the roll-back needs (Linux 5.9)")
 	}
+	if _, err := workerTiming(os.Getpid()); err != nil {
+		return fmt.Errorf("cannot be sealed: this kernel does not tell of timers (CONFIG_CHECKPOINT_RESTORE): %w", err)
+	}
 	return nil
 }
 
@@ -115,6 +118,9 @@ func (r *request) prepareSeal(s *seals, address uint64) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := sealing.CheckCaller(r.Pointer); err != nil {
+		return err
+	}
 	program := encodeProgram(s.filter, address)
 	if err := seal.CheckProgram(address, uint64(len(program))); err != nil {
 		return err
@@ -139,6 +145,9 @@ func encodeProgram(filter []bpf.RawInstruction, address uint64) []byte {
 // not in the worker's memory stays empty.
 func workerOf(process int) (worker sealing.Worker, err error) {
 	if worker.Status, err = workerStatus(process); err != nil {
+		return worker, err
+	}
+	if worker.Timing, err = workerTiming(process); err != nil {
 		return worker, err
 	}
 	smaps, err := os.ReadFile(procFile(process, "smaps"))
@@ -174,6 +183,18 @@ func workerStatus(process int) (sealing.Status, error) {
 		return sealing.Status{}, err
 	}
 	return sealing.ParseStatus(text)
+}
+
+func workerTiming(process int) (sealing.Timing, error) {
+	limits, err := os.ReadFile(procFile(process, "limits"))
+	if err != nil {
+		return sealing.Timing{}, err
+	}
+	timers, err := os.ReadFile(procFile(process, "timers"))
+	if err != nil {
+		return sealing.Timing{}, err
+	}
+	return sealing.ParseTiming(limits, timers)
 }
 
 func procFile(process int, name string) string { return "/proc/" + strconv.Itoa(process) + "/" + name }

@@ -170,6 +170,11 @@ func TestUnsealedWorkers(t *testing.T) {
 		"less":         {"has not all of its writable memory", 0},
 		"no-room":      {"no room for its filter", 0},
 
+		"cpu-limit":      {"it has a limit on CPU time", 0},
+		"timer":          {"it has timers", 0},
+		"told-intervals": {"it has interval timers", 0},
+		"own-call":       {"it asks for its seal at", 0},
+
 		"grant-not-mapped": {"the grant is not mapped", 0},
 		"grant-forged":     {"is not the grant", 0},
 		"grant-own-table":  {"is not the class table", 0},
@@ -195,6 +200,34 @@ func TestUnsealedWorkers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIntervalTimersAreStopped: a worker that does not tell of them has none when it is sealed.
+// Without the call in the roll-back code they go on.
+func TestIntervalTimersAreStopped(t *testing.T) {
+	const setitimer, schedYield = "\xb8\x26\x00\x00\x00", "\xb8\x18\x00\x00\x00"
+	for running, backend := range map[bool]Backend{
+		false: newBackend(t), true: New(Options{Supervisor: changedSupervisor(t, setitimer, schedYield)}),
+	} {
+		sessions, _, _ := sealedServingBy(t, backend, "intervals", plan.Tracelessness) // which may ask
+		c := sessions.client(t)
+		for timer := range uint64(3) {
+			var left [16]byte
+			buffer := uint64(c.ask("buffer"))
+			if got := c.call(unix.SYS_GETITIMER, timer, buffer); got != 0 {
+				t.Errorf("getitimer: %d", got)
+			}
+			check(t, readMemory(int(c.call(unix.SYS_GETPID)), buffer+16, left[:]))
+			if (left != [16]byte{}) != running {
+				t.Errorf("timer %d, which is to run %v: %x", timer, running, left)
+			}
+		}
+		sessions.mutex.Lock()
+		if len(sessions.unsealed) > 0 {
+			t.Errorf("%q", sessions.unsealed)
+		}
+		sessions.mutex.Unlock()
 	}
 }
 

@@ -61,6 +61,8 @@ var constants = map[string]uint64{
 
 	"SHAI_ROLLBACK_CODE": RollbackCode, "SHAI_ROLLBACK_CODE_SIZE": RollbackCodeSize,
 	"SHAI_ROLLBACK_ACCEPTED": RollbackAccepted, "SHAI_ROLLBACK_STATE": RollbackState,
+	"SHAI_ROLLBACK_SEAL":   0x180, // between libshai and the code
+	"SHAI_ROLLBACK_SEALED": RollbackSealed, "SHAI_ROLLBACK_STOPPED": RollbackStopped,
 	"SHAI_ROLLBACK_VECTORS": RollbackVectors, "SHAI_ROLLBACK_VECTORS_SIZE": RollbackVectorsSize,
 	"SHAI_ROLLBACK_VECTORS_USED": RollbackVectorsUsed, "SHAI_ROLLBACK_VECTORS_ALWAYS": RollbackVectorsAlways,
 	"SHAI_ROLLBACK_SNAPSHOT": RollbackSnapshot, "SHAI_ROLLBACK_PAGE": RollbackPage,

@@ -13,7 +13,9 @@ import (
 const (
 	RollbackCode          = 0x200000000000
 	RollbackCodeSize      = 0x1000
-	RollbackAccepted      = 0x40 // offset of the instruction after the code's accept4
+	RollbackAccepted      = 0x40  // offset of the instruction after the code's accept4
+	RollbackSealed        = 0x1a0 // offset of the instruction after the code's seccomp
+	RollbackStopped       = 0x1e0 // offset of a struct itimerval that stops a timer
 	RollbackState         = 0x200000010000
 	RollbackVectors       = 0x2000 // offset in the state
 	RollbackVectorsSize   = 0x4000
@@ -35,7 +37,8 @@ type RollbackTable struct {
 	Stack      uint64 // stack pointer with which the worker goes on
 	Resume     uint64
 	Thread     uint64 // FS base
-	Reserved   [4]uint64
+	Timers     uint64 // not 0: the worker has interval timers
+	Reserved   [3]uint64
 	Range      [RollbackRangesMax]RollbackRange
 }
 

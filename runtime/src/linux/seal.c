@@ -5,12 +5,10 @@
 
 #include <cpuid.h>
 #include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/time.h>
 
 #include "gate.h"
 #include "mappings.h"
@@ -114,6 +112,24 @@ copy_ranges(const struct shai_rollback_state *state)
 		}
 }
 
+/*
+ * Whether a program has interval timers. It relies on them, and so is not sealed: the roll-back
+ * code would stop them.
+ */
+static bool
+has_timers(void)
+{
+	struct itimerval timer[3];
+
+	if (getitimer(ITIMER_REAL, &timer[0]) != 0 || getitimer(ITIMER_VIRTUAL, &timer[1]) != 0 ||
+	    getitimer(ITIMER_PROF, &timer[2]) != 0)
+		return true;
+	for (int i = 0; i < 3; i++)
+		if (timer[i].it_value.tv_sec != 0 || timer[i].it_value.tv_usec != 0)
+			return true;
+	return false;
+}
+
 /* Called by assembly only. */
 int64_t shai_take_snapshot(struct shai_rollback_state *state);
 
@@ -130,14 +146,17 @@ shai_take_snapshot(struct shai_rollback_state *state)
 		struct sock_filter instructions[SHAI_ROLLBACK_FILTER_MAX];
 	} program;
 
+	int64_t (*const seal)(const struct sock_fprog *) =
+	    (int64_t(*)(const struct sock_fprog *))(SHAI_ROLLBACK_CODE + SHAI_ROLLBACK_SEAL);
+
 	program.head = (struct sock_fprog){0, program.instructions};
 	__asm__("mov %%fs:0, %0" : "=r"(state->thread)); /* the psABI's pointer to itself */
+	state->timers = has_timers();
 	save_vectors(state);
 	copy_ranges(state);
-	if (mprotect(state, state_size(state), PROT_READ) != 0 ||
-	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
-		return -1;
-	shai_roll_back();
+	if (mprotect(state, state_size(state), PROT_READ) == 0)
+		(void)seal(&program.head); /* returns only if it is refused */
+	return -1;
 }
 
 /*

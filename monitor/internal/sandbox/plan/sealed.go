@@ -57,8 +57,8 @@ var traces = []trace{
 	{"a shadow stack", "map_shadow_stack", errnoENOSYS},
 	{"pages of the worker in a pipe, to be read when they belong to the next session", "vmsplice", errnoEPERM},
 	{"signals that wait, or registers of the session's choice", "rt_sigreturn rt_sigsuspend rt_sigtimedwait", errnoEPERM},
-	{"timers, and times of former sessions", `alarm setitimer getitimer timer_create timer_settime timer_gettime
-		timer_getoverrun timer_delete`, errnoEPERM},
+	{"timers, and times of former sessions",
+		"alarm getitimer timer_create timer_settime timer_gettime timer_getoverrun timer_delete", errnoEPERM},
 	{"what a former session waited for", "restart_syscall", errnoEINTR},
 	{"settings of the thread", "arch_prctl prctl", errnoEINVAL},
 	{"addresses that the kernel writes to", "set_tid_address set_robust_list get_robust_list", errnoEPERM},
@@ -89,6 +89,7 @@ var examined = map[string]code{
 	"fcntl":       controlOfSealed(),
 	"ioctl":       deviceControlOfSealed(),
 	"setsockopt":  socketOptionOfSealed(),
+	"setitimer":   stopping(),
 	"fadvise64":   opened(refusal(errnoEPERM)),
 	// No clock that shows the time that former sessions have used.
 	"clock_gettime":   equals(0, machineClocks, answer(answerAllow), refusal(errnoEINVAL)),
@@ -208,6 +209,13 @@ func word(offset int, value uint64, yes, no code) code {
 		return append(code{bpf.LoadAbsolute{Off: uint32(offset), Size: 4}}, branch(bpf.JumpEqual, value, yes, no)...)
 	}
 	return half(offset, uint32(value), half(offset+4, uint32(value>>32), yes))
+}
+
+// stopping allows a call of setitimer that stops a timer, and tells nothing of it: that of the
+// roll-back code, or of who jumps there.
+func stopping() code {
+	const stopped = wire.RollbackCode + wire.RollbackStopped
+	return word(offsetArguments+8, stopped, withNull(2, errnoEPERM), refusal(errnoEPERM))
 }
 
 // withNull allows a call with a null pointer as an argument.

@@ -15,6 +15,9 @@ import (
 // accepted is the address after the roll-back code's accept4.
 const accepted = wire.RollbackCode + wire.RollbackAccepted
 
+// stopped is the address of what stops an interval timer.
+const stopped = wire.RollbackCode + wire.RollbackStopped
+
 // evaluateAt runs a filter on a call from an address, as evaluate does.
 func evaluateAt(t interface{ Fatal(...any) }, filter *bpf.VM, pointer uint64, number uint32,
 	arguments ...uint64,
@@ -99,7 +102,10 @@ var sealedAnswers = []answered{
 	{"mmap", []uint64{0, 4096, 3, 0x22}, enomem}, {"mremap", nil, enomem}, {"brk", nil, untouched},
 	{"mprotect", nil, enomem}, {"munmap", nil, enomem}, {"madvise", nil, eperm}, {"pkey_alloc", nil, enosys},
 	{"vmsplice", []uint64{160}, eperm}, {"splice", []uint64{160, 0, 161}, allow},
-	{"rt_sigreturn", nil, eperm}, {"setitimer", nil, eperm}, {"timer_create", nil, eperm},
+	{"rt_sigreturn", nil, eperm}, {"timer_create", nil, eperm}, {"alarm", nil, eperm},
+	{"setitimer", []uint64{2, stopped, 0}, allow}, {"setitimer", []uint64{2, stopped, 1 << 32}, eperm},
+	{"setitimer", nil, eperm}, {"setitimer", []uint64{0, stopped + 8}, eperm}, {"setitimer", []uint64{0, stopped >> 32 << 32}, eperm},
+	{"setitimer", []uint64{0, stopped & 0xffffffff}, eperm},
 	{"getrusage", nil, eperm}, {"times", nil, eperm}, {"umask", nil, eperm}, {"prctl", []uint64{15}, einval},
 	{"arch_prctl", []uint64{0x1002}, einval}, {"rseq", nil, enosys}, {"set_robust_list", nil, eperm},
 	{"fchdir", []uint64{160}, eperm}, {"restart_syscall", nil, eintr},

@@ -31,6 +31,7 @@ type Code struct {
 // its only thread waits in a system call.
 type Worker struct {
 	Status   Status
+	Timing   Timing
 	Mappings []Mapping
 	Code     []byte // the memory where the roll-back code has to be; empty if there is none
 	Table    []byte // the head of the state; empty if there is none
@@ -52,6 +53,9 @@ func Check(w Worker, code Code, filters int) (Seal, error) {
 	if err := w.Status.check(filters); err != nil {
 		return Seal{}, err
 	}
+	if err := w.Timing.check(); err != nil {
+		return Seal{}, err
+	}
 	if err := checkMappings(w.Mappings); err != nil {
 		return Seal{}, err
 	}
@@ -64,6 +68,9 @@ func Check(w Worker, code Code, filters int) (Seal, error) {
 	table, err := wire.DecodeRollbackTable(w.Table)
 	if err != nil {
 		return Seal{}, fmt.Errorf("its state has a %w", err)
+	}
+	if table.Timers != 0 {
+		return Seal{}, errIntervals
 	}
 	ranges := table.Range[:table.RangeCount]
 	size, err := checkRanges(ranges, w.Mappings)
@@ -175,6 +182,15 @@ func (w Worker) checkState(size uint64) error {
 	m := w.Mappings[at]
 	if m.Permissions != "r--p" || m.Inode != 0 || m.End-m.Start < wire.RollbackSnapshot+size {
 		return fmt.Errorf("the state at %v can change, or is not whole", m)
+	}
+	return nil
+}
+
+// CheckCaller returns an error unless the seal was asked for by the roll-back code, which stops
+// timers that nobody sees. It is given the address after the call.
+func CheckCaller(address uint64) error {
+	if address != wire.RollbackCode+wire.RollbackSealed {
+		return fmt.Errorf("it asks for its seal at %x; libshai of another version?", address)
 	}
 	return nil
 }

@@ -49,6 +49,11 @@ Seccomp_filters:	1
 x86_Thread_features:	
 `
 
+const limits = `Limit                     Soft Limit           Hard Limit           Units     
+Max cpu time              unlimited            unlimited            seconds   
+Max file size             unlimited            unlimited            bytes     
+`
+
 const snapshot = wire.RollbackState + wire.RollbackSnapshot
 
 var ranges = []wire.RollbackRange{
@@ -77,6 +82,9 @@ func described(t *testing.T, status, smaps string, ranges ...wire.RollbackRange)
 	w := Worker{Code: code.Text, Table: tableOf(t, ranges...), Vectors: bytes.Clone(vectors)}
 	var err error
 	if w.Status, err = ParseStatus([]byte(status)); err != nil {
+		t.Fatal(err)
+	}
+	if w.Timing, err = ParseTiming([]byte(limits), nil); err != nil {
 		t.Fatal(err)
 	}
 	if w.Mappings, err = ParseMappings([]byte(smaps)); err != nil {
@@ -132,6 +140,44 @@ func TestUnsealable(t *testing.T) {
 		_, err := Check(described(t, changed(status), changed(smaps), ranges...), code, 1)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("want %q, got %v", test.want, err)
+		}
+	}
+}
+
+// TestUnsealableTiming: what counts over sessions.
+func TestUnsealableTiming(t *testing.T) {
+	soft := strings.Replace(limits, "unlimited ", "7200      ", 1)
+	for _, test := range []struct{ limits, timers, want string }{
+		{soft, "", "a limit on CPU time"},
+		{limits, "ID: 0\nsignal: 14/0000000000000000\n", "timers: delete"},
+	} {
+		w := described(t, status, smaps, ranges...)
+		var err error
+		if w.Timing, err = ParseTiming([]byte(test.limits), []byte(test.timers)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Check(w, code, 1); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("want %q, got %v", test.want, err)
+		}
+	}
+	w := described(t, status, smaps, ranges...)
+	w.Table[0x20] = 1 // timers
+	if _, err := Check(w, code, 1); err == nil || !strings.Contains(err.Error(), "interval timers") {
+		t.Errorf("got %v", err)
+	}
+	for _, text := range []string{"", "Max cpu time unlimited unlimited\n", "Max file size unlimited unlimited bytes\n"} {
+		if got, err := ParseTiming([]byte(text), nil); err == nil {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// TestCaller: only the roll-back code may ask for the seal.
+func TestCaller(t *testing.T) {
+	const sealed = wire.RollbackCode + wire.RollbackSealed
+	for _, address := range []uint64{sealed, sealed - 2, sealed + 1, sealed & 0xffff} {
+		if err := CheckCaller(address); (err == nil) != (address == sealed) {
+			t.Errorf("%x: %v", address, err)
 		}
 	}
 }

@@ -16,7 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shai_gate.h"
@@ -153,6 +156,8 @@ deviate(void)
 {
 	const int private = MAP_PRIVATE | MAP_ANONYMOUS;
 	struct sigaction action = {.sa_handler = _exit};
+	struct itimerval later = {{10000, 0}, {10000, 0}};
+	timer_t timer;
 	pthread_t thread;
 	sigset_t set;
 
@@ -170,6 +175,13 @@ deviate(void)
 		return (long)mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (deviates("grows"))
 		return (long)mmap(NULL, PAGE, PROT_READ | PROT_WRITE, private | MAP_GROWSDOWN, -1, 0);
+	if (deviates("cpu-limit"))
+		return setrlimit(RLIMIT_CPU, &(struct rlimit){10000, 10000});
+	if (deviates("timer"))
+		return timer_create(CLOCK_PROCESS_CPUTIME_ID, NULL, &timer);
+	if (deviates("intervals"))
+		return setitimer(ITIMER_REAL, &later, NULL) + setitimer(ITIMER_VIRTUAL, &later, NULL) +
+		    setitimer(ITIMER_PROF, &later, NULL);
 	if (deviates("droppable"))
 		return (long)mmap(NULL, PAGE, PROT_READ | PROT_WRITE, 0x08 | MAP_ANONYMOUS, -1, 0);
 	return 0;
@@ -223,8 +235,18 @@ map_gate(void)
 	    deviates("grant-forged") ? own : shared, SHAI_FD_GRANT, 0);
 }
 
+/* Returns if the worker is not sealed. */
+static void
+ask_for_seal(void *target)
+{
+	if (deviates("no-code") || deviates("own-call"))
+		(void)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, target);
+	else
+		((void (*)(void *))at(SHAI_ROLLBACK_CODE + SHAI_ROLLBACK_SEAL))(target);
+}
+
 /* Makes the state, and asks for the seal. */
-static long
+static void
 seal(void)
 {
 	static struct shai_rollback_state table;
@@ -233,16 +255,19 @@ seal(void)
 	void *target = &program;
 
 	if (deviate() < 0 || map_code() < 0 || map_gate() < 0 || (size = collect(&table)) < 0)
-		return -1;
-	if (deviates("no-state"))
-		return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, target);
+		return;
+	if (deviates("no-state")) {
+		ask_for_seal(target);
+		return;
+	}
 	state = mmap(at(SHAI_ROLLBACK_STATE), (size_t)size, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (state == MAP_FAILED)
-		return -1;
+		return;
 	table.stack = (uint64_t)(session_stack + sizeof(session_stack));
 	table.resume = (uint64_t)session_entry;
 	__asm__("mov %%fs:0, %0" : "=r"(table.thread));
+	table.timers = deviates("told-intervals");
 	if (deviates("less"))
 		table.range_count--;
 	memcpy(state, &table, sizeof(table));
@@ -254,10 +279,10 @@ seal(void)
 	for (uint64_t i = 0; i < table.range_count; i++)
 		memcpy(at(table.range[i].source), at(table.range[i].destination), table.range[i].length);
 	if (!deviates("open-state") && mprotect(state, (size_t)size, PROT_READ) < 0)
-		return -1;
+		return;
 	if (deviates("no-room"))
 		target = at(SHAI_ROLLBACK_STATE);
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, target);
+	ask_for_seal(target);
 }
 
 _Noreturn void
@@ -269,8 +294,7 @@ serve_sealed(const char *how)
 
 		if (worker != 0)
 			continue;
-		if (seal() == 0)
-			((void (*)(void))at(SHAI_ROLLBACK_CODE))();
+		seal();
 		session(syscall(SYS_accept4, SHAI_FD_LISTEN, NULL, NULL, 0L));
 	}
 }
