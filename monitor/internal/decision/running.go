@@ -127,7 +127,7 @@ func NewRunning(labels []policy.Label, held []policy.Conduit) *Running {
 // to that conduit could not be refused any more.
 func (r *Running) Read(f Flow, state *catalog.State, now time.Time) Decision {
 	label := f.Conduit.Label()
-	found := r.keeps(f.Who, label, state, now)
+	found := r.Keeps(f.Who, label, state, now)
 	if found.Allowed {
 		r.join(label)
 	}
@@ -188,8 +188,8 @@ func (r *Running) join(label policy.Label) {
 	}
 }
 
-// keeps decides whether all held conduits keep a label.
-func (r *Running) keeps(who Subject, label policy.Label, state *catalog.State, now time.Time) Decision {
+// Keeps decides whether all held conduits keep a label. The subject's taint is ignored.
+func (r *Running) Keeps(who Subject, label policy.Label, state *catalog.State, now time.Time) Decision {
 	if r.open {
 		return refusal("more files are open for writing than are tracked; begin again to read more")
 	}

@@ -39,7 +39,8 @@ func TestTasksThatNeverStart(t *testing.T) {
 			[]string{"Task a: spec.raisesTo[1]: a becomes b, which becomes c, which becomes a" + why}},
 		{[]string{"b", "a", "d", "c"}, []string{"a becomes b, which becomes a", "c becomes d, which becomes c"}},
 		{[]string{"", "c", "b, a", ""}, []string{"b becomes c, which becomes b"}},
-		{[]string{"b", "b, a", "", ""}, []string{"a becomes b, which becomes a", "Task b: spec.raisesTo[0]: a task raises"}},
+		{[]string{"b", "b, a", "", ""},
+			[]string{"a becomes b, which becomes a", "Task b: spec.raisesTo[0]: a task raises"}},
 		{[]string{"e", "", "", ""}, []string{`Task a: spec.raisesTo[0]: "e" is not one of the pipeline's tasks`}},
 	} {
 		err := check(raisingTasks(test.raisesTo...))

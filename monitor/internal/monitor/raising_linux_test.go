@@ -17,6 +17,7 @@ import (
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/tasklog"
+	"shai.dev/monitor/internal/waiting"
 )
 
 // TestRaising plays testdata/raising: the commands of one run of probe_raising, the lines that
@@ -57,6 +58,28 @@ func TestRaiseEndsWithTheProgram(t *testing.T) {
 	s.must(err)
 	if len(s.recordsThat("from drafting to personal; closed: /public/notice (descriptor 160)")) != 1 {
 		t.Errorf("started again, it has not raised its taint again; it printed %q", s.printed("raising/drafting"))
+	}
+}
+
+// The mode of a task that holds what does not keep what it has read in mode audit is switched
+// when the task has ended.
+func TestModeIsLeftWithoutTheTask(t *testing.T) {
+	s := newRaising(t)
+	s.prepareDrafting("audit", "view inbox view of /inbox/1.txt", "say ready", "number monitor 3", "read monitor")
+	_, err := s.monitor.StartTask(t.Context(), "raising", "drafting")
+	s.must(err)
+	waiting.Until(t, "the task has read", func() bool {
+		return strings.Contains(s.printed("raising/drafting"), "ready")
+	})
+	_, err = s.monitor.SetMode(t.Context(), "raising", "shai")
+	const why = "mode audit has let task drafting read what it should not, and it could be written to raising/printed/0"
+	if err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("%v", err)
+	}
+	_, err = s.monitor.StopTask(t.Context(), "raising", "drafting")
+	s.must(err)
+	if _, err = s.monitor.SetMode(t.Context(), "raising", "shai"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -130,8 +153,8 @@ func isDone(line string) bool {
 	return word != "" && word != "#" && word != "audit" && word != "mode"
 }
 
-// drafts runs task drafting with commands, in a mode, and returns what it printed.
-func (s *stack) drafts(mode string, commands ...string) string {
+// prepareDrafting gives task drafting its commands, in a mode.
+func (s *stack) prepareDrafting(mode string, commands ...string) {
 	s.t.Helper()
 	s.open()
 	s.apply()
@@ -146,6 +169,12 @@ func (s *stack) drafts(mode string, commands ...string) string {
 		"mode: shai", "mode: "+mode).Replace(pipelinetest.Raising)
 	s.apply()
 	s.records()
+}
+
+// drafts runs task drafting with commands, in a mode, and returns what it printed.
+func (s *stack) drafts(mode string, commands ...string) string {
+	s.t.Helper()
+	s.prepareDrafting(mode, commands...)
 	other := s.monitor.pipelines["raising"].Task("personal").Status()
 	if other.Run != "Raised" || other.State != "Stopped" {
 		s.t.Errorf("a task that others become: %+v", other)

@@ -17,7 +17,7 @@ import (
 )
 
 // outputLabel is the label of what a task prints: its taint, and what it has read beyond that
-// in a dynamic mode. The program of a task with parameters has read no user's data, and its
+// in another mode. The program of a task with parameters has read no user's data, and its
 // sessions print nowhere: what it prints has no obligations.
 type outputLabel struct {
 	policy.Label
@@ -33,11 +33,12 @@ func (l outputLabel) String() string {
 
 // outputLabel returns the label of what this start of the task prints now.
 func (a *acting) outputLabel() outputLabel {
-	if a.task.pipeline.Mode() == wire.ModeBaseline {
+	mode := a.task.pipeline.Mode()
+	if mode == wire.ModeBaseline {
 		return outputLabel{unknown: true}
 	}
 	if a.tracked != nil {
-		return outputLabel{Label: a.tracked.label()}
+		return outputLabel{Label: a.tracked.label(mode)}
 	}
 	return outputLabel{Label: a.role.Load().subject.Taint}
 }

@@ -31,6 +31,8 @@ type tracked struct {
 	mu      sync.Mutex
 	running *decision.Running
 	beyond  policy.Label // of what it has read although the declared taint does not keep it
+	// audited is the label of what mode audit alone has let it read. It joins beyond in other modes.
+	audited policy.Label
 }
 
 // heldDirectory is a directory whose names a task changes without being asked.
@@ -162,6 +164,7 @@ func (p *Pipeline) conduitOf(name string) *manifest.Conduit {
 func (t *tracked) decide(f decision.Flow, mode wire.Mode, state *catalog.State, now time.Time) decision.Decision {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.settle(mode)
 	if !mode.IsDynamic() {
 		return t.decideDeclared(f, mode, state, now)
 	}
@@ -204,8 +207,8 @@ func (t *tracked) notePrinting(f decision.Flow, state *catalog.State, now time.T
 	}
 }
 
-// decideDeclared decides by the declared taint, and by what was read beyond it in a dynamic
-// mode. The mode may become dynamic later, so the effect is noted.
+// decideDeclared decides by the declared taint, and by what was read beyond it in other modes.
+// The mode may become dynamic later, so the effect is noted.
 func (t *tracked) decideDeclared(
 	f decision.Flow, mode wire.Mode, state *catalog.State, now time.Time,
 ) decision.Decision {
@@ -215,6 +218,9 @@ func (t *tracked) decideDeclared(
 	case !found.Allowed && mode != wire.ModeAudit:
 	case f.What == policy.Read:
 		t.running.Add(f.Conduit)
+		if !found.Allowed {
+			t.audited = t.audited.Join(f.Conduit.Label())
+		}
 	case f.What == policy.Write:
 		t.running.Hold(t.within(f.Conduit))
 	}
@@ -232,9 +238,42 @@ func (t *tracked) within(conduit policy.Conduit) policy.Conduit {
 	return conduit
 }
 
-// label returns the label of what the subject prints.
-func (t *tracked) label() policy.Label {
+// settle makes what mode audit has let the subject read count in another mode. In mode audit it
+// does not count: what follows is recorded as it would be if the read had been refused.
+func (t *tracked) settle(mode wire.Mode) {
+	if mode != wire.ModeAudit {
+		t.beyond, t.audited = t.beyond.Join(t.audited), policy.Label{}
+	}
+}
+
+// keepsAudited decides whether what the subject can write to without being asked keeps what
+// mode audit alone has let it read.
+func (t *tracked) keepsAudited(who decision.Subject, state *catalog.State, now time.Time) decision.Decision {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.running.Keeps(who, t.audited, state, now)
+}
+
+// MayLeaveAudit returns an error if a running task can write, without being asked again, what does
+// not keep what mode audit has let it read: no other mode could refuse it the write.
+func (p *Pipeline) MayLeaveAudit() error {
+	for _, name := range p.Running() {
+		now := p.tasks[name].acting.Load()
+		if now.tracked == nil {
+			continue
+		}
+		found := now.tracked.keepsAudited(now.role.Load().subject, p.services.state(), time.Now())
+		if !found.Allowed {
+			return fmt.Errorf("mode audit has let task %s read what it should not, and %s", name, found.Reason)
+		}
+	}
+	return nil
+}
+
+// label returns the label of what the subject prints in a mode.
+func (t *tracked) label(mode wire.Mode) policy.Label {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settle(mode)
 	return t.declared.Join(t.beyond)
 }

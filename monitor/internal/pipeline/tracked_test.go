@@ -66,6 +66,13 @@ func TestRunningTaintOfATask(t *testing.T) {
 		{"has read a secret in mode audit", []step{
 			{wire.ModeAudit, diary, unix.O_RDONLY, true}, {wire.ModeDynamic, open, unix.O_WRONLY, false},
 		}},
+		{"has read a secret in mode audit, and the mode is switched to shai", []step{
+			{wire.ModeAudit, diary, unix.O_RDONLY, true}, {wire.ModeShai, open, unix.O_WRONLY, false},
+			{wire.ModeShai, open, unix.O_RDONLY, true},
+		}},
+		{"has read a secret in mode audit, which lets it go anywhere", []step{
+			{wire.ModeAudit, diary, unix.O_RDONLY, true}, {wire.ModeAudit, open, unix.O_WRONLY, true},
+		}},
 		{"was refused a secret in mode shai", []step{
 			{wire.ModeShai, diary, unix.O_RDONLY, false}, {wire.ModeDynamic, open, unix.O_WRONLY, true},
 		}},
@@ -119,6 +126,57 @@ func TestOutputIsUnderTheRunningTaint(t *testing.T) {
 		}
 		if bob, carol := mayRead("bob"), mayRead("carol"); bob != step.bob || carol != step.carol {
 			t.Errorf("%s: bob reads the log: %v, carol: %v", step.name, bob, carol)
+		}
+	}
+}
+
+// TestAuditedReadsCountLater: what mode audit has let a task read does not make its writes worth
+// a record in mode audit, since in mode shai the read would have been refused. In other modes it
+// counts, for what the task prints, too; and the mode stays while the task could write it to what
+// it holds.
+func TestAuditedReadsCountLater(t *testing.T) {
+	const open, diary = "/open/1.txt", "/diary/alice/1.txt"
+	for _, test := range []struct {
+		name   string
+		opens  []string // for writing, in mode audit, before it reads the diary
+		leaves bool     // the mode may be switched
+	}{{"holds nothing", nil, true}, {"holds an open file", []string{open}, false}} {
+		for _, mode := range append([]wire.Mode{wire.ModeShai}, dynamicModes...) {
+			p, self := bare(t), os.Getpid()
+			collector := p.tasks["collector"]
+			collector.starts()
+			collector.state = stateRunning
+			p.SwitchTo(wire.ModeAudit)
+			opens := func(path string, flags int) bool {
+				return p.opens(pipelinetest.NewTask("collector", self), self, path, flags).Errno == 0
+			}
+			mayRead := func(who string) bool {
+				label := collector.acting.Load().outputLabel()
+				return collector.mayReadLog(label, Reader{Principal: who, Region: "de"}) == nil
+			}
+			for _, path := range test.opens {
+				opens(path, unix.O_WRONLY)
+			}
+			p.records()
+			opens(diary, unix.O_RDONLY)
+			if !p.recorded("would be denied: ") || !opens(open, unix.O_WRONLY) || p.recorded("would be denied: ") {
+				t.Errorf("%s: not the read is recorded as to be denied, but the write", test.name)
+			}
+			if !mayRead("carol") {
+				t.Errorf("%s: in mode audit the log is under another label", test.name)
+			}
+			collector.starts() // without the write
+			for _, path := range test.opens {
+				opens(path, unix.O_WRONLY)
+			}
+			opens(diary, unix.O_RDONLY)
+			if err := p.MayLeaveAudit(); (err == nil) != test.leaves {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			p.SwitchTo(mode)
+			if mayRead("carol") || !mayRead("bob") || opens(open, unix.O_WRONLY) {
+				t.Errorf("%s, mode %v: what was read in mode audit does not count", test.name, mode)
+			}
 		}
 	}
 }
