@@ -61,14 +61,11 @@ another_user_gets_no_connection_of_a_refused_one(void **state)
 {
 	struct shai_control_forget forget = {
 	    .header = control_header(SHAI_CONTROL_FORGET, sizeof(forget)), .principal = "alice"};
-	struct shai_control_bind refusal = {
-	    .header = control_header(SHAI_CONTROL_BIND, sizeof(refusal)),
-	    .status = EACCES,
-	    .reason = "no"};
 	struct shai_control_ask_bind question;
 	struct client client;
 	struct report report;
 	int store = start_with_store(), connection;
+	char path[64];
 
 	(void)state;
 	set_with_store("alice");
@@ -78,11 +75,9 @@ another_user_gets_no_connection_of_a_refused_one(void **state)
 	connection = accept4(store, NULL, NULL, SOCK_CLOEXEC);
 	expect_command(connection, "alice");
 	harness_send(&h, &forget, sizeof(forget), NULL);
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
+	question = harness_login(&h);
 	EXPECT(write(connection, "+OK\r\n", 5) == 5);
-	refusal.session = question.session;
-	refusal.sequence = question.sequence;
-	harness_send(&h, &refusal, sizeof(refusal), NULL);
+	harness_decide(&h, &question, EACCES);
 	assert_int_equal(client_bound(&client, &report).status, EACCES);
 	client_login(&client, "bob", false);
 	assert_true(client_closed(&client));
@@ -101,8 +96,8 @@ another_user_gets_no_connection_of_a_refused_one(void **state)
 	close(client.socket);
 	close(connection);
 	close(store);
-	(void)snprintf(refusal.reason, sizeof(refusal.reason), "%s/store", h.directory);
-	(void)unlink(refusal.reason);
+	(void)snprintf(path, sizeof(path), "%s/store", h.directory);
+	(void)unlink(path);
 }
 
 /* What was confirmed is in force for logins that have been verified, too. */
@@ -140,8 +135,6 @@ a_set_that_changes_is_decided_on_again(void **state)
 	struct shai_control_credits credits = {
 	    .header = control_header(SHAI_CONTROL_CREDITS, sizeof(credits)), .count = 1};
 	struct shai_control_ask_bind question;
-	struct shai_control_bind answer = {
-	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer))};
 	struct client client;
 	struct report report;
 
@@ -151,37 +144,14 @@ a_set_that_changes_is_decided_on_again(void **state)
 	client_login(&client, "alice", false); /* decided ahead; waits for the credit */
 	client_finish_orders(&client);
 	harness_set(&h, "alice", 1, SHAI_SET_ANALYZED);
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
-	answer.session = question.session;
-	answer.sequence = question.sequence;
-	harness_send(&h, &answer, sizeof(answer), NULL); /* decided by the answer; waits again */
+	question = harness_login(&h);
+	harness_decide(&h, &question, 0); /* decided by the answer; waits again */
 	harness_set(&h, "alice", 1, SHAI_SET_ANALYZED);
 	harness_send(&h, &credits, sizeof(credits), NULL);
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
-	answer.status = EACCES;
-	harness_send(&h, &answer, sizeof(answer), NULL);
+	question = harness_login(&h);
+	harness_decide(&h, &question, EACCES);
 	assert_int_equal(client_bound(&client, &report).status, EACCES);
 	close(client.socket);
-}
-
-static struct shai_control_ask_bind
-question_about_login(void)
-{
-	struct shai_control_ask_bind question;
-
-	(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
-	return question;
-}
-
-static void
-permit(struct shai_control_ask_bind question)
-{
-	struct shai_control_bind answer = {
-	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer)),
-	    .session = question.session,
-	    .sequence = question.sequence};
-
-	harness_send(&h, &answer, sizeof(answer), NULL);
 }
 
 static void
@@ -197,12 +167,12 @@ an_answer_needs_no_set_of_its_own(void **state)
 	for (int i = 0; i < 2; i++) {
 		client[i] = client_begin(&h);
 		client_login(&client[i], "alice", false);
-		question[i] = question_about_login();
+		question[i] = harness_login(&h);
 	}
-	permit(question[0]);
+	harness_decide(&h, &question[0], 0);
 	assert_int_equal(client_bound(&client[0], &report).class_count, 1);
 	harness_set(&h, "alice", 2, SHAI_SET_ANALYZED);
-	permit(question[1]);
+	harness_decide(&h, &question[1], 0);
 	assert_int_equal(client_bound(&client[1], &report).class_count, 2);
 	for (int i = 0; i < 2; i++)
 		close(client[i].socket);
@@ -216,6 +186,7 @@ an_answer_binds_with_no_expired_set(void **state)
 	    .principal = "alice",
 	    .instance = "worker(alice)",
 	    .expires = 1};
+	struct shai_control_ask_bind question;
 	struct client client;
 	struct report report;
 
@@ -224,11 +195,13 @@ an_answer_binds_with_no_expired_set(void **state)
 	harness_send(&h, &expired, sizeof(expired), NULL);
 	client = client_begin(&h);
 	client_login(&client, "alice", false);
-	permit(question_about_login());
+	question = harness_login(&h);
+	harness_decide(&h, &question, 0);
 	assert_int_equal(client_bound(&client, &report).status, EACCES);
 	harness_set(&h, "alice", 1, SHAI_SET_ANALYZED);
 	client_login(&client, "alice", false);
-	permit(question_about_login());
+	question = harness_login(&h);
+	harness_decide(&h, &question, 0);
 	assert_int_equal(client_bound(&client, &report).class_count, 1);
 	close(client.socket);
 }

@@ -182,8 +182,6 @@ the_monitor_decides_on_everything(enum shai_mode mode)
 	struct shai_transfer transfer = {.conduit = {3}};
 	struct shai_control_settings settings = harness_settings();
 	struct shai_control_ask_bind question;
-	struct shai_control_bind answer = {
-	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer))};
 	struct client client;
 	struct report report;
 	struct shai_bound bound;
@@ -194,12 +192,9 @@ the_monitor_decides_on_everything(enum shai_mode mode)
 	client = client_begin(&h);
 	for (int status = EPERM; status >= 0; status--) {
 		client_login(&client, "alice", false);
-		(void)harness_receive(&h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
+		question = harness_login(&h);
 		assert_string_equal(question.principal, "alice");
-		answer.session = question.session;
-		answer.sequence = question.sequence;
-		answer.status = status;
-		harness_send(&h, &answer, sizeof(answer), NULL);
+		harness_decide(&h, &question, status);
 		bound = client_bound(&client, &report);
 		assert_int_equal(bound.status, status);
 		assert_int_equal(bound.class_count + bound.directory_count + report.descriptors, 0);

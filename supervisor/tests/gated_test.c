@@ -184,6 +184,26 @@ mode_audit_stops_no_number(void **state)
 	close(client.socket);
 }
 
+/* There the monitor decides on everything, and another channel is in use. */
+static void
+in_mode_dynamic_nothing_passes(void **state)
+{
+	struct shai_control_ask_bind question;
+	struct client client;
+	struct report report;
+
+	(void)state;
+	start(SHAI_MODE_DYNAMIC);
+	client = client_begin(&h);
+	client_login(&client, "alice", false);
+	question = harness_login(&h);
+	harness_decide(&h, &question, 0);
+	assert_int_equal(client_bound(&client, &report).status, 0);
+	channel_write(&h, &client, 0, 3, 4);
+	assert_not_received(&client, 0, EAGAIN);
+	close(client.socket);
+}
+
 /* At once: the other end does not wait for a worker that is no more. */
 static void
 the_channel_of_a_worker_that_ends_is_read(void **state)
@@ -332,6 +352,7 @@ main(void)
 	    TEST(nothing_is_left_for_the_next_session),
 	    TEST(a_set_that_grows_is_in_the_grant),
 	    TEST(mode_audit_stops_no_number),
+	    TEST(in_mode_dynamic_nothing_passes),
 	    TEST(the_channel_of_a_worker_that_ends_is_read),
 	    TEST(records_that_a_worker_lets_lie_are_passed_on),
 	    TEST(a_late_answer_is_not_passed_on),

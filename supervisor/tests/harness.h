@@ -110,6 +110,11 @@ void harness_answer_call(
 /* Does both. */
 struct shai_control_notification harness_call(struct harness *h, int value);
 
+/* Waits until the monitor is asked about a login; answers with a status. */
+struct shai_control_ask_bind harness_login(struct harness *h);
+void harness_decide(
+    struct harness *h, const struct shai_control_ask_bind *question, int32_t status);
+
 /* Waits until a worker asks to be sealed, and seals it. */
 void harness_seal(struct harness *h);
 

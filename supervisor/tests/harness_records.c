@@ -154,6 +154,27 @@ harness_call(struct harness *h, int value)
 	return call;
 }
 
+struct shai_control_ask_bind
+harness_login(struct harness *h)
+{
+	struct shai_control_ask_bind question;
+
+	(void)harness_receive(h, SHAI_CONTROL_ASK_BIND, &question, sizeof(question));
+	return question;
+}
+
+void
+harness_decide(struct harness *h, const struct shai_control_ask_bind *question, int32_t status)
+{
+	const struct shai_control_bind answer = {
+	    .header = control_header(SHAI_CONTROL_BIND, sizeof(answer)),
+	    .session = question->session,
+	    .sequence = question->sequence,
+	    .status = status};
+
+	harness_send(h, &answer, sizeof(answer), NULL);
+}
+
 void
 harness_seal(struct harness *h)
 {

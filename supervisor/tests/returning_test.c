@@ -21,9 +21,9 @@ a_worker_that_is_compared_has_no_session(void **state)
 	reused_start(&h, 1024);
 	worker = reused_begin(&h, &client, "alice");
 	client_leave(&client);
+	client.socket = client_connect(&h);
 	question = harness_comparison(&h);
 	assert_int_equal(question.pid, worker);
-	client.socket = client_connect(&h);
 	other = question;
 	other.id++;
 	harness_answer_comparison(&h, &other, true);
@@ -116,6 +116,16 @@ a_worker_that_waits_for_long_is_rolled_back(void **state)
 	close(next.socket);
 }
 
+/* Connects while nobody may serve: it is not the former worker that does, but the next one. */
+static pid_t
+serve_next(struct client *client)
+{
+	client->socket = client_connect(&h);
+	harness_seal(&h);
+	(void)client_report(client, &client->connected, sizeof(client->connected));
+	return harness_event(&h, SHAI_EVENT_ACCEPTED)->worker;
+}
+
 /*
  * Its connection is at another number in mode dynamic, and the former number could only get a
  * file whose flags all workers share.
@@ -136,8 +146,7 @@ a_worker_of_another_mode_is_replaced(void **state)
 	harness_send(&h, &mode, sizeof(mode), NULL); /* while it has a session */
 	harness_fence(&h);
 	client_leave(&client);
-	harness_seal(&h);
-	second = reused_begin(&h, &client, NULL);
+	second = serve_next(&client);
 	EXPECT(second != first);
 	assert_int_equal(client.connected.mode, mode.mode);
 	client_leave(&client);
@@ -157,8 +166,8 @@ a_worker_of_another_mode_is_replaced(void **state)
 	(void)harness_event(&h, SHAI_EVENT_ENDED);
 	mode.mode = SHAI_MODE_DYNAMIC;
 	harness_send(&h, &mode, sizeof(mode), NULL); /* while it waits */
-	harness_seal(&h);
-	EXPECT(reused_begin(&h, &client, NULL) != first);
+	harness_fence(&h);
+	EXPECT(serve_next(&client) != first);
 	close(client.socket);
 }
 
