@@ -21,6 +21,8 @@ import (
 // monitor has agreed.
 func (q *requests) compare(question supervision.Compare) {
 	defer q.running.Done()
+	q.slots <- struct{}{} // a comparison reads all of a worker's memory
+	defer func() { <-q.slots }()
 	answer := supervision.Compared{ID: question.ID, PID: question.PID}
 	err := func() (err error) {
 		defer func() {
