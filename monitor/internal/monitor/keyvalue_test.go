@@ -5,6 +5,7 @@
 package monitor
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -114,5 +115,36 @@ func TestKeyValueUsersOfANewBundle(t *testing.T) {
 	s.awaitIdle()
 	if answer := s.login("alice", "127.0.1.1").must("get profile:alice"); answer != "reply $-1" {
 		t.Errorf("alice: %s", answer)
+	}
+}
+
+// TestTuplesThatComeDuringASession: a session in a dynamic mode that may write another tuple, since
+// the facts have changed, reads nothing from then on that the tuple does not keep.
+func TestTuplesThatComeDuringASession(t *testing.T) {
+	s := newStack(t)
+	s.startKeyValue()
+	s.manifests["pipeline.yaml"] = strings.NewReplacer("mode: shai", "mode: dynamic",
+		"policy history(owner, region) {\n      read       :- sKeyIs(owner), sRegionIs(region).\n      update     :- sKeyIs(owner).",
+		"policy history(owner, region) {\n      read       :- sKeyIs(owner), sRegionIs(region).\n"+
+			"      update     :- sKeyIs(owner), \"histories\" says of(owner).",
+	).Replace(s.manifests["pipeline.yaml"])
+	s.document("/corpus/private/bob/1.txt")
+	s.principal("alice", "de")
+	s.principal("bob", "de")
+	s.fact("regions", "prefix", "127.0.1.0/24", "de")
+	s.start()
+	alice := s.login("alice", "127.0.1.1")
+	if answer := alice.must("push history:alice/de before"); !strings.HasPrefix(answer, "reply -NOPERM") {
+		t.Fatalf("alice writes her history before she may: %s", answer)
+	}
+	s.changeFacts(api.FactChange{Add: []api.Fact{apiFact("histories", "of", "alice")}})
+	if answer := alice.must("push history:alice/de after"); answer != "reply :1" {
+		t.Fatalf("alice does not write her history: %s", answer)
+	}
+	s.records()
+	answer, err := alice.say(fmt.Sprintf("read %d", s.id("/corpus/private/bob/1.txt")))
+	if err != nil || !strings.HasPrefix(answer, "error EACCES") ||
+		len(s.recordsThat("it could be written to history:alice/de")) == 0 {
+		t.Errorf("it reads what it could write to her history: %q, %v", answer, err)
 	}
 }

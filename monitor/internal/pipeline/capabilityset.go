@@ -238,6 +238,7 @@ func (p *Pipeline) prepare(task *Task, values map[string]string, found *analysis
 	grants, store := p.tupleGrants(found.Others), p.keyValueStore()
 	if len(grants) > 0 && store != nil {
 		user := kvfilter.User{Name: store.UserName(name), Grants: grants}
+		p.permitTuples(user.Name, found.Others)
 		if err := store.Install(context.Background(), []kvfilter.User{user}); err != nil {
 			holds.close()
 			return nil, fmt.Errorf("prepare key-value user of %s: %w", name, err)

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
+	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/wire"
 )
@@ -62,6 +64,9 @@ func (p *Pipeline) RetireUsers() {
 			needed[holds.keyValue] = true
 		}
 	}
+	p.mu.Lock()
+	maps.DeleteFunc(p.permitted, func(user string, _ []analysis.Other) bool { return !needed[user] })
+	p.mu.Unlock()
 	if err := store.Retain(needed); err != nil {
 		p.services.Logger.Error("key-value users whose instances have ended are still in the store", "pipeline", p.name,
 			"error", err)

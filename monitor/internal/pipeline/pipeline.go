@@ -55,9 +55,10 @@ type Pipeline struct {
 	supervised []*supervised // of its running tasks; guarded by feeding
 
 	mu         sync.Mutex
-	sets       map[string]*capabilitySet // by instance
-	keyValue   *kvfilter.Store           // nil until openKeyValue is called
-	unlistable []Unlistable              // as far as ExamineDirectories has found them
+	sets       map[string]*capabilitySet   // by instance
+	keyValue   *kvfilter.Store             // nil until openKeyValue is called
+	permitted  map[string][]analysis.Other // to key-value users; see permitTuples
+	unlistable []Unlistable                // as far as ExamineDirectories has found them
 }
 
 // Definition is what a bundle says about a pipeline.
@@ -78,6 +79,7 @@ func New(given *Services, definition Definition) (_ *Pipeline, err error) {
 	p := &Pipeline{
 		services: given, name: resolved.Pipeline.Metadata.Name, meaning: definition.Meaning, spec: spec,
 		tasks: map[string]*Task{}, egress: egressOf(spec), sets: map[string]*capabilitySet{},
+		permitted: map[string][]analysis.Other{},
 	}
 	p.sessions = newSessions(given.Metrics.Active.WithLabelValues(p.name))
 	defer func() {

@@ -153,13 +153,12 @@ func (s *session) actor() actor {
 
 // hold gives the session its user's capability set.
 func (s *session) hold(holds *capabilitySet, who decision.Subject) {
-	var running *tracked
-	if s.mode.IsDynamic() {
-		running = s.trackSession(holds)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds, s.who, s.tracked = holds, who, running
+	s.holds, s.who, s.tracked = holds, who, nil
+	if s.mode.IsDynamic() {
+		s.tracked = s.trackSession(holds) // with mu held: permitTuples finds it, or is found by it
+	}
 }
 
 // acting adds to an instance's subject what only this connection has: an instance serves

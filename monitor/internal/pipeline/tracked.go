@@ -10,7 +10,6 @@ import (
 
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/decision"
-	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -60,25 +59,12 @@ func (who actor) decide(f decision.Flow, state *catalog.State, now time.Time) de
 func (s *session) trackSession(holds *capabilitySet) *tracked {
 	p := s.pipeline
 	read, written := p.endsOf(s.placements())
-	state := p.services.state()
-	if holds.keyValue != "" {
-		for _, access := range holds.others {
-			set := p.conduitOf(access.Set)
-			if set == nil || set.Kind != manifest.KindTuple {
-				continue
-			}
-			tuple, found := state.ConduitNamed(access.Conduit)
-			if !found {
-				tuple = policy.Conduit{Name: access.Conduit, Kind: policy.TupleConduit}
-			}
-			if access.Write {
-				written = append(written, tuple)
-			} else {
-				read = append(read, tuple.Label())
-			}
-		}
+	readTuples, writtenTuples := p.tuplesOf(p.tuplesPermitted(holds), p.services.state())
+	for _, tuple := range readTuples {
+		read = append(read, tuple.Label())
 	}
-	return &tracked{declared: holds.subject.Taint, leaving: p.egress, running: decision.NewRunning(read, written)}
+	return &tracked{declared: holds.subject.Taint, leaving: p.egress,
+		running: decision.NewRunning(read, append(written, writtenTuples...))}
 }
 
 // track returns the running taint of a task without parameters that is about to start. Unless
@@ -148,16 +134,6 @@ func (p *Pipeline) endsOf(places []placement) (read []policy.Label, written []po
 		}
 	}
 	return read, written
-}
-
-// conduitOf returns a conduit of the pipeline's manifest, nil if there is none.
-func (p *Pipeline) conduitOf(name string) *manifest.Conduit {
-	for i := range p.spec.Conduits {
-		if p.spec.Conduits[i].Name == name {
-			return &p.spec.Conduits[i]
-		}
-	}
-	return nil
 }
 
 // decide decides on an access in a mode, and notes its effect.
