@@ -96,15 +96,17 @@ static bool
 restore_settings(const struct keyvalue *keyvalue)
 {
 	static const int off;
-	static const struct linger none;
+	/* Switched off alone, the kernel keeps the time, and tells it. */
+	static const struct linger no_time = {.l_onoff = 1}, no_linger;
 	static const struct timeval never;
 	const struct {
 		int option;
 		socklen_t size;
 		const void *value;
 	} settings[] = {{SO_SNDBUF, sizeof(int), &keyvalue->send_buffer},
-	    {SO_KEEPALIVE, sizeof(off), &off}, {SO_LINGER, sizeof(none), &none},
-	    {SO_RCVTIMEO, sizeof(never), &never}, {SO_SNDTIMEO, sizeof(never), &never}};
+	    {SO_KEEPALIVE, sizeof(off), &off}, {SO_LINGER, sizeof(no_time), &no_time},
+	    {SO_LINGER, sizeof(no_linger), &no_linger}, {SO_RCVTIMEO, sizeof(never), &never},
+	    {SO_SNDTIMEO, sizeof(never), &never}};
 
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		if (setsockopt(keyvalue->descriptor, SOL_SOCKET, settings[i].option,

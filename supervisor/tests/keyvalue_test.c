@@ -242,6 +242,7 @@ no_setting_of_the_socket_is_left(void **state)
 {
 	struct keyvalue *keyvalue = keyvalue_new(&server.store);
 	struct timeval timeout = {.tv_sec = 4711};
+	struct linger linger = {.l_onoff = 1, .l_linger = 4711};
 	socklen_t size = sizeof(timeout);
 	int descriptor, before, smaller = 30000, one = 1;
 
@@ -254,7 +255,8 @@ no_setting_of_the_socket_is_left(void **state)
 	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size), 0);
 	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size), 0);
 	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)), 0);
-	assert_int_equal(fcntl(descriptor, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	assert_int_equal(fcntl(descriptor, F_SETFL, O_NONBLOCK | O_ASYNC), 0);
 	keyvalue_reset(keyvalue, NOW);
 	assert_int_equal(finish(keyvalue, false), KEYVALUE_CLEAN);
 	login(keyvalue, "bob", "b");
@@ -267,6 +269,9 @@ no_setting_of_the_socket_is_left(void **state)
 	size = sizeof(one);
 	assert_int_equal(getsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &one, &size), 0);
 	assert_int_equal(one, 0);
+	size = sizeof(linger);
+	assert_int_equal(getsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, &size), 0);
+	assert_int_equal(linger.l_onoff | linger.l_linger, 0);
 	assert_int_equal(fcntl(descriptor, F_GETFL) & ~O_ACCMODE, 0);
 	keyvalue_free(keyvalue);
 }

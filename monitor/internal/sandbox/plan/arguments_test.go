@@ -89,6 +89,13 @@ var numbers = []answered{
 	{"ioctl", []uint64{200, 0x5421}, allow},
 	{"ioctl", []uint64{32, 0x5421}, notify}, // FIONBIO
 	{"ioctl", []uint64{32, 0x541b}, allow},  // FIONREAD
+	// Who is signalled about the key-value connection: its next user's worker would be, too.
+	{"fcntl", []uint64{9, 8}, notify},      // F_SETOWN
+	{"fcntl", []uint64{9, 10}, notify},     // F_SETSIG
+	{"fcntl", []uint64{9, 15}, notify},     // F_SETOWN_EX
+	{"ioctl", []uint64{9, 0x5452}, notify}, // FIOASYNC
+	{"ioctl", []uint64{9, 0x8901}, notify}, // FIOSETOWN
+	{"ioctl", []uint64{9, 0x8902}, notify}, // SIOCSPGRP
 	{"close", []uint64{200}, allow},
 	{"close", []uint64{1}, allow},
 	{"close", []uint64{16}, untouched},

@@ -134,6 +134,9 @@ var sealedAnswers = []answered{
 	{"ioctl", []uint64{7, 0x5450}, enotty},
 	{"ioctl", []uint64{7, 0x5421}, allow}, {"ioctl", []uint64{1, 0x5421}, enotty},
 	{"ioctl", []uint64{1, 0x5401}, allow},
+	{"ioctl", []uint64{9, 0x5421}, enotty}, {"ioctl", []uint64{7, 0x5452}, enotty}, // FIONBIO, FIOASYNC
+	{"ioctl", []uint64{9, 0x8901}, enotty}, {"ioctl", []uint64{9, 0x8902}, enotty}, // FIOSETOWN, SIOCSPGRP
+	{"fcntl", []uint64{9, 8}, eperm}, {"fcntl", []uint64{9, 10}, eperm}, {"fcntl", []uint64{9, 15}, eperm},
 	{"setsockopt", []uint64{7, 6, 1}, allow}, {"setsockopt", []uint64{160, 6, 1}, allow},
 	{"setsockopt", []uint64{7, 1, 7}, allow}, {"setsockopt", []uint64{7, 6, 13}, allow},
 	{"setsockopt", []uint64{7, 1, 13}, eperm}, {"setsockopt", []uint64{160, 1, 13}, eperm}, // SO_LINGER
