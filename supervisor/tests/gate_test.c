@@ -168,6 +168,7 @@ all_else_is_the_supervisors(void **state)
 	    {.conduit = {2}, .length = 11},                         /* fractions */
 	    {.conduit = {2}, .length = 9},                          /* - */
 	    {.conduit = {2}, .length = 7},                          /* no head */
+	    {.conduit = {2}, .length = 4},                          /* - */
 	    {.conduit = {2}, .length = 1},                          /* - */
 	    {.conduit = {2}, .length = 12, .reserved = 1},          /* more than a transfer */
 	    {.conduit = {2}, .length = 8, .reserved = 0x80000000u}, /* - */
