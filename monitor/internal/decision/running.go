@@ -238,12 +238,15 @@ func (r *Running) Hold(conduit policy.Conduit) {
 	}
 }
 
-// lasts reports whether an allowed flow stays allowed and unrecorded as long as the state is
-// the same: time goes on, and a conduit's length changes with each write.
+// lasts reports whether an allowed flow stays allowed and unrecorded as long as the state and
+// the session are the same. Others depend on time, which goes on, or on a conduit's length,
+// which changes with each write.
 func lasts(found Decision) bool {
 	for _, condition := range found.Conditions {
 		switch condition.Kind {
-		case policy.ClockBefore, policy.ClockFrom, policy.ConduitLengthIs:
+		case policy.FactPresent, policy.FactAbsent, policy.FactPresentAt, policy.FactsUnchanged, policy.FactsUnchangedAt,
+			policy.PrincipalIs, policy.RegionIs, policy.AddressIs, policy.ConduitExists, policy.ConduitPolicyIs:
+		default:
 			return false
 		}
 	}

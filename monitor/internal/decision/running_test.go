@@ -321,8 +321,13 @@ func TestDecidedOnce(t *testing.T) {
 	ask := func(i int) Decision {
 		asked = append(asked, i)
 		found := Decision{Decision: policy.Decision{Allowed: true}}
-		if i == 1 {
-			found.Conditions = []policy.Condition{{Kind: policy.ClockBefore}}
+		switch i {
+		case 0:
+			found.Conditions = []policy.Condition{{Kind: policy.FactPresent}, {Kind: policy.PrincipalIs}}
+		case 1:
+			found.Conditions = []policy.Condition{{Kind: policy.FactPresent}, {Kind: policy.ClockBefore}}
+		case 2:
+			found.Conditions = []policy.Condition{{Kind: "of which nobody has thought"}}
 		}
 		return found
 	}
@@ -332,7 +337,7 @@ func TestDecidedOnce(t *testing.T) {
 		changes bool
 		want    string
 	}{
-		{2, false, "[0 1]"}, {2, false, "[1]"}, {4, false, "[1 2 3]"}, {4, true, "[0 1 2 3]"}, {5, false, "[1 4]"},
+		{2, false, "[0 1]"}, {2, false, "[1]"}, {4, false, "[1 2 3]"}, {4, true, "[0 1 2 3]"}, {5, false, "[1 2 4]"},
 	} {
 		if step.changes {
 			w.toggle("bob", "alice")

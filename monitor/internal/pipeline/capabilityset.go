@@ -120,7 +120,7 @@ func (s *session) decideBinding(principal string) (*capabilitySet, decision.Subj
 	if err != nil {
 		return nil, decision.Subject{}, err
 	}
-	who := s.acting(holds.subject)
+	who := s.withConnection(holds.subject)
 	leaving := s.pipeline.decideAhead(who, policy.Leave, s.pipeline.egress)
 	if !leaving.Allowed {
 		return nil, decision.Subject{}, fmt.Errorf("data may not leave to %s: %s", principal, leaving.Reason)

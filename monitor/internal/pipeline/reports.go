@@ -144,7 +144,7 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 		p.services.Metrics.AuditFailures.Inc()
 		s.worker.Kill()
 	}
-	s.hold(holds, s.acting(holds.subject))
+	s.hold(holds, s.withConnection(holds.subject))
 	if !holds.analyzed {
 		s.learnSet()
 	}

@@ -161,9 +161,9 @@ func (s *session) hold(holds *capabilitySet, who decision.Subject) {
 	}
 }
 
-// acting adds to an instance's subject what only this connection has: an instance serves
-// its user at many addresses, and one without a region serves many regions.
-func (s *session) acting(who decision.Subject) decision.Subject {
+// withConnection adds to an instance's subject what only this connection has: an instance
+// serves its user at many addresses, and one without a region serves many regions.
+func (s *session) withConnection(who decision.Subject) decision.Subject {
 	session := *who.Session
 	session.IP, session.Region = s.peer, s.region
 	who.Session = &session

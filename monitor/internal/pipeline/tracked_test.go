@@ -191,7 +191,7 @@ func (f *fixture) begins(mode wire.Mode, principal string, change func(*capabili
 	s := &session{pipeline: f.Pipeline, task: f.tasks["worker"], slot: &slot{}, region: "de", mode: mode,
 		worker: liveWorker{}}
 	f.sessions.byProcess[s.worker.PID()] = s
-	s.hold(&given, s.acting(given.subject))
+	s.hold(&given, s.withConnection(given.subject))
 	return s
 }
 
