@@ -23,8 +23,12 @@ import (
 // the user are tracked with them from now on, and end if that cannot be.
 func (p *Pipeline) permitTuples(user string, accesses []analysis.Other) {
 	p.mu.Lock()
+	before, known := p.permitted[user]
 	p.permitted[user] = accesses
 	p.mu.Unlock()
+	if !known || slices.Equal(before, accesses) {
+		return // no session acts as a new user; others have the rights already
+	}
 	state := p.services.state()
 	read, written := p.tuplesOf(accesses, state)
 	ended := false

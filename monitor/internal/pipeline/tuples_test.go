@@ -52,6 +52,8 @@ func TestTuplesThatAreAdded(t *testing.T) {
 			if test.reads != "" && !f.reads(s, test.reads).Allowed {
 				t.Fatal("it reads nothing")
 			}
+			f.permitTuples("user", profile)
+			f.permitTuples("other", profile)
 			f.permitTuples(test.user, test.added)
 			if killed != test.ends {
 				t.Errorf("ended: %v, want %v", killed, test.ends)
