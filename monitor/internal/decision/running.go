@@ -244,8 +244,10 @@ func (r *Running) Hold(conduit policy.Conduit) {
 func lasts(found Decision) bool {
 	for _, condition := range found.Conditions {
 		switch condition.Kind {
-		case policy.FactPresent, policy.FactAbsent, policy.FactPresentAt, policy.FactsUnchanged, policy.FactsUnchangedAt,
-			policy.PrincipalIs, policy.RegionIs, policy.AddressIs, policy.ConduitExists, policy.ConduitPolicyIs:
+		case policy.FactPresent, policy.FactAbsent, policy.FactPresentAt,
+			policy.FactsUnchanged, policy.FactsUnchangedAt,
+			policy.PrincipalIs, policy.RegionIs, policy.AddressIs,
+			policy.ConduitExists, policy.ConduitPolicyIs:
 		default:
 			return false
 		}

@@ -65,7 +65,8 @@ func TestTruncatingIsWriting(t *testing.T) {
 // TestPerimeterWithOwnRoot: a task with a root of its own reads what is in it and what it
 // holds; everything else is refused as in other tasks.
 func TestPerimeterWithOwnRoot(t *testing.T) {
-	in := Input{Spec: Spec{Serving: true, Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}, {"/box", Write}}},
+	in := Input{Spec: Spec{Serving: true, Runtime: []string{"/usr"},
+		Perimeter: []Directory{{"/view", Read}, {"/box", Write}}},
 		Machine: Machine{Landlock: 4, Mounts: true, Executed: []ExecutedFile{{"/usr/bin/front", "/usr/bin/front"}}}}
 	box := uint64(accessWriteFile | accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir)
 	want := Perimeter{Files: (1<<15 - 1) &^ (accessReadFile | accessReadDir | accessTruncate), Network: accessNetwork,
