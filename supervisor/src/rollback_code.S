@@ -4,8 +4,9 @@
  * change. The session before may jump to any byte of it, with registers and memory of its
  * choice. So accept4 comes first, which ends that session: the supervisor gives the worker
  * another connection only when it answers this call, whose address the worker's filter compares.
- * What follows uses constants, the state and the call's result, and nothing that a session could
- * write. Whoever jumps behind the call is still in the session that it was in.
+ * What follows uses constants, the state and the call's result, and of what a session could write
+ * only whether it is equal to the state. Whoever jumps behind the call is still in the session
+ * that it was in.
  *
  * The error EAGAIN of accept4 rolls back, too, and calls it again. With any other the worker
  * ends: there is nobody left who could give it a session.
@@ -16,6 +17,7 @@
 #include "shai_rollback.h"
 
 #define ACCEPT_FLAGS 0x80000 /* SOCK_CLOEXEC */
+#define SSE 2                /* of the components of an XSAVE area */
 #define FLAGS 2              /* RFLAGS: all clear; bit 1 is always set */
 #define STATE(offset) .Laccept + SHAI_ROLLBACK_STATE - SHAI_ROLLBACK_CODE + (offset)(%rip)
 
@@ -56,20 +58,25 @@ rollback_code:
 	mov	16(%r14), %rdx
 	lea	(%rdi,%rdx), %rdx /* the end */
 .Lpage:
-	mov	$SHAI_ROLLBACK_PAGE / 32, %ecx
+	mov	$SHAI_ROLLBACK_PAGE / 64, %ecx
 .Lcompare:
-	.irp	offset, 0, 8, 16, 24
-	mov	\offset(%rsi), %rax
-	cmp	%rax, \offset(%rdi)
-	jne	.Ldiffers
+	.irp	part, 0, 1, 2, 3
+	movdqa	16 * \part(%rsi), %xmm\part
+	pcmpeqd	16 * \part(%rdi), %xmm\part
 	.endr
-	add	$32, %rsi
-	add	$32, %rdi
+	pand	%xmm1, %xmm0
+	pand	%xmm3, %xmm2
+	pand	%xmm2, %xmm0
+	pmovmskb %xmm0, %eax
+	cmp	$0xffff, %eax
+	jne	.Ldiffers
+	add	$64, %rsi
+	add	$64, %rdi
 	dec	%ecx
 	jnz	.Lcompare
 	jmp	.Lsame
 .Ldiffers:
-	shl	$2, %ecx /* what was not compared yet, in words */
+	shl	$3, %ecx /* the words from these on */
 	rep movsq
 .Lsame:
 	cmp	%rdx, %rdi
@@ -78,6 +85,9 @@ rollback_code:
 .Lnext:
 	dec	%r13
 	jns	.Lrange
+	mov	$SSE, %eax
+	xor	%edx, %edx
+	xrstor64 STATE(SHAI_ROLLBACK_VECTORS) /* XMM registers, again */
 
 	/* Descriptors. */
 	mov	$__NR_close_range, %eax
