@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // MaxSize is the size in bytes at which a task's log is rotated. Only one old log is
@@ -60,31 +61,46 @@ func (l *Log) open() error {
 	return nil
 }
 
-// removeOldLabels removes the logs beside path but the one that was written last.
+// lastName is the name of a link, beside the logs, to the one that was opened last.
+const lastName = "last"
+
+// removeOldLabels removes the logs beside path but the one that was opened before, and makes
+// path the last one. Times of files say less: two logs of a program that changes its label
+// quickly can have the same.
 func removeOldLabels(path string) error {
-	entries, err := os.ReadDir(filepath.Dir(path))
+	directory, name := filepath.Split(path)
+	last := filepath.Join(directory, lastName)
+	former, err := os.Readlink(last)
+	switch {
+	case err == nil && former == name:
+		return nil
+	case err == nil:
+		err = removeBut(directory, name, former)
+	case errors.Is(err, fs.ErrNotExist): // nothing was opened yet, or by a version without links
+		err = nil
+	}
+	if err == nil {
+		err = errors.Join(removeIfThere(last+".new"), os.Symlink(name, last+".new"), os.Rename(last+".new", last))
+	}
 	if err != nil {
 		return fmt.Errorf("remove old task logs: %w", err)
 	}
-	var others []fs.FileInfo
-	for _, entry := range entries {
-		if entry.Name() == filepath.Base(path) || filepath.Ext(entry.Name()) == rotated {
-			continue
-		}
-		about, err := entry.Info()
-		if err != nil {
-			return fmt.Errorf("remove old task logs: %w", err)
-		}
-		others = append(others, about)
-	}
-	slices.SortFunc(others, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	for _, old := range others[min(1, len(others)):] {
-		name := filepath.Join(filepath.Dir(path), old.Name())
-		if err := errors.Join(removeIfThere(name+rotated), removeIfThere(name)); err != nil {
-			return fmt.Errorf("remove old task logs: %w", err)
-		}
-	}
 	return nil
+}
+
+// removeBut removes the logs in a directory, but those with these names.
+func removeBut(directory string, names ...string) error {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := strings.TrimSuffix(entry.Name(), rotated)
+		if entry.Type().IsRegular() && !slices.Contains(names, name) {
+			err = errors.Join(err, os.Remove(filepath.Join(directory, entry.Name())))
+		}
+	}
+	return err
 }
 
 func removeIfThere(path string) error {

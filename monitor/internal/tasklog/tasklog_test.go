@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // A log and the one before it stay within their limit, and keep what was written last.
@@ -40,8 +42,53 @@ func TestTaskLogIsLimited(t *testing.T) {
 		t.Errorf("%q", all)
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(entries) != 2 {
+	if err != nil || len(entries) != 3 || entries[0].Name() != lastName {
 		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// The log that was opened before is kept, whatever the times of the files say.
+func TestTheLastLogOfAnotherLabelIsKept(t *testing.T) {
+	directory := t.TempDir()
+	early := time.Unix(1_000_000_000, 0)
+	write := func(name string, at time.Time) {
+		path := filepath.Join(directory, name)
+		log, err := Open(path, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		for range 2 { // the second rotates the log
+			if _, err := log.Write([]byte(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct{ opens, left string }{
+		{"a.log", "a.log a.log.1 last"},
+		{"b.log", "a.log a.log.1 b.log b.log.1 last"},
+		{"c.log", "b.log b.log.1 c.log c.log.1 last"},
+		{"c.log", "b.log b.log.1 c.log c.log.1 last"},
+		{"b.log", "b.log b.log.1 c.log c.log.1 last"},
+		{"a.log", "a.log a.log.1 b.log b.log.1 last"},
+		{"b.log", "a.log a.log.1 b.log b.log.1 last"},
+	} {
+		write(step.opens, early)
+		early = early.Add(-time.Hour)
+		entries, err := os.ReadDir(directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, entry := range entries {
+			left = append(left, entry.Name())
+		}
+		if got := strings.Join(left, " "); got != step.left {
+			t.Errorf("%s was opened: %s are left, want %s", step.opens, got, step.left)
+		}
 	}
 }
 
