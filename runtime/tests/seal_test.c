@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 /* cmocka needs the headers above. */
@@ -39,7 +38,6 @@ struct found {
 	int lowest;                            /* free descriptor from SHAI_FD_RESERVED_END on */
 	uint32_t blocks;                       /* that malloc gave before it failed */
 	long faults;                           /* meanwhile */
-	bool timer;                            /* runs */
 };
 
 static size_t stack = STACK;               /* what the next worker reserves */
@@ -77,7 +75,6 @@ static void
 serve(const struct shai_session *session)
 {
 	struct found found = {.process = getpid(), .counter = counter, .remembered = *remembered};
-	struct itimerval timer;
 	uint32_t rounding = 0x7f80;
 	long before = faults();
 
@@ -86,8 +83,6 @@ serve(const struct shai_session *session)
 	__asm__ volatile("ldmxcsr %0" : : "m"(rounding));
 	found.stack = (uint64_t)(uintptr_t)__builtin_frame_address(0);
 	found.lowest = fcntl(SHAI_FD_MONITOR, F_DUPFD_CLOEXEC, SHAI_FD_RESERVED_END);
-	EXPECT(getitimer(ITIMER_PROF, &timer) == 0);
-	found.timer = timer.it_value.tv_sec > 0;
 	counter++;
 	*remembered = 17;
 	memset(bytes, 1, sizeof(bytes));
@@ -119,15 +114,6 @@ __attribute__((noreturn)) static void
 work_beyond_reserve(void)
 {
 	depth = 2 * STACK;
-	work();
-}
-
-__attribute__((noreturn)) static void
-work_with_timer(void)
-{
-	const struct itimerval later = {.it_value.tv_sec = 10000};
-
-	EXPECT(setitimer(ITIMER_PROF, &later, NULL) == 0);
 	work();
 }
 
@@ -191,7 +177,7 @@ each_session_of_a_sealed_worker_is_like_its_first(void **state)
 	assert_true(WIFSIGNALED(fake_supervisor_end(&s, true)));
 }
 
-/* All that is reserved is there without a fault, and no more than it. */
+/* All that is reserved is there, and no more. A page's first write by a worker takes a fault. */
 static void
 sessions_use_what_was_reserved(void **state)
 {
@@ -205,7 +191,8 @@ sessions_use_what_was_reserved(void **state)
 		assert_true(fake_supervisor_session(&s, &found, sizeof(found)));
 		assert_in_range(found.blocks * BLOCK, HEAP * 9 / 10, HEAP * 11 / 10);
 		/* Of 129 pages; the kernel may have taken some back. */
-		assert_in_range(found.faults, 0, 8);
+		if (i > 0)
+			assert_in_range(found.faults, 0, 8);
 	}
 	(void)fake_supervisor_end(&s, true);
 }
@@ -341,37 +328,6 @@ the_snapshot_is_all_that_the_worker_can_write(void **state)
 	}
 }
 
-static void
-expect_told(const struct fake_supervisor *s, uint64_t program)
-{
-	struct examined e;
-	char path[64];
-
-	(void)program;
-	(void)snprintf(path, sizeof(path), "/proc/%d/mem", s->worker);
-	e.memory = open(path, O_RDONLY | O_CLOEXEC);
-	read_worker(&e, SHAI_ROLLBACK_STATE, &e.state, sizeof(e.state));
-	assert_int_not_equal(e.state.timers, 0);
-	(void)close(e.memory);
-}
-
-/* A timer is told, runs if the worker is not sealed for it, and is stopped if it is. */
-static void
-timers_of_sealed_workers_are_stopped(void **state)
-{
-	(void)state;
-	for (int sealed = 0; sealed <= 1; sealed++) {
-		struct fake_supervisor s;
-		struct found found;
-
-		fake_supervisor_start(&s, true, work_with_timer);
-		assert_true(fake_supervisor_await(&s, sealed, expect_told));
-		(void)fake_supervisor_session(&s, &found, sizeof(found));
-		assert_int_equal(found.timer, !sealed);
-		(void)fake_supervisor_end(&s, true);
-	}
-}
-
 /* By the gate: its grant permits it. What it drops is no answer; the sender's end is noticed. */
 static void
 a_sealed_worker_reads_its_channel(void **state)
@@ -423,7 +379,6 @@ main(void)
 	    cmocka_unit_test(sessions_use_what_was_reserved),
 	    cmocka_unit_test(a_worker_that_is_not_sealed_serves_once),
 	    cmocka_unit_test(the_snapshot_is_all_that_the_worker_can_write),
-	    cmocka_unit_test(timers_of_sealed_workers_are_stopped),
 	    cmocka_unit_test(a_sealed_worker_reads_its_channel),
 	};
 

@@ -4,6 +4,7 @@
 #if defined(__x86_64__)
 
 #include <cpuid.h>
+#include <errno.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <string.h>
@@ -27,7 +28,16 @@ at(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-/* Adds a mapping to the table of what is restored. */
+/* Pages cannot be read, for example, beyond the end of their file; before Linux 5.14 none tells. */
+static bool
+is_readable(const struct shai_mapping *mapping)
+{
+	return madvise(at(mapping->start), mapping->end - mapping->start, MADV_POPULATE_READ) ==
+		   0 ||
+	       errno == EINVAL;
+}
+
+/* Adds a mapping to the table of what is restored. What cannot be read is left out. */
 static bool
 add_range(void *context, const struct shai_mapping *mapping)
 {
@@ -43,6 +53,8 @@ add_range(void *context, const struct shai_mapping *mapping)
 	if (state->range_count == SHAI_ROLLBACK_RANGES_MAX ||
 	    mapping->end - mapping->start > end - source)
 		return false;
+	if (!is_readable(mapping))
+		return true;
 	*range =
 	    (struct shai_rollback_range){mapping->start, source, mapping->end - mapping->start};
 	state->range_count++;

@@ -19,13 +19,17 @@ type Mapping struct {
 	Device      string // of the file, "00:01"
 	Inode       uint64 // 0: no file
 	Name        string
+	Key         string   // protection key; "" where the processor has none
 	Flags       []string // "gd"
 }
 
 var mappingHead = regexp.MustCompile(
 	`^([0-9a-f]+)-([0-9a-f]+) ([r-][w-][x-][ps]) ([0-9a-f]+) ([0-9a-f]+:[0-9a-f]+) ([0-9]+) *(.*)$`)
 
-const flagsField = "VmFlags:"
+const (
+	keyField   = "ProtectionKey:"
+	flagsField = "VmFlags:"
+)
 
 // ParseMappings parses the text of /proc/PID/smaps. Each mapping has its flags.
 func ParseMappings(text []byte) ([]Mapping, error) {
@@ -34,6 +38,10 @@ func ParseMappings(text []byte) ([]Mapping, error) {
 		line := strings.TrimSuffix(string(each), "\n")
 		if list, found := strings.CutPrefix(line, flagsField); found && len(result) > 0 {
 			result[len(result)-1].Flags = strings.Fields(list)
+			continue
+		}
+		if key, found := strings.CutPrefix(line, keyField); found && len(result) > 0 {
+			result[len(result)-1].Key = strings.TrimSpace(key)
 			continue
 		}
 		if line != "" && line[0] >= 'A' && line[0] <= 'Z' {

@@ -17,7 +17,9 @@ type span struct{ start, end uint64 }
 // checkRanges returns the size of the snapshot. It returns an error unless the ranges cover all
 // writable memory once, and nothing else, and their copies follow each other in the snapshot.
 func checkRanges(ranges []wire.RollbackRange, mappings []Mapping) (size uint64, err error) {
-	const most = wire.RollbackPagesMax * wire.RollbackPage
+	if err := checkAmount(mappings); err != nil {
+		return 0, err
+	}
 	var restored []span
 	for i, r := range ranges {
 		source := wire.RollbackState + wire.RollbackSnapshot + size
@@ -28,7 +30,7 @@ func checkRanges(ranges []wire.RollbackRange, mappings []Mapping) (size uint64, 
 		case r.Source != source:
 			return 0, fmt.Errorf("the copy of range %d of its state is at %x in place of %x", i, r.Source, source)
 		case r.Length > most-size:
-			return 0, fmt.Errorf("it has more than %d MiB of writable memory: reserve less", most>>20)
+			return 0, errors.New("its state is too large")
 		}
 		size += r.Length
 		restored = append(restored, span{r.Destination, r.Destination + r.Length})
@@ -39,9 +41,33 @@ func checkRanges(ranges []wire.RollbackRange, mappings []Mapping) (size uint64, 
 		return 0, errors.New("ranges of its state overlap")
 	}
 	if address, differ := difference(restored, writableMemory(mappings)); differ {
-		return 0, fmt.Errorf("its state has not all of its writable memory, or has other memory, from %x on", address)
+		return 0, fmt.Errorf("its state has not all of its writable memory, or has other memory, from %x on "+
+			"(libshai leaves out what cannot be read, as beyond the end of a file)", address)
 	}
 	return size, nil
+}
+
+// most is how many bytes a state can restore.
+const most = wire.RollbackPagesMax * wire.RollbackPage
+
+// checkAmount returns an error if mappings have more writable memory than a state has room for.
+func checkAmount(mappings []Mapping) error {
+	count, size := 0, uint64(0)
+	for _, m := range mappings {
+		if m.isWritable() {
+			count++
+			size += m.End - m.Start
+		}
+	}
+	switch {
+	case size > most:
+		return fmt.Errorf("it has %d MiB of writable memory, and %d MiB can be restored: reserve less, and free "+
+			"or protect what no session writes", size>>20, most>>20)
+	case count > wire.RollbackRangesMax:
+		return fmt.Errorf("it has %d mappings of writable memory, and %d can be restored", count,
+			wire.RollbackRangesMax)
+	}
+	return nil
 }
 
 // difference returns the lower start of the first spans in which two sorted lists differ.

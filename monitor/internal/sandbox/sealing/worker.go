@@ -112,6 +112,8 @@ func checkMappings(mappings []Mapping) error {
 			return fmt.Errorf("memory at %v is writable and not readable: map it with PROT_READ, too", m)
 		case m.has("gd") && !isGuarded(mappings[:i], m): // VM_GROWSDOWN
 			return fmt.Errorf("memory at %v can grow: map it without MAP_GROWSDOWN, or map a page without permissions below it", m)
+		case m.isWritable() && m.Key != "" && m.Key != "0":
+			return fmt.Errorf("memory at %v has a protection key, which can keep the roll-back from writing to it", m)
 		case m.has("um", "uw", "ui"):
 			return fmt.Errorf("memory at %v is handled by userfaultfd", m)
 		case m.has("ss"):

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"shai.dev/monitor/internal/wire"
 )
 
@@ -20,6 +18,7 @@ const smaps = `00400000-00402000 r-xp 00000000 08:01 77                         
 VmFlags: rd ex mr mw me 
 00402000-00403000 rw-p 00002000 08:01 77                                 /bin/worker
 Size:                  4 kB
+ProtectionKey:         0
 VmFlags: rd wr mr mw me ac 
 00403000-00405000 rw-p 00000000 00:00 0                                  [heap]
 VmFlags: rd wr mr mw me ac 
@@ -118,6 +117,7 @@ func TestUnsealable(t *testing.T) {
 		{"7ffcfffff000-7ffd00000000", "7ffcffffe000-7ffcfffff000",
 			"at 7ffd00000000-7ffd00002000 ([stack]) can"},
 		{"[heap]\nVmFlags: rd", "[heap]\nVmFlags: um", "userfaultfd"},
+		{"ProtectionKey:         0", "ProtectionKey:         1", "402000-403000 (/bin/worker) has a protection key"},
 		{"[heap]\nVmFlags: rd", "[heap]\nVmFlags: ss", "is a shadow stack"},
 		{"[heap]\nVmFlags: rd", "[heap]\nVmFlags: dp", "random numbers"},
 		{"[heap]\nVmFlags: rd", "[heap]\nVmFlags: pf", "a device's"},
@@ -140,34 +140,6 @@ func TestUnsealable(t *testing.T) {
 		_, err := Check(described(t, changed(status), changed(smaps), ranges...), code, 1)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("want %q, got %v", test.want, err)
-		}
-	}
-}
-
-// TestUnsealableTiming: what counts over sessions.
-func TestUnsealableTiming(t *testing.T) {
-	soft := strings.Replace(limits, "unlimited ", "7200      ", 1)
-	for _, test := range []struct{ limits, timers, want string }{
-		{soft, "", "a limit on CPU time"},
-		{limits, "ID: 0\nsignal: 14/0000000000000000\n", "timers: delete"},
-	} {
-		w := described(t, status, smaps, ranges...)
-		var err error
-		if w.Timing, err = ParseTiming([]byte(test.limits), []byte(test.timers)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Check(w, code, 1); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("want %q, got %v", test.want, err)
-		}
-	}
-	w := described(t, status, smaps, ranges...)
-	w.Table[0x20] = 1 // timers
-	if _, err := Check(w, code, 1); err == nil || !strings.Contains(err.Error(), "interval timers") {
-		t.Errorf("got %v", err)
-	}
-	for _, text := range []string{"", "Max cpu time unlimited unlimited\n", "Max file size unlimited unlimited bytes\n"} {
-		if got, err := ParseTiming([]byte(text), nil); err == nil {
-			t.Errorf("%q: %+v", text, got)
 		}
 	}
 }
@@ -242,43 +214,6 @@ func TestUnsealableCode(t *testing.T) {
 	}
 }
 
-func TestUnsealableTables(t *testing.T) {
-	first, second := ranges[0], ranges[1]
-	moved := func(r wire.RollbackRange, by uint64) wire.RollbackRange { r.Source += by; return r }
-	for want, list := range map[string][]wire.RollbackRange{
-		"table of 0 ranges":           {},
-		"from 7ffd00000000 on":        {first},
-		"copy of range 0":             {second, first},
-		"copy of range 1":             {first, moved(second, 0x1000)},
-		"ranges of its state overlap": {first, second, {Destination: 0x402000, Source: snapshot + 0x5000, Length: 0x1000}},
-		"from 400000 on": {{Destination: 0x400000, Source: snapshot, Length: 0x5000},
-			moved(second, 0x2000)},
-		"is no memory":   {{Destination: 0x402800, Source: snapshot, Length: 0x3000}, second},
-		"no memory: 800": {{Destination: 0x402000, Source: snapshot, Length: 0x800}, second},
-		"no memory: 0":   {first, {Destination: 0x403000, Source: snapshot + 0x3000}},
-		"no memory: 1000 bytes at fffffffffffff000": {{Destination: ^uint64(0xfff), Source: snapshot, Length: 0x1000}},
-		"no memory: fffffffffffff000":               {{Destination: 0x1000, Source: snapshot, Length: ^uint64(0xfff)}},
-		"more than 64 MiB": {{Destination: 0x1000000, Source: snapshot, Length: 64 << 20},
-			{Destination: 0x402000, Source: snapshot + 64<<20, Length: 0x1000}},
-	} {
-		_, err := Check(described(t, status, smaps, list...), code, 1)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got %v", want, err)
-		}
-	}
-	w := described(t, status, smaps, ranges...)
-	for used := range byte(3) {
-		w.Vectors[512] = used
-		if _, err := Check(w, code, 1); err == nil || !strings.Contains(err.Error(), "more than 16 KiB") {
-			t.Errorf("with vector registers %d: %v", used, err)
-		}
-	}
-	w.Table = nil
-	if _, err := Check(w, code, 1); err == nil {
-		t.Error("a worker without a state")
-	}
-}
-
 // TestProgramRoom: a filter has to fit into what is restored.
 func TestProgramRoom(t *testing.T) {
 	for _, test := range []struct {
@@ -292,54 +227,6 @@ func TestProgramRoom(t *testing.T) {
 			t.Errorf("%x bytes at %x: %v", test.size, test.address, err)
 		}
 	}
-}
-
-// TestRangesProperty compares checkRanges with a count of pages: of ranges that are right, and
-// of those with one more, one less, or one moved.
-func TestRangesProperty(t *testing.T) {
-	const page, pages = wire.RollbackPage, 12
-	rapid.Check(t, func(t *rapid.T) {
-		var mappings []Mapping
-		var list []wire.RollbackRange
-		source := uint64(snapshot)
-		add := func(first, count uint64) {
-			list = append(list, wire.RollbackRange{Destination: first * page, Source: source, Length: count * page})
-			source += count * page
-		}
-		writable := rapid.SliceOfN(rapid.Bool(), pages, pages).Draw(t, "writable")
-		for i, can := range writable {
-			permissions := "r--p"
-			if can {
-				permissions = "rw-p"
-				add(uint64(i), 1)
-			}
-			start := uint64(i) * page
-			mappings = append(mappings, Mapping{Start: start, End: start + page, Permissions: permissions})
-		}
-		switch change := rapid.SampledFrom([]string{"none", "more", "less", "moved"}).Draw(t, "change"); {
-		case change == "more":
-			add(rapid.Uint64Range(0, pages-1).Draw(t, "first"), rapid.Uint64Range(1, 4).Draw(t, "count"))
-		case change == "less" && len(list) > 0:
-			list = list[:len(list)-1]
-		case change == "moved" && len(list) > 0:
-			list[rapid.IntRange(0, len(list)-1).Draw(t, "which")].Destination = rapid.Uint64Range(0, pages-1).Draw(t, "to") * page
-		}
-		var restored [pages + 4]int
-		want, total := true, uint64(0)
-		for _, r := range list {
-			for address := r.Destination; address < r.Destination+r.Length; address += page {
-				restored[address/page]++
-			}
-			total += r.Length
-		}
-		for i, times := range restored {
-			want = want && (times == 1) == (i < pages && writable[i]) && times <= 1
-		}
-		size, err := checkRanges(list, mappings)
-		if (err == nil) != want || err == nil && size != total {
-			t.Fatalf("size %x, %v; fits %v", size, err, want)
-		}
-	})
 }
 
 // TestMalformedTexts: what is not understood is an error.
