@@ -178,6 +178,7 @@ all_else_is_the_supervisors(void **state)
 	for (size_t i = 0; i < COUNT(others); i++) {
 		transfer = (struct shai_transfer){.query = QUERY, .reserved = others[i].reserved};
 		memcpy(transfer.conduit, others[i].conduit, sizeof(others[i].conduit));
+		memset((void *)SHAI_GATE_BUFFER, 0xff, SHAI_GATE_RECORD); /* the session's */
 		put(&transfer, others[i].length);
 		assert_int_equal(call(QUERY), -EINPROGRESS);
 		assert_forwarded(&transfer, others[i].length);
@@ -234,6 +235,48 @@ unchecked_numbers_are_still_numbers(void **state)
 	put(&transfer, 16);
 	assert_int_equal(call(QUERY), -EINPROGRESS);
 	assert_forwarded(&transfer, 16);
+}
+
+/* Calls the gate. Returns the result, and the other registers that it uses, or'ed. */
+static int64_t
+call_and_look(uint64_t *left)
+{
+	uint64_t di = SHAI_FD_CHANNEL, si = QUERY, cx, dx;
+	register uint64_t r8 __asm__("r8"), r9 __asm__("r9");
+	register uint64_t r10 __asm__("r10"), r11 __asm__("r11");
+	int64_t result;
+
+	__asm__ volatile("sub $128, %%rsp; call *%%rbx; add $128, %%rsp"
+			 : "=a"(result), "+D"(di), "+S"(si), "=c"(cx), "=d"(dx), "=r"(r8), "=r"(r9),
+			 "=r"(r10), "=r"(r11)
+			 : "b"(SHAI_ROLLBACK_CODE + SHAI_GATE)
+			 : "memory", "cc");
+	*left = di | si | cx | dx | r8 | r9 | r10 | r11;
+	return result;
+}
+
+/* Such as the place of a document's class in the set, or what class it has. */
+static void
+registers_tell_the_result_only(void **state)
+{
+	static const struct {
+		struct shai_transfer record;
+		int64_t result;
+	} kinds[] = {
+	    {{.query = QUERY, .conduit = {2, 4}}, 16},
+	    {{.query = QUERY, .conduit = {2, 1}}, -EINPROGRESS},
+	    {{.query = QUERY + 1, .conduit = {2, 4}}, -EAGAIN},
+	};
+	uint64_t left;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		put(&kinds[i].record, 16);
+		assert_int_equal(call_and_look(&left), kinds[i].result);
+		assert_int_equal(left, 0);
+	}
+	assert_int_equal(call_and_look(&left), -EAGAIN);
+	assert_int_equal(left, 0);
 }
 
 static void
@@ -338,6 +381,7 @@ main(void)
 	    TEST(answers_to_other_queries_are_dropped),
 	    TEST(without_a_user_all_is_dropped),
 	    TEST(unchecked_numbers_are_still_numbers),
+	    TEST(registers_tell_the_result_only),
 	    TEST(empty_records_and_the_end_are_nothing),
 	    TEST(what_cannot_be_forwarded_is_dropped),
 	    TEST(nothing_of_a_grant_is_left),
