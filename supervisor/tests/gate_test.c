@@ -16,8 +16,8 @@
 #include "gate_room.h"
 #include "shai_rollback.h"
 
-#define QUERY 77u
-#define CLASS 500u /* of the documents that the session has; their numbers are even */
+#define QUERY 0xf000004du /* large, as one that begins with a nonce */
+#define CLASS 500u        /* of the documents that the session has; their numbers are even */
 
 static struct gate_room room;
 static const uint32_t classes[] = {3, CLASS, 7000};
@@ -154,7 +154,7 @@ static void
 all_else_is_the_supervisors(void **state)
 {
 	struct shai_transfer transfer;
-	uint8_t longer[sizeof(transfer) + 1] = {QUERY};
+	uint8_t longer[sizeof(transfer) + 1] = {1};
 	static const struct {
 		uint32_t conduit[2];
 		size_t length;

@@ -369,6 +369,7 @@ nobody_can_change_the_file(void **state)
 	assert_int_equal(ftruncate(file, 2 * SHAI_ROLLBACK_CODE_SIZE), -1);
 	assert_int_equal(fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
 	assert_int_equal(fchmod(file, 0777), -1);
+	assert_true((fcntl(file, F_GETFL) & O_NOATIME) != 0); /* nor its time of access */
 	assert_ptr_equal(
 	    mmap(NULL, SHAI_ROLLBACK_CODE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0),
 	    MAP_FAILED);
