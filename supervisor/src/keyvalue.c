@@ -234,8 +234,8 @@ take_replies(struct keyvalue *keyvalue)
 	}
 }
 
-/* Reads what is there. Returns false when there is nothing more, or the connection is shut. */
-static bool
+/* Reads once; what is left is there in the loop's next turn. */
+static void
 receive(struct keyvalue *keyvalue)
 {
 	char buffer[16384];
@@ -245,7 +245,7 @@ receive(struct keyvalue *keyvalue)
 		length = recv(keyvalue->descriptor, buffer, sizeof(buffer), MSG_DONTWAIT);
 	while (length < 0 && errno == EINTR);
 	if (length < 0 && errno == EAGAIN)
-		return false;
+		return;
 	if (length < 0)
 		shut_with_error(keyvalue, "read from the key-value store");
 	else if (length == 0)
@@ -256,7 +256,6 @@ receive(struct keyvalue *keyvalue)
 		shut(keyvalue, "read from the key-value store: out of memory");
 	else
 		take_replies(keyvalue);
-	return keyvalue->state != KEYVALUE_CLOSED;
 }
 
 static void
@@ -330,9 +329,8 @@ keyvalue_continue(struct keyvalue *keyvalue, int64_t now)
 		return;
 	if (keyvalue->out != NULL)
 		flush(keyvalue);
-	while (keyvalue->state != KEYVALUE_CLOSED && keyvalue->state != KEYVALUE_READY &&
-	       receive(keyvalue))
-		continue;
+	if (keyvalue->state != KEYVALUE_CLOSED)
+		receive(keyvalue);
 	if (now >= keyvalue->deadline)
 		shut(keyvalue, "the key-value store did not answer in time");
 }

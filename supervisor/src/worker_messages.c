@@ -14,7 +14,6 @@
 #include "text.h"
 #include "transfers.h"
 
-#define AT_ONCE 8     /* messages of one worker in one turn: others have theirs, too */
 #define LEFT_MAX 1024 /* more than a socket holds: who goes on writing has not ended */
 
 static void
@@ -96,6 +95,7 @@ worker_messages_finish(struct supervisor *s, struct session *session)
 	session_end(s, session, ""); /* its status says how it died */
 }
 
+/* One message in one turn: others have theirs, too, and the worker mostly waits for an answer. */
 static void
 socket_ready(struct source *source, uint32_t events)
 {
@@ -103,21 +103,21 @@ socket_ready(struct source *source, uint32_t events)
 	struct supervisor *s = session->supervisor;
 	/* Larger than any message of a worker. */
 	_Alignas(8) uint8_t message[sizeof(struct shai_open) + 64];
+	ssize_t length;
 
 	if (session->questioned && (events & (EPOLLHUP | EPOLLERR)) != 0)
 		worker_messages_finish(s, session);
-	for (int i = 0; i < AT_ONCE && session_lives(session) && !session->questioned; i++) {
-		ssize_t length = packet_receive(source->descriptor, message, sizeof(message), NULL);
-
-		if (length < 0 && errno == EAGAIN)
-			return;
-		if (length < 0)
-			violate(s, session, "a message that is too long, or has descriptors");
-		else if (length == 0)
-			worker_messages_finish(s, session);
-		else
-			obey(s, session, (struct bytes){message, (size_t)length, 0});
-	}
+	if (!session_lives(session) || session->questioned)
+		return;
+	length = packet_receive(source->descriptor, message, sizeof(message), NULL);
+	if (length < 0 && errno == EAGAIN)
+		return;
+	if (length < 0)
+		violate(s, session, "a message that is too long, or has descriptors");
+	else if (length == 0)
+		worker_messages_finish(s, session);
+	else
+		obey(s, session, (struct bytes){message, (size_t)length, 0});
 }
 
 int
