@@ -20,7 +20,8 @@ func (p *program) explainCommand() *cobra.Command {
 		Short: "Explain why an access is allowed or denied",
 		Long: `Decide one access in the current state and explain the decision: in one sentence, and
 by the derivation, which shows the clause that holds or fails and the facts that it
-depends on. If only one fact is missing, the command that changes it is shown. Nothing
+depends on. The taint is the declared one, or that of the task's program if one runs: it
+may have raised its taint, or have read more. If only one fact is missing, the command that changes it is shown. Nothing
 is changed or recorded.`,
 		Example: `  shai explain --principal bob --region de --conduit /corpus/friends/alice/1.txt
   shai explain --task search --conduit /index/0/segments_1 --access write`,
@@ -73,6 +74,7 @@ func printExplanation(w io.Writer, e api.Explanation) {
 	}
 	fmt.Fprintf(w, "%s of %s by %s, policy %s\n", e.Question.Access, printable(e.Question.Conduit),
 		printable(e.Instance), printable(either(e.Policy, "none")))
+	fmt.Fprintf(w, "taint: %s (%s)\n", printable(e.Taint), printable(e.TaintOf))
 	printDerivation(w, e.Derivation, 0)
 	if len(e.Conditions) > 0 {
 		fmt.Fprintln(w, "\nthis holds as long as:")

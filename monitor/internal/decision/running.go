@@ -222,6 +222,16 @@ func (r *Running) Decide(f Flow, state *catalog.State, now time.Time) Decision {
 	})
 }
 
+// Label returns the label of everything that was read; all is false if labels are missing,
+// since there were too many.
+func (r *Running) Label() (label policy.Label, all bool) {
+	r.replay()
+	for _, one := range r.labels {
+		label = label.Join(one)
+	}
+	return label, !r.lost
+}
+
 func refusal(reason string) Decision { return Decision{Decision: policy.Decision{Reason: reason}} }
 
 // Hold notes that the subject can write to a conduit from now on without being asked. The

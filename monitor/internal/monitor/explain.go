@@ -23,13 +23,6 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	if err != nil {
 		return api.Explanation{}, err
 	}
-	who, err := p.Subject(question.Task, question.Principal, question.Region)
-	if errors.Is(err, pipeline.ErrNoTask) {
-		err = noTask(title, p, question.Task)
-	}
-	if err != nil {
-		return api.Explanation{}, api.Invalid(title, "", "%v", err)
-	}
 	state := m.state()
 	conduit, covered := state.ConduitNamed(question.Conduit)
 	if !covered {
@@ -42,12 +35,20 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 	if !known {
 		return api.Explanation{}, api.Invalid(title, "ask for read or write", "access %q is unknown", question.Access)
 	}
-	found := decision.Decide(decision.Flow{Who: who, What: what, Conduit: conduit, Explain: true}, state, time.Now())
+	who, err := p.Asked(question.Task, question.Principal, question.Region, what)
+	if errors.Is(err, pipeline.ErrNoTask) {
+		err = noTask(title, p, question.Task)
+	}
+	if err != nil {
+		return api.Explanation{}, api.Invalid(title, "", "%v", err)
+	}
+	access := decision.Flow{Who: who.Subject, What: what, Conduit: conduit, Explain: true}
+	found := decision.Decide(access, state, time.Now())
 	question.Pipeline = p.Name()
 	answer := api.Explanation{
 		Question: question, Allowed: found.Allowed, Instance: who.Instance, Policy: conduit.Policy.String(),
+		Taint: who.Taint.String(), TaintOf: who.TaintOf,
 		Class: state.ClassOf(uint32(conduit.ID)), Derivation: derivationOf(found.Derivation), //nolint:gosec // compared with the conduits that there are
-
 	}
 	for _, condition := range found.Conditions {
 		answer.Conditions = append(answer.Conditions, condition.String())

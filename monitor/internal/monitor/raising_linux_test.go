@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/tasklog"
@@ -80,6 +81,41 @@ func TestModeIsLeftWithoutTheTask(t *testing.T) {
 	s.must(err)
 	if _, err = s.monitor.SetMode(t.Context(), "raising", "shai"); err != nil {
 		t.Error(err)
+	}
+}
+
+// An explanation about a task whose program runs is given by the taint that it has then, and says
+// so; else by the declared one.
+func TestExplanationsOfARaisedTaint(t *testing.T) {
+	for mode, reads := range map[string]string{
+		"shai": "of the program that runs as personal",
+		"dynamic": "declared of personal, as which the program runs; in mode dynamic a read is allowed unless what " +
+			"is open for writing does not keep it",
+	} {
+		s := newRaising(t)
+		s.prepareDrafting(mode, "raise personal close", "say ready", "number monitor 3", "read monitor")
+		expect := func(access, conduit string, allowed bool, instance, taintOf, taint string) {
+			t.Helper()
+			question := api.Question{Pipeline: "raising", Task: "drafting", Conduit: conduit, Access: access}
+			got, err := s.monitor.Explain(t.Context(), question)
+			s.must(err)
+			if got.Allowed != allowed || got.Instance != instance || got.TaintOf != taintOf || got.Taint != taint {
+				t.Errorf("mode %s, %s: %v by %s, taint %s (%s)", mode, access, got.Allowed, got.Instance, got.Taint,
+					got.TaintOf)
+			}
+		}
+		expect("read", "/inbox/1.txt", false, "drafting", "declared", "no obligations")
+		_, err := s.monitor.StartTask(t.Context(), "raising", "drafting")
+		s.must(err)
+		waiting.Until(t, "the task has raised its taint", func() bool {
+			return strings.Contains(s.printed("raising/drafting"), "ready")
+		})
+		const raised = "read of policy of alices"
+		expect("read", "/inbox/1.txt", true, "personal", reads, raised)
+		expect("write", "/public/notice", false, "personal", "of the program that runs as personal", raised)
+		_, err = s.monitor.StopTask(t.Context(), "raising", "drafting")
+		s.must(err)
+		expect("read", "/inbox/1.txt", false, "drafting", "declared", "no obligations")
 	}
 }
 

@@ -3,7 +3,6 @@
 package pipeline
 
 import (
-	"errors"
 	"time"
 
 	"shai.dev/monitor/internal/audit"
@@ -94,33 +93,3 @@ func (p *Pipeline) refused(who decision.Subject, what, conduit, reason string) {
 		Conduit: conduit, Reason: reason,
 	})
 }
-
-// Subject returns the instance of a task that a user in a region gets. The task without a name
-// is the one that users connect to. If there is no such task, Subject returns ErrNoTask.
-func (p *Pipeline) Subject(taskName, principal, region string) (decision.Subject, error) {
-	task := p.tasks[taskName]
-	for _, name := range p.order {
-		if task == nil && taskName == "" && len(p.tasks[name].spec.Parameters) > 0 {
-			task = p.tasks[name]
-		}
-	}
-	if task == nil {
-		return decision.Subject{}, ErrNoTask
-	}
-	if len(task.spec.Parameters) == 0 {
-		return task.roles[0].subject, nil
-	}
-	values := parametersOf(principal, region)
-	name := instanceOf(task, values).Name()
-	taint, err := taintOf(p.services.state().Bind, task.spec, name, values)
-	if err != nil {
-		return decision.Subject{}, err
-	}
-	return decision.Subject{
-		Task: task.name, Instance: name, Taint: taint,
-		Session: &policy.Session{Principal: principal, Region: region},
-	}, nil
-}
-
-// ErrNoTask is the error about a task that the pipeline does not have.
-var ErrNoTask = errors.New("there is no such task")

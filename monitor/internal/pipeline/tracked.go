@@ -246,6 +246,13 @@ func (p *Pipeline) MayLeaveAudit() error {
 	return nil
 }
 
+// readSoFar returns the label of everything that the subject has read; see [decision.Running.Label].
+func (t *tracked) readSoFar() (label policy.Label, all bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.running.Label()
+}
+
 // label returns the label of what the subject prints in a mode.
 func (t *tracked) label(mode wire.Mode) policy.Label {
 	t.mu.Lock()

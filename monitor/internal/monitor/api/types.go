@@ -139,7 +139,9 @@ type Explanation struct {
 	Allowed    bool       `json:"allowed"`
 	Instance   string     `json:"instance"`
 	Class      uint32     `json:"class,omitempty"`
-	Policy     string     `json:"policy"` // "friends(owner: \"alice\")"
+	Policy     string     `json:"policy"`  // "friends(owner: \"alice\")"
+	Taint      string     `json:"taint"`   // by which it was decided: "read of private(owner: \"alice\")"
+	TaintOf    string     `json:"taintOf"` // "declared", or "of the program that runs as personal"
 	Derivation Derivation `json:"derivation"`
 	Conditions []string   `json:"conditions,omitempty"` // facts that the answer depends on
 	Sentence   string     `json:"sentence"`             // the answer as a person would give it; "it" is the conduit

@@ -191,7 +191,7 @@ func (s *Service) analysis() api.Analysis {
 func (s *Service) Explain(_ context.Context, q api.Question) (api.Explanation, error) {
 	return api.Explanation{
 		Question: q, Allowed: true, Instance: "worker(" + q.Principal + ", de)", Class: 17,
-		Policy:   `friends(owner: "alice")`,
+		Policy: `friends(owner: "alice")`, Taint: "read of private(user: \"" + q.Principal + "\")", TaintOf: "declared",
 		Sentence: "worker(" + q.Principal + ", de) may read it (friends(owner: \"alice\"))",
 		Derivation: api.Derivation{Statement: "worker(bob, de) may read " + q.Conduit, Holds: true,
 			Because: []api.Derivation{
