@@ -31,6 +31,10 @@
 #define SHAI_ROLLBACK_LISTEN 6        /* SHAI_FD_LISTEN, which the code accepts from */
 #define SHAI_ROLLBACK_OPENED 160      /* SHAI_FD_RESERVED_END: the code closes all from here on */
 
+/* What the monitor cannot see, and keeps a worker from being sealed. */
+#define SHAI_ROLLBACK_HAS_TIMERS 1     /* interval timers, on which it relies */
+#define SHAI_ROLLBACK_HAS_NO_RESERVE 2 /* memory for sessions */
+
 /* Offsets in struct shai_rollback_state. */
 #define SHAI_ROLLBACK_RANGE_COUNT 0x00
 #define SHAI_ROLLBACK_STACK 0x08
@@ -57,7 +61,7 @@ struct shai_rollback_state {
 	uint64_t stack;       /* stack pointer with which the worker goes on */
 	uint64_t resume;      /* where it goes on; RAX has the connection */
 	uint64_t thread;      /* FS base */
-	uint64_t timers;      /* not 0: it has interval timers, and is not to be sealed */
+	uint64_t unfit;       /* why libshai does not want it sealed: SHAI_ROLLBACK_HAS_*; 0: it does */
 	uint64_t reserved[3]; /* 0 */
 	struct shai_rollback_range range[SHAI_ROLLBACK_RANGES_MAX];
 };

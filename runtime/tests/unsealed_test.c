@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "fake_supervisor.h"
 #include "shai_rollback.h"
 
+#define LIMIT ((size_t)16 << 20) /* bytes that a worker can write */
 #define PAGE ((size_t)SHAI_ROLLBACK_PAGE)
 #define FILE_AT UINT64_C(0x300000000000) /* where a worker maps a file of a page, and more */
 
@@ -61,6 +63,16 @@ work_with_short_file(void)
 	work();
 }
 
+__attribute__((noreturn)) static void
+work_without_reserve(void)
+{
+	const struct rlimit limit = {LIMIT, LIMIT};
+
+	EXPECT(setrlimit(RLIMIT_DATA, &limit) == 0);
+	shai_reserve(LIMIT, SHAI_RESERVE_STACK);
+	work();
+}
+
 /* ------------------------------------------------------------------ tests */
 
 static struct shai_rollback_state told;
@@ -88,7 +100,7 @@ timers_of_sealed_workers_are_stopped(void **state)
 
 		fake_supervisor_start(&s, true, work_with_timer);
 		assert_true(fake_supervisor_await(&s, sealed, read_told));
-		assert_int_not_equal(told.timers, 0);
+		assert_int_equal(told.unfit, SHAI_ROLLBACK_HAS_TIMERS);
 		assert_int_equal(fake_supervisor_session(&s, &runs, sizeof(runs)), sealed);
 		assert_int_equal(runs, !sealed);
 		(void)fake_supervisor_end(&s, sealed);
@@ -96,15 +108,29 @@ timers_of_sealed_workers_are_stopped(void **state)
 }
 
 static void
-other_workers_have_no_timers(void **state)
+other_workers_are_fit(void **state)
 {
 	struct fake_supervisor s;
 
 	(void)state;
 	fake_supervisor_start(&s, true, work);
 	assert_true(fake_supervisor_await(&s, true, read_told));
-	assert_int_equal(told.timers, 0);
+	assert_int_equal(told.unfit, 0);
 	(void)fake_supervisor_end(&s, true);
+}
+
+static void
+workers_without_a_reserve_say_so(void **state)
+{
+	struct fake_supervisor s;
+	bool runs;
+
+	(void)state;
+	fake_supervisor_start(&s, true, work_without_reserve);
+	assert_true(fake_supervisor_await(&s, false, read_told));
+	assert_int_equal(told.unfit, SHAI_ROLLBACK_HAS_NO_RESERVE);
+	assert_false(fake_supervisor_session(&s, &runs, sizeof(runs)));
+	(void)fake_supervisor_end(&s, false);
 }
 
 static bool
@@ -138,7 +164,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(timers_of_sealed_workers_are_stopped),
-	    cmocka_unit_test(other_workers_have_no_timers),
+	    cmocka_unit_test(other_workers_are_fit),
+	    cmocka_unit_test(workers_without_a_reserve_say_so),
 	    cmocka_unit_test(what_cannot_be_read_is_left_out),
 	};
 

@@ -65,6 +65,7 @@ var constants = map[string]uint64{
 	"SHAI_ROLLBACK_SEALED": RollbackSealed, "SHAI_ROLLBACK_STOPPED": RollbackStopped,
 	"SHAI_ROLLBACK_VECTORS": RollbackVectors, "SHAI_ROLLBACK_VECTORS_SIZE": RollbackVectorsSize,
 	"SHAI_ROLLBACK_VECTORS_USED": RollbackVectorsUsed, "SHAI_ROLLBACK_VECTORS_ALWAYS": RollbackVectorsAlways,
+	"SHAI_ROLLBACK_HAS_TIMERS": RollbackHasTimers, "SHAI_ROLLBACK_HAS_NO_RESERVE": RollbackHasNoReserve,
 	"SHAI_ROLLBACK_SNAPSHOT": RollbackSnapshot, "SHAI_ROLLBACK_PAGE": RollbackPage,
 	"SHAI_ROLLBACK_RANGES_MAX": RollbackRangesMax, "SHAI_ROLLBACK_PAGES_MAX": RollbackPagesMax,
 	"SHAI_ROLLBACK_FILTER_MAX": RollbackFilterMax,

@@ -28,6 +28,12 @@ const (
 	RollbackFilterMax     = 1024 // instructions
 )
 
+// What libshai finds that keeps a worker from being sealed, and the monitor cannot see.
+const (
+	RollbackHasTimers    = 1 // interval timers, on which it relies
+	RollbackHasNoReserve = 2 // memory for sessions
+)
+
 // RollbackRange is memory that is restored, and where its copy is.
 type RollbackRange struct{ Destination, Source, Length uint64 }
 
@@ -37,7 +43,7 @@ type RollbackTable struct {
 	Stack      uint64 // stack pointer with which the worker goes on
 	Resume     uint64
 	Thread     uint64 // FS base
-	Timers     uint64 // not 0: the worker has interval timers
+	Unfit      uint64 // RollbackHas…: why libshai does not want the worker sealed
 	Reserved   [3]uint64
 	Range      [RollbackRangesMax]RollbackRange
 }

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "shai_gate.h"
 #include "shai_rollback.h"
@@ -23,8 +24,9 @@ map(uint64_t address, size_t size, int protection, int flags, int file)
 int
 shai_gate_prepare(void)
 {
-	/* The supervisor answers the call, after it has placed the grant. */
-	if (accept4(SHAI_FD_GRANT, NULL, NULL, 0) != SHAI_FD_GRANT)
+	/* The supervisor answers the call, after it has placed the grant. musl would call accept.
+	 */
+	if (syscall(SYS_accept4, SHAI_FD_GRANT, NULL, NULL, 0L) != SHAI_FD_GRANT)
 		return -1;
 	if (map(SHAI_GATE_GRANT, SHAI_GATE_GRANT_SIZE, PROT_READ, MAP_SHARED, SHAI_FD_GRANT) != 0 ||
 	    map(SHAI_GATE_CLASSES, SHAI_GATE_CLASSES_SIZE, PROT_READ, MAP_SHARED,

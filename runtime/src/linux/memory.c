@@ -16,14 +16,30 @@
 #define PAGE 4096u
 #define STACK_LEAST (32u << 10) /* what sealing itself needs */
 
+struct place {
+	uint64_t address;
+	bool mapped;
+};
+
+static bool
+find_place(void *sought, const struct shai_mapping *mapping)
+{
+	struct place *place = sought;
+
+	place->mapped |= mapping->start <= place->address && place->address < mapping->end;
+	return !place->mapped;
+}
+
 /*
  * Makes the heap large enough by allocating once: with one thread it is one region, which
- * malloc(3) then neither shrinks nor leaves for mappings.
+ * malloc(3) then neither shrinks nor leaves for mappings. That of other C libraries, such as
+ * musl, gives large blocks back: their heap cannot be reserved.
  */
 static int
 reserve_heap(size_t size)
 {
 	void *volatile block; /* compilers remove pairs of malloc and free */
+	struct place place = {0};
 
 #ifdef __GLIBC__
 	(void)mallopt(M_MMAP_MAX, 0);
@@ -33,8 +49,11 @@ reserve_heap(size_t size)
 	block = malloc(size);
 	if (block == NULL && size != 0)
 		return -1;
+	place.address = (uint64_t)(uintptr_t)block;
 	free(block);
-	return 0;
+	if (size == 0)
+		return 0;
+	return shai_mappings_visit(find_place, &place) == 0 && place.mapped ? 0 : -1;
 }
 
 /* Finds the stack of the first thread. */
@@ -95,10 +114,9 @@ int
 shai_memory_reserve(void)
 {
 	const struct shai_reservation *reservation = shai_reservation();
+	int heap = reserve_heap(reservation->heap), stack = reserve_stack(reservation->stack);
 
-	if (reserve_heap(reservation->heap) != 0)
-		return -1;
-	return reserve_stack(reservation->stack);
+	return heap != 0 ? heap : stack;
 }
 
 void

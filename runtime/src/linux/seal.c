@@ -28,12 +28,13 @@ at(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-/* Pages cannot be read, for example, beyond the end of their file; before Linux 5.14 none tells. */
+#define POPULATE_READ 22 /* MADV_POPULATE_READ, Linux 5.14 */
+
+/* Pages cannot be read, for example, beyond the end of their file; an old kernel does not tell. */
 static bool
 is_readable(const struct shai_mapping *mapping)
 {
-	return madvise(at(mapping->start), mapping->end - mapping->start, MADV_POPULATE_READ) ==
-		   0 ||
+	return madvise(at(mapping->start), mapping->end - mapping->start, POPULATE_READ) == 0 ||
 	       errno == EINVAL;
 }
 
@@ -163,7 +164,6 @@ shai_take_snapshot(struct shai_rollback_state *state)
 
 	program.head = (struct sock_fprog){0, program.instructions};
 	__asm__("mov %%fs:0, %0" : "=r"(state->thread)); /* the psABI's pointer to itself */
-	state->timers = has_timers();
 	save_vectors(state);
 	copy_ranges(state);
 	if (mprotect(state, state_size(state), PROT_READ) == 0)
@@ -212,8 +212,13 @@ prepare_and_accept(void)
 	if (mmap(at(SHAI_ROLLBACK_CODE), SHAI_ROLLBACK_CODE_SIZE, PROT_READ | PROT_EXEC,
 		MAP_PRIVATE | MAP_FIXED_NOREPLACE, SHAI_FD_ROLLBACK, 0) == MAP_FAILED)
 		return -1;
-	if (shai_gate_prepare() != 0 || shai_memory_reserve() != 0 ||
-	    shai_mappings_visit(add_range, &table) != 0 || table.range_count == 0)
+	if (shai_gate_prepare() != 0)
+		return -1;
+	if (shai_memory_reserve() != 0)
+		table.unfit = SHAI_ROLLBACK_HAS_NO_RESERVE;
+	else if (has_timers())
+		table.unfit = SHAI_ROLLBACK_HAS_TIMERS;
+	if (shai_mappings_visit(add_range, &table) != 0 || table.range_count == 0)
 		return -1;
 	state = make_state(&table);
 	return state == NULL ? -1 : snapshot_and_accept(state);

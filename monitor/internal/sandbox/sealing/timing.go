@@ -39,7 +39,3 @@ func (t Timing) check() error {
 	}
 	return nil
 }
-
-// errIntervals is found by libshai: nobody else sees the interval timers of a process. The
-// roll-back code stops those of which it has not told.
-var errIntervals = errors.New("it has interval timers: stop them (setitimer, alarm) before the first shai_accept")

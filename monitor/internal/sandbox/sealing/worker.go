@@ -69,8 +69,8 @@ func Check(w Worker, code Code, filters int) (Seal, error) {
 	if err != nil {
 		return Seal{}, fmt.Errorf("its state has a %w", err)
 	}
-	if table.Timers != 0 {
-		return Seal{}, errIntervals
+	if err := checkFit(table.Unfit); err != nil {
+		return Seal{}, err
 	}
 	ranges := table.Range[:table.RangeCount]
 	size, err := checkRanges(ranges, w.Mappings)
@@ -84,6 +84,21 @@ func Check(w Worker, code Code, filters int) (Seal, error) {
 		err = w.checkGate()
 	}
 	return Seal{Stack: table.Stack, Ranges: ranges}, err
+}
+
+// checkFit returns an error if libshai does not want the worker sealed: nobody else sees why. Of
+// interval timers the roll-back code stops those that were not told.
+func checkFit(unfit uint64) error {
+	switch unfit {
+	case 0:
+		return nil
+	case wire.RollbackHasTimers:
+		return errors.New("it has interval timers: stop them (setitimer, alarm) before the first shai_accept")
+	case wire.RollbackHasNoReserve:
+		return errors.New("the memory of shai_reserve cannot be reserved: a limit is too low, or malloc gives large " +
+			"blocks back (link with glibc)")
+	}
+	return fmt.Errorf("libshai does not want it sealed (%d); libshai of another version?", unfit)
 }
 
 // VectorsHead is the size of what an XSAVE area begins with: the legacy region and the head.

@@ -267,7 +267,7 @@ seal(void)
 	table.stack = (uint64_t)(session_stack + sizeof(session_stack));
 	table.resume = (uint64_t)session_entry;
 	__asm__("mov %%fs:0, %0" : "=r"(table.thread));
-	table.timers = deviates("told-intervals");
+	table.unfit = deviates("told-intervals") ? SHAI_ROLLBACK_HAS_TIMERS : 0;
 	if (deviates("less"))
 		table.range_count--;
 	memcpy(state, &table, sizeof(table));
