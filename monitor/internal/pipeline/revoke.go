@@ -93,26 +93,39 @@ func (p *Pipeline) revoke(affected []analysis.Affected) int {
 // also those with one, whose number it returns. Called after Follow, which tells supervisors
 // the regions. The caller holds Binding.
 func (p *Pipeline) EndMoved() (reset int) {
+	var moved []*session
 	for _, s := range p.live() {
 		switch {
 		case s.region == p.services.regionOf(s.peer):
 		case s.bound() == nil:
-			s.worker.Kill()
+			moved = append(moved, s)
 		case p.spec.Revocation == revokeAtOnce:
-			s.worker.Kill()
+			moved = append(moved, s)
 			reset++
 		}
 	}
+	killAll(moved)
 	return reset
 }
 
 // endAll ends sessions. tell makes supervisors end theirs.
 func endAll(sessions []*session, tell func()) int {
 	tell()
+	killAll(sessions)
+	return len(sessions)
+}
+
+// killAll kills sessions and returns when nothing of them is left. For those that supervisors
+// serve, this is so after the next fence.
+func killAll(sessions []*session) {
 	for _, s := range sessions {
 		s.worker.Kill()
 	}
-	return len(sessions)
+	for _, s := range sessions {
+		if _, fenced := s.worker.(supervisedWorker); !fenced {
+			<-s.worker.Gone()
+		}
+	}
 }
 
 // Replace puts the sets in force that an analysis after a change has found. With immediate

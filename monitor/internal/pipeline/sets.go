@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"maps"
+	"slices"
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/catalog"
@@ -29,11 +30,7 @@ func (p *Pipeline) PutSets(sets Sets) {
 		return // in mode baseline
 	}
 	lost := p.replaceSets(sets)
-	for _, s := range p.sessions.live() {
-		if lost[s.subject().Instance] {
-			s.worker.Kill()
-		}
-	}
+	killAll(slices.DeleteFunc(p.sessions.live(), func(s *session) bool { return !lost[s.subject().Instance] }))
 }
 
 // replaceSets returns the instances whose sessions supervisors have to end.

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"shai.dev/monitor/internal/analysis"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/policy"
 )
 
@@ -31,6 +33,36 @@ func TestUnforeseenSetsAreMadeAnew(t *testing.T) {
 	if find("alice", "de") != foreseen || find("alice", "fr") == unforeseen {
 		t.Error("the wrong sets were made anew")
 	}
+}
+
+// dyingWorker goes on after it was killed, until gone is closed.
+type dyingWorker struct {
+	sandbox.Worker
+	gone chan struct{}
+}
+
+func (dyingWorker) Kill()                   {}
+func (w dyingWorker) Gone() <-chan struct{} { return w.gone }
+
+// A change that ends a session is answered when the session can do nothing any more.
+func TestAChangeWaitsForTheSessionsThatItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		worker := dyingWorker{gone: make(chan struct{})}
+		answered := false
+		go func() {
+			endAll([]*session{{worker: worker}}, func() {})
+			answered = true
+		}()
+		synctest.Wait()
+		if answered {
+			t.Error("the change is answered while the session goes on")
+		}
+		close(worker.gone)
+		synctest.Wait()
+		if !answered {
+			t.Error("the change is never answered")
+		}
+	})
 }
 
 // Sets that an analysis replaces by lesser ones end their sessions like a change of facts does:
