@@ -61,7 +61,7 @@ struct shai_rollback_state {
 	uint64_t stack;       /* stack pointer with which the worker goes on */
 	uint64_t resume;      /* where it goes on; RAX has the connection */
 	uint64_t thread;      /* FS base */
-	uint64_t unfit;       /* why libshai does not want it sealed: SHAI_ROLLBACK_HAS_*; 0: it does */
+	uint64_t unfit;       /* SHAI_ROLLBACK_HAS_*: it is not to be sealed; 0: it may be */
 	uint64_t reserved[3]; /* 0 */
 	struct shai_rollback_range range[SHAI_ROLLBACK_RANGES_MAX];
 };

@@ -149,7 +149,8 @@ func TestUnfit(t *testing.T) {
 	for unfit, want := range []string{1: "interval timers", 2: "cannot be reserved", 3: "of another version"} {
 		w := described(t, status, smaps, ranges...)
 		w.Table[0x20] = byte(unfit)
-		if _, err := Check(w, code, 1); (err == nil) != (unfit == 0) || err != nil && !strings.Contains(err.Error(), want) {
+		_, err := Check(w, code, 1)
+		if (err == nil) != (unfit == 0) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
