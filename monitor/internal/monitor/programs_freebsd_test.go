@@ -12,6 +12,10 @@ import (
 // monitor's back: nothing watches, and the view keeps it until the next apply.
 const removedDocument = "text"
 
+// askedWhenGrown says how often a live session asks about a document that its set has gained
+// since it began: the stub has the session's first set.
+const askedWhenGrown = "asked 1"
+
 // providePrograms finds them beside this test program: they are built on another
 // system (make -C freebsd image).
 func providePrograms() (programs, error) {

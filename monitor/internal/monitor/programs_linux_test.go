@@ -17,6 +17,10 @@ var builtProbe string
 // monitor's back: the monitor watches, and withholds it.
 const removedDocument = "error"
 
+// askedWhenGrown says how often a live session asks about a document that its set has gained
+// since it began: its supervisor opens it.
+const askedWhenGrown = "asked 0"
+
 // providePrograms builds them.
 func providePrograms() (programs, error) {
 	top, err := filepath.Abs("../../..")
