@@ -6,12 +6,14 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/decision"
@@ -236,6 +238,66 @@ func TestRunningTaintOfASession(t *testing.T) {
 				t.Errorf("%v: %s has read %s and says more: %v (%s)", mode, test.user, test.document, after.Errno == 0,
 					after.Reason)
 			}
+		}
+	}
+}
+
+// TestBothDynamicModesDecideTheSame: over random sequences of reads, writes to the user and changes
+// of facts, a session in mode dynamic-lazy gets the answers of one in mode dynamic, as do tasks
+// that open files.
+func TestBothDynamicModesDecideTheSame(t *testing.T) {
+	f, self := bare(t), os.Getpid()
+	friend, isFriend := facts(fact("friends/alice", "friend", "carol")), false
+	answers := map[string]bool{}
+	rapid.Check(t, func(r *rapid.T) {
+		user := rapid.SampledFrom([]string{"alice", "bob", "carol"}).Draw(r, "user")
+		var sessions []*session
+		for _, mode := range dynamicModes {
+			sessions = append(sessions, f.begins(mode, user, unchanged))
+		}
+		tasks := []*acting{f.tasks["collector"].starts(), f.tasks["collector"].starts()}
+		same := func(what string, ask func(i int) bool) {
+			eager, lazy := ask(0), ask(1)
+			if eager != lazy {
+				r.Fatalf("%s: allowed %v in mode dynamic, %v in mode dynamic-lazy", what, eager, lazy)
+			}
+			answers[what+fmt.Sprint(eager)] = true
+		}
+		document := rapid.SampledFrom(pipelinetest.BareDocuments)
+		r.Repeat(map[string]func(*rapid.T){
+			"read": func(r *rapid.T) {
+				name := document.Draw(r, "name")
+				same("read", func(i int) bool { return f.reads(sessions[i], name).Allowed })
+			},
+			"send": func(*rapid.T) {
+				same("send", func(i int) bool {
+					f.sessions.byProcess[sessions[i].worker.PID()] = sessions[i]
+					return sessions[i].sends().Errno == 0
+				})
+			},
+			"open": func(r *rapid.T) {
+				name := document.Draw(r, "name")
+				flags := rapid.SampledFrom([]int{unix.O_RDONLY, unix.O_WRONLY, unix.O_RDWR}).Draw(r, "flags")
+				delete(f.sessions.byProcess, self)
+				same("open", func(i int) bool {
+					f.SwitchTo(dynamicModes[i])
+					f.tasks["collector"].acting.Store(tasks[i])
+					return f.opens(pipelinetest.NewTask("collector", self), self, name, flags).Errno == 0
+				})
+			},
+			"change a fact": func(*rapid.T) {
+				if isFriend {
+					f.change(friend, nil)
+				} else {
+					f.change(nil, friend)
+				}
+				isFriend = !isFriend
+			},
+		})
+	})
+	for _, answer := range []string{"readtrue", "sendtrue", "sendfalse", "opentrue", "openfalse"} {
+		if !answers[answer] {
+			t.Errorf("no %s in any sequence", answer)
 		}
 	}
 }
