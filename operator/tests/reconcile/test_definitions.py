@@ -192,6 +192,8 @@ def test_a_pool_says_which_namespace_it_serves_whoever_is_older(
     [
         (None, None, "Enforce", ""),
         (None, "dynamic", "Enforce", ""),
+        (None, "dynamic-lazy", "Enforce", ""),
+        (["shai", "dynamic"], "dynamic-lazy", "Enforce", "mode dynamic-lazy is not allowed"),
         (None, "baseline", "Enforce", "baseline is not allowed (JailPool main allows shai, dynamic, dynamic-lazy)"),
         (None, "audit", "Enforce", "mode audit is not allowed"),
         (None, "shai", "Audit", "Policy public is in mode Audit, which counts as audit and is not allowed"),
