@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory_file.h"
+
 #define CONDUITS_MAX (SHAI_GATE_CLASSES_SIZE / sizeof(uint32_t))
 
 int
@@ -13,23 +15,28 @@ gate_new(struct shai_grant **grant)
 {
 	/* This process goes on writing by the mapping, which is older than the seals. */
 	const int seals = F_SEAL_FUTURE_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-	int file = memfd_create("grant", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int file = memfd_create("grant", MFD_CLOEXEC | MFD_ALLOW_SEALING), readable = -1;
 	void *map = MAP_FAILED;
 
 	if (file < 0)
 		return -1;
 	if (ftruncate(file, SHAI_GATE_GRANT_SIZE) == 0)
 		map = mmap(NULL, SHAI_GATE_GRANT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	if (map != MAP_FAILED && fcntl(file, F_ADD_SEALS, seals) == 0) {
-		/* All of its pages now: their number would tell sessions of the largest set. */
-		memset(map, 0, SHAI_GATE_GRANT_SIZE);
-		*grant = map;
-		return file;
+	if (map == MAP_FAILED) {
+		(void)close(file);
+		return -1;
 	}
-	if (map != MAP_FAILED)
+	/* All of its pages now: their number would tell sessions of the largest set. */
+	memset(map, 0, SHAI_GATE_GRANT_SIZE);
+	if (fcntl(file, F_ADD_SEALS, seals) == 0)
+		readable = memory_file_to_read(file);
+	else
+		(void)close(file);
+	if (readable < 0)
 		gate_free(map);
-	(void)close(file);
-	return -1;
+	else
+		*grant = map;
+	return readable;
 }
 
 void

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory_file.h"
 #include "shai_gate.h"
 
 #define NOEXEC_SEAL 8u /* MFD_NOEXEC_SEAL, Linux 6.3: it can be mapped, but not be a program */
@@ -25,10 +26,9 @@ rollback_open(void)
 
 	if (file < 0)
 		return -1;
-	/* Its time of access would tell one worker what another one maps. */
 	if (pwrite(file, rollback_code, SHAI_ROLLBACK_CODE_SIZE, 0) == SHAI_ROLLBACK_CODE_SIZE &&
-	    fcntl(file, F_ADD_SEALS, seals) == 0 && fcntl(file, F_SETFL, O_NOATIME) == 0)
-		return file;
+	    fcntl(file, F_ADD_SEALS, seals) == 0)
+		return memory_file_to_read(file);
 	(void)close(file);
 	return -1;
 }

@@ -343,19 +343,26 @@ a_grant_looks_like_a_new_one(void **state)
 	(void)close(file);
 }
 
+/* Nor changes its times, which would tell the worker's next session. */
 static void
 nobody_else_writes_a_grant(void **state)
 {
 	struct shai_grant *grant;
+	struct stat before, after;
 	int file = gate_new(&grant);
 
 	(void)state;
 	assert_true(file >= 0);
+	assert_int_equal(fstat(file, &before), 0);
 	assert_ptr_equal(
 	    mmap(NULL, SHAI_GATE_GRANT_SIZE, PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
 	assert_int_equal(write(file, "x", 1), -1);
 	assert_int_equal(ftruncate(file, 0), -1);
+	assert_int_equal(ftruncate(file, SHAI_GATE_GRANT_SIZE), -1);
+	assert_int_equal(fallocate(file, 0, 0, SHAI_GATE_GRANT_SIZE), -1);
 	assert_int_equal(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
+	assert_int_equal(fstat(file, &after), 0);
+	assert_memory_equal(&before, &after, sizeof(before));
 	assert_int_equal(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), -1);
 	gate_open(grant, 0, 1, classes, COUNT(classes));
 	gate_free(grant);

@@ -354,19 +354,28 @@ every_part_is_needed(void **state)
 	}
 }
 
-/* Neither by writing nor as a program; it can be mapped. */
+/*
+ * Neither by writing nor as a program; it can be mapped. An attempt does not change its times
+ * either, which would tell all workers of it.
+ */
 static void
 nobody_can_change_the_file(void **state)
 {
 	int file = rollback_open();
+	struct stat before, after;
 	char *arguments[] = {(char[]){"x"}, NULL};
 	void *mapped;
 
 	(void)state;
 	EXPECT(file >= 0);
+	assert_int_equal(fstat(file, &before), 0);
 	assert_int_equal(pwrite(file, "x", 1, 0), -1);
 	assert_int_equal(ftruncate(file, 0), -1);
+	assert_int_equal(ftruncate(file, SHAI_ROLLBACK_CODE_SIZE), -1);
 	assert_int_equal(ftruncate(file, 2 * SHAI_ROLLBACK_CODE_SIZE), -1);
+	assert_int_equal(fallocate(file, 0, 0, SHAI_ROLLBACK_CODE_SIZE), -1);
+	assert_int_equal(fstat(file, &after), 0);
+	assert_memory_equal(&before, &after, sizeof(before));
 	assert_int_equal(fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
 	assert_int_equal(fchmod(file, 0777), -1);
 	assert_true((fcntl(file, F_GETFL) & O_NOATIME) != 0); /* nor its time of access */
