@@ -115,9 +115,13 @@ func (t *Task) newActing() *acting {
 // role returns the role of the task's last start.
 func (t *Task) role() *role { return t.acting.Load().role.Load() }
 
-// actor returns for whom accesses of the task are decided in a mode.
+// actor returns for whom accesses of the task are decided in a mode. A program with parameters has
+// none in mode audit: all later sessions have what it reads, those in other modes, too.
 func (t *Task) actor(mode wire.Mode) actor {
 	now := t.acting.Load()
+	if len(t.spec.Parameters) > 0 && mode == wire.ModeAudit {
+		mode = wire.ModeShai
+	}
 	return actor{now.role.Load().subject, mode, now.tracked}
 }
 

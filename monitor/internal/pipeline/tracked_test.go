@@ -183,6 +183,25 @@ func TestAuditedReadsCountLater(t *testing.T) {
 	}
 }
 
+// TestZygotesAreNotAudited: what a task's program reads before a session, each later session has,
+// in whatever mode. So mode audit does not let it read what mode shai would not. A session's reads
+// it does: they end with the session, which stays in mode audit.
+func TestZygotesAreNotAudited(t *testing.T) {
+	p, self := bare(t), os.Getpid()
+	p.tasks["worker"].starts()
+	p.SwitchTo(wire.ModeAudit)
+	zygote := pipelinetest.NewTask("worker", self)
+	if p.opens(zygote, self, "/open/1.txt", unix.O_RDONLY).Errno != 0 {
+		t.Error("what everybody may read is refused")
+	}
+	if p.opens(zygote, self, "/diary/alice/1.txt", unix.O_RDONLY).Errno == 0 || p.recorded("would be denied: ") {
+		t.Error("its later sessions have alice's diary")
+	}
+	if carol := p.begins(wire.ModeAudit, "carol", unchanged); !p.reads(carol, "/diary/alice/1.txt").Allowed {
+		t.Error("mode audit refuses a session's read")
+	}
+}
+
 // begins begins a session of a user in region de whose capability set is given.
 func (f *fixture) begins(mode wire.Mode, principal string, change func(*capabilitySet)) *session {
 	f.t.Helper()
