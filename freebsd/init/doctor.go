@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	doctor   = "/shai"
+	doctor   = "/bin/shai"
 	jailName = "doctor"
 )
 

@@ -5,7 +5,7 @@
 //
 // It expects two files in the root folder, itself as /init and the module as /shai.ko, and
 // the empty folders /dev and /tmp. If they are there, it also runs the checks of the
-// module, /lwc_checks, the programs that /programs lists (programs.go), /shai doctor, and
+// module, /lwc_checks, the programs that /programs lists (programs.go), /bin/shai doctor, and
 // the compiled Go tests below /tests. Every check is a line. The last line says how many
 // passed and failed in all.
 package main

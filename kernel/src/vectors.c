@@ -22,6 +22,7 @@ struct vector {
 	SLIST_ENTRY(vector) link;
 	const struct sysentvec *native;
 	struct sysentvec copy;
+	char name[64];
 };
 
 static SLIST_HEAD(, vector) vectors = SLIST_HEAD_INITIALIZER(vectors); /* by vectors_lock */
@@ -55,6 +56,10 @@ lwc_vector_for(struct sysentvec *native)
 		vector = malloc(sizeof(*vector), M_SHAI, M_WAITOK | M_ZERO);
 		vector->native = native;
 		vector->copy = *native;
+		/* By kern.proc.sv_name others see that a process has contexts. */
+		(void)snprintf(
+		    vector->name, sizeof(vector->name), "%s with contexts", native->sv_name);
+		vector->copy.sv_name = vector->name;
 		vector->copy.sv_table = table;
 		vector->copy.sv_onexit = process_exits;
 		vector->copy.sv_onexec_old = process_executes;

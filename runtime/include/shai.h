@@ -162,9 +162,9 @@ SHAI_API const char *shai_reason(void);
  * Call it again, with the name of another task, to raise the taint of this process: it
  * then is that task, with its taint, its pipes and channels, and its table, which replaces
  * the old one. The manifest of the present task has to name the other one in raisesTo, and
- * the other taint has to be at least as restrictive. The process must have one thread. On
- * Linux only, and not in a task that serves users, whose sessions get their taint by
- * shai_authenticate().
+ * the other taint has to be at least as restrictive. The process must have one thread, and on
+ * FreeBSD no other process. Not in a task that serves users, whose sessions get their
+ * taint by shai_authenticate().
  *
  * The monitor examines what the process could write to: open files, shared mappings of
  * files, pipes and channels. If the new taint may not write to one of them, flags decide:
@@ -180,7 +180,6 @@ SHAI_API const char *shai_reason(void);
  *   EBUSY              something that the new taint may not write to is open, or the
  *                      process has other threads, or more than 16,384 descriptors or
  *                      mappings
- *   EOPNOTSUPP         taints cannot be raised on this system
  *   EACCES and others  the monitor refused for another reason: shai_reason() says which
  *   ENAMETOOLONG       instance is longer than SHAI_NAME_MAX - 1 bytes
  *   EPROTO             the answer is malformed, or exactly one of SHAI_MODE and

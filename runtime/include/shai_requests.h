@@ -43,7 +43,13 @@ enum shai_request_type {
 	 * children. The sandbox must switch this on, because procctl(2) is refused in
 	 * capability mode; a process without a handler would be killed.
 	 */
-	SHAI_REQUEST_TRAPS = 19
+	SHAI_REQUEST_TRAPS = 19,
+	/*
+	 * shai_request_register -> any number of SHAI_PLACE, then SHAI_ANSWER: the process
+	 * registers again. The monitor stops it and examines what it has open. Status 0:
+	 * SHAI_REGISTERED comes on SHAI_FD_MONITOR.
+	 */
+	SHAI_REQUEST_REGISTER = 20
 };
 
 enum shai_stub_type {
@@ -57,7 +63,8 @@ enum shai_stub_type {
 
 enum shai_answer_type {
 	SHAI_PLACED = 80, /* shai_placed */
-	SHAI_ANSWER = 81  /* shai_answer */
+	SHAI_ANSWER = 81, /* shai_answer */
+	SHAI_PLACE = 82   /* shai_place -> SHAI_ANSWER, from the task: it is done */
 };
 
 /*
@@ -79,6 +86,11 @@ struct shai_request_send {
 	uint32_t reserved;
 };
 
+struct shai_request_register {
+	struct shai_header header;
+	struct shai_register record;
+};
+
 #define SHAI_PLACED_MAX 10
 
 /* The descriptors that a session begins with, and the number of each: reserved, or 1 or 2. */
@@ -89,6 +101,19 @@ struct shai_placed {
 	uint32_t count;
 	uint32_t reserved;
 	int32_t number[SHAI_PLACED_MAX]; /* unused entries are 0 */
+};
+
+#define SHAI_PLACE_MAX 900
+
+/*
+ * Numbers at which the process has to put copies of the descriptor that comes with the
+ * record. The sandbox then verifies that it has, and has changed nothing else.
+ */
+struct shai_place {
+	struct shai_header header;
+	uint32_t count; /* 1..SHAI_PLACE_MAX */
+	uint32_t reserved;
+	int32_t number[SHAI_PLACE_MAX]; /* unused entries are 0 */
 };
 
 struct shai_stub_directory {

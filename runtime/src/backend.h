@@ -32,6 +32,13 @@ int shai_backend_open_in_view(int directory, const char *name);
 int shai_backend_ask_open(int directory, const char *name, int flags, mode_t mode);
 
 /*
+ * Sends a registration to the monitor, which answers on SHAI_FD_MONITOR. again says that the
+ * process has registered before: the monitor may then examine it, and put descriptors at
+ * its numbers, before this returns. Returns 0, or -1 after shai_fail.
+ */
+int shai_backend_register(const struct shai_register *request, bool again);
+
+/*
  * Forks a worker of a task that has a monitor, like fork(2). It may wait until a worker is
  * wanted. If the worker gets several sessions, one after the other, this returns 0 once
  * for each, in the same state as for the first.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend.h"
 #include "classes.h"
 #include "directories.h"
 #include "exchange.h"
@@ -157,7 +158,7 @@ shai_register(const char *instance, uint32_t flags)
 		return shai_fail(ENAMETOOLONG,
 		    "registration: instance name is longer than %d bytes", SHAI_NAME_MAX - 1);
 	request.flags = flags;
-	if (shai_exchange_send(&request, sizeof(request)) != 0 ||
+	if (shai_backend_register(&request, registered) != 0 ||
 	    receive_table(instance, request.header.sequence) != 0)
 		return -1;
 	shai_classes_map();

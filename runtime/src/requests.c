@@ -9,6 +9,8 @@
 
 _Static_assert(sizeof(struct shai_request_path) == 24 + SHAI_REQUEST_PATH_MAX, "no padding");
 _Static_assert(sizeof(struct shai_request_send) == 24, "no padding");
+_Static_assert(sizeof(struct shai_request_register) == 136, "no padding");
+_Static_assert(sizeof(struct shai_place) == 24 + 4 * SHAI_PLACE_MAX, "no padding");
 _Static_assert(sizeof(struct shai_placed) == 32 + 4 * SHAI_PLACED_MAX, "no padding");
 _Static_assert(sizeof(struct shai_stub_directory) == 24, "no padding");
 _Static_assert(sizeof(struct shai_stub_write) == 24, "no padding");
@@ -55,6 +57,25 @@ shai_decode_placed(struct shai_bytes record, uint64_t sequence, struct shai_plac
 	if (out->count > SHAI_PLACED_MAX || out->reserved != 0)
 		return "an impossible count";
 	return check_numbers(out);
+}
+
+const char *
+shai_decode_place(struct shai_bytes record, uint64_t sequence, struct shai_place *out)
+{
+	const char *problem = shai_decode_head(record, SHAI_PLACE, out, sizeof(*out));
+
+	if (problem != NULL)
+		return problem;
+	if (record.length != sizeof(*out))
+		return "longer than its type";
+	if (out->header.sequence != sequence)
+		return "another request's sequence";
+	if (out->count == 0 || out->count > SHAI_PLACE_MAX || out->reserved != 0)
+		return "an impossible count";
+	for (uint32_t i = 0; i < SHAI_PLACE_MAX; i++)
+		if (i < out->count ? out->number[i] < 0 : out->number[i] != 0)
+			return "a number at which nothing is placed";
+	return NULL;
 }
 
 const char *

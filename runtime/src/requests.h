@@ -15,6 +15,8 @@
 const char *shai_decode_placed(
     struct shai_bytes record, uint64_t sequence, struct shai_placed *out);
 
+const char *shai_decode_place(struct shai_bytes record, uint64_t sequence, struct shai_place *out);
+
 /* *extra becomes the bytes that follow the answer, which some answers have. */
 const char *shai_decode_answer(
     struct shai_bytes record, uint64_t sequence, struct shai_answer *out, struct shai_bytes *extra);

@@ -54,6 +54,13 @@ shai_backend_ask_open(int directory, const char *name, int flags, mode_t mode)
 	return refuse();
 }
 
+int
+shai_backend_register(const struct shai_register *request, bool again)
+{
+	(void)request, (void)again;
+	return refuse();
+}
+
 pid_t
 shai_backend_fork_worker(void)
 {

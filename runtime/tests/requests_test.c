@@ -21,6 +21,7 @@
 
 enum kind {
 	PLACED,
+	PLACE,
 	ANSWER,
 	PATH,
 	DIRECTORY,
@@ -38,11 +39,12 @@ struct write_record {
 union record {
 	struct shai_header header;
 	struct shai_placed placed;
+	struct shai_place place;
 	struct shai_answer answer;
 	struct shai_request_path path;
 	struct shai_stub_directory directory;
 	struct write_record write;
-	uint8_t bytes[2048];
+	uint8_t bytes[4096];
 };
 
 static size_t
@@ -53,6 +55,7 @@ make(enum kind kind, union record *out)
 		size_t length;
 	} shape[] = {
 	    [PLACED] = {SHAI_PLACED, sizeof(out->placed)},
+	    [PLACE] = {SHAI_PLACE, sizeof(out->place)},
 	    [ANSWER] = {SHAI_ANSWER, sizeof(out->answer)},
 	    [PATH] = {SHAI_REQUEST_PATH, sizeof(out->path)},
 	    [DIRECTORY] = {SHAI_STUB_DIRECTORY, sizeof(out->directory)},
@@ -81,6 +84,8 @@ decode(enum kind kind, const union record *in, size_t length)
 	switch (kind) {
 	case PLACED:
 		return shai_decode_placed(record, SEQUENCE, &out.placed);
+	case PLACE:
+		return shai_decode_place(record, SEQUENCE, &out.place);
 	case ANSWER:
 		return shai_decode_answer(record, SEQUENCE, &out.answer, &rest);
 	case PATH:
@@ -170,6 +175,11 @@ spoiled_fields_are_refused(void **state)
 	REFUSED(PLACED, record.placed.number[0] = 0);
 	REFUSED(PLACED, record.placed.number[0] = SHAI_FD_RESERVED_END);
 	REFUSED(PLACED, record.placed.connection = SHAI_FD_CONNECTION_CHECKED);
+	REFUSED(PLACE, record.place.count = 0);
+	REFUSED(PLACE, record.place.count = SHAI_PLACE_MAX + 1);
+	REFUSED(PLACE, record.place.reserved = 1);
+	REFUSED(PLACE, record.place.number[0] = -1);
+	REFUSED(PLACE, record.place.number[1] = 1);
 	REFUSED(ANSWER, record.answer.status = -1);
 	REFUSED(PATH, memset(record.path.path, 'a', sizeof(record.path.path)));
 	REFUSED(DIRECTORY, record.directory.reserved = 1);

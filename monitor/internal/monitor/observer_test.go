@@ -30,12 +30,17 @@ type observer struct {
 	mu     sync.Mutex
 	played *pipeline.Pipeline // whose search engine does not start: the test plays it
 	engine map[int]*os.File   // its pipes and channels, by number
+
+	raising func(sandbox.Raising) sandbox.Raising // stands between tasks that register and the monitor; may be nil
 }
 
 // Start implements [sandbox.Backend].
 func (o *observer) Start(ctx context.Context, spec sandbox.Spec, decider sandbox.Decider) (sandbox.Task, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.raising != nil && spec.Raising != nil {
+		spec.Raising = o.raising(spec.Raising)
+	}
 	if !slices.Contains(spec.Environment, "SHAI_PIPELINE=probe") {
 		return o.Backend.Start(ctx, spec, decider)
 	}

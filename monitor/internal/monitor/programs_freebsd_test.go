@@ -19,7 +19,7 @@ const askedWhenGrown = "asked 1"
 // providePrograms finds them beside this test program: they are built on another
 // system (make -C freebsd image).
 func providePrograms() (programs, error) {
-	folder, err := besideItself("probe_worker", "libshai.so")
+	folder, err := besideItself("probe_worker", "probe_raising", "libshai.so")
 	return programs{probe: folder, library: folder}, err
 }
 

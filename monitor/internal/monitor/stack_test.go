@@ -23,6 +23,7 @@ import (
 	"shai.dev/monitor/internal/monitor/api"
 	"shai.dev/monitor/internal/pipeline"
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
+	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/tasklog"
 	"shai.dev/monitor/internal/waiting"
 	"shai.dev/monitor/policy"
@@ -38,9 +39,10 @@ type stack struct {
 	manifests map[string]string // file name -> text; what apply sends
 	facts     []string          // inline statements of the manifest
 	monitor   *Monitor
-	observer  *observer // of the open monitor
-	seen      uint64    // the last audit record that was looked at
-	written   string    // all records of a test that has failed
+	observer  *observer                             // of the open monitor
+	seen      uint64                                // the last audit record that was looked at
+	written   string                                // all records of a test that has failed
+	raising   func(sandbox.Raising) sandbox.Raising // of the observer
 }
 
 // newStack prepares a stack; nothing runs yet.
@@ -167,7 +169,7 @@ func (s *stack) open() {
 	m.audit, err = audit.Open(audit.Options{Directory: s.auditDirectory(), RefuseUnrecorded: true, RepeatWindow: 1})
 	s.must(err)
 	m.services.Audit = m.audit
-	s.observer = &observer{Backend: m.services.Backend}
+	s.observer = &observer{Backend: m.services.Backend, raising: s.raising}
 	m.services.Backend = s.observer
 	s.monitor = m
 	s.t.Cleanup(s.close)

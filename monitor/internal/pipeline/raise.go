@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (a *acting) raise(request wire.Register, caller sandbox.Stopped) error {
 		return nil
 	}
 	if caller == nil {
-		return unraised{unix.EOPNOTSUPP, "taints cannot be raised on this system yet; start another task"}
+		return unraised{unix.EOPNOTSUPP, "the process that registers does not wait while it is examined; use libshai"}
 	}
 	handles, err := examine(caller)
 	if err != nil {
@@ -134,12 +135,10 @@ type kept struct {
 // examine returns what the process could write to.
 func examine(caller sandbox.Stopped) ([]sandbox.Handle, error) {
 	handles, err := caller.Writable()
+	var why sandbox.Unexamined
 	switch {
-	case errors.Is(err, sandbox.ErrThreads):
-		return nil, unraised{unix.EBUSY, "the task has other threads; raise its taint before they start, or after they have ended"}
-	case errors.Is(err, sandbox.ErrTooMany):
-		return nil, unraised{unix.EBUSY, fmt.Sprintf("the task has more than %d descriptors or mappings; close some before it "+
-			"raises its taint", sandbox.ExaminedMax)}
+	case errors.As(err, &why):
+		return nil, unraised{unix.EBUSY, why.Error()}
 	case err != nil:
 		return nil, fmt.Errorf("examine what the task has open: %w", err)
 	}
@@ -148,8 +147,15 @@ func examine(caller sandbox.Stopped) ([]sandbox.Handle, error) {
 
 // against decides on everything that the process has open, once for each file.
 func (a *acting) against(from, to *role, handles []sandbox.Handle) (found obstacles, keeps kept) {
+	ends := a.endsAgainst(from, to, &keeps)
 	written := map[string]writtenFile{}
 	for _, handle := range handles {
+		if handle.Given != 0 {
+			if !keeps.hasEnd(handle.Given) {
+				found = append(found, obstacle{handle.Number, "copy of descriptor " + strconv.Itoa(handle.Given)})
+			}
+			continue
+		}
 		file, decided := written[handle.Path]
 		if !decided {
 			file = a.fileAt(to, handle.Path)
@@ -162,6 +168,11 @@ func (a *acting) against(from, to *role, handles []sandbox.Handle) (found obstac
 			found = append(found, obstacle{handle.Number, file.name})
 		}
 	}
+	return append(found, ends...), keeps
+}
+
+// endsAgainst decides on the ends of pipes and channels that the process was given.
+func (a *acting) endsAgainst(from, to *role, keeps *kept) (found obstacles) {
 	for _, place := range from.ends() {
 		if a.task.checkFlows(to.subject, []placement{place}) == nil {
 			keeps.ends = append(keeps.ends, place)
@@ -169,7 +180,12 @@ func (a *acting) against(from, to *role, handles []sandbox.Handle) (found obstac
 		}
 		found = append(found, obstacle{int(place.capability.Number), place.end.conduit})
 	}
-	return found, keeps
+	return found
+}
+
+// hasEnd reports whether an end that was given at a number is kept.
+func (k *kept) hasEnd(number int) bool {
+	return slices.ContainsFunc(k.ends, func(place placement) bool { return int(place.capability.Number) == number })
 }
 
 // writtenFile is a file that is open for writing.
@@ -211,21 +227,27 @@ func (o obstacles) close(caller sandbox.Stopped) error {
 		return fmt.Errorf("close what the new taint may not use: %w", err)
 	}
 	defer null.Close()
+	files := map[int]*os.File{}
 	for _, one := range o {
-		if err := caller.Place(one.number, null); err != nil {
-			return fmt.Errorf("close %s: %w", one, err)
-		}
+		files[one.number] = null
+	}
+	if err := caller.Place(files); err != nil {
+		return fmt.Errorf("close %s: %w", o, err)
 	}
 	return nil
 }
 
 // place gives the process the ends of the role's pipes and channels.
 func (a *acting) place(to *role, caller sandbox.Stopped) error {
+	ends := map[int]*os.File{}
 	for _, place := range to.ends() {
-		end := a.task.pipeline.conduits.end(place, place.end.slot, wire.ModeShai)
-		if err := caller.Place(int(place.capability.Number), end); err != nil {
-			return fmt.Errorf("the taint is raised to that of %s, without its pipes and channels: %w", to.name, err)
-		}
+		ends[int(place.capability.Number)] = a.task.pipeline.conduits.end(place, place.end.slot, wire.ModeShai)
+	}
+	if len(ends) == 0 {
+		return nil
+	}
+	if err := caller.Place(ends); err != nil {
+		return fmt.Errorf("the taint is raised to that of %s, without its pipes and channels: %w", to.name, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ package pipeline
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,14 +39,15 @@ func (s *stoppedProcess) Writable() ([]sandbox.Handle, error) {
 	return s.open, s.wrong
 }
 
-func (s *stoppedProcess) Place(number int, _ *os.File) error {
+func (s *stoppedProcess) Place(files map[int]*os.File) error {
 	if s.placing != nil {
 		s.placing()
 	}
-	if number == s.fails {
+	numbers := slices.Sorted(maps.Keys(files))
+	if slices.Contains(numbers, s.fails) {
 		return errors.New("it is gone")
 	}
-	s.placed = append(s.placed, number)
+	s.placed = append(s.placed, numbers...)
 	return nil
 }
 
@@ -74,6 +76,7 @@ func TestRaise(t *testing.T) {
 		name    string
 		process stoppedProcess
 		files   map[int]string // open for writing
+		copies  map[int]int    // of pipes and channels that it was given
 		flags   uint32
 		status  unix.Errno
 		reason  string
@@ -81,12 +84,16 @@ func TestRaise(t *testing.T) {
 		becomes string
 	}{
 		{name: "closes what it may not use", flags: wire.RegisterClose, files: map[int]string{170: "/public/a"},
-			placed: []int{170, printedEnd, answersEnd}, becomes: "personal"},
+			placed: []int{printedEnd, 170, answersEnd}, becomes: "personal"},
 		{name: "keeps what it may use", flags: wire.RegisterClose, files: map[int]string{170: "/letters/a"},
 			placed: []int{printedEnd, answersEnd}, becomes: "personal"},
 		{name: "is asked to close nothing", status: unix.EBUSY, reason: "printed (descriptor 32)", becomes: "drafting"},
 		{name: "no conduit", flags: wire.RegisterClose, files: map[int]string{170: "/elsewhere"},
-			placed: []int{170, printedEnd, answersEnd}, becomes: "personal"},
+			placed: []int{printedEnd, 170, answersEnd}, becomes: "personal"},
+		{name: "a copy of what it may not use", flags: wire.RegisterClose, copies: map[int]int{170: printedEnd},
+			placed: []int{printedEnd, 170, answersEnd}, becomes: "personal"},
+		{name: "copies that it may use", copies: map[int]int{170: wire.FDChannel}, flags: wire.RegisterClose,
+			placed: []int{printedEnd, answersEnd}, becomes: "personal"},
 		{name: "a mapping", flags: wire.RegisterClose, files: map[int]string{-1: "/public/a"}, status: unix.EBUSY,
 			reason: "unmap it): mapping of /public/a", becomes: "drafting"},
 		{name: "a mapping that it may use", flags: wire.RegisterClose, files: map[int]string{-1: "/letters/a"},
@@ -105,6 +112,9 @@ func TestRaise(t *testing.T) {
 			process := test.process
 			for number, name := range test.files {
 				process.open = append(process.open, f.handle(number, name))
+			}
+			for number, given := range test.copies {
+				process.open = append(process.open, sandbox.Handle{Number: number, Path: "pipe", Given: given})
 			}
 			answer := a.register(wire.Register{Instance: "personal", Flags: test.flags}, &process)
 			if answer.Status != int32(test.status) || !strings.Contains(answer.Reason, test.reason) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,13 @@ func (r raising) Receive(record []byte, caller sandbox.Stopped) error {
 		r.endpoint.close()
 	}
 	return err
+}
+
+// Holds implements [sandbox.Raising].
+func (r raising) Holds(prefix string) bool {
+	return slices.ContainsFunc(r.role.Load().placements, func(place placement) bool {
+		return place.directory != "" && place.capability.Prefix == prefix
+	})
 }
 
 // handle answers a message. caller is nil if the process that has sent it does not wait.

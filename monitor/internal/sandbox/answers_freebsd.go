@@ -32,6 +32,13 @@ func (r *request) handle() {
 	r.slots <- struct{}{}
 	defer func() { <-r.slots }()
 	defer unix.Close(r.reply)
+	if _, registers := r.message.(wire.RequestRegister); registers {
+		r.raised.Lock()
+		defer r.raised.Unlock()
+	} else {
+		r.raised.RLock()
+		defer r.raised.RUnlock()
+	}
 	file, err := r.answer()
 	if file != nil {
 		defer file.Close()
@@ -48,6 +55,8 @@ func (r *request) answer() (*os.File, error) {
 		return r.write(int(message.Number))
 	case wire.RequestTraps:
 		return nil, trapRefused(r.process)
+	case wire.RequestRegister:
+		return nil, r.register(message.Record[:])
 	}
 	return nil, errRefused
 }
@@ -76,6 +85,8 @@ func (r *request) name() string {
 	switch message := r.message.(type) {
 	case wire.RequestSend:
 		return "write"
+	case wire.RequestRegister:
+		return "register"
 	case wire.RequestPath:
 		if message.Flags&openPath != 0 {
 			return "stat"
@@ -235,7 +246,7 @@ func (r *request) workingDirectory() string {
 // its directory.
 func (r *request) throughCapability(path string) string {
 	for _, capability := range r.spec.Capabilities {
-		if plan.Beneath(path, capability.Prefix) {
+		if plan.Beneath(path, capability.Prefix) && (r.spec.Raising == nil || r.spec.Raising.Holds(capability.Prefix)) {
 			return capability.Path + strings.TrimPrefix(path, capability.Prefix)
 		}
 	}
@@ -286,8 +297,13 @@ func (r *request) created(file *pinned, keep int, mode uint32) (int, error) {
 	// name first, the task gets an error.
 	made, err := unix.Openat(file.descriptor, file.missing, keep|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW,
 		mode&0o7777&^mask)
-	if err != nil || r.user == nil {
-		return made, err
+	if err != nil {
+		return -1, err
+	}
+	// The kernel keeps a name that was looked up, and tells it of a file that is open.
+	_ = unix.Fstatat(file.descriptor, file.missing, &unix.Stat_t{}, unix.AT_SYMLINK_NOFOLLOW)
+	if r.user == nil {
+		return made, nil
 	}
 	if err := unix.Fchown(made, int(r.user.ID), int(r.user.Group)); err != nil {
 		unix.Close(made)

@@ -86,13 +86,21 @@ type openFile struct {
 	path [1024]byte
 }
 
-// pathOf returns the path of an open directory.
-func pathOf(directory int) (string, error) {
+func describe(descriptor int) (openFile, error) {
 	const describe = 22 // F_KINFO
 	file := openFile{size: int32(unsafe.Sizeof(openFile{}))}
-	_, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(directory), describe, uintptr(unsafe.Pointer(&file)))
+	_, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(descriptor), describe, uintptr(unsafe.Pointer(&file)))
 	if errno != 0 {
-		return "", errno
+		return openFile{}, errno
+	}
+	return file, nil
+}
+
+// pathOf returns the path of an open directory.
+func pathOf(directory int) (string, error) {
+	file, err := describe(directory)
+	if err != nil {
+		return "", err
 	}
 	path := unix.ByteSliceToString(file.path[:])
 	if path == "" || path[0] != '/' {

@@ -14,6 +14,7 @@ import (
 type process struct {
 	pid, parent int
 	ended       bool // a zombie
+	stopped     bool // by a signal
 }
 
 // Offsets in struct kinfo_proc, sys/user.h; the same on all 64-bit machines.
@@ -21,6 +22,7 @@ const (
 	processNumber = 72
 	processParent = 76
 	processState  = 388
+	stateStopped  = 4
 	stateZombie   = 5
 )
 
@@ -37,7 +39,8 @@ func processesOf(variable string, argument int) ([]process, error) {
 			return nil, unix.EPROTO
 		}
 		list = append(list, process{pid: int(binary.LittleEndian.Uint32(text[processNumber:])),
-			parent: int(binary.LittleEndian.Uint32(text[processParent:])), ended: text[processState] == stateZombie})
+			parent: int(binary.LittleEndian.Uint32(text[processParent:])), ended: text[processState] == stateZombie,
+			stopped: text[processState] == stateStopped})
 		text = text[size:]
 	}
 	return list, nil

@@ -26,6 +26,8 @@ type requests struct {
 	received syscall.RawConn
 	// writable holds files that the task holds without the right to write, by number.
 	writable map[int]*os.File
+	given    map[object]int // what the task was given, by which numbers; of one that raises its taint
+	raised   sync.RWMutex   // held while the process registers again, and else by each other request
 	slots    chan struct{}
 	running  sync.WaitGroup
 	cancel   context.CancelFunc
@@ -56,6 +58,9 @@ func newRequests(spec Spec, decider Decider) (q *requests, theirs *os.File, err 
 	}
 	if err == nil {
 		err = q.keepWritable()
+	}
+	if err == nil && spec.Raising != nil {
+		err = q.keepGiven(theirs)
 	}
 	if err != nil {
 		theirs.Close()

@@ -7,7 +7,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -33,8 +32,7 @@ type Spec struct {
 	// Sessions is the monitor's side of the sessions of a confined task that serves users,
 	// where [Backend.Supervises]. Other tasks have none.
 	Sessions Sessions
-	// Raising is the monitor's side of a confined task with [plan.Spec.Raises]. Where the
-	// backend cannot stop a task, it is not used: the task's messages come by its socket.
+	// Raising is the monitor's side of a confined task with [plan.Spec.Raises].
 	Raising Raising
 	waived  plan.Protection // by this package's tests
 }
@@ -154,39 +152,53 @@ type Sessions interface {
 
 // Raising is the monitor's side of a task that may raise its taint.
 type Raising interface {
-	// Receive is called for each record that the task writes to [wire.FDMonitor]. The task's
-	// write returns when Receive has returned; after an error it fails. The calls for one
-	// task can overlap if the task has several threads.
+	// Receive is called for each record for which the task waits: on Linux, each that it
+	// writes to [wire.FDMonitor], on FreeBSD, each registration but the first. The task's call
+	// returns when Receive has returned; after an error it fails. The calls for one task can
+	// overlap if the task has several threads.
 	Receive(record []byte, caller Stopped) error
+	// Holds reports whether the task, as what it is now, has a directory with this prefix.
+	Holds(prefix string) bool
 }
 
-// Stopped is a process that waits in a call. Its methods return an error once it waits no
+// Stopped is a process that waits for an answer. Its methods return an error once it waits no
 // longer.
 type Stopped interface {
 	// Writable returns what the process could write to: open files and mappings of files, but
-	// not what is at reserved numbers, nor pipes and sockets that the process has made itself.
-	// If the process has other threads, it returns [ErrThreads], and if it has more than
-	// [ExaminedMax] descriptors or mappings, [ErrTooMany]; otherwise nothing changes in the
-	// process until the call is answered.
+	// not what it was given, at the number at which it was given. Pipes and sockets that the
+	// process has made itself count where others could hold them.
+	// If the process cannot be examined, the error is an [Unexamined]; otherwise nothing changes
+	// in the process until the call is answered, but by Place.
 	Writable() ([]Handle, error)
-	// Place puts a copy of a file at a number of the process, in the place of what is there.
-	Place(number int, file *os.File) error
+	// Place puts copies of files at numbers of the process, in the place of what is there.
+	Place(files map[int]*os.File) error
 }
 
 // Handle is an open file, or a mapping of a file, that a process could write to.
 type Handle struct {
-	Number int    // of the descriptor; -1 for a mapping
-	Path   string // real path of the file; of one that was removed, the last
+	Number int // of the descriptor; -1 for a mapping
+	// Path is the real path of the file; of one that was removed, the last. What has none has
+	// a description, which does not begin with a slash.
+	Path string
+	// Given is the number at which the task was given the pipe or channel that this is a copy
+	// of; 0: it is none.
+	Given int
 }
-
-// ErrThreads is the error about a process that has other threads than the one that waits.
-var ErrThreads = errors.New("the process has other threads")
 
 // ExaminedMax is how many descriptors, and how many mappings, of a process are examined.
 const ExaminedMax = 1 << 14
 
-// ErrTooMany is the error about a process that has more.
-var ErrTooMany = fmt.Errorf("the process has more than %d descriptors or mappings", ExaminedMax)
+// Unexamined is the reason for which a process cannot be examined: something of it would go on
+// meanwhile, or it has too much.
+type Unexamined string
+
+func (u Unexamined) Error() string { return string(u) }
+
+// Reasons of processes on every system.
+const (
+	ErrThreads = Unexamined("the task has other threads; raise its taint before they start, or after they have ended")
+	ErrTooMany = Unexamined("the task has more than 16384 descriptors or mappings; close some before it raises its taint")
+)
 
 // Supervisor is where the monitor's records for a task's supervisor go. It is safe for
 // concurrent use.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -76,7 +77,16 @@ func (s stopped) Writable() ([]Handle, error) {
 }
 
 // Place implements [Stopped].
-func (s stopped) Place(number int, file *os.File) error {
+func (s stopped) Place(files map[int]*os.File) error {
+	for _, number := range slices.Sorted(maps.Keys(files)) {
+		if err := s.placeAt(number, files[number]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s stopped) placeAt(number int, file *os.File) error {
 	errno := s.request.requests.listener.inject(injection{ID: s.request.ID, Flags: unix.SECCOMP_ADDFD_FLAG_SETFD,
 		Source: uint32(file.Fd()), New: uint32(number)})
 	switch errno {

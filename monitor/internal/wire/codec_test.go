@@ -74,6 +74,13 @@ func message(t *rapid.T) Message {
 				Path: text(RequestPathMax).Draw(t, "path")}
 		}),
 		rapid.Just[Message](RequestTraps{}),
+		rapid.Custom(func(t *rapid.T) Message {
+			record := rapid.SliceOfN(rapid.Byte(), RegisterSize, RegisterSize).Draw(t, "record")
+			return RequestRegister{Record: [RegisterSize]byte(record)}
+		}),
+		rapid.Custom(func(t *rapid.T) Message {
+			return Place{Numbers: rapid.SliceOfN(rapid.Int32(), 1, PlaceMax).Draw(t, "numbers")}
+		}),
 		rapid.Custom(func(t *rapid.T) Message { return RequestSend{Number: rapid.Int32().Draw(t, "number")} }),
 		rapid.Custom(func(t *rapid.T) Message {
 			return Placed{Status: rapid.Int32().Draw(t, "status"), Connection: rapid.Int32().Draw(t, "connection"),
@@ -147,7 +154,7 @@ func TestDamage(t *testing.T) {
 			Reset{}, Registered{Capabilities: []Capability{{Prefix: "/shai/view", Kind: KindDirectory}}}, Connected{},
 			Bound{Classes: []uint32{1}}, Opened{Status: []int32{0}},
 			RequestSession{}, RequestPath{Path: "/"}, RequestSend{}, RequestTraps{}, Placed{Numbers: []int32{3}},
-			Answer{}} {
+			RequestRegister{}, Place{Numbers: []int32{3}}, Answer{}} {
 			record, err := Encode(1, sent)
 			if err != nil {
 				t.Fatal(err)
@@ -185,6 +192,7 @@ func TestMalformedContent(t *testing.T) {
 		"class count lies":     {Bound{}, header + 8 + ReasonMax + NameMax, []byte{0xff, 0xff, 0xff, 0xff}},
 		"placed count lies":    {Placed{}, header + 8, []byte{PlacedMax + 1}},
 		"unused number set":    {Placed{Numbers: []int32{3}}, header + 20, []byte{7}},
+		"place count lies":     {Place{}, header, []byte{0xff, 0xff}},
 		"reserved of send set": {RequestSend{}, header + 4, []byte{1}},
 		"classes unsorted":     {Bound{Classes: []uint32{1, 2}}, binary.Size(boundLayout{}), []byte{9}},
 	}
@@ -209,6 +217,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"many conduits": Open{Conduits: make([]uint32, BatchMax+1)},
 		"many classes":  Bound{Classes: make([]uint32, ClassesMax+1)},
 		"many numbers":  Placed{Numbers: make([]int32, PlacedMax+1)},
+		"many places":   Place{Numbers: make([]int32, PlaceMax+1)},
 		"long path":     RequestPath{Path: strings.Repeat("x", RequestPathMax)},
 		"unsorted":      Bound{Classes: []uint32{2, 1}},
 		"record size":   Registered{Capabilities: make([]Capability, 300)},
@@ -264,5 +273,5 @@ func decodeFromMonitor(record []byte) (sequence uint64, message Message, err err
 }
 
 func decodeAnswer(record []byte) (sequence uint64, message Message, err error) {
-	return Decode(record, TypePlaced, TypeAnswer)
+	return Decode(record, TypePlaced, TypePlace, TypeAnswer)
 }

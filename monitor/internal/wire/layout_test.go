@@ -53,8 +53,10 @@ var constants = map[string]uint64{
 
 	"SHAI_FD_REQUESTS": FDRequests, "SHAI_FD_DELIVERY": FDDelivery,
 	"SHAI_REQUEST_PATH_MAX": RequestPathMax, "SHAI_STUB_WRITE_MAX": StubWriteMax, "SHAI_PLACED_MAX": PlacedMax,
+	"SHAI_PLACE_MAX":       PlaceMax,
 	"SHAI_REQUEST_SESSION": uint64(TypeRequestSession), "SHAI_REQUEST_PATH": uint64(TypeRequestPath),
 	"SHAI_REQUEST_SEND": uint64(TypeRequestSend), "SHAI_REQUEST_TRAPS": uint64(TypeRequestTraps),
+	"SHAI_REQUEST_REGISTER": uint64(TypeRequestRegister), "SHAI_PLACE": uint64(TypePlace),
 	"SHAI_STUB_ACCEPT":    uint64(typeStubAccept),
 	"SHAI_STUB_DIRECTORY": uint64(typeStubDirectory), "SHAI_STUB_TRANSFER": uint64(typeStubTransfer),
 	"SHAI_STUB_WRITE": uint64(typeStubWrite), "SHAI_PLACED": uint64(TypePlaced), "SHAI_ANSWER": uint64(TypeAnswer),
@@ -135,6 +137,7 @@ var structures = map[string]any{
 	"shai_counters": Counters{}, "shai_reset": resetLayout{},
 
 	"shai_request_path": requestPathLayout{}, "shai_request_send": requestSendLayout{},
+	"shai_request_register": requestRegisterLayout{}, "shai_place": placeLayout{},
 	"shai_placed": placedLayout{}, "shai_stub_directory": stubDirectoryLayout{},
 	"shai_stub_write": stubWriteLayout{}, "shai_answer": answerLayout{}, "shai_decisions": decisionsLayout{},
 

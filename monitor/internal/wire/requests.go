@@ -22,20 +22,23 @@ const (
 	RequestPathMax = 1024  // with NUL
 	StubWriteMax   = 32768 // bytes of one checked write
 	PlacedMax      = 10    // descriptors that a session begins with
+	PlaceMax       = 900   // numbers at which a descriptor is placed
 )
 
 // Records between a task and its sandbox, and between a session and its stub.
 const (
-	TypeRequestSession Type = 16
-	TypeRequestPath    Type = 17
-	TypeRequestSend    Type = 18
-	TypeRequestTraps   Type = 19
-	typeStubAccept     Type = 24
-	typeStubDirectory  Type = 25
-	typeStubTransfer   Type = 26
-	typeStubWrite      Type = 27
-	TypePlaced         Type = 80
-	TypeAnswer         Type = 81
+	TypeRequestSession  Type = 16
+	TypeRequestPath     Type = 17
+	TypeRequestSend     Type = 18
+	TypeRequestTraps    Type = 19
+	TypeRequestRegister Type = 20
+	typeStubAccept      Type = 24
+	typeStubDirectory   Type = 25
+	typeStubTransfer    Type = 26
+	typeStubWrite       Type = 27
+	TypePlaced          Type = 80
+	TypeAnswer          Type = 81
+	TypePlace           Type = 82
 )
 
 // RequestSession says that a worker is idle. Once there is a user, it is answered by
@@ -57,6 +60,13 @@ type RequestSend struct{ Number int32 }
 // of them, to itself and its children. It is answered by [Answer].
 type RequestTraps struct{}
 
+// RequestRegister passes a [Register] on for which the process is stopped. Any number of
+// [Place] come before the [Answer].
+type RequestRegister struct{ Record [RegisterSize]byte }
+
+// RegisterSize is the size of a [Register] as a record.
+const RegisterSize = 120
+
 // Placed lists the descriptors that a session begins with, by their numbers: reserved ones,
 // and standard output and error. One descriptor comes with each number.
 type Placed struct {
@@ -64,6 +74,10 @@ type Placed struct {
 	Connection int32 // the number of the user's connection
 	Numbers    []int32
 }
+
+// Place has a process put copies of the descriptor that comes with it at numbers. The
+// process sends an [Answer] when it has done so.
+type Place struct{ Numbers []int32 }
 
 // Answer ends a request. With status 0, the requested descriptor comes with it.
 type Answer struct {
@@ -84,7 +98,13 @@ func (RequestSend) Type() Type { return TypeRequestSend }
 func (RequestTraps) Type() Type { return TypeRequestTraps }
 
 // Type implements [Message].
+func (RequestRegister) Type() Type { return TypeRequestRegister }
+
+// Type implements [Message].
 func (Placed) Type() Type { return TypePlaced }
+
+// Type implements [Message].
+func (Place) Type() Type { return TypePlace }
 
 // Type implements [Message].
 func (Answer) Type() Type { return TypeAnswer }
@@ -92,7 +112,7 @@ func (Answer) Type() Type { return TypeAnswer }
 // DecodeRequest decodes a record that a task sent to its sandbox; see
 // [DecodeFromTask].
 func DecodeRequest(record []byte) (sequence uint64, message Message, err error) {
-	return Decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps)
+	return Decode(record, TypeRequestSession, TypeRequestPath, TypeRequestSend, TypeRequestTraps, TypeRequestRegister)
 }
 
 // EncodeDecisions returns the content of the shared memory that a stub answers from: the
@@ -120,6 +140,18 @@ type requestSendLayout struct {
 	Reserved uint32
 }
 
+type requestRegisterLayout struct {
+	Header headerLayout
+	Record [RegisterSize]byte
+}
+
+type placeLayout struct {
+	Header   headerLayout
+	Count    uint32
+	Reserved uint32
+	Number   [PlaceMax]int32
+}
+
 type placedLayout struct {
 	Header     headerLayout
 	Status     int32
@@ -141,7 +173,7 @@ type decisionsLayout struct {
 	Class    [ClassesMax]uint32
 }
 
-// request decodes the types that [DecodeRequest] and [DecodeAnswer] permit.
+// request decodes the types of requests and of their answers.
 func (d *decoder) request(kind Type) Message {
 	switch kind {
 	case TypeRequestSession:
@@ -159,8 +191,17 @@ func (d *decoder) request(kind Type) Message {
 	case TypeRequestTraps:
 		d.take(&headerLayout{})
 		return RequestTraps{}
+	case TypeRequestRegister:
+		var layout requestRegisterLayout
+		d.take(&layout)
+		return RequestRegister{Record: layout.Record}
 	case TypePlaced:
 		return d.placed()
+	case TypePlace:
+		var layout placeLayout
+		d.take(&layout)
+		d.zero("reserved field", layout.Reserved)
+		return Place{Numbers: d.numbers(layout.Number[:], layout.Count)}
 	case TypeAnswer:
 		var layout answerLayout
 		d.take(&layout)
@@ -174,18 +215,23 @@ func (d *decoder) placed() Message {
 	var layout placedLayout
 	d.take(&layout)
 	d.zero("reserved field", layout.Reserved)
-	if layout.Count > PlacedMax {
-		d.fail("%d descriptors, at most %d", layout.Count, PlacedMax)
+	return Placed{Status: layout.Status, Connection: layout.Connection,
+		Numbers: d.numbers(layout.Number[:], layout.Count)}
+}
+
+// numbers returns the first count of a record's numbers. The others have to be 0.
+func (d *decoder) numbers(all []int32, count uint32) []int32 {
+	if int64(count) > int64(len(all)) {
+		d.fail("%d descriptors, at most %d", count, len(all))
 		return nil
 	}
-	for _, unused := range layout.Number[layout.Count:] {
+	for _, unused := range all[count:] {
 		d.zero("unused number", uint32(unused))
 	}
-	message := Placed{Status: layout.Status, Connection: layout.Connection}
-	if layout.Count > 0 {
-		message.Numbers = layout.Number[:layout.Count]
+	if count == 0 {
+		return nil
 	}
-	return message
+	return all[:count]
 }
 
 func (d *decoder) zero(name string, value uint32) {
@@ -208,14 +254,24 @@ func (e *encoder) request(message Message) any {
 	case Placed:
 		layout := placedLayout{Header: e.header, Status: m.Status, Connection: m.Connection,
 			Count: uint32(len(m.Numbers))}
-		if len(m.Numbers) > PlacedMax {
-			e.fail("%d descriptors, at most %d", len(m.Numbers), PlacedMax)
-		}
-		copy(layout.Number[:], m.Numbers)
+		e.numbers(layout.Number[:], m.Numbers)
+		return layout
+	case RequestRegister:
+		return requestRegisterLayout{Header: e.header, Record: m.Record}
+	case Place:
+		layout := placeLayout{Header: e.header, Count: uint32(len(m.Numbers))}
+		e.numbers(layout.Number[:], m.Numbers)
 		return layout
 	case Answer:
 		return answerLayout{Header: e.header, Status: m.Status, Value: m.Value}
 	}
 	e.fail("no layout for type %d", message.Type())
 	return nil
+}
+
+func (e *encoder) numbers(into, numbers []int32) {
+	if len(numbers) > len(into) {
+		e.fail("%d descriptors, at most %d", len(numbers), len(into))
+	}
+	copy(into, numbers)
 }

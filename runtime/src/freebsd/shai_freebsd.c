@@ -222,7 +222,7 @@ directory_of(uint32_t class)
 	return descriptor;
 }
 
-/* No task can raise its taint here yet, so no directory has SHAI_RIGHT_ASK. */
+/* The kernel's refusal was a signal already, whose handler has asked (trap.h). */
 int
 shai_backend_ask_open(int directory, const char *name, int flags, mode_t mode)
 {

@@ -4,16 +4,25 @@
  * argument is a command; each prints one line:
  *
  *	open NAME FLAGS PATH     open(2); FLAGS are of r, w, c (create), x (it must not exist)
- *	view NAME PATH           openat2(2) beneath the view, which the monitor answers
- *	native NAME FLAGS N PATH openat(2) relative to descriptor N, by system call
+ *	view NAME PATH           an open beneath the view, which the monitor answers
+ *	native NAME FLAGS N PATH openat(2) relative to descriptor N, and nothing if it is refused
  *	write|read|close NAME    a line; the first line; close(2)
  *	dup NAME NEW             dup(2)
+ *	copies NAME N            dup(2), N times
+ *	at NAME N                dup2(2) to number N
  *	size NAME                ftruncate(2) to a page
  *	map|protect|poke|unmap NAME   a shared mapping (map: as the file was opened; map-read: of
  *	                         one page, to read), mprotect(2) to write, a byte, munmap(2)
  *	gift NAME                vmsplice(2) a page into it
  *	number NAME N            use descriptor N by a name
  *	fork                     fork(2)
+ *	child | reap             a child that stays; its end
+ *	pass NAME | take NAME    sends it over a socket pair of its own; receives it
+ *	later NAME | finish      a write that the kernel makes (aio(4)); waits for its end: FreeBSD
+ *	pipe NAME                the writing end of a pipe of its own
+ *	cheat INSTANCE HOW       registers; HOW: places nothing, opens more, is early: FreeBSD
+ *	context NAME             makes a context of shai.ko
+ *	count | counted          handles SIGUSR1; how often it has come
  *	thread | join            start a thread; end it
  *	raise INSTANCE [close]   shai_register
  *	both INSTANCE            two threads register at the same time, behind libshai's back
@@ -25,20 +34,19 @@
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "raising_calls.h"
 #include "shai.h"
 
 #define NAMES 32
@@ -70,7 +78,7 @@ static void
 result(long value, const char *good)
 {
 	if (value < 0)
-		printf("error %s\n", strerrorname_np(errno));
+		printf("error %s\n", error_name(errno));
 	else
 		printf("%s\n", good);
 }
@@ -116,14 +124,6 @@ read_line(int descriptor)
 		line[strcspn(line, "\n")] = '\0';
 	}
 	result(size, line);
-}
-
-static long
-gift(int descriptor)
-{
-	struct iovec part = {page, sizeof(page)};
-
-	return vmsplice(descriptor, &part, 1, 0);
 }
 
 static void
@@ -172,7 +172,7 @@ raise_taint(const char *instance, const char *how)
 	if (shai_register(instance, flags) == 0)
 		printf("raised\n");
 	else
-		printf("error %s %s\n", strerrorname_np(errno), shai_reason());
+		printf("error %s %s\n", error_name(errno), shai_reason());
 }
 
 /* Sends the request that it gets, and stays until the mutex is free. */
@@ -205,9 +205,19 @@ both(const char *instance)
 		if (recv(SHAI_FD_MONITOR, &answer, sizeof(answer), 0) < 0)
 			exit(2);
 		printf("%s%s", i == 0 ? "" : " and ",
-		    answer.head.status == 0 ? "raised" : strerrorname_np(answer.head.status));
+		    answer.head.status == 0 ? "raised" : error_name(answer.head.status));
 	}
 	printf("\n");
+}
+
+static void
+copy(int descriptor, int count)
+{
+	int copies = 0;
+
+	while (copies < count && dup(descriptor) >= 0)
+		copies++;
+	printf("%d copies\n", copies);
 }
 
 static void
@@ -246,7 +256,7 @@ measure(int times, const char *first, const char *second)
 		double begun = now();
 
 		if (shai_register(i % 2 == 0 ? first : second, 0) != 0) {
-			printf("error %s %s\n", strerrorname_np(errno), shai_reason());
+			printf("error %s %s\n", error_name(errno), shai_reason());
 			return;
 		}
 		took[i] = now() - begun;
@@ -280,9 +290,71 @@ on_held(const char *command, int i)
 	else if (strcmp(command, "unmap") == 0)
 		result(munmap(held[i].mapping, PAGE), "unmapped");
 	else if (strcmp(command, "gift") == 0)
-		result(gift(descriptor), "given");
+		result(give_page(descriptor, page, sizeof(page)), "given");
 	else
 		exit(2);
+}
+
+static volatile sig_atomic_t signals;
+
+static void
+count_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+static void
+own_pipe(const char *name)
+{
+	int both[2];
+
+	keep(name, pipe(both) == 0 ? both[1] : -1, O_WRONLY);
+}
+
+static void
+register_cheating(const char *instance, const char *how)
+{
+	union {
+		struct shai_registered head;
+		char bytes[SHAI_WIRE_MAX];
+	} answer;
+
+	if (cheat(instance, how) != 0 || recv(SHAI_FD_MONITOR, &answer, sizeof(answer), 0) < 0)
+		printf("error %s\n", error_name(errno));
+	else if (answer.head.status == 0)
+		printf("raised\n");
+	else
+		printf("error %s %s\n", error_name(answer.head.status), answer.head.reason);
+}
+
+/* Commands that are about nothing that is open. Returns false for another one. */
+static bool
+obey_alone(const char *command, const char *name)
+{
+	if (strcmp(command, "child") == 0)
+		result(start_child(), "forked");
+	else if (strcmp(command, "reap") == 0)
+		result(end_child(), "reaped");
+	else if (strcmp(command, "pass") == 0)
+		result(pass_descriptor(held[place(name)].descriptor), "passed");
+	else if (strcmp(command, "take") == 0)
+		keep(name, take_descriptor(), O_WRONLY);
+	else if (strcmp(command, "later") == 0)
+		result(write_later(held[place(name)].descriptor), "begun");
+	else if (strcmp(command, "finish") == 0)
+		result(finish_writing(), "written");
+	else if (strcmp(command, "pipe") == 0)
+		own_pipe(name);
+	else if (strcmp(command, "context") == 0)
+		keep(name, make_context(), O_RDONLY);
+	else if (strcmp(command, "count") == 0)
+		result(signal(SIGUSR1, count_signal) == SIG_ERR ? -1 : 0, "counting");
+	else if (strcmp(command, "counted") == 0)
+		printf("%d\n", (int)signals);
+	else
+		return false;
+	return true;
 }
 
 static void
@@ -294,7 +366,11 @@ obey(char *line)
 
 	for (char *next = strtok(line, " "); next != NULL && count < 5; next = strtok(NULL, " "))
 		word[count++] = next;
-	if (strcmp(word[0], "fork") == 0)
+	if (obey_alone(word[0], word[1]))
+		return;
+	if (strcmp(word[0], "cheat") == 0)
+		register_cheating(word[1], word[2]);
+	else if (strcmp(word[0], "fork") == 0)
 		fork_one();
 	else if (strcmp(word[0], "thread") == 0)
 		start_thread();
@@ -315,17 +391,17 @@ obey(char *line)
 	else if (strcmp(word[0], "open") == 0) {
 		flags = flags_of(word[2]);
 		keep(word[1], open(word[3], flags, 0600), flags & O_ACCMODE);
-	} else if (strcmp(word[0], "view") == 0) {
-		struct open_how how = {.flags = O_RDONLY};
-
-		keep(word[1],
-		    (int)syscall(SYS_openat2, SHAI_FD_CAPABILITY, word[2], &how, sizeof(how)), 0);
-	} else if (strcmp(word[0], "native") == 0) {
+	} else if (strcmp(word[0], "view") == 0)
+		keep(word[1], open_in_view(word[2]), 0);
+	else if (strcmp(word[0], "native") == 0) {
 		flags = flags_of(word[2]);
-		keep(word[1], (int)syscall(SYS_openat, atoi(word[3]), word[4], flags, 0600),
-		    flags & O_ACCMODE);
+		keep(word[1], open_natively(atoi(word[3]), word[4], flags), flags & O_ACCMODE);
 	} else if (strcmp(word[0], "dup") == 0)
 		keep(word[2], dup(held[place(word[1])].descriptor), held[place(word[1])].flags);
+	else if (strcmp(word[0], "copies") == 0)
+		copy(held[place(word[1])].descriptor, atoi(word[2]));
+	else if (strcmp(word[0], "at") == 0)
+		result(dup2(held[place(word[1])].descriptor, atoi(word[2])), "opened");
 	else if (strcmp(word[0], "number") == 0)
 		keep(word[1], atoi(word[2]), O_WRONLY);
 	else

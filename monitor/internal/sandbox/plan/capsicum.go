@@ -61,6 +61,9 @@ var (
 	// ReaderRights and WriterRights make a pipe work in one direction.
 	ReaderRights = join(pipeRights, CapRights{capRead})
 	WriterRights = join(pipeRights, CapRights{capWrite})
+	// ClosedRights are those of the null device, open for reading, in the place of a file that
+	// was closed: a write fails with EBADF.
+	ClosedRights = join(readRights, CapRights{capWrite})
 	// InputRights and OutputRights are those of standard input, and of output and error.
 	InputRights  = join(standardRights, CapRights{capRead, capSeek})
 	OutputRights = join(standardRights, CapRights{capWrite})
@@ -137,6 +140,14 @@ func ForFreeBSD(in Input) (Plan, error) {
 	}
 	result.Capsicum = domain
 	return result, nil
+}
+
+// RightsAt returns the rights of a descriptor that is placed at a number of a running task.
+func RightsAt(number int) CapRights {
+	if number < wire.FDMonitor || number >= wire.FDReservedEnd {
+		return ClosedRights
+	}
+	return rightsAt(number, 0)
 }
 
 // rightsAt returns the rights of a task's reserved number. A descriptor that is passed to

@@ -65,6 +65,27 @@ func TestCapsicumPlan(t *testing.T) {
 	}
 }
 
+// TestPlacedRights: what takes the place of something has no right that it would not have had at
+// the start, and what is closed can be told from what is refused.
+func TestPlacedRights(t *testing.T) {
+	in := capsicumInput()
+	in.Numbers = append(in.Numbers, wire.FDPipe)
+	todo, err := ForFreeBSD(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range in.Numbers {
+		if !slices.Equal(RightsAt(number), todo.Capsicum.Rights[number]) {
+			t.Errorf("%d: %#x, at the start %#x", number, RightsAt(number), todo.Capsicum.Rights[number])
+		}
+	}
+	for _, number := range []int{0, wire.FDReservedEnd} {
+		if got := RightsAt(number); !slices.Contains(got, capWrite) || slices.Contains(got, capLookUp) {
+			t.Errorf("%d: %#x", number, got)
+		}
+	}
+}
+
 // TestOpenedRights: what the monitor opens can be used for what it was opened for, and
 // nothing can be opened beneath it without being asked for.
 func TestOpenedRights(t *testing.T) {

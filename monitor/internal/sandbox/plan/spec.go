@@ -114,7 +114,7 @@ type Spec struct {
 	Serving bool
 	// Raises says that the program may register again, to raise its taint. On Linux such a
 	// task is one process, which may have threads, and what it writes to the monitor waits
-	// for an answer.
+	// for an answer. On FreeBSD the process is stopped while it registers again.
 	Raises bool
 	// Workers is how many of those processes there are at most at the same time.
 	Workers int
