@@ -69,6 +69,10 @@ make(enum kind kind, union record *out)
 		out->placed.number[0] = SHAI_FD_MONITOR;
 		out->placed.number[1] = out->placed.connection = SHAI_FD_CONNECTION;
 	}
+	if (kind == PLACE) {
+		out->place.count = 1;
+		out->place.number[0] = SHAI_FD_RESERVED_END;
+	}
 	if (kind == WRITE)
 		out->write.head.size = 5;
 	return shape[kind].length;
@@ -149,7 +153,7 @@ wrong_headers_are_refused(void **state)
 		assert_non_null(decode(kind, &record, length));
 		(void)make(kind, &record);
 		record.header.sequence++;
-		if (kind == PLACED || kind == ANSWER)
+		if (kind == PLACED || kind == PLACE || kind == ANSWER)
 			assert_non_null(decode(kind, &record, length));
 	}
 }
