@@ -129,7 +129,7 @@ func (h held) hasNameless() bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(h.mappings, func(m mapping) bool { return m.kind == kindFile && m.path == "" })
 }
 
 // lookUpNames looks up all names in the directories that the task may write natively. Of what
