@@ -107,12 +107,9 @@ func (m *Monitor) SetMode(ctx context.Context, name, mode string) (api.PipelineS
 			"set spec.mode in the manifest and apply it: the tasks are then restarted",
 			"the sandbox of a running task cannot be added or removed")
 	}
-	if p.Mode() == wire.ModeAudit && next != wire.ModeAudit {
-		if err := p.MayLeaveAudit(); err != nil {
-			return api.PipelineStatus{}, api.Conflict(title, "stop the task first, and start it afterwards", "%v", err)
-		}
+	if err := p.SwitchTo(next); err != nil {
+		return api.PipelineStatus{}, api.Conflict(title, "stop the task first, and start it afterwards", "%v", err)
 	}
-	p.SwitchTo(next)
 	return m.statusOf(p), nil
 }
 

@@ -42,7 +42,14 @@ func (p *Pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.
 		p.refused(who.Subject, "open", conduit.Name, reason)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: reason}
 	}
-	var reason string
+	return p.decideOpen(request, conduit)
+}
+
+// decideOpen decides by the mode that is in force until it has decided.
+func (p *Pipeline) decideOpen(request sandbox.OpenRequest, conduit policy.Conduit) sandbox.Verdict {
+	p.switching.RLock()
+	defer p.switching.RUnlock()
+	who, reason := p.actorOf(request.Task, request.Caller), ""
 	for _, what := range operationsOf(request) {
 		decision := p.decide(who, what, conduit)
 		if !decision.Allowed {

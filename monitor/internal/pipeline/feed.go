@@ -20,21 +20,39 @@ import (
 // pipeline's feeding held, after it has changed: the supervisor learns of changes in their
 // order, and a supervisor that begins in between learns them once, or twice.
 
-// SwitchTo puts another mode in force for sessions that begin, and records it. It returns when
-// no session begins in another one.
-func (p *Pipeline) SwitchTo(mode wire.Mode) {
-	p.feeding.Lock()
-	previous := wire.Mode(p.mode.Swap(uint32(mode)))
-	for _, v := range p.supervised {
-		v.send(supervision.Mode{Mode: mode})
+// SwitchTo puts another mode in force for tasks, and for sessions that begin, and records it. It
+// returns when no session begins in another one. An error means that the mode stays.
+func (p *Pipeline) SwitchTo(mode wire.Mode) error {
+	previous, err := p.replaceMode(mode)
+	if err != nil {
+		return err
 	}
-	p.feeding.Unlock()
 	p.Fence()
 	if err := p.record(audit.Event{
 		Kind: audit.Mode, Operation: "set mode", Allowed: true, Reason: previous.String() + " to " + mode.String(),
 	}); err != nil {
 		p.services.Logger.Error("audit record is lost", "error", err)
 	}
+	return nil
+}
+
+// replaceMode tells supervisors, too. No open is decided on meanwhile: what mode audit lets a task
+// read is found, or is not read any more.
+func (p *Pipeline) replaceMode(mode wire.Mode) (previous wire.Mode, err error) {
+	p.switching.Lock()
+	defer p.switching.Unlock()
+	if p.Mode() == wire.ModeAudit && mode != wire.ModeAudit {
+		if err := p.mayLeaveAudit(); err != nil {
+			return 0, err
+		}
+	}
+	p.feeding.Lock()
+	defer p.feeding.Unlock()
+	previous = wire.Mode(p.mode.Swap(uint32(mode)))
+	for _, v := range p.supervised {
+		v.send(supervision.Mode{Mode: mode})
+	}
+	return previous, nil
 }
 
 // mountsKept is how many directories of documents a supervisor keeps ready for sessions.

@@ -41,6 +41,9 @@ type Pipeline struct {
 	tasks    map[string]*Task
 	egress   policy.Conduit
 	mode     atomic.Uint32 // wire.Mode
+	// switching is held for reading while a task's open is decided on, so that the mode stays. Taken
+	// before feeding.
+	switching sync.RWMutex
 	// The first task that listens opens the socket: listening if it has a supervisor, else
 	// the acceptor's.
 	listening *os.File

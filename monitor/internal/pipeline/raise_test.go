@@ -254,7 +254,7 @@ func TestAskedDirectories(t *testing.T) {
 // what was closed forbids no read. What was read beyond the first taint is not forgotten.
 func TestRunningTaintIsRaised(t *testing.T) {
 	f, a := drafting(t)
-	f.SwitchTo(wire.ModeDynamic)
+	f.must(f.SwitchTo(wire.ModeDynamic))
 	self := os.Getpid()
 	opens := func(name string, flags int) bool {
 		return f.opens(pipelinetest.NewTask("drafting", self), self, name, flags).Errno == 0
@@ -284,12 +284,12 @@ func TestRaiseKeepsWhatWasRead(t *testing.T) {
 				"from: drafting, to: printer, policy: {name: open}", "from: equal, to: printer, policy: {name: alices}",
 				"from: drafting", "from: equal", "{name: equal}\nspec:\n", "{name: equal}\nspec:\n  writes: [printed, told]\n")
 			f.document("/attic/1.txt")
-			f.SwitchTo(wire.ModeDynamic)
+			f.must(f.SwitchTo(wire.ModeDynamic))
 			self := os.Getpid()
 			if v := f.opens(pipelinetest.NewTask("drafting", self), self, name, unix.O_RDONLY); v.Errno != 0 {
 				t.Fatalf("%s: %+v", name, v)
 			}
-			f.SwitchTo(then)
+			f.must(f.SwitchTo(then))
 			process := &stoppedProcess{}
 			answer := a.register(wire.Register{Instance: "personal", Flags: wire.RegisterClose}, process)
 			const why = "raising/answers/0 does not keep"
@@ -359,7 +359,7 @@ func TestPipesThatAreReadCount(t *testing.T) {
 			"    - {name: answers,", "    - {name: orders, kind: pipe, from: printer, to: "+reader+
 				", policy: {name: staff}}\n    - {name: answers,")...)
 		f.change(nil, member)
-		f.SwitchTo(wire.ModeDynamic)
+		f.must(f.SwitchTo(wire.ModeDynamic))
 		if reader == "personal" {
 			answer := a.register(wire.Register{Instance: reader, Flags: wire.RegisterClose}, &stoppedProcess{})
 			if answer.Status != 0 {

@@ -97,6 +97,7 @@ type acting struct {
 	task    *Task
 	role    atomic.Pointer[role]
 	tracked *tracked // its running taint; nil if the task has parameters, and before the first start
+	ended   atomic.Bool
 
 	mu sync.Mutex // held while the taint is raised
 	// writes are the directories that the kernel lets the program write.

@@ -65,7 +65,7 @@ func TestSupervisorsAreToldChanges(t *testing.T) {
 	expectTold(t, to, "after a key that is none", "key carol present 0")
 	p.change(nil, facts(fact(regionsConduit, prefixRelation, "198.51.100.0/24", "fr")))
 	expectTold(t, to, "after a change of regions", "supervision.Regions")
-	p.SwitchTo(wire.ModeDynamic)
+	p.must(p.SwitchTo(wire.ModeDynamic))
 	expectTold(t, to, "after a change of the mode", "supervision.Mode")
 }
 

@@ -220,6 +220,7 @@ func (t *Task) supervise(started sandbox.Task, sessions *supervised, e *endpoint
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.started = nil
+	t.acting.Load().ended.Store(true)
 	err := started.Err()
 	t.since = time.Now()
 	wasReady := t.state == stateRunning

@@ -38,7 +38,7 @@ func setsTold(t *testing.T, to *pipelinetest.Supervisor, permitted int) (sets in
 // two logins that wait would never cease to ask. A set that the supervisor has not is told.
 func TestAnswersDoNotReplaceTheSet(t *testing.T) {
 	p := bare(t)
-	p.SwitchTo(wire.ModeDynamic)
+	p.must(p.SwitchTo(wire.ModeDynamic))
 	v, to := superviseBare(t, p)
 	const logins = 8
 	for number := range uint64(logins) {

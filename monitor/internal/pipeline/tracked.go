@@ -230,12 +230,13 @@ func (t *tracked) keepsAudited(who decision.Subject, state *catalog.State, now t
 	return t.running.Keeps(who, t.audited, state, now)
 }
 
-// MayLeaveAudit returns an error if a running task can write, without being asked again, what does
-// not keep what mode audit has let it read: no other mode could refuse it the write.
-func (p *Pipeline) MayLeaveAudit() error {
-	for _, name := range p.Running() {
+// mayLeaveAudit returns an error if a running task can write, without being asked again, what does
+// not keep what mode audit has let it read: no other mode could refuse it the write. It takes no
+// task's mu, which is held while a program is started: its opens wait for the mode.
+func (p *Pipeline) mayLeaveAudit() error {
+	for _, name := range p.order {
 		now := p.tasks[name].acting.Load()
-		if now.tracked == nil {
+		if now.tracked == nil || now.ended.Load() {
 			continue
 		}
 		found := now.tracked.keepsAudited(now.role.Load().subject, p.services.state(), time.Now())

@@ -84,9 +84,9 @@ func TestRunningTaintOfATask(t *testing.T) {
 			collector := p.tasks["collector"]
 			collector.starts()
 			for i, step := range test.steps {
-				p.SwitchTo(step.mode)
+				p.must(p.SwitchTo(step.mode))
 				if step.mode.IsDynamic() {
-					p.SwitchTo(mode)
+					p.must(p.SwitchTo(mode))
 				}
 				verdict := p.opens(pipelinetest.NewTask("collector", self), self, step.path, step.flags)
 				if allowed := verdict.Errno == 0; allowed != step.allowed {
@@ -102,7 +102,7 @@ func TestRunningTaintOfATask(t *testing.T) {
 // taint keeps is not under that taint any more; after its next start it is again.
 func TestOutputIsUnderTheRunningTaint(t *testing.T) {
 	p, self := bare(t), os.Getpid()
-	p.SwitchTo(wire.ModeDynamic)
+	p.must(p.SwitchTo(wire.ModeDynamic))
 	collector := p.tasks["collector"]
 	mayRead := func(who string) bool {
 		label := collector.acting.Load().outputLabel()
@@ -147,8 +147,7 @@ func TestAuditedReadsCountLater(t *testing.T) {
 			p, self := bare(t), os.Getpid()
 			collector := p.tasks["collector"]
 			collector.starts()
-			collector.state = stateRunning
-			p.SwitchTo(wire.ModeAudit)
+			p.must(p.SwitchTo(wire.ModeAudit))
 			opens := func(path string, flags int) bool {
 				return p.opens(pipelinetest.NewTask("collector", self), self, path, flags).Errno == 0
 			}
@@ -172,14 +171,36 @@ func TestAuditedReadsCountLater(t *testing.T) {
 				opens(path, unix.O_WRONLY)
 			}
 			opens(diary, unix.O_RDONLY)
-			if err := p.MayLeaveAudit(); (err == nil) != test.leaves {
+			if err := p.SwitchTo(mode); (err == nil) != test.leaves {
 				t.Errorf("%s: %v", test.name, err)
 			}
-			p.SwitchTo(mode)
+			if !test.leaves {
+				continue
+			}
 			if mayRead("carol") || !mayRead("bob") || opens(open, unix.O_WRONLY) {
 				t.Errorf("%s, mode %v: what was read in mode audit does not count", test.name, mode)
 			}
 		}
+	}
+}
+
+// TestNoReadIsBetweenModes: a read that mode audit allows comes before the switch, which finds
+// it, or is decided on in the other mode.
+func TestNoReadIsBetweenModes(t *testing.T) {
+	const open, diary = "/open/1.txt", "/diary/alice/1.txt"
+	p, self := bare(t), os.Getpid()
+	process := pipelinetest.NewTask("collector", self)
+	for range 500 {
+		p.must(p.SwitchTo(wire.ModeAudit))
+		p.tasks["collector"].starts()
+		p.opens(process, self, open, unix.O_WRONLY)
+		reads := make(chan bool)
+		go func() { reads <- p.opens(process, self, diary, unix.O_RDONLY).Errno == 0 }()
+		err := p.SwitchTo(wire.ModeShai)
+		if read := <-reads; read && err == nil {
+			t.Fatal("it reads the diary in mode audit, and can write it in mode shai")
+		}
+		p.tasks["collector"].starts()
 	}
 }
 
@@ -189,7 +210,7 @@ func TestAuditedReadsCountLater(t *testing.T) {
 func TestZygotesAreNotAudited(t *testing.T) {
 	p, self := bare(t), os.Getpid()
 	p.tasks["worker"].starts()
-	p.SwitchTo(wire.ModeAudit)
+	p.must(p.SwitchTo(wire.ModeAudit))
 	zygote := pipelinetest.NewTask("worker", self)
 	if p.opens(zygote, self, "/open/1.txt", unix.O_RDONLY).Errno != 0 {
 		t.Error("what everybody may read is refused")
@@ -299,7 +320,7 @@ func TestBothDynamicModesDecideTheSame(t *testing.T) {
 				flags := rapid.SampledFrom([]int{unix.O_RDONLY, unix.O_WRONLY, unix.O_RDWR}).Draw(r, "flags")
 				delete(f.sessions.byProcess, self)
 				same("open", func(i int) bool {
-					f.SwitchTo(dynamicModes[i])
+					f.must(f.SwitchTo(dynamicModes[i]))
 					f.tasks["collector"].acting.Store(tasks[i])
 					return f.opens(pipelinetest.NewTask("collector", self), self, name, flags).Errno == 0
 				})
