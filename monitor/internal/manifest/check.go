@@ -130,7 +130,7 @@ func (c *checker) pipeline(o *object, pipeline *Pipeline) {
 		at := fmt.Sprintf("spec.tasks[%d]", i)
 		if task, ok := c.refer(o, at, "Task", name); ok {
 			c.flows(o, task, conduits)
-			c.raises(task, spec.Tasks)
+			c.raises(o, task, spec.Tasks)
 		}
 	}
 	c.starts(o, spec.Tasks)

@@ -10,20 +10,34 @@ import (
 
 // raises checks the tasks as which another one may register again. Instances of a task with
 // parameters get their users, and with them their taints, by logins only.
-func (c *checker) raises(o *object, tasks []string) {
+func (c *checker) raises(pipeline, o *object, tasks []string) {
 	task, ok := o.value.(*Task)
 	if !ok || o.broken {
 		return
 	}
 	for i, name := range task.Spec.RaisesTo {
 		at := raisesAt(i)
-		c.member(o, at, name, tasks)
+		if name != "" && !contains(tasks, name) {
+			c.fail(o, at, c.missing(o, name, tasks), "%q is not one of the tasks of pipeline %s", name, pipeline.name)
+		}
 		if other, known := c.objects["Task/"+name]; known && !other.broken &&
 			len(task.Spec.Parameters)+len(other.value.(*Task).Spec.Parameters) > 0 {
 			c.fail(o, at, "remove it: an instance gets its taint by a login, and keeps it",
 				"tasks with parameters do not raise their taint, and no task raises its own to theirs")
 		}
 	}
+}
+
+// missing says what to do about a task that the pipeline does not have. The task that names it
+// is never what was meant.
+func (c *checker) missing(o *object, name string, tasks []string) string {
+	others := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool { return task == o.name })
+	if c.hints() {
+		if meant := near(name, others); meant != "" {
+			return meant
+		}
+	}
+	return "add it to spec.tasks of the pipeline, or remove it"
 }
 
 func raisesAt(i int) string { return fmt.Sprintf("spec.raisesTo[%d]", i) }

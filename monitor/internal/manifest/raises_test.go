@@ -41,7 +41,7 @@ func TestTasksThatNeverStart(t *testing.T) {
 		{[]string{"", "c", "b, a", ""}, []string{"b becomes c, which becomes b"}},
 		{[]string{"b", "b, a", "", ""},
 			[]string{"a becomes b, which becomes a", "Task b: spec.raisesTo[0]: a task raises"}},
-		{[]string{"e", "", "", ""}, []string{`Task a: spec.raisesTo[0]: "e" is not one of the pipeline's tasks`}},
+		{[]string{"e", "", "", ""}, []string{`Task a: spec.raisesTo[0]: "e" is not one of the tasks of pipeline p`}},
 	} {
 		err := check(raisingTasks(test.raisesTo...))
 		var got []string

@@ -122,7 +122,7 @@ def test_a_task_that_becomes_an_unknown_one_is_refused(
         pipeline("p", ["drafting"], "/a/**", "open", pool=pool(namespace)),
     )
     found = await_condition(devcluster, "Pipeline", namespace, "p", "Accepted", ("False", "Invalid"))
-    assert 'spec.raisesTo[0]: "persnal" is not one of the pipeline\'s tasks' in message(found, "Accepted")
+    assert 'spec.raisesTo[0]: "persnal" is not one of the tasks of pipeline ' in message(found, "Accepted")
 
 
 def facts(kibibytes: int) -> str:
