@@ -104,6 +104,7 @@ def test_an_author_has_no_more_than_the_example_gives(author: Callable[[], Autho
         ("create", "policies.shai.dev"),
         ("delete", "tasks.shai.dev"),
         ("list", "policyrevisions.shai.dev"),
+        ("list", "events"),  # kubectl describe shows them
     ):
         assert user.may(*allowed), allowed
     for refused in (
