@@ -29,6 +29,7 @@ func (t *Task) perimeter(confined bool, now *acting) ([]plan.Directory, error) {
 	if err != nil {
 		return nil, err
 	}
+	policies := map[policy.ID]bool{} // of directories from which files could be moved to others
 	for _, r := range t.roles {
 		for _, place := range r.placements {
 			if place.directory == "" || place.directory == viewPrefix {
@@ -43,11 +44,27 @@ func (t *Task) perimeter(confined bool, now *acting) ([]plan.Directory, error) {
 				return nil, err
 			}
 			if r == t.roles[0] {
-				list = append(list, now.native(place.directory, conduit, rights))
+				directory := now.native(place.directory, conduit, rights)
+				if directory.Rights&plan.Move != 0 {
+					policies[conduit.Policy.ID()] = true
+				}
+				list = append(list, directory)
 			}
 		}
 	}
+	if len(policies) > 1 {
+		keepApart(list)
+	}
 	return list, nil
+}
+
+// keepApart lets no file be moved or linked from one directory to another. A file with a name under
+// each of two policies would be written under one and read under the other, when facts have changed
+// that made them equal.
+func keepApart(list []plan.Directory) {
+	for i := range list {
+		list[i].Rights &^= plan.Move
+	}
 }
 
 // native returns what of the rights in a directory the program has without being asked, and
@@ -55,6 +72,9 @@ func (t *Task) perimeter(confined bool, now *acting) ([]plan.Directory, error) {
 func (a *acting) native(directory string, conduit policy.Conduit, rights plan.Rights) plan.Directory {
 	if rights &= a.task.common(conduit); rights&plan.Write != 0 {
 		a.writes = append(a.writes, heldDirectory{directory, conduit})
+	}
+	if rights&(plan.Read|plan.Write) == plan.Read|plan.Write {
+		rights |= plan.Move
 	}
 	if a.asks {
 		rights = a.names(conduit, rights)
@@ -72,7 +92,7 @@ func (a *acting) names(conduit policy.Conduit, rights plan.Rights) (names plan.R
 	if rights&plan.Write != 0 {
 		names |= plan.Names
 	}
-	return names
+	return names | rights&plan.Move
 }
 
 // common returns the rights in a directory that no role but the task's own lacks.

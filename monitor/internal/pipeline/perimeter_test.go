@@ -5,6 +5,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"shai.dev/monitor/internal/pipeline/pipelinetest"
 	"shai.dev/monitor/internal/sandbox/plan"
+	"shai.dev/monitor/internal/wire"
 )
 
 // A task without a user keeps running while policies change. A class that appears in the
@@ -63,6 +65,55 @@ func TestATaskNeedsItsDirectories(t *testing.T) {
 				t.Error("the task starts although a file is in the place of its directory")
 			}
 		})
+	}
+}
+
+// TestFilesStayUnderOnePolicy: a file gets no name under another policy, also if the two are equal
+// by the facts as they are: the next task could write it under one when it may be read under the
+// other by more.
+func TestFilesStayUnderOnePolicy(t *testing.T) {
+	const policies = `
+---
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: mine}
+spec: {text: "read :- sKeyIs(\"carol\"). update :- true."}
+---
+apiVersion: shai.dev/v1alpha1
+kind: Policy
+metadata: {name: shared}
+spec: {text: "read :- sKeyIs(\"carol\"). read :- sKeyIs(K), \"friends/carol\" says friend(K). update :- true."}
+`
+	for other, moves := range map[string]bool{"mine": true, "shared": false} {
+		p := bare(t)
+		directories := ""
+		for name, policy := range map[string]string{"one": "mine", "two": other} {
+			directories += fmt.Sprintf("    - name: %s\n      kind: file\n      directory: true\n"+
+				"      paths: [{path: /%s/**, policy: {name: %s}}]\n", name, name, policy)
+		}
+		p.apply(strings.NewReplacer("  taint: {name: open}\n  reads: [documents]",
+			"  taint: {name: mine}\n  reads: [one, two]\n  writes: [one, two]",
+			"    - name: web\n", directories+"    - name: web\n").Replace(pipelinetest.Bare) + policies)
+		for _, mode := range []wire.Mode{wire.ModeShai, wire.ModeDynamic} {
+			p.must(p.SwitchTo(mode))
+			a := p.tasks["collector"].starts()
+			a.asks = mode.IsDynamic()
+			list, err := a.task.perimeter(true, a)
+			p.must(err)
+			written := 0
+			for _, directory := range list {
+				if directory.Rights&(plan.Write|plan.Names) == 0 {
+					continue
+				}
+				written++
+				if (directory.Rights&plan.Move != 0) != moves {
+					t.Errorf("beside %s, mode %v: rights %#x in %s", other, mode, directory.Rights, directory.Path)
+				}
+			}
+			if written != 2 {
+				t.Errorf("%d directories: %v", written, list)
+			}
+		}
 	}
 }
 

@@ -24,7 +24,10 @@ func TestFilesStayInUnreadableDirectories(t *testing.T) {
 		rights plan.Rights
 		waived plan.Protection
 		want   bool
-	}{{plan.Read | plan.Write, 0, true}, {plan.Write, 0, false}, {plan.Write, plan.PerimeterDomain, true}} {
+	}{
+		{plan.Read | plan.Write | plan.Move, 0, true}, {plan.Read | plan.Write, 0, false},
+		{plan.Write | plan.Move, 0, false}, {plan.Write, plan.PerimeterDomain, true},
+	} {
 		for _, try := range []string{"renameat-capability old.txt ../other/new.txt",
 			"linkat-capability ../written/old.txt ../other/new.txt", "exchange old.txt ../other/theirs.txt"} {
 			t.Run(fmt.Sprint(test.rights, test.waived, try), func(t *testing.T) {

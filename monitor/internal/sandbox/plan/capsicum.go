@@ -80,8 +80,9 @@ var (
 	// pipes or symbolic links. They cannot change modes and times of files.
 	changeRights = join(writeRights, CapRights{capLookUp, capMap, capCreate, capMakeDir, capUnlink,
 		capRenameTo, capLinkTo})
-	// A file is moved and linked only from where the task may read it, too.
-	moveRights = CapRights{capRenameFrom, capLinkFrom}
+	// A file is moved only from where the task may read it, too, and linked only with the right to.
+	moveRights = CapRights{capRenameFrom}
+	linkRights = CapRights{capLinkFrom}
 	// Without CAP_SETSOCKOPT: options of IP put data into packets without a write, and
 	// Capsicum does not tell options apart.
 	socketRights = CapRights{capStatus, capControl, capPoll, capGetOption, capPeerName, capSocketName, capShutDown}
@@ -198,6 +199,9 @@ func directoryRights(granted Rights) CapRights {
 	}
 	if granted&(Read|Write) == Read|Write {
 		result = join(result, moveRights)
+		if granted&Move != 0 {
+			result = join(result, linkRights)
+		}
 	}
 	if granted&List != 0 {
 		result = join(result, CapRights{capRead, capSeek, capPoll})

@@ -95,9 +95,9 @@ func taskPerimeter(in Input) (Perimeter, error) {
 }
 
 // accessOf translates rights. It never grants making devices, sockets, pipes or symbolic
-// links, nor ioctls on devices. Files are moved and linked between directories only where
-// they may be read, too: to move a file that the task may not read would be a flow that
-// nobody has decided on.
+// links, nor ioctls on devices. Files are moved and linked between directories only with the
+// right to, and where they may be read, too: to move a file that the task may not read would be a
+// flow that nobody has decided on.
 func accessOf(rights Rights) uint64 {
 	var access uint64
 	if rights&Read != 0 {
@@ -112,7 +112,7 @@ func accessOf(rights Rights) uint64 {
 	if rights&(Write|Names) != 0 {
 		access |= accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir
 	}
-	if rights&(Read|Write) == Read|Write || rights&(List|Names) == List|Names {
+	if rights&Move != 0 && (rights&(Read|Write) == Read|Write || rights&(List|Names) == List|Names) {
 		access |= accessRefer
 	}
 	if rights&Execute != 0 {

@@ -11,14 +11,16 @@ import (
 )
 
 func TestTaskPerimeter(t *testing.T) {
-	spec := Spec{Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}, {"/index", Read | Write},
-		{"/summary", Write}, {"/catalogue", List | Names}, {"/box", Names}}}
+	spec := Spec{Runtime: []string{"/usr"}, Perimeter: []Directory{{"/view", Read}, {"/index", Read | Write | Move},
+		{"/summary", Write | Move}, {"/catalogue", List | Names | Move}, {"/box", Names | Move},
+		{"/apart", Read | Write}}}
 	read := uint64(accessReadFile | accessReadDir)
 	names := uint64(accessRemove | accessRemoveDir | accessMakeFile | accessMakeDir)
 	write := names | accessWriteFile | accessTruncate
 	grants := []Grant{{"/usr", accessExecute}, {"/usr/bin/python3.11", accessReadFile}, {"/view", read},
 		{"/index", read | write | accessRefer}, {"/summary", write},
-		{"/catalogue", accessReadDir | names | accessRefer}, {"/box", names}}
+		{"/catalogue", accessReadDir | names | accessRefer}, {"/box", names},
+		{"/apart", read | write}}
 	executed := []ExecutedFile{{"/usr/bin/python3", "/usr/bin/python3.11"}}
 	tests := map[int]Perimeter{
 		4: {Files: 1<<15 - 1, Network: accessNetwork, Grants: grants},
@@ -43,7 +45,7 @@ func TestTaskPerimeter(t *testing.T) {
 // TestGrantedIsHandled: a grant of a right that is not handled is an error in
 // the kernel, and a right that is neither would not be enforced at all.
 func TestGrantedIsHandled(t *testing.T) {
-	for rights := range (Read | Write | Execute | List | Names) + 1 {
+	for rights := range (Read | Write | Execute | List | Names | Move) + 1 {
 		for abi := NeededLandlock; abi < 10; abi++ {
 			if access := accessOf(rights); access&^handledFiles(abi) != 0 {
 				t.Errorf("ABI %d, rights %d: access %#x", abi, rights, access)
@@ -55,7 +57,7 @@ func TestGrantedIsHandled(t *testing.T) {
 // TestTruncatingIsWriting: a domain that does not handle the right to truncate refuses the same
 // writes, because nobody has one of the rights without the other.
 func TestTruncatingIsWriting(t *testing.T) {
-	for rights := range (Read | Write | Execute | List | Names) + 1 {
+	for rights := range (Read | Write | Execute | List | Names | Move) + 1 {
 		if access := accessOf(rights); access&accessTruncate == 0 != (access&accessWriteFile == 0) {
 			t.Errorf("rights %d: access %#x", rights, access)
 		}

@@ -27,6 +27,7 @@ const (
 	Execute                    // execute, used for a task's runtime only
 	List                       // list directories, and read no file
 	Names                      // create, rename, link within, remove, and open no file
+	Move                       // rename and link from one hierarchy to another that has it and may be read and written
 )
 
 // Directory is a hierarchy granted in the kernel's perimeter.
