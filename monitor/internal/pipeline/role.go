@@ -17,7 +17,7 @@ import (
 // it has raised its taint, another one. It is immutable.
 type role struct {
 	name       string           // of the task
-	subject    decision.Subject // unused if the task has parameters: its workers have their own
+	subject    decision.Subject // without a taint if the task has parameters: its workers have their own
 	placements []placement      // descriptors of the task, as its manifest asks for them
 	raisesTo   []string
 }
@@ -80,6 +80,7 @@ func rolesOf(p *Pipeline, tasks []manifest.Task, bind Bind) ([]*role, error) {
 		r := &role{name: name, placements: places[i], raisesTo: task.Spec.RaisesTo}
 		roles = append(roles, r)
 		if len(task.Spec.Parameters) > 0 {
+			r.subject = decision.Subject{Task: name, Instance: name}
 			continue // only its instances have taints: the zygote has read nothing
 		}
 		taint, err := taintOf(bind, task.Spec, name, nil)
