@@ -122,7 +122,7 @@ def _live(live: Mapping[str, Any]) -> list[str]:
         return [f"No live session could be held: {live['limit']}"]
     pipelines = f"{live['pipelines']} pipeline" + "s" * (live["pipelines"] != 1)
     held = f"{live['live']} live idle sessions in {pipelines}"
-    ended = f"{live['revoked']} of them revoked at once: {live['revoked_ms']:.1f} ms to the last refused open"
+    ended = f"{live['revoked']} of them revoked at once: {live['revoked_ms']:.1f} ms to the end of the last one"
     lines = [
         f"{held}, {live['memory_kib_per_session']} KiB of memory per session.",
         f"{ended} (the monitor's answer came after {live['answered_ms']:.1f} ms).",

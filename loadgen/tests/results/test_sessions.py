@@ -163,7 +163,7 @@ def test_the_tables_fit_and_say_what_matters(found: dict[str, Any]) -> None:
     text = session_tables.plain(found)
     assert max(map(len, text.splitlines())) <= tables.WIDTH
     for expected in ("two equal baselines differ by, per session", "forked", "640 live idle sessions in 20 pipelines",
-                     "64 of them revoked at once: 12.5 ms", "There are not 10000: memory",
+                     "64 of them revoked at once: 12.5 ms to the end of the last one", "There are not 10000: memory",
                      "limited the sessions per second of baseline", "mode shai of 1234abc",
                      "3.00 times its sessions per second (3.00 … 3.00)"):  # fmt: skip
         assert expected in text
