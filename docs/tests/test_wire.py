@@ -23,7 +23,7 @@ def listed() -> Rows:
 
 
 def enum_of(name: str) -> str:
-    if name in {"PLACED", "ANSWER"}:
+    if name in {"PLACED", "ANSWER", "PLACE"}:
         return "shai_answer_type"
     return {"REQUEST": "shai_request_type", "STUB": "shai_stub_type"}.get(name.partition("_")[0], "shai_type")
 
