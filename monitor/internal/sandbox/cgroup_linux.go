@@ -18,8 +18,19 @@ import (
 
 // A task's cgroups are children of the monitor's own: one of version 2, which ends the task,
 // and one of version 1 if its pids controller is what limits the task's processes (see
-// makePidsCgroup). The name has the monitor's process number, and a part that makes it unique.
+// makePidsCgroup). The name has the monitor (see monitorName), and a part that makes it unique.
 const cgroupPrefix = "shai-task-"
+
+// monitorName returns the part of a cgroup's name that tells its monitor: the PID namespace and
+// the number in it. Monitors of several namespaces may share a hierarchy, and a number that one
+// does not find may be another's.
+func monitorName(process int) (string, error) {
+	var namespace unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &namespace); err != nil {
+		return "", fmt.Errorf("name a cgroup by /proc/self/ns/pid: %w", err)
+	}
+	return fmt.Sprintf("%d-%d", namespace.Ino, process), nil
+}
 
 // makeCgroup makes a cgroup for a task. An error means that this machine has none for it.
 func makeCgroup() (path string, err error) {
@@ -41,7 +52,11 @@ func makeCgroupIn(parent string) (string, error) {
 	if err := mayWrite(filepath.Join(parent, "cgroup.procs")); err != nil {
 		return "", err
 	}
-	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", cgroupPrefix, os.Getpid()))
+	monitor, err := monitorName(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(parent, cgroupPrefix+monitor+"-")
 }
 
 func mayWrite(path string) error {
@@ -93,9 +108,9 @@ func removeCgroup(path string) {
 	}
 }
 
-// removeAbandonedCgroups removes empty cgroups of monitors that have ended without removing
-// them: those of tasks whose keeper was killed, too, and the monitors' own. A cgroup in
-// which processes run cannot be removed.
+// removeAbandonedCgroups removes empty cgroups of monitors of this PID namespace that have ended
+// without removing them: those of tasks whose keeper was killed, too, and the monitors' own. A
+// cgroup in which processes run cannot be removed.
 func removeAbandonedCgroups() {
 	for _, directory := range []func() (string, error){tasksCgroup, pidsVersion1.own} {
 		parent, err := directory()
@@ -105,12 +120,23 @@ func removeAbandonedCgroups() {
 		for _, prefix := range []string{cgroupPrefix, leafPrefix} {
 			abandoned, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 			for _, path := range abandoned {
-				number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), prefix), "-")
-				monitor, err := strconv.Atoi(number)
-				if err == nil && errors.Is(unix.Kill(monitor, 0), unix.ESRCH) {
+				if hasEnded(strings.TrimPrefix(filepath.Base(path), prefix)) {
 					_ = unix.Rmdir(path)
 				}
 			}
 		}
 	}
+}
+
+// hasEnded reports whether a name that begins with monitorName's is of a process of this PID
+// namespace that has ended.
+func hasEnded(name string) bool {
+	_, number, _ := strings.Cut(name, "-")
+	number, _, _ = strings.Cut(number, "-")
+	process, err := strconv.Atoi(number)
+	if err != nil || !errors.Is(unix.Kill(process, 0), unix.ESRCH) {
+		return false
+	}
+	own, err := monitorName(process)
+	return err == nil && (name == own || strings.HasPrefix(name, own+"-"))
 }

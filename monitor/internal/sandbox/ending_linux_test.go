@@ -177,13 +177,21 @@ func TestAbandonedCgroupsAreRemoved(t *testing.T) {
 	check(t, ended.Run())
 	parent, err := tasksCgroup()
 	check(t, err)
-	abandoned := filepath.Join(parent, fmt.Sprintf("%s%d-1", cgroupPrefix, ended.Process.Pid))
+	monitor, err := monitorName(ended.Process.Pid)
+	check(t, err)
+	abandoned := filepath.Join(parent, cgroupPrefix+monitor+"-1")
 	check(t, os.Mkdir(abandoned, 0o755))
+	// Beginning with another digit, its namespace is not this one.
+	another := filepath.Join(parent, cgroupPrefix+"1"+monitor+"-1")
+	check(t, os.Mkdir(another, 0o755))
 	used, err := makeCgroup()
 	check(t, err)
 	New(Options{})
 	if _, err := os.Stat(abandoned); err == nil {
 		t.Error("the cgroup of a monitor that has ended is left")
+	}
+	if err := os.Remove(another); err != nil {
+		t.Errorf("the cgroup of a monitor in another PID namespace: %v", err)
 	}
 	if err := os.Remove(used); err != nil {
 		t.Errorf("the cgroup of a running monitor: %v", err)

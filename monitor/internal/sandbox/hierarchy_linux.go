@@ -99,12 +99,16 @@ func enable(controller, parent string) error {
 }
 
 func moveToLeaf(controller, parent string) error {
-	leaf := filepath.Join(parent, leafPrefix+strconv.Itoa(os.Getpid()))
+	monitor, err := monitorName(os.Getpid())
+	if err != nil {
+		return err
+	}
+	leaf := filepath.Join(parent, leafPrefix+monitor)
 	if err := os.Mkdir(leaf, 0o755); err != nil { //nolint:gosec // as the kernel's own directories
 		return err
 	}
 	// An earlier monitor may have left it enabled: the leaf could then not be entered, either.
-	err := writeWord(subtreeFile(parent), "-"+controller)
+	err = writeWord(subtreeFile(parent), "-"+controller)
 	if err == nil {
 		err = enterCgroup(leaf)
 	}
