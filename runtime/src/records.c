@@ -40,6 +40,20 @@ shai_decode_head(struct shai_bytes record, int type, void *head, size_t head_siz
 	return NULL;
 }
 
+const char *
+shai_decode_reply(struct shai_bytes record, int type, uint64_t sequence, void *out, size_t size)
+{
+	const char *problem = shai_decode_head(record, type, out, size);
+	struct shai_header header;
+
+	if (problem != NULL)
+		return problem;
+	if (record.length != size)
+		return "longer than its type";
+	memcpy(&header, record.start, sizeof(header));
+	return header.sequence == sequence ? NULL : "another request's sequence";
+}
+
 /*
  * The text must end with a NUL and have only NULs after it: otherwise two readers
  * could see two texts.
@@ -197,14 +211,10 @@ const char *
 shai_decode_opened(
     struct shai_bytes record, uint64_t sequence, uint32_t asked, struct shai_opened *out)
 {
-	const char *problem = shai_decode_head(record, SHAI_OPENED, out, sizeof(*out));
+	const char *problem = shai_decode_reply(record, SHAI_OPENED, sequence, out, sizeof(*out));
 
 	if (problem != NULL)
 		return problem;
-	if (record.length != sizeof(*out))
-		return "longer than its type";
-	if (out->header.sequence != sequence)
-		return "another request's sequence";
 	if (out->count != asked || out->reserved != 0)
 		return "a count that differs from the request's";
 	for (uint32_t i = 0; i < SHAI_BATCH_MAX; i++)

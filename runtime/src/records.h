@@ -53,6 +53,10 @@ const char *shai_decode_transfer(
  */
 const char *shai_decode_head(struct shai_bytes record, int type, void *head, size_t head_size);
 
+/* As shai_decode_head, for a record that is nothing but its head and answers a request. */
+const char *shai_decode_reply(
+    struct shai_bytes record, int type, uint64_t sequence, void *out, size_t size);
+
 /* Fills in a record's header. type is one of the enumerations of types. */
 void shai_encode_header(struct shai_header *header, int type, size_t size, uint64_t sequence);
 

@@ -44,14 +44,10 @@ check_numbers(const struct shai_placed *placed)
 const char *
 shai_decode_placed(struct shai_bytes record, uint64_t sequence, struct shai_placed *out)
 {
-	const char *problem = shai_decode_head(record, SHAI_PLACED, out, sizeof(*out));
+	const char *problem = shai_decode_reply(record, SHAI_PLACED, sequence, out, sizeof(*out));
 
 	if (problem != NULL)
 		return problem;
-	if (record.length != sizeof(*out))
-		return "longer than its type";
-	if (out->header.sequence != sequence)
-		return "another request's sequence";
 	if (out->status < 0)
 		return "an impossible status";
 	if (out->count > SHAI_PLACED_MAX || out->reserved != 0)
@@ -62,14 +58,10 @@ shai_decode_placed(struct shai_bytes record, uint64_t sequence, struct shai_plac
 const char *
 shai_decode_place(struct shai_bytes record, uint64_t sequence, struct shai_place *out)
 {
-	const char *problem = shai_decode_head(record, SHAI_PLACE, out, sizeof(*out));
+	const char *problem = shai_decode_reply(record, SHAI_PLACE, sequence, out, sizeof(*out));
 
 	if (problem != NULL)
 		return problem;
-	if (record.length != sizeof(*out))
-		return "longer than its type";
-	if (out->header.sequence != sequence)
-		return "another request's sequence";
 	if (out->count == 0 || out->count > SHAI_PLACE_MAX || out->reserved != 0)
 		return "an impossible count";
 	for (uint32_t i = 0; i < SHAI_PLACE_MAX; i++)
