@@ -80,6 +80,10 @@ build/syse/syse.jar: $(call files,syse/java) scripts/maven.sh | setup
 	$(STEP) syse.jar scripts/maven.sh -DskipTests package
 	@touch $@
 
+# Packages of the pages: charts, and what tests of accessibility run in the browser.
+dashboards/web/node_modules/.package-lock.json: dashboards/web/package-lock.json | setup
+	$(STEP) 'packages of the pages' npm --prefix dashboards/web ci --ignore-scripts
+
 # The module is compiled but not linked, because only a kernel has its symbols.
 .PHONY: freebsd
 freebsd: build/freebsd/x86_64/shai build/freebsd/aarch64/shai ## Cross-build module objects, libshai, front end and monitor for FreeBSD

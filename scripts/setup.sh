@@ -58,6 +58,10 @@ libclang-rt-dev     /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a
 clang-format        clang-format
 shellcheck          shellcheck
 python3-venv        /usr/share/python-wheels
+prometheus          promtool
+chromium            chromium
+chromium-driver     chromedriver
+npm                 npm
 "
 
 missing_packages() {
@@ -71,8 +75,8 @@ missing_packages() {
   done <<<"$PACKAGES"
 }
 
-# The demo runs a Redis of its own on a private socket, and the tests an sshd of
-# their own: the packages must neither start nor enable a system service.
+# The demo runs a Redis and a Prometheus of its own, and the tests an sshd of their
+# own: the packages must neither start nor enable a system service.
 keep_services_down() {
   local policy=/usr/sbin/policy-rc.d
   [[ -e $policy ]] && return
@@ -105,6 +109,7 @@ install_packages() {
     case $package in
       redis-server) disable_service redis-server ;;
       openssh-server) disable_service ssh ;;
+      prometheus) disable_service prometheus ;;
     esac
   done
 }
