@@ -39,6 +39,7 @@ var layers = [][]string{
 	{"internal/manifest"},
 	{"internal/wire", "internal/pattern", "internal/kvcommand"},
 	{"policy"},
+	{"internal/look"},
 	{"internal/bug", "internal/codec", "internal/shellword", "internal/waiting"}, // the last for tests
 }
 
