@@ -2,12 +2,14 @@
 """The operator's command line.
 
 python -m shai_operator run --images DIR
+python -m shai_operator metrics --output json
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import socket
@@ -21,6 +23,7 @@ import kopf
 from shai_operator import assembly
 from shai_operator.cluster.client import ClusterError
 from shai_operator.control.settings import Settings, SettingsError, check
+from shai_operator.metrics import declared
 from shai_operator.monitors.client import MonitorError
 from shai_operator.providers import directories
 
@@ -57,12 +60,21 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--log-format", choices=_FORMATS, default="text")
     run.add_argument("--verbose", action="store_true", help="log every request")
+    listing = commands.add_parser("metrics", help="list the operator's metrics", description="Lists the metrics.")
+    listing.add_argument("--output", choices=("text", "json"), default="text")
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 0 after a clean stop, 1 when something that it needs is missing."""
     options = parser().parse_args(arguments)
+    if options.command == "metrics":
+        print(json.dumps(declared.as_json(), indent=2) if options.output == "json" else declared.as_text())
+        return 0
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     kopf.configure(verbose=options.verbose, log_format=_FORMATS[options.log_format])
     if not options.verbose:
         for chatty in ("httpx2", "aiohttp.access", "kopf.objects"):  # a line for every request, and for every event

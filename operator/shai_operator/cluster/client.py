@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 from lightkube import ApiError, AsyncClient
 from lightkube.types import PatchType
-from prometheus_client import Counter
 
 from shai_operator.cluster.resources import RESOURCES, WITHOUT_NAMESPACE
+from shai_operator.metrics.counted import API_REQUESTS
 from shai_operator.reconcile.objects import FINALIZER, Reference, finalizers, reference, uid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shai_operator.reconcile.objects import Object
-
-REQUESTS = Counter(
-    "shai_operator_api_requests_total", "Requests to the API server, by verb and kind.", ["verb", "kind"]
-)
 
 _NOT_FOUND, _CONFLICT, _INVALID = 404, 409, 422
 
@@ -58,7 +54,7 @@ class Cluster:
         self, kind: str, namespace: str | None = None, labels: Mapping[str, str] | None = None
     ) -> list[dict[str, Any]]:
         """List the objects of a kind with these labels, in one namespace or (None) in all."""
-        REQUESTS.labels("list", kind).inc()
+        API_REQUESTS.labels("list", kind).inc()
         scope: dict[str, Any] = {} if kind in WITHOUT_NAMESPACE else {"namespace": namespace or "*"}
         if labels:
             scope["labels"] = dict(labels)
@@ -149,7 +145,7 @@ class Cluster:
         )
 
     async def _send(self, verb: str, ref: Reference, request: Any, *arguments: Any, **options: Any) -> Any:
-        REQUESTS.labels(verb, ref.kind).inc()
+        API_REQUESTS.labels(verb, ref.kind).inc()
         try:
             return await request(*arguments, **options)
         except ApiError as error:

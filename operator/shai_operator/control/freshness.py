@@ -13,9 +13,8 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from prometheus_client import Gauge
-
 from shai_operator.cluster.client import ClusterError
+from shai_operator.metrics.counted import WATCH_LAG
 from shai_operator.reconcile.objects import PLURALS, reference
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 _GONE = 0
 """Version of an object that is no longer in the list."""
-_LAG = Gauge("shai_operator_watch_lag_seconds", "For how long a watch has been behind the API server.", ["kind"])
 
 
 class Freshness:
@@ -85,7 +83,7 @@ class Freshness:
             _LOGGER.warning("the watch of %s is behind the API server", kind)
         else:
             self._since.pop(kind, None)
-        _LAG.labels(kind).set(time.monotonic() - self._since[kind] if kind in self._since else 0.0)
+        WATCH_LAG.labels(kind).set(time.monotonic() - self._since[kind] if kind in self._since else 0.0)
 
 
 def _version(obj: Object) -> int:

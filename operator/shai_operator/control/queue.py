@@ -15,7 +15,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from prometheus_client import Counter, Gauge, Histogram
+from shai_operator.metrics.counted import QUEUE_DEPTH, RECONCILE_ERRORS, RECONCILE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,10 +26,6 @@ _LOGGER = logging.getLogger(__name__)
 
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 60.0
-
-_SECONDS = Histogram("shai_operator_reconcile_seconds", "Time of one reconciliation, by kind.", ["kind"])
-_ERRORS = Counter("shai_operator_reconcile_errors_total", "Reconciliations that failed and are repeated.", ["kind"])
-_DEPTH = Gauge("shai_operator_queue_depth", "Things that wait to be reconciled.")
 
 
 class WorkQueue:
@@ -56,7 +52,7 @@ class WorkQueue:
         elif ref not in self._waiting:
             self._waiting.add(ref)
             self._ready.put_nowait(ref)
-            _DEPTH.set(len(self._waiting))
+            QUEUE_DEPTH.set(len(self._waiting))
 
     def add_after(self, ref: Reference, seconds: float) -> None:
         """Reconcile an object after a delay; of several delays, the one that ends first counts."""
@@ -83,7 +79,7 @@ class WorkQueue:
             ref = await self._ready.get()
             self._waiting.discard(ref)
             self._running.add(ref)
-            _DEPTH.set(len(self._waiting))
+            QUEUE_DEPTH.set(len(self._waiting))
             try:
                 await self._look(ref)
             finally:
@@ -98,7 +94,7 @@ class WorkQueue:
             seconds = await self._reconcile(ref)
         except Exception:  # the failure of one object must not stop the others: it is logged, counted and repeated
             delay = self._delay(ref)
-            _ERRORS.labels(ref.kind).inc()
+            RECONCILE_ERRORS.labels(ref.kind).inc()
             _LOGGER.exception("reconcile %s failed; again in %.1f s", ref, delay, extra={"object": str(ref)})
             self.add_after(ref, delay)
         else:
@@ -106,7 +102,7 @@ class WorkQueue:
             if seconds is not None:
                 self.add_after(ref, seconds)
         finally:
-            _SECONDS.labels(ref.kind).observe(time.monotonic() - started)
+            RECONCILE_SECONDS.labels(ref.kind).observe(time.monotonic() - started)
 
     def _delay(self, ref: Reference) -> float:
         failures = self._failures[ref] = self._failures.get(ref, 0) + 1
