@@ -117,7 +117,7 @@ bench-session: build-image ## Measure what a session costs (SESSION='--rounds 3 
 # they nor the suites of C and Java use all processors. Suites call make by its name:
 # make -n executes lines that contain its variable. So -j does not reach them.
 .PHONY: test
-test: build ## Run every test of every language
+test: build dashboards/web/node_modules/.package-lock.json ## Run every test of every language
 	@scripts/suites.sh test \
 	  --show monitor 'scripts/go-test.sh monitor -timeout=30m ./...' \
 	  --beside --show devcluster 'scripts/go-test.sh devcluster -count=1 -timeout=30m ./...' \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Fixtures for tests with an API server. One serves a whole session: tests use namespaces of their own."""
+"""Fixtures for tests with an API server or a browser. One API server serves a session: tests use namespaces."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from testing import browser as browsers
 from testing import cluster as clusters
+from testing.pictures import Gallery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+    from testing.browser import Browser
     from testing.cluster import Cluster
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of tests with golden files."""
+    parser.addoption("--rewrite", action="store_true", help="rewrite golden files and pictures instead of comparing")
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +49,17 @@ def new_namespace(devcluster: Cluster) -> Callable[[], str]:
 def namespace(new_namespace: Callable[[], str]) -> str:
     """Make a namespace for one test."""
     return new_namespace()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    """Start a browser; errors on the console and requests that leave the machine fail the test."""
+    with browsers.running(tmp_path) as running:
+        yield running
+        assert running.faults() == []
+
+
+@pytest.fixture
+def gallery(request: pytest.FixtureRequest, tmp_path: Path) -> Gallery:
+    """Return the pictures of the test's folder."""
+    return Gallery(request.path.parent / "pictures", tmp_path, bool(request.config.getoption("--rewrite")))

@@ -50,7 +50,3 @@ def member(tmp_path: Path) -> Iterator[ServingMember]:
         for pid in left_over(str(tmp_path)):  # tasks that are just ending, or after a failed test
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite", action="store_true", help="rewrite golden files instead of comparing")
