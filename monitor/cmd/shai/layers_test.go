@@ -25,7 +25,7 @@ const module = "shai.dev/monitor"
 // the test, so that a new one gets its place.
 var layers = [][]string{
 	{"cmd/shai"},
-	{"internal/monitor"},
+	{"internal/monitor", "internal/top"},
 	{"internal/monitor/api/apitest"}, // for tests
 	{"internal/monitor/api"},
 	{"internal/pipeline"},

@@ -99,7 +99,8 @@ with "shai status", "shai explain" and "shai audit".`,
 		p.applyCommand(), p.compareCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(),
 		p.policyCommand(),
 		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.pipelineCommand(), p.taskCommand(),
-		p.statusCommand(), p.restoreCommand(), p.validateCommand(), p.keyValueCommand(), p.versionCommand(),
+		p.statusCommand(), p.topCommand(), p.restoreCommand(), p.validateCommand(), p.keyValueCommand(),
+		p.versionCommand(),
 	)
 	return root
 }

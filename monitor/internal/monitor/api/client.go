@@ -35,6 +35,9 @@ type Client struct {
 
 var _ Calls = (*Client)(nil)
 
+// maxMetrics limits what a client reads of a monitor's metrics, in bytes.
+const maxMetrics = 64 << 20
+
 // Connect makes a client. It connects only when it sends the first request.
 func Connect(target Target) (*Client, error) {
 	if target.Server == "" {
@@ -197,6 +200,23 @@ func (c *Client) task(ctx context.Context, pipeline, task, verb string) (TaskSta
 // Analyze implements [Calls].
 func (c *Client) Analyze(ctx context.Context, request AnalyzeRequest, progress func(Progress)) (Analysis, error) {
 	return follow[analysisLine](ctx, c, "/v1/analyses", request, progress)
+}
+
+// Metrics returns the monitor's metrics in Prometheus' text format.
+func (c *Client) Metrics(ctx context.Context) ([]byte, error) {
+	content, err := c.send(ctx, http.MethodGet, "/metrics", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	text, err := io.ReadAll(io.LimitReader(content, maxMetrics+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the monitor's metrics: %w", err)
+	}
+	if len(text) > maxMetrics {
+		return nil, fmt.Errorf("read the monitor's metrics: they are larger than %d bytes", maxMetrics)
+	}
+	return text, nil
 }
 
 // Query reads the monitor's audit log, as [audit.Log.Query] does.

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"shai.dev/monitor/internal/audit"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/internal/monitor/api/apitest"
+	"shai.dev/monitor/internal/top"
+)
+
+func sampleAt(t *testing.T, seconds int, status api.Status, metrics string) top.Sample {
+	t.Helper()
+	made, err := top.NewSample(apitest.Began.Add(time.Duration(seconds)*time.Second), status, []byte(metrics))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// screen returns a screen that has seen two samples, of a pipeline, task and user with
+// these names.
+func screen(t *testing.T, name string) *topScreen {
+	t.Helper()
+	status := api.Status{Version: "test", Ready: true, Pipelines: []api.PipelineStatus{{
+		Name: name, Mode: "shai", SessionTotal: 1,
+		Tasks:    []api.TaskStatus{{Name: name, State: "Running", Enforcement: "full"}},
+		Sessions: []api.SessionStatus{{Principal: name, Task: name, Mode: "shai", Region: name, Since: apitest.Began}},
+	}}}
+	s := &topScreen{interval: time.Hour, last: sampleAt(t, 0, status, ""), following: true, width: 80}
+	label := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(name)
+	s.Update(sampled{sampleAt(t, 1, status,
+		"# TYPE shai_native_opens_total counter\nshai_native_opens_total{pipeline=\""+label+"\"} 1234\n")})
+	denial := audit.Event{Instance: name, Operation: "open", Conduit: name, Reason: name}
+	s.Update(deniedNow(audit.Record{Event: denial}))
+	return s
+}
+
+func TestTopFitsEightyColumns(t *testing.T) {
+	long, wide := strings.Repeat("n", 64<<10), strings.Repeat("犬", 25)
+	for _, name := range []string{"syse", long, wide, "a\nb\x1b[2J\u202e"} {
+		shown := ansi.Strip(screen(t, name).View().Content)
+		for line := range strings.Lines(shown) {
+			line = strings.TrimSuffix(line, "\n")
+			if width := ansi.StringWidth(line); width > 80 {
+				t.Errorf("%.10q: %d cells: %q", name, width, line)
+			}
+			if strings.ContainsAny(line, "\x1b\u202e") {
+				t.Errorf("%.10q: a name controls the terminal: %q", name, line)
+			}
+		}
+		if !strings.Contains(shown, "1 234") {
+			t.Errorf("%.10q: the opens are not shown:\n%s", name, shown)
+		}
+	}
+}
+
+func TestTopFitsTheWindow(t *testing.T) {
+	s := screen(t, "syse")
+	s.Update(tea.WindowSizeMsg{Width: 100, Height: 10})
+	s.Update(failed{errors.New("the monitor went away")})
+	shown := strings.Split(ansi.Strip(s.View().Content), "\n")
+	last := strings.Join(shown[len(shown)-2:], "; ")
+	if len(shown) > 10 || last != "the monitor went away; q ends, space pauses" {
+		t.Errorf("%d lines:\n%s", len(shown), strings.Join(shown, "\n"))
+	}
+}
+
+func TestTopPauses(t *testing.T) {
+	s := screen(t, "syse")
+	before := s.View().Content
+	s.Update(tea.KeyPressMsg{Code: tea.KeySpace, Text: " "})
+	s.Update(sampled{sampleAt(t, 2, api.Status{Version: "other"}, "")})
+	after := s.View().Content
+	if strings.Contains(after, "other") || !strings.Contains(after, "paused") || before == after {
+		t.Errorf("paused:\n%s", ansi.Strip(after))
+	}
+	s.Update(tea.KeyPressMsg{Code: tea.KeySpace, Text: " "})
+	s.Update(sampled{sampleAt(t, 3, api.Status{Version: "other"}, "")})
+	if !strings.Contains(s.View().Content, "other") {
+		t.Error("it does not go on")
+	}
+}
+
+// After the monitor was away, the screen follows its denials again.
+func TestTopFollowsAgain(t *testing.T) {
+	s := screen(t, "syse")
+	s.Update(unfollowed{})
+	if strings.Contains(s.View().Content, "LAST DENIALS") {
+		t.Error("it shows denials that may be out of date")
+	}
+	if s.Update(sampled{sampleAt(t, 2, api.Status{}, "")}); !s.following {
+		t.Error("it does not follow")
+	}
+}
