@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Every file that is written from the query table and the boards."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dashboards import colours
+from dashboards.boards import ALL
+from dashboards.grafana.boards import document
+from dashboards.queries import overhead
+
+if TYPE_CHECKING:
+    from dashboards.model import Panel
+
+ROOT = Path(__file__).resolve().parents[1]
+GENERATED = ROOT / "dashboards" / "generated"
+
+
+def _panel(panel: Panel) -> dict[str, Any]:
+    """Return what `shai report` needs to draw a panel."""
+    return {
+        "id": panel.id,
+        "title": panel.title,
+        "description": panel.description,
+        "unit": panel.unit,
+        "kind": panel.kind.value,
+        "instant": panel.kind.instant,
+        "stacked": panel.stacked,
+        "colours": panel.colours,
+        "across": panel.across,
+        "by": panel.by,
+        "columns": [{"label": column.label, "title": column.title} for column in panel.columns],
+        "queries": [
+            {"expr": query.expr, "legend": query.legend, "unit": query.unit or panel.unit} for query in panel.queries
+        ],
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def files() -> dict[Path, str]:
+    """Return the content of every generated file."""
+    made = {GENERATED / f"{board.uid}.json": _json(document(board)) for board in ALL}
+    made[GENERATED / "queries.json"] = _json(
+        {"colours": colours.table(), "panels": [_panel(panel) for panel in overhead.PANELS]}
+    )
+    return made
+
+
+def write(*, check: bool) -> int:
+    """Write the files, or print which of them are not up to date. Return an exit code."""
+    made = files()
+    stale = {path: text for path, text in made.items() if not path.exists() or path.read_text() != text}
+    abandoned = sorted(set(GENERATED.rglob("*.*")) - set(made))
+    for path in abandoned:
+        if check:
+            print(f"{path.relative_to(ROOT)} is of no board: run make dashboards", file=sys.stderr)
+        else:
+            path.unlink()
+            print(f"removed {path.relative_to(ROOT)}")
+    for path, text in stale.items():
+        if check:
+            print(f"{path.relative_to(ROOT)} is not what dashboards/ says: run make dashboards", file=sys.stderr)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            print(f"wrote {path.relative_to(ROOT)}")
+    return 1 if check and (stale or abandoned) else 0

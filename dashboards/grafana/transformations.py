@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What Grafana does to the results of a panel before it draws them."""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+from typing import TYPE_CHECKING
+
+from grafana_foundation_sdk.models.dashboard import DataTransformerConfig
+
+if TYPE_CHECKING:
+    from dashboards.model import Panel
+
+
+def value(panel: Panel, letter: str) -> str:
+    """Return the name that Grafana gives to a query's values."""
+    return "Value" if len(panel.queries) == 1 else f"Value #{letter}"
+
+
+def of_table(panel: Panel) -> list[DataTransformerConfig]:
+    """Join the queries' rows by their labels, then name and order the columns."""
+    renamed = {column.label: column.title for column in panel.columns}
+    for letter, query in zip(ascii_uppercase, panel.queries, strict=False):
+        renamed[value(panel, letter)] = query.legend
+    joined = [DataTransformerConfig("merge", options={})] if len(panel.queries) > 1 else []
+    return [
+        *joined,
+        DataTransformerConfig(
+            "organize",
+            options={
+                "excludeByName": {"Time": True},
+                "indexByName": {name: place for place, name in enumerate(renamed)},
+                "renameByName": renamed,
+            },
+        ),
+    ]
+
+
+def axis(panel: Panel) -> str:
+    """Return the field with the groups of bars, as groupingToMatrix names it."""
+    return f"{panel.across}\\{panel.by}"
+
+
+def of_bars(panel: Panel) -> list[DataTransformerConfig]:
+    """Order the groups by number, and make a column for each bar."""
+    return [
+        DataTransformerConfig(
+            "convertFieldType",
+            options={"conversions": [{"targetField": panel.across, "destinationType": "number"}]},
+        ),
+        DataTransformerConfig("sortBy", options={"fields": {}, "sort": [{"field": panel.across}]}),
+        DataTransformerConfig(
+            "groupingToMatrix",
+            options={"columnField": panel.by, "rowField": panel.across, "valueField": value(panel, "A")},
+        ),
+    ]
+
+
+def of_flow(panel: Panel) -> list[DataTransformerConfig]:
+    """Give the values the name that the panel looks for.
+
+    It looks for names of fields and not for the names that they are shown by, so renaming does not do.
+    """
+    values = [value(panel, letter) for letter, _ in zip(ascii_uppercase, panel.queries, strict=False)]
+    return [
+        DataTransformerConfig(
+            "calculateField",
+            options={
+                "mode": "reduceRow",
+                "reduce": {"include": values, "reducer": "sum"},
+                "alias": "mainstat",
+                "replaceFields": False,
+            },
+        )
+    ]

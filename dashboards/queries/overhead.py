@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Overhead: what enforcement costs, and what it stops. `shai report` draws the same panels."""
+
+from __future__ import annotations
+
+from dashboards.model import Column, Kind, Limit, Panel, Query
+from dashboards.queries.selectors import LOAD, MEASURED, MEMBER, NEWEST, PIPELINE
+
+_ADDED = "shai_benchmark_cpu_added_seconds_per_"
+
+
+def _added(per: str, bound: str) -> str:
+    """Return the added CPU time of the newest Benchmark: its value, or an end of its interval."""
+    return f'max by (mode) ({_ADDED}{per}{{{MEASURED},bound="{bound}"}}{NEWEST})'
+
+
+def _measured(metric: str, also: str = "") -> str:
+    """Return a figure of the newest Benchmark, by session length and mode."""
+    return f"max by (session_length, mode) (shai_benchmark_{metric}{{{MEASURED}{also}}}{NEWEST})"
+
+
+def _quantile(quantile: float) -> Query:
+    expr = f"sum by (le, mode) (rate(shai_load_query_seconds_bucket{{{LOAD}}}[$__rate_interval]))"
+    return Query(f"histogram_quantile({quantile}, {expr})", f"{{{{mode}}}} p{quantile * 100:g}")
+
+
+_OWN = (
+    f'sum(rate(shai_cpu_seconds_total{{{PIPELINE},part="supervisor"}}[$__rate_interval]))',
+    f'sum(rate(process_cpu_seconds_total{{job="shai-monitor",{MEMBER}}}[$__rate_interval]))',
+)
+_SESSIONS = f'sum(rate(shai_sessions_total{{{PIPELINE},mode=~"$mode"}}[$__rate_interval]))'
+
+PANELS = (
+    Panel(
+        "added-session",
+        "CPU added per session",
+        "CPU time that a session costs more than without enforcement, by mode, as the newest Benchmark of each "
+        "pipeline measured it.",
+        Kind.STAT,
+        "s",
+        (
+            Query(
+                f'max by (mode) ({_ADDED}session{{{MEASURED},mode!~"baseline|control",bound="value"}}{NEWEST})',
+                "{{mode}}",
+            ),
+        ),
+        colours="modes",
+    ),
+    Panel(
+        "added-query",
+        "CPU added per query",
+        "CPU time that a query costs more than without enforcement, by mode, as the newest Benchmark of each pipeline "
+        "measured it.",
+        Kind.STAT,
+        "s",
+        (
+            Query(
+                f'max by (mode) ({_ADDED}query{{{MEASURED},mode!~"baseline|control",bound="value"}}{NEWEST})',
+                "{{mode}}",
+            ),
+        ),
+        colours="modes",
+    ),
+    Panel(
+        "share",
+        "Enforcement's share of CPU",
+        "Of the CPU time that the pipelines and their enforcement take now: the part of supervisors and monitors. "
+        "It needs no Benchmark. It does not have what the kernel adds to each system call of a task.",
+        Kind.STAT,
+        "percentunit",
+        (
+            Query(
+                f"({_OWN[0]} + {_OWN[1]}) / "
+                f"(sum(rate(shai_cpu_seconds_total{{{PIPELINE}}}[$__rate_interval])) + {_OWN[1]})",
+                "share",
+            ),
+        ),
+        limits=(Limit(0, "good"), Limit(0.2, "warning"), Limit(0.5, "bad")),
+        decimals=1,
+    ),
+    Panel(
+        "refused",
+        "Accesses refused",
+        "Accesses that were refused in the chosen range.",
+        Kind.STAT,
+        "short",
+        (Query(f"sum(increase(shai_denials_total{{{PIPELINE}}}[$__range]))", "refused"),),
+        limits=(Limit(0, "neutral"),),
+        decimals=0,
+    ),
+    Panel(
+        "would-refuse",
+        "Accesses that would be refused",
+        "Accesses in the chosen range that were allowed only because the policy that forbids them is in mode Audit or "
+        "Warn.",
+        Kind.STAT,
+        "short",
+        (Query(f"sum(increase(shai_would_deny_total{{{PIPELINE}}}[$__range])) or vector(0)", "would be refused"),),
+        limits=(Limit(0, "good"), Limit(1, "warning")),
+        decimals=0,
+    ),
+    Panel(
+        "active",
+        "Sessions now",
+        "Sessions that are open now.",
+        Kind.STAT,
+        "short",
+        (Query(f"sum(shai_sessions_active{{{PIPELINE}}})", "sessions"),),
+        limits=(Limit(0, "neutral"),),
+        decimals=0,
+    ),
+    Panel(
+        "overhead",
+        "Throughput overhead by session length, and the paper's",
+        "Lost throughput compared with mode baseline, by queries per session (0: one session for the whole run). "
+        "“paper” is Table I of the paper. Its queries cost about 100 times as much CPU: the same added cost is a larger "
+        "share here.",
+        Kind.BAR,
+        "percentunit",
+        (
+            Query(
+                _measured("throughput_overhead_ratio", ',bound="value"')
+                + " or label_replace(max by (session_length, mode) (shai_benchmark_paper_throughput_overhead_ratio{"
+                + MEASURED
+                + "}"
+                + NEWEST
+                + '), "mode", "paper: $1", "mode", "(.*)")'
+            ),
+        ),
+        across="session_length",
+        by="mode",
+        colours="modes",
+    ),
+    Panel(
+        "added",
+        "CPU that enforcement adds, with its interval",
+        "CPU time that a mode adds to a session and to a query, and the interval that holds it with 95 % confidence. "
+        "An interval that includes zero is below the noise. “control” is a second installation without enforcement: "
+        "what it differs by cannot be told from a cost.",
+        Kind.TABLE,
+        "s",
+        (
+            Query(_added("session", "value"), "per session"),
+            Query(_added("session", "low"), "from"),
+            Query(_added("session", "high"), "to"),
+            Query(_added("query", "value"), "per query"),
+            Query(_added("query", "low"), "from "),
+            Query(_added("query", "high"), "to "),
+        ),
+        columns=(Column("mode", "mode"),),
+    ),
+    Panel(
+        "throughput",
+        "Queries per second, by mode",
+        "Queries that the load generator had answered, by the mode that the pipeline was in. Empty without a load "
+        "generator.",
+        Kind.TIMESERIES,
+        "reqps",
+        (Query(f'sum by (mode) (rate(shai_load_queries_total{{{LOAD},result="ok"}}[$__rate_interval]))', "{{mode}}"),),
+        colours="modes",
+    ),
+    Panel(
+        "latency",
+        "Latency of a query, by mode",
+        "Time from the request to the whole answer as the load generator saw it: median and 99th percentile.",
+        Kind.TIMESERIES,
+        "s",
+        (_quantile(0.5), _quantile(0.99)),
+        colours="modes",
+    ),
+    Panel(
+        "cpu-session",
+        "CPU per session, by part",
+        "CPU time of tasks, their supervisors and the monitors, divided by the sessions that ended. What supervisors "
+        "and monitors take is the cost of enforcement; the kernel's own part is in the tasks' time.",
+        Kind.TIMESERIES,
+        "s",
+        (
+            Query(
+                f'sum(rate(shai_cpu_seconds_total{{{PIPELINE},part="task"}}[$__rate_interval])) / {_SESSIONS}', "task"
+            ),
+            Query(f"{_OWN[0]} / {_SESSIONS}", "supervisor"),
+            Query(f"{_OWN[1]} / {_SESSIONS}", "monitor"),
+        ),
+        colours="paths",
+        stacked=True,
+    ),
+    Panel(
+        "opens",
+        "Opens per second, by who answered",
+        "native: the kernel alone, by the capability set (as the workers say it; no evidence). supervisor: from what "
+        "was decided ahead. monitor: decided when it was asked for.",
+        Kind.TIMESERIES,
+        "ops",
+        (
+            Query(f"sum(rate(shai_native_opens_total{{{PIPELINE}}}[$__rate_interval]))", "native"),
+            Query(f"sum by (path) (rate(shai_opens_total{{{PIPELINE}}}[$__rate_interval]))", "{{path}}"),
+        ),
+        colours="paths",
+        stacked=True,
+    ),
+    Panel(
+        "stopped",
+        "Refused per second, by reason",
+        "Accesses that were refused, by why. The board Policies and denials says who and what.",
+        Kind.TIMESERIES,
+        "ops",
+        (Query(f"sum by (reason) (rate(shai_denials_total{{{PIPELINE}}}[$__rate_interval]))", "{{reason}}"),),
+        stacked=True,
+    ),
+    Panel(
+        "sessions",
+        "Sessions per second, by what was foreseen",
+        "analyzed: the session got a capability set that was ready. mispredicted: something differed from what was "
+        "expected, so the monitor decides. refused: no session began.",
+        Kind.TIMESERIES,
+        "ops",
+        (Query(f"sum by (result) (rate(shai_session_bindings_total{{{PIPELINE}}}[$__rate_interval]))", "{{result}}"),),
+        colours="outcomes",
+        stacked=True,
+    ),
+    Panel(
+        "measured",
+        "Each mode beside baseline",
+        "Figures of the newest Benchmark of each pipeline, by queries per session (0: one session for the whole run).",
+        Kind.TABLE,
+        "short",
+        (
+            Query(_measured("queries_per_second"), "queries/s", "reqps"),
+            Query(_measured("cpu_seconds_per_query"), "CPU per query", "s"),
+            Query(_measured("cpu_overhead_ratio", ',bound="value"'), "CPU overhead", "percentunit"),
+            Query(_measured("throughput_overhead_ratio", ',bound="value"'), "throughput overhead", "percentunit"),
+            Query(_measured("paper_throughput_overhead_ratio"), "paper", "percentunit"),
+            Query(_measured("latency_seconds", ',quantile="0.5"'), "p50", "s"),
+            Query(_measured("latency_seconds", ',quantile="0.99"'), "p99", "s"),
+            Query(_measured("interceptions_per_session"), "interceptions per session", "short"),
+        ),
+        columns=(Column("session_length", "queries per session"), Column("mode", "mode")),
+    ),
+    Panel(
+        "policies",
+        "What was stopped, by policy",
+        "Refused accesses in the chosen range. Policy: the policy that decided, empty if none did.",
+        Kind.TABLE,
+        "short",
+        (
+            Query(
+                "sort_desc(sum by (pipeline, policy, reason) "
+                f"(increase(shai_denials_total{{{PIPELINE}}}[$__range])) > 0)",
+                "refused",
+            ),
+        ),
+        columns=(Column("pipeline", "pipeline", "policies"), Column("policy", "policy"), Column("reason", "reason")),
+        decimals=0,
+    ),
+)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Label matchers that the queries share.
+
+Every variable matches anything by default, and so also a series without the label: a monitor outside of
+Kubernetes has no namespace and no member.
+"""
+
+from __future__ import annotations
+
+NAMESPACE = 'cluster=~"$cluster",namespace=~"$namespace"'
+"""Objects of Kubernetes: what the operator exports."""
+
+MEMBER = f'{NAMESPACE},member=~"$member"'
+"""Monitors."""
+
+PIPELINE = f'{MEMBER},pipeline=~"$pipeline"'
+"""Pipelines on monitors."""
+
+LOAD = 'cluster=~"$cluster",pipeline=~"$pipeline",mode=~"$mode"'
+"""Load generators, which belong to no member."""
+
+BENCHMARK = f'{NAMESPACE},pipeline=~"$pipeline"'
+"""What Benchmarks measured."""
+
+MEASURED = f'{BENCHMARK},mode=~"$mode"'
+"""What Benchmarks measured in the modes that were chosen."""
+
+NEWEST = (
+    " and on (cluster, namespace, benchmark) topk by (cluster, namespace, pipeline)"
+    f" (1, shai_benchmark_completion_timestamp_seconds{{{BENCHMARK}}})"
+)
+"""Follows a query about Benchmarks: the newest of each pipeline only."""
+
+SUPPLY = {
+    "cluster": "shai_build_info",
+    "namespace": 'shai_build_info{cluster=~"$cluster"}',
+    "pipeline": f"shai_pipeline_mode{{{NAMESPACE}}}",
+    "mode": f"shai_pipeline_mode{{{NAMESPACE}}}",
+    "member": f"shai_build_info{{{NAMESPACE}}}",
+}
+"""Where the values that a board offers come from, by variable."""
