@@ -152,10 +152,15 @@ check: setup ## Run formatters and linters of every language
 	  shellcheck 'git ls-files -z "*.sh" .ci/run | xargs -0 shellcheck' \
 	  yamllint '$(PYTHON) -m yamllint --strict .' \
 	  ansible-lint 'scripts/ansible-lint.sh' \
-	  crds '$(PYTHON) -m crds.generate --check'
+	  crds '$(PYTHON) -m crds.generate --check' \
+	  dashboards '$(PYTHON) -m dashboards generate --check'
 
 $(UV):
 	$(STEP) uv bash -c 'python3 -m venv build/uv && build/uv/bin/python -m pip --quiet install uv==$(UV_VERSION)'
+
+.PHONY: dashboards
+dashboards: setup ## Write the Grafana dashboards again from dashboards/
+	@$(PYTHON) -m dashboards generate
 
 .PHONY: lock
 lock: $(UV) ## Pin the Python packages again from requirements.in

@@ -1,75 +1,84 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One table of labels and colours: boards, report and pages show the same thing in the same colour.
+"""The colours of what is shown: dashboards, report and pages show the same thing in the same colour.
 
-Every colour can be told from a white and from a dark background alike, so there is one value for both themes.
+Pages have the colours of monitor/internal/look/colours.json, which is generated from this table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True)
 class Colour:
-    """How a value of a label is shown."""
+    """A colour on a light and on a dark ground, as #rrggbb."""
 
-    text: str
-    """What a legend calls it."""
-    colour: str
-    """#rrggbb."""
+    light: str
+    dark: str
+
+    @property
+    def either(self) -> str:
+        """A colour for both grounds, between the two: Grafana has one colour for all its themes."""
+        parts = zip(bytes.fromhex(self.light[1:]), bytes.fromhex(self.dark[1:]), strict=True)
+        return "#" + bytes((3 * light + 2 * dark) // 5 for light, dark in parts).hex()
 
 
-GREY, BLUE, AMBER, BROWN = "#7c7f86", "#2a7cd8", "#c27800", "#a35f3c"
-TEAL, VIOLET, MAGENTA, GREEN, RED = "#17868a", "#9062c8", "#c2408f", "#2d8a46", "#d33f3f"
+_GREY, _PALE = Colour("#6a7080", "#9aa3b5"), Colour("#868c99", "#778094")
+_BLUE, _GREEN, _RED, _AMBER = (
+    Colour("#1f62b8", "#6fb1ff"), Colour("#24734a", "#6fcf97"), Colour("#b3261e", "#ff8a7a"),
+    Colour("#b56a00", "#f0a63a"),
+)  # fmt: skip
+_BROWN, _PLUM, _OLIVE, _TEAL = (
+    Colour("#a0522d", "#d98a5f"), Colour("#76306e", "#d08cc8"), Colour("#557a2b", "#a3c76d"),
+    Colour("#17706e", "#5fc4bf"),
+)  # fmt: skip
+_VIOLET, _SAND = Colour("#5a3fb0", "#b09cf5"), Colour("#8c6d1f", "#d8b757")
 
-MODES = {
-    "baseline": Colour("baseline", GREY),
-    "control": Colour("control", TEAL),
-    "dynamic": Colour("dynamic", AMBER),
-    "dynamic-lazy": Colour("dynamic-lazy", BROWN),
-    "audit": Colour("audit", VIOLET),
-    "shai": Colour("shai", BLUE),
-    "paper": Colour("paper", MAGENTA),
+TABLE = {
+    # Modes; control is a second installation in mode baseline, paper what was published.
+    "modes": {
+        "baseline": _GREY,
+        "control": _PALE,
+        "dynamic": _AMBER,
+        "dynamic-lazy": _BROWN,
+        "shai": _BLUE,
+        "audit": _PLUM,
+        "forked": _OLIVE,
+        "process": _TEAL,
+        "paper": _VIOLET,
+    },
+    # How a decision, an analysis, a session or a rollout ended.
+    "results": {
+        "allowed": _GREEN,
+        "refused": _RED,
+        "would-refuse": _AMBER,
+        "granted": _GREEN,
+        "undecided": _SAND,
+        "analyzed": _GREEN,
+        "mispredicted": _SAND,
+        "succeeded": _GREEN,
+        "completed": _GREEN,
+        "failed": _RED,
+        "rolled-back": _AMBER,
+        "cancelled": _GREY,
+    },
+    # Who works on something, and who answers an open: native is the kernel alone.
+    "parts": {
+        "monitor": _BLUE,
+        "supervisor": _VIOLET,
+        "worker": _TEAL,
+        "search": _SAND,
+        "store": _BROWN,
+        "task": _GREY,
+        "native": _OLIVE,
+    },
+    # Parts of a pool during a rollout.
+    "tracks": {"stable": _GREY, "canary": _AMBER},
+    # What a number means, by a panel's limits.
+    "levels": {"good": _GREEN, "warning": _AMBER, "bad": _RED, "neutral": _BLUE},
 }
-"""Modes of enforcement; control is a second installation in mode baseline, paper the published figure."""
-
-PATHS = {
-    "native": Colour("native", BLUE),
-    "supervisor": Colour("supervisor", AMBER),
-    "monitor": Colour("monitor", RED),
-    "task": Colour("task", GREY),
-}
-"""Who answers an access, and whose CPU time it is."""
-
-OUTCOMES = {
-    "allowed": Colour("allowed", BLUE),
-    "granted": Colour("granted", BLUE),
-    "refused": Colour("refused", RED),
-    "undecided": Colour("undecided", AMBER),
-    "would be refused": Colour("would be refused", VIOLET),
-    "analyzed": Colour("analyzed", BLUE),
-    "mispredicted": Colour("mispredicted", AMBER),
-    "succeeded": Colour("succeeded", GREEN),
-    "completed": Colour("completed", GREEN),
-    "failed": Colour("failed", RED),
-    "rolled_back": Colour("rolled back", AMBER),
-    "cancelled": Colour("cancelled", GREY),
-}
-"""How a decision, an analysis or a rollout ended."""
-
-TRACKS = {"stable": Colour("stable", GREY), "canary": Colour("canary", AMBER)}
-"""Parts of a pool during a rollout."""
-
-LEVELS = {"good": GREEN, "warning": AMBER, "bad": RED, "neutral": BLUE}
-"""What a threshold means."""
-
-TABLES = {"modes": MODES, "paths": PATHS, "outcomes": OUTCOMES, "tracks": TRACKS}
 
 
-def table() -> dict[str, object]:
-    """Return the table as JSON has it, for pages."""
-    shown = {
-        name: {value: {"text": colour.text, "colour": colour.colour} for value, colour in colours.items()}
-        for name, colours in TABLES.items()
-    }
-    return shown | {"levels": LEVELS}
+def as_json() -> dict[str, dict[str, dict[str, str]]]:
+    """Return the table as pages read it."""
+    return {group: {name: asdict(colour) for name, colour in colours.items()} for group, colours in TABLE.items()}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ROOT / "dashboards" / "generated"
+BOARDS = GENERATED / "boards"
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
@@ -44,12 +45,22 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
+def _table(colours: dict[str, dict[str, dict[str, str]]]) -> str:
+    """Return groups of colours as JSON, a colour in each line."""
+    groups = (
+        f'  "{group}": {{\n'
+        + ",\n".join(f'    "{name}": {json.dumps(colour)}' for name, colour in members.items())
+        + "\n  }"
+        for group, members in colours.items()
+    )
+    return "{\n" + ",\n".join(groups) + "\n}\n"
+
+
 def files() -> dict[Path, str]:
     """Return the content of every generated file."""
-    made = {GENERATED / f"{board.uid}.json": _json(document(board)) for board in ALL}
-    made[GENERATED / "queries.json"] = _json(
-        {"colours": colours.table(), "panels": [_panel(panel) for panel in overhead.PANELS]}
-    )
+    made = {BOARDS / f"{board.uid}.json": _json(document(board)) for board in ALL}
+    made[GENERATED / "queries.json"] = _json({"panels": [_panel(panel) for panel in overhead.PANELS]})
+    made[ROOT / "monitor" / "internal" / "look" / "colours.json"] = _table(colours.as_json())
     return made
 
 
@@ -57,7 +68,7 @@ def write(*, check: bool) -> int:
     """Write the files, or print which of them are not up to date. Return an exit code."""
     made = files()
     stale = {path: text for path, text in made.items() if not path.exists() or path.read_text() != text}
-    abandoned = sorted(set(GENERATED.rglob("*.*")) - set(made))
+    abandoned = sorted(set(BOARDS.iterdir()) - set(made)) if BOARDS.exists() else []
     for path in abandoned:
         if check:
             print(f"{path.relative_to(ROOT)} is of no board: run make dashboards", file=sys.stderr)

@@ -75,7 +75,7 @@ class Panel:
     across: str = ""
     by: str = ""
     colours: str = ""
-    """Name of the table in dashboards.colours that the results' names are looked up in."""
+    """Group of dashboards.colours in which the results' names are looked up."""
     limits: tuple[Limit, ...] = ()
     states: tuple[tuple[str, str, str], ...] = ()
     """Number, text and level of values that stand for a state."""

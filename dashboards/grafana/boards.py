@@ -53,7 +53,7 @@ def _event(event: Event) -> dict[str, object]:
         "datasource": SOURCE.to_json(),
         "enable": True,
         "hide": False,
-        "iconColor": colours.LEVELS[event.level],
+        "iconColor": colours.TABLE["levels"][event.level].either,
         "expr": event.expr,
         "titleFormat": event.name,
         "textFormat": event.text,

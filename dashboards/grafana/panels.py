@@ -136,10 +136,14 @@ def board_link(board: str, label: str) -> str:
     return f"/d/shai-{board}?${{__url_time_range}}&{value}&${{datasource:queryparam}}&${{cluster:queryparam}}"
 
 
+def _level(name: str) -> str:
+    return colours.TABLE["levels"][name].either
+
+
 def _thresholds(panel: Panel) -> dashboard.ThresholdsConfig:
     first, *others = panel.limits
-    steps = [models.Threshold(None, colours.LEVELS[first.level])]
-    steps += [models.Threshold(limit.value, colours.LEVELS[limit.level]) for limit in others]
+    steps = [models.Threshold(None, _level(first.level))]
+    steps += [models.Threshold(limit.value, _level(limit.level)) for limit in others]
     return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)
 
 
@@ -152,8 +156,8 @@ def _colour(made: Builder, panel: Panel) -> None:
             )
         )
         return
-    for value, known in colours.TABLES[panel.colours].items():
-        fixed = {"mode": "fixed", "fixedColor": known.colour}
+    for value, known in colours.TABLE[panel.colours].items():
+        fixed = {"mode": "fixed", "fixedColor": known.either}
         # dynamic is not the beginning of dynamic-lazy:
         made.override_by_regexp(rf"/^{re.escape(value)}(?![\w-])/", [models.DynamicConfigValue("color", fixed)])
 
@@ -171,7 +175,7 @@ def build(panel: Panel, number: int, place: models.GridPos) -> Builder:
         made.decimals(panel.decimals)
     if panel.states:
         shown = {
-            number: models.ValueMappingResult(text=text, color=colours.LEVELS[level], index=position)
+            number: models.ValueMappingResult(text=text, color=_level(level), index=position)
             for position, (number, text, level) in enumerate(panel.states)
         }
         made.mappings([models.ValueMap(options=shown)])

@@ -113,8 +113,8 @@ PANELS = (
         "overhead",
         "Throughput overhead by session length, and the paper's",
         "Lost throughput compared with mode baseline, by queries per session (0: one session for the whole run). "
-        "“paper” is Table I of the paper. Its queries cost about 100 times as much CPU: the same added cost is a larger "
-        "share here.",
+        "“paper” is Table I of the paper. Its queries cost about 100 times as much CPU: the same added cost is a "
+        "larger share here.",
         Kind.BAR,
         "percentunit",
         (
@@ -182,7 +182,7 @@ PANELS = (
             Query(f"{_OWN[0]} / {_SESSIONS}", "supervisor"),
             Query(f"{_OWN[1]} / {_SESSIONS}", "monitor"),
         ),
-        colours="paths",
+        colours="parts",
         stacked=True,
     ),
     Panel(
@@ -196,7 +196,7 @@ PANELS = (
             Query(f"sum(rate(shai_native_opens_total{{{PIPELINE}}}[$__rate_interval]))", "native"),
             Query(f"sum by (path) (rate(shai_opens_total{{{PIPELINE}}}[$__rate_interval]))", "{{path}}"),
         ),
-        colours="paths",
+        colours="parts",
         stacked=True,
     ),
     Panel(
@@ -216,7 +216,7 @@ PANELS = (
         Kind.TIMESERIES,
         "ops",
         (Query(f"sum by (result) (rate(shai_session_bindings_total{{{PIPELINE}}}[$__rate_interval]))", "{{result}}"),),
-        colours="outcomes",
+        colours="results",
         stacked=True,
     ),
     Panel(
