@@ -3,16 +3,58 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from crds import condition
 from crds.resource import Column, Resource, condition_column
-from crds.schema import distinct, items, moment, name, number, record, rule, text, word
+from crds.schema import distinct, items, keyed, moment, name, number, record, rule, text, word
+
+if TYPE_CHECKING:
+    from crds.schema import Schema
 
 _DAY = 24 * 3600
 _ROWS = 96
+_THRESHOLDS = 16
+_EXPRESSION_LENGTH = 128
+_WORKERS = 16
 
 _STARTED = (
     "!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, "
     "c.type == 'Succeeded' && (c.status != 'Unknown' || c.reason == 'Running'))"
+)
+
+FIGURES = (
+    "queriesPerSecond",
+    "cpuSecondsPerQuery",
+    "cpuSecondsPerSession",
+    "cpuAddedSecondsPerQuery",
+    "cpuAddedSecondsPerSession",
+    "cpuOverheadRatio",
+    "throughputOverheadRatio",
+    "latencySecondsP50",
+    "latencySecondsP90",
+    "latencySecondsP99",
+    "interceptionsPerSession",
+    "paperThroughputOverheadRatio",
+)
+"""The exact figures of a row, in seconds and ratios. Those that compare with mode baseline are missing there."""
+
+_DECIMAL = r"^-?[0-9]+([.][0-9]+)?(e-?[0-9]+)?$"
+
+
+def _decimal(about: str) -> Schema:
+    return text(about, longest=32, pattern=_DECIMAL)
+
+
+_FIGURE = record(
+    "An exact figure, as decimal texts.",
+    {
+        "name": word("The figure. Times are in seconds.", *FIGURES),
+        "value": _decimal("The median of the rounds."),
+        "low": _decimal("The lower end of its 95 % interval; missing after one round."),
+        "high": _decimal("The upper end of its 95 % interval; missing after one round."),
+    },
+    required=("name", "value"),
 )
 
 _ROW = record(
@@ -34,8 +76,21 @@ _ROW = record(
             "Lost throughput compared with mode baseline, with its 95 % interval.", longest=128, shortest=0
         ),
         "paper": text("The throughput overhead in the paper.", longest=32, shortest=0),
+        "figures": keyed("The same figures exactly, for programs.", _FIGURE, by="name", most=len(FIGURES)),
     },
     required=("sessionLength", "mode"),
+)
+
+_THRESHOLD = record(
+    "The judgement of one of spec.thresholds.",
+    {
+        "threshold": text("The expression.", longest=_EXPRESSION_LENGTH),
+        "exceeded": word(
+            "Whether it is exceeded; also True if nothing was measured that it is about.", "True", "False"
+        ),
+        "message": text("The measured figures.", longest=512, shortest=0),
+    },
+    required=("threshold", "exceeded"),
 )
 
 _SUMMARY = 'Throughput overhead from the shortest to the longest sessions, such as "7.21 % … 2.52 %".'
@@ -72,6 +127,26 @@ BENCHMARK = Resource(
             ),
             "concurrentUsers": number("The number of concurrent users.", least=1, most=10000, default=24),
             "warmUpSeconds": number("The time of load before the first slice, in seconds.", most=3600, default=25),
+            "workers": record(
+                "The processes that generate the load. They share the users.",
+                {
+                    "count": number("How many.", least=1, most=_WORKERS, default=1),
+                    "as": word(
+                        "Process: on the operator's machine. Job: pods of a Job in the operator's namespace, which "
+                        "need a cluster that runs pods.",
+                        "Process",
+                        "Job",
+                        default="Process",
+                    ),
+                },
+                default={},
+            ),
+            "thresholds": distinct(
+                'What the cost must not exceed, such as "overhead>5%"; docs/benchmarks.md has the grammar. A threshold '
+                "that is exceeded makes the condition WithinThresholds False.",
+                text("An expression.", longest=_EXPRESSION_LENGTH),
+                most=_THRESHOLDS,
+            ),
             "seed": number("Seed for the order of slices and the behaviour of users.", default=1),
             "deadlineSeconds": number(
                 "The time limit of the whole measurement, in seconds.", least=1, most=_DAY, default=3600
@@ -102,11 +177,21 @@ BENCHMARK = Resource(
                 ),
             },
         ),
+        "thresholds": keyed("The judgement of each of spec.thresholds.", _THRESHOLD, by="threshold", most=_THRESHOLDS),
+        "report": text("The command that makes a report of the results.", longest=512, shortest=0),
         "results": text(
             "The ConfigMap in this namespace with all figures, as results.json and table.txt.", longest=253, shortest=0
         ),
     },
-    conditions={"Succeeded": condition.run(false=_NOT_ALLOWED, unknown=_NOT_ALLOWED)},
+    conditions={
+        "Succeeded": condition.run(false=_NOT_ALLOWED, unknown=_NOT_ALLOWED),
+        "WithinThresholds": condition.Condition(
+            "Whether what was measured is within spec.thresholds; absent without thresholds.",
+            true=("Within",),
+            false=("Exceeded",),
+            unknown=("Pending", "NotMeasured"),
+        ),
+    },
     rules=(
         rule(
             f"self.spec == oldSelf.spec || {_STARTED}",
@@ -119,11 +204,14 @@ BENCHMARK = Resource(
         Column("Done", ".status.progress.done", "integer"),
         Column("Total", ".status.progress.total", "integer"),
         Column("Shai", ".status.summary.shai"),
+        condition_column("Within", "WithinThresholds", wide=True),
+        Column("Scenario", ".spec.scenario", wide=True),
         Column("Dynamic", ".status.summary.dynamic", wide=True),
         Column("Dynamic-Lazy", ".status.summary.dynamicLazy", wide=True),
         Column("Control", ".status.summary.control", wide=True),
         condition_column("Succeeded", "Succeeded", wide=True),
         Column("Results", ".status.results", wide=True),
+        Column("Report", ".status.report", wide=True),
         condition_column("Message", "Succeeded", "message", wide=True),
     ),
     selectable=(".spec.pipeline",),

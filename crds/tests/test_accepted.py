@@ -182,6 +182,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "sessionLengths": [1, 8, 32, 0],
         "concurrentUsers": 24,
         "warmUpSeconds": 25,
+        "workers": {"count": 1, "as": "Process"},
         "seed": 1,
         "deadlineSeconds": 3600,
     },

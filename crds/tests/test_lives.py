@@ -247,10 +247,13 @@ COLUMNS: dict[str, tuple[dict[str, Any], str, str]] = {
         {
             "progress": {"done": 7, "total": 9},
             "summary": {"dynamic": "7.2\u00a0%", "shai": "4.7\u00a0%"},
-            "conditions": [condition("Succeeded", "Unknown", "Running")],
+            "conditions": [
+                condition("Succeeded", "True", "Complete"),
+                condition("WithinThresholds", "False", "Exceeded"),
+            ],
         },
         "NAME PIPELINE REASON DONE TOTAL SHAI AGE",
-        "good p Running 7 9 4.7\u00a0%",
+        "good p Complete 7 9 4.7\u00a0%",
     ),
 }
 

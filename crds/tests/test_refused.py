@@ -253,6 +253,10 @@ CASES: dict[str, list[tuple[str, tuple[Change, ...]]]] = {
         ("spec.sliceSeconds in body should be greater than or equal to 1", (("sliceSeconds", 0),)),
         ('spec.scenario: Unsupported value: "shop"', (("scenario", "shop"),)),
         ("spec.rounds in body must be of type integer", (("rounds", "many"),)),
+        ("workers.count in body should be less than or equal to 16", (("workers", {"count": 17}),)),
+        ('workers.as: Unsupported value: "Pod"', (("workers", {"as": "Pod"}),)),
+        ("spec.thresholds[1]: Duplicate value", (("thresholds", ["overhead>5%", "overhead>5%"]),)),
+        ("spec.thresholds[0]: Too long", (("thresholds", ["x" * 129]),)),
     ],
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from shai_operator.reconcile import conditions, references, runs, tenancy
+from shai_operator.reconcile import conditions, references, runs, tenancy, thresholds
 from shai_operator.reconcile.actions import NORMAL, WARNING, Create, Emit, Plan, Requeue, SetStatus
 from shai_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Condition, timestamp
 from shai_operator.reconcile.objects import (
@@ -44,7 +44,20 @@ _HASH_DIGITS = 10
 _CELL_LIMIT, _SUMMARY_LIMIT, _MESSAGE_LIMIT = 128, 512, 1024
 _SUMMARIES = {"dynamic": "dynamic", "dynamicLazy": "dynamic-lazy", "shai": "shai", "control": "control"}
 """The fields of a Benchmark's summary, and the series that they are about."""
-_PLAN_FIELDS = ("modes", "rounds", "sliceSeconds", "sessionLengths", "concurrentUsers", "warmUpSeconds", "seed")
+_PLAN_FIELDS = (
+    "scenario",
+    "modes",
+    "rounds",
+    "sliceSeconds",
+    "sessionLengths",
+    "concurrentUsers",
+    "warmUpSeconds",
+    "workers",
+    "thresholds",
+    "seed",
+)
+_OPTIONAL_RESULTS = "samples"
+"""The part of the results that is left out where it does not fit: the raw slices."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,7 @@ class Measurement:
     """Slices; 0 while unknown."""
     message: str = ""
     results: Mapping[str, Any] | None = None
-    """The content of results.json: "rows" and "summary" go into the status unchanged."""
+    """The content of results.json: "rows", "summary" and "thresholds" go into the status unchanged."""
     table: str = ""
     error: str = ""
     pool: str = ""
@@ -239,8 +252,7 @@ def _late(benchmark: Object, now: datetime) -> Condition | None:
 
 def _complete(plan: Plan, benchmark: Object, measurement: Measurement, now: datetime) -> None:
     found = measurement.results or {}
-    results = json.dumps(found, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    size = len(results.encode()) + len(measurement.table.encode())
+    results, size = _encoded(found, measurement.table)
     if size > RESULTS_LIMIT:
         message = f"the results have {size} bytes, a ConfigMap holds {RESULTS_LIMIT}; measure fewer session lengths"
         ended = Condition(runs.SUCCEEDED, FALSE, "Failed", message)
@@ -252,6 +264,8 @@ def _complete(plan: Plan, benchmark: Object, measurement: Measurement, now: date
     summary = found.get("summary") or {}
     values = _values(benchmark, measurement, ended, now) | {
         "results": name(configuration),
+        "report": _report(configuration),
+        "thresholds": thresholds.rows(found),
         "table": [_row(row) for row in (found.get("rows") or ())[:ROWS_LISTED]],
         "summary": {
             field: str(summary[series])[:_SUMMARY_LIMIT] for field, series in _SUMMARIES.items() if series in summary
@@ -259,6 +273,26 @@ def _complete(plan: Plan, benchmark: Object, measurement: Measurement, now: date
     }
     plan.add(Create(configuration))
     _finish(plan, benchmark, values, ended, now)
+    judged = thresholds.condition(benchmark, ended, found)
+    if judged is not None and judged.status == FALSE:
+        plan.add(Emit(benchmark, WARNING, "ThresholdExceeded", judged.message))
+
+
+def _encoded(found: Mapping[str, Any], table: str) -> tuple[str, int]:
+    """Return results.json, and how many bytes it has with the table; without the raw slices if they do not fit."""
+    for content in (found, {key: value for key, value in found.items() if key != _OPTIONAL_RESULTS}):
+        results = json.dumps(content, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        size = len(results.encode()) + len(table.encode())
+        if size <= RESULTS_LIMIT:
+            break
+    return results, size
+
+
+def _report(configuration: Mapping[str, Any]) -> str:
+    """Return the command that makes a report of the results; the names in it are DNS labels."""
+    about = configuration["metadata"]
+    get = f"kubectl -n {about['namespace']} get configmap {about['name']} -o json"
+    return f"{get} | shai report - --file {about['name']}.html"
 
 
 def _finish(
@@ -275,9 +309,10 @@ def _finish(
 
 def _values(benchmark: Object, measurement: Measurement | None, condition: Condition, now: datetime) -> dict[str, Any]:
     seen = measurement or Measurement()
+    judged = thresholds.condition(benchmark, condition, seen.results)
     return {
         "observedGeneration": generation(benchmark),
-        "conditions": conditions.render(benchmark, [condition], now),
+        "conditions": conditions.render(benchmark, [condition, *([judged] if judged else [])], now),
         "progress": {"done": seen.done, "total": seen.total, "message": seen.message[:_MESSAGE_LIMIT]},
     }
 
@@ -288,7 +323,7 @@ def _kept(benchmark: Object) -> dict[str, Any]:
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value if isinstance(value, int) else str(value)[:_CELL_LIMIT] for key, value in row.items()}
+    return {key: value[:_CELL_LIMIT] if isinstance(value, str) else value for key, value in row.items()}
 
 
 def _config_map(benchmark: Object, data: Mapping[str, str]) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shai_operator.reconcile import benchmarks
-from shai_operator.reconcile.actions import Create, Emit, Plan
+from shai_operator.reconcile.actions import WARNING, Create, Emit, Plan
 from shai_operator.reconcile.benchmarks import RESULTS_LIMIT, Decision, Measurement, StartMeasurement, Target
 from shai_operator.reconcile.conditions import timestamp
 from tests.reconcile.builders import (
@@ -70,7 +70,8 @@ def world(*objects: Object) -> Inventory:
 def test_the_first_ready_member_is_measured() -> None:
     decision = benchmarks.reconcile(benchmark(spec={"seed": 7}), None, world(), NOW)
     assert decision.start == StartMeasurement(
-        Target("main", "main-1", ""), {"name": "cost", "modes": ["baseline", "shai"], "rounds": 2, "seed": 7}
+        Target("main", "main-1", ""),
+        {"name": "cost", "scenario": "search", "modes": ["baseline", "shai"], "rounds": 2, "seed": 7},
     )
     assert succeeded(decision) == ("Unknown", "Running")
     assert status_of(decision)["startTime"] == timestamp(NOW)
@@ -205,6 +206,58 @@ def test_results_go_into_the_status_and_a_config_map() -> None:
     assert found["completionTime"] == timestamp(NOW)
     again = benchmarks.reconcile(running(), done, world(), NOW)
     assert again == decision, "the ConfigMap's name says its content"
+
+
+def judged(threshold: str, **exceeded: bool) -> dict[str, Any]:
+    return {"threshold": threshold, **exceeded, "message": f"{threshold}: 7.2 %"}
+
+
+WITHIN, ABOVE = judged("overhead>5%", exceeded=False), judged("p99>1ms", exceeded=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "rows"),
+    [
+        ([WITHIN], ("True", "Within"), ["False"]),
+        ([WITHIN, ABOVE], ("False", "Exceeded"), ["False", "True"]),
+    ],
+)
+def test_thresholds_are_a_condition_of_their_own(
+    found: list[dict[str, Any]], expected: tuple[str, str], rows: list[str]
+) -> None:
+    made = running(spec={"thresholds": [one["threshold"] for one in found]})
+    done = measured(12, 12, "done", {**RESULTS, "thresholds": found}, "a table")
+    decision = benchmarks.reconcile(made, done, world(), NOW)
+    run, within = status_of(decision)["conditions"]
+    assert (run["status"], run["reason"]) == ("True", "Complete"), "the run itself succeeded"
+    assert (within["type"], within["status"], within["reason"]) == ("WithinThresholds", *expected)
+    assert [row["exceeded"] for row in status_of(decision)["thresholds"]] == rows
+    told = [action.message for action in decision.plan.actions if isinstance(action, Emit) and action.type == WARNING]
+    assert told == (["p99>1ms: 7.2 %"] if expected[1] == "Exceeded" else [])
+
+
+def test_thresholds_are_undecided_until_there_are_results() -> None:
+    spec = {"thresholds": ["overhead>5%"]}
+    for measurement, expected in ((measured(1, 2), "Pending"), (measured(error="no keys.jsonl"), "NotMeasured")):
+        within = status_of(benchmarks.reconcile(running(spec=spec), measurement, world(), NOW))["conditions"][1]
+        assert (within["status"], within["reason"]) == ("Unknown", expected)
+    found = status_of(benchmarks.reconcile(running(), measured(1, 2), world(), NOW))
+    assert [entry["type"] for entry in found["conditions"]] == ["Succeeded"], "no thresholds, no condition"
+
+
+def test_the_status_names_the_command_that_makes_the_report() -> None:
+    found = status_of(benchmarks.reconcile(running(), measured(results=RESULTS, table="t"), world(), NOW))
+    assert found["report"] == (
+        f"kubectl -n search get configmap {found['results']} -o json | shai report - --file {found['results']}.html"
+    )
+
+
+def test_raw_slices_that_do_not_fit_are_left_out() -> None:
+    for size, kept in ((RESULTS_LIMIT // 2, True), (RESULTS_LIMIT, False)):
+        found = {**RESULTS, "samples": ["x" * size]}
+        create = benchmarks.reconcile(running(), measured(results=found, table="t"), world(), NOW).plan.actions[0]
+        assert isinstance(create, Create)
+        assert ("samples" in json.loads(create.body["data"]["results.json"])) == kept
 
 
 def test_results_that_come_at_the_deadline_are_kept() -> None:

@@ -108,10 +108,18 @@ def test_an_offline_analysis_and_the_runs_that_it_makes(expression: str) -> None
 
 def test_a_benchmark() -> None:
     benchmark = resource(
-        "Benchmark", "cost", {"pipeline": "syse"}, {"startTime": "2026-06-01T12:00:00Z", "observedGeneration": 1}
+        "Benchmark",
+        "cost",
+        {"pipeline": "syse", "thresholds": ["overhead>5%"]},
+        {"startTime": "2026-06-01T12:00:00Z", "observedGeneration": 1},
     )
+    exact = {"value": "-0.25", "low": "1e-07", "high": "3"}
     row = {"sessionLength": 1, "mode": "shai", "cpuOverhead": LONG, "throughputOverhead": LONG, "queriesPerSecond": 3}
-    found = {"rows": [row] * 100, "summary": {"dynamic": LONG, "shai": LONG}}
+    rows = status("benchmarks")["properties"]["table"]["items"]["properties"]
+    names = rows["figures"]["items"]["properties"]["name"]["enum"]
+    row |= {"figures": [{"name": name, **exact} for name in names]}
+    judged = {"threshold": "overhead>5%", "exceeded": True, "message": LONG}
+    found = {"rows": [row] * 100, "summary": {"dynamic": LONG, "shai": LONG}, "thresholds": [judged]}
     known = inventory(benchmark)
     for seen in (None, Measurement(1, 2, LONG), Measurement(2, 2, LONG, found, "t"), Measurement(error=LONG)):
         decision = benchmarks.reconcile(benchmark, seen, known, NOW)
