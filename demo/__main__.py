@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,19 @@ def main(arguments: Sequence[str] | None = None, root: Path = _ROOT) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What the steps of a run work on."""
+
+    place: Workspace
+    plan: Plan
+    cluster: Cluster
+    supervisor: Supervisor
+    progress: Progress
+    prometheus: str | None
+    """URL; None if this machine has no Prometheus."""
+
+
 def _run(place: Workspace, plan: Plan, console: Console, *, keep: bool) -> list[str]:
     """Run all steps; return the text to print at the end."""
     started = time.monotonic()
@@ -77,36 +91,38 @@ def _run(place: Workspace, plan: Plan, console: Console, *, keep: bool) -> list[
             machine.check_enforcement(place.shai)
             machine.check_ports([(overlay.HOST, overlay.PORT)])
             step.outcome = stages.make_dataset(place, DATASETS[place.size], plan.seed, supervisor, step.tell)
-        with progress.step(2, "start the cluster and the operator") as step:
+        with progress.step(2, "start the cluster, the operator and Prometheus") as step:
             step.tell("starting the cluster")
             cluster = _cluster(place, supervisor)
             step.outcome = stages.install(place, cluster, supervisor, step.tell)
+            run = _Run(place, plan, cluster, supervisor, progress, stages.watch(place, supervisor, step.tell))
+        if run.prometheus is None:
+            report.say(console, [report.NO_PROMETHEUS])
         with _removed_at_the_end(cluster, place, progress):
-            conclusion = _show(place, plan, cluster, supervisor, progress, keep=keep)
+            conclusion = _show(run, keep=keep)
     return [f"Done in {time.monotonic() - started:.0f} s.", *conclusion]
 
 
-def _show(
-    place: Workspace, plan: Plan, cluster: Cluster, supervisor: Supervisor, progress: Progress, *, keep: bool
-) -> list[str]:
-    console = progress.console
-    with progress.step(3, "apply the example: pool, policies, tasks, pipeline, benchmark") as step:
-        step.outcome = stages.apply(place, plan, cluster, step.tell)
-    with progress.step(4, "install a member, index, analyse, start the search service") as step:
+def _show(run: _Run, *, keep: bool) -> list[str]:
+    cluster, place, console = run.cluster, run.place, run.progress.console
+    with run.progress.step(3, "apply the example: pool, policies, tasks, pipeline, benchmark") as step:
+        step.outcome = stages.apply(place, run.plan, cluster, step.tell)
+    with run.progress.step(4, "install a member, index, analyse, start the search service") as step:
         stages.await_pipeline(cluster, step.tell)
         step.outcome = "the search service runs under enforcement"
     report.say(console, report.analysis(stages.latest_analysis(cluster)))
-    with progress.step(5, f"measure what enforcement costs, about {max(plan.seconds / 60, 1):.0f} min") as step:
-        measured = stages.await_benchmark(cluster, plan.seconds, step.tell)
-        step.outcome = f"{plan.slices} slices measured"
+    with run.progress.step(5, f"measure what enforcement costs, about {max(run.plan.seconds / 60, 1):.0f} min") as step:
+        measured = stages.await_benchmark(cluster, run.plan.seconds, step.tell)
+        step.outcome = f"{run.plan.slices} slices measured"
     table, results = report.benchmark(cluster, measured)
     report.say(console, table)
-    with progress.step(6, "break the search engine and try to leak a private document") as step:
-        found = stages.verify(cluster, place, supervisor, step.tell)
+    with run.progress.step(6, "break the search engine and try to leak a private document") as step:
+        found = stages.verify(cluster, place, run.supervisor, step.tell)
         step.outcome = "leaked in mode baseline, stopped in mode shai"
     report.say(console, report.leak(found))
     if keep:
-        report.say(console, report.conclusion(results, found, report.things_to_try(cluster, place)))
+        things = [*report.links(run.prometheus), *report.things_to_try(cluster, place)]
+        report.say(console, report.conclusion(results, found, things))
         _until_interrupted(cluster)
         return []
     return report.conclusion(results, found, report.next_commands())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from demo.workspace import Workspace
 
 WIDTH = tables.WIDTH
+NO_PROMETHEUS = "      Prometheus is not installed (`apt-get install prometheus`): there are no metrics over time"
 _CAUSES = 3
 
 
@@ -107,6 +108,14 @@ def next_commands() -> list[str]:
     ]
 
 
+def links(prometheus: str | None) -> list[str]:
+    """Return the pages to open while the demo stays up."""
+    shown = [("search", f"http://{overlay.HOST}:{overlay.PORT}", "")]
+    if prometheus is not None:
+        shown.append(("Prometheus", f"{prometheus}/alerts", "the rules, and what they have found"))
+    return [f"{name:<11} {url}" + (f"   {about}" if about else "") for name, url, about in shown]
+
+
 def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
     """Return the commands to type while the demo stays up."""
     people = population.load(place.data)
@@ -114,8 +123,7 @@ def things_to_try(cluster: Cluster, place: Workspace) -> list[str]:
     socket = place.members / f"{overlay.POOL}-0" / "run" / "monitor.sock"
     command = Monitor(place.shai, socket).command
     return [
-        f"Sys-E is running at http://{overlay.HOST}:{overlay.PORT}: log in with a demo key and search",
-        f"“{document.title}” as alice and as bob.",
+        f"Log in at the search page with a demo key, and search “{document.title}” as alice and as bob.",
         *(f"  {name:5} {people[name].seed.hex()}" for name in ("alice", "bob")),
         "In another terminal:",
         f"  export KUBECONFIG={cluster.kubeconfig}",

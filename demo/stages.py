@@ -6,12 +6,10 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
-from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demo import overlay
+from demo import overlay, probes, prometheus
 from demo.kubernetes import KubernetesError, condition, holds
 from loadgen.datasets import corpus
 from loadgen.datasets.commands import SEED_COMMANDS
@@ -37,7 +35,6 @@ _PROVISION_SECONDS = 900.0
 _REMOVAL_SECONDS = 300.0
 _CHANGE_SECONDS = 300.0
 _MEASURE_MARGIN_SECONDS = 900.0
-_PROBE_SECONDS = 10.0
 
 
 def make_dataset(place: Workspace, wanted: Dataset, seed: int, supervisor: Supervisor, tell: Tell) -> str:
@@ -65,8 +62,17 @@ def install(place: Workspace, cluster: Cluster, supervisor: Supervisor, tell: Te
     if cluster.find("namespace", _OPERATORS_NAMESPACE) is None:
         cluster.run("create", "namespace", _OPERATORS_NAMESPACE)
     tell("starting the operator")
+    prometheus.prepare(place)
     _start_operator(place, cluster.kubeconfig, supervisor)
     return f"export KUBECONFIG={_short(cluster.kubeconfig)}"
+
+
+def watch(place: Workspace, supervisor: Supervisor, tell: Tell) -> str | None:
+    """Start Prometheus; return its URL, None if this machine has none."""
+    if not prometheus.is_installed():
+        return None
+    tell("starting Prometheus")
+    return prometheus.start(place, supervisor)
 
 
 def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) -> None:
@@ -81,19 +87,9 @@ def _start_operator(place: Workspace, kubeconfig: Path, supervisor: Supervisor) 
     ]  # fmt: skip
     process = supervisor.start("the operator", command, log)
 
-    supervisor.wait_until(lambda: is_ready(ports[0]), process, "the operator", log, 60.0)
-
-
-def is_ready(port: int) -> bool:
-    """Whether the operator with its probes at ``port`` says that it is ready."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=_PROBE_SECONDS)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == HTTPStatus.OK
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
+    targets = [{"targets": [f"127.0.0.1:{ports[0]}"], "labels": {"cluster": "shai"}}]
+    (place.scrape / "targets" / "operator.json").write_text(json.dumps(targets))
+    supervisor.wait_until(lambda: probes.is_ready(ports[0], "/readyz"), process, "the operator", log, 60.0)
 
 
 def apply(place: Workspace, plan: Plan, cluster: Cluster, tell: Tell) -> str:

@@ -78,6 +78,11 @@ class Workspace:
         return self.output / "members"
 
     @property
+    def scrape(self) -> Path:
+        """What Prometheus is configured from: its configuration, the rules, and who is there."""
+        return self.output / "scrape"
+
+    @property
     def logs(self) -> Path:
         """One log per process."""
         return self.output / "logs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The steps of the demo that need no cluster."""
+"""Whether servers say that they are ready."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from demo import stages
+from demo.probes import is_ready
 from loadgen.stacks.ports import free_port
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def probes() -> Iterator[Callable[[int], int]]:
+def server() -> Iterator[Callable[[int], int]]:
     """Return a function that starts a server whose answers have a status, and returns its port."""
     servers = []
 
@@ -30,21 +30,21 @@ def probes() -> Iterator[Callable[[int], int]]:
             def log_message(self, *_: object) -> None:
                 """Print nothing."""
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return server.server_port
+        started = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=started.serve_forever, daemon=True).start()
+        servers.append(started)
+        return started.server_port
 
     yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    for started in servers:
+        started.shutdown()
+        started.server_close()
 
 
-def test_the_operator_is_ready_when_it_says_so(probes: Callable[[int], int]) -> None:
-    assert stages.is_ready(probes(200))
-    assert not stages.is_ready(probes(503))
+def test_a_server_is_ready_when_it_says_so(server: Callable[[int], int]) -> None:
+    assert is_ready(server(200), "/readyz")
+    assert not is_ready(server(503), "/readyz")
 
 
-def test_an_operator_that_does_not_answer_is_not_ready() -> None:
-    assert not stages.is_ready(free_port())
+def test_a_server_that_does_not_answer_is_not_ready() -> None:
+    assert not is_ready(free_port(), "/readyz")
