@@ -20,6 +20,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+METRICS_ROLE = "urn:shai:role:metrics"
+"""The role of clients that collect metrics: monitors answer their requests for metrics and probes, and no others."""
+
 _SKEW = timedelta(minutes=5)
 """How far the clocks of hosts may be behind."""
 _LIFE = timedelta(days=3650)
@@ -61,9 +64,13 @@ def check(authority: Identity) -> None:
     _load(authority)
 
 
-def issue_client(authority: Identity, name: str, now: datetime | None = None) -> Identity:
-    """Issue a certificate that identifies a client of the monitors, such as the operator; valid for 90 days."""
-    return _issue(authority, name, ExtendedKeyUsageOID.CLIENT_AUTH, (), now)
+def issue_client(authority: Identity, name: str, now: datetime | None = None, *, role: str = "") -> Identity:
+    """Issue a certificate that identifies a client of the monitors; valid for 90 days.
+
+    Without a role, such as the operator's own, it has all rights.
+    """
+    names = (x509.UniformResourceIdentifier(role),) if role else ()
+    return _issue(authority, name, ExtendedKeyUsageOID.CLIENT_AUTH, names, now)
 
 
 def issue_server(authority: Identity, host: str, now: datetime | None = None) -> Identity:

@@ -41,6 +41,16 @@ def test_a_client_certificate_is_good_for_a_client_and_nothing_else(tmp_path: Pa
     assert not verify(tmp_path, OTHER, client.certificate, "sslclient")
 
 
+def test_a_certificate_names_its_role(tmp_path: Path) -> None:
+    client = authority.issue_client(ONE, "shai-metrics", role=authority.METRICS_ROLE)
+    assert verify(tmp_path, ONE, client.certificate, "sslclient")
+    shown = subprocess.run(
+        ["openssl", "x509", "-noout", "-ext", "subjectAltName"],
+        input=client.certificate, capture_output=True, check=True, timeout=300, text=True,
+    ).stdout  # fmt: skip
+    assert shown.split()[-1] == "URI:urn:shai:role:metrics"
+
+
 def test_what_was_issued_cannot_issue() -> None:
     with pytest.raises(AuthorityError, match="not an authority's"):
         authority.issue_client(authority.issue_client(ONE, "shai-operator"), "another")

@@ -43,7 +43,19 @@ const (
 // 405.
 func (h *Handler) Mux() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
+	for pattern, answer := range h.requests() {
+		mux.HandleFunc(pattern, answering(answer))
+	}
+	if h.Metrics != nil {
+		mux.Handle("GET /metrics", h.Metrics)
+	}
+	// Another site must not be able to make requests through a browser that holds a
+	// client certificate.
+	return http.NewCrossOriginProtection().Handler(authorized(mux))
+}
+
+func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request) error {
+	return map[string]func(http.ResponseWriter, *http.Request) error{
 		"POST /v1/bundles":                              h.apply,
 		"POST /v1/validations":                          validations,
 		"GET /v1/status":                                h.status,
@@ -57,17 +69,9 @@ func (h *Handler) Mux() http.Handler {
 		"PUT /v1/pipelines/{pipeline}/mode":             h.mode,
 		"POST /v1/pipelines/{pipeline}/tasks/{do}":      h.task,
 		"GET /v1/pipelines/{pipeline}/tasks/{task}/log": h.taskLog,
+		"GET /healthz":                                  healthy,
 		"GET /readyz":                                   h.ready,
-	} {
-		mux.HandleFunc(pattern, answering(answer))
 	}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	if h.Metrics != nil {
-		mux.Handle("GET /metrics", h.Metrics)
-	}
-	// Another site must not be able to make requests through a browser that holds a
-	// client certificate.
-	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // answering turns an error into a problem document.
@@ -77,11 +81,14 @@ func answering(answer func(http.ResponseWriter, *http.Request) error) http.Handl
 		if err == nil {
 			return
 		}
-		problem := problemOf(r.Method+" "+r.URL.Path, err)
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(problem.Status)
-		json.NewEncoder(w).Encode(problem)
+		refuse(w, problemOf(r.Method+" "+r.URL.Path, err))
 	}
+}
+
+func refuse(w http.ResponseWriter, problem *Problem) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(problem.Status)
+	json.NewEncoder(w).Encode(problem)
 }
 
 // problemOf returns err if it is a problem, or a problem made from it.
@@ -213,6 +220,11 @@ func (h *Handler) task(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	status, err := action(ctx, r.PathValue("pipeline"), name)
 	return answer(w, status, err)
+}
+
+func healthy(w http.ResponseWriter, _ *http.Request) error {
+	_, err := io.WriteString(w, "ok\n")
+	return err
 }
 
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) error {
