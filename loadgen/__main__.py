@@ -24,8 +24,8 @@ COMMANDS = {
     "verify": (verification, "verify on a pool member that policies hold; attempts a leak"),
 }
 _BY_HAND = """
-Load by hand, with Locust's own options and web page:
-  .venv/bin/locust -f loadgen/driving/locustfile.py --host http://127.0.10.1:8640 --data out/demo/quick/data
+Load on the running demo, with Locust's own options and web page:
+  .venv/bin/locust -f loadgen/scenarios/spike.py
 """
 _INTERRUPTED = 130
 

@@ -24,8 +24,9 @@ import numpy as np  # noqa: E402
 from locust.env import Environment  # noqa: E402
 
 from loadgen.datasets import population  # noqa: E402
+from loadgen.driving.metrics import Tally  # noqa: E402
 from loadgen.driving.orders import Order, Outcome  # noqa: E402
-from loadgen.driving.users import Scenario, SearchUser  # noqa: E402
+from loadgen.driving.users import Behaviour, SearchUser  # noqa: E402
 
 LEAVE_SECONDS = 60.0
 """Time that users have to finish their sessions before they are stopped."""
@@ -49,9 +50,9 @@ class Recorder:
             self.login_milliseconds.append(response_time)
 
 
-def run(order: Order, people: population.Population) -> Outcome:
+def run(order: Order, people: population.Population, tally: Tally) -> Outcome:
     """Run one slice: all users start at once, and stop at the end of their sessions."""
-    scenario = Scenario(
+    behaviour = Behaviour(
         people.named(order.people),
         order.pipeline,
         order.service,
@@ -60,8 +61,9 @@ def run(order: Order, people: population.Population) -> Outcome:
         order.seed,
         results=order.results,
         signed=order.signed,
+        counted=tally[order.scenario, order.pipeline, order.mode],
     )
-    SearchUser.scenario = scenario
+    SearchUser.behaviour = behaviour
     environment = Environment(user_classes=[SearchUser], host=order.host)
     recorder = Recorder()
     environment.events.request.add_listener(recorder.record)  # type: ignore[no-untyped-call]
@@ -69,18 +71,18 @@ def run(order: Order, people: population.Population) -> Outcome:
     cpu, started = time.process_time(), time.monotonic()
     runner.start(order.users, spawn_rate=order.users)
     gevent.sleep(order.seconds)
-    scenario.stopping = True
+    behaviour.stopping = True
     runner.user_greenlets.join(timeout=LEAVE_SECONDS)
     seconds = time.monotonic() - started
     if len(runner.user_greenlets):
-        scenario.errors.append(f"{len(runner.user_greenlets)} users had not finished after {LEAVE_SECONDS:.0f} s")
+        behaviour.errors.append(f"{len(runner.user_greenlets)} users had not finished after {LEAVE_SECONDS:.0f} s")
     cpu = time.process_time() - cpu
     runner.quit()
     return Outcome(
         queries=len(recorder.search_milliseconds),
-        sessions=scenario.sessions,
+        sessions=len(recorder.login_milliseconds),
         failures=recorder.failures,
-        errors=scenario.errors,
+        errors=behaviour.errors,
         seconds=seconds,
         search_milliseconds=_percentiles(recorder.search_milliseconds),
         login_milliseconds=_percentiles(recorder.login_milliseconds),
@@ -101,9 +103,10 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="data directory of the corpus generator")
     options = parser.parse_args()
     people = population.load(options.data)
+    tally = Tally()
     print("ready", flush=True)
     for line in sys.stdin:
-        outcome = run(Order(**json.loads(line)), people)
+        outcome = run(Order(**json.loads(line)), people, tally)
         print(json.dumps(asdict(outcome)), flush=True)
     return 0
 

@@ -34,6 +34,9 @@ class Order:
     people: str = ""
     results: int = 10
     signed: str = SIGNED
+    scenario: str = ""
+    mode: str = ""
+    """What is measured: a label of the metrics."""
 
 
 @dataclass(frozen=True)

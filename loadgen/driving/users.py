@@ -7,27 +7,32 @@ import random
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from locust import User, constant, task
 from locust.exception import StopUser
+from locust.user.task import LOCUST_STATE_STOPPING
 
 from loadgen.driving import addresses
+from loadgen.driving.metrics import FAILED, OK, Series
 from loadgen.driving.protocol import SIGNED, FrontEnd, ProtocolError, Session
 from loadgen.plan import UNLIMITED
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable
 
     from locust.env import Environment
 
     from loadgen.datasets.population import Population
 
+_ERRORS = 5
+
 
 @dataclass
-class Scenario:
-    """The behaviour of all users of a run, of a pipeline and its service (empty: the address that they dial).
+class Behaviour:
+    """What all users of a run do, with a pipeline and its service (empty: the address that they dial).
 
     ``session_length`` is in queries, and ``results`` is how many documents each query asks for. ``mispredicted`` is the
     share of sessions (0 … 1) that connect from another region than their user's home. ``stopping`` asks users to stop
@@ -39,14 +44,15 @@ class Scenario:
     service: str = ""
     session_length: int = UNLIMITED
     mispredicted: float = 0.0
-    seed: int = 0
+    seed: int | str = 0
     stopping: bool = False
-    sessions: int = 0
-    """Sessions that have logged in."""
     errors: list[str] = field(default_factory=list)
+    """A few distinct ones."""
     results: int = 10
     signed: str = SIGNED
     """What a login signs, as in `FrontEnd`."""
+    counted: Series = field(default_factory=Series)
+    """Where requests are counted."""
 
     _users: int = 0
 
@@ -55,38 +61,41 @@ class Scenario:
         self._users += 1
         return random.Random(f"{self.seed}/{self._users}")  # noqa: S311 - reproducible, not secret
 
+    def note(self, error: Exception) -> None:
+        """Keep an error for the report."""
+        text = f"{type(error).__name__}: {error}"
+        if text not in self.errors and len(self.errors) < _ERRORS:
+            self.errors.append(text)
+
 
 class SearchUser(User):
     """Searches as one person after the other, as fast as Sys-E answers."""
 
     wait_time = constant(0)
-    scenario: ClassVar[Scenario]
+    behaviour: ClassVar[Behaviour]
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._random = self.scenario.next_user()
-        parts = urlsplit(self.host or environment.host or "")
-        if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"--host: expected http://HOST:PORT, got {self.host or environment.host!r}")
-        address = (parts.hostname, parts.port or 80)
-        scenario = self.scenario
-        self._front_end = FrontEnd.dialled(address, scenario.pipeline, scenario.service, scenario.signed)
+        behaviour = self.behaviour
+        self._random = behaviour.next_user()
+        address = read_address(self.host or environment.host or "")
+        self._front_end = FrontEnd.dialled(address, behaviour.pipeline, behaviour.service, behaviour.signed)
         self._session: Session | None = None
 
     @task
     def session(self) -> None:
         """Run one whole session: a fresh connection, a login, the queries, the end."""
-        if self.scenario.stopping:
+        if self.behaviour.stopping:
             raise StopUser
         try:
             session = self._open()
             done = 0
             while not self._finished(done):
-                text = self.scenario.population.pick_query(self._random)
-                self._measured("GET", "/search", partial(session.search, text, self.scenario.results))
+                self._search(session)
                 done += 1
         except (OSError, ProtocolError) as error:
-            self._report(error)
+            self.behaviour.note(error)
+            time.sleep(0.2)  # so that a dead server causes no busy loop; Locust has patched it to yield to other users
         finally:
             self._close()
 
@@ -95,49 +104,83 @@ class SearchUser(User):
         self._close()
 
     def _finished(self, done: int) -> bool:
-        length = self.scenario.session_length
-        return self.scenario.stopping if length == UNLIMITED else done >= length
+        length = self.behaviour.session_length
+        if length != UNLIMITED:
+            return done >= length or self._leaving
+        return self.behaviour.stopping or self._leaving
+
+    @property
+    def _leaving(self) -> bool:
+        """Whether Locust wants fewer users: this one leaves after its query, which is thus answered and counted."""
+        return bool(self._state == LOCUST_STATE_STOPPING)
 
     def _open(self) -> Session:
-        scenario = self.scenario
-        person = scenario.population.pick_person(self._random)
+        behaviour = self.behaviour
+        person = behaviour.population.pick_person(self._random)
         region = person.region
-        if self._random.random() < scenario.mispredicted:
-            region = scenario.population.other_region(region, self._random)
+        if self._random.random() < behaviour.mispredicted:
+            region = behaviour.population.other_region(region, self._random)
         number = self._random.randrange(1 << 16)
         near = addresses.is_loopback(self._front_end.address[0])
         source = addresses.source_address(region, number) if near else ""
-        self._session = session = Session(self._front_end, source)
-        self._measured("POST", "/session", partial(session.login, person))
-        scenario.sessions += 1
+        counted = behaviour.counted
+        try:
+            self._session = session = Session(self._front_end, source)
+        except OSError as error:
+            self._tell("POST", "/session", 0.0, error, counted.sessions)
+            raise
+        _, seconds = self._measured("POST", "/session", partial(session.login, person), counted.sessions)
+        counted.login_times.add(seconds)
         return session
+
+    def _search(self, session: Session) -> None:
+        behaviour = self.behaviour
+        text = behaviour.population.pick_query(self._random)
+        counted = behaviour.counted
+        search = partial(session.search, text, behaviour.results)
+        answer, seconds = self._measured("GET", "/search", search, counted.queries)
+        counted.query_times.add(seconds)
+        counted.shown += len(answer["results"])
+        counted.withheld += answer.get("withheld", 0)
 
     def _close(self) -> None:
         if self._session is not None:
             self._session.close()
             self._session = None
 
-    def _measured(self, method: str, name: str, request: Callable[[], object]) -> None:
-        started = time.perf_counter()
-        error: Exception | None = None
-        try:
-            request()
-        except (OSError, ProtocolError) as caught:
-            error = caught
-            raise
-        finally:
-            self.environment.events.request.fire(
-                request_type=method,
-                name=name,
-                response_time=(time.perf_counter() - started) * 1000,
-                response_length=0,
-                exception=error,
-                context={},
-            )
+    def _measured(
+        self, method: str, name: str, request: Callable[[], dict[str, Any]], results: Counter[str]
+    ) -> tuple[dict[str, Any], float]:
+        """Return the answer to a request and its time in seconds.
 
-    def _report(self, error: Exception) -> None:
-        """Keep a few distinct errors for the report, and wait, so that a dead server causes no busy loop."""
-        text = f"{type(error).__name__}: {error}"
-        if text not in self.scenario.errors and len(self.scenario.errors) < 5:  # noqa: PLR2004 - a few examples do
-            self.scenario.errors.append(text)
-        time.sleep(0.2)  # Locust has patched sleep to yield to the other users
+        A request that is cut off because Locust ends the user has no result, and is not counted.
+        """
+        started = time.perf_counter()
+        try:
+            answer = request()
+        except (OSError, ProtocolError) as error:
+            self._tell(method, name, time.perf_counter() - started, error, results)
+            raise
+        seconds = time.perf_counter() - started
+        self._tell(method, name, seconds, None, results)
+        return answer, seconds
+
+    def _tell(self, method: str, name: str, seconds: float, error: Exception | None, results: Counter[str]) -> None:
+        """Count a request that has ended, and tell Locust."""
+        results[FAILED if error else OK] += 1
+        self.environment.events.request.fire(
+            request_type=method,
+            name=name,
+            response_time=seconds * 1000,
+            response_length=0,
+            exception=error,
+            context={},
+        )
+
+
+def read_address(url: str) -> tuple[str, int]:
+    """Return host and port of a front end's URL; ValueError when it is none."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(f"--host: expected http://HOST:PORT, got {url!r}")
+    return parts.hostname, parts.port or 80

@@ -147,6 +147,7 @@ class Meter:
             turn.people,
             turn.results,
             to.signed,
+            mode=turn.mode,
         )
 
     def measure(self, turn: Turn, mispredicted: float = 0.0) -> Sample:

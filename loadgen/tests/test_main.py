@@ -24,7 +24,7 @@ def test_help_lists_what_there_is() -> None:
     assert done.returncode == 0
     listed = done.stdout.partition("commands:\n")[2].partition("\n\n")[0]
     assert [line.split()[0] for line in listed.splitlines()] == sorted(COMMANDS)
-    assert str(Path("loadgen/driving/locustfile.py")) in done.stdout
+    assert str(Path("loadgen/scenarios/spike.py")) in done.stdout
 
 
 @pytest.mark.parametrize(

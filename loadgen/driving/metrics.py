@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The load generator's metrics: what they are called, how they are counted, and how Prometheus reads them."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import Counter
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from prometheus_client.core import Metric as Family
+
+OK, FAILED, REVOKED = "ok", "failed", "revoked"
+"""Results of requests. Revoked: the session was ended while it waited, because its user had lost an access."""
+
+_SCENARIO = ("scenario", "the scenario's name; empty: the plan of a Benchmark without one")
+_PIPELINE = ("pipeline", "the pipeline whose service gets the load")
+_MODE = ("mode", "the mode of the slice that is measured; empty: load by hand, in whatever mode the pipeline is")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric, as the reference describes it."""
+
+    name: str
+    type: str
+    labels: Mapping[str, str]
+    """Each label with its meaning."""
+    unit: str
+    meaning: str
+
+
+def _metric(name: str, kind: str, unit: str, meaning: str, **more: str) -> Metric:
+    return Metric(name, kind, MappingProxyType({**dict((_SCENARIO, _PIPELINE, _MODE)), **more}), unit, meaning)
+
+
+_QUERIES = _metric(
+    "shai_load_queries_total",
+    "counter",
+    "queries",
+    "Searches that were sent and have ended.",
+    result="ok, failed, or revoked: the session was ended while it waited, because its user had lost an access",
+)
+_SESSIONS = _metric(
+    "shai_load_sessions_total", "counter", "sessions", "Sessions that tried to log in.", result="ok or failed"
+)
+_QUERY_SECONDS = _metric("shai_load_query_seconds", "histogram", "seconds", "Time to the answer of a search.")
+_LOGIN_SECONDS = _metric("shai_load_login_seconds", "histogram", "seconds", "Time to the answer of a login.")
+_RESULTS = _metric("shai_load_results_total", "counter", "documents", "Documents that searches have shown.")
+_WITHHELD = _metric(
+    "shai_load_withheld_total", "counter", "documents", "Documents that searches have found and not shown."
+)
+_VIOLATIONS = _metric(
+    "shai_load_violations_total", "counter", "documents", "Documents that were shown and must not be, by a policy."
+)
+_USERS = Metric(
+    "shai_load_users",
+    "gauge",
+    MappingProxyType(dict((_SCENARIO, _PIPELINE))),
+    "users",
+    "Users that search at the same time.",
+)
+
+TABLE = (_QUERIES, _SESSIONS, _QUERY_SECONDS, _LOGIN_SECONDS, _RESULTS, _WITHHELD, _VIOLATIONS, _USERS)
+"""All metrics."""
+
+BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""The upper bounds of the histograms, in seconds."""
+
+_FINE = sorted({*BUCKETS, *(1e-5 * 10 ** (step / 100) for step in range(701))})
+"""Bounds for percentiles, from 10 µs to 100 s: neighbours differ by 2.3 %."""
+
+
+@dataclass
+class Times:
+    """How long requests took."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    """By place among the fine bounds."""
+    sum: float = 0.0
+    """In seconds."""
+
+    @property
+    def count(self) -> int:
+        """The number of requests."""
+        return self.counts.total()
+
+    def add(self, seconds: float) -> None:
+        """Count a request."""
+        self.counts[bisect.bisect_left(_FINE, seconds)] += 1
+        self.sum += seconds
+
+    def percentile(self, share: float) -> float:
+        """Return the time in seconds in which this share of requests (0 … 1) was answered, to 2.3 %, or nan."""
+        wanted, total = share * self.count, 0
+        for place in sorted(self.counts):
+            total += self.counts[place]
+            if total >= wanted:
+                return _FINE[min(place, len(_FINE) - 1)]
+        return float("nan")
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Return how many requests took up to each bound of `BUCKETS`, and how many there were."""
+        bounds = [bisect.bisect_left(_FINE, bound) for bound in BUCKETS]
+        below = [sum(count for place, count in self.counts.items() if place <= bound) for bound in bounds]
+        return [*zip(map(str, BUCKETS), map(float, below), strict=True), ("+Inf", float(self.count))]
+
+
+@dataclass
+class Series:
+    """What was counted under the same labels."""
+
+    queries: Counter[str] = field(default_factory=Counter)
+    sessions: Counter[str] = field(default_factory=Counter)
+    shown: int = 0
+    withheld: int = 0
+    violations: int = 0
+    query_times: Times = field(default_factory=Times)
+    """Of searches with result ok."""
+    login_times: Times = field(default_factory=Times)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain data, for another process."""
+        times = {name: [dict(found.counts), found.sum] for name, found in self._times().items()}
+        return {
+            "queries": dict(self.queries),
+            "sessions": dict(self.sessions),
+            "documents": [self.shown, self.withheld, self.violations],
+            **times,
+        }
+
+    def add(self, plain: Mapping[str, Any]) -> None:
+        """Add what another process has counted."""
+        self.queries.update(plain["queries"])
+        self.sessions.update(plain["sessions"])
+        shown, withheld, violations = plain["documents"]
+        self.shown += shown
+        self.withheld += withheld
+        self.violations += violations
+        for name, found in self._times().items():
+            counts, total = plain[name]
+            found.counts.update({int(place): count for place, count in counts.items()})
+            found.sum += total
+
+    def clear(self) -> None:
+        """Forget everything; who counts here goes on counting here."""
+        for counts in (self.queries, self.sessions, self.query_times.counts, self.login_times.counts):
+            counts.clear()
+        self.shown = self.withheld = self.violations = 0
+        self.query_times.sum = self.login_times.sum = 0.0
+
+    def _times(self) -> dict[str, Times]:
+        return {"query_times": self.query_times, "login_times": self.login_times}
+
+
+Labels = tuple[str, str, str]
+"""Scenario, pipeline and mode."""
+
+
+class Tally:
+    """Everything that a process has counted, by labels. Not for several threads; greenlets may share it."""
+
+    def __init__(self) -> None:
+        self.series: dict[Labels, Series] = {}
+
+    def __getitem__(self, labels: Labels) -> Series:
+        """Return the series of these labels, made when it is missing."""
+        return self.series.setdefault(labels, Series())
+
+    def plain(self) -> list[list[Any]]:
+        """Return everything as plain data."""
+        return [[*labels, series.plain()] for labels, series in self.series.items()]
+
+    def take(self) -> list[list[Any]]:
+        """Return everything as plain data, and forget it: the next call returns what was counted in between."""
+        taken = self.plain()
+        for series in self.series.values():
+            series.clear()
+        return taken
+
+    def add(self, plain: list[list[Any]]) -> None:
+        """Add what another process has counted."""
+        for scenario, pipeline, mode, series in plain:
+            self[scenario, pipeline, mode].add(series)
+
+
+class TallyCollector(Collector):
+    """Shows Prometheus a tally. ``users`` returns the users that search, by scenario and pipeline."""
+
+    def __init__(self, tally: Tally, users: Callable[[], Mapping[tuple[str, str], int]]) -> None:
+        self._tally = tally
+        self._users = users
+
+    def collect(self) -> Iterator[Family]:
+        """Yield all metrics."""
+        everything = list(self._tally.series.items())
+        queries, sessions = _counter(_QUERIES), _counter(_SESSIONS)
+        documents = {"shown": _counter(_RESULTS), "withheld": _counter(_WITHHELD), "violations": _counter(_VIOLATIONS)}
+        times = {"query_times": _histogram(_QUERY_SECONDS), "login_times": _histogram(_LOGIN_SECONDS)}
+        for labels, series in everything:
+            for family, counts, results in (
+                (queries, series.queries, (OK, FAILED, REVOKED)),
+                (sessions, series.sessions, (OK, FAILED)),
+            ):
+                for result in results:
+                    family.add_metric([*labels, result], counts[result])
+            for name, family in documents.items():
+                family.add_metric(labels, getattr(series, name))
+            for name, histogram in times.items():
+                found: Times = getattr(series, name)
+                histogram.add_metric(labels, found.buckets(), found.sum)
+        users = GaugeMetricFamily(_USERS.name, _USERS.meaning, labels=list(_USERS.labels))
+        for where, count in self._users().items():
+            users.add_metric(where, count)
+        yield from itertools.chain((queries, sessions), documents.values(), times.values(), (users,))
+
+
+def _counter(metric: Metric) -> CounterMetricFamily:
+    return CounterMetricFamily(metric.name, metric.meaning, labels=list(metric.labels))
+
+
+def _histogram(metric: Metric) -> HistogramMetricFamily:
+    return HistogramMetricFamily(metric.name, metric.meaning, labels=list(metric.labels))

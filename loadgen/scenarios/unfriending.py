@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Locust: friendships end and begin again while the former friends search.
+
+.venv/bin/locust -f loadgen/scenarios/unfriending.py
+"""
+
+from __future__ import annotations
+
+from loadgen.driving.users import SearchUser
+from loadgen.scenarios.by_hand import Shape
+from loadgen.scenarios.definitions import SCENARIOS
+
+__all__ = ["SearchUser", "Unfriending"]
+
+
+class Unfriending(Shape):
+    """The number of users at each moment."""
+
+    scenario = SCENARIOS["unfriending"]
