@@ -97,6 +97,7 @@ with "shai status", "shai explain" and "shai audit".`,
 	p.flags(root)
 	root.AddCommand(
 		p.applyCommand(), p.compareCommand(), p.monitorCommand(), p.analyzeCommand(), p.explainCommand(),
+		p.readersCommand(),
 		p.policyCommand(),
 		p.auditCommand(), p.doctorCommand(), p.factsCommand(), p.pipelineCommand(), p.taskCommand(),
 		p.statusCommand(), p.topCommand(), p.restoreCommand(), p.validateCommand(), p.keyValueCommand(),

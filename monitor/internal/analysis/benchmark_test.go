@@ -162,3 +162,18 @@ func BenchmarkLearning(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkHolders lists who may read a public document: everybody.
+func BenchmarkHolders(b *testing.B) {
+	plan, c := populated(b)
+	result := fullRun(b, plan, c)
+	document := c.State().Members(result.instances[2].Reads[0])[0]
+	name, _ := c.State().Name(document)
+	for b.Loop() {
+		found := 0
+		for range result.Holders(read, name) {
+			found++
+		}
+		b.ReportMetric(float64(found), "holders")
+	}
+}

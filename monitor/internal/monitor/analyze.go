@@ -112,8 +112,11 @@ func (m *Monitor) LatestAnalysis(_ context.Context, name string) (api.Analysis, 
 	if known := m.analyses[p.Name()]; known != nil && known.result != nil {
 		return known.report, nil
 	}
-	return api.Analysis{}, api.NotFound("latest analysis", "run shai analyze", "pipeline %s has not been analysed",
-		p.Name())
+	return api.Analysis{}, notAnalyzed("latest analysis", p.Name())
+}
+
+func notAnalyzed(title, pipeline string) error {
+	return api.NotFound(title, "run shai analyze", "pipeline %s has not been analysed", pipeline)
 }
 
 // loadAnalysis loads a stored result if it still fits the state. Its capability sets are

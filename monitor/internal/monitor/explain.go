@@ -24,16 +24,9 @@ func (m *Monitor) Explain(_ context.Context, question api.Question) (api.Explana
 		return api.Explanation{}, err
 	}
 	state := m.state()
-	conduit, covered := state.ConduitNamed(question.Conduit)
-	if !covered {
-		return api.Explanation{}, api.NotFound(title,
-			"use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
-			"no rule of the bundle covers the conduit %q", question.Conduit)
-	}
-	operations := map[string]policy.Operation{"": policy.Read, "read": policy.Read, "write": policy.Write}
-	what, known := operations[question.Access]
-	if !known {
-		return api.Explanation{}, api.Invalid(title, "ask for read or write", "access %q is unknown", question.Access)
+	conduit, what, err := accessOf(title, state, question.Conduit, question.Access)
+	if err != nil {
+		return api.Explanation{}, err
 	}
 	who, err := p.Asked(question.Task, question.Principal, question.Region, what)
 	if errors.Is(err, pipeline.ErrNoTask) {
@@ -94,7 +87,7 @@ func derivationOf(d *policy.Derivation) api.Derivation {
 	if d == nil {
 		return api.Derivation{}
 	}
-	out := api.Derivation{Statement: d.Text, Holds: d.Holds}
+	out := api.Derivation{Statement: d.Text, Holds: d.Holds, Source: d.Source}
 	for _, child := range d.Children {
 		out.Because = append(out.Because, derivationOf(child))
 	}

@@ -47,6 +47,7 @@ func TestCalls(t *testing.T) {
 	ctx := context.Background()
 	question := api.Question{Pipeline: "syse", Principal: "bob", Region: "de", Conduit: "/corpus/ä b.txt",
 		Access: "write", Task: "worker"}
+	readers := api.ReadersRequest{Pipeline: "syse", Conduit: "/corpus/ä b.txt", Access: "write", Limit: 7}
 	change := api.FactChange{
 		Remove: []api.Fact{apitest.Fact("friends/alice", "friend", policy.String("bob"))},
 		Add:    []api.Fact{apitest.Fact("blacklist/de", "blocked", policy.Integer(17), policy.Time(apitest.Began))},
@@ -67,6 +68,7 @@ func TestCalls(t *testing.T) {
 		}},
 		{"latest", func(s api.Calls) (any, error) { return s.LatestAnalysis(ctx, "syse") }},
 		{"explain", func(s api.Calls) (any, error) { return s.Explain(ctx, question) }},
+		{"readers", func(s api.Calls) (any, error) { return s.Readers(ctx, readers) }},
 		{"facts", func(s api.Calls) (any, error) { return s.ChangeFacts(ctx, change) }},
 		{"mode", func(s api.Calls) (any, error) { return s.SetMode(ctx, "syse", "dynamic") }},
 		{"start", func(s api.Calls) (any, error) { return s.StartTask(ctx, "syse", "search-back") }},
@@ -207,6 +209,9 @@ func TestBadRequests(t *testing.T) {
 		{"explain a typing mistake", "GET", "/v1/explain?principle=bob&conduit=/x", "", 400, "principle"},
 		{"explain another access", "GET", "/v1/explain?principal=bob&conduit=/x&access=eat", "", 400,
 			"neither read nor write"},
+		{"readers of nothing", "GET", "/v1/readers?limit=3", "", 400, "missing"},
+		{"too many readers", "GET", "/v1/readers?conduit=/x&limit=1001", "", 400, "from 1 to 1000"},
+		{"readers of a typing mistake", "GET", "/v1/readers?document=/x", "", 400, "not one of"},
 		{"audit kind", "GET", "/v1/audit?kind=denail", "", 400, "not a kind"},
 		{"audit time", "GET", "/v1/audit?since=yesterday", "", 400, "RFC 3339"},
 		{"audit limit", "GET", "/v1/audit?limit=-1", "", 400, "not a number"},

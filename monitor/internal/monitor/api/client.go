@@ -166,6 +166,11 @@ func (c *Client) Explain(ctx context.Context, question Question) (Explanation, e
 	return call[Explanation](ctx, c, http.MethodGet, "/v1/explain", question.values(), nil)
 }
 
+// Readers implements [Calls].
+func (c *Client) Readers(ctx context.Context, request ReadersRequest) (Readers, error) {
+	return call[Readers](ctx, c, http.MethodGet, "/v1/readers", request.values(), nil)
+}
+
 // ChangeFacts implements [Calls].
 func (c *Client) ChangeFacts(ctx context.Context, change FactChange) (FactResult, error) {
 	return call[FactResult](ctx, c, http.MethodPost, "/v1/facts", nil, change)

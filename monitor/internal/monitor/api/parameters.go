@@ -71,6 +71,37 @@ func (q Question) values() url.Values {
 	return values
 }
 
+// defaultReaders is how many users an answer lists if the question does not say.
+const defaultReaders = 100
+
+func readersRequestOf(values url.Values) (ReadersRequest, error) {
+	if err := known(values, "pipeline", "conduit", "access", "limit"); err != nil {
+		return ReadersRequest{}, err
+	}
+	r := ReadersRequest{Pipeline: values.Get("pipeline"), Conduit: values.Get("conduit"), Access: values.Get("access"),
+		Limit: defaultReaders}
+	if r.Conduit == "" {
+		return r, badParameter("conduit", "it is missing")
+	}
+	if text := values.Get("limit"); text != "" {
+		var err error
+		if r.Limit, err = strconv.Atoi(text); err != nil || r.Limit < 1 || r.Limit > MaxReaders {
+			return r, badParameter("limit", "%q is not a number from 1 to %d", text, MaxReaders)
+		}
+	}
+	return r, nil
+}
+
+func (r ReadersRequest) values() url.Values {
+	values := url.Values{"conduit": {r.Conduit}, "limit": {strconv.Itoa(r.Limit)}}
+	for name, value := range map[string]string{"pipeline": r.Pipeline, "access": r.Access} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	return values
+}
+
 func auditQueryOf(values url.Values) (audit.Query, error) {
 	if err := known(values, "kind", "principal", "conduit", "task", "since", "allowed", "limit", "follow"); err != nil {
 		return audit.Query{}, err

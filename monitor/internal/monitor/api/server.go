@@ -63,6 +63,7 @@ func (h *Handler) requests() map[string]func(http.ResponseWriter, *http.Request)
 		"GET /v1/analyses/latest":                       h.latest,
 		"POST /v1/comparisons":                          h.compare,
 		"GET /v1/explain":                               h.explain,
+		"GET /v1/readers":                               h.readers,
 		"GET /v1/audit":                                 h.query,
 		"GET /v1/audit/verification":                    h.verify,
 		"POST /v1/facts":                                h.facts,
@@ -178,6 +179,15 @@ func (h *Handler) explain(w http.ResponseWriter, r *http.Request) error {
 	}
 	explanation, err := h.Service.Explain(r.Context(), question)
 	return answer(w, explanation, err)
+}
+
+func (h *Handler) readers(w http.ResponseWriter, r *http.Request) error {
+	request, err := readersRequestOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	readers, err := h.Service.Readers(r.Context(), request)
+	return answer(w, readers, err)
 }
 
 func (h *Handler) verify(w http.ResponseWriter, r *http.Request) error {

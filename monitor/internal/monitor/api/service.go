@@ -46,6 +46,10 @@ type Calls interface {
 	// and writes no audit record.
 	Explain(ctx context.Context, question Question) (Explanation, error)
 
+	// Readers returns who may access a conduit by the last analysis, or NotFound before the
+	// first run. It takes tens of milliseconds with 40,000 users.
+	Readers(ctx context.Context, request ReadersRequest) (Readers, error)
+
 	// ChangeFacts removes, then adds, in one step: no decision sees only a part of it.
 	ChangeFacts(ctx context.Context, change FactChange) (FactResult, error)
 

@@ -156,7 +156,41 @@ type Explanation struct {
 type Derivation struct {
 	Statement string       `json:"statement"`
 	Holds     bool         `json:"holds"`
+	Source    string       `json:"source,omitempty"` // file:line:column of the clause or literal
 	Because   []Derivation `json:"because,omitempty"`
+}
+
+// ReadersRequest asks who may access a conduit.
+type ReadersRequest struct {
+	Pipeline string `json:"pipeline,omitempty"` // may be empty when there is only one
+	Conduit  string `json:"conduit"`
+	Access   string `json:"access"` // "read" or "write"
+	Limit    int    `json:"limit"`  // of the list, from 1 to MaxReaders
+}
+
+// MaxReaders is the most users that one answer lists.
+const MaxReaders = 1000
+
+// Readers says who may access a conduit by the last analysis, and so at native speed. Users
+// that no expectation of the pipeline names may have access, too.
+type Readers struct {
+	Pipeline string    `json:"pipeline"`
+	Conduit  string    `json:"conduit"`
+	Access   string    `json:"access"`
+	Policy   string    `json:"policy"`
+	Analyzed time.Time `json:"analyzed"` // when the analysis ran, or was last brought up to date
+	// Current is false if the bundle or the facts have changed since and the analysis does
+	// not reflect it yet.
+	Current bool     `json:"current"`
+	Total   int      `json:"total"`   // users of each task, and tasks without users
+	Readers []Reader `json:"readers"` // the first of them, by task, then user
+}
+
+// Reader is a user of a task, or a task without users.
+type Reader struct {
+	Task      string   `json:"task"`
+	Principal string   `json:"principal,omitempty"`
+	Regions   []string `json:"regions,omitempty"` // from which the user has access
 }
 
 // Fact is one tuple in a conduit: Conduit says Says(Tuple…).

@@ -204,6 +204,17 @@ func (s *Service) Explain(_ context.Context, q api.Question) (api.Explanation, e
 	}, s.call("explain %+v", q)
 }
 
+// Readers implements [api.Service].
+func (s *Service) Readers(_ context.Context, request api.ReadersRequest) (api.Readers, error) {
+	return api.Readers{
+		Pipeline: "syse", Conduit: request.Conduit, Access: "read", Policy: `friends(owner: "alice")`, Analyzed: Began,
+		Current: true, Total: 40002, Readers: []api.Reader{
+			{Task: "worker", Principal: "alice", Regions: []string{"de", "us"}},
+			{Task: "worker", Principal: "bob", Regions: []string{"de"}},
+		},
+	}, s.call("readers %+v", request)
+}
+
 // ChangeFacts implements [api.Service].
 func (s *Service) ChangeFacts(_ context.Context, change api.FactChange) (api.FactResult, error) {
 	return api.FactResult{Removed: len(change.Remove), Added: len(change.Add), Instances: 1, DurationMicroseconds: 310},

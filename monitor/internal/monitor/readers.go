@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+
+	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/monitor/api"
+	"shai.dev/monitor/policy"
+)
+
+// Readers implements [api.Service]. It looks into the capability sets of the last analysis:
+// to decide anew for each of 40,000 users would take seconds.
+func (m *Monitor) Readers(ctx context.Context, request api.ReadersRequest) (api.Readers, error) {
+	title := "list who may access a conduit"
+	p, err := m.pipeline(title, request.Pipeline)
+	if err != nil {
+		return api.Readers{}, err
+	}
+	state := m.state()
+	conduit, what, err := accessOf(title, state, request.Conduit, request.Access)
+	if err != nil {
+		return api.Readers{}, err
+	}
+	m.mu.RLock()
+	known := m.analyses[p.Name()]
+	m.mu.RUnlock()
+	if known == nil || known.result == nil {
+		return api.Readers{}, notAnalyzed(title, p.Name())
+	}
+	out := api.Readers{
+		Pipeline: p.Name(), Conduit: request.Conduit, Access: what.String(), Policy: conduit.Policy.String(),
+		Analyzed: known.result.Analyzed, Current: known.result.Current(state), Readers: []api.Reader{},
+	}
+	type user struct{ task, principal string }
+	found := map[user]int{} // the place in the list; beyond its limit, not in it
+	for holder := range known.result.Holders(what, request.Conduit) {
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+		who := user{holder.Task, holder.Values["user"]}
+		at, listed := found[who]
+		if !listed {
+			at = len(found)
+			found[who] = at
+			if at < request.Limit {
+				out.Readers = append(out.Readers, api.Reader{Task: who.task, Principal: who.principal})
+			}
+		}
+		if region, has := holder.Values["region"]; has && at < request.Limit {
+			out.Readers[at].Regions = append(out.Readers[at].Regions, region)
+		}
+	}
+	out.Total = len(found)
+	return out, nil
+}
+
+// accessOf returns the conduit and the operation that a question names.
+func accessOf(title string, state *catalog.State, name, access string) (policy.Conduit, policy.Operation, error) {
+	conduit, covered := state.ConduitNamed(name)
+	if !covered {
+		return conduit, 0, api.NotFound(title,
+			"use the name that the pipeline's paths give it, such as /corpus/public/17.txt",
+			"no rule of the bundle covers the conduit %q", name)
+	}
+	operations := map[string]policy.Operation{"": policy.Read, "read": policy.Read, "write": policy.Write}
+	what, known := operations[access]
+	if !known {
+		return conduit, 0, api.Invalid(title, "ask for read or write", "access %q is unknown", access)
+	}
+	return conduit, what, nil
+}
