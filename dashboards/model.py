@@ -15,6 +15,8 @@ class Kind(StrEnum):
     """Lines over time."""
     STAT = "stat"
     """One large number for each result at the end of the range."""
+    NAMES = "names"
+    """The name of each result at the end of the range; its value says nothing."""
     TABLE = "table"
     """A row for each combination of the columns' labels, a further column for each query."""
     BAR = "bar"
@@ -23,6 +25,8 @@ class Kind(StrEnum):
     """A strip of states over time for each result."""
     FLOW = "flow"
     """A graph: the first query has the nodes (labels id, title), the second the edges (id, source, target)."""
+    TEXT = "text"
+    """The description, as Markdown; no queries."""
 
     @property
     def instant(self) -> bool:
@@ -70,10 +74,12 @@ class Panel:
     kind: Kind
     unit: str
     """In Grafana's names: s, reqps, percentunit, short, …"""
-    queries: tuple[Query, ...]
+    queries: tuple[Query, ...] = ()
     columns: tuple[Column, ...] = ()
     across: str = ""
     by: str = ""
+    numbered: bool = False
+    """The groups of bars are numbers, and stand in their order."""
     colours: str = ""
     """Group of dashboards.colours in which the results' names are looked up."""
     limits: tuple[Limit, ...] = ()

@@ -15,12 +15,14 @@ from grafana_foundation_sdk.builders import (
     prometheus,
     stat,
     statetimeline,
+    text,
     timeseries,
 )
 from grafana_foundation_sdk.builders import table as tables
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+from grafana_foundation_sdk.models.text import TextMode
 
 from dashboards import colours
 from dashboards.grafana import transformations
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
 SOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
-Builder = barchart.Panel | nodegraph.Panel | stat.Panel | statetimeline.Panel | tables.Panel | timeseries.Panel
+Builder = (
+    barchart.Panel | nodegraph.Panel | stat.Panel | statetimeline.Panel | tables.Panel | text.Panel | timeseries.Panel
+)
 
 
 def target(panel: Panel, query: Query, letter: str) -> prometheus.Dataquery:
@@ -66,12 +70,18 @@ def _timeseries(panel: Panel) -> timeseries.Panel:
     return made
 
 
+def _text_mode(panel: Panel) -> options.BigValueTextMode:
+    if panel.kind == Kind.NAMES:
+        return options.BigValueTextMode.NAME
+    return options.BigValueTextMode.VALUE_AND_NAME if panel.colours else options.BigValueTextMode.VALUE
+
+
 def _stat(panel: Panel) -> stat.Panel:
     return (
         stat.Panel()
         .graph_mode(options.BigValueGraphMode.NONE)
         .color_mode(options.BigValueColorMode.VALUE if panel.limits else options.BigValueColorMode.BACKGROUND_SOLID)
-        .text_mode(options.BigValueTextMode.VALUE_AND_NAME if panel.colours else options.BigValueTextMode.VALUE)
+        .text_mode(_text_mode(panel))
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     )
 
@@ -120,9 +130,15 @@ def _flow(panel: Panel) -> nodegraph.Panel:
     return made
 
 
+def _text(panel: Panel) -> text.Panel:
+    return text.Panel().mode(TextMode.MARKDOWN).content(panel.description)
+
+
 _BUILDERS: dict[Kind, Callable[[Panel], Builder]] = {
     Kind.TIMESERIES: _timeseries,
     Kind.STAT: _stat,
+    Kind.NAMES: _stat,
+    Kind.TEXT: _text,
     Kind.TABLE: _table,
     Kind.BAR: _bar,
     Kind.STATES: _states,

@@ -42,12 +42,12 @@ def axis(panel: Panel) -> str:
 
 
 def of_bars(panel: Panel) -> list[DataTransformerConfig]:
-    """Order the groups by number, and make a column for each bar."""
+    """Order the groups, and make a column for each bar."""
+    numbers = DataTransformerConfig(
+        "convertFieldType", options={"conversions": [{"targetField": panel.across, "destinationType": "number"}]}
+    )
     return [
-        DataTransformerConfig(
-            "convertFieldType",
-            options={"conversions": [{"targetField": panel.across, "destinationType": "number"}]},
-        ),
+        *([numbers] if panel.numbered else []),
         DataTransformerConfig("sortBy", options={"fields": {}, "sort": [{"field": panel.across}]}),
         DataTransformerConfig(
             "groupingToMatrix",

@@ -128,6 +128,7 @@ PANELS = (
             ),
         ),
         across="session_length",
+        numbered=True,
         by="mode",
         colours="modes",
     ),

@@ -19,15 +19,15 @@ PIPELINE = f'{MEMBER},pipeline=~"$pipeline"'
 LOAD = 'cluster=~"$cluster",pipeline=~"$pipeline",mode=~"$mode"'
 """Load generators, which belong to no member."""
 
-BENCHMARK = f'{NAMESPACE},pipeline=~"$pipeline"'
-"""What Benchmarks measured."""
+OBJECT = f'{NAMESPACE},pipeline=~"$pipeline"'
+"""What the operator knows of pipelines: their conditions, analyses and Benchmarks."""
 
-MEASURED = f'{BENCHMARK},mode=~"$mode"'
+MEASURED = f'{OBJECT},mode=~"$mode"'
 """What Benchmarks measured in the modes that were chosen."""
 
 NEWEST = (
     " and on (cluster, namespace, benchmark) topk by (cluster, namespace, pipeline)"
-    f" (1, shai_benchmark_completion_timestamp_seconds{{{BENCHMARK}}})"
+    f" (1, shai_benchmark_completion_timestamp_seconds{{{OBJECT}}})"
 )
 """Follows a query about Benchmarks: the newest of each pipeline only."""
 
