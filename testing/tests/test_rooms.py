@@ -7,6 +7,7 @@ import ast
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,8 @@ def python_uses() -> set[tuple[str, str]]:
         of_tests = set(path.parts) & set(_TESTS)
         for name in imported:
             room = _PYTHON_PACKAGES.get(name, name)
-            if room in known and not (of_tests and room == "testing"):
+            # import operator is Python's own module:
+            if room in known and name not in sys.stdlib_module_names and not (of_tests and room == "testing"):
                 used.add((path.parts[0], room))
     return used
 
