@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from loadgen.datasets import corpus
+from loadgen.driving import reference
 from loadgen.errors import LoadgenError
 from loadgen.measuring import benchmark, sessions
 from loadgen.results import tables
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "benchmark": (benchmark, "measure what enforcement costs on a pool member"),
     "dataset": (corpus, "make documents, people, facts and queries for Sys-E"),
+    "metrics": (reference, "print the metrics of the load generator"),
     "sessions": (sessions, "measure what a session costs, in installations of its own"),
     "table": (tables, "print the overhead table of a results.json"),
     "verify": (verification, "verify on a pool member that policies hold; attempts a leak"),

@@ -129,7 +129,10 @@ class Series:
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, for another process."""
-        times = {name: [dict(found.counts), found.sum] for name, found in self._times().items()}
+        times = {
+            name: [{str(place): count for place, count in found.counts.items()}, found.sum]
+            for name, found in self._times().items()
+        }
         return {
             "queries": dict(self.queries),
             "sessions": dict(self.sessions),
@@ -198,6 +201,14 @@ class TallyCollector(Collector):
     def __init__(self, tally: Tally, users: Callable[[], Mapping[tuple[str, str], int]]) -> None:
         self._tally = tally
         self._users = users
+
+    @property
+    def counted(self) -> int:
+        """How many requests have been counted."""
+        return sum(
+            series.queries.total() + series.sessions.total() + series.violations
+            for series in self._tally.series.values()
+        )
 
     def collect(self) -> Iterator[Family]:
         """Yield all metrics."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from loadgen.__main__ import COMMANDS
+from loadgen.driving import metrics
 from loadgen.tests.harness import ROOT
 
 
@@ -43,3 +45,10 @@ def test_a_failure_is_one_line_without_a_trace(arguments: list[str], says: str) 
     assert done.returncode == 1
     assert done.stderr.startswith(says)
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_metrics_are_printed_for_the_reference() -> None:
+    found = json.loads(loadgen("metrics", "--output", "json").stdout)
+    assert [entry["name"] for entry in found] == [metric.name for metric in metrics.TABLE]
+    assert all(entry.keys() == {"name", "type", "labels", "unit", "meaning"} for entry in found)
+    assert all(f"{entry['name']}  (" in loadgen("metrics").stdout for entry in found[:1])

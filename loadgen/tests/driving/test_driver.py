@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from loadgen.driving.orders import Driver, DriverError, Order, Outcome
 from testing.waiting import until
@@ -80,3 +83,35 @@ def test_an_ended_process_is_an_error(data: Path) -> None:
         pytest.raises(DriverError, match="expected 'ready'"),
     ):
         Driver(process)
+
+
+def test_what_was_sent_is_what_is_exported(data: Path, host: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "loadgen.driving.driver", "--data", str(data), "--scrape", str(tmp_path)]
+    service = host.removeprefix("http://")
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        with Driver(process) as running:
+            sent: dict[str, tuple[int, int]] = {}
+            for mode, length in (("shai", 1), ("baseline", 8), ("shai", 8)):
+                order = Order(host, "syse", service, session_length=length, seconds=0.3, users=3, seed=1, mode=mode)
+                outcome = running.run(order)
+                before = sent.get(mode, (0, 0))
+                sent[mode] = (before[0] + outcome.queries, before[1] + outcome.sessions)
+            (announced,) = json.loads((tmp_path / "targets" / f"loadgen-{process.pid}.json").read_text())
+            (target,) = announced["targets"]
+            text = urllib.request.urlopen(f"http://{target}/metrics", timeout=60).read().decode()
+        process.wait()
+    assert list((tmp_path / "targets").iterdir()) == []
+    found = {
+        mode: (counted(text, "shai_load_queries_total", mode), counted(text, "shai_load_sessions_total", mode))
+        for mode in sent
+    }
+    assert found == sent
+
+
+def counted(text: str, name: str, mode: str) -> float:
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name and (sample.labels["mode"], sample.labels["result"]) == (mode, "ok")
+    )

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Serves the load generator's metrics while it runs, and tells Prometheus where.
+
+The port is a free one on loopback. Prometheus finds it by a file in the discovery directory, which is removed at the
+end. The directory may hold anything: only regular files with a load generator's name are ever touched, and only those
+that no process holds any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import stat
+from typing import TYPE_CHECKING
+
+import gevent.event
+from gevent.pool import Pool
+from gevent.pywsgi import WSGIServer
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.registry import Collector
+
+from loadgen.errors import LoadgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from prometheus_client.core import Metric as Family
+
+    from loadgen.driving.metrics import TallyCollector
+
+HOST = "127.0.0.1"
+_SCRAPES = 4
+"""How many are answered at the same time; others wait."""
+_NAME = re.compile(r"loadgen-[0-9]{1,10}\.json")
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+
+class AnnouncementError(LoadgenError):
+    """Prometheus cannot be told of this process; the text says why."""
+
+
+class Exporter(Collector):
+    """The metrics of this process as they are served. ``port`` is on loopback."""
+
+    def __init__(self, collector: TallyCollector) -> None:
+        self._collector = collector
+        self._scraped = gevent.event.Event()
+        self._seen: int | None = None
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        application = make_wsgi_app(registry)
+        self._server = WSGIServer((HOST, 0), application, spawn=Pool(_SCRAPES), log=None, error_log=None)
+        self._server.start()
+        self.port = int(self._server.server_port or 0)
+
+    def collect(self) -> Iterator[Family]:
+        """Yield all metrics, for a scrape."""
+        self._seen = self._collector.counted
+        self._scraped.set()
+        yield from self._collector.collect()
+
+    def await_last_scrape(self, seconds: float) -> bool:
+        """Wait until Prometheus knows the last counts, if it has read any; return whether it does, or reads none."""
+        if self._seen is None or self._seen == self._collector.counted:
+            return True
+        self._scraped.clear()
+        return bool(self._scraped.wait(seconds))
+
+    def close(self) -> None:
+        """Serve nothing more."""
+        self._server.stop(timeout=1)
+
+
+@contextlib.contextmanager
+def served(collector: TallyCollector, directory: Path | None, warn: Callable[[str], None]) -> Iterator[Exporter]:
+    """Serve metrics, and announce them in a discovery directory if there is one.
+
+    That they cannot be announced is a warning: the load does not depend on it.
+    """
+    exporter = Exporter(collector)
+    with contextlib.ExitStack() as stack:
+        stack.callback(exporter.close)
+        if directory is not None:
+            try:
+                stack.enter_context(announced(directory, exporter.port))
+            except AnnouncementError as error:
+                warn(str(error))
+        yield exporter
+
+
+@contextlib.contextmanager
+def announced(directory: Path, port: int) -> Iterator[None]:
+    """Keep a file about this process in ``directory``/targets; AnnouncementError when it cannot be written.
+
+    Its lock says that the process lives, so that files of processes that were killed can be told and are removed here.
+    """
+    targets = directory / "targets"
+    try:
+        targets.mkdir(parents=True, exist_ok=True)
+        folder = os.open(targets, _DIRECTORY)
+    except OSError as error:
+        raise AnnouncementError(f"metrics at {HOST}:{port} are not announced to Prometheus: {error}") from error
+    name = f"loadgen-{os.getpid()}.json"
+    try:
+        _remove_stale(folder)
+        try:
+            file = _write(folder, name, port)
+        except OSError as error:
+            raise AnnouncementError(
+                f"metrics at {HOST}:{port} are not announced to Prometheus: cannot write {targets / name}: {error}"
+            ) from error
+        try:
+            yield
+        finally:
+            _remove(folder, name, file)
+            os.close(file)
+    finally:
+        os.close(folder)
+
+
+def _write(folder: int, name: str, port: int) -> int:
+    """Write and lock the file; return its descriptor, which holds the lock."""
+    temporary = f".{name}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary, dir_fd=folder)  # of a killed process with the same number
+    file = os.open(temporary, _CREATE, 0o644, dir_fd=folder)
+    try:
+        os.fchmod(file, 0o644)  # whatever the umask: Prometheus is another user
+        found = [{"targets": [f"{HOST}:{port}"], "labels": {"job": "shai-loadgen", "cluster": "shai"}}]
+        os.write(file, json.dumps(found).encode() + b"\n")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        os.close(file)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+    return file
+
+
+def _remove_stale(folder: int) -> None:
+    for name in os.listdir(folder):
+        if not _NAME.fullmatch(name):
+            continue
+        # What cannot be opened or removed belongs to somebody else.
+        with contextlib.suppress(OSError):
+            file = os.open(name, _LOOK, dir_fd=folder)
+            try:
+                if stat.S_ISREG(os.fstat(file).st_mode):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its process lives
+                    _remove(folder, name, file)
+            finally:
+                os.close(file)
+
+
+def _remove(folder: int, name: str, file: int) -> None:
+    """Remove a file if the name still means the one that is open."""
+    with contextlib.suppress(OSError):
+        there, meant = os.stat(name, dir_fd=folder, follow_symlinks=False), os.fstat(file)
+        if (there.st_dev, there.st_ino) == (meant.st_dev, meant.st_ino):
+            os.unlink(name, dir_fd=folder)
