@@ -8,11 +8,18 @@ import (
 	"time"
 )
 
+// Told is told of an event's record.
+type Told interface {
+	// Recorded is called with the record's number once it has one, maybe before Append returns.
+	// It must not wait. Events that are not recorded by themselves have none.
+	Recorded(number uint64)
+}
+
 // Append records an event. It does not wait for the disk. If the queue is full, it waits
 // for MaxWait and then drops the event, unless that reports a change that has happened.
 // After an error for an Allowed event, the access has to be refused if everything must be
 // recorded. A denial remains one whatever Append returns.
-func (l *Log) Append(e Event) error {
+func (l *Log) Append(e Event, told ...Told) error {
 	now := l.options.clock()
 	e = bounded(e)
 	failure := l.Failing()
@@ -35,7 +42,7 @@ func (l *Log) Append(e Event) error {
 			return nil
 		}
 	}
-	return l.enqueue(entry{e, now})
+	return l.enqueue(entry{e, now, told})
 }
 
 // CanPromise reports whether records can be promised now: whether there is space for events
@@ -49,13 +56,13 @@ func (l *Log) CanPromise() bool {
 // AppendPromised records an event that was promised to be recorded, and has happened: if
 // the disk has filled up since, the record goes into the space of the reserve, and if the
 // queue is full, it waits besides it. Who promises bounds the number. The error is ErrClosed.
-func (l *Log) AppendPromised(e Event) error {
+func (l *Log) AppendPromised(e Event, told ...Told) error {
 	l.closing.RLock()
 	defer l.closing.RUnlock()
 	if l.closed {
 		return ErrClosed
 	}
-	one := entry{bounded(e), l.options.clock()}
+	one := entry{bounded(e), l.options.clock(), told}
 	select {
 	case l.queue <- one:
 	default:

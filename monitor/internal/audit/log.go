@@ -112,6 +112,7 @@ type Log struct {
 type entry struct {
 	event Event
 	time  time.Time
+	told  []Told
 }
 
 // Open opens or begins a log and repairs its end: it moves a torn last line to a file of

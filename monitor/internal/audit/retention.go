@@ -30,8 +30,8 @@ func (w *writer) retain() {
 	}
 	reason := fmt.Sprintf("the log would exceed %d bytes: the records up to %d are removed", options.MaxSize,
 		removal.Through)
-	w.add(entry{Event{Kind: Retention, Operation: "remove", Allowed: true, Reason: reason, Removed: &removal},
-		options.clock()})
+	w.add(entry{event: Event{Kind: Retention, Operation: "remove", Allowed: true, Reason: reason, Removed: &removal},
+		time: options.clock()})
 	if w.commit(true) != nil {
 		return
 	}

@@ -109,7 +109,7 @@ func (w *writer) tick() {
 func (w *writer) summarise(all bool) {
 	now := w.log.options.clock()
 	for _, event := range w.log.denials.due(now, all, w.log.Failing() != nil) {
-		w.add(entry{event, now})
+		w.add(entry{event: event, time: now})
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *writer) end() {
 
 // note adds a record about the log itself.
 func (w *writer) note(what string) {
-	w.add(entry{Event{Kind: Recovery, Reason: boundedText(what, maxText)}, w.log.options.clock()})
+	w.add(entry{event: Event{Kind: Recovery, Reason: boundedText(what, maxText)}, time: w.log.options.clock()})
 }
 
 // add puts an event at the end of the chain.
@@ -149,6 +149,9 @@ func (w *writer) add(e entry) {
 	w.last = mark{w.last.sequence + 1, seal}
 	w.tail = append(w.tail, line...)
 	w.count++
+	for _, told := range e.told {
+		told.Recorded(w.last.sequence)
+	}
 	w.urgent = w.urgent || urgent(e.event.Kind)
 }
 

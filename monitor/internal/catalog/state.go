@@ -200,6 +200,18 @@ func (s *State) ConduitNamed(name string) (conduit policy.Conduit, ok bool) {
 		Policy: bound}, true
 }
 
+// SetOf returns the set that a file or tuple belongs to, or would belong to if it was registered;
+// "" if no rule covers it.
+func (s *State) SetOf(conduit policy.Conduit) string {
+	if id := conduit.ID; id > 0 && id <= int64(s.conduits.last) {
+		if class := s.Class(s.ClassOf(uint32(id))); class.Class != nil { //nolint:gosec // bounded above
+			return class.Set
+		}
+	}
+	rule, _, _ := s.rules.ruleFor(conduit.Name)
+	return rule.Set
+}
+
 // conduit returns the properties of a class's member that decisions depend on. The length
 // is not known here: a caller that decides on cCurrLenIs must fill it in.
 func (s *State) conduit(id uint32, name string) policy.Conduit {

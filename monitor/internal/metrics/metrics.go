@@ -1,144 +1,163 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Package metrics counts what the monitor does, for Prometheus and for its status.
+//
+// [New] declares every metric once: the rows of a table, from which the reference page is made,
+// too. What happens in a pipeline is counted by its [Pipeline]. What something else knows is
+// read when somebody asks, by the functions that [Metrics.ReadFrom] was given. To gather
+// metrics takes no lock for which a decision waits.
 package metrics
 
 import (
-	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-
-	"shai.dev/monitor/internal/audit"
-)
-
-// Kinds of interceptions. Each counts how often a task's progress waited for the monitor,
-// except reset, which makes no task wait.
-const (
-	Register     = "register"
-	Accept       = "accept"
-	Authenticate = "authenticate"
-	Open         = "open"
-	Path         = "path"
-	Send         = "send"
-	Reset        = "reset"
 )
 
 // Metrics are the monitor's Prometheus metrics. They are safe for concurrent use.
 type Metrics struct {
-	Registry      *prometheus.Registry
-	Interceptions *prometheus.CounterVec // pipeline, kind
-	Sessions      *prometheus.CounterVec // pipeline, mode
-	Refusals      *prometheus.CounterVec // pipeline, operation
-	Bindings      *prometheus.CounterVec // pipeline, result
-	Active        *prometheus.GaugeVec   // pipeline
-	Latency       *prometheus.HistogramVec
-	FactChange    prometheus.Histogram
-	Restarts      *prometheus.CounterVec
-	AuditFailures prometheus.Counter
-	Outcomes      *Outcomes              // pipeline, allowed
-	WouldDeny     *prometheus.CounterVec // pipeline, policy, mode
-	FetchFailures *prometheus.CounterVec // source
-	Learned       *prometheus.CounterVec // pipeline
-	Foreseen      *prometheus.CounterVec // pipeline
-	Discarded     *prometheus.CounterVec // pipeline, task
+	pipelineCounters
+	monitorCounters
+	Readings
+	FactChange prometheus.Histogram // seconds
+	Revocation prometheus.Histogram // seconds
+
+	registry *prometheus.Registry
+	table    []Metric
+	counters []*Counter
+	readings []*Reading
+	latency  latency
+	scopes   scopes
+	monitor  *scope // of what belongs to no pipeline
+
+	mu      sync.Mutex
+	sources []func(*Sheet)
 }
 
 // New returns metrics that count nothing yet.
 func New() *Metrics {
-	registry := prometheus.NewRegistry()
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-		registry.MustRegister(c)
-		return c
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.pipelineCounters = m.declarePipelineCounters()
+	m.latency = m.declareLatency()
+	m.monitorCounters = m.declareMonitorCounters()
+	m.FactChange = m.histogram("shai_fact_change_seconds",
+		"Time from a change of facts to updated capability sets, without the write to disk.", 1e-5)
+	m.Revocation = m.histogram("shai_revocation_seconds",
+		"Time from the request that changes facts to the moment when the last session that it ends can do nothing any more.",
+		1e-3)
+	m.Readings = m.declareReadings()
+	m.scopes.begin(len(m.counters))
+	m.monitor = newScope("", len(m.counters))
+	for _, plain := range []*Counter{m.auditFailures, m.scrapesRejected} {
+		plain.in(m.monitor, values{}).add(0) // they have a value before anything happens
 	}
-	m := &Metrics{
-		Registry: registry,
-		Interceptions: counter("shai_interceptions_total",
-			"Times a task involved the reference monitor, by kind.", "pipeline", "kind"),
-		Sessions: counter("shai_sessions_total",
-			"Sessions that have ended, by the mode they ran in.", "pipeline", "mode"),
-		Refusals: counter("shai_refusals_total",
-			"Accesses and system calls that were refused, by operation.", "pipeline", "operation"),
-		Bindings: counter("shai_session_bindings_total",
-			"Attempts to bind a session to a principal, by result: analyzed, mispredicted or refused.", "pipeline", "result"),
-		Active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "shai_sessions_active",
-			Help: "Sessions that are open now.",
-		}, []string{"pipeline"}),
-		Latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "shai_decision_seconds",
-			Help:    "Time the monitor took for a decision, by kind of interception.",
-			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
-		}, []string{"kind"}),
-		FactChange: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "shai_fact_change_seconds",
-			Help:    "Time from a change of facts to updated capability sets, without the write to disk.",
-			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 10),
-		}),
-		Restarts: counter("shai_task_restarts_total",
-			"Tasks that ended unexpectedly and were to be started again.", "pipeline", "task"),
-		FetchFailures: counter("shai_fact_source_failures_total",
-			"Fetches of facts that failed; the last facts stay in force.", "source"),
-		AuditFailures: counter("shai_audit_failures_total",
-			"Audit records that could not be written.").WithLabelValues(),
-		Outcomes: newOutcomes(),
-		WouldDeny: counter("shai_would_deny_total",
-			"Accesses that were allowed because the policy that forbids them is in mode Audit or Warn.",
-			"pipeline", "policy", "mode"),
-		Learned: counter("shai_learned_classes_total",
-			"Classes that capability sets have gained because a session asked for a document of them.", "pipeline"),
-		Foreseen: counter("shai_background_analyses_total",
-			"Instances that were analysed when their first session began, because no analysis had foreseen them.", "pipeline"),
-		Discarded: counter("shai_workers_discarded_total",
-			"Workers that were killed because they were not rolled back as they should.", "pipeline", "task"),
-	}
-	registry.MustRegister(m.Active, m.Latency, m.FactChange, m.Outcomes,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m, m.FactChange, m.Revocation, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// WatchAudit adds the metrics of the audit log.
-func (m *Metrics) WatchAudit(log *audit.Log) {
-	m.Registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shai_audit_refusing",
-			Help: "1 while accesses that need an audit record are refused, since it cannot be written.",
-		}, func() float64 {
-			if log.Failing() != nil {
-				return 1
-			}
-			return 0
-		}),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "shai_audit_omitted_total",
-			Help: "Denials that the audit log counts in summaries, and does not record one by one.",
-		}, func() float64 { return float64(log.Omitted()) }))
+// pipelineCounters count what happens in pipelines; see pipeline.go.
+type pipelineCounters struct {
+	sessions, bindings, interceptions                      *Counter
+	decisions, conduitDecisions, opens, nativeOpens        *Counter
+	refusals, denials, wouldDeny                           *Counter
+	learned, foreseen, analyses, restarts, discardedWorker *Counter
 }
 
-// Decided counts one decision of the monitor.
-func (m *Metrics) Decided(pipeline string, allowed bool) { m.Outcomes.Add(pipeline, allowed, 1) }
+func (m *Metrics) declarePipelineCounters() pipelineCounters {
+	return pipelineCounters{
+		sessions: m.perPipeline("shai_sessions_total", "Sessions of users that have ended, by the mode they ran in.",
+			modeLabel),
+		bindings: m.perPipeline("shai_session_bindings_total", "Attempts to bind a session to a user.",
+			Label{"result", "analyzed: the analysis foresaw the instance; mispredicted: it did not; refused"}),
+		interceptions: m.perPipeline("shai_interceptions_total",
+			"Times a task waited for the reference monitor, or for a supervisor in its place.", kindLabel),
+		decisions: m.perPipeline("shai_decisions_total",
+			"Accesses that were decided on, one by one or, if their opens are counted, ahead.", allowedLabel),
+		conduitDecisions: m.perPipeline("shai_conduit_decisions_total",
+			"Decisions of the monitor one by one, by the conduit that they are about.",
+			conduitLabel, Label{"operation", "read, write or leave"}, allowedLabel),
+		opens: m.perPipeline("shai_opens_total",
+			"Opens that a task asked for because the kernel did not allow them by itself. "+
+				"Documents of a transfer that the monitor decides on count, too.",
+			Label{"path", "supervisor: answered from what was decided ahead; monitor: decided by it"}, allowedLabel),
+		nativeOpens: m.perPipeline("shai_native_opens_total",
+			"Opens that the kernel allowed by itself. Workers say their number, which is bounded, but no evidence."),
+		refusals: m.perPipeline("shai_refusals_total",
+			"Accesses and system calls that were refused, or would have been in mode audit.", operationLabel),
+		denials: m.perPipeline("shai_denials_total", "Accesses, logins and system calls that were denied.",
+			taskLabel, Label{"policy", policyLabel.Meaning + "; empty if no policy decided"}, reasonLabel),
+		wouldDeny: m.perPipeline("shai_would_deny_total",
+			"Accesses that were allowed because the policy that forbids them is in mode Audit or Warn.",
+			policyLabel, Label{"mode", "mode of the policy: Audit or Warn"}),
+		learned: m.perPipeline("shai_learned_classes_total",
+			"Classes that capability sets have gained because a session asked for a document of them."),
+		foreseen: m.perPipeline("shai_background_analyses_total",
+			"Instances that were analysed when their first session began, because no analysis had foreseen them."),
+		analyses: m.perPipeline("shai_analyses_total", "Runs of the offline analysis that have ended.",
+			Label{"result", "succeeded, failed or cancelled"}),
+		restarts: m.perPipeline("shai_task_restarts_total",
+			"Tasks that ended unexpectedly and were to be started again.", taskLabel),
+		discardedWorker: m.perPipeline("shai_workers_discarded_total",
+			"Workers that were killed because they were not rolled back as they should.", taskLabel),
+	}
+}
 
-// Counters returns every counter and gauge of the monitor, summed over its labels, for
-// status.
+// monitorCounters count what belongs to no pipeline.
+type monitorCounters struct {
+	auditFailures, factChanges, fetchFailures, scrapesRejected *Counter
+}
+
+func (m *Metrics) declareMonitorCounters() monitorCounters {
+	return monitorCounters{
+		auditFailures: m.counter("shai_audit_failures_total", "Audit records that could not be written."),
+		factChanges: m.counter("shai_fact_changes_total", "Changes of facts, by requests or fetched.",
+			Label{"result", "succeeded or failed"}),
+		fetchFailures: m.counter("shai_fact_source_failures_total",
+			"Fetches of facts that failed; the last facts stay in force.", sourceLabel),
+		scrapesRejected: m.counter("shai_scrapes_rejected_total",
+			"Scrapes that were refused because too many others were under way."),
+	}
+}
+
+// AuditFailed counts an audit record that could not be written.
+func (m *Metrics) AuditFailed() { m.auditFailures.in(m.monitor, values{}).add(1) }
+
+// FactsChanged counts a change of facts.
+func (m *Metrics) FactsChanged(succeeded bool) {
+	m.factChanges.in(m.monitor, values{resultOf(succeeded)}).add(1)
+}
+
+// FetchFailed counts a failed fetch from a source of facts.
+func (m *Metrics) FetchFailed(source string) {
+	m.fetchFailures.in(m.monitor, values{m.monitor.label(&m.scopes, sourceLabel, source)}).add(1)
+}
+
+// FollowSources says which sources of facts there are. The series of others disappear.
+func (m *Metrics) FollowSources(names []string) {
+	m.monitor.keep(&m.scopes, map[string][]string{sourceLabel.Name: names})
+	m.fetchFailures.keepIn(m.monitor)
+}
+
+func resultOf(succeeded bool) string {
+	if succeeded {
+		return "succeeded"
+	}
+	return "failed"
+}
+
+// Counters returns the monitor's own counters by name, summed over their labels, and the number
+// of sessions that are open, for status.
 func (m *Metrics) Counters() map[string]uint64 {
 	sums := map[string]uint64{}
-	families, err := m.Registry.Gather()
-	if err != nil {
-		return sums // a collector failed; status then has no counters
-	}
-	for _, family := range families {
-		if !strings.HasPrefix(family.GetName(), "shai_") {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			switch {
-			case metric.GetCounter() != nil:
-				sums[family.GetName()] += uint64(metric.GetCounter().GetValue())
-			case metric.GetGauge() != nil && family.GetName() == "shai_sessions_active":
-				sums[family.GetName()] += uint64(metric.GetGauge().GetValue())
+	for _, s := range append(m.scopes.open(), m.monitor) {
+		for _, counter := range m.counters {
+			for _, one := range counter.all(s) {
+				sums[counter.name] += one.count.Load()
 			}
 		}
+		sums[m.sessionsActive.name] += uint64(max(0, s.active.Load()))
 	}
 	return sums
 }

@@ -177,7 +177,7 @@ func (m *Monitor) analyzeAgain(ctx context.Context) (warnings []string) {
 // record writes an audit record that belongs to no single pipeline.
 func (m *Monitor) record(event audit.Event) {
 	if err := m.audit.Append(event); err != nil {
-		m.metrics.AuditFailures.Inc()
+		m.metrics.AuditFailed()
 		m.logger.Error("audit record is lost", "kind", event.Kind, "error", err)
 	}
 }

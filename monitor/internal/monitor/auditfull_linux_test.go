@@ -80,7 +80,7 @@ func TestAuditLogIsFull(t *testing.T) {
 // refusing returns the value of the metric that says whether accesses are refused.
 func refusing(t *testing.T, m *Monitor) float64 {
 	t.Helper()
-	families, err := m.metrics.Registry.Gather()
+	families, err := m.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,14 +13,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"shai.dev/monitor/internal/bug"
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/factsource"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
 	"shai.dev/monitor/internal/meaning"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/monitor/api"
 )
 
@@ -46,9 +45,7 @@ type followedSource struct {
 }
 
 func newFollowed(m *Monitor) *followed {
-	f := &followed{monitor: m, sources: map[string]*followedSource{}}
-	m.metrics.Registry.MustRegister(f)
-	return f
+	return &followed{monitor: m, sources: map[string]*followedSource{}}
 }
 
 // fetchUnknown fetches the facts of those sources that were never fetched. A bundle
@@ -158,6 +155,7 @@ func (f *followed) turnTo(bundle *manifest.Bundle, fetched map[string]catalog.Fe
 		}
 	}
 	f.sources = next
+	f.monitor.metrics.FollowSources(namesOf(next))
 	for _, s := range begun {
 		ctx, stop := context.WithCancel(f.monitor.context)
 		s.stop = stop
@@ -206,7 +204,7 @@ func (f *followed) follow(ctx context.Context, s *followedSource) {
 		if err == nil {
 			retry = firstRetry
 		} else {
-			f.monitor.metrics.FetchFailures.WithLabelValues(s.name).Inc()
+			f.monitor.metrics.FetchFailed(s.name)
 			f.monitor.logger.Warn("facts are not up to date", "source", s.name, "error", err)
 			if wait == 0 {
 				wait, retry = retry, min(2*retry, longestRetry)
@@ -318,15 +316,17 @@ func (f *followed) status() []api.FactSourceStatus {
 	return list
 }
 
-var sourceAge = prometheus.NewDesc("shai_fact_source_age_seconds",
-	"Time since facts were last fetched from a source, or, if they never were, since the monitor began to follow it.",
-	[]string{"source"}, nil)
+func namesOf(sources map[string]*followedSource) []string {
+	var names []string
+	for _, s := range sources {
+		names = append(names, s.name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
-// Describe implements [prometheus.Collector].
-func (f *followed) Describe(to chan<- *prometheus.Desc) { to <- sourceAge }
-
-// Collect implements [prometheus.Collector].
-func (f *followed) Collect(to chan<- prometheus.Metric) {
+// read writes for how long facts were not fetched.
+func (f *followed) read(to *metrics.Sheet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.sources {
@@ -336,6 +336,6 @@ func (f *followed) Collect(to chan<- prometheus.Metric) {
 		if since.IsZero() {
 			since = s.begun
 		}
-		to <- prometheus.MustNewConstMetric(sourceAge, prometheus.GaugeValue, time.Since(since).Seconds(), s.name)
+		to.Set(f.monitor.metrics.FactSourceAge, time.Since(since).Seconds(), s.name)
 	}
 }

@@ -101,7 +101,7 @@ func sourceStatus(t *testing.T, m *Monitor) api.FactSourceStatus {
 
 func metricOf(t *testing.T, m *Monitor, name string) float64 {
 	t.Helper()
-	families, err := m.metrics.Registry.Gather()
+	families, err := m.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

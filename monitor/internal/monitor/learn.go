@@ -12,6 +12,7 @@ import (
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/catalog"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/pipeline"
 )
 
@@ -155,7 +156,7 @@ func (m *Monitor) learn(ctx context.Context, name string, accesses []analysis.Ac
 		}
 	}
 	for _, one := range affected { // last: what is counted is in force
-		m.countLearned(name, one)
+		countLearned(p.Counts(), one)
 	}
 	return nil
 }
@@ -193,10 +194,10 @@ func (m *Monitor) recordLearned(name string, one analysis.Affected) {
 }
 
 // countLearned counts it.
-func (m *Monitor) countLearned(name string, one analysis.Affected) {
+func countLearned(counts *metrics.Pipeline, one analysis.Affected) {
 	if one.Before == nil {
-		m.metrics.Foreseen.WithLabelValues(name).Inc()
+		counts.Foreseen()
 	} else {
-		m.metrics.Learned.WithLabelValues(name).Add(float64(len(one.Gained)))
+		counts.Learned(len(one.Gained))
 	}
 }

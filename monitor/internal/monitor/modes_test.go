@@ -39,7 +39,7 @@ func inMode(t *testing.T, manifest, name, mode string) string {
 // countOf is a counter's value; its labels' values are those given, in any order.
 func countOf(t *testing.T, m *Monitor, name string, labels ...string) float64 {
 	t.Helper()
-	families, err := m.metrics.Registry.Gather()
+	families, err := m.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,6 +97,7 @@ func newMonitor(ctx context.Context, options Options) *Monitor {
 		runs: map[string]api.AnalysisRun{}, learner: newLearner(),
 	}
 	m.sources = newFollowed(m)
+	m.metrics.ReadFrom(m.read)
 	return m
 }
 
@@ -107,7 +108,6 @@ func (m *Monitor) openAuditLog() (err error) {
 	if err != nil {
 		return err
 	}
-	m.metrics.WatchAudit(m.audit)
 	if recovered := m.audit.Recovery(); recovered != "" {
 		m.logger.Warn("audit log was repaired", "what", recovered)
 	}
@@ -221,7 +221,7 @@ func (m *Monitor) recover(ctx context.Context) error {
 func (m *Monitor) serveAPI(ctx context.Context) error {
 	handler := api.Handler{
 		Service: m, Audit: m.audit,
-		Metrics: promhttp.HandlerFor(m.metrics.Registry, promhttp.HandlerOpts{}),
+		Metrics: promhttp.HandlerFor(m.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}),
 	}
 	listeners, err := api.Endpoints{
 		Socket: m.options.Socket, Listen: m.options.Listen,

@@ -330,7 +330,7 @@ func (s *stack) interceptions() map[string]uint64 {
 	s.t.Helper()
 	s.settle()
 	counts := map[string]uint64{}
-	families, err := s.monitor.metrics.Registry.Gather()
+	families, err := s.monitor.metrics.Gather()
 	s.must(err)
 	for _, family := range families {
 		if family.GetName() != "shai_interceptions_total" {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +26,7 @@ func (p *Pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 	}
 	if err := p.mayServe(ctx, started, worker.PID()); err != nil {
 		who := p.actorOf(started, sandbox.Caller{PID: worker.PID()}).Subject
-		p.refused(who, "accept4", "", err.Error())
+		p.refused(metrics.Protocol, who, "accept4", "", err.Error())
 		return nil, err
 	}
 	task.idle(started)
@@ -43,8 +42,7 @@ func (p *Pipeline) Accept(ctx context.Context, started sandbox.Task, worker sand
 		reserved.release()
 		return nil, err
 	}
-	begun := time.Now()
-	defer func() { p.intercepted(metrics.Accept, time.Since(begun)) }()
+	defer p.counts.Begin(metrics.Accept).End()
 	return p.beginSession(task, worker, got, reserved)
 }
 

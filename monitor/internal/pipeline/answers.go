@@ -4,7 +4,6 @@ package pipeline
 
 import (
 	"context"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,38 +19,47 @@ var _ sandbox.Decider = (*Pipeline)(nil)
 
 // Open decides on a path that the kernel did not open natively.
 func (p *Pipeline) Open(_ context.Context, request sandbox.OpenRequest) sandbox.Verdict {
-	begun := time.Now()
-	defer func() { p.intercepted(metrics.Path, time.Since(begun)) }()
+	opening := p.counts.Begin(metrics.Path)
+	defer opening.End()
+	verdict := p.open(opening, request)
+	p.counts.Opened(metrics.ByMonitor, verdict.Errno == 0, 1)
+	return verdict
+}
+
+func (p *Pipeline) open(opening *metrics.Interception, request sandbox.OpenRequest) sandbox.Verdict {
 	who := p.actorOf(request.Task, request.Caller)
 	if err := p.mayAct(request.Task, request.Caller); err != nil {
-		p.refused(who.Subject, "open", request.Path, err.Error())
+		p.refused(metrics.Protocol, who.Subject, "open", request.Path, err.Error(), opening)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: err.Error()}
 	}
 	if request.Shared != nil {
-		return p.openShared(who.Subject, request)
+		return p.openShared(opening, who.Subject, request)
 	}
 	conduit, known := p.services.conduitAt(request.Path)
 	if !known {
 		// Interpreters probe for such files when they start. The probes are refused, and
 		// counted instead of recorded.
-		p.services.Metrics.Refusals.WithLabelValues(p.name, "path").Inc()
+		p.counts.Refused("path")
+		p.counts.Denied(who.Task, "", metrics.Unknown)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "neither a conduit nor part of the task's runtime"}
 	}
 	if !request.New && !p.services.View.IsCatalogued(conduit.Name, request.Device, request.Inode) {
 		reason := "this file is not the document that was catalogued; apply the manifests again to catalogue it"
-		p.refused(who.Subject, "open", conduit.Name, reason)
+		p.refused(metrics.Changed, who.Subject, "open", conduit.Name, reason, opening)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: reason}
 	}
-	return p.decideOpen(request, conduit)
+	return p.decideOpen(opening, request, conduit)
 }
 
 // decideOpen decides by the mode that is in force until it has decided.
-func (p *Pipeline) decideOpen(request sandbox.OpenRequest, conduit policy.Conduit) sandbox.Verdict {
+func (p *Pipeline) decideOpen(
+	opening *metrics.Interception, request sandbox.OpenRequest, conduit policy.Conduit,
+) sandbox.Verdict {
 	p.switching.RLock()
 	defer p.switching.RUnlock()
 	who, reason := p.actorOf(request.Task, request.Caller), ""
 	for _, what := range operationsOf(request) {
-		decision := p.decide(who, what, conduit)
+		decision := p.decide(opening, who, what, conduit)
 		if !decision.Allowed {
 			return sandbox.Verdict{Errno: unix.EACCES, Reason: decision.Reason}
 		}
@@ -63,16 +71,18 @@ func (p *Pipeline) decideOpen(request sandbox.OpenRequest, conduit policy.Condui
 // openShared decides on a file of the task's runtime that has other names too. If one of
 // them is in the data directory, the name in the runtime would bypass that conduit's
 // policy.
-func (p *Pipeline) openShared(who decision.Subject, request sandbox.OpenRequest) sandbox.Verdict {
+func (p *Pipeline) openShared(
+	opening *metrics.Interception, who decision.Subject, request sandbox.OpenRequest,
+) sandbox.Verdict {
 	isData, err := p.services.shared.hold(*request.Shared)
 	switch {
 	case err != nil:
-		p.refused(who, "open", request.Path, "cannot check whether it is a document by another name: "+
-			err.Error())
+		p.refused(metrics.Unavailable, who, "open", request.Path, "cannot check whether it is a document by another name: "+
+			err.Error(), opening)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "the data directory cannot be searched"}
 	case isData:
-		p.refused(who, "open", request.Path, "this file of the task's runtime is also a document (a hard link); "+
-			"remove one of the names")
+		p.refused(metrics.Changed, who, "open", request.Path, "this file of the task's runtime is also a document (a hard link); "+
+			"remove one of the names", opening)
 		return sandbox.Verdict{Errno: unix.EACCES, Reason: "a document by another name"}
 	}
 	return sandbox.Verdict{}
@@ -108,8 +118,8 @@ func (p *Pipeline) mayAct(started sandbox.Task, caller sandbox.Caller) error {
 // Send decides on one write by which data leaves a task in a dynamic mode: to the user's
 // connection, or to a descriptor channel.
 func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.Caller, number int) sandbox.Verdict {
-	begun := time.Now()
-	defer func() { p.intercepted(metrics.Send, time.Since(begun)) }()
+	sending := p.counts.Begin(metrics.Send)
+	defer sending.End()
 	if number == wire.FDConnectionChecked {
 		s := p.sessionOf(caller)
 		if s == nil {
@@ -118,7 +128,7 @@ func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.
 		if s.bound() == nil {
 			return sandbox.Verdict{} // no user's data has been read yet
 		}
-		decision := p.decide(s.actor(), policy.Leave, p.egress)
+		decision := p.decide(sending, s.actor(), policy.Leave, p.egress)
 		return verdict(decision.Allowed, decision.Reason)
 	}
 	task := p.taskOf(started)
@@ -129,7 +139,7 @@ func (p *Pipeline) Send(_ context.Context, started sandbox.Task, caller sandbox.
 	if !ok {
 		return sandbox.Verdict{Errno: unix.EPERM, Reason: "no channel has this number"}
 	}
-	decision := p.decide(task.actor(wire.ModeDynamic), policy.Write, conduit)
+	decision := p.decide(sending, task.actor(wire.ModeDynamic), policy.Write, conduit)
 	return verdict(decision.Allowed, decision.Reason)
 }
 
@@ -147,5 +157,5 @@ func (p *Pipeline) Refused(call sandbox.RefusedCall) {
 	if call.Reason != "" {
 		reason += ": " + call.Reason
 	}
-	p.refused(who, call.Call, "", reason)
+	p.refused(metrics.SystemCall, who, call.Call, "", reason)
 }

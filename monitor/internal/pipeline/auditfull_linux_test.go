@@ -27,7 +27,7 @@ func (f *fixture) decides(name string, mode wire.Mode) bool {
 	if !found {
 		f.t.Fatalf("no conduit %s", name)
 	}
-	return f.decide(actor{Subject: holds.subject, mode: mode}, policy.Read, conduit).Allowed
+	return f.decide(nil, actor{Subject: holds.subject, mode: mode}, policy.Read, conduit).Allowed
 }
 
 // An access that would be allowed but cannot be recorded is refused; a denial stays one. So

@@ -19,6 +19,7 @@ import (
 	"shai.dev/monitor/internal/kvcommand"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
@@ -107,10 +108,10 @@ func (s *session) bindTo(principal string) (_ *capabilitySet, result string, err
 	}
 	s.hold(holds, who)
 	if holds.analyzed {
-		return holds, "analyzed", nil
+		return holds, metrics.Analyzed, nil
 	}
 	s.learnSet()
-	return holds, "mispredicted", nil
+	return holds, metrics.Mispredicted, nil
 }
 
 // decideBinding decides whether the session may be a user's, and returns the instance's
@@ -295,15 +296,18 @@ func (p *Pipeline) tupleGrants(accesses []analysis.Other) []kvfilter.Grant {
 
 // openConduit opens one document for a session. It decides first, unless the document's
 // class is in the capability set.
-func (s *session) openConduit(who actor, holds *capabilitySet, id uint32) (*os.File, unix.Errno) {
+func (s *session) openConduit(
+	opening *metrics.Interception, who actor, holds *capabilitySet, id uint32,
+) (*os.File, unix.Errno) {
 	p := s.pipeline
 	document, found := p.services.document(id)
 	if !found {
-		p.refused(who.Subject, "open", fmt.Sprintf("conduit %d", id), "there is no conduit with this number")
+		p.refused(metrics.Unknown, who.Subject, "open", fmt.Sprintf("conduit %d", id),
+			"there is no conduit with this number", opening)
 		return nil, unix.ENOENT
 	}
 	if s.mode.IsDynamic() || !holds.holdsClass(document.class) {
-		if decision := p.decide(who, policy.Read, document.conduit); !decision.Allowed {
+		if decision := p.decide(opening, who, policy.Read, document.conduit); !decision.Allowed {
 			return nil, unix.EACCES
 		}
 		s.learn(document.class)
@@ -312,13 +316,14 @@ func (s *session) openConduit(who actor, holds *capabilitySet, id uint32) (*os.F
 	}
 	file, err := sandbox.OpenDocument(p.services.viewRoot, document.place)
 	if err != nil {
-		p.refused(who.Subject, "open", document.conduit.Name, "open the document: "+err.Error())
+		p.refused(metrics.Unavailable, who.Subject, "open", document.conduit.Name, "open the document: "+err.Error(),
+			opening)
 		return nil, unix.EIO
 	}
 	// The monitor may open files that the task's user may not.
 	if err := p.checkReadable(file); err != nil {
 		file.Close()
-		p.refused(who.Subject, "open", document.conduit.Name, err.Error())
+		p.refused(metrics.Unavailable, who.Subject, "open", document.conduit.Name, err.Error(), opening)
 		return nil, unix.EACCES
 	}
 	return file, 0

@@ -7,6 +7,7 @@ import (
 
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
 )
@@ -15,26 +16,47 @@ import (
 // is recorded and then allowed. In the dynamic modes, where every access comes here, allowed
 // accesses are counted but not recorded one by one. An access that cannot be recorded is
 // refused.
-func (p *Pipeline) decide(who actor, what policy.Operation, conduit policy.Conduit) policy.Decision {
+func (p *Pipeline) decide(
+	asked *metrics.Interception, who actor, what policy.Operation, conduit policy.Conduit,
+) policy.Decision {
 	f := decision.Flow{Who: who.Subject, What: what, Conduit: conduit}
 	begun := time.Now()
 	found := who.decide(f, p.services.state(), begun)
 	took := time.Since(begun)
+	told := []audit.Told{asked}
 	if !found.Allowed {
-		p.services.Metrics.Refusals.WithLabelValues(p.name, what.String()).Inc()
+		p.counts.Refused(what.String())
 		if who.mode == wire.ModeAudit {
 			found.Allowed, found.WouldDeny = true, found.Reason
+		} else {
+			name, why := causeOf(found.Decision, conduit)
+			told = append(told, p.counts.Denied(who.Task, name, why))
 		}
 	}
-	if found.WouldDeny == "" && found.Allowed && who.mode.IsDynamic() {
-		p.services.Metrics.Decided(p.name, true)
-		return found.Decision
+	unrecorded := found.WouldDeny == "" && found.Allowed && who.mode.IsDynamic()
+	if !unrecorded {
+		if err := p.recordDecision(f, found, took, told...); err != nil && found.Allowed {
+			p.counts.Denied(who.Task, "", metrics.Unrecorded)
+			found.Decision = policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
+		}
 	}
-	if err := p.recordDecision(f, found, took); err != nil && found.Allowed {
-		found.Decision = policy.Decision{Reason: "the decision cannot be recorded: " + err.Error()}
-	}
-	p.services.Metrics.Decided(p.name, found.Allowed)
+	p.counts.Decided(p.manifestName(conduit), what.String(), found.Allowed)
 	return found.Decision
+}
+
+// causeOf returns the policy that has denied an access, "" if none has, and why.
+func causeOf(found policy.Decision, conduit policy.Conduit) (name string, why metrics.Reason) {
+	switch {
+	case len(found.Unmet) > 0:
+		unmet := found.Unmet[0]
+		if conduit.Policy != nil && unmet.ID() == conduit.Policy.ID() {
+			return unmet.Template().File(), metrics.ByPolicy
+		}
+		return unmet.Template().File(), metrics.ByTaint
+	case conduit.Policy == nil:
+		return "", metrics.NoPolicy
+	}
+	return "", metrics.Limit // more than is tracked, or than a decision may take
 }
 
 // decideAhead decides on descriptors that a task or session gets once, before it uses
@@ -55,7 +77,9 @@ func (p *Pipeline) decideAhead(who decision.Subject, what policy.Operation, cond
 
 // recordDecision writes the audit record of a decision, and counts the denials of each
 // policy in mode Audit or Warn.
-func (p *Pipeline) recordDecision(f decision.Flow, found decision.Decision, took time.Duration) error {
+func (p *Pipeline) recordDecision(
+	f decision.Flow, found decision.Decision, took time.Duration, told ...audit.Told,
+) error {
 	event := audit.Event{
 		Kind: audit.Decision, Task: f.Who.Task, Instance: f.Who.Instance, Operation: f.What.String(),
 		Conduit: f.Conduit.Name, Allowed: found.Allowed, Reason: found.Reason,
@@ -80,16 +104,20 @@ func (p *Pipeline) recordDecision(f decision.Flow, found decision.Decision, took
 		event.Reason = "would be denied: " + found.WouldDeny
 	}
 	for _, r := range found.Relaxed {
-		p.services.Metrics.WouldDeny.WithLabelValues(p.name, r.Policy, string(r.Mode)).Inc()
+		p.counts.WouldDeny(r.Policy, string(r.Mode))
 	}
-	return p.record(event)
+	return p.record(event, told...)
 }
 
-// refused records an access that was refused without a policy's decision.
-func (p *Pipeline) refused(who decision.Subject, what, conduit, reason string) {
-	p.services.Metrics.Refusals.WithLabelValues(p.name, what).Inc()
+// refused counts and records an access that was refused without a policy's decision. asked are
+// the interceptions that it belongs to.
+func (p *Pipeline) refused(
+	why metrics.Reason, who decision.Subject, what, conduit, reason string, asked ...audit.Told,
+) {
+	p.counts.Refused(what)
+	denied := p.counts.Denied(who.Task, "", why)
 	p.record(audit.Event{
 		Kind: audit.Denial, Task: who.Task, Instance: who.Instance, Operation: what,
 		Conduit: conduit, Reason: reason,
-	})
+	}, append(asked, denied)...)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
@@ -31,7 +32,7 @@ func (t *Task) sandboxSpec(now *acting) (spec sandbox.Spec, release func(), err 
 	}
 	roots, err := t.runtime()
 	if err != nil {
-		p.refused(t.roles[0].subject, "start", "", err.Error())
+		p.refused(metrics.Changed, t.roles[0].subject, "start", "", err.Error())
 		return spec, nil, err
 	}
 	now.asks = p.Mode().IsDynamic() && p.services.Backend.AsksBeneath()

@@ -66,6 +66,7 @@ func (p *Pipeline) Readmit() { p.slots.resume() }
 // started.
 func (p *Pipeline) Close() {
 	p.closeConduits()
+	p.counts.Close()
 	if store := p.keyValueStore(); store != nil {
 		if err := store.Close(); err != nil {
 			p.services.Logger.Warn("key-value store", "error", err)

@@ -8,6 +8,7 @@ import (
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
 	"shai.dev/monitor/policy"
@@ -132,7 +133,7 @@ func (t *Task) directoryRights(r *role, place placement, conduit policy.Conduit)
 		}
 		decision := t.pipeline.decideAhead(r.subject, wanted.what, conduit)
 		if !decision.Allowed {
-			t.pipeline.refused(r.subject, wanted.what.String(), place.directory, decision.Reason)
+			t.pipeline.refused(metrics.ByPolicy, r.subject, wanted.what.String(), place.directory, decision.Reason)
 			return 0, fmt.Errorf("%s may not %s %s: %s", r.name, wanted.what, place.directory, decision.Reason)
 		}
 		rights |= wanted.right

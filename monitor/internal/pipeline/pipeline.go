@@ -15,7 +15,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
@@ -23,6 +22,7 @@ import (
 	"shai.dev/monitor/internal/decision"
 	"shai.dev/monitor/internal/kvfilter"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/sandbox"
 	"shai.dev/monitor/internal/sandbox/plan"
 	"shai.dev/monitor/internal/wire"
@@ -53,6 +53,7 @@ type Pipeline struct {
 	conduits conduits
 	slots    *slots
 	sessions *sessions
+	counts   *metrics.Pipeline
 
 	feeding    sync.Mutex    // held while supervisors are told of something; taken before mu
 	supervised []*supervised // of its running tasks; guarded by feeding
@@ -84,10 +85,12 @@ func New(given *Services, definition Definition) (_ *Pipeline, err error) {
 		tasks: map[string]*Task{}, egress: egressOf(spec), sets: map[string]*capabilitySet{},
 		permitted: map[string][]analysis.Other{},
 	}
-	p.sessions = newSessions(given.Metrics.Active.WithLabelValues(p.name))
+	p.counts = given.Metrics.Pipeline(p.name, taskNames(resolved), conduitNames(spec))
+	p.sessions = newSessions(p.counts)
 	defer func() {
 		if err != nil {
 			p.closeConduits()
+			p.counts.Close()
 		}
 	}()
 	if p.plan, err = analysis.PlanOf(resolved); err != nil {
@@ -181,6 +184,9 @@ func (p *Pipeline) Spec() manifest.PipelineSpec { return p.spec }
 // Plan returns the plan of the pipeline's analyses. It is the same as long as the pipeline.
 func (p *Pipeline) Plan() *analysis.Plan { return p.plan }
 
+// Counts returns what counts for the pipeline.
+func (p *Pipeline) Counts() *metrics.Pipeline { return p.counts }
+
 // Tasks returns the names of the tasks, in the order of the manifest.
 func (p *Pipeline) Tasks() []string { return p.order }
 
@@ -206,19 +212,13 @@ func (p *Pipeline) Writes(conduit string) bool {
 // Mode returns the mode of sessions that begin now.
 func (p *Pipeline) Mode() wire.Mode { return wire.Mode(p.mode.Load()) }
 
-// intercepted counts one involvement of the monitor and how long it took.
-func (p *Pipeline) intercepted(kind string, took time.Duration) {
-	p.services.Metrics.Interceptions.WithLabelValues(p.name, kind).Inc()
-	p.services.Metrics.Latency.WithLabelValues(kind).Observe(took.Seconds())
-}
-
 // record writes an audit record. If it fails, the caller must not allow the access that
 // the record is about.
-func (p *Pipeline) record(event audit.Event) error {
+func (p *Pipeline) record(event audit.Event, told ...audit.Told) error {
 	event.Pipeline = p.name
-	err := p.services.Audit.Append(event)
+	err := p.services.Audit.Append(event, told...)
 	if err != nil {
-		p.services.Metrics.AuditFailures.Inc()
+		p.services.Metrics.AuditFailed()
 	}
 	return err
 }

@@ -67,11 +67,12 @@ func (v *supervised) answerOpen(question supervision.AskOpen) {
 		err = errors.New("the supervisor passed on another message than the open of a session with a user")
 	}
 	if err == nil {
-		v.pipeline.services.Metrics.Interceptions.WithLabelValues(v.pipeline.name, metrics.Open).Inc()
-		err = s.open(sequence, request)
+		opening := v.pipeline.counts.Begin(metrics.Open)
+		err = s.open(sequence, request, opening)
+		opening.End()
 	}
 	if err != nil {
-		v.pipeline.refused(s.subject(), "message", "", err.Error())
+		v.pipeline.refused(metrics.Protocol, s.subject(), "message", "", err.Error())
 		s.worker.Kill()
 	}
 }

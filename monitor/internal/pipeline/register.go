@@ -29,7 +29,7 @@ func (a *acting) serveMessages(e *endpoint) {
 		case errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed):
 			return // the task has ended; of a killed keeper's task some processes may still hold the other end
 		case err != nil:
-			a.task.pipeline.refused(a.role.Load().subject, "message", "", err.Error())
+			a.task.pipeline.refused(metrics.Protocol, a.role.Load().subject, "message", "", err.Error())
 			e.close()
 			return
 		}
@@ -46,7 +46,7 @@ type raising struct {
 func (r raising) Receive(record []byte, caller sandbox.Stopped) error {
 	err := r.handle(r.endpoint, record, caller)
 	if err != nil {
-		r.task.pipeline.refused(r.role.Load().subject, "message", "", err.Error())
+		r.task.pipeline.refused(metrics.Protocol, r.role.Load().subject, "message", "", err.Error())
 		r.endpoint.close()
 	}
 	return err
@@ -74,7 +74,7 @@ func (a *acting) handle(e *endpoint, record []byte, caller sandbox.Stopped) erro
 	if err != nil {
 		return err
 	}
-	a.task.pipeline.intercepted(metrics.Register, time.Since(begun))
+	a.task.pipeline.counts.Intercepted(metrics.Register, time.Since(begun))
 	return e.send(out)
 }
 
@@ -88,7 +88,7 @@ func (a *acting) register(request wire.Register, caller sandbox.Stopped) wire.Re
 	if now := a.role.Load(); request.Instance != now.name {
 		if err := a.raise(request, caller); err != nil {
 			answer.Status, answer.Reason = int32(statusOf(err)), wire.Truncate(err.Error(), wire.ReasonMax) //nolint:gosec // errno values are small
-			p.refused(now.subject, "register", request.Instance, err.Error())
+			p.refused(metrics.ByTaint, now.subject, "register", request.Instance, err.Error())
 			return answer
 		}
 	}

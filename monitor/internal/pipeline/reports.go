@@ -70,23 +70,21 @@ func (v *supervised) report(event supervision.Event) {
 	took := time.Duration(event.LatencyUS) * time.Microsecond
 	switch event.Kind {
 	case supervision.EventAccepted:
-		v.pipeline.intercepted(metrics.Accept, took)
+		v.pipeline.counts.Intercepted(metrics.Accept, took)
 		v.began(event)
 	case supervision.EventBound:
-		v.pipeline.intercepted(metrics.Authenticate, took)
-		v.bound(s, event)
+		v.bound(s, event, v.pipeline.counts.Intercepted(metrics.Authenticate, took))
 	case supervision.EventRefused:
-		v.pipeline.intercepted(metrics.Authenticate, took)
-		v.refusedLogin(s, event)
+		v.refusedLogin(s, event, v.pipeline.counts.Intercepted(metrics.Authenticate, took))
 	case supervision.EventViolation:
-		v.pipeline.refused(v.subjectOf(s), "message", "", event.Reason)
+		v.pipeline.refused(metrics.Protocol, v.subjectOf(s), "message", "", event.Reason)
 	case supervision.EventLimit:
-		v.pipeline.refused(v.subjectOf(s), "accept4", addressOf(event.Peer).String(), event.Reason)
+		v.pipeline.refused(metrics.Limit, v.subjectOf(s), "accept4", addressOf(event.Peer).String(), event.Reason)
 	case supervision.EventEnded:
 		v.mu.Lock()
 		delete(v.sessions, event.Session)
 		v.mu.Unlock()
-		v.pipeline.services.Metrics.Outcomes.Add(v.pipeline.name, true, event.Counters[0])
+		v.pipeline.counts.OpenedNatively(event.Counters[0])
 		v.ended(s, event)
 	case supervision.EventWorker:
 		v.pipeline.services.Logger.Warn("a worker has ended before its session; the next one starts later", "pipeline",
@@ -121,7 +119,7 @@ func (v *supervised) began(event supervision.Event) {
 }
 
 // bound notes whose session it is. The supervisor has used up a promise to record that.
-func (v *supervised) bound(s *session, event supervision.Event) {
+func (v *supervised) bound(s *session, event supervision.Event, login *metrics.Interception) {
 	p := v.pipeline
 	instance := instanceOf(v.task, parametersOf(event.Principal, s.region)).Name()
 	holds := v.lastTold(instance)
@@ -134,14 +132,14 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 		s.worker.Kill()
 		return
 	}
-	p.services.Metrics.Bindings.WithLabelValues(p.name, event.Reason).Inc()
+	p.counts.Bound(event.Reason)
 	err := p.services.Audit.AppendPromised(audit.Event{
 		Kind: audit.Binding, Pipeline: p.name, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
 		Instance: instance, Conduit: s.peer.String(), Allowed: true, Reason: event.Reason,
 		LatencyMicroseconds: int64(event.LatencyUS),
-	})
+	}, login)
 	if err != nil { // the monitor is closing
-		p.services.Metrics.AuditFailures.Inc()
+		p.services.Metrics.AuditFailed()
 		s.worker.Kill()
 	}
 	s.hold(holds, s.withConnection(holds.subject))
@@ -150,10 +148,10 @@ func (v *supervised) bound(s *session, event supervision.Event) {
 	}
 }
 
-func (v *supervised) refusedLogin(s *session, event supervision.Event) {
+func (v *supervised) refusedLogin(s *session, event supervision.Event, login *metrics.Interception) {
 	p := v.pipeline
 	if event.Principal == "" { // nobody tried
-		p.refused(v.subjectOf(nil), "authenticate", addressOf(event.Peer).String(), event.Reason)
+		p.refused(metrics.Login, v.subjectOf(nil), "authenticate", addressOf(event.Peer).String(), event.Reason)
 		return
 	}
 	reason := event.Reason
@@ -164,12 +162,12 @@ func (v *supervised) refusedLogin(s *session, event supervision.Event) {
 		}
 		s.mu.Unlock()
 	}
-	p.services.Metrics.Bindings.WithLabelValues(p.name, "refused").Inc()
+	p.counts.Bound(metrics.Refused)
 	// A refusal stays one, recorded or not; a failure is counted.
 	_ = p.record(audit.Event{
 		Kind: audit.Binding, Task: v.task.name, Principal: event.Principal, Operation: "authenticate",
 		Conduit: addressOf(event.Peer).String(), Reason: reason, LatencyMicroseconds: int64(event.LatencyUS),
-	})
+	}, login, p.counts.Denied(v.task.name, "", metrics.Login))
 }
 
 // ended ends what the monitor keeps of a session. Only if the supervisor itself has ended
@@ -178,15 +176,15 @@ func (v *supervised) ended(s *session, event supervision.Event) {
 	p := v.pipeline
 	switch {
 	case event.Flags&supervision.EventDecided != 0:
-		p.refused(s.subject(), "session", s.peer.String(), event.Reason)
+		p.refused(metrics.Limit, s.subject(), "session", s.peer.String(), event.Reason)
 	case event.Reason == "":
-		p.services.Metrics.Interceptions.WithLabelValues(p.name, metrics.Reset).Inc()
+		p.counts.Waited(metrics.Reset)
 	default:
 		p.services.Logger.Debug("a session has ended without a reset", "pipeline", p.name,
 			"instance", s.subject().Instance, "reason", event.Reason)
 	}
 	if s.bound() != nil {
-		p.services.Metrics.Sessions.WithLabelValues(p.name, s.mode.String()).Inc()
+		p.counts.SessionEnded(s.mode.String())
 	}
 	close(s.worker.(supervisedWorker).gone)
 	p.sessions.dismiss(s)
@@ -205,10 +203,10 @@ func (v *supervised) Unsealed(reason error) {
 // Discarded implements [sandbox.Sessions].
 func (v *supervised) Discarded(worker int, difference error) {
 	p := v.pipeline
-	p.services.Metrics.Discarded.WithLabelValues(p.name, v.task.name).Inc()
+	p.counts.Discarded(v.task.name)
 	p.services.Logger.Error("a worker was not rolled back as it should; it is killed, and has no other session",
 		"pipeline", p.name, "task", v.task.name, "process", worker, "difference", difference)
-	p.refused(v.subjectOf(nil), "roll back", "", fmt.Sprintf("process %d: %v", worker, difference))
+	p.refused(metrics.Integrity, v.subjectOf(nil), "roll back", "", fmt.Sprintf("process %d: %v", worker, difference))
 }
 
 // addressOf returns an address as the rest of the monitor writes it.

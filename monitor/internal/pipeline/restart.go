@@ -39,7 +39,7 @@ func (t *Task) restart() {
 	}
 	t.deaths++
 	t.restarts++
-	t.pipeline.services.Metrics.Restarts.WithLabelValues(t.pipeline.name, t.name).Inc()
+	t.pipeline.counts.Restarted(t.name)
 	t.lastEnd, t.message = t.message, ""
 	t.state, t.ready = stateStarting, make(chan struct{})
 	delay := restartDelay(t.deaths)

@@ -61,10 +61,10 @@ func (s *session) bound() *capabilitySet {
 
 // requestRule says when a message is allowed. A message without a rule ends the session.
 type requestRule struct {
-	kind         string // of interception
+	kind         metrics.Kind // of interception
 	needsBinding bool
 	limit        int // how often in one session; 0: any number
-	serve        func(*session, uint64, wire.Message) error
+	serve        func(*session, uint64, wire.Message, *metrics.Interception) error
 }
 
 var sessionRequests = map[wire.Type]requestRule{
@@ -100,7 +100,7 @@ func (s *session) serve() {
 		case errors.Is(err, io.EOF) || errors.Is(err, errReset):
 			return
 		case err != nil:
-			s.pipeline.refused(s.subject(), "message", "", err.Error())
+			s.pipeline.refused(metrics.Protocol, s.subject(), "message", "", err.Error())
 			s.worker.Kill()
 			return
 		}
@@ -123,18 +123,15 @@ func (s *session) handle(record []byte, counts map[wire.Type]int) error {
 	case rule.limit > 0 && counts[message.Type()] > rule.limit:
 		return errors.New("the worker sent a message that came too often in one session")
 	}
-	begun := time.Now()
-	// counted before the answer, so that its receiver sees the count
-	s.pipeline.services.Metrics.Interceptions.WithLabelValues(s.pipeline.name, rule.kind).Inc()
-	err = rule.serve(s, sequence, message)
-	s.pipeline.services.Metrics.Latency.WithLabelValues(rule.kind).Observe(time.Since(begun).Seconds())
-	return err
+	serving := s.pipeline.counts.Begin(rule.kind)
+	defer serving.End()
+	return rule.serve(s, sequence, message, serving)
 }
 
 // reset ends the session, and counts what its worker did by itself.
-func (s *session) reset(_ uint64, message wire.Message) error {
+func (s *session) reset(_ uint64, message wire.Message, _ *metrics.Interception) error {
 	opens := credibleOpens(message.(wire.Reset).Counters.FastOpens, time.Since(s.started))
-	s.pipeline.services.Metrics.Outcomes.Add(s.pipeline.name, true, opens)
+	s.pipeline.counts.OpenedNatively(opens)
 	return errReset
 }
 
@@ -172,7 +169,7 @@ func (s *session) withConnection(who decision.Subject) decision.Subject {
 
 // authenticate verifies the client's signature and binds the worker to the
 // instance of its user and region. The answer carries the prepared capability set.
-func (s *session) authenticate(sequence uint64, message wire.Message) error {
+func (s *session) authenticate(sequence uint64, message wire.Message, login *metrics.Interception) error {
 	request := message.(wire.Authenticate)
 	begun := time.Now()
 	holds, result, err := s.bind(request)
@@ -181,16 +178,21 @@ func (s *session) authenticate(sequence uint64, message wire.Message) error {
 		Conduit: s.peer.String(), Allowed: err == nil,
 	}
 	if err != nil {
-		event.Reason, result = err.Error(), "refused"
+		event.Reason, result = err.Error(), metrics.Refused
 	} else {
 		event.Instance, event.Reason = holds.subject.Instance, result
 	}
 	event.LatencyMicroseconds = time.Since(begun).Microseconds()
-	if failure := s.pipeline.record(event); failure != nil && err == nil {
-		s.unbind()
-		holds, result, err = nil, "refused", fmt.Errorf("the session cannot be recorded: %w", failure)
+	told := []audit.Told{login}
+	if err != nil {
+		told = append(told, s.pipeline.counts.Denied(s.task.name, "", metrics.Login))
 	}
-	s.pipeline.services.Metrics.Bindings.WithLabelValues(s.pipeline.name, result).Inc()
+	if failure := s.pipeline.record(event, told...); failure != nil && err == nil {
+		s.unbind()
+		s.pipeline.counts.Denied(s.task.name, "", metrics.Unrecorded)
+		holds, result, err = nil, metrics.Refused, fmt.Errorf("the session cannot be recorded: %w", failure)
+	}
+	s.pipeline.counts.Bound(result)
 	bound := wire.Bound{}
 	if err != nil {
 		bound.Status, bound.Reason = int32(unix.EACCES), wire.Truncate(err.Error(), wire.ReasonMax)
@@ -210,7 +212,7 @@ func (s *session) unbind() {
 
 // open decides on conduits outside the capability set (in the dynamic modes, on all conduits),
 // and hands over descriptors of those that are allowed.
-func (s *session) open(sequence uint64, message wire.Message) error {
+func (s *session) open(sequence uint64, message wire.Message, opening *metrics.Interception) error {
 	request := message.(wire.Open)
 	holds, who := s.bound(), s.actor()
 	answer := wire.Opened{Status: make([]int32, len(request.Conduits))}
@@ -221,7 +223,8 @@ func (s *session) open(sequence uint64, message wire.Message) error {
 		}
 	}()
 	for i, id := range request.Conduits {
-		file, errno := s.openConduit(who, holds, id)
+		file, errno := s.openConduit(opening, who, holds, id)
+		s.pipeline.counts.Opened(metrics.ByMonitor, errno == 0, 1)
 		answer.Status[i] = int32(errno) //nolint:gosec // a descriptor number of the kernel
 		if errno == 0 {
 			files = append(files, file)
@@ -259,7 +262,7 @@ func (s *session) end() {
 	s.endpoint.close()
 	s.awaitExit()
 	if s.bound() != nil {
-		p.services.Metrics.Sessions.WithLabelValues(p.name, s.mode.String()).Inc()
+		p.counts.SessionEnded(s.mode.String())
 	}
 	s.release() // only now: who sees that the slot is free may rely on the count
 	p.sessions.dismiss(s)

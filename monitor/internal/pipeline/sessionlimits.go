@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"shai.dev/monitor/internal/decision"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/internal/supervision"
 )
 
@@ -103,13 +104,14 @@ func (p *Pipeline) admitted(task *Task, got accepted) bool {
 		return true
 	}
 	got.connection.Close()
-	p.refused(decision.Subject{Task: task.name, Instance: task.name + "(unbound)"}, "accept4", got.peer.String(), crowdReason(limits))
+	p.refused(metrics.Limit, decision.Subject{Task: task.name, Instance: task.name + "(unbound)"}, "accept4",
+		got.peer.String(), crowdReason(limits))
 	return false
 }
 
 // expire ends a session whatever its worker is doing: a client that only connects, or never
 // leaves, must not keep a slot.
 func (s *session) expire(what, reason string) {
-	s.pipeline.refused(s.subject(), what, s.peer.String(), reason)
+	s.pipeline.refused(metrics.Limit, s.subject(), what, s.peer.String(), reason)
 	s.worker.Kill()
 }

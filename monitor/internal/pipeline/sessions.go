@@ -10,21 +10,25 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // sessions are those of one pipeline, by their worker's process. They are safe for
 // concurrent use.
 type sessions struct {
-	active prometheus.Gauge // their number
+	counts openSessions // their number
 
 	mu        sync.Mutex
 	byProcess map[int]*session
 }
 
-func newSessions(active prometheus.Gauge) *sessions {
-	return &sessions{active: active, byProcess: map[int]*session{}}
+// openSessions counts sessions that are open, as [metrics.Pipeline] does.
+type openSessions interface {
+	SessionBegan()
+	SessionOver()
+}
+
+func newSessions(counts openSessions) *sessions {
+	return &sessions{counts: counts, byProcess: map[int]*session{}}
 }
 
 // of returns the session of a process that waits for an answer, or nil. The number of a
@@ -57,7 +61,7 @@ func (t *sessions) admit(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byProcess[s.worker.PID()] = s
-	t.active.Inc()
+	t.counts.SessionBegan()
 }
 
 // claim counts a session as one of a user's, unless the user has limit others already.
@@ -126,5 +130,5 @@ func (t *sessions) dismiss(s *session) {
 	if t.byProcess[s.worker.PID()] == s {
 		delete(t.byProcess, s.worker.PID())
 	}
-	t.active.Dec()
+	t.counts.SessionOver()
 }

@@ -13,8 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"shai.dev/monitor/internal/analysis"
 	"shai.dev/monitor/internal/audit"
 	"shai.dev/monitor/internal/kvfilter"
@@ -99,13 +97,16 @@ func TestSupervisorsRevoke(t *testing.T) {
 // countedSessions is the number of sessions as others see it. It notes what is counted when it
 // changes.
 type countedSessions struct {
-	prometheus.Gauge
+	openSessions
 	metrics *metrics.Metrics
 	noted   *[]uint64
 }
 
-func (c countedSessions) Inc() { c.note("shai_interceptions_total"); c.Gauge.Inc() }
-func (c countedSessions) Dec() { c.note("shai_sessions_total"); c.Gauge.Dec() }
+func (c countedSessions) SessionBegan() {
+	c.note("shai_interceptions_total")
+	c.openSessions.SessionBegan()
+}
+func (c countedSessions) SessionOver() { c.note("shai_sessions_total"); c.openSessions.SessionOver() }
 
 func (c countedSessions) note(counter string) {
 	*c.noted = append(*c.noted, c.metrics.Counters()[counter])
@@ -117,7 +118,7 @@ func TestSessionsAreCountedBeforeTheyAreSeen(t *testing.T) {
 	p := bare(t)
 	p.analyze()
 	var noted []uint64
-	p.sessions.active = countedSessions{p.sessions.active, p.services.Metrics, &noted}
+	p.sessions.counts = countedSessions{p.sessions.counts, p.services.Metrics, &noted}
 	v, _ := superviseBare(t, p)
 	bindBare(t, v, 7, "bob", "worker(bob, de)")
 	v.Receive(supervision.Events{Events: []supervision.Event{{Kind: supervision.EventEnded, Session: 7, Worker: 4007}}})

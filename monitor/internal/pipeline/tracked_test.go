@@ -256,7 +256,7 @@ func (f *fixture) reads(s *session, name string) policy.Decision {
 	if !found {
 		f.t.Fatalf("no conduit %s", name)
 	}
-	return f.decide(s.actor(), policy.Read, conduit)
+	return f.decide(nil, s.actor(), policy.Read, conduit)
 }
 
 // TestRunningTaintOfASession: a session reads what it wants, and says nothing to its user any

@@ -11,6 +11,7 @@ import (
 	"shai.dev/monitor/internal/catalog"
 	"shai.dev/monitor/internal/decision"
 	"shai.dev/monitor/internal/manifest"
+	"shai.dev/monitor/internal/metrics"
 	"shai.dev/monitor/policy"
 )
 
@@ -38,7 +39,7 @@ func (p *Pipeline) permitTuples(user string, accesses []analysis.Other) {
 			continue
 		}
 		if err := who.tracked.gain(who.Subject, read, written, state, time.Now()); err != nil {
-			p.refused(who.Subject, "session", s.peer.String(), err.Error())
+			p.refused(metrics.ByTaint, who.Subject, "session", s.peer.String(), err.Error())
 			s.worker.Kill()
 			ended = true
 		}

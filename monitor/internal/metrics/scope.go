@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package metrics
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Other is the value of a label in place of the names that are too many. No object of a manifest
+// can be called so.
+const Other = "(other)"
+
+// maxPipelines limits how many pipelines have series of their own. The others share a scope.
+const maxPipelines = 512
+
+// limits say how many names of manifests a label may have: of one pipeline, and of all.
+var limits = map[string]struct{ each, all int }{
+	taskLabel.Name:    {32, 1024},
+	conduitLabel.Name: {64, 1024},
+	policyLabel.Name:  {64, 1024},
+	sourceLabel.Name:  {128, 128},
+}
+
+// scope holds the series of one pipeline, or of what belongs to none.
+type scope struct {
+	pipeline string // the label
+	series   []growing[values, *series]
+	names    growing[name, string] // the labels of names
+	active   atomic.Int64          // sessions
+
+	admitted map[string]int            // names with a value of their own, by label; guarded by scopes.mu
+	users    map[*Pipeline][2][]string // tasks and conduits of the pipelines in it; guarded likewise
+}
+
+// name is a name of a manifest for which a label has a value.
+type name struct{ label, text string }
+
+func newScope(pipeline string, counters int) *scope {
+	return &scope{pipeline: pipeline, series: make([]growing[values, *series], counters), admitted: map[string]int{},
+		users: map[*Pipeline][2][]string{}}
+}
+
+// label returns the value that stands for a name: the name itself unless there are too many.
+func (s *scope) label(all *scopes, of Label, text string) string {
+	return s.names.get(name{of.Name, text}, func() string { return all.admit(s, of.Name, text) })
+}
+
+// scopes are those of all pipelines. They are safe for concurrent use.
+type scopes struct {
+	counters int // series of a scope
+	current  atomic.Pointer[[]*scope]
+
+	mu       sync.Mutex // held while scopes change, not while they are gathered
+	admitted map[string]int
+}
+
+func (all *scopes) begin(counters int) {
+	all.counters, all.admitted = counters, map[string]int{}
+	all.current.Store(&[]*scope{})
+}
+
+func (all *scopes) open() []*scope { return slices.Clone(*all.current.Load()) }
+
+func (all *scopes) admit(s *scope, label, text string) string {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if limit := limits[label]; s.admitted[label] >= limit.each || all.admitted[label] >= limit.all {
+		return Other
+	}
+	s.admitted[label]++
+	all.admitted[label]++
+	return safe(text)
+}
+
+// enter returns the scope of a pipeline with these tasks and conduits. There may be two of one
+// name while one follows the other: they count together.
+func (all *scopes) enter(p *Pipeline, pipeline string, tasks, conduits []string) *scope {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	open := all.open()
+	label := safe(pipeline)
+	find := func(label string) *scope {
+		at := slices.IndexFunc(open, func(s *scope) bool { return s.pipeline == label })
+		if at < 0 {
+			return nil
+		}
+		return open[at]
+	}
+	s := find(label)
+	if s == nil && len(open) >= maxPipelines {
+		label = Other
+		s = find(label)
+	}
+	if s == nil {
+		s = newScope(label, all.counters)
+		open = append(open, s)
+		all.current.Store(&open)
+	}
+	s.users[p] = [2][]string{tasks, conduits}
+	return s
+}
+
+// leave forgets a pipeline. With the last of its name its series disappear; otherwise those of
+// tasks and conduits that the others do not have.
+func (all *scopes) leave(p *Pipeline, counters []*Counter) {
+	s := p.scope
+	all.mu.Lock()
+	delete(s.users, p)
+	var tasks, conduits []string
+	for _, names := range s.users {
+		tasks, conduits = append(tasks, names[0]...), append(conduits, names[1]...)
+	}
+	if len(s.users) == 0 {
+		open := slices.DeleteFunc(all.open(), func(other *scope) bool { return other == s })
+		all.current.Store(&open)
+	}
+	all.mu.Unlock()
+	if len(tasks) == 0 {
+		s.keep(all, map[string][]string{taskLabel.Name: nil, conduitLabel.Name: nil, policyLabel.Name: nil})
+		return
+	}
+	s.keep(all, map[string][]string{taskLabel.Name: tasks, conduitLabel.Name: conduits})
+	for _, counter := range counters {
+		counter.keepIn(s)
+	}
+}
+
+// keep forgets the names of some labels but for those given. Others may take their places.
+func (s *scope) keep(all *scopes, kept map[string][]string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s.names.remove(func(one name, value string) bool {
+		names, concerned := kept[one.label]
+		if !concerned || value != Other && slices.Contains(names, one.text) {
+			return false
+		}
+		if value != Other {
+			s.admitted[one.label]--
+			all.admitted[one.label]--
+		}
+		return true
+	})
+}
+
+// keepIn removes the series of a scope whose names it has forgotten.
+func (c *Counter) keepIn(s *scope) {
+	known := map[name]bool{}
+	for one, value := range s.names.all() {
+		known[name{one.label, value}] = true
+	}
+	s.series[c.at].remove(func(of values, _ *series) bool {
+		for i, label := range c.labels {
+			if _, bounded := limits[label]; bounded && label != policyLabel.Name && of[i] != Other &&
+				!known[name{label, of[i]}] {
+				return true
+			}
+		}
+		return false
+	})
+}

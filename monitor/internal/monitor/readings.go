@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+
+package monitor
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"time"
+
+	"shai.dev/monitor/internal/metrics"
+	"shai.dev/monitor/internal/pipeline"
+)
+
+// read writes what metrics say about the monitor as it is now. It takes no lock for which
+// decisions wait.
+func (m *Monitor) read(to *metrics.Sheet) {
+	kept := m.metrics
+	to.Set(kept.BuildInfo, 1, m.options.Version, runtime.Version())
+	if m.audit == nil || m.catalog == nil {
+		return // it is being opened
+	}
+	to.Set(kept.Ready, number(m.Ready(context.Background()) == nil))
+	m.readAudit(to)
+	m.sources.read(to)
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.bundle != nil {
+		inForce := m.state().Bundle()
+		to.Set(kept.BundleInfo, 1, strconv.FormatUint(inForce.Version, 10), inForce.Hash, inForce.Label)
+		to.Set(kept.BundleApplied, timestamp(m.applied))
+	}
+	for name, p := range m.pipelines {
+		p.Read(to)
+		if known := m.analyses[name]; known != nil && known.result != nil {
+			m.readAnalysis(to, p, known)
+		}
+	}
+}
+
+func (m *Monitor) readAudit(to *metrics.Sheet) {
+	kept := m.metrics
+	to.Set(kept.AuditRefusing, number(m.audit.Failing() != nil))
+	to.Set(kept.AuditOmitted, float64(m.audit.Omitted()))
+}
+
+// readAnalysis writes what the last successful analysis of a pipeline has found.
+func (m *Monitor) readAnalysis(to *metrics.Sheet, p *pipeline.Pipeline, known *analyzed) {
+	kept, counts, report := m.metrics, p.Counts(), known.report
+	counts.Set(to, kept.AnalysisSuccess, timestamp(report.Started))
+	counts.Set(to, kept.AnalysisDuration, (time.Duration(report.DurationMicroseconds) * time.Microsecond).Seconds())
+	counts.Set(to, kept.AnalysisInstances, float64(report.Instances))
+	counts.Set(to, kept.AnalysisClasses, float64(report.Classes))
+	counts.Set(to, kept.AnalysisConduits, float64(report.Conduits))
+}
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func timestamp(at time.Time) float64 { return float64(at.UnixNano()) / 1e9 }
