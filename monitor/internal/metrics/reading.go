@@ -32,6 +32,7 @@ func (r *Reading) merged(how func(a, b float64) float64) *Reading {
 type Readings struct {
 	BuildInfo, Ready, BundleInfo, BundleApplied                            *Reading
 	sessionsActive, PipelineMode, TaskState, TaskEnforcement, Workers, CPU *Reading
+	Flow                                                                   *Reading
 	AnalysisSuccess, AnalysisDuration, AnalysisAccesses                    *Reading
 	AnalysisInstances, AnalysisClasses, AnalysisConduits                   *Reading
 	CapabilitySets, CapabilitySetsStale, Facts, FactSourceAge              *Reading
@@ -69,6 +70,8 @@ func (m *Metrics) declareTasks(r *Readings) {
 		Label{"state", "Stopped, Starting, Running, Succeeded or Failed"})
 	r.TaskEnforcement = m.gauge("shai_task_enforcement", noUnit, "What the kernel enforces on a task; always 1.",
 		pipelineLabel, taskLabel, Label{"level", "full, partial or none"})
+	r.Flow = m.gauge("shai_flow", noUnit, "An edge of the flow graph: a conduit that a task is expected to use; always 1.",
+		pipelineLabel, taskLabel, conduitLabel, Label{"direction", "reads or writes"}).merged(largest)
 	r.Workers = m.gauge("shai_workers", noUnit, "Workers of a task that serve users, with a session or without.",
 		pipelineLabel, taskLabel, Label{"kind", "rolled_back: serves one session after the other; forked: serves one"})
 	r.CPU = m.total("shai_cpu_seconds_total", seconds, "Processor time of a task, from the kernel. "+

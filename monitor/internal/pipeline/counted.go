@@ -47,4 +47,5 @@ func (p *Pipeline) manifestName(conduit policy.Conduit) string {
 func (p *Pipeline) Read(to *metrics.Sheet) {
 	kept := p.services.Metrics
 	p.counts.Set(to, kept.PipelineMode, 1, p.Mode().String())
+	p.readFlows(to)
 }
