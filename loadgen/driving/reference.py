@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> None:
     """Print the table of all metrics."""
     if options.output == "json":
-        found = [{**vars(metric), "labels": dict(metric.labels)} for metric in metrics.TABLE]
+        found = [{**vars(metric), "labels": _labels(metric)} for metric in metrics.TABLE]
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return
     for metric in metrics.TABLE:
@@ -32,3 +32,8 @@ def run(options: Namespace) -> None:
         print(textwrap.indent(metric.meaning, "  "))
         for name, meaning in metric.labels.items():
             print(f"    {name}: {meaning}")
+
+
+def _labels(metric: metrics.Metric) -> list[dict[str, str]]:
+    """Return the labels as the operator and the monitor list theirs."""
+    return [{"name": name, "meaning": meaning} for name, meaning in metric.labels.items()]

@@ -52,11 +52,9 @@ _BOUND = Label("bound", "value: the estimate; low, high: the ends of its 95 % in
 _OF_POOL = (_POOL, _NAMESPACE)
 _OF_MEMBER = (_POOL, _NAMESPACE, _MEMBER)
 _OF_PIPELINE = (_NAMESPACE, _PIPELINE)
-_OF_BENCHMARK = (_NAMESPACE, _BENCHMARK)
+_OF_BENCHMARK = (_NAMESPACE, _BENCHMARK, _PIPELINE)
 _OF_SERIES = (
-    _NAMESPACE,
-    _BENCHMARK,
-    _PIPELINE,
+    *_OF_BENCHMARK,
     Label("mode", "mode of the pipeline; control: a second installation in mode baseline"),
     Label("session_length", "queries of a session; 0: one session for the whole slice"),
 )
@@ -232,7 +230,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "shai_benchmark_cpu_added_seconds_per_session",
         GAUGE,
-        (*_OF_SERIES[:4], _BOUND),
+        (*_OF_SERIES, _BOUND),
         SECONDS,
         "CPU time that the mode adds to a session itself, without what it adds to its queries.",
     ),
@@ -260,7 +258,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "shai_benchmark_interceptions_per_session",
         GAUGE,
-        _OF_SERIES[:4],
+        _OF_SERIES,
         "",
         "How often the monitor or a supervisor is asked in a session, apart from its queries.",
     ),
@@ -281,7 +279,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "shai_benchmark_slices",
         GAUGE,
-        (*_OF_BENCHMARK, Label("state", "done, total")),
+        (*_OF_BENCHMARK, Label("state", "done, planned")),
         "",
         "Slices of the measurement.",
     ),
