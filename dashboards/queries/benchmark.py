@@ -36,7 +36,7 @@ PANELS = (
         (
             Query(
                 f'sum(shai_benchmark_slices{{{NAMESPACE},state="done"}}) / '
-                f'sum(shai_benchmark_slices{{{NAMESPACE},state="total"}})',
+                f'sum(shai_benchmark_slices{{{NAMESPACE},state="planned"}})',
                 "done",
             ),
         ),

@@ -209,8 +209,9 @@ PANELS = (
         "short",
         (
             Query(
-                f"sum by (pipeline, task, state) (shai_task_state{{{PIPELINE}}} == 1) * on (pipeline, task) "
-                f"group_left (level) max by (pipeline, task, level) (shai_task_enforcement{{{PIPELINE}}} == 1)",
+                f"sum by (pipeline, task, state, level) ((shai_task_state{{{PIPELINE}}} == 1) "
+                "* on (instance, pipeline, task) group_left (level) "
+                f"(shai_task_enforcement{{{PIPELINE}}} == 1))",
                 "members",
             ),
         ),
