@@ -288,6 +288,10 @@ JAIL_POOL = Resource(
         "rollout": shared.rollout_status(
             "The state of the rollout; a restarted operator continues from here.",
             {
+                "reason": text(
+                    "The reason of the condition RolledOut of its pipelines, where it is about the whole pool.",
+                    longest=64,
+                ),
                 "superseded": _release("An earlier candidate that the canaries keep while this one is compared."),
                 "canaries": items(
                     "The members that have the candidate, in the order in which they were chosen.",

@@ -58,6 +58,13 @@ def parser() -> argparse.ArgumentParser:
         default=f"{socket.gethostname()}-{os.getpid()}",
         help="name in locks on hosts; an operator with the same name takes them over at once, not when they expire",
     )
+    run.add_argument(
+        "--scrape", type=Path, metavar="DIR", help="write targets and a certificate for a Prometheus on this machine"
+    )
+    run.add_argument(
+        "--scrape-secret", default="", metavar="NAME", help="write the certificate into this Secret, in --namespace"
+    )
+    run.add_argument("--cluster", default="shai", help="value of the label cluster of targets")
     run.add_argument("--log-format", choices=_FORMATS, default="text")
     run.add_argument("--verbose", action="store_true", help="log every request")
     listing = commands.add_parser("metrics", help="list the operator's metrics", description="Lists the metrics.")
@@ -94,6 +101,9 @@ def _run(options: argparse.Namespace) -> int:
             workers=options.workers,
             compare_seconds=options.compare_seconds,
             lag_seconds=options.lag_seconds,
+            scrape=options.scrape,
+            scrape_secret=options.scrape_secret,
+            cluster=options.cluster,
         )
         try:
             check(settings)

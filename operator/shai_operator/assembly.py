@@ -25,9 +25,13 @@ from shai_operator.control.measuring import LocalLoadGenerator
 from shai_operator.control.pool_controller import PoolController
 from shai_operator.control.release_store import ReleaseStore
 from shai_operator.control.run_controller import RunController
+from shai_operator.control.scrapes import Scrapes
+from shai_operator.control.scraping import Scraping
 from shai_operator.control.services import Services
 from shai_operator.control.verdicts import Verdicts
 from shai_operator.handlers import admission, login, watch
+from shai_operator.metrics.samples import Snapshot, objects
+from shai_operator.monitors import program
 from shai_operator.monitors.validator import Validator
 from shai_operator.providers.linux import LinuxProvider
 from shai_operator.providers.local import LocalProvider
@@ -38,6 +42,8 @@ from shai_operator.reconcile.objects import Inventory
 from shai_operator.reconcile.seals import Seal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shai_operator.control.settings import Settings
     from shai_operator.providers.authority import Identity
 
@@ -85,6 +91,8 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
             tls=authority.ClientTLS(root, "shai-operator", settings.runtime),
         )
     )
+    scraping = Scraping(settings, cluster, inventory, root)
+    scrapes = Scrapes(_snapshots(inventory, pools, scraping, await program.version(settings.shai)))
     generators = {"local": LocalLoadGenerator(settings.runtime)}
     loop.controllers = {
         NAMESPACE: verdicts,
@@ -98,33 +106,60 @@ async def _run(settings: Settings, cluster: Cluster, validator: Validator) -> No
         "Benchmark": BenchmarkController(loop, executor, jobs, pools=pools, releases=releases, generators=generators),
     }
     try:
-        await _serve(settings, cluster, loop, validator, root)
+        await _serve(settings, cluster, loop, validator, root, scrapes=scrapes, scraping=scraping)
     finally:
         await jobs.close()
         await playbooks.close()
         await pools.close()
 
 
-async def _serve(settings: Settings, cluster: Cluster, loop: Loop, validator: Validator, root: Identity) -> None:
+def _snapshots(inventory: Inventory, pools: PoolController, scraping: Scraping, version: str) -> Callable[[], Snapshot]:
+    """Return what takes a snapshot for a scrape."""
+
+    def take() -> Snapshot:
+        return Snapshot(
+            objects=objects(inventory),
+            tracks=pools.tracks(),
+            rollouts=pools.ended_rollouts(),
+            version=version,
+            certificate_ends=scraping.certificate_ends,
+        )
+
+    return take
+
+
+async def _serve(
+    settings: Settings,
+    cluster: Cluster,
+    loop: Loop,
+    validator: Validator,
+    root: Identity,
+    *,
+    scrapes: Scrapes,
+    scraping: Scraping,
+) -> None:
     """Watch, admit and answer probes until a signal."""
     tls = authority.ServerTLS(root, settings.webhook_host, settings.runtime)
     freshness = Freshness(cluster, loop, settings.compare_seconds)
     ready = asyncio.Event()
-    health = Health(freshness, ready, settings.lag_seconds)
+    health = Health(freshness, ready, settings.lag_seconds, scrapes=scrapes, scraping=scraping)
     registry = kopf.OperatorRegistry()
     login.register(registry)
     watch.register(registry, loop)
     admission.register(registry, validator)
-    async with health.serve(*settings.probes), asyncio.TaskGroup() as tasks:
-        background = [
-            tasks.create_task(loop.run(), name="loop"),
-            tasks.create_task(health.pulse(), name="pulse"),
-            tasks.create_task(freshness.run(), name="freshness"),
-            tasks.create_task(tls.renew(), name="renew"),
-        ]
-        await _watch(registry, _kopf(settings, cluster, tls, ready))
-        for task in background:
-            task.cancel()
+    async with health.serve(*settings.probes) as port:
+        await scraping.begin(port)
+        async with asyncio.TaskGroup() as tasks:
+            background = [
+                tasks.create_task(loop.run(), name="loop"),
+                tasks.create_task(health.pulse(), name="pulse"),
+                tasks.create_task(freshness.run(), name="freshness"),
+                tasks.create_task(tls.renew(), name="renew"),
+                tasks.create_task(scraping.run(), name="scraping"),
+            ]
+            await _watch(registry, _kopf(settings, cluster, tls, ready))
+            for task in background:
+                task.cancel()
     _LOGGER.info("stopped")
 
 

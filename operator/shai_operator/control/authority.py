@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SECRET = "shai-authority"  # noqa: S105 - the name of an object
 _CERTIFICATE, _KEY = "tls.crt", "tls.key"
-_RENEW_BEFORE = timedelta(days=30)
+RENEW_BEFORE = timedelta(days=30)
 _LOOK_SECONDS = 3600.0
 
 
@@ -58,7 +58,7 @@ class ClientTLS:
     def context(self) -> ssl.SSLContext:
         """Return the TLS context for connections; it accepts only members with a certificate of the authority."""
         now = datetime.now(UTC)
-        if self._context is None or now > self._ends - _RENEW_BEFORE:
+        if self._context is None or now > self._ends - RENEW_BEFORE:
             client = authority.issue_client(self._root, self._name, now)
             context = ssl.create_default_context(cadata=self._root.certificate)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -88,7 +88,7 @@ class ServerTLS:
         """Renew the certificate before it expires, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            if datetime.now(UTC) > self._ends - _RENEW_BEFORE:
+            if datetime.now(UTC) > self._ends - RENEW_BEFORE:
                 self._ends = self._issue()
 
     def _issue(self) -> datetime:

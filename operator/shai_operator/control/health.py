@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Probes and metrics over HTTP: ``/healthz``, ``/readyz``, ``/metrics``."""
+"""Probes, metrics and their targets over HTTP: ``/healthz``, ``/readyz``, ``/metrics``, ``/targets``."""
 
 from __future__ import annotations
 
@@ -10,27 +10,39 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from shai_operator.control.settings import SettingsError
+from shai_operator.metrics.targets import MONITOR_JOB
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from shai_operator.control.freshness import Freshness
+    from shai_operator.control.scrapes import Scrapes
+    from shai_operator.control.scraping import Scraping
 
 _PULSE_SECONDS = 1.0
 _STALL_LIMIT_SECONDS = 10.0
-_UNAVAILABLE = 503
+_UNAVAILABLE, _NOT_FOUND = 503, 404
 
 
 class Health:
-    """The state that the probes report."""
+    """The state that the probes report, and what is served beside them."""
 
-    def __init__(self, freshness: Freshness, ready: asyncio.Event, lag_limit_seconds: float) -> None:
+    def __init__(
+        self,
+        freshness: Freshness,
+        ready: asyncio.Event,
+        lag_limit_seconds: float,
+        *,
+        scrapes: Scrapes,
+        scraping: Scraping,
+    ) -> None:
         self._freshness = freshness
         self._lag_limit = lag_limit_seconds
         self._ready = ready
+        self._scrapes = scrapes
+        self._scraping = scraping
         self._beat = time.monotonic()
 
     @asynccontextmanager
@@ -41,7 +53,8 @@ class Health:
             [
                 web.get("/healthz", self._healthz),
                 web.get("/readyz", self._readyz),
-                web.get("/metrics", self._metrics),
+                web.get("/metrics", self._scrapes.answer),
+                web.get("/targets", self._targets),
             ]
         )
         runner = web.AppRunner(application, access_log=None)
@@ -78,5 +91,12 @@ class Health:
             return web.Response(status=_UNAVAILABLE, text="the API server has not yet been told to ask for admission\n")
         return web.Response(text="ready\n")
 
-    async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def _targets(self, request: web.Request) -> web.Response:
+        """Answer Prometheus' service discovery by HTTP, which keeps its targets when the answer is an error."""
+        job = request.query.get("job")
+        if job != MONITOR_JOB:
+            return web.Response(status=_NOT_FOUND, text=f"ask for /targets?job={MONITOR_JOB}\n")
+        found = self._scraping.members()
+        if found is None:
+            return web.Response(status=_UNAVAILABLE, text="the pools are not known yet; try again\n")
+        return web.json_response(found)

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from shai_operator.control import poolspec
 from shai_operator.control.deployer import Deployer
+from shai_operator.control.ended_rollouts import EndedRollouts
 from shai_operator.control.installer import Installer
 from shai_operator.control.kinds import KindsMissingError
 from shai_operator.control.member_observer import MemberObserver
+from shai_operator.metrics.samples import CANARY, STABLE
 from shai_operator.providers.interface import ConfigurationError, ImageMissingError, Reason
 from shai_operator.reconcile import addresses, definitions, members, pools, releases, tenancy
 from shai_operator.reconcile.actions import WARNING, Emit, Plan
 from shai_operator.reconcile.members import Place
-from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec
+from shai_operator.reconcile.objects import FINALIZER, deleting, finalizers, spec, status
 from shai_operator.reconcile.pools import Observed
 from shai_operator.reconcile.rollout_state import NeedComparison
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from shai_operator.control.services import Services
     from shai_operator.reconcile.bundles import Release
+    from shai_operator.reconcile.judging import Usage
     from shai_operator.reconcile.members import Observation
     from shai_operator.reconcile.objects import Object, Reference
     from shai_operator.reconcile.pools import PoolPlan
@@ -42,6 +45,9 @@ class PoolState:
         self.members = MemberObserver(services.tls, lambda: services.loop.queue.add(ref))
         self.installer = Installer(services, self.members)
         self.deployer = Deployer(services, self.members)
+        self.ended = EndedRollouts()
+        self.tracks: dict[str, Usage] = {}
+        """The figures of the step of a rollout that is watched."""
         self.tidy = False
         """Whether the releases that an earlier operator left behind have been deleted."""
 
@@ -58,6 +64,14 @@ class PoolController:
         state = self._states.get(pool)
         return None if state is None else state.members
 
+    def tracks(self) -> dict[str, Mapping[str, Usage]]:
+        """Return by pool the usage on each side of the step that is watched."""
+        return {name: state.tracks for name, state in self._states.items() if state.tracks}
+
+    def ended_rollouts(self) -> dict[str, Mapping[str, int]]:
+        """Return by pool how many rollouts ended with each result."""
+        return {name: dict(state.ended.counts) for name, state in self._states.items()}
+
     async def close(self) -> None:
         """Stop observing members."""
         for state in self._states.values():
@@ -73,6 +87,7 @@ class PoolController:
                 await state.members.close()
             return None
         state = self._states.get(ref.name) or self._states.setdefault(ref.name, PoolState(self._services, ref))
+        state.ended.note(status(pool))
         stored = await self._services.releases.named(pools.releases_named(pool))
         running = releases.in_force(pool, stored)
         served = tenancy.served_namespace(pool, running)
@@ -100,6 +115,7 @@ class PoolController:
         if deleting(pool):
             state.installer.stop()
         plan = pools.reconcile(pool, observed, inventory, datetime.now(UTC))
+        state.tracks = _tracks(plan)
         again = await self._carry_out(pool, state, plan, observed)
         if not state.tidy:
             await self._services.releases.forget(ref.name, pools.releases_named(inventory.get(ref) or pool))
@@ -147,8 +163,11 @@ class PoolController:
         )
 
     def _look_at(self, pool: Object, state: PoolState, rows: Mapping[str, Observation]) -> None:
-        port = addresses.port(pool)
-        endpoints = {row.name: f"{row.address}:{port}" for row in rows.values() if row.address and row.configuration}
+        endpoints = {
+            row.name: addresses.endpoint(pool, row.address)
+            for row in rows.values()
+            if row.address and row.configuration
+        }
         state.members.look_at(endpoints, poolspec.period(pool))
 
     async def _carry_out(self, pool: Object, state: PoolState, plan: PoolPlan, observed: Observed) -> float | None:
@@ -177,3 +196,7 @@ class PoolController:
                     after = await self._services.executor.execute(Plan([action]))
                     wait = after if wait is None else wait if after is None else min(wait, after)
         return wait
+
+
+def _tracks(plan: PoolPlan) -> dict[str, Usage]:
+    return {} if plan.tracks is None else {STABLE: plan.tracks.stable, CANARY: plan.tracks.canary}

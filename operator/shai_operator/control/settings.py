@@ -36,6 +36,12 @@ class Settings:
     """How often the watches are compared with the API server."""
     lag_seconds: float = 120.0
     """If a watch lags by more than this, the operator is unhealthy; after a restart, it watches anew."""
+    scrape: Path | None = None
+    """The directory for a Prometheus on this machine; None: there is none."""
+    scrape_secret: str = ""
+    """The Secret in the operator's namespace for a Prometheus in the cluster; empty: there is none."""
+    cluster: str = "shai"
+    """The value of the label `cluster` of targets."""
 
 
 class SettingsError(Exception):

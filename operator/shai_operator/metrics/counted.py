@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 from shai_operator.metrics.declared import BY_NAME
 
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the table would have to list a series more for each
 _Counted = TypeVar("_Counted", Counter, Gauge, Histogram)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-GAUGE, COUNTER, HISTOGRAM = "gauge", "counter", "histogram"
+GAUGE, COUNTER, HISTOGRAM, SUMMARY = "gauge", "counter", "histogram", "summary"
 SECONDS, RATIO = "seconds", "ratio"
 
 
@@ -88,6 +88,13 @@ METRICS: tuple[Metric, ...] = (
         "Requests to the API server.",
     ),
     Metric("shai_operator_scrapes_rejected_total", COUNTER, (), "", "Scrapes refused because others were under way."),
+    Metric(
+        "shai_operator_scrape_certificate_expiry_timestamp_seconds",
+        GAUGE,
+        (),
+        SECONDS,
+        "When the certificate for scraping that the operator has handed out expires, in seconds since 1970.",
+    ),
     # Pools and their members.
     Metric(
         "shai_pool_members",
@@ -193,7 +200,8 @@ METRICS: tuple[Metric, ...] = (
         GAUGE,
         (*_OF_PIPELINE, Label("task", "name of the task")),
         "",
-        "Accesses that a task needs for its work and that no instance is granted, by the last complete AnalysisRun.",
+        "Expected accesses of instances to a group of conduits of which nothing is granted, so that the task cannot do "
+        "its work for them; by the last complete AnalysisRun.",
     ),
     Metric(
         "shai_analysis_run_info",
@@ -250,8 +258,8 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "shai_benchmark_latency_seconds",
-        GAUGE,
-        (*_OF_SERIES, Label("quantile", "0.5, 0.99")),
+        SUMMARY,
+        (*_OF_SERIES, Label("quantile", "0.5, 0.9, 0.99")),
         SECONDS,
         "Latency of a query.",
     ),
@@ -274,7 +282,7 @@ METRICS: tuple[Metric, ...] = (
         GAUGE,
         _OF_BENCHMARK,
         SECONDS,
-        "When the Benchmark completed, in seconds since 1970.",
+        "When the Benchmark completed successfully, in seconds since 1970.",
     ),
     Metric(
         "shai_benchmark_slices",

@@ -34,6 +34,16 @@ def port(pool: Object) -> int:
     return int(_network(pool).get("monitorPort") or DEFAULT_PORT)
 
 
+def endpoint(pool: Object, address: str) -> str:
+    """Return where the monitor of the member with this address answers."""
+    return joined(address, port(pool))
+
+
+def joined(address: str, number: int) -> str:
+    """Return an address with a port, as URLs have it."""
+    return f"[{address}]:{number}" if ":" in address else f"{address}:{number}"
+
+
 def refusal(pool: Object, pipeline: Object) -> str:
     """Say which address a pipeline may not listen at in a pool; empty: every address is allowed."""
     values = _variables(pipeline) | _variables(pool)  # as on members, where the pool's variables take precedence

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shai_operator.reconcile.bundles import Release
     from shai_operator.reconcile.effects import Effect
     from shai_operator.reconcile.releases import Definitions
+    from shai_operator.reconcile.rollout_state import Tracks
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class PoolPlan:
     """
 
     actions: list[PoolAction] = field(default_factory=list)
+    tracks: Tracks | None = None
+    """The figures of the step of a rollout that is watched; None: none is."""
 
     def add(self, *more: PoolAction) -> None:
         """Append actions."""

@@ -79,6 +79,7 @@ def describe(kept: Sequence[Kept], decision: Decision) -> dict[str, Any]:
     """Return status.rollout of the pool."""
     written = rollout_state.write(decision.state)
     written["verdict"] = decision.verdict
+    written["reason"] = decision.condition.reason
     written["message"] = decision.condition.message
     if decision.state.candidate:
         written["steps"] = decision.steps

@@ -106,7 +106,7 @@ class _Reconciliation:
             now=self._now,
         )
         all_members = [(entry.member, entry.standing) for entry in kept] + leaving_members
-        plan = PoolPlan()
+        plan = PoolPlan(tracks=decision.tracks)
         if FINALIZER not in finalizers(self._pool):
             plan.add(SetFinalizer(self._pool, present=True))
         plan.add(*self._unstored(decision))

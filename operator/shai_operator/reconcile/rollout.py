@@ -24,13 +24,14 @@ from shai_operator.reconcile.rollout_state import (
     Situation,
     State,
     Step,
+    Tracks,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime
 
-    from shai_operator.reconcile.judging import Judgement, Usage
+    from shai_operator.reconcile.judging import Usage
 
 __all__ = ["Decision", "Event", "Member", "NeedComparison", "Situation", "State", "Step", "decide"]
 
@@ -201,6 +202,14 @@ def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> De
     """Wait for the pause of a step, then judge."""
     began = state.watched_since or situation.now
     state = replace(state, watched_since=began)
+    tracks, concurrent = _compared(situation, state, canaries, began)
+    return replace(_judged(situation, state, canaries, tracks, concurrent=concurrent), tracks=tracks)
+
+
+def _judged(
+    situation: Situation, state: State, canaries: Sequence[Member], tracks: Tracks, *, concurrent: bool
+) -> Decision:
+    began = state.watched_since or situation.now
     left = (
         began + timedelta(seconds=_settings_step(situation, state.step).pause_seconds) - situation.now
     ).total_seconds()
@@ -208,7 +217,8 @@ def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> De
         watched = count(len(canaries), "member", ("is watched", "are watched"))
         message = f"{_where(situation, state)}: {watched} for {left:.0f} s more"
         return replace(_under_way(situation, state, "Progressing", message, canaries), look_again=left)
-    judgement, others = _judge(situation, state, canaries, began)
+    limits = situation.settings.limits
+    judgement = judging.judge(tracks.canary, tracks.stable, concurrent=concurrent, limits=limits)
     if judgement.verdict == judging.ROLL_BACK:
         return _roll_back(situation, judgement.message)
     if judgement.verdict == judging.INCONCLUSIVE:
@@ -216,7 +226,7 @@ def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> De
         return replace(_under_way(situation, state, "Inconclusive", message, canaries), verdict=judgement.verdict)
     if _is_last(situation, state.step):
         return _promoted(situation, judgement.message)
-    following = replace(_enter(situation, state, _next(situation, state.step)), before=others)
+    following = replace(_enter(situation, state, _next(situation, state.step)), before=tracks.stable)
     canaries = [member for member in situation.members if member.name in following.canaries]
     message = f"{_where(situation, state)} has passed: {judgement.message}"
     return replace(
@@ -224,8 +234,8 @@ def _watch(situation: Situation, state: State, canaries: Sequence[Member]) -> De
     )
 
 
-def _judge(situation: Situation, state: State, canaries: Sequence[Member], began: datetime) -> tuple[Judgement, Usage]:
-    """Judge a step; return also the usage with which the change was compared."""
+def _compared(situation: Situation, state: State, canaries: Sequence[Member], began: datetime) -> tuple[Tracks, bool]:
+    """Return the figures of a step, and whether both sides are of the same window."""
     changed = judging.total(judging.usage(canary.samples, situation.desired, began) for canary in canaries)
     rest = [
         member
@@ -237,7 +247,7 @@ def _judge(situation: Situation, state: State, canaries: Sequence[Member], began
         if rest
         else state.before
     )
-    return judging.judge(changed, others, concurrent=bool(rest), limits=situation.settings.limits), others
+    return Tracks(changed, others), bool(rest)
 
 
 def _roll_back(situation: Situation, why: str) -> Decision:

@@ -135,6 +135,16 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Tracks:
+    """The usage on both sides of a step while it is watched."""
+
+    canary: Usage
+    """Of the members with the change."""
+    stable: Usage
+    """Of the members without it; in the last step, of all members before it."""
+
+
+@dataclass(frozen=True)
 class Decision:
     """The decision for a situation."""
 
@@ -152,6 +162,8 @@ class Decision:
     reject: tuple[str, ...] = ()
     """Policies whose candidate revision has to be rejected *before* ``state`` is written."""
     comparison: NeedComparison | None = None
+    tracks: Tracks | None = None
+    """The figures of the step that is watched; None: none is."""
     look_again: float | None = None
     """Seconds until the decision may change without any other change; None: time alone changes nothing."""
 

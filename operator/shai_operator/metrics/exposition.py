@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The text that Prometheus scrapes."""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from shai_operator.metrics import benchmarks, pipelines, pools
+from shai_operator.metrics.declared import METRICS
+from shai_operator.metrics.samples import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from shai_operator.metrics.declared import Metric
+    from shai_operator.metrics.samples import Snapshot
+
+
+def text(snapshot: Snapshot) -> bytes:
+    """Return what the process has counted, and what the snapshot says. It takes a while: call it in a thread."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Snapshot(snapshot))
+    return generate_latest(REGISTRY) + generate_latest(registry)
+
+
+class _Snapshot(Collector):
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterable[Family]:
+        """Return the families in the order of the table. A series that occurs twice counts once."""
+        found: dict[str, dict[tuple[str, ...], float]] = {}
+        for sample in _samples(self._snapshot):
+            found.setdefault(sample.name, {}).setdefault(sample.labels, sample.value)
+        return [_family(metric, found[metric.name]) for metric in METRICS if metric.name in found]
+
+
+def _samples(snapshot: Snapshot) -> Iterator[Sample]:
+    parts = (pools.samples(snapshot), pipelines.samples(snapshot), benchmarks.samples(snapshot))
+    yield Sample("shai_operator_build_info", (snapshot.version,), 1)
+    if not math.isnan(snapshot.certificate_ends):
+        yield Sample("shai_operator_scrape_certificate_expiry_timestamp_seconds", (), snapshot.certificate_ends)
+    yield from chain.from_iterable(parts)
+
+
+def _family(metric: Metric, series: dict[tuple[str, ...], float]) -> Family:
+    family = Family(metric.name.removesuffix("_total"), metric.meaning, metric.type)
+    for labels, value in series.items():
+        family.add_sample(metric.name, dict(zip(metric.label_names, labels, strict=True)), value)
+    return family

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Metrics of pools, their members and their rollouts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shai_operator.metrics.samples import COMPLETED, ROLLED_BACK, Sample
+from shai_operator.reconcile.conditions import TRUE
+from shai_operator.reconcile.objects import deleting, name, spec, status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shai_operator.metrics.samples import Snapshot
+    from shai_operator.reconcile.objects import Object
+
+_STATES = {
+    "current": "replicas",
+    "ready": "readyReplicas",
+    "available": "availableReplicas",
+    "updated": "updatedReplicas",
+}
+"""Values of the label ``state``, and the fields of the status that they are read from."""
+
+
+def samples(snapshot: Snapshot) -> Iterator[Sample]:
+    """Yield the samples of all pools."""
+    for pool in snapshot.objects["JailPool"]:
+        labels = name(pool), str(status(pool).get("namespace") or "")
+        yield from _members(pool, labels)
+        yield from _rollout(pool, labels)
+        for track, usage in snapshot.tracks.get(name(pool), {}).items():
+            yield Sample("shai_rollout_track_denial_ratio", (*labels, track), float(usage.denials))
+            seconds = float(usage.cost) / 1e6
+            yield Sample("shai_rollout_track_decision_seconds_per_session", (*labels, track), seconds)
+            yield Sample("shai_rollout_track_sessions", (*labels, track), usage.sessions)
+        ended = snapshot.rollouts.get(name(pool), {})
+        for result in (COMPLETED, ROLLED_BACK):
+            yield Sample("shai_rollouts_total", (*labels, result), ended.get(result, 0))
+
+
+def _members(pool: Object, labels: tuple[str, str]) -> Iterator[Sample]:
+    provider, known = str(spec(pool).get("provider") or ""), status(pool)
+    desired = 0 if deleting(pool) else int(spec(pool).get("replicas", 1))
+    yield Sample("shai_pool_members", (*labels, provider, "desired"), desired)
+    for state, field in _STATES.items():
+        yield Sample("shai_pool_members", (*labels, provider, state), int(known.get(field) or 0))
+    for row in known.get("members") or ():
+        member = (*labels, str(row["name"]))
+        described = (str(row.get(field) or "") for field in ("host", "image", "release"))
+        yield Sample("shai_member_info", (*member, provider, *described), 1)
+        yield Sample("shai_member_ready", member, row.get("ready") == TRUE)
+
+
+def _rollout(pool: Object, labels: tuple[str, str]) -> Iterator[Sample]:
+    known = status(pool)
+    rollout = known.get("rollout") or {}
+    releases = (str(known.get(field) or "") for field in ("stableRelease", "candidateRelease"))
+    yield Sample("shai_rollout_info", (*labels, *releases, str(rollout.get("reason") or "Pending")), 1)
+    yield Sample("shai_rollout_step", labels, int(rollout.get("step") or 0))
+    yield Sample("shai_rollout_steps", labels, int(rollout.get("steps") or 0))

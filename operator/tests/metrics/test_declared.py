@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The table of metrics, and what is exported, are the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from shai_operator.__main__ import main
+from shai_operator.metrics import counted, exposition
+from shai_operator.metrics.declared import BY_NAME, COUNTER, HISTOGRAM, METRICS
+from tests.metrics import full
+
+_FOREIGN = ("python_", "process_")
+"""Of the client library: the process, the interpreter."""
+
+
+@pytest.fixture(scope="module")
+def exposed() -> str:
+    """Return what is scraped when every metric has a value."""
+    for labelled, values in (
+        (counted.RECONCILE_SECONDS, ("Pipeline",)),
+        (counted.RECONCILE_ERRORS, ("Pipeline",)),
+        (counted.WATCH_LAG, ("Pipeline",)),
+        (counted.API_REQUESTS, ("get", "Pipeline")),
+    ):
+        labelled.labels(*values)
+    return exposition.text(full.snapshot()).decode()
+
+
+def test_what_is_exported_is_what_is_declared(exposed: str) -> None:
+    found = {}
+    for family in text_string_to_metric_families(exposed):
+        name = family.name + ("_total" if family.type == COUNTER else "")
+        if not name.startswith(_FOREIGN):
+            labels = {frozenset(sample.labels.keys() - {"le"}) for sample in family.samples}
+            found[name] = family.type, labels, family.documentation
+    declared = {metric.name: (metric.type, {frozenset(metric.label_names)}, metric.meaning) for metric in METRICS}
+    assert found == declared
+
+
+def test_prometheus_finds_nothing_to_improve(exposed: str) -> None:
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=exposed, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "--output", "json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [metric["name"] for metric in listed] == list(BY_NAME)
+    assert {tuple(metric) for metric in listed} == {("name", "type", "labels", "unit", "meaning")}
+    assert {tuple(label) for metric in listed for label in metric["labels"]} == {("name", "meaning")}
+    assert main(["metrics"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"{metric.name} ({metric.type}" in text for metric in METRICS)
+
+
+def test_names_say_type_and_unit() -> None:
+    for metric in METRICS:
+        assert metric.name.endswith("_total") == (metric.type == COUNTER)
+        assert metric.unit in metric.name
+        assert metric.type != HISTOGRAM or metric.unit == "seconds"
+        assert len(set(metric.label_names)) == len(metric.label_names)
