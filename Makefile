@@ -9,10 +9,8 @@ MAKEFLAGS += --no-print-directory
 SIZE ?= quick
 # KEEP=1 leaves the demo running until Ctrl-C.
 KEEP ?=
-# The measurement of bench, or the scenario of scenario.
+# The measurement of bench.
 NAME ?=
-# Further options of scenario.
-SCENARIO ?=
 # Further options of bench-session.
 SESSION ?=
 # V=1 shows each command and its output.
@@ -109,10 +107,6 @@ demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP
 bench: ## List the measurements, or run one (NAME=...)
 	@scripts/bench.sh $(NAME)
 
-.PHONY: scenario
-scenario: ## List scenarios of load, or run one on the running demo (NAME=spike SCENARIO='...')
-	@exec $(PYTHON) -m loadgen scenario $(NAME) $(SCENARIO)
-
 # The result of bench-session is out/bench/session.json; SESSION has options, see
 # --help of the command.
 .PHONY: bench-session
@@ -159,7 +153,8 @@ check: setup ## Run formatters and linters of every language
 	  yamllint '$(PYTHON) -m yamllint --strict .' \
 	  ansible-lint 'scripts/ansible-lint.sh' \
 	  crds '$(PYTHON) -m crds.generate --check' \
-	  dashboards '$(PYTHON) -m dashboards generate --check'
+	  dashboards '$(PYTHON) -m dashboards generate --check' \
+	  metrics '$(PYTHON) -m dashboards.reference --check'
 
 $(UV):
 	$(STEP) uv bash -c 'python3 -m venv build/uv && build/uv/bin/python -m pip --quiet install uv==$(UV_VERSION)'
@@ -167,6 +162,7 @@ $(UV):
 .PHONY: dashboards
 dashboards: setup ## Write the Grafana dashboards again from dashboards/
 	@$(PYTHON) -m dashboards generate
+	@$(PYTHON) -m dashboards.reference
 
 .PHONY: lock
 lock: $(UV) ## Pin the Python packages again from requirements.in
