@@ -9,8 +9,10 @@ MAKEFLAGS += --no-print-directory
 SIZE ?= quick
 # KEEP=1 leaves the demo running until Ctrl-C.
 KEEP ?=
-# The measurement of bench.
+# The measurement of bench, or the scenario of scenario.
 NAME ?=
+# Further options of scenario.
+SCENARIO ?=
 # Further options of bench-session.
 SESSION ?=
 # V=1 shows each command and its output.
@@ -106,6 +108,10 @@ demo: build ## The main job: Sys-E under enforcement, measured (SIZE=quick, KEEP
 .PHONY: bench
 bench: ## List the measurements, or run one (NAME=...)
 	@scripts/bench.sh $(NAME)
+
+.PHONY: scenario
+scenario: ## List scenarios of load, or run one on the running demo (NAME=spike SCENARIO='...')
+	@exec $(PYTHON) -m loadgen scenario $(NAME) $(SCENARIO)
 
 # The result of bench-session is out/bench/session.json; SESSION has options, see
 # --help of the command.

@@ -8,6 +8,7 @@ networks have to be the same.
 from __future__ import annotations
 
 import ipaddress
+from urllib.parse import urlsplit
 
 _THIRD_BYTE = {"us": 0, "de": 1, "fr": 2}
 _HOSTS_PER_REGION = 200
@@ -25,3 +26,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def read(url: str) -> tuple[str, int]:
+    """Return host and port of a front end's URL; ValueError when it is none."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "http" and parts.hostname:
+            return parts.hostname, parts.port or 80
+    except ValueError:  # a port that is no number, an address in brackets that is none
+        pass
+    raise ValueError(f"--host: expected http://HOST:PORT, got {url!r}")

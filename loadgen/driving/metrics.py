@@ -98,6 +98,10 @@ class Times:
         self.counts[bisect.bisect_left(_FINE, seconds)] += 1
         self.sum += seconds
 
+    def since(self, before: Times) -> Times:
+        """Return what was counted after ``before``, an earlier state of it."""
+        return Times(self.counts - before.counts, self.sum - before.sum)
+
     def percentile(self, share: float) -> float:
         """Return the time in seconds in which this share of requests (0 … 1) was answered, to 2.3 %, or nan."""
         wanted, total = share * self.count, 0
@@ -152,6 +156,18 @@ class Series:
             counts, total = plain[name]
             found.counts.update({int(place): count for place, count in counts.items()})
             found.sum += total
+
+    def since(self, before: Series) -> Series:
+        """Return what was counted after ``before``, an earlier state of this series."""
+        return Series(
+            self.queries - before.queries,
+            self.sessions - before.sessions,
+            self.shown - before.shown,
+            self.withheld - before.withheld,
+            self.violations - before.violations,
+            self.query_times.since(before.query_times),
+            self.login_times.since(before.login_times),
+        )
 
     def clear(self) -> None:
         """Forget everything; who counts here goes on counting here."""

@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
 
 from locust import User, constant, task
 from locust.exception import StopUser
@@ -78,7 +77,7 @@ class SearchUser(User):
         super().__init__(environment)
         behaviour = self.behaviour
         self._random = behaviour.next_user()
-        address = read_address(self.host or environment.host or "")
+        address = addresses.read(self.host or environment.host or "")
         self._front_end = FrontEnd.dialled(address, behaviour.pipeline, behaviour.service, behaviour.signed)
         self._session: Session | None = None
 
@@ -176,11 +175,3 @@ class SearchUser(User):
             exception=error,
             context={},
         )
-
-
-def read_address(url: str) -> tuple[str, int]:
-    """Return host and port of a front end's URL; ValueError when it is none."""
-    parts = urlsplit(url)
-    if parts.scheme != "http" or not parts.hostname:
-        raise ValueError(f"--host: expected http://HOST:PORT, got {url!r}")
-    return parts.hostname, parts.port or 80

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What all scenarios share when Locust runs one of their files: options, the demo that is found, and the shape."""
+"""What all scenarios share when Locust runs one of their files: options, the demo that is found, shape and result."""
 
 from __future__ import annotations
 
+import signal
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+import gevent
 from locust import LoadTestShape, events
-from locust.runners import WorkerRunner
+from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen import phases
 from loadgen.datasets import population
 from loadgen.driving.metrics import Tally
 from loadgen.driving.users import Behaviour, SearchUser
 from loadgen.errors import LoadgenError
-from loadgen.scenarios import definitions, targets
+from loadgen.scenarios import definitions, options, targets
+from loadgen.scenarios.conduct import REPORT, Conductor
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -23,10 +26,14 @@ if TYPE_CHECKING:
     from locust.env import Environment
     from locust.runners import Runner
 
+    from loadgen.datasets.population import Population
     from loadgen.scenarios.definitions import Scenario
+    from loadgen.scenarios.targets import Target
 
-TALLY = Tally()
-"""What this process has counted."""
+_LEAVE_SECONDS = 15
+"""Time that users have for their last query."""
+
+_REPORT_SECONDS = 0.25
 
 
 class Shape(LoadTestShape):
@@ -35,59 +42,118 @@ class Shape(LoadTestShape):
     abstract = True
     use_common_options = True
     scenario: ClassVar[Scenario]
+    conductor: Conductor | None = None
+    """Follows the run; None in a worker process, which follows its master."""
 
     def tick(self) -> tuple[int, float] | None:
-        """Return how many users there have to be now, and how many may come or go per second; None at the end."""
-        options = _options(self.runner)
-        users = options.num_users
+        """Return how many users there have to be now, and how many may come or go per second; None at the end.
+
+        At the end there are no users until the last one has left, so that everything that was sent is counted.
+        """
+        if self.conductor is None:
+            raise RuntimeError("a shape is followed where the run is conducted")
+        users = options_of(self.runner).num_users
         elapsed: float = self.get_run_time()  # type: ignore[no-untyped-call]
-        now = phases.moment(self.scenario.phases, elapsed, seconds(self.scenario, options), users)
-        return None if now is None else (now.users, users)
+        now = phases.moment(self.scenario.phases, elapsed, self.conductor.seconds, users)
+        if now is not None:
+            self.conductor.recording.enter(now.phase)
+            return now.users, users
+        return None if self.conductor.is_over() else (0, users)
 
 
 @events.init_command_line_parser.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
 def add_options(parser: LocustArgumentParser) -> None:
     """Add the options of scenarios to Locust's."""
-    parser.set_defaults(num_users=definitions.USERS, stop_timeout=15)
+    parser.set_defaults(num_users=definitions.USERS, stop_timeout=_LEAVE_SECONDS)
     group = parser.add_argument_group("scenario")
-    targets.add_options(group)
-    group.add_argument("--seed", type=int, default=1, help="of users, queries and regions")
+    options.add(group)
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
 def prepare(environment: Environment, runner: Runner, **_: Any) -> None:
     """Find what gets the load, once, before the first user."""
-    options = _options(runner)
+    given = options_of(runner)
+    if not isinstance(environment.shape_class, Shape):
+        sys.exit("locust: run one file of loadgen/scenarios at a time")
+    shape = environment.shape_class
+    tally = Tally()
     try:
-        target = targets.find(environment.host, options)
+        judged = options.thresholds_of(shape.scenario, given)
+        target = targets.find(environment.host, given)
         people = population.load(target.data)
     except LoadgenError as error:
         # A worker process on the same machine fails for the same reason as its master, which says it.
-        sys.exit(1 if isinstance(runner, WorkerRunner) and options.processes else f"locust: {error}")
+        sys.exit(1 if isinstance(runner, WorkerRunner) and given.processes else f"locust: {error}")
     environment.host = target.host
-    scenario: Scenario = environment.shape_class.scenario  # type: ignore[union-attr]
+    _interrupt_main(runner)
+    if isinstance(runner, WorkerRunner):
+        _report(runner, tally)
+    else:
+        shape.conductor = Conductor(
+            scenario=shape.scenario,
+            environment=environment,
+            options=given,
+            target=target,
+            tally=tally,
+            judged=judged,
+        )
+    if not isinstance(runner, MasterRunner):
+        _behave(environment, target, people, tally)
 
-    @environment.events.test_start.add_listener  # type: ignore[untyped-decorator] # as above
+
+def _interrupt_main(runner: Runner) -> None:
+    """Let Ctrl-C interrupt the main greenlet: by itself it would end any user with a trace on the terminal.
+
+    A terminal interrupts all processes. A worker with users leaves it to its master, which tells it to stop.
+    """
+    main = gevent.getcurrent()
+
+    def interrupt() -> None:
+        if not (isinstance(runner, WorkerRunner) and runner.user_count):
+            gevent.kill(main, KeyboardInterrupt)
+
+    gevent.signal_handler(signal.SIGINT, interrupt)
+
+
+def _behave(environment: Environment, target: Target, people: Population, tally: Tally) -> None:
+    """Tell the users of this process what to do, at the start of each run."""
+
+    @environment.events.test_start.add_listener  # type: ignore[untyped-decorator] # Locust's events have no types
     def begin(**_: Any) -> None:
-        worker = getattr(runner, "worker_index", 0)
+        scenario = environment.shape_class.scenario  # type: ignore[union-attr]
+        worker = getattr(environment.runner, "worker_index", 0)
         SearchUser.behaviour = Behaviour(
             people,
             target.pipeline,
             target.service if environment.host == target.host else "",
             scenario.session_length,
             scenario.mispredicted,
-            f"{options.seed}/{worker}",
-            counted=TALLY[scenario.name, target.pipeline, ""],
+            f"{options_of(environment.runner).seed}/{worker}",
+            counted=tally[scenario.name, target.pipeline, ""],
         )
 
 
-def seconds(scenario: Scenario, options: Namespace) -> float:
-    """Return how long a run takes."""
-    return float(options.run_time or scenario.seconds[options.size])
+def _report(runner: WorkerRunner, tally: Tally) -> None:
+    """Send the master what this worker counts.
+
+    More often than Locust sends its own reports, so that counts are in the phase in which they belong.
+    """
+
+    def report() -> NoReturn:
+        while True:
+            runner.send_message(REPORT, {"users": runner.user_count, "tally": tally.take()})
+            gevent.sleep(_REPORT_SECONDS)
+
+    def begin(**_: Any) -> None:
+        runner.environment.events.test_start.remove_listener(begin)  # type: ignore[no-untyped-call]
+        runner.greenlet.spawn(report)  # ends with the runner
+
+    runner.environment.events.test_start.add_listener(begin)  # type: ignore[no-untyped-call]
 
 
-def _options(runner: Runner | None) -> Namespace:
+def options_of(runner: Runner | None) -> Namespace:
+    """Return the options of the locust command."""
     if runner is None or runner.environment.parsed_options is None:
         raise RuntimeError("this file is for the locust command; measurements use loadgen.driving.driver")
-    options: Namespace = runner.environment.parsed_options
-    return options
+    found: Namespace = runner.environment.parsed_options
+    return found

@@ -12,8 +12,8 @@ from loadgen.datasets.sizes import DATASETS
 from loadgen.errors import LoadgenError
 
 _ROOT = Path(__file__).resolve().parents[2]
-PLACES = (_ROOT / "out" / "demo" / "current.json", Path("/var/lib/shai-demo/current.json"))
-"""Where a demo of this checkout says that it is running."""
+PLACE = _ROOT / "out" / "demo" / "current.json"
+"""Where a demo of this checkout says that it is running, wherever it writes its other files."""
 
 
 class NoDemoError(LoadgenError):
@@ -41,25 +41,17 @@ class Demo:
     """The description of the pool's member, for a measurement beside mode baseline."""
 
 
-def find(places: tuple[Path, ...] = PLACES) -> Demo:
+def find(path: Path = PLACE) -> Demo:
     """Return the running demo; NoDemoError when there is none."""
-    for path in places:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            continue
-        except (OSError, UnicodeDecodeError) as error:
-            raise NoDemoError(f"cannot read {path}: {error}") from error
-        return _read(path, text)
-    raise NoDemoError(
-        "no demo is running here: start one with `make demo KEEP=1`, or name a service with --host URL --data DIR"
-    )
-
-
-def _read(path: Path, text: str) -> Demo:
     try:
-        return _demo(json.loads(text))
-    except (TypeError, ValueError) as error:
+        return _demo(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise NoDemoError(
+            "no demo is running here: start one with `make demo KEEP=1`, or name a service with --host URL --data DIR"
+        ) from None
+    except OSError as error:
+        raise NoDemoError(f"cannot read {path}: {error}") from error
+    except (TypeError, ValueError) as error:  # not JSON, not UTF-8
         raise NoDemoError(f"{path} does not describe a demo: {error}; start it again: make demo KEEP=1") from error
 
 

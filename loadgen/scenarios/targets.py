@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadgen.datasets.sizes import DATASETS
-from loadgen.driving.users import read_address
+from loadgen.driving import addresses
 from loadgen.errors import LoadgenError
 from loadgen.scenarios import demonstration
 
@@ -96,7 +96,7 @@ def _target(host: str, options: Namespace, demo: Demo | None) -> Target:
 
 def _check(host: str, demo: Demo | None) -> None:
     try:
-        with socket.create_connection(read_address(host), timeout=_CONNECT_SECONDS):
+        with socket.create_connection(addresses.read(host), timeout=_CONNECT_SECONDS):
             pass
     except ValueError as error:
         raise TargetError(str(error)) from error

@@ -37,6 +37,8 @@ class FakeSysE(ThreadingHTTPServer):
         self.signed = signed
         self.connections: list[str] = []
         self.logins: list[str] = []
+        self.searched: list[str] = []
+        """The texts of the searches that were answered."""
         self.misbehave = ""
 
     @property
@@ -74,6 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(401, {"error": "log in first"})
         elif parts.path == "/search":
             text = parse_qs(parts.query)["q"][0]
+            self.server.searched.append(text)
             results = [{"id": 1, "title": text, "owner": "-", "visibility": "public", "snippet": "…"}]
             if text.startswith("bob's") and (self.principal == "bob" or self.server.leaky):
                 results.append({"id": 2, "title": text, "owner": "bob", "visibility": "private", "snippet": "…"})

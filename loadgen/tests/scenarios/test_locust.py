@@ -1,21 +1,35 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The files of the scenarios, run by the locust command as people run it."""
+"""The scenarios, run as people run them: by the locust command, and by python -m loadgen scenario."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import urllib.request
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from loadgen.scenarios.definitions import SCENARIOS
 from loadgen.tests.harness import ROOT
+from testing.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from loadgen.tests.fake_syse import FakeSysE
+
+ORDINARY = [name for name, scenario in SCENARIOS.items() if not scenario.unfriending]
+
+
+def at(server: FakeSysE, data: Path) -> list[str]:
+    return ["--host", f"http://127.0.0.1:{server.server_port}", "--data", str(data)]
 
 
 def locust(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -23,16 +37,155 @@ def locust(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
 
 
-@pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if not scenario.unfriending])
-def test_scenarios_run(name: str, server: FakeSysE, data: Path) -> None:
-    done = locust(name, "--host", f"http://127.0.0.1:{server.server_port}", "--data", str(data), "-u", "3", "-t", "2s")
+def scenario(*arguments: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "loadgen", "scenario", *arguments]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_scenarios_run(name: str, server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    done = locust(name, *at(server, data), "-u", "3", "-t", "2s", "--results", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert len(server.logins) >= 1
+    found = json.loads((tmp_path / "result.json").read_text())
+    seen = [part["phase"] for part in found["parts"]]
+    # Locust looks at the shape once a second, so a busy machine may skip a short phase.
+    assert seen == [phase for phase in (*(phase.name for phase in SCENARIOS[name].phases), "") if phase in seen]
+    assert len(seen) >= 2
+    assert found["parts"][-1]["queries"] == len(server.searched) > 0
 
 
-def test_without_a_service_it_says_so_in_one_line(data: Path) -> None:
-    done = locust("spike", "--host", "http://127.0.0.1:9", "--data", str(data))
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_request_is_counted_once(server: FakeSysE, data: Path, tmp_path: Path, workers: int) -> None:
+    options = ["--users", "8", "--run-time", "3s", "--workers", str(workers), "--results", str(tmp_path)]
+    done = scenario("spike", *at(server, data), *options, "--output", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found == json.loads((tmp_path / "result.json").read_text())
+    assert found["workers"] == workers
+    whole = found["parts"][-1]
+    assert (whole["queries"], whole["sessions"]) == (len(server.searched), len(server.logins))
+    assert whole["shown"] == len(server.searched)  # the fake shows one document each time
+    for name in ("queries", "sessions", "shown"):
+        assert sum(part[name] for part in found["parts"][:-1]) == whole[name]
+    assert len((tmp_path / "parts.csv").read_text().splitlines()) == len(found["parts"]) + 1
+    assert all(part["phase"] in (tmp_path / "table.txt").read_text() for part in found["parts"])
+
+
+def exposed(target: str) -> dict[str, Counter[str]]:
+    text = urllib.request.urlopen(f"http://{target}/metrics", timeout=60).read().decode()
+    found: dict[str, Counter[str]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, Counter())[sample.labels.get("result", "")] += int(sample.value)
+    return found
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_live_metrics_end_at_what_was_sent(server: FakeSysE, data: Path, tmp_path: Path, workers: int) -> None:
+    words = [sys.executable, "-m", "loadgen", "scenario", "steady", *at(server, data), "--scrape", str(tmp_path)]
+    words += ["--users", "4", "--run-time", "3s", "--workers", str(workers), "--results", str(tmp_path / "results")]
+    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL)
+    targets = tmp_path / "targets"
+    announced = until(lambda: list(targets.glob("loadgen-*.json")) if targets.exists() else [], "an announcement")
+    assert len(announced) == 1  # workers do not announce themselves: what they count would be read twice
+    ((target,),) = (entry["targets"] for entry in json.loads(announced[0].read_text()))
+    last: dict[str, Counter[str]] = {}
+    # It waits for a scrape after its last request, because this one has read it before.
+    while process.poll() is None:
+        try:
+            last = exposed(target)
+        except OSError:
+            break
+    assert process.wait() == 0
+    assert last["shai_load_queries_total"] == Counter(ok=len(server.searched))
+    assert last["shai_load_sessions_total"] == Counter(ok=len(server.logins))
+    assert last["shai_load_query_seconds_count"][""] == len(server.searched)
+    assert list(targets.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("threshold", "status", "says"),
+    [
+        ("p99>1us", 3, "exceeded  p99>1us: "),
+        ("p99>1000s", 0, "within    p99>1000s: "),
+        ('p50{phase="spike"}>1us', 3, "(phase spike)"),
+        ("violations>0", 0, "within    violations>0: 0"),
+    ],
+)
+def test_thresholds_decide_on_the_status(
+    server: FakeSysE, data: Path, tmp_path: Path, threshold: str, status: int, says: str
+) -> None:
+    options = ["--users", "2", "--run-time", "2s", "--results", str(tmp_path), "--fail-on", threshold]
+    done = scenario("spike", *at(server, data), *options)
+    assert done.returncode == status, done.stderr
+    assert says in done.stdout
+    (judged,) = json.loads((tmp_path / "result.json").read_text())["thresholds"]
+    assert judged["exceeded"] == (status == 3)
+
+
+def test_failures_fail_a_run_that_names_no_threshold(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    server.misbehave = "status"
+    options = ["--users", "2", "--run-time", "2s", "--results", str(tmp_path)]
+    done = scenario("steady", *at(server, data), *options)
+    assert done.returncode == 3
+    assert "times GET /search: " in done.stdout
+    assert "expected status 200, got 500" in done.stdout
+    assert re.search(r"^exceeded  failures>0: \d+$", done.stdout, re.MULTILINE)
+
+
+def test_an_interrupt_ends_a_run_without_a_judgement(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "loadgen", "scenario", "steady", *at(server, data), "--results", str(tmp_path)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: len(server.searched) > 0, "a search")
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=300)
+    assert process.returncode == 130, errors
+    assert "cut off" in output
+    assert "Traceback" not in errors
+    found: dict[str, Any] = json.loads((tmp_path / "result.json").read_text())
+    assert found["complete"] is False
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--host", "http://127.0.0.1:9", "--data", "DATA"], "nothing answers at http://127.0.0.1:9: "),
+        (["--host", "http://127.0.0.1:9"], "say with --data DIR where the keys of its users are"),
+        (["--host", "https://127.0.0.1:9", "--data", "DATA"], "--host: expected http://HOST:PORT, got "),
+        (["--host", "http://127.0.0.1:x", "--data", "DATA"], "--host: "),
+        (["--host", "HOST", "--data", "/nowhere"], "cannot read /nowhere/"),
+        (["--host", "HOST", "--data", "DATA", "--fail-on", "p99>5"], "'p99>5': at character 6: p99 is a time"),
+        (["--host", "HOST", "--data", "DATA", "--fail-on", "overhead>5%"], "compares with mode baseline"),
+    ],
+)
+@pytest.mark.parametrize("workers", [[], ["--processes", "2"]])
+def test_what_is_wrong_is_said_in_one_line(
+    server: FakeSysE, data: Path, options: list[str], says: str, workers: list[str]
+) -> None:
+    known = {"HOST": f"http://127.0.0.1:{server.server_port}", "DATA": str(data)}
+    done = locust("spike", *(known.get(word, word) for word in options), *workers, "--loglevel", "WARNING")
     assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("locust: nothing answers at http://127.0.0.1:9: ")
-    assert "Traceback" not in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("locust: ")
+    assert says in line
+
+
+def test_wrong_thresholds_are_found_before_locust_starts() -> None:
+    done = scenario("spike", "--fail-on", "overheads>5%")
+    assert done.returncode == 1
+    assert done.stderr.startswith("loadgen scenario: 'overheads>5%': at character 1: expected one of overhead, ")
+
+
+def test_without_a_name_all_are_listed() -> None:
+    text, found = scenario().stdout, json.loads(scenario("--output", "json").stdout)
+    assert [entry["name"] for entry in found] == list(SCENARIOS)
+    assert all(f"{entry['name']} " in text and entry["question"] in text for entry in found)
+
+
+def test_it_runs_from_any_directory(server: FakeSysE, data: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "loadgen", "scenario", "steady", *at(server, data), "--users", "1"]
+    words += ["--run-time", "1s", "--results", "here"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "here" / "result.json").exists()

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a run of a scenario has shown: as a table for people, as JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from loadgen.scenarios.definitions import Scenario
+    from loadgen.scenarios.recording import Part
+    from loadgen.thresholds import Judgement, Threshold
+
+WHOLE = "whole run"
+_COLUMNS = {
+    "seconds": "seconds",
+    "queries": "queries",
+    "queries_per_second": "queries/s",
+    "p50": "p50 ms",
+    "p90": "p90 ms",
+    "p99": "p99 ms",
+    "sessions_per_second": "logins/s",
+    "failures": "failed",
+    "shown": "shown",
+    "withheld": "withheld",
+}
+_COUNTS = ("queries", "failures", "shown", "withheld")
+
+
+class Status(IntEnum):
+    """The exit status of a run."""
+
+    WITHIN = 0
+    FAILED = 1
+    EXCEEDED = 3
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What got the load, and how much."""
+
+    host: str
+    pipeline: str
+    users: int
+    """The greatest number at the same time."""
+    seconds: float
+    """How long the load was to take."""
+    workers: int
+    """Processes that made the load."""
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run that has ended."""
+
+    scenario: Scenario
+    setting: Setting
+    parts: Sequence[Part]
+    errors: Mapping[str, int]
+    """What failed, and how often."""
+    judgements: Sequence[Judgement]
+    complete: bool
+    """Whether the load ran to its end, and everything that was sent is counted."""
+
+    @property
+    def status(self) -> Status:
+        """The exit status. Thresholds say nothing of a run that was cut off."""
+        if not self.complete:
+            return Status.INTERRUPTED
+        return Status.EXCEEDED if any(judged.exceeded for judged in self.judgements) else Status.WITHIN
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain data; what was not measured is None."""
+        return {
+            "scenario": self.scenario.name,
+            "description": self.scenario.description,
+            "question": self.scenario.question,
+            **asdict(self.setting),
+            "complete": self.complete,
+            "parts": [{"phase": part.phase, **_numbers(part)} for part in self.parts],
+            "errors": dict(self.errors),
+            "thresholds": [
+                {"threshold": str(judged.threshold), "exceeded": judged.exceeded, "message": judged.message}
+                for judged in self.judgements
+            ],
+        }
+
+    def table(self) -> str:
+        """Return the table, the errors and the judgements for people."""
+        setting = self.setting
+        lines = [
+            f"{self.scenario.name}: {self.scenario.description}",
+            f"on {setting.host}, pipeline {setting.pipeline}, up to {setting.users} users, {setting.seconds:.0f} s",
+            "",
+            *_aligned([["", *_COLUMNS.values()], *map(_cells, self.parts)]),
+        ]
+        if self.parts and self.parts[-1].values["revoked"]:
+            lines += ["", f"{self.parts[-1].values['revoked']:.0f} searches ended with their session, as they had to."]
+        if self.errors:
+            lines += ["", *(f"{count} times {_line(error)}" for error, count in self.errors.items())]
+        if self.complete and self.judgements:
+            words = {True: "exceeded", False: "within"}
+            lines += ["", *(f"{words[judged.exceeded]:8}  {judged.message}" for judged in self.judgements)]
+        if not self.complete:
+            lines += ["", "The run was cut off: thresholds are not judged."]
+        return "\n".join(lines)
+
+
+def judge(thresholds: Sequence[Threshold], parts: Sequence[Part]) -> list[Judgement]:
+    """Judge a run by thresholds."""
+    rows = [part.row for part in parts]
+    return [threshold.judge(rows) for threshold in thresholds]
+
+
+def write(outcome: Outcome, directory: Path) -> None:
+    """Write result.json, parts.csv and table.txt; what is there is replaced."""
+    directory.mkdir(parents=True, exist_ok=True)
+    found = outcome.plain()
+    text = io.StringIO()
+    writer = csv.DictWriter(text, found["parts"][0])
+    writer.writeheader()
+    writer.writerows(found["parts"])
+    for name, content in (
+        ("result.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n"),
+        ("parts.csv", text.getvalue()),
+        ("table.txt", outcome.table() + "\n"),
+    ):
+        temporary = directory / f".{name}.new"
+        temporary.write_text(content, encoding="utf-8")
+        temporary.replace(directory / name)
+
+
+def _numbers(part: Part) -> dict[str, float | None]:
+    found = {"seconds": part.seconds, **part.values}
+    return {name: None if math.isnan(value) else round(value, 6) for name, value in found.items()}
+
+
+def _cells(part: Part) -> list[str]:
+    found = {"seconds": part.seconds, **part.values}
+    return [part.phase or WHOLE, *(_cell(name, found[name]) for name in _COLUMNS)]
+
+
+def _cell(name: str, value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    if name in _COUNTS:
+        return f"{value:,.0f}"
+    return f"{value * 1000:.2f}" if name.startswith("p") else f"{value:,.1f}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+
+
+def _line(text: str) -> str:
+    """Return a text as one line without control characters: an error may hold what a server sent."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

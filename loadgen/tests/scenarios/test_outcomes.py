@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING
+
+from loadgen import thresholds
+from loadgen.driving.metrics import FAILED, OK, Series
+from loadgen.scenarios.definitions import SCENARIOS
+from loadgen.scenarios.outcomes import Outcome, Setting, Status, judge, write
+from loadgen.scenarios.recording import Part, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SETTING = Setting("http://127.0.0.1:1", "syse", 24, 60.0, 1, 1)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def search(series: Series, times: int, seconds: float = 0.01) -> None:
+    series.queries[OK] += times
+    series.shown += 10 * times
+    for _ in range(times):
+        series.query_times.add(seconds)
+
+
+def test_what_is_counted_belongs_to_its_phase() -> None:
+    clock, counted = Clock(), Series()
+    search(counted, 1000)  # of an earlier run
+    recording = Recording(counted, clock)
+    for phase, seconds, queries in (("before", 2.0, 10), ("spike", 1.0, 50), ("after", 2.0, 8)):
+        recording.enter(phase)
+        recording.enter(phase)
+        clock.now += seconds
+        search(counted, queries, seconds / 100)
+    recording.end()
+    clock.now += 5  # users that leave
+    search(counted, 1)
+    parts = recording.parts()
+    assert [(part.phase, part.seconds, part.counted.queries[OK]) for part in parts] == [
+        ("before", 2.0, 10),
+        ("spike", 1.0, 50),
+        ("after", 2.0, 9),
+        ("", 5.0, 69),
+    ]
+    assert parts[1].values["queries_per_second"] == 50
+    assert parts[1].values["p99"] < parts[0].values["p99"]
+    assert [dict(part.row.labels) for part in parts[-2:]] == [{"phase": "after"}, {}]
+
+
+def test_every_quantity_of_thresholds_is_measured_or_needs_a_comparison() -> None:
+    measured = Part("", 1.0, Series()).values.keys()
+    assert {name for name, quantity in thresholds.QUANTITIES.items() if not quantity.compared} <= measured
+
+
+def outcome(parts: Sequence[Part], *texts: str, errors: dict[str, int] | None = None, complete: bool = True) -> Outcome:
+    judged = judge([thresholds.parse(text) for text in texts], parts)
+    return Outcome(SCENARIOS["spike"], SETTING, parts, errors or {}, judged, complete)
+
+
+def test_failures_are_searches_logins_and_violations() -> None:
+    counted = Series()
+    search(counted, 96)
+    counted.queries[FAILED], counted.sessions[FAILED], counted.violations = 2, 1, 1
+    values = Part("", 2.0, counted).values
+    assert values["failures"] == 4
+    assert values["failure_ratio"] == 0.04
+    assert outcome([Part("", 2.0, counted)], "failures>4").status is Status.WITHIN
+    assert outcome([Part("", 2.0, counted)], "failures>3").status is Status.EXCEEDED
+    assert outcome([Part("", 2.0, counted)], "failure_ratio>=4%").status is Status.EXCEEDED
+
+
+def test_a_run_in_which_nothing_was_answered_is_not_within_a_time() -> None:
+    empty = [Part("", 2.0, Series())]
+    assert outcome(empty, "p99>1000s").status is Status.EXCEEDED
+    assert math.isnan(empty[0].values["p99"])
+    assert outcome(empty).plain()["parts"][0]["p99"] is None
+
+
+def test_a_run_that_was_cut_off_is_not_judged() -> None:
+    found = outcome([Part("", 2.0, Series())], "p99>1s", complete=False)
+    assert found.status is Status.INTERRUPTED
+    assert "exceeded" not in found.table()
+
+
+def test_hostile_errors_stay_in_their_lines(tmp_path: Path) -> None:
+    hostile = "\x1b[2J</script>\n\u202eevil\u0000\u2028" + "x" * 65536
+    found = outcome([Part("", 2.0, Series())], errors={hostile: 3})
+    printed = found.table()
+    assert "\x1b" not in printed
+    assert "\u202e" not in printed
+    assert len([line for line in printed.split("\n") if "evil" in line]) == 1
+    write(found, tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text())["errors"] == {hostile: 3}
+
+
+def test_results_are_replaced_as_a_whole(tmp_path: Path) -> None:
+    for _ in range(2):
+        write(outcome([Part("before", 1.0, Series()), Part("", 2.0, Series())]), tmp_path)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.csv", "result.json", "table.txt"]
