@@ -13,6 +13,8 @@ KEEP ?=
 NAME ?=
 # Further options of scenario.
 SCENARIO ?=
+# The address of the Grafana into which dashboards are imported.
+GRAFANA ?=
 # Further options of bench-session.
 SESSION ?=
 # V=1 shows each command and its output.
@@ -166,9 +168,13 @@ $(UV):
 	$(STEP) uv bash -c 'python3 -m venv build/uv && build/uv/bin/python -m pip --quiet install uv==$(UV_VERSION)'
 
 .PHONY: dashboards
-dashboards: setup ## Write the Grafana dashboards again from dashboards/
+dashboards: setup ## Write the Grafana dashboards again, or import them (GRAFANA=http://..., token in GRAFANA_TOKEN)
+ifdef GRAFANA
+	@$(PYTHON) -m dashboards import --grafana '$(GRAFANA)'
+else
 	@$(PYTHON) -m dashboards generate
 	@$(PYTHON) -m dashboards.reference
+endif
 
 .PHONY: lock
 lock: $(UV) ## Pin the Python packages again from requirements.in

@@ -7,7 +7,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from dashboards import generate
+from dashboards import generate, importing
 from dashboards.verifying import command as verifying
 
 if TYPE_CHECKING:
@@ -21,6 +21,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     generating = commands.add_parser("generate", help="write every generated file")
     generating.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file is not up to date")
     generating.set_defaults(run=lambda options: generate.write(check=options.check))
+    bring = commands.add_parser(
+        "import",
+        help="put all boards into a running Grafana",
+        description=f"Puts all boards into a folder of a running Grafana, in place of older ones. {importing.TOKEN} is "
+        "the token of a service account with the role Editor.",
+    )
+    importing.add_options(bring)
+    bring.set_defaults(run=importing.run)
     verify = commands.add_parser(
         "verify",
         help="run the queries of all panels against a Prometheus",

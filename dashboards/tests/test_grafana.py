@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What Grafana's dashboard-linter asks for, checked by own means: its module cannot be fetched everywhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from dashboards.boards import ALL
+from dashboards.grafana.boards import document
+from dashboards.model import VARIABLES, Board, Kind, variables
+
+_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_ON_TIME_RANGE_CHANGED = 2
+_UNITS = {
+    "short", "s", "ops", "reqps", "percentunit", "bytes", "dateTimeAsIso",
+}  # fmt: skip
+"""Units of Grafana that are in use."""
+
+
+@pytest.fixture(params=ALL, ids=lambda board: board.uid, name="board")
+def _board(request: pytest.FixtureRequest) -> Board:
+    found: Board = request.param
+    return found
+
+
+def expressions(board: Board) -> list[str]:
+    return [query.expr for panel in board.panels for query in panel.queries] + [event.expr for event in board.events]
+
+
+def test_the_data_source_is_chosen_by_a_variable(board: Board) -> None:
+    found = document(board)
+    source, *others = found["templating"]["list"]
+    assert (source["name"], source["label"], source["type"]) == ("datasource", "Data source", "datasource")
+    assert source["query"] == "prometheus"
+    panels = [panel for panel in found["panels"] if panel["type"] != "row"]
+    targets = [target for panel in panels for target in panel.get("targets", ())]
+    for user in (*others, *panels, *targets, *found["annotations"]["list"]):
+        assert user["datasource"] == _SOURCE, user
+
+
+def test_variables_are_asked_for_again_with_the_range(board: Board) -> None:
+    found = document(board)["templating"]["list"][1:]
+    assert [variable["name"] for variable in found] == list(VARIABLES)
+    for variable in found:
+        assert variable["refresh"] == _ON_TIME_RANGE_CHANGED
+        assert re.fullmatch(r"label_values\(.+, \w+\)", variable["query"])
+        assert variable["multi"]
+        assert variable["allValue"] == ".*"  # a monitor outside of Kubernetes has no namespace
+        used = any(variable["name"] in variables(panel) for panel in board.panels)
+        assert (variable["hide"] == 0) == used, variable["name"]
+
+
+def test_variables_are_matched_by_regular_expressions(board: Board) -> None:
+    """Several values of a variable make a regular expression; Grafana escapes each of them."""
+    for expr in expressions(board):
+        for name in VARIABLES:
+            assert expr.count(f"${name}") == expr.count(f'{name}=~"${name}"'), expr
+
+
+def test_rates_are_over_the_interval_that_fits_the_scrapes(board: Board) -> None:
+    for expr in expressions(board):
+        over = re.findall(r"(\w+)\([^()\[\]]*\[([^\]]*)\]", expr)
+        assert len(over) == expr.count("["), expr
+        for function, interval in over:
+            assert (function, interval) in {
+                ("rate", "$__rate_interval"),
+                ("increase", "$__rate_interval"),
+                ("increase", "$__range"),
+            }, expr
+
+
+def test_counters_are_shown_as_rates_or_increases(board: Board) -> None:
+    for expr in expressions(board):
+        ranges = re.findall(r"(?:rate|increase)\(\w+(?:_total|_bucket|_count){[^{}]*}\[", expr)
+        assert len(ranges) == len(re.findall(r"\w(?:_total|_bucket|_count)\b", expr)), expr
+
+
+def test_every_panel_has_queries_and_a_unit(board: Board) -> None:
+    for panel in document(board)["panels"]:
+        if panel["type"] in {"row", "text"}:
+            continue
+        assert panel["targets"], panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"] in _UNITS, panel["title"]
+        assert panel["title"], panel["id"]
+        assert panel["description"], panel["title"]
+        for override in panel["fieldConfig"]["overrides"]:
+            for rule in override["properties"]:
+                assert rule["id"] != "unit" or rule["value"] in _UNITS, panel["title"]
+
+
+def test_thresholds_begin_below_everything(board: Board) -> None:
+    for panel in document(board)["panels"]:
+        steps = panel.get("fieldConfig", {}).get("defaults", {}).get("thresholds", {}).get("steps", [])
+        assert [step["value"] for step in steps] == sorted(
+            (step["value"] for step in steps), key=lambda value: (value is not None, value)
+        ), panel["title"]
+        assert not steps or steps[0]["value"] is None, panel["title"]
+
+
+def test_boards_cannot_be_edited_in_place(board: Board) -> None:
+    assert document(board)["editable"] is False
+
+
+def links(found: dict[str, Any]) -> list[str]:
+    return [
+        link["url"]
+        for panel in found["panels"]
+        for override in panel.get("fieldConfig", {}).get("overrides", ())
+        for rule in override["properties"]
+        if rule["id"] == "links"
+        for link in rule["value"]
+    ]
+
+
+def test_links_lead_to_boards_that_there_are(board: Board) -> None:
+    for url in links(document(board)):
+        target, _, query = url.partition("?")
+        assert target.removeprefix("/d/") in {other.uid for other in ALL}, url
+        chosen = re.findall(r"var-(\w+)=\$\{__data\.fields", query)
+        assert set(chosen) <= set(VARIABLES), url
+
+
+def test_every_board_is_reached_from_every_other() -> None:
+    for board in ALL:
+        found = document(board)
+        (link,) = found["links"]
+        assert (link["type"], link["tags"], link["includeVars"], link["keepTime"]) == (
+            "dashboards",
+            ["shai"],
+            True,
+            True,
+        )
+        assert "shai" in found["tags"]
+    assert any(links(document(board)) for board in ALL)
+
+
+def test_tables_link_only_labels_that_are_variables(board: Board) -> None:
+    for panel in board.panels:
+        for column in panel.columns:
+            assert not column.board or column.label in VARIABLES, panel.id
+
+
+def test_values_of_tables_have_the_names_that_grafana_gives() -> None:
+    """With one query Grafana calls its values Value, with several Value #A, Value #B and so on."""
+    for board in ALL:
+        places = {panel["title"]: panel for panel in document(board)["panels"]}
+        for panel in board.panels:
+            if panel.kind != Kind.TABLE:
+                continue
+            (organize,) = [t for t in places[panel.title]["transformations"] if t["id"] == "organize"]
+            renamed = organize["options"]["renameByName"]
+            letters = [target["refId"] for target in places[panel.title]["targets"]]
+            values = ["Value"] if len(letters) == 1 else [f"Value #{letter}" for letter in letters]
+            assert [renamed[value] for value in values] == [query.legend for query in panel.queries]
