@@ -105,11 +105,12 @@ def _samples(metric: dict[str, Any], labels: str) -> Iterator[tuple[str, str]]:
     speed = 1 + zlib.crc32(labels.encode()) % 5
     for at in moments:
         count = (at - END + SECONDS + EVERY) * speed
-        if metric["type"] == "gauge":
+        if metric["type"] in {"gauge", "summary"}:
             yield f"{name}{{{labels}}}", f"{_gauge(name, at)} {at}"
         elif metric["type"] == "counter":
             yield f"{name}{{{labels}}}", f"{count} {at}"
         else:
+            assert metric["type"] == "histogram", metric
             for place, bound in enumerate(_BUCKETS, start=1):
                 yield f'{name}_bucket{{{labels},le="{bound}"}}', f"{count * place} {at}"
             yield f"{name}_count{{{labels}}}", f"{count * len(_BUCKETS)} {at}"
